@@ -1,0 +1,12 @@
+# Everything that the project takes from elsewhere, in one place. scripts/bootstrap installs the same list.
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(fmt REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+if(PEAL_TESTS)
+  find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,32 @@
+# peal_module(base SOURCES error.cpp ... TESTS error_test.cpp ... LINKS peal::net fmt::fmt ...)
+#
+# One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
+# and one test program `<name>_test`. The link graph is the include graph: LINKS names the folders
+# that this one may look into, and nothing else reaches it.
+function(peal_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;LINKS;TEST_LINKS" ${ARGN})
+  string(REPLACE "/" "_" target ${name})
+  add_library(peal_${target} STATIC ${ARG_SOURCES})
+  add_library(peal::${target} ALIAS peal_${target})
+  set_target_properties(peal_${target} PROPERTIES EXPORT_NAME ${target})
+  target_include_directories(peal_${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                   $<INSTALL_INTERFACE:include>)
+  target_compile_features(peal_${target} PUBLIC cxx_std_20)
+  target_link_libraries(peal_${target} PUBLIC ${ARG_LINKS} PRIVATE fmt::fmt $<BUILD_INTERFACE:peal_options>)
+  set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})
+  if(PEAL_TESTS AND ARG_TESTS)
+    peal_test(${target}_test SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
+  endif()
+endfunction()
+
+# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, each of its tests known to ctest.
+function(peal_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_options fmt::fmt GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

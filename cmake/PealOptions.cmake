@@ -1,0 +1,14 @@
+# One interface target carries what every file of the project is compiled with.
+add_library(peal_options INTERFACE)
+target_compile_features(peal_options INTERFACE cxx_std_20)
+target_compile_options(peal_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                              -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+if(PEAL_SANITIZE)
+  target_compile_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE}
+                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
+endif()
+if(PEAL_COVERAGE)
+  target_compile_options(peal_options INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(peal_options INTERFACE --coverage)
+endif()

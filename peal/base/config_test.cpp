@@ -1,0 +1,44 @@
+#include "peal/base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal {
+namespace {
+
+TEST(ConfigTest, NothingSetGivesTheDefaults) {
+  EXPECT_EQ(config_from(fixed_environment({})), Config{});
+}
+
+TEST(ConfigTest, AWrongValueNamesTheVariableAndWhatItTakes) {
+  try {
+    config_from(fixed_environment({{"PEAL_TIMEOUT", "soon"}}));
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("PEAL_TIMEOUT"), testing::HasSubstr("seconds")));
+  }
+}
+
+TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
+  const Config config = config_from(fixed_environment({{"PEAL_INTERFACE", "^docker0"},
+                                                       {"PEAL_TRANSPORT", "tcp"},
+                                                       {"PEAL_TIMEOUT", "2.5"},
+                                                       {"PEAL_ALGORITHM", "ring"},
+                                                       {"PEAL_STAGE", "512K"}}));
+  Config again;
+  for (const Variable& variable : variables()) variable.parse(variable.print(config), again);
+  EXPECT_EQ(again, config);
+}
+
+TEST(ConfigTest, ASecretIsNeverPrinted) {
+  Config config;
+  config.secret = "hush";
+  for (const Variable& variable : variables()) EXPECT_NE(variable.print(config), "hush");
+}
+
+}  // namespace
+}  // namespace peal

@@ -1,0 +1,39 @@
+#include "peal/base/error.h"
+
+#include <system_error>
+
+namespace peal {
+
+std::string_view name_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kMismatch:
+      return "mismatch";
+    case ErrorKind::kPeerLost:
+      return "peer_lost";
+    case ErrorKind::kTimeout:
+      return "timeout";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kResource:
+      return "resource";
+    case ErrorKind::kBug:
+      return "bug";
+  }
+  return "invalid";
+}
+
+Error::Error(ErrorKind kind, const std::string& message)
+    : std::runtime_error(std::string(name_of(kind)) + ": " + message), kind_(kind) {}
+
+std::string_view Error::message() const {
+  return std::string_view(what()).substr(name_of(kind_).size() + 2);
+}
+
+Error system_error(std::string_view what, int error_number) {
+  return Error(ErrorKind::kResource,
+               std::string(what) + ": " + std::generic_category().message(error_number));
+}
+
+}  // namespace peal

@@ -1,0 +1,57 @@
+// Data that lives inside its mutex: it can only be reached while the mutex is held.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "peal/base/clock.h"
+
+namespace peal {
+
+template <class T>
+class Guarded {
+ public:
+  template <class... Args>
+  explicit Guarded(Args&&... args) : value_(std::forward<Args>(args)...) {}
+
+  /// Calls `use(value)` while the mutex is held and returns what it returns.
+  template <class Use>
+  decltype(auto) with(Use&& use) {
+    const std::lock_guard lock(mutex_);
+    return std::forward<Use>(use)(value_);
+  }
+
+  /// As `with`, and wakes everyone who waits in `wait`.
+  template <class Use>
+  decltype(auto) update(Use&& use) {
+    struct Notify {
+      std::condition_variable& changed;
+      ~Notify() { changed.notify_all(); }
+    } notify{changed_};
+    const std::lock_guard lock(mutex_);
+    return std::forward<Use>(use)(value_);
+  }
+
+  /// Waits until `ready(value)` or the deadline; then calls `use(value)` if it was ready.
+  /// Returns whether it was.
+  template <class Ready, class Use>
+  bool wait(Deadline deadline, Ready&& ready, Use&& use) {
+    std::unique_lock lock(mutex_);
+    const auto is_ready = [&] { return ready(std::as_const(value_)); };
+    if (deadline.at() == TimePoint::max()) {
+      changed_.wait(lock, is_ready);
+    } else if (!changed_.wait_until(lock, deadline.at(), is_ready)) {
+      return false;
+    }
+    use(value_);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  T value_;
+};
+
+}  // namespace peal

@@ -1,0 +1,108 @@
+// The operators that reduce collectives apply, and which types they have a meaning for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "peal/base/dtype.h"
+
+namespace peal {
+
+/// How values of several ranks become one, element by element. x_r is rank r's value, n the ranks.
+struct ReduceOp {
+  /// The numbers are part of the wire format: append, never reorder.
+  enum class Kind : std::uint8_t {
+    kSum = 0,  // x_0 + x_1 + ...          bool: or
+    kProduct,  // x_0 * x_1 * ...          bool: and
+    kMin,      // NaN if any is NaN        bool: and
+    kMax,      // NaN if any is NaN        bool: or
+    kAvg,      // (x_0 + x_1 + ...) / n    floating and complex only
+    kBand,     // x_0 & x_1 & ...          integers and bool
+    kBor,
+    kBxor,
+    kPremulSum,  // factor_0 * x_0 + factor_1 * x_1 + ...   floating and complex only
+  };
+
+  Kind kind = Kind::kSum;
+  double factor = 1.0;  // of kPremulSum: this rank's own
+
+  friend constexpr bool operator==(const ReduceOp&, const ReduceOp&) = default;
+
+  static const ReduceOp kSum, kProduct, kMin, kMax, kAvg, kBand, kBor, kBxor;
+  static constexpr ReduceOp premul_sum(double factor);
+};
+
+inline constexpr ReduceOp ReduceOp::kSum{Kind::kSum};
+inline constexpr ReduceOp ReduceOp::kProduct{Kind::kProduct};
+inline constexpr ReduceOp ReduceOp::kMin{Kind::kMin};
+inline constexpr ReduceOp ReduceOp::kMax{Kind::kMax};
+inline constexpr ReduceOp ReduceOp::kAvg{Kind::kAvg};
+inline constexpr ReduceOp ReduceOp::kBand{Kind::kBand};
+inline constexpr ReduceOp ReduceOp::kBor{Kind::kBor};
+inline constexpr ReduceOp ReduceOp::kBxor{Kind::kBxor};
+constexpr ReduceOp ReduceOp::premul_sum(double factor) { return {Kind::kPremulSum, factor}; }
+
+inline constexpr std::array kAllReduceOpKinds = {ReduceOp::Kind::kSum,
+                                                 ReduceOp::Kind::kProduct,
+                                                 ReduceOp::Kind::kMin,
+                                                 ReduceOp::Kind::kMax,
+                                                 ReduceOp::Kind::kAvg,
+                                                 ReduceOp::Kind::kBand,
+                                                 ReduceOp::Kind::kBor,
+                                                 ReduceOp::Kind::kBxor,
+                                                 ReduceOp::Kind::kPremulSum};
+
+/// "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum"; "invalid" for none.
+constexpr std::string_view name_of(ReduceOp::Kind kind) {
+  switch (kind) {
+    case ReduceOp::Kind::kSum:
+      return "sum";
+    case ReduceOp::Kind::kProduct:
+      return "product";
+    case ReduceOp::Kind::kMin:
+      return "min";
+    case ReduceOp::Kind::kMax:
+      return "max";
+    case ReduceOp::Kind::kAvg:
+      return "avg";
+    case ReduceOp::Kind::kBand:
+      return "band";
+    case ReduceOp::Kind::kBor:
+      return "bor";
+    case ReduceOp::Kind::kBxor:
+      return "bxor";
+    case ReduceOp::Kind::kPremulSum:
+      return "premul_sum";
+  }
+  return "invalid";
+}
+
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 ||
+         dtype == DType::kF64;
+}
+constexpr bool is_complex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
+
+/// Whether the operator has a meaning for the type: complex numbers have no order, floating ones no
+/// bits, and an average of integers would be rounded in silence.
+constexpr bool has_meaning(ReduceOp::Kind kind, DType dtype) {
+  switch (kind) {
+    case ReduceOp::Kind::kSum:
+    case ReduceOp::Kind::kProduct:
+      return true;
+    case ReduceOp::Kind::kMin:
+    case ReduceOp::Kind::kMax:
+      return !is_complex(dtype);
+    case ReduceOp::Kind::kAvg:
+    case ReduceOp::Kind::kPremulSum:
+      return is_floating(dtype) || is_complex(dtype);
+    case ReduceOp::Kind::kBand:
+    case ReduceOp::Kind::kBor:
+    case ReduceOp::Kind::kBxor:
+      return !is_floating(dtype) && !is_complex(dtype);
+  }
+  return false;
+}
+
+}  // namespace peal

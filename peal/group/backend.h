@@ -1,0 +1,85 @@
+// What carries out a group's operations. `backends/native` is peal's own engine.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/error.h"
+#include "peal/base/operation.h"
+#include "peal/base/reduce_op.h"
+#include "peal/base/units.h"
+#include "peal/group/buffer.h"
+#include "peal/group/work.h"
+
+namespace peal {
+
+/// One operation, as ProcessGroup has checked it. Borrows everything that it points to.
+/// Input and output are each the concatenation of their buffers, all of type `dtype`; which part of
+/// it belongs to which rank is what schedule::Problem says of the operation.
+struct Request {
+  Operation operation = Operation::kBarrier;
+  DType dtype = DType::kU8;
+  ReduceOp reduce;
+  Rank root = 0;  // of rooted collectives; the peer (or kAnySource) of send and recv
+  Tag tag;        // of send and recv
+  std::span<const ConstBuffer> input;
+  std::span<const Buffer> output;
+  /// As schedule::Problem::count and ::counts.
+  Elements count;
+  std::span<const Elements> counts;
+  bool in_place = false;
+};
+
+/// What a backend can do. Operations and types that are missing here are never asked of it.
+struct Capabilities {
+  std::string name;  // "native", "mpi", ...
+  std::vector<Operation> operations;
+  std::vector<DType> dtypes;
+  /// Whether `allocate` returns memory that operations use without copying.
+  bool registered_memory = false;
+};
+
+/// Memory that goes back where it came from.
+using Memory = std::shared_ptr<std::byte[]>;
+
+/// Threads: any number at once; collectives are carried out in the order in which they are given.
+class Backend {
+ public:
+  /// Leaves the group without a word if `shutdown` was not called: peers see a lost rank.
+  virtual ~Backend() = default;
+
+  virtual Rank rank() const = 0;
+  virtual int size() const = 0;
+  virtual const Capabilities& capabilities() const = 0;
+
+  /// Carries the operation out and returns who was the source (for receives), else `request.root`.
+  virtual Rank run(const Request& request, Timeout timeout) = 0;
+
+  /// Starts the operations, all at once: a batch of sends and receives may be in any order.
+  /// The spans inside the requests may end with the call, the memory they name may not.
+  virtual WorkPtr start(std::span<const Request> requests, Timeout timeout) = 0;
+
+  /// A group of the given ranks of this one, in that order. Called by its members only, with the
+  /// same name, which no other group of the job has.
+  virtual std::unique_ptr<Backend> subgroup(std::span<const Rank> members,
+                                            const std::string& name,
+                                            Timeout timeout) = 0;
+
+  /// Memory that peers can reach where the backend has such, plain memory elsewhere. Zeroed.
+  /// Outlives the backend if need be.
+  virtual Memory allocate(Bytes size) = 0;
+
+  /// Ends every operation, here and on the peers, now and in future, with this error. The first
+  /// wins.
+  virtual void abort(const Error& cause) noexcept = 0;
+
+  /// Leaves the group in order: peers do not take it for a loss. Waits at most until the deadline
+  /// for operations under way.
+  virtual void shutdown(Deadline deadline) = 0;
+};
+
+}  // namespace peal

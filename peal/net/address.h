@@ -1,0 +1,46 @@
+// Where a socket listens or connects: IPv4, IPv6 or a unix socket.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/clock.h"
+
+namespace peal::net {
+
+/// A value: printable, parsable, comparable.
+class Address {
+ public:
+  Address() = default;
+  /// As the kernel gives it.
+  Address(const sockaddr* address, socklen_t size);
+
+  /// "127.0.0.1:4711", "[::1]:4711", "unix:@name" (abstract: no file to leave behind),
+  /// "unix:/path". Throws Error(usage) for anything else; names are `resolve`'s matter.
+  static Address parse(std::string_view text);
+  static Address abstract_unix(std::string_view name);
+
+  std::string to_string() const;
+  bool is_unix() const { return storage_.ss_family == AF_UNIX; }
+  bool is_loopback() const;
+  std::uint16_t port() const;
+  Address with_port(std::uint16_t port) const;
+
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t size() const { return size_; }
+  friend bool operator==(const Address& a, const Address& b);
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
+
+/// All addresses of a name or number, IPv4 and IPv6, in the system's order of preference.
+/// Throws Error(usage) that names the host where there is none.
+std::vector<Address> resolve(const std::string& host, std::uint16_t port);
+
+}  // namespace peal::net

@@ -1,0 +1,37 @@
+// Both ends of a new connection prove to each other that they know the job's secret, before
+// anything else is said: challenge and response with HMAC-SHA256, so that the secret never travels
+// and a recorded proof is worth nothing.
+#pragma once
+
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/net/socket.h"
+
+namespace peal::net {
+
+enum class Role : unsigned char { kConnector, kAcceptor };
+
+/// What a proof is bound to; a proof made for one context is worthless in any other.
+struct ProofContext {
+  std::string secret;   // the job's; may be empty where the user gave none: then nothing is proved
+  std::string job;      // distinguishes jobs that share a secret
+  std::string purpose;  // "store", "world/data", ...
+};
+
+/// What the ends say of themselves inside the proof.
+struct Hello {
+  std::int32_t rank = -1;  // -1: none, as a client of a store
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+/// Runs the proof on a fresh connection and returns what the other end said of itself.
+/// Errors: usage when the other end knows another secret or is no peal at all (says which, and what
+/// to do), timeout, peer_lost. Cost: one round trip and a half, 4 HMACs. Source: RFC 2104 (HMAC);
+/// the exchange is ISO/IEC 9798-4 three-pass mutual authentication.
+Hello prove(int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline);
+
+/// 32 random bytes in hexadecimal: a fresh job secret.
+std::string make_secret();
+
+}  // namespace peal::net

@@ -1,0 +1,62 @@
+// Stream sockets as functions over descriptors. All descriptors are non-blocking and close-on-exec;
+// nothing here raises SIGPIPE. The only folder with ::socket calls.
+#pragma once
+
+#include <poll.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+#include "peal/base/units.h"
+#include "peal/net/address.h"
+
+namespace peal::net {
+
+/// Listens on exactly this address (port 0: any free one). IPv6 sockets take IPv6 only.
+/// Errors: resource, which says who holds the port ("address already in use") and what to do.
+Fd listen_on(const Address& address);
+
+/// The address that a socket is bound to, with its port.
+Address local_address(int fd);
+Address peer_address(int fd);
+
+/// Connects. Errors: timeout; peer_lost when refused or unreachable (`what()` names the address).
+Fd connect_to(const Address& address, Deadline deadline);
+
+/// As connect_to, but tries again while nobody listens there yet, with a short growing pause.
+Fd connect_patiently(const std::vector<Address>& addresses, Deadline deadline);
+
+/// The next connection, or nothing at the deadline.
+std::optional<Fd> accept_from(int listener, Deadline deadline);
+
+/// What became of a transfer that does not block.
+struct Moved {
+  Bytes bytes;
+  bool closed = false;  // end of file, reset: nothing more will move
+};
+Moved try_write(int fd, std::span<const std::span<const std::byte>> pieces);
+Moved try_read(int fd, std::span<std::byte> into);
+
+/// Everything or an error: timeout, peer_lost.
+void write_all(int fd, std::span<const std::byte> data, Deadline deadline);
+void read_all(int fd, std::span<std::byte> into, Deadline deadline);
+
+/// Descriptors over a unix socket, with one byte of payload.
+void send_fds(int fd, std::span<const int> fds, Deadline deadline);
+std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline);
+
+/// True once the other end of a stream is gone; takes no bytes. Any thread.
+bool is_closed(int fd);
+
+/// poll(2) with a deadline, restarted after signals. Returns whether any entry is ready.
+bool poll_until(std::span<pollfd> entries, Deadline deadline);
+
+/// No Nagle delay.
+void set_no_delay(int fd);
+
+}  // namespace peal::net

@@ -1,0 +1,56 @@
+// How ranks find each other: from a URL and the environment to (rank, world size, a Store), and
+// from a Store to where everybody listens.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
+#include "peal/base/units.h"
+#include "peal/store/store.h"
+
+namespace peal::rendezvous {
+
+/// What the application says; what it leaves open comes from the environment.
+struct Wish {
+  std::string url =
+      "env://";  // env://, tcp://host:port, file:///path; rank= and world_size= as query
+  std::optional<Rank> rank;
+  std::optional<int> world_size;
+};
+
+/// Who this process is.
+struct Identity {
+  Rank rank = 0;
+  int world_size = 1;
+  Rank local_rank = 0;
+  int local_world_size = 1;
+  std::string
+      source;  // "torchrun", "Slurm", "Open MPI", "MPICH", "environment", "arguments", "alone"
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+/// Pure. Errors: usage, which names the variable that is missing or wrong and what to do.
+/// A process for which nothing at all is set, with the URL env://, is alone: rank 0 of 1.
+Identity identify(const Wish& wish, const Environment& environment);
+
+/// A store that all ranks of the job share, and the identity that was registered in it.
+struct Meeting {
+  Identity identity;
+  std::string job;  // the same on all ranks, different from other jobs
+  std::shared_ptr<store::Store> store;
+};
+
+/// Meets the others. Errors, all inside the timeout: usage (a rank given twice, ranks that disagree
+/// on the world size, a taken port), timeout (who is missing), peer_lost (the master is
+/// unreachable). A group of one needs no network and gets a memory store.
+Meeting meet(const Wish& wish,
+             const Config& config,
+             const Environment& environment,
+             Deadline deadline);
+
+}  // namespace peal::rendezvous

@@ -1,0 +1,75 @@
+// How bytes get from one rank to another. The engine moves everything through these interfaces.
+// Implementations: memory/ (ranks are threads of one process), shm/ (processes of one host), tcp/,
+// and mixed/ (shm to the own host, tcp beyond it); faulty/ wraps another and injects faults.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/base/units.h"
+
+namespace peal::transport {
+
+class Window;
+
+/// What became of a try_send or a try_receive.
+struct Transfer {
+  Bytes bytes;          // how many moved; may be fewer than asked for, may be 0
+  bool closed = false;  // the peer is gone and nothing more can move: not even bytes sent earlier
+};
+
+enum class Readiness : std::uint8_t { kReadable, kWritable };
+
+struct Interest {
+  Rank peer = 0;
+  Readiness readiness = Readiness::kReadable;
+};
+
+using ConstPiece = std::span<const std::byte>;
+
+/// One ordered, reliable stream of bytes in each direction between this rank and every other.
+/// Threads: one at a time, but for `interrupt`, which any thread may call at any time.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  /// Appends the leading bytes of the concatenated `pieces` to the stream towards `peer`: as many
+  /// as fit, without blocking.
+  virtual Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) = 0;
+
+  /// Takes bytes that have come from `peer`, in order: as many as there are and fit, without
+  /// blocking. Bytes that came before the peer was lost are still delivered.
+  virtual Transfer try_receive(Rank peer, std::span<std::byte> into) = 0;
+
+  /// Sleeps until one of `interests` may have come true (a lost peer counts as ready for both), or
+  /// `interrupt` was called since the last return, or the deadline. May return early for no reason.
+  virtual void wait(std::span<const Interest> interests, Deadline deadline) = 0;
+
+  /// Makes the current or the next `wait` return.
+  virtual void interrupt() noexcept = 0;
+};
+
+/// Two channels, so that neither ever waits behind the other: what a schedule puts on the wire goes
+/// through `data`, whose bytes both ends can foretell; messages whose coming nobody can foretell
+/// (point to point, aborts, farewells) go through `mail`.
+class Transport {
+ public:
+  /// Destruction closes every stream: peers receive what was sent before, then see `closed`.
+  virtual ~Transport() = default;
+
+  virtual Channel& data() = 0;
+  virtual Channel& mail() = 0;
+
+  /// Memory shared with the other ranks, or nullptr. Where there is one it reaches all ranks of the
+  /// host, and lives as long as the transport.
+  virtual Window* window() = 0;
+
+  /// How rank `peer` is reached, for messages: "shm", "tcp 10.0.0.2:4711", ...
+  virtual std::string describe(Rank peer) const = 0;
+};
+
+}  // namespace peal::transport

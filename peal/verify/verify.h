@@ -1,0 +1,34 @@
+// Proves, without moving a byte, that a schedule does what its operation promises.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/schedule/schedule.h"
+
+namespace peal::verify {
+
+/// One thing that is wrong, in words that name rank and step.
+struct Violation {
+  Rank rank = 0;
+  int operation = 0;  // index in the sequence
+  int step = 0;       // index in the part; the number of steps where the end is meant
+  std::string what;
+
+  friend bool operator==(const Violation&, const Violation&) = default;
+};
+
+/// What is wrong with the schedule alone; empty means proved:
+/// every element of every output is exactly what the operation promises (each contribution once,
+/// and the same expression tree on all ranks, so the same bits); no race, with the user's own
+/// accesses before and after included; no deadlock; messages match by place and size; no memory of
+/// another host or of a rank that did not register it is touched; canonical form, so that every
+/// field matters.
+std::vector<Violation> verify(const schedule::Schedule&);
+
+/// The same for operations of one group in a row. Stage and counters are shared between them, and
+/// no rank waits for the others between two operations.
+std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>);
+
+}  // namespace peal::verify
