@@ -32,7 +32,8 @@ struct Interest {
 using ConstPiece = std::span<const std::byte>;
 
 /// One ordered, reliable stream of bytes in each direction between this rank and every other.
-/// Threads: one at a time, but for `interrupt`, which any thread may call at any time.
+/// Threads: try_send and try_receive from one at a time; `wait` from one at a time, which may be another
+/// and at the same moment (a thread sleeps while its fellow moves bytes); `interrupt` from any.
 class Channel {
  public:
   virtual ~Channel() = default;
