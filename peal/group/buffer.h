@@ -20,8 +20,8 @@ struct Buffer {
 
   Buffer() = default;
   Buffer(void* d, Elements n, DType t) : data(d), count(n), dtype(t) {}
-  template <Element T>
-  Buffer(std::span<T> values)  // NOLINT(google-explicit-constructor): a span is such a view
+  template <Element T, std::size_t N>
+  Buffer(std::span<T, N> values)  // NOLINT(google-explicit-constructor): a span is such a view
       : Buffer(values.data(), Elements(static_cast<std::int64_t>(values.size())), dtype_of<T>) {}
   template <Element T>
   Buffer(std::vector<T>& values)  // NOLINT(google-explicit-constructor)

@@ -1,0 +1,101 @@
+// One call of an operation: its arguments, checked and brought into the one form that backends
+// take. ProcessGroup makes one on its stack for each call.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "peal/group/backend.h"
+
+namespace peal {
+
+/// Threads: one. Borrows the spans that it is given. No allocation where one buffer goes in and one
+/// comes out.
+/// Errors of every method but the constructor: usage (shapes, types, ranks, overlap), unsupported.
+class Call {
+ public:
+  Call(Rank rank, int size, const Capabilities& capabilities);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// Borrows from this object: it must stay where it is.
+  const Request& request() const { return request_; }
+
+  void send(const ConstBuffer& data, Rank to, Tag tag);
+  void recv(const Buffer& data, Rank from, Tag tag);
+  void barrier();
+  void broadcast(std::span<const Buffer> data, Rank root);
+  void all_reduce(std::span<const Buffer> data, ReduceOp op);
+  void reduce(std::span<const Buffer> data, Rank root, ReduceOp op);
+
+  // Equal blocks, each a list of buffers: out[k] holds size() blocks like in[k].
+  void all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+  void reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op);
+
+  // One buffer with size() blocks, equal or of `counts` elements.
+  void scatter(const ConstBuffer& in,
+               const Buffer& out,
+               Rank root,
+               std::span<const Elements> counts);
+  void gather(const ConstBuffer& in,
+              const Buffer& out,
+              Rank root,
+              std::span<const Elements> counts);
+  void all_gather(const ConstBuffer& in, const Buffer& out, std::span<const Elements> counts);
+  void reduce_scatter(const ConstBuffer& in,
+                      const Buffer& out,
+                      ReduceOp op,
+                      std::span<const Elements> counts);
+  void all_to_all(const ConstBuffer& in,
+                  const Buffer& out,
+                  std::span<const Elements> to,
+                  std::span<const Elements> from);
+
+  // A buffer for each rank.
+  void scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank root);
+  void gather_list(const ConstBuffer& in, std::span<const Buffer> out, Rank root);
+  void all_gather_list(const ConstBuffer& in, std::span<const Buffer> out);
+  void reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out, ReduceOp op);
+  void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+
+ private:
+  void begin(Operation operation);
+  void use_op(ReduceOp op);
+  void use_root(Rank root);
+  void use_input(const ConstBuffer& buffer);
+  void use_output(const Buffer& buffer);
+  void use_input(std::span<const ConstBuffer> buffers);
+  void use_output(std::span<const Buffer> buffers);
+  void use_both(std::span<const Buffer> buffers);
+  /// Blocks of the given sizes, which every rank knows.
+  void use_blocks(std::span<const Elements> counts);
+  /// Blocks of which this rank may know some only.
+  void use_own_blocks(std::vector<Elements> counts);
+  void check_type(DType dtype);
+  void check_memory(const void* data, Elements count) const;
+  void check_total(const char* which, Elements actual, Elements expected) const;
+  struct Extent {
+    const void* data;
+    Elements count;
+  };
+  /// `small` is the rank's own block (at `own`) inside `large`, or apart from it.
+  void note_place(const void* small, Elements small_count, const void* own, const Extent& large);
+  bool overlap(const Extent& a, const Extent& b) const;
+  const void* own_block(const void* large) const;
+  Elements own_offset() const;
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  Rank rank_;
+  int size_;
+  const Capabilities& capabilities_;
+  Request request_;
+  bool typed_ = false;
+  std::array<ConstBuffer, 1> one_input_;
+  std::array<Buffer, 1> one_output_;
+  std::vector<ConstBuffer> inputs_;
+  std::vector<Buffer> outputs_;
+  std::vector<Elements> counts_;
+};
+
+}  // namespace peal
