@@ -36,8 +36,8 @@ struct Ranks {
 /// The same place on each of some ranks. On the wire the rank is the peer at the other end.
 struct Slice {
   Space space = Space::kInput;
-  Ranks ranks;
-  Elements offset;
+  Ranks ranks = {};
+  Elements offset = {};
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
@@ -53,9 +53,9 @@ enum class Finish : std::uint8_t { kNo, kYes };
 /// slice. A send does not block: its source is read at some moment between this step and the end of
 /// the matching receive, and must not change meanwhile.
 struct Move {
-  InlineVector<Slice, 3> from;
-  InlineVector<Slice, 2> to;
-  Elements count;
+  InlineVector<Slice, 3> from = {};
+  InlineVector<Slice, 2> to = {};
+  Elements count = {};
   Finish finish = Finish::kNo;
 
   friend bool operator==(const Move&, const Move&) = default;
@@ -71,7 +71,7 @@ struct Signal {
 /// Until the counter of each of `ranks` is at least base + value. A value of 0 looks back: those
 /// ranks have ended the operation before.
 struct Wait {
-  Ranks ranks;
+  Ranks ranks = {};
   std::int64_t value = 0;
   friend bool operator==(const Wait&, const Wait&) = default;
 };
@@ -90,29 +90,31 @@ struct Problem {
   Rank root = 0;
   /// broadcast, reduce, all_reduce: the elements of the buffer. Others: of one rank's block, where
   /// all blocks are alike. barrier: 0.
-  Elements count;
+  Elements count = {};
   /// Where blocks differ. scatter, gather, all_gather, reduce_scatter: ranks entries, one a block.
   /// all_to_all: ranks * ranks entries, [i * ranks + j] what i sends to j. Empty where all are
   /// alike. gather and scatter: a rank that is not the root may know its own entry only;
   /// all_to_all: a rank may know its own row and column only. Entries that a rank does not know are
   /// 0 there.
-  std::vector<Elements> counts;
+  std::vector<Elements> counts = {};
   /// The output is the input's own memory. all_reduce, reduce: same place; broadcast: always;
   /// all_gather, gather (at the root): the input is block `rank` of the output; reduce_scatter,
-  /// scatter (at the root): the output is block `rank` of the input. all_to_all: never.
+  /// scatter (at the root): the output is block `rank` of the input. all_to_all: never. Where one
+  /// lies in the other is `placement` (problem.h). A rank's input is only read, except where it is
+  /// also output; output may hold anything until the end.
   bool in_place = false;
   Access access = Access::kForeign;
   /// How many elements of stage a rank may use; the planner cuts larger work into pieces.
-  Elements stage_limit;
+  Elements stage_limit = {};
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 /// One rank's share of a schedule.
 struct Part {
-  std::vector<Step> steps;
+  std::vector<Step> steps = {};
   /// Elements of stage that any rank touches on behalf of this schedule: the same on all ranks.
-  Elements stage;
+  Elements stage = {};
   /// How far the counters advance: the same on all ranks, 0 if it has no Signal.
   std::int64_t span = 0;
 
@@ -121,8 +123,8 @@ struct Part {
 
 /// All parts.
 struct Schedule {
-  Problem problem;
-  std::vector<Part> parts;  // by rank
+  Problem problem = {};
+  std::vector<Part> parts = {};  // by rank
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
