@@ -1,0 +1,31 @@
+"""Prints how many tests passed and how many failed, from the JUnit report of a ctest run.
+
+A GoogleTest program counts as the tests in it, any other test as one. Called by scripts/test.
+"""
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def count(case):
+    output = case.findtext("system-out", "")
+    ran = re.search(r"^\[=+\] Running (\d+) tests? from", output, re.MULTILINE)
+    total = int(ran[1]) if ran else 1
+    if case.get("status") == "run":
+        return total, 0
+    listed = re.search(r"^ *(\d+) FAILED TESTS?$", output, re.MULTILINE)
+    # A program that died says nothing of the tests after that.
+    return (total - int(listed[1]), int(listed[1])) if listed else (0, total)
+
+
+def main(report):
+    try:
+        cases = ElementTree.parse(report).findall("testcase")
+    except (OSError, ElementTree.ParseError):
+        cases = []
+    counts = [count(case) for case in cases]
+    # No report, or an empty one, is a failure and not a success of nothing.
+    print(*(map(sum, zip(*counts)) if counts else (0, 1)))
+
+
+main(sys.argv[1])
