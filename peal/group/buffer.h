@@ -38,12 +38,13 @@ struct ConstBuffer {
   ConstBuffer(const void* d, Elements n, DType t) : data(d), count(n), dtype(t) {}
   ConstBuffer(const Buffer& b)  // NOLINT(google-explicit-constructor)
       : ConstBuffer(b.data, b.count, b.dtype) {}
-  template <class T>
-  requires Element<std::remove_const_t<T>> ConstBuffer(
-      std::span<T> values)  // NOLINT(google-explicit-constructor)
+  template <class T, std::size_t N>
+  ConstBuffer(std::span<T, N> values)  // NOLINT(google-explicit-constructor)
       : ConstBuffer(values.data(),
                     Elements(static_cast<std::int64_t>(values.size())),
-                    dtype_of<std::remove_const_t<T>>) {}
+                    dtype_of<std::remove_const_t<T>>) {
+    static_assert(Element<std::remove_const_t<T>>, "no DType for this type");
+  }
   template <Element T>
   ConstBuffer(const std::vector<T>& values)  // NOLINT(google-explicit-constructor)
       : ConstBuffer(std::span<const T>(values)) {}
