@@ -26,7 +26,9 @@ class Address {
 
   std::string to_string() const;
   bool is_unix() const { return storage_.ss_family == AF_UNIX; }
+  /// Whether it cannot be reached from another machine: 127.0.0.0/8, ::1, unix sockets.
   bool is_loopback() const;
+  /// Unix sockets have no port: 0, and `with_port` changes nothing.
   std::uint16_t port() const;
   Address with_port(std::uint16_t port) const;
 
@@ -40,7 +42,8 @@ class Address {
 };
 
 /// All addresses of a name or number, IPv4 and IPv6, in the system's order of preference.
-/// Throws Error(usage) that names the host where there is none.
+/// Throws Error(usage) that names the host where there is none. Asks the system's name service,
+/// which may take seconds.
 std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 
 }  // namespace peal::net

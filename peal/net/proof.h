@@ -3,6 +3,8 @@
 // and a recorded proof is worth nothing.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "peal/base/clock.h"
@@ -25,11 +27,47 @@ struct Hello {
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
-/// Runs the proof on a fresh connection and returns what the other end said of itself.
+/// Runs the proof on a fresh connection and returns what the other end said of itself. Reads not a
+/// byte beyond it.
 /// Errors: usage when the other end knows another secret or is no peal at all (says which, and what
 /// to do), timeout, peer_lost. Cost: one round trip and a half, 4 HMACs. Source: RFC 2104 (HMAC);
 /// the exchange is ISO/IEC 9798-4 three-pass mutual authentication.
 Hello prove(int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline);
+
+/// The same exchange step by step, for a server that has many connections at once.
+///   both:      greeting = magic, version, role, hello, nonce
+///   acceptor:  HMAC(secret, acceptor + what both greetings said + job + purpose)
+///   connector: HMAC(secret, connector + the same)
+/// Both ends hear of a wrong proof, since the connector answers before it judges.
+class Proof {
+ public:
+  Proof(Role role, ProofContext context, const Hello& self);
+
+  /// Goes on as far as the connection lets it without blocking. Returns the other end's hello once
+  /// it is proved; then the proof is over. Errors: as `prove`, but for timeout.
+  std::optional<Hello> advance(int fd);
+  /// What to poll for before the next `advance`: POLLIN, POLLOUT.
+  short interest() const;
+
+ private:
+  bool flush(int fd);
+  bool fill(int fd, std::size_t size);
+  void check_beginning(int fd) const;
+  void read_greeting(int fd);
+  std::string mac_of(Role prover) const;
+
+  enum class Stage : unsigned char { kGreeting, kOtherMac, kVerdict };
+
+  Role role_;
+  ProofContext context_;
+  std::string own_nonce_;
+  std::string other_nonce_;
+  Hello self_;
+  Hello other_;
+  Stage stage_ = Stage::kGreeting;
+  std::string out_;  // what is still to be sent
+  std::string in_;   // what has come of the message that is being received
+};
 
 /// 32 random bytes in hexadecimal: a fresh job secret.
 std::string make_secret();

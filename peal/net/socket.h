@@ -24,6 +24,8 @@ Fd listen_on(const Address& address);
 /// The address that a socket is bound to, with its port.
 Address local_address(int fd);
 Address peer_address(int fd);
+/// The other end for messages: "127.0.0.1:4711", or words where nothing is known of it.
+std::string peer_name(int fd);
 
 /// Connects. Errors: timeout; peer_lost when refused or unreachable (`what()` names the address).
 Fd connect_to(const Address& address, Deadline deadline);

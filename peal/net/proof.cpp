@@ -1,0 +1,194 @@
+#include "peal/net/proof.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+
+namespace peal::net {
+namespace {
+
+constexpr std::string_view kMagic = "peal/net";
+constexpr std::uint16_t kVersion = 1;
+constexpr std::size_t kNonceSize = 32;
+constexpr std::size_t kGreetingSize = kMagic.size() + 2 + 1 + 4 + kNonceSize;
+constexpr std::size_t kMacSize = 32;
+
+std::string random_bytes(std::size_t count) {
+  std::string bytes(count, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) != 1) {
+    throw Error(ErrorKind::kResource, "the system gives no random numbers");
+  }
+  return bytes;
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view text) {
+  std::string mac(kMacSize, '\0');
+  unsigned int size = 0;
+  const unsigned char* result = HMAC(EVP_sha256(),
+                                     key.data(),
+                                     static_cast<int>(key.size()),
+                                     reinterpret_cast<const unsigned char*>(text.data()),
+                                     text.size(),
+                                     reinterpret_cast<unsigned char*>(mac.data()),
+                                     &size);
+  if (result == nullptr) throw Error(ErrorKind::kResource, "OpenSSL offers no HMAC-SHA256");
+  return mac;
+}
+
+Error is_a_stranger(int fd) {
+  return Error(ErrorKind::kUsage,
+               fmt::format("{} is no peal process: another program uses this port; choose another "
+                           "MASTER_PORT, or look who connects",
+                           peer_name(fd)));
+}
+
+Error does_not_know_the_secret(int fd, const ProofContext& context) {
+  return Error(
+      ErrorKind::kUsage,
+      fmt::format("the other end does not know this job's secret ({}, connection \"{}\" of "
+                  "job \"{}\"{}): give all ranks the same PEAL_SECRET, and each job a port "
+                  "of its own",
+                  peer_name(fd),
+                  context.purpose,
+                  context.job,
+                  context.secret.empty() ? ", this process has no secret" : ""));
+}
+
+}  // namespace
+
+Proof::Proof(Role role, ProofContext context, const Hello& self)
+    : role_(role), context_(std::move(context)), own_nonce_(random_bytes(kNonceSize)), self_(self) {
+  Writer greeting;
+  greeting.put_raw(kMagic).put_u16(kVersion).put_u8(static_cast<std::uint8_t>(role));
+  greeting.put_i32(self.rank).put_raw(own_nonce_);
+  out_ = std::move(greeting).take();
+}
+
+short Proof::interest() const { return out_.empty() ? POLLIN : POLLOUT; }
+
+bool Proof::flush(int fd) {
+  while (!out_.empty()) {
+    const std::array pieces = {bytes_of(out_)};
+    const Moved moved = try_write(fd, pieces);
+    if (moved.closed) {
+      throw Error(ErrorKind::kPeerLost,
+                  fmt::format("{} closed the connection before it proved that it knows this job's "
+                              "secret",
+                              peer_name(fd)));
+    }
+    if (moved.bytes == 0_B) return false;
+    out_.erase(0, static_cast<std::size_t>(moved.bytes.value));
+  }
+  return true;
+}
+
+/// Whether `in_` has `size` bytes now; never reads more.
+bool Proof::fill(int fd, std::size_t size) {
+  while (in_.size() < size) {
+    std::array<std::byte, std::max(kGreetingSize, kMacSize)> chunk;
+    const Moved moved = try_read(fd, std::span(chunk).first(size - in_.size()));
+    if (moved.closed) {
+      throw Error(ErrorKind::kPeerLost,
+                  fmt::format("{} closed the connection before it proved that it knows this job's "
+                              "secret; if it says why, look there",
+                              peer_name(fd)));
+    }
+    if (moved.bytes == 0_B) return false;
+    in_.append(reinterpret_cast<const char*>(chunk.data()),
+               static_cast<std::size_t>(moved.bytes.value));
+    if (stage_ == Stage::kGreeting) check_beginning(fd);
+  }
+  return true;
+}
+
+/// Strangers are noticed by their first bytes: theirs may be too few for a whole greeting.
+void Proof::check_beginning(int fd) const {
+  const std::size_t known = std::min(in_.size(), kMagic.size());
+  if (in_.compare(0, known, kMagic.substr(0, known)) != 0) throw is_a_stranger(fd);
+}
+
+void Proof::read_greeting(int fd) {
+  Reader greeting(in_, "greeting");
+  greeting.get_raw(Bytes(kMagic.size()));
+  const std::uint16_t version = greeting.get_u16();
+  if (version != kVersion) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} speaks version {} of peal's protocol, this process version {}: run "
+                            "the same peal everywhere",
+                            peer_name(fd),
+                            version,
+                            kVersion));
+  }
+  if (greeting.get_u8() == static_cast<std::uint8_t>(role_)) throw is_a_stranger(fd);  // a mirror
+  other_.rank = greeting.get_i32();
+  other_nonce_ = greeting.get_raw(Bytes(kNonceSize));
+  greeting.finish();
+  in_.clear();
+}
+
+std::string Proof::mac_of(Role prover) const {
+  const bool connects = role_ == Role::kConnector;
+  Writer text;
+  text.put_raw(kMagic).put_u16(kVersion).put_u8(static_cast<std::uint8_t>(prover));
+  text.put_raw(connects ? own_nonce_ : other_nonce_).put_i32((connects ? self_ : other_).rank);
+  text.put_raw(connects ? other_nonce_ : own_nonce_).put_i32((connects ? other_ : self_).rank);
+  text.put_text(context_.job).put_text(context_.purpose);
+  return hmac_sha256(context_.secret, text.view());
+}
+
+std::optional<Hello> Proof::advance(int fd) {
+  const Role other_role = role_ == Role::kConnector ? Role::kAcceptor : Role::kConnector;
+  if (!flush(fd)) return std::nullopt;
+  if (stage_ == Stage::kGreeting) {
+    if (!fill(fd, kGreetingSize)) return std::nullopt;
+    read_greeting(fd);
+    stage_ = Stage::kOtherMac;
+    if (role_ == Role::kAcceptor) out_ = mac_of(role_);
+    if (!flush(fd)) return std::nullopt;
+  }
+  if (stage_ == Stage::kOtherMac) {
+    if (!fill(fd, kMacSize)) return std::nullopt;
+    stage_ = Stage::kVerdict;
+    if (role_ == Role::kConnector) out_ = mac_of(role_);
+  }
+  if (!flush(fd)) return std::nullopt;
+  const std::string expected = mac_of(other_role);
+  if (CRYPTO_memcmp(expected.data(), in_.data(), kMacSize) != 0) {
+    throw does_not_know_the_secret(fd, context_);
+  }
+  return other_;
+}
+
+Hello prove(int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {
+  Proof proof(role, context, self);
+  while (true) {
+    if (const auto other = proof.advance(fd)) return *other;
+    pollfd entry{fd, proof.interest(), 0};
+    if (!poll_until({&entry, 1}, deadline)) {
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("{} did not prove in time that it knows this job's secret: it hangs, "
+                              "or is no peal process",
+                              peer_name(fd)));
+    }
+  }
+}
+
+std::string make_secret() {
+  constexpr std::size_t kSecretSize = 32;
+  std::string text;
+  for (const char byte : random_bytes(kSecretSize)) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
+}  // namespace peal::net

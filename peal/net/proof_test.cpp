@@ -1,0 +1,215 @@
+#include "peal/net/proof.h"
+
+#include <array>
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+
+namespace peal::net {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr std::size_t kGreeting = 47;  // bytes of a greeting
+constexpr std::size_t kMac = 32;
+
+Deadline soon() { return Deadline::after(seconds(20)); }
+
+struct Pair {
+  Fd a;
+  Fd b;
+};
+
+Pair make_pair_of_sockets() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw system_error("socketpair", errno);
+  }
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+struct Outcome {
+  Hello hello;
+  std::optional<Error> error;
+};
+
+Outcome outcome_of(int fd, Role role, const ProofContext& context, Hello self, Deadline deadline) {
+  try {
+    return {prove(fd, role, context, self, deadline), std::nullopt};
+  } catch (const Error& error) {
+    return {{}, error};
+  }
+}
+
+/// Both ends of a proof, one in a thread of its own: {connector, acceptor}.
+std::array<Outcome, 2> run_both(const ProofContext& connector, const ProofContext& acceptor) {
+  const Pair pair = make_pair_of_sockets();
+  auto other = std::async(std::launch::async, [&] {
+    return outcome_of(pair.b.get(), Role::kAcceptor, acceptor, {7}, soon());
+  });
+  const Outcome own = outcome_of(pair.a.get(), Role::kConnector, connector, {3}, soon());
+  return {own, other.get()};
+}
+
+std::string read_text(int fd, std::size_t size) {
+  std::string text(size, '\0');
+  read_all(fd, std::as_writable_bytes(std::span(text)), soon());
+  return text;
+}
+
+TEST(ProofTest, TheSameContextProvesAndTellsTheRanks) {
+  for (const char* secret : {"hush", ""}) {
+    const ProofContext context{secret, "job", "store"};
+    const auto [connector, acceptor] = run_both(context, context);
+    ASSERT_FALSE(connector.error) << connector.error->what();
+    ASSERT_FALSE(acceptor.error) << acceptor.error->what();
+    EXPECT_EQ(connector.hello, Hello{7});
+    EXPECT_EQ(acceptor.hello, Hello{3});
+  }
+}
+
+TEST(ProofTest, AnyDifferenceInTheContextIsAUsageErrorOnBothEnds) {
+  const ProofContext right{"hush", "job", "store"};
+  for (const ProofContext& wrong : {ProofContext{"other", "job", "store"},
+                                    ProofContext{"", "job", "store"},
+                                    ProofContext{"hush", "other", "store"},
+                                    ProofContext{"hush", "job", "world/data"},
+                                    ProofContext{"hush", "jobs", "tore"}}) {
+    for (const auto& outcomes : {run_both(right, wrong), run_both(wrong, right)}) {
+      for (const Outcome& outcome : outcomes) {
+        ASSERT_TRUE(outcome.error);
+        EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+        EXPECT_THAT(outcome.error->what(), HasSubstr("does not know this job's secret"));
+      }
+    }
+  }
+}
+
+TEST(ProofTest, WhatFollowsTheProofIsLeftInTheStream) {
+  const Pair pair = make_pair_of_sockets();
+  const ProofContext context{"hush", "job", "store"};
+  auto other = std::async(std::launch::async, [&] {
+    prove(pair.b.get(), Role::kConnector, context, {}, soon());
+    write_all(pair.b.get(), bytes_of("next"), soon());
+  });
+  prove(pair.a.get(), Role::kAcceptor, context, {}, soon());
+  other.get();
+  EXPECT_EQ(read_text(pair.a.get(), 4), "next");
+}
+
+/// Speaks the connector's part from a recording.
+struct Recording {
+  std::string greeting;
+  std::string mac;
+};
+
+Recording record_a_connector(const ProofContext& context) {
+  const Pair left = make_pair_of_sockets();   // connector - tap
+  const Pair right = make_pair_of_sockets();  // tap - acceptor
+  auto connector = std::async(std::launch::async, [&] {
+    return outcome_of(left.a.get(), Role::kConnector, context, {3}, soon());
+  });
+  auto acceptor = std::async(std::launch::async, [&] {
+    return outcome_of(right.b.get(), Role::kAcceptor, context, {7}, soon());
+  });
+  Recording recording;
+  recording.greeting = read_text(left.b.get(), kGreeting);
+  write_all(right.a.get(), bytes_of(recording.greeting), soon());
+  write_all(left.b.get(), bytes_of(read_text(right.a.get(), kGreeting + kMac)), soon());
+  recording.mac = read_text(left.b.get(), kMac);
+  write_all(right.a.get(), bytes_of(recording.mac), soon());
+  EXPECT_FALSE(connector.get().error);
+  EXPECT_FALSE(acceptor.get().error);
+  return recording;
+}
+
+TEST(ProofTest, ARecordedProofIsWorthNothing) {
+  const ProofContext context{"hush", "job", "store"};
+  const Recording recording = record_a_connector(context);
+  const Pair pair = make_pair_of_sockets();
+  write_all(pair.a.get(), bytes_of(recording.greeting + recording.mac), soon());
+  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
+  ASSERT_TRUE(outcome.error);
+  EXPECT_THAT(outcome.error->what(), HasSubstr("does not know this job's secret"));
+}
+
+TEST(ProofTest, AMirrorProvesNothing) {
+  const ProofContext context{"hush", "job", "store"};
+  const Pair pair = make_pair_of_sockets();
+  auto mirror = std::async(std::launch::async, [&] {
+    write_all(pair.a.get(), bytes_of(read_text(pair.a.get(), kGreeting)), soon());
+  });
+  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
+  mirror.get();
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+}
+
+TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
+  const ProofContext context{"hush", "job", "store"};
+  for (const char* greeting :
+       {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "p", "peal/nat"}) {
+    const Pair pair = make_pair_of_sockets();
+    write_all(pair.a.get(), bytes_of(greeting), soon());
+    const bool shows = std::string_view(greeting) != "p";  // may still become a greeting
+    const Deadline deadline = shows ? soon() : Deadline::after(milliseconds(10));
+    const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, deadline);
+    ASSERT_TRUE(outcome.error) << greeting;
+    EXPECT_EQ(outcome.error->kind(), shows ? ErrorKind::kUsage : ErrorKind::kTimeout) << greeting;
+    EXPECT_THAT(outcome.error->what(), HasSubstr("no peal process")) << greeting;
+  }
+}
+
+TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
+  const ProofContext context{"hush", "job", "store"};
+  const Recording recording = record_a_connector(context);
+  std::string future = recording.greeting;
+  future[8] = 9;  // the version follows the magic
+  const Pair pair = make_pair_of_sockets();
+  write_all(pair.a.get(), bytes_of(future), soon());
+  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcome.error->what(), HasSubstr("version 9"));
+  EXPECT_EQ(read_text(pair.a.get(), 8), "peal/net");  // its own greeting was sent all the same
+}
+
+TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
+  const ProofContext context{"hush", "job", "store"};
+  const Recording recording = record_a_connector(context);
+  const std::string whole = recording.greeting + recording.mac;
+  for (const std::size_t size : {std::size_t(0), kGreeting - 1, kGreeting, whole.size() - 1}) {
+    const Pair pair = make_pair_of_sockets();
+    write_all(pair.a.get(), bytes_of(whole.substr(0, size)), soon());
+    const Outcome outcome =
+        outcome_of(pair.b.get(), Role::kAcceptor, context, {}, Deadline::after(milliseconds(10)));
+    ASSERT_TRUE(outcome.error) << size;
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout) << size;
+  }
+}
+
+TEST(ProofTest, AnEndThatLeavesIsLost) {
+  const ProofContext context{"hush", "job", "store"};
+  Pair pair = make_pair_of_sockets();
+  write_all(pair.a.get(), bytes_of("peal/"), soon());
+  pair.a.reset();
+  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
+}
+
+TEST(ProofTest, SecretsAreLongAndNeverTheSame) {
+  const std::string secret = make_secret();
+  EXPECT_EQ(secret.size(), 64u);
+  EXPECT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(make_secret(), secret);
+}
+
+}  // namespace
+}  // namespace peal::net

@@ -1,0 +1,208 @@
+// Making connections; transfer.cpp moves bytes over them.
+#include "peal/net/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/error.h"
+
+namespace peal::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string describe(int error_number) { return std::generic_category().message(error_number); }
+
+void set_option(int fd, int level, int name, int value) {
+  if (::setsockopt(fd, level, name, &value, sizeof value) != 0) {
+    throw system_error("setsockopt", errno);
+  }
+}
+
+std::string host_of(const Address& address) {
+  const std::string text = address.to_string();
+  return text.substr(0, text.rfind(':'));
+}
+
+Error cannot_listen(const Address& address, int error_number) {
+  if (error_number == EADDRINUSE && address.is_unix()) {
+    return Error(
+        ErrorKind::kResource,
+        fmt::format("{} is already in use; stop the program that holds it", address.to_string()));
+  }
+  if (error_number == EADDRINUSE) {
+    return Error(ErrorKind::kResource,
+                 fmt::format("port {} is already in use on {}; choose another MASTER_PORT or stop "
+                             "the program that holds it",
+                             address.port(),
+                             host_of(address)));
+  }
+  if (error_number == EADDRNOTAVAIL) {
+    return Error(ErrorKind::kResource,
+                 fmt::format("cannot listen on {}: {} is no address of this machine",
+                             address.to_string(),
+                             host_of(address)));
+  }
+  return system_error(fmt::format("cannot listen on {}", address.to_string()), error_number);
+}
+
+Error cannot_connect(const Address& address, int error_number) {
+  return Error(
+      ErrorKind::kPeerLost,
+      fmt::format("cannot connect to {}: {}", address.to_string(), describe(error_number)));
+}
+
+Fd open_socket(const Address& address) {
+  return Fd(::socket(address.raw()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+template <int (*Get)(int, sockaddr*, socklen_t*)>
+Address address_by(int fd, const char* what) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  if (Get(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) throw system_error(what, errno);
+  return Address(reinterpret_cast<const sockaddr*>(&storage), size);
+}
+
+/// A connection to a free port of the own machine can be given that very port as its source, and
+/// then talks to itself. It is as good as refused.
+bool talks_to_itself(int fd) {
+  const Address local = local_address(fd);
+  return !local.is_unix() && local == peer_address(fd);
+}
+
+/// 0, or why the connection that is under way failed.
+int outcome(int fd, Deadline deadline) {
+  pollfd entry{fd, POLLOUT, 0};
+  if (!poll_until({&entry, 1}, deadline)) return EINPROGRESS;
+  int error_number = 0;
+  socklen_t size = sizeof error_number;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &size) != 0) return errno;
+  return error_number;
+}
+
+/// 0, EINPROGRESS when the deadline came first, or why it failed.
+int try_connect(int fd, const Address& address, Deadline deadline) {
+  while (::connect(fd, address.raw(), address.size()) != 0) {
+    if (errno == EINPROGRESS || errno == EINTR) return outcome(fd, deadline);
+    if (errno != EAGAIN) return errno;
+    if (deadline.passed()) return EINPROGRESS;
+    std::this_thread::sleep_for(milliseconds(1));  // a unix listener whose queue is full
+  }
+  return 0;
+}
+
+}  // namespace
+
+Fd listen_on(const Address& address) {
+  Fd fd = open_socket(address);
+  if (!fd) throw cannot_listen(address, errno);
+  const int family = address.raw()->sa_family;
+  if (family != AF_UNIX) set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (::bind(fd.get(), address.raw(), address.size()) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
+    throw cannot_listen(address, errno);
+  }
+  return fd;
+}
+
+Address local_address(int fd) { return address_by<::getsockname>(fd, "getsockname"); }
+
+Address peer_address(int fd) { return address_by<::getpeername>(fd, "getpeername"); }
+
+std::string peer_name(int fd) {
+  try {
+    const Address address = peer_address(fd);
+    return address.is_unix() ? "a process of this machine" : address.to_string();
+  } catch (const Error&) {
+    return "a peer that is gone";
+  }
+}
+
+Fd connect_to(const Address& address, Deadline deadline) {
+  Fd fd = open_socket(address);
+  if (!fd) {
+    if (errno == EAFNOSUPPORT) throw cannot_connect(address, errno);
+    throw system_error(fmt::format("cannot make a socket for {}", address.to_string()), errno);
+  }
+  const int error_number = try_connect(fd.get(), address, deadline);
+  if (error_number == EINPROGRESS) {
+    throw Error(ErrorKind::kTimeout, fmt::format("no answer from {} in time", address.to_string()));
+  }
+  if (error_number != 0) throw cannot_connect(address, error_number);
+  if (talks_to_itself(fd.get())) throw cannot_connect(address, ECONNREFUSED);
+  return fd;
+}
+
+Fd connect_patiently(const std::vector<Address>& addresses, Deadline deadline) {
+  const TimePoint begin = Clock::now();
+  milliseconds pause(5);
+  milliseconds attempt(1000);  // grows, so that neither a dead address nor a slow one blocks
+  while (true) {
+    std::string failure = "there is no address to try";
+    for (const Address& address : addresses) {
+      try {
+        return connect_to(address, deadline.within(attempt));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kPeerLost && error.kind() != ErrorKind::kTimeout) throw;
+        failure = error.message();
+      }
+    }
+    if (addresses.empty() || deadline.passed()) {
+      std::vector<std::string> names;
+      for (const Address& address : addresses) names.push_back(address.to_string());
+      const std::chrono::duration<double> tried = Clock::now() - begin;
+      throw Error(ErrorKind::kPeerLost,
+                  fmt::format("nobody could be reached at {} within {:.1f} s ({})",
+                              fmt::join(names, ", "),
+                              tried.count(),
+                              failure));
+    }
+    std::this_thread::sleep_until(deadline.within(pause).at());
+    pause = std::min(pause * 3 / 2, milliseconds(250));
+    attempt *= 2;
+  }
+}
+
+std::optional<Fd> accept_from(int listener, Deadline deadline) {
+  while (true) {
+    Fd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) return fd;
+    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
+    if (errno != EAGAIN) throw system_error("cannot accept a connection", errno);
+    pollfd entry{listener, POLLIN, 0};
+    if (!poll_until({&entry, 1}, deadline)) return std::nullopt;
+  }
+}
+
+bool is_closed(int fd) {
+  pollfd entry{fd, POLLRDHUP, 0};
+  while (::poll(&entry, 1, 0) < 0) {
+    if (errno != EINTR) throw system_error("poll", errno);
+  }
+  return entry.revents != 0;
+}
+
+bool poll_until(std::span<pollfd> entries, Deadline deadline) {
+  constexpr Timeout kLongest = std::chrono::hours(1);  // poll's timeout is an int
+  while (true) {
+    const Timeout left = std::min(deadline.left(), kLongest);
+    const int ready = ::poll(entries.data(), entries.size(), static_cast<int>(left.count()));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) throw system_error("poll", errno);
+    if (deadline.passed()) return false;
+  }
+}
+
+void set_no_delay(int fd) { set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+}  // namespace peal::net

@@ -1,0 +1,203 @@
+#include "peal/net/socket.h"
+
+#include <fcntl.h>
+
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+
+namespace peal::net {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Deadline soon() { return Deadline::after(seconds(20)); }
+
+/// A machine may have no IPv6; then the tests say so and use IPv4 alone.
+std::vector<std::string> local_addresses() {
+  std::vector<std::string> addresses = {"127.0.0.1:0", "unix:@peal-socket-test"};
+  try {
+    listen_on(Address::parse("[::1]:0"));
+    addresses.push_back("[::1]:0");
+  } catch (const Error& error) {
+    std::cout << "without IPv6, since this machine has no ::1: " << error.what() << "\n";
+  }
+  return addresses;
+}
+
+/// A port of 127.0.0.1 on which nobody listens.
+Address vacant_address() {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  return local_address(listener.get());
+}
+
+template <class Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kBug, "nothing was thrown");
+}
+
+TEST(SocketTest, BothEndsOfAConnectionTalkOverEveryFamily) {
+  for (const std::string& text : local_addresses()) {
+    const Fd listener = listen_on(Address::parse(text));
+    const Address address = local_address(listener.get());
+    const Fd client = connect_to(address, soon());
+    const std::optional<Fd> server = accept_from(listener.get(), soon());
+    ASSERT_TRUE(server) << text;
+    EXPECT_EQ(peer_address(client.get()), address);
+    if (!address.is_unix()) {
+      set_no_delay(client.get());
+      EXPECT_EQ(peer_address(server->get()), local_address(client.get()));
+    }
+    write_all(client.get(), bytes_of("ping"), soon());
+    std::array<std::byte, 4> received;
+    read_all(server->get(), received, soon());
+    EXPECT_EQ(std::memcmp(received.data(), "ping", 4), 0);
+  }
+}
+
+TEST(SocketTest, DescriptorsDoNotBlockAndAreNotInherited) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  const Fd client = connect_to(local_address(listener.get()), soon());
+  const std::optional<Fd> server = accept_from(listener.get(), soon());
+  for (const int fd : {listener.get(), client.get(), server->get()}) {
+    EXPECT_TRUE(::fcntl(fd, F_GETFL) & O_NONBLOCK);
+    EXPECT_TRUE(::fcntl(fd, F_GETFD) & FD_CLOEXEC);
+  }
+}
+
+TEST(SocketTest, ATakenPortIsNamedWithWhatToDo) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  const Address address = local_address(listener.get());
+  const Error error = error_of([&] { listen_on(address); });
+  EXPECT_EQ(error.kind(), ErrorKind::kResource);
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("port " + std::to_string(address.port()) + " is already in use"),
+                    HasSubstr("on 127.0.0.1"),
+                    HasSubstr("MASTER_PORT")));
+}
+
+TEST(SocketTest, ATakenNameIsNamed) {
+  const Fd listener = listen_on(Address::parse("unix:@peal-taken"));
+  EXPECT_THAT(error_of([] { listen_on(Address::parse("unix:@peal-taken")); }).what(),
+              HasSubstr("unix:@peal-taken is already in use"));
+}
+
+TEST(SocketTest, AnAddressOfAnotherMachineCannotBeListenedOn) {
+  const Error error = error_of([] { listen_on(Address::parse("192.0.2.1:4711")); });
+  EXPECT_EQ(error.kind(), ErrorKind::kResource);
+  EXPECT_THAT(error.what(), HasSubstr("192.0.2.1 is no address of this machine"));
+}
+
+TEST(SocketTest, APortThatIsBoundExactlyIsFreeOnOtherAddresses) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  const Address elsewhere =
+      Address::parse("127.0.0.2:0").with_port(local_address(listener.get()).port());
+  EXPECT_EQ(error_of([&] { connect_to(elsewhere, soon()); }).kind(), ErrorKind::kPeerLost);
+  EXPECT_TRUE(listen_on(elsewhere));
+}
+
+TEST(SocketTest, ARefusedConnectionNamesTheAddress) {
+  const Address address = vacant_address();
+  const Error error = error_of([&] { connect_to(address, soon()); });
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(error.what(), HasSubstr(address.to_string()));
+  EXPECT_THAT(error_of([] { connect_to(Address::parse("unix:@peal-nobody"), soon()); }).what(),
+              HasSubstr("unix:@peal-nobody"));
+}
+
+TEST(SocketTest, AListenerThatNeverAcceptsMakesAConnectionTimeOut) {
+  const Address address = Address::parse("unix:@peal-full");
+  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(socket.get(), address.raw(), address.size()), 0);
+  ASSERT_EQ(::listen(socket.get(), 0), 0);
+  const Fd queued = connect_to(address, soon());
+  const Error error = error_of([&] { connect_to(address, Deadline::after(milliseconds(20))); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(), HasSubstr("unix:@peal-full"));
+}
+
+TEST(SocketTest, APatientConnectionWaitsForTheListener) {
+  const Address address = vacant_address();
+  auto client =
+      std::async(std::launch::async, [&] { return connect_patiently({address}, soon()); });
+  EXPECT_EQ(client.wait_for(milliseconds(30)), std::future_status::timeout);
+  const Fd listener = listen_on(address);
+  EXPECT_TRUE(accept_from(listener.get(), soon()));
+  EXPECT_EQ(peer_address(client.get().get()), address);
+}
+
+TEST(SocketTest, APatientConnectionTakesTheAddressThatAnswers) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  const Address address = local_address(listener.get());
+  const Fd client = connect_patiently({vacant_address(), address}, soon());
+  EXPECT_EQ(peer_address(client.get()), address);
+}
+
+TEST(SocketTest, PatienceEndsAtTheDeadlineAndNamesAllAddresses) {
+  const Address a = vacant_address();
+  const Address b = Address::parse("127.0.0.2:0").with_port(a.port());
+  const Error error = error_of([&] {
+    connect_patiently({a, b}, Deadline::after(milliseconds(50)));
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr(a.to_string()), HasSubstr(b.to_string())));
+  EXPECT_EQ(error_of([] { connect_patiently({}, soon()); }).kind(), ErrorKind::kPeerLost);
+}
+
+TEST(SocketTest, AcceptingYieldsNothingAtTheDeadline) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  EXPECT_FALSE(accept_from(listener.get(), Deadline::after(milliseconds(10))));
+  EXPECT_FALSE(accept_from(listener.get(), Deadline::after(milliseconds(0))));
+}
+
+TEST(SocketTest, PollingEndsAtTheDeadlineAndNotBefore) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  pollfd entry{listener.get(), POLLIN, 0};
+  const TimePoint begin = Clock::now();
+  EXPECT_FALSE(poll_until({&entry, 1}, Deadline(begin + milliseconds(20))));
+  EXPECT_GE(Clock::now() - begin, milliseconds(20));
+  const Fd client = connect_to(local_address(listener.get()), soon());
+  EXPECT_TRUE(poll_until({&entry, 1}, Deadline(TimePoint::max())));
+}
+
+TEST(SocketTest, AClosedPeerIsNoticedWithoutTakingBytes) {
+  for (const std::string& text : local_addresses()) {
+    const Fd listener = listen_on(Address::parse(text));
+    const Fd client = connect_to(local_address(listener.get()), soon());
+    std::optional<Fd> server = accept_from(listener.get(), soon());
+    write_all(server->get(), bytes_of("last"), soon());
+    EXPECT_FALSE(is_closed(client.get())) << text;
+    server->reset();
+    pollfd entry{client.get(), POLLRDHUP, 0};
+    ASSERT_TRUE(poll_until({&entry, 1}, soon()));
+    EXPECT_TRUE(is_closed(client.get())) << text;
+    std::array<std::byte, 4> received;
+    EXPECT_NO_THROW(read_all(client.get(), received, soon()));
+  }
+}
+
+TEST(SocketTest, AnEndThatIsGoneStillHasAName) {
+  EXPECT_EQ(peer_name(-1), "a peer that is gone");
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const Fd a(ends[0]);
+  const Fd b(ends[1]);
+  EXPECT_EQ(peer_name(a.get()), "a process of this machine");
+}
+
+}  // namespace
+}  // namespace peal::net

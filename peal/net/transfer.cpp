@@ -1,0 +1,183 @@
+// Moving bytes and descriptors over connections that socket.cpp made.
+#include <errno.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/socket.h"
+
+namespace peal::net {
+namespace {
+
+constexpr std::size_t kMaxPieces = 64;
+constexpr std::size_t kMaxFds = 253;  // the kernel's SCM_MAX_FD
+
+/// What a system call that moves bytes returned, with its errno.
+Moved moved(ssize_t count, int error_number) {
+  if (count >= 0) return {Bytes(count), false};
+  switch (error_number) {
+    case EAGAIN:
+    case EINTR:
+    case ENOBUFS:
+      return {};
+    case EPIPE:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ENOTCONN:
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+      return {0_B, true};
+  }
+  throw system_error("cannot move bytes over a socket", error_number);
+}
+
+void wait_for(int fd, short events, Deadline deadline, std::string_view doing) {
+  pollfd entry{fd, events, 0};
+  if (!poll_until({&entry, 1}, deadline)) {
+    throw Error(ErrorKind::kTimeout, fmt::format("{} {} took too long", doing, peer_name(fd)));
+  }
+}
+
+Error connection_closed(int fd, std::string_view doing, std::size_t done, std::size_t all) {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("{} {}: the connection was closed after {} of {} bytes",
+                           doing,
+                           peer_name(fd),
+                           done,
+                           all));
+}
+
+/// The room for the control message that carries `count` descriptors.
+struct alignas(cmsghdr) Control {
+  std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> bytes{};
+};
+
+std::vector<Fd> take_fds(msghdr& message) {
+  std::vector<Fd> fds;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
+      fds.emplace_back(fd);
+    }
+  }
+  return fds;
+}
+
+}  // namespace
+
+Moved try_write(int fd, std::span<const std::span<const std::byte>> pieces) {
+  std::array<iovec, kMaxPieces> vectors;
+  const std::size_t count = std::min(pieces.size(), kMaxPieces);
+  for (std::size_t i = 0; i < count; ++i) {
+    vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
+  }
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = count;
+  const ssize_t result = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return moved(result, errno);
+}
+
+Moved try_read(int fd, std::span<std::byte> into) {
+  if (into.empty()) return {};  // recv would return 0, which looks like the end of the stream
+  const ssize_t result = ::recv(fd, into.data(), into.size(), MSG_DONTWAIT);
+  if (result == 0) return {0_B, true};
+  return moved(result, errno);
+}
+
+void write_all(int fd, std::span<const std::byte> data, Deadline deadline) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const std::array pieces = {data.subspan(done)};
+    const Moved result = try_write(fd, pieces);
+    if (result.closed) throw connection_closed(fd, "sending to", done, data.size());
+    done += static_cast<std::size_t>(result.bytes.value);
+    if (result.bytes == 0_B) wait_for(fd, POLLOUT, deadline, "sending to");
+  }
+}
+
+void read_all(int fd, std::span<std::byte> into, Deadline deadline) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const Moved result = try_read(fd, into.subspan(done));
+    if (result.closed) throw connection_closed(fd, "receiving from", done, into.size());
+    done += static_cast<std::size_t>(result.bytes.value);
+    if (result.bytes == 0_B) wait_for(fd, POLLIN, deadline, "receiving from");
+  }
+}
+
+void send_fds(int fd, std::span<const int> fds, Deadline deadline) {
+  if (fds.empty() || fds.size() > kMaxFds) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} descriptors in one message: 1 to {} fit", fds.size(), kMaxFds));
+  }
+  std::byte payload{0};
+  iovec vector{&payload, 1};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
+  while (true) {
+    const ssize_t count = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const Moved result = moved(count, errno);
+    if (result.closed) throw connection_closed(fd, "sending descriptors to", 0, 1);
+    if (result.bytes > 0_B) return;
+    wait_for(fd, POLLOUT, deadline, "sending descriptors to");
+  }
+}
+
+std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline) {
+  std::byte payload{0};
+  iovec vector{&payload, 1};
+  Control control;
+  msghdr message{};
+  while (true) {
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = control.bytes.size();
+    const ssize_t received = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    const Moved result = moved(received, errno);
+    if (received == 0 || result.closed) {
+      throw connection_closed(fd, "receiving descriptors from", 0, 1);
+    }
+    if (result.bytes > 0_B) break;
+    wait_for(fd, POLLIN, deadline, "receiving descriptors from");
+  }
+  std::vector<Fd> fds = take_fds(message);
+  if (message.msg_flags & MSG_CTRUNC) {
+    throw Error(ErrorKind::kResource,
+                fmt::format("of {} descriptors only {} could be received: raise the limit of open "
+                            "files (ulimit -n)",
+                            count,
+                            fds.size()));
+  }
+  if (fds.size() != count) {
+    throw Error(ErrorKind::kMismatch,
+                fmt::format("{} descriptors came from {} where {} were expected",
+                            fds.size(),
+                            peer_name(fd),
+                            count));
+  }
+  return fds;
+}
+
+}  // namespace peal::net
