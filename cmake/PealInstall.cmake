@@ -1,1 +1,50 @@
-# Installation: filled in with the CMake package.
+# `cmake --install build/release --prefix X`: the programs, the libraries, the headers that a user
+# includes, and a CMake package, so that in another project this is enough:
+#   find_package(peal REQUIRED)                    # or: find_package(peal REQUIRED COMPONENTS train)
+#   target_link_libraries(app PRIVATE peal::peal)  #     target_link_libraries(app PRIVATE peal::train)
+if(NOT TARGET peal_init)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+set(PEAL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/peal)
+
+# What a user links: the front door, and through it the rest.
+add_library(peal INTERFACE)
+add_library(peal::peal ALIAS peal)
+target_link_libraries(peal INTERFACE peal::init)
+
+# Everything but train is one export; train has its own, since it needs LibTorch to be read.
+get_property(core GLOBAL PROPERTY PEAL_MODULES)
+set(train ${core})
+list(FILTER core EXCLUDE REGEX "^peal_train")
+list(FILTER train INCLUDE REGEX "^peal_train")
+
+install(TARGETS peal ${core} EXPORT pealTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT pealTargets NAMESPACE peal:: DESTINATION ${PEAL_PACKAGE_DIR})
+set(public_folders base group init)
+if(train)
+  install(TARGETS ${train} EXPORT pealTrainTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT pealTrainTargets NAMESPACE peal:: DESTINATION ${PEAL_PACKAGE_DIR})
+  list(APPEND public_folders train)
+endif()
+
+foreach(folder ${public_folders})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/peal/${folder}
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/peal FILES_MATCHING PATTERN "*.h")
+endforeach()
+if(TARGET peal_program)
+  install(TARGETS peal_program DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/pealConfig.cmake.in ${PROJECT_BINARY_DIR}/pealConfig.cmake
+  INSTALL_DESTINATION ${PEAL_PACKAGE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/pealConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/pealConfig.cmake ${PROJECT_BINARY_DIR}/pealConfigVersion.cmake
+        DESTINATION ${PEAL_PACKAGE_DIR})
+if(train)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/PealTorch.cmake DESTINATION ${PEAL_PACKAGE_DIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
