@@ -3,6 +3,8 @@ add_library(peal_options INTERFACE)
 target_compile_features(peal_options INTERFACE cxx_std_20)
 target_compile_options(peal_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                               -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+# A multiplication and an addition are rounded each, on CPUs that could fuse them too: the same bits everywhere.
+target_compile_options(peal_options INTERFACE -ffp-contract=off)
 if(PEAL_SANITIZE)
   target_compile_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE}
                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -31,7 +31,7 @@ Float16::Float16(float value) {
   const auto sign = static_cast<std::uint16_t>((word & kF32Sign) >> 16);
   const std::uint32_t magnitude = word & ~kF32Sign;
   if (magnitude > kF32Infinity) {
-    bits = static_cast<std::uint16_t>(sign | 0x7e00u);
+    bits = static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));  // quiet
   } else if (magnitude >= 0x4780'0000u) {  // 65536 and beyond: infinity
     bits = static_cast<std::uint16_t>(sign | 0x7c00u);
   } else if (magnitude >= 0x3880'0000u) {  // normal: rebias the exponent from 127 to 15

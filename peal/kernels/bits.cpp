@@ -1,0 +1,69 @@
+// Bitwise operators, on integers of any width and on truth values.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "peal/kernels/bits.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "peal/kernels/fold-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace peal::kernels::HWY_NAMESPACE {
+
+/// Any nonzero byte is true; in registers, 1.
+struct Truth {
+  using D = hn::ScalableTag<std::uint8_t>;
+  using Acc = hn::VFromD<D>;
+  static constexpr std::size_t kBytes = hn::MaxLanes(D());
+  static constexpr bool kHasLast = false;
+  static HWY_INLINE Acc load(const std::byte* from) {
+    return hn::Min(load_vector(D(), from), hn::Set(D(), 1));
+  }
+  static HWY_INLINE void store(Acc acc, std::byte* to) { store_vector(D(), acc, to); }
+};
+
+struct And {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::And(a, b);
+  }
+};
+
+struct Or {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+
+struct Xor {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Xor(a, b);
+  }
+};
+
+template <class Form>
+void run_bitwise(const Fold& fold, ReduceOp::Kind op) {
+  if (op == ReduceOp::Kind::kBand) return run<Form, And>(fold);
+  if (op == ReduceOp::Kind::kBor) return run<Form, Or>(fold);
+  return run<Form, Xor>(fold);
+}
+
+void bits(const Fold& fold, ReduceOp::Kind op) { run_bitwise<Plain<std::uint8_t>>(fold, op); }
+void bools(const Fold& fold, ReduceOp::Kind op) { run_bitwise<Truth>(fold, op); }
+
+}  // namespace peal::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace peal::kernels {
+
+HWY_EXPORT(bits);
+HWY_EXPORT(bools);
+
+void fold_bits(const Fold& fold, ReduceOp::Kind op) { HWY_DYNAMIC_DISPATCH(bits)(fold, op); }
+void fold_bools(const Fold& fold, ReduceOp::Kind op) { HWY_DYNAMIC_DISPATCH(bools)(fold, op); }
+
+}  // namespace peal::kernels
+#endif

@@ -1,0 +1,267 @@
+#include "peal/kernels/kernels.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "peal/base/error.h"
+#include "peal/kernels/testing/every_target.h"
+#include "peal/kernels/testing/reference.h"
+
+namespace peal::kernels {
+namespace {
+
+using Kind = ReduceOp::Kind;
+
+constexpr std::size_t kMost = 1000;
+constexpr std::array<std::size_t, 13> kCounts = {0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 100, kMost};
+
+class KernelsTest : public EveryTarget {};
+INSTANTIATE_TEST_SUITE_P(Targets,
+                         KernelsTest,
+                         testing::ValuesIn(targets_of_this_cpu()),
+                         target_name);
+
+/// Memory at a chosen distance from an aligned address, with guards on both sides.
+class Placed {
+ public:
+  Placed(std::size_t size, std::size_t shift)
+      : memory_(kGuard + shift + size + kGuard, kFiller), start_(kGuard + shift), size_(size) {}
+  Placed(const Memory& content, std::size_t size, std::size_t shift) : Placed(size, shift) {
+    std::copy_n(content.begin(), size, data());
+  }
+  std::byte* data() { return memory_.data() + start_; }
+  bool guards_stand() const {
+    const auto first = memory_.begin();
+    const auto is_filler = [](std::byte b) { return b == kFiller; };
+    return std::all_of(first, first + static_cast<std::ptrdiff_t>(start_), is_filler) &&
+           std::all_of(
+               first + static_cast<std::ptrdiff_t>(start_ + size_), memory_.end(), is_filler);
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 64;
+  static constexpr std::byte kFiller{0xa5};
+  Memory memory_;
+  std::size_t start_;
+  std::size_t size_;
+};
+
+std::vector<const std::byte*> addresses_to_read(std::vector<Placed>& memories) {
+  std::vector<const std::byte*> addresses;
+  for (Placed& memory : memories) addresses.push_back(memory.data());
+  return addresses;
+}
+
+std::vector<std::byte*> addresses_to_write(std::vector<Placed>& memories) {
+  std::vector<std::byte*> addresses;
+  for (Placed& memory : memories) addresses.push_back(memory.data());
+  return addresses;
+}
+
+/// Where `actual` first differs from `expected`; nothing where it does not.
+template <class T>
+std::optional<std::size_t> first_difference(const std::byte* actual,
+                                            const Memory& expected,
+                                            std::size_t count) {
+  if (std::equal(actual, actual + count * sizeof(T), expected.begin())) return {};
+  const Memory copy(actual, actual + count * sizeof(T));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!same(element<T>(copy, i), element<T>(expected, i))) return i;
+  }
+  return {};
+}
+
+/// One reduction, out of place: every output as expected, nothing written beside, inputs untouched.
+template <class T>
+void expect_reduces(const std::vector<Memory>& inputs,
+                    const Memory& expected,
+                    std::size_t count,
+                    std::size_t output_count,
+                    std::size_t shift,
+                    Kind op,
+                    Finish finish) {
+  const std::size_t size = count * sizeof(T);
+  std::vector<Placed> from;
+  std::vector<Placed> to;
+  for (std::size_t k = 0; k < inputs.size(); ++k) from.emplace_back(inputs[k], size, shift * k);
+  for (std::size_t k = 0; k < output_count; ++k) to.emplace_back(size, shift * (k + 1));
+  const auto elements = Elements(static_cast<std::int64_t>(count));
+  reduce(addresses_to_read(from), addresses_to_write(to), elements, dtype_of<T>, op, finish);
+  const std::string what = fmt::format("{} of {}, {} inputs, {} outputs, {} elements, shift {}",
+                                       name_of(op),
+                                       name_of(dtype_of<T>),
+                                       inputs.size(),
+                                       output_count,
+                                       count,
+                                       shift);
+  for (std::size_t k = 0; k < output_count; ++k) {
+    ASSERT_EQ(first_difference<T>(to[k].data(), expected, count), std::nullopt) << what;
+    ASSERT_TRUE(to[k].guards_stand()) << what;
+  }
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    ASSERT_TRUE(std::equal(from[k].data(), from[k].data() + size, inputs[k].begin())) << what;
+  }
+}
+
+template <class T>
+void expect_reduces_all_shapes(Kind op) {
+  std::mt19937_64 random(20240607);
+  const double divisor = op == Kind::kAvg ? 3.0 : 1.0;
+  for (const std::size_t input_count : {1, 2, 3, 4, 5, 9}) {
+    std::vector<Memory> inputs;
+    for (std::size_t k = 0; k < input_count; ++k) inputs.push_back(random_memory<T>(kMost, random));
+    const Memory expected = reference<T>(inputs, op, divisor);
+    for (const std::size_t count : kCounts) {
+      for (const std::size_t output_count : {1, 2, 3}) {
+        for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, sizeof(T)}) {
+          expect_reduces<T>(inputs, expected, count, output_count, shift, op, Finish{divisor});
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ReducesToTheBitsOfALoopOverSingleElements) {
+  with_each_type([]<class T>(T) {
+    for (const Kind op : kAllReduceOpKinds) {
+      if (has_meaning(op, dtype_of<T>)) expect_reduces_all_shapes<T>(op);
+    }
+  });
+}
+
+TEST_P(KernelsTest, AnOutputMayBeAnyOfTheInputs) {
+  with_each_type([]<class T>(T) {
+    std::mt19937_64 random(7);
+    for (const std::size_t count : kCounts) {
+      std::vector<Memory> inputs;
+      for (int k = 0; k < 3; ++k) inputs.push_back(random_memory<T>(count, random));
+      const Memory expected = reference<T>(inputs, Kind::kSum, 1.0);
+      for (std::size_t own = 0; own < inputs.size(); ++own) {
+        std::vector<Memory> work = inputs;
+        Memory other(work[0].size());
+        const std::vector<const std::byte*> from = {work[0].data(), work[1].data(), work[2].data()};
+        const std::vector<std::byte*> to = {work[own].data(), other.data()};
+        reduce(from, to, Elements(static_cast<std::int64_t>(count)), dtype_of<T>, Kind::kSum);
+        EXPECT_EQ(first_difference<T>(work[own].data(), expected, count), std::nullopt);
+        EXPECT_EQ(first_difference<T>(other.data(), expected, count), std::nullopt);
+      }
+    }
+  });
+}
+
+TEST_P(KernelsTest, TwoInputsAreReducedInPlace) {
+  with_each_type([]<class T>(T) {
+    std::mt19937_64 random(8);
+    std::vector<Memory> inputs = {random_memory<T>(kMost, random), random_memory<T>(kMost, random)};
+    const Memory expected = reference<T>(inputs, Kind::kProduct, 1.0);
+    const std::array<const std::byte*, 2> from = {inputs[0].data(), inputs[1].data()};
+    const std::array to = {inputs[0].data()};
+    reduce(from, to, Elements(kMost), dtype_of<T>, Kind::kProduct);
+    EXPECT_EQ(first_difference<T>(inputs[0].data(), expected, kMost), std::nullopt);
+  });
+}
+
+TEST_P(KernelsTest, ScalesToTheBitsOfALoopOverSingleElements) {
+  with_each_type([]<class T>(T) {
+    if constexpr (kIsComplex<T> || std::is_floating_point_v<Wide<T>>) {
+      std::mt19937_64 random(9);
+      const Memory from = random_memory<T>(kMost, random);
+      const Memory expected = scaled_reference<T>(from, 0.3);
+      for (const std::size_t count : kCounts) {
+        Placed source(from, count * sizeof(T), 1);
+        Placed target(count * sizeof(T), 3);
+        const auto elements = Elements(static_cast<std::int64_t>(count));
+        scale(source.data(), target.data(), elements, dtype_of<T>, 0.3);
+        scale(source.data(), source.data(), elements, dtype_of<T>, 0.3);
+        EXPECT_EQ(first_difference<T>(target.data(), expected, count), std::nullopt);
+        EXPECT_EQ(first_difference<T>(source.data(), expected, count), std::nullopt);
+        EXPECT_TRUE(target.guards_stand() && source.guards_stand());
+      }
+    }
+  });
+}
+
+/// The message of the unsupported error that `call` throws.
+template <class Call>
+std::string unsupported(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(KernelsArgumentsTest, ACombinationWithoutMeaningNamesOperatorAndType) {
+  std::array<std::byte, 16> memory{};
+  const std::array<const std::byte*, 1> from = {memory.data()};
+  const std::array to = {memory.data()};
+  int refused = 0;
+  for (const DType dtype : kAllDTypes) {
+    for (const Kind op : kAllReduceOpKinds) {
+      if (has_meaning(op, dtype)) continue;
+      ++refused;
+      EXPECT_THAT(unsupported([&] { reduce(from, to, Elements(1), dtype, op); }),
+                  testing::AllOf(testing::HasSubstr(std::string(name_of(op))),
+                                 testing::HasSubstr(std::string(name_of(dtype)))));
+    }
+  }
+  EXPECT_EQ(refused, 6 * 2 + 4 * 3 + 2 * 5);
+}
+
+TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreDivided) {
+  std::array<std::byte, 16> memory{};
+  const std::array<const std::byte*, 1> from = {memory.data()};
+  const std::array to = {memory.data()};
+  const auto divide = [&](DType dtype, Kind op) {
+    reduce(from, to, Elements(1), dtype, op, Finish{2.0});
+  };
+  EXPECT_NO_THROW(divide(DType::kF32, Kind::kSum));
+  EXPECT_THAT(unsupported([&] { divide(DType::kF32, Kind::kMax); }), testing::HasSubstr("max"));
+  EXPECT_THAT(unsupported([&] { divide(DType::kI32, Kind::kSum); }), testing::HasSubstr("i32"));
+}
+
+TEST(KernelsArgumentsTest, ScalingIntegersNamesTheType) {
+  std::array<std::byte, 4> memory{};
+  EXPECT_THAT(
+      unsupported([&] { scale(memory.data(), memory.data(), Elements(1), DType::kI32, 2.0); }),
+      testing::HasSubstr("i32"));
+}
+
+TEST(KernelsArgumentsTest, AReductionOfNothingOrToNothingIsMisuse) {
+  std::array<std::byte, 4> memory{};
+  const std::array<const std::byte*, 1> from = {memory.data()};
+  const std::array to = {memory.data()};
+  for (const auto& [inputs, outputs] : {std::pair{0, 1}, std::pair{1, 0}}) {
+    try {
+      reduce(std::span(from).first(static_cast<std::size_t>(inputs)),
+             std::span(to).first(static_cast<std::size_t>(outputs)),
+             Elements(1),
+             DType::kF32,
+             Kind::kSum);
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    }
+  }
+}
+
+TEST(KernelsArgumentsTest, CopiesEveryByteAndNoMore) {
+  std::mt19937_64 random(10);
+  const Memory from = random_memory<std::uint8_t>(kMost, random);
+  for (const std::size_t size : kCounts) {
+    Placed target(size, 1);
+    copy(from.data(), target.data(), Bytes(static_cast<std::int64_t>(size)));
+    EXPECT_TRUE(std::equal(target.data(), target.data() + size, from.begin()));
+    EXPECT_TRUE(target.guards_stand());
+  }
+  copy(nullptr, nullptr, 0_B);
+}
+
+}  // namespace
+}  // namespace peal::kernels
