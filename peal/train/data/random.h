@@ -1,0 +1,46 @@
+// Random numbers that are the same with every compiler and standard library: the engine is
+// specified to the bit by the C++ standard, the distributions of <random> are not, so they are
+// made here. Used by permutations and by the drawing of digits.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <random>
+#include <vector>
+
+namespace peal::train::data {
+
+class Random {
+ public:
+  explicit Random(std::initializer_list<std::uint64_t> seeds) : engine_(seeded(seeds)) {}
+
+  /// Uniform in 0 .. bound - 1; `bound` is at least 1. Without bias: numbers of the incomplete
+  /// last round are drawn again.
+  std::uint64_t below(std::uint64_t bound) {
+    const std::uint64_t incomplete = (0 - bound) % bound;  // 2^64 mod bound
+    std::uint64_t drawn = engine_();
+    while (drawn < incomplete) drawn = engine_();
+    return drawn % bound;
+  }
+
+  /// Uniform in [low, high).
+  double between(double low, double high) {
+    constexpr double kUnit = 1.0 / 9007199254740992.0;  // 2^-53
+    return low + (high - low) * (static_cast<double>(engine_() >> 11) * kUnit);
+  }
+
+ private:
+  static std::mt19937_64 seeded(std::initializer_list<std::uint64_t> seeds) {
+    std::vector<std::uint32_t> words;
+    for (const std::uint64_t seed : seeds) {
+      words.push_back(static_cast<std::uint32_t>(seed));
+      words.push_back(static_cast<std::uint32_t>(seed >> 32));
+    }
+    std::seed_seq sequence(words.begin(), words.end());
+    return std::mt19937_64(sequence);
+  }
+
+  std::mt19937_64 engine_;
+};
+
+}  // namespace peal::train::data

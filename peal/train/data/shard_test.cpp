@@ -1,0 +1,92 @@
+#include "peal/train/data/shard.h"
+
+#include <algorithm>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/train/data/permutation.h"
+
+namespace peal::train::data {
+namespace {
+
+/// How often each sample is taken by all ranks together. Also checks that ranks take equally many.
+std::map<std::size_t, int> taken(std::span<const std::size_t> order,
+                                 int ranks,
+                                 Remainder remainder,
+                                 std::size_t from = 0) {
+  std::map<std::size_t, int> counts;
+  const std::size_t share = shard_of(order, 0, ranks, remainder, from).size();
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const std::vector<std::size_t> mine = shard_of(order, rank, ranks, remainder, from);
+    EXPECT_EQ(mine.size(), share) << "rank " << rank << " of " << ranks;
+    for (const std::size_t sample : mine) counts[sample] += 1;
+  }
+  return counts;
+}
+
+std::size_t sum(const std::map<std::size_t, int>& counts) {
+  std::size_t total = 0;
+  for (const auto& [sample, count] : counts) total += static_cast<std::size_t>(count);
+  return total;
+}
+
+TEST(ShardTest, PaddingLosesNoSampleAndRepeatsOnlyToFillTheLastRound) {
+  for (std::size_t size = 0; size <= 50; ++size) {
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+      const std::vector<std::size_t> order = permutation(size, 5);
+      const auto counts = taken(order, ranks, Remainder::kPad);
+      EXPECT_EQ(counts.size(), size) << ranks << " ranks";
+      const std::size_t rounds = (size + ranks - 1) / ranks;
+      EXPECT_EQ(sum(counts), rounds * ranks) << size << " samples, " << ranks << " ranks";
+    }
+  }
+}
+
+TEST(ShardTest, DroppingRepeatsNoSampleAndLosesFewerThanThereAreRanks) {
+  for (std::size_t size = 0; size <= 50; ++size) {
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+      const std::vector<std::size_t> order = permutation(size, 5);
+      const auto counts = taken(order, ranks, Remainder::kDrop);
+      EXPECT_EQ(counts.size(), size / ranks * ranks) << size << " samples, " << ranks << " ranks";
+      EXPECT_EQ(sum(counts), counts.size());
+    }
+  }
+}
+
+TEST(ShardTest, ARankTakesEveryRanksThSample) {
+  const std::vector<std::size_t> order = {10, 11, 12, 13, 14, 15, 16};
+  EXPECT_THAT(shard_of(order, 1, 3, Remainder::kPad), testing::ElementsAre(11, 14, 10));
+  EXPECT_THAT(shard_of(order, 1, 3, Remainder::kDrop), testing::ElementsAre(11, 14));
+}
+
+TEST(ShardTest, FewerSamplesThanRanksAreRepeatedForAll) {
+  const std::vector<std::size_t> order = {7, 8};
+  EXPECT_THAT(shard_of(order, 4, 5, Remainder::kPad), testing::ElementsAre(7));
+  EXPECT_TRUE(shard_of(order, 4, 5, Remainder::kDrop).empty());
+}
+
+TEST(ShardTest, AnEpochInterruptedAndContinuedByOtherRanksTakesEverySampleOnce) {
+  const std::vector<std::size_t> order = permutation(48, 9);
+  for (int before = 1; before <= 4; ++before) {
+    for (int after = 1; after <= 4; ++after) {
+      std::map<std::size_t, int> counts;
+      const std::size_t steps = 3;
+      for (Rank rank = 0; rank < before; ++rank) {
+        const auto mine = shard_of(order, rank, before, Remainder::kDrop);
+        for (std::size_t k = 0; k < steps; ++k) counts[mine[k]] += 1;
+      }
+      for (const auto& [sample, count] : taken(order, after, Remainder::kPad, steps * before)) {
+        counts[sample] += count;
+      }
+      const std::size_t left = order.size() - steps * before;
+      const std::size_t padding = (after - left % after) % after;
+      EXPECT_EQ(counts.size(), order.size()) << before << " then " << after;
+      EXPECT_EQ(sum(counts), order.size() + padding) << before << " then " << after;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace peal::train::data
