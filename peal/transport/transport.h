@@ -32,8 +32,9 @@ struct Interest {
 using ConstPiece = std::span<const std::byte>;
 
 /// One ordered, reliable stream of bytes in each direction between this rank and every other.
-/// Threads: try_send and try_receive from one at a time; `wait` from one at a time, which may be another
-/// and at the same moment (a thread sleeps while its fellow moves bytes); `interrupt` from any.
+/// Threads: try_send and try_receive from one at a time; `wait` from one at a time, which may be
+/// another and at the same moment (a thread sleeps while its fellow moves bytes); `interrupt` from
+/// any.
 class Channel {
  public:
   virtual ~Channel() = default;

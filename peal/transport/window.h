@@ -4,7 +4,7 @@
 // differs.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,0 +1,38 @@
+// Which parts of a stretch of memory are in use. Only offsets: it touches no memory, so that the
+// window can ask it about memory of any kind.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "peal/base/units.h"
+
+namespace peal::transport {
+
+/// First fit in the order of addresses, neighbours that are free melt together. Everything is
+/// aligned to kAlignment. Threads: one at a time.
+/// Cost: O(log of the allocations), but `allocate` O(free pieces).
+class Arena {
+ public:
+  static constexpr std::uint64_t kAlignment = 64;
+
+  explicit Arena(Bytes capacity);
+
+  /// The offset of a free stretch of at least `size` bytes, 0 included. Throws Error(resource).
+  std::uint64_t allocate(Bytes size);
+  /// `offset` was returned by `allocate` and not yet given back; others are ignored.
+  void deallocate(std::uint64_t offset) noexcept;
+  /// Whether [offset, offset + size) lies within one allocation.
+  bool holds(std::uint64_t offset, Bytes size) const;
+  Bytes in_use() const { return in_use_; }
+
+ private:
+  using Stretches = std::map<std::uint64_t, std::uint64_t>;  // begin -> end
+
+  Bytes capacity_;
+  Bytes in_use_;
+  Stretches free_;
+  Stretches used_;
+};
+
+}  // namespace peal::transport

@@ -1,0 +1,114 @@
+#include "peal/transport/arena.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal::transport {
+namespace {
+
+TEST(ArenaTest, AllocationsAreAlignedAndDoNotOverlap) {
+  Arena arena(64_KiB);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+  for (const Bytes size : {1_B, 64_B, 65_B, 0_B, 1000_B, 4096_B}) {
+    const std::uint64_t begin = arena.allocate(size);
+    const std::uint64_t end = begin + static_cast<std::uint64_t>(std::max(size, 1_B).value);
+    EXPECT_EQ(begin % Arena::kAlignment, 0u);
+    EXPECT_LE(end, 64u << 10);
+    for (const auto& [b, e] : taken) EXPECT_TRUE(end <= b || begin >= e);
+    taken.emplace_back(begin, end);
+  }
+}
+
+TEST(ArenaTest, WhatIsGivenBackInAnyOrderMeltsIntoOnePiece) {
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    Arena arena(256_B);
+    std::vector<std::uint64_t> pieces;
+    for (int i = 0; i < 4; ++i) pieces.push_back(arena.allocate(64_B));
+    EXPECT_EQ(arena.in_use(), 256_B);
+    for (const int i : order) arena.deallocate(pieces[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(arena.in_use(), 0_B);
+    EXPECT_EQ(arena.allocate(256_B), 0u);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(ArenaTest, AGapIsUsedAgain) {
+  Arena arena(4_KiB);
+  arena.allocate(64_B);
+  const std::uint64_t gap = arena.allocate(128_B);
+  arena.allocate(64_B);
+  arena.deallocate(gap);
+  EXPECT_EQ(arena.allocate(100_B), gap);
+}
+
+TEST(ArenaTest, WithoutRoomItSaysHowMuchIsInUse) {
+  Arena arena(1_KiB);
+  arena.allocate(512_B);
+  try {
+    arena.allocate(513_B);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResource);
+    EXPECT_NE(error.message().find("513 bytes"), std::string_view::npos);
+    EXPECT_NE(error.message().find("512 of 1024"), std::string_view::npos);
+  }
+  EXPECT_EQ(arena.allocate(512_B), 512u);
+  EXPECT_THROW(arena.allocate(Bytes(-1)), Error);
+}
+
+TEST(ArenaTest, HoldsOnlyWhatLiesInsideOneAllocation) {
+  Arena arena(4_KiB);
+  const std::uint64_t first = arena.allocate(128_B);
+  const std::uint64_t second = arena.allocate(128_B);
+  ASSERT_EQ(second, first + 128);
+  EXPECT_TRUE(arena.holds(first, 128_B));
+  EXPECT_TRUE(arena.holds(first + 100, 28_B));
+  EXPECT_TRUE(arena.holds(first + 127, 0_B));
+  EXPECT_FALSE(arena.holds(first + 100, 29_B));  // would reach into the neighbour
+  EXPECT_FALSE(arena.holds(second + 128, 0_B));
+  EXPECT_FALSE(arena.holds(first, Bytes(-1)));
+  arena.deallocate(first);
+  EXPECT_FALSE(arena.holds(first, 1_B));
+  EXPECT_TRUE(arena.holds(second, 1_B));
+}
+
+TEST(ArenaTest, GivingBackWhatWasNotAllocatedIsIgnored) {
+  Arena arena(4_KiB);
+  const std::uint64_t piece = arena.allocate(128_B);
+  arena.deallocate(piece + 64);
+  EXPECT_TRUE(arena.holds(piece, 128_B));
+  arena.deallocate(piece);
+  arena.deallocate(piece);
+  EXPECT_EQ(arena.in_use(), 0_B);
+}
+
+TEST(ArenaTest, ManyRandomAllocationsStayApartAndAllComesBack) {
+  constexpr unsigned kSeed = 11;
+  SCOPED_TRACE(kSeed);
+  std::mt19937 random(kSeed);
+  Arena arena(1_MiB);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
+  for (int i = 0; i < 5000; ++i) {
+    if (live.size() < 40 && random() % 2 == 0) {
+      const std::uint64_t size = 1 + random() % 20'000;
+      const std::uint64_t begin = arena.allocate(Bytes(static_cast<std::int64_t>(size)));
+      for (const auto& [b, e] : live) ASSERT_TRUE(begin + size <= b || begin >= e);
+      live.emplace_back(begin, begin + size);
+    } else if (!live.empty()) {
+      std::swap(live[random() % live.size()], live.back());
+      arena.deallocate(live.back().first);
+      live.pop_back();
+    }
+  }
+  for (const auto& [begin, end] : live) arena.deallocate(begin);
+  EXPECT_EQ(arena.allocate(1_MiB), 0u);
+}
+
+}  // namespace
+}  // namespace peal::transport

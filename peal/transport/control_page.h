@@ -1,0 +1,70 @@
+// What a rank writes for the others of its window: its counter and its notices. Used by window.cpp
+// alone. All words are atomics, so that a reader who comes at the wrong moment reads an old or a
+// new value, and can tell.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "peal/base/clock.h"
+#include "peal/transport/window.h"
+
+namespace peal::transport {
+
+/// A number that only grows, with one writer, for which others may sleep. Its lowest bit says that
+/// somebody does: the writer learns that from the exchange by which it writes, and makes no system
+/// call where nobody sleeps.
+class SleepableCounter {
+ public:
+  std::uint64_t value() const noexcept { return word_.load(std::memory_order_acquire) >> 1; }
+
+  /// By the writer alone.
+  void advance(std::uint64_t value) noexcept;
+
+  /// Says that somebody is about to sleep; returns what to pass to `sleep`.
+  std::uint64_t announce_sleep() noexcept { return word_.fetch_or(kSleeper) | kSleeper; }
+  /// Returns once the counter is not `announced` any more, it was stirred, or the deadline.
+  void sleep(std::uint64_t announced, Deadline deadline) noexcept;
+  static std::uint64_t value_in(std::uint64_t announced) { return announced >> 1; }
+
+  /// Makes all who sleep return, and all who have announced to.
+  void stir() noexcept;
+
+ private:
+  static constexpr std::uint64_t kSleeper = 1;
+
+  void wake() noexcept;
+
+  std::atomic<std::uint64_t> word_;
+};
+
+/// One notice. The writer empties the line, writes the body and then the sequence number; the
+/// reader reads the body between two looks at the sequence number. Every access to the body is a
+/// release or an acquire, so that the second look of a reader who saw any newer word finds the line
+/// emptied.
+class NoticeLine {
+ public:
+  void write(const Notice& notice) noexcept;
+  std::optional<Notice> read(std::uint64_t sequence) const noexcept;
+
+ private:
+  std::atomic<std::uint64_t> sequence_;
+  std::array<std::atomic<std::uint64_t>, sizeof(Notice::body) / sizeof(std::uint64_t)> body_;
+};
+
+/// Lies in Segment::control, whose bytes are zero in the beginning.
+struct ControlPage {
+  alignas(64) SleepableCounter counter;
+  alignas(64) std::atomic<std::uint64_t> posted;
+  struct alignas(64) Line : NoticeLine {};
+  std::array<Line, Window::kNotices> notices;
+
+  Line& line_of(std::uint64_t sequence) { return notices[sequence % notices.size()]; }
+};
+static_assert(sizeof(ControlPage) <= static_cast<std::size_t>(Window::kControlBytes.value));
+static_assert(sizeof(ControlPage::Line) == 64);
+
+}  // namespace peal::transport

@@ -1,0 +1,99 @@
+#include "peal/transport/memory/memory.h"
+
+#include <optional>
+#include <utility>
+
+#include "peal/transport/mapping.h"
+#include "peal/transport/ring_channel.h"
+#include "peal/transport/window.h"
+
+namespace peal::transport {
+namespace {
+
+/// What all ranks share.
+struct World {
+  World(int ranks, const MemoryOptions& options)
+      : layout(
+            SegmentLayout{ranks, options.data_ring, options.mail_ring, options.stage}.bounded()) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      segments.push_back(Mapping::anonymous(layout.size()));
+      arenas.push_back(Mapping::anonymous(options.arena));
+      for (const ChannelKind kind : kChannelKinds) {
+        bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), kind)));
+      }
+    }
+  }
+
+  std::byte* segment(Rank rank) const {
+    return segments[static_cast<std::size_t>(rank)].bytes().data();
+  }
+  const std::shared_ptr<Doorbell>& bell(Rank rank, ChannelKind kind) const {
+    return bells[static_cast<std::size_t>(rank) * kChannelKinds.size() +
+                 static_cast<std::size_t>(kind)];
+  }
+  RingMemory ring(ChannelKind kind, Rank from, Rank to, Rank peer) const {
+    return {layout.ring_in(segment(to), kind, from), layout.ring(kind), peer};
+  }
+
+  SegmentLayout layout;
+  std::vector<Mapping> segments;
+  std::vector<Mapping> arenas;
+  std::vector<std::shared_ptr<Doorbell>> bells;
+};
+
+std::unique_ptr<RingChannel> make_channel(const World& world, Rank self, ChannelKind kind) {
+  std::vector<RingLink> links;
+  for (Rank peer = 0; peer < world.layout.ranks; ++peer) {
+    if (peer == self) continue;
+    links.push_back({.outgoing = world.ring(kind, self, peer, peer),
+                     .incoming = world.ring(kind, peer, self, peer),
+                     .bell = world.bell(peer, kind)});
+  }
+  return std::make_unique<RingChannel>(world.bell(self, kind), links);
+}
+
+Window make_window(const std::shared_ptr<World>& world, Rank self) {
+  std::vector<Segment> segments;
+  for (Rank rank = 0; rank < world->layout.ranks; ++rank) {
+    segments.push_back({.control = world->layout.control_in(world->segment(rank)),
+                        .stage = world->layout.stage_in(world->segment(rank)),
+                        .arena = world->arenas[static_cast<std::size_t>(rank)].bytes()});
+  }
+  return Window(
+      self, std::move(segments), [](Bytes) {}, world);
+}
+
+class MemoryTransport final : public Transport {
+ public:
+  MemoryTransport(std::shared_ptr<World> world, Rank self, MemoryOptions::Sharing sharing)
+      : world_(std::move(world)),
+        data_(make_channel(*world_, self, ChannelKind::kData)),
+        mail_(make_channel(*world_, self, ChannelKind::kMail)) {
+    if (sharing == MemoryOptions::Sharing::kWindow) window_ = make_window(world_, self);
+  }
+
+  Channel& data() override { return *data_; }
+  Channel& mail() override { return *mail_; }
+  Window* window() override { return window_ ? &*window_ : nullptr; }
+  std::string describe(Rank) const override { return "memory"; }
+
+ private:
+  std::shared_ptr<World> world_;
+  std::unique_ptr<RingChannel> data_;
+  std::unique_ptr<RingChannel> mail_;
+  std::optional<Window> window_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Transport>> make_memory_transports(int ranks,
+                                                               const MemoryOptions& options) {
+  const auto world = std::make_shared<World>(ranks, options);
+  std::vector<std::unique_ptr<Transport>> transports;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    transports.push_back(std::make_unique<MemoryTransport>(world, rank, options.sharing));
+  }
+  return transports;
+}
+
+}  // namespace peal::transport

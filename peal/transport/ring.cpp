@@ -1,0 +1,102 @@
+#include "peal/transport/ring.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::transport {
+namespace {
+
+/// Positions are published at least this often, so that both sides copy at the same time.
+constexpr std::uint64_t kPublishEvery = 64 << 10;
+
+Error spoilt(const RingMemory& memory, std::uint64_t written, std::uint64_t taken) {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("the memory shared with rank {} is spoilt: {} bytes written, {} taken, "
+                           "room for {}; that process is broken",
+                           memory.peer,
+                           written,
+                           taken,
+                           memory.capacity.value));
+}
+
+std::uint64_t capacity_of(const RingMemory& memory) {
+  return static_cast<std::uint64_t>(memory.capacity.value);
+}
+
+/// How many of `size` bytes lie without a seam from `position` on, at most one publication's worth.
+std::uint64_t run_at(std::uint64_t position, std::uint64_t size, std::uint64_t capacity) {
+  const std::uint64_t to_seam = capacity - (position & (capacity - 1));
+  return std::min({size, to_seam, kPublishEvery});
+}
+
+RingHeader* header_of(const RingMemory& memory) {
+  return reinterpret_cast<RingHeader*>(memory.begin);
+}
+
+}  // namespace
+
+RingWriter::RingWriter(RingMemory memory)
+    : memory_(memory), header_(header_of(memory)), data_(memory.begin + sizeof(RingHeader)) {}
+
+Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
+  const std::uint64_t before = written_;
+  for (const ConstPiece& piece : pieces) {
+    const std::uint64_t fits = std::min<std::uint64_t>(piece.size(), space(piece.size()));
+    append(piece.first(fits));
+    if (fits < piece.size()) break;
+  }
+  return Bytes(static_cast<std::int64_t>(written_ - before));
+}
+
+std::uint64_t RingWriter::space(std::uint64_t wanted) {
+  const std::uint64_t capacity = capacity_of(memory_);
+  if (capacity - (written_ - taken_) < wanted) {
+    const std::uint64_t taken = header_->taken.load(std::memory_order_acquire);
+    if (taken < taken_ || taken > written_) throw spoilt(memory_, written_, taken);
+    taken_ = taken;
+  }
+  return capacity - (written_ - taken_);
+}
+
+void RingWriter::append(ConstPiece piece) {
+  while (!piece.empty()) {
+    const std::uint64_t capacity = capacity_of(memory_);
+    const std::uint64_t run = run_at(written_, piece.size(), capacity);
+    std::memcpy(data_ + (written_ & (capacity - 1)), piece.data(), run);
+    written_ += run;
+    header_->written.store(written_);
+    piece = piece.subspan(run);
+  }
+}
+
+bool RingWriter::has_space() const noexcept {
+  return header_->written.load() - header_->taken.load() != capacity_of(memory_);
+}
+
+RingReader::RingReader(RingMemory memory)
+    : memory_(memory), header_(header_of(memory)), data_(memory.begin + sizeof(RingHeader)) {}
+
+Bytes RingReader::read(std::span<std::byte> into) {
+  const std::uint64_t capacity = capacity_of(memory_);
+  const std::uint64_t written = header_->written.load(std::memory_order_acquire);
+  if (written < taken_ || written - taken_ > capacity) throw spoilt(memory_, written, taken_);
+  const std::uint64_t size = std::min<std::uint64_t>(written - taken_, into.size());
+  for (std::uint64_t done = 0; done < size;) {
+    const std::uint64_t run = run_at(taken_, size - done, capacity);
+    std::memcpy(into.data() + done, data_ + (taken_ & (capacity - 1)), run);
+    done += run;
+    taken_ += run;
+    header_->taken.store(taken_);
+  }
+  return Bytes(static_cast<std::int64_t>(size));
+}
+
+bool RingReader::has_data() const noexcept {
+  return header_->written.load() != header_->taken.load();
+}
+
+}  // namespace peal::transport

@@ -1,0 +1,84 @@
+// One direction of a stream between two ranks of a host: a ring of bytes in memory that both reach,
+// one writing, one reading, without locks. Used by ring_channel.h.
+//
+// Neither end trusts what the other leaves in the memory: its own position it keeps to itself, the
+// other's it checks, so that a broken peer yields an error and never an access out of bounds.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "peal/base/units.h"
+#include "peal/transport/transport.h"
+
+namespace peal::transport {
+
+/// The memory's first bytes; zero in the beginning. Each side's words have a line of their own.
+struct RingHeader {
+  alignas(64) std::atomic<std::uint64_t> written;  // bytes since the beginning
+  std::atomic<std::uint32_t> writer_left;
+  alignas(64) std::atomic<std::uint64_t> taken;
+  std::atomic<std::uint32_t> reader_left;
+};
+
+/// Memory that a ring of this capacity needs.
+constexpr Bytes ring_size(Bytes capacity) {
+  return Bytes(static_cast<std::int64_t>(sizeof(RingHeader))) + capacity;
+}
+
+/// What both ends know of a ring.
+struct RingMemory {
+  std::byte* begin = nullptr;  // ring_size(capacity) bytes, 64-byte aligned
+  Bytes capacity;              // a power of two
+  Rank peer = 0;               // at the other end, for messages
+};
+
+/// Threads: `write` and `leave` from one at a time; the rest from any, at any time.
+class RingWriter {
+ public:
+  explicit RingWriter(RingMemory memory);
+
+  /// Appends as much as fits of the concatenated pieces. Throws Error(peer_lost) when the peer has
+  /// spoilt the ring.
+  Bytes write(std::span<const ConstPiece> pieces);
+  bool has_space() const noexcept;
+  bool reader_left() const noexcept { return header_->reader_left.load() != 0; }
+  /// Nothing will be written any more.
+  void leave() noexcept { header_->writer_left.store(1); }
+
+ private:
+  /// Room for `wanted` bytes, or for fewer if there is no more. Fetches the reader's line only
+  /// then.
+  std::uint64_t space(std::uint64_t wanted);
+  void append(ConstPiece piece);
+
+  RingMemory memory_;
+  RingHeader* header_;
+  std::byte* data_;
+  std::uint64_t written_ = 0;
+  std::uint64_t taken_ = 0;  // as last seen; the truth may be larger
+};
+
+/// Threads: as RingWriter.
+class RingReader {
+ public:
+  explicit RingReader(RingMemory memory);
+
+  /// Takes what there is and fits. Throws Error(peer_lost) when the peer has spoilt the ring.
+  Bytes read(std::span<std::byte> into);
+  bool has_data() const noexcept;
+  /// True only if `has_data` is final, too: what it says after this said yes stays so.
+  bool writer_left() const noexcept { return header_->writer_left.load() != 0; }
+  /// Nothing will be read any more.
+  void leave() noexcept { header_->reader_left.store(1); }
+
+ private:
+  RingMemory memory_;
+  RingHeader* header_;
+  const std::byte* data_;
+  std::uint64_t taken_ = 0;
+};
+
+}  // namespace peal::transport

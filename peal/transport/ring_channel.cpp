@@ -1,0 +1,119 @@
+#include "peal/transport/ring_channel.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/socket.h"
+
+namespace peal::transport {
+namespace {
+
+/// Whoever spins on a stream where nothing moves asks the system whether the peer still lives only
+/// once in so many calls: the question costs as much as a hundred empty looks.
+constexpr std::uint32_t kLookEvery = 256;
+
+}  // namespace
+
+struct RingChannel::Peer {
+  explicit Peer(const RingLink& link)
+      : out(link.outgoing), in(link.incoming), bell(link.bell), presence(link.presence) {}
+
+  bool is_reading() const { return !out.reader_left() && !gone; }
+  bool is_writing() const { return !in.writer_left() && !gone; }
+  bool is_ready(Readiness readiness) const {
+    return readiness == Readiness::kReadable ? in.has_data() || !is_writing()
+                                             : out.has_space() || !is_reading();
+  }
+  /// Called when nothing moves.
+  void look_for_death() {
+    if (presence >= 0 && !gone && ++idle % kLookEvery == 0) gone = net::is_closed(presence);
+  }
+
+  RingWriter out;
+  RingReader in;
+  std::shared_ptr<Doorbell> bell;
+  int presence;
+  std::atomic<bool> gone = false;
+  std::uint32_t idle = 0;
+};
+
+RingChannel::RingChannel(std::shared_ptr<Doorbell> own, const std::vector<RingLink>& links)
+    : own_(std::move(own)) {
+  for (const RingLink& link : links) {
+    const auto rank = static_cast<std::size_t>(link.incoming.peer);
+    if (peers_.size() <= rank) peers_.resize(rank + 1);
+    peers_[rank] = std::make_unique<Peer>(link);
+  }
+}
+
+RingChannel::~RingChannel() {
+  for (const auto& peer : peers_) {
+    if (!peer) continue;
+    peer->out.leave();
+    peer->in.leave();
+    peer->bell->ring();
+  }
+}
+
+RingChannel::Peer& RingChannel::peer(Rank rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  if (rank < 0 || index >= peers_.size() || !peers_[index]) {
+    throw Error(ErrorKind::kUsage, fmt::format("there is no stream to rank {}", rank));
+  }
+  return *peers_[index];
+}
+
+Transfer RingChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
+  Peer& to = peer(rank);
+  if (!to.is_reading()) return {0_B, true};
+  const Bytes moved = to.out.write(pieces);
+  if (moved > 0_B) {
+    to.bell->ring_if_asleep();
+  } else {
+    to.look_for_death();
+  }
+  return {moved, false};
+}
+
+Transfer RingChannel::try_receive(Rank rank, std::span<std::byte> into) {
+  Peer& from = peer(rank);
+  // Whether it writes is asked first: what it wrote before it left is found after that.
+  const bool writing = from.is_writing();
+  const Bytes moved = from.in.read(into);
+  if (moved > 0_B) {
+    from.bell->ring_if_asleep();
+  } else {
+    from.look_for_death();
+  }
+  return {moved, !writing && moved == 0_B && !from.in.has_data()};
+}
+
+void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {
+  wait_by_poll(*this, interests, deadline, entries_);
+}
+
+bool RingChannel::prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) {
+  watched_.clear();
+  entries.push_back({own_->event(), POLLIN, 0});
+  own_->lie_down();  // before the look around: see Doorbell
+  for (const Interest& interest : interests) {
+    Peer& other = peer(interest.peer);
+    if (other.is_ready(interest.readiness)) return false;
+    if (other.presence < 0) continue;
+    entries.push_back({other.presence, POLLRDHUP, 0});
+    watched_.push_back(&other);
+  }
+  return true;
+}
+
+void RingChannel::finish(std::span<const pollfd> entries) {
+  own_->get_up();
+  if (entries[0].revents != 0) own_->hush();
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    if (entries[i + 1].revents != 0) watched_[i]->gone = true;
+  }
+}
+
+}  // namespace peal::transport

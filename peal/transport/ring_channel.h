@@ -1,0 +1,58 @@
+// A channel whose streams are rings in memory that the ranks of a host share. memory/ and shm/ make
+// them.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "peal/base/units.h"
+#include "peal/transport/doorbell.h"
+#include "peal/transport/pollable.h"
+#include "peal/transport/ring.h"
+
+namespace peal::transport {
+
+/// What joins a rank to one peer.
+struct RingLink {
+  RingMemory outgoing;
+  RingMemory incoming;
+  std::shared_ptr<Doorbell> bell;  // the peer's
+  /// A stream socket that ends when the peer's process does, however it ends. Borrowed; -1 for a
+  /// peer that cannot end without saying so: a thread.
+  int presence = -1;
+};
+
+class RingChannel final : public PollableChannel {
+ public:
+  /// `links` name their peers and leave out those who are reached in another way. The memory
+  /// outlives the channel.
+  RingChannel(std::shared_ptr<Doorbell> own, const std::vector<RingLink>& links);
+  /// Peers take what was sent before and then see `closed`.
+  ~RingChannel() override;
+
+  Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
+  Transfer try_receive(Rank peer, std::span<std::byte> into) override;
+  void wait(std::span<const Interest> interests, Deadline deadline) override;
+  void interrupt() noexcept override { own_->ring(); }
+
+  bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
+  void finish(std::span<const pollfd> entries) override;
+
+ private:
+  struct Peer;
+
+  Peer& peer(Rank rank) const;
+
+  std::shared_ptr<Doorbell> own_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+
+  // The waiting thread's.
+  std::vector<pollfd> entries_;
+  std::vector<Peer*> watched_;
+};
+
+}  // namespace peal::transport

@@ -1,0 +1,145 @@
+#include "peal/transport/ring.h"
+
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/transport/mapping.h"
+#include "peal/transport/testing.h"
+
+namespace peal::transport {
+namespace {
+
+using testing::byte_at;
+using testing::stream_bytes;
+
+class RingTest : public ::testing::Test {
+ protected:
+  static constexpr Bytes kCapacity = 4_KiB;
+
+  RingHeader& header() { return *reinterpret_cast<RingHeader*>(mapping_.bytes().data()); }
+  Bytes write(std::uint64_t position, std::size_t size) {
+    const auto bytes = stream_bytes(0, 1, position, size);
+    const ConstPiece piece(bytes);
+    return writer_.write({&piece, 1});
+  }
+  std::vector<std::byte> read(std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    bytes.resize(static_cast<std::size_t>(reader_.read(bytes).value));
+    return bytes;
+  }
+
+  Mapping mapping_ = Mapping::anonymous(ring_size(kCapacity));
+  RingMemory memory_{mapping_.bytes().data(), kCapacity, 1};
+  RingWriter writer_{memory_};
+  RingReader reader_{memory_};
+};
+
+TEST_F(RingTest, TakesAsMuchAsItHoldsAndNoMore) {
+  EXPECT_TRUE(writer_.has_space());
+  EXPECT_FALSE(reader_.has_data());
+  EXPECT_EQ(write(0, 5000), kCapacity);
+  EXPECT_FALSE(writer_.has_space());
+  EXPECT_TRUE(reader_.has_data());
+  EXPECT_EQ(write(4096, 1), 0_B);
+  EXPECT_EQ(read(96), stream_bytes(0, 1, 0, 96));
+  EXPECT_EQ(write(4096, 100), 96_B);
+  EXPECT_EQ(read(5000), stream_bytes(0, 1, 96, 4096));
+  EXPECT_EQ(read(1).size(), 0u);
+}
+
+TEST_F(RingTest, PiecesAreJoinedAndMayBeCutAnywhere) {
+  const auto whole = stream_bytes(0, 1, 0, 6000);
+  const std::span<const std::byte> all(whole);
+  const std::vector<ConstPiece> pieces = {
+      all.first(0), all.subspan(0, 1), all.subspan(1, 4000), all.subspan(4001, 1999)};
+  EXPECT_EQ(writer_.write(pieces), kCapacity);
+  EXPECT_EQ(read(6000), stream_bytes(0, 1, 0, 4096));
+}
+
+TEST_F(RingTest, EveryByteCrossesTheSeamUnchanged) {
+  std::uint64_t written = 0;
+  std::uint64_t taken = 0;
+  for (std::size_t step = 1; step < 400; ++step) {
+    written += static_cast<std::uint64_t>(write(written, step * 7 % 1500).value);
+    const auto got = read(step * 11 % 1700);
+    ASSERT_EQ(got, stream_bytes(0, 1, taken, got.size()));
+    taken += got.size();
+  }
+  EXPECT_GT(taken, 10 * 4096u);
+}
+
+TEST_F(RingTest, WhoLeavesIsSeenByTheOther) {
+  write(0, 10);
+  EXPECT_FALSE(reader_.writer_left());
+  writer_.leave();
+  EXPECT_TRUE(reader_.writer_left());
+  EXPECT_EQ(read(100), stream_bytes(0, 1, 0, 10));
+  EXPECT_FALSE(writer_.reader_left());
+  reader_.leave();
+  EXPECT_TRUE(writer_.reader_left());
+}
+
+template <class Use>
+void expect_spoilt(Use use) {
+  try {
+    use();
+    FAIL() << "nothing was noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+    EXPECT_NE(error.message().find("shared with rank 1 is spoilt"), std::string_view::npos);
+  }
+}
+
+TEST_F(RingTest, ImpossiblePositionsAreAnErrorAndNeverAnAccess) {
+  write(0, 100);
+  for (const std::uint64_t wrong : {std::uint64_t{4097}, ~std::uint64_t{0}}) {
+    header().written = wrong;
+    EXPECT_TRUE(reader_.has_data());
+    expect_spoilt([&] { read(10); });
+  }
+  header().written = 100;
+  EXPECT_EQ(read(60).size(), 60u);
+  header().written = 59;  // back behind what was taken
+  expect_spoilt([&] { read(10); });
+
+  for (const std::uint64_t wrong : {std::uint64_t{101}, ~std::uint64_t{0}}) {
+    header().taken = wrong;
+    EXPECT_TRUE(writer_.has_space());
+    expect_spoilt([&] { write(100, 4096); });
+  }
+}
+
+TEST_F(RingTest, AWriterAndAReaderInTwoThreadsAgreeOnEveryByte) {
+  constexpr std::uint64_t kTotal = 3'000'000;
+  std::thread writing([&] {
+    std::uint64_t done = 0;
+    for (std::size_t step = 1; done < kTotal; ++step) {
+      const std::size_t size = std::min<std::uint64_t>(step * 37 % 5000, kTotal - done);
+      const auto moved = write(done, size).value;
+      done += static_cast<std::uint64_t>(moved);
+      if (moved == 0) std::this_thread::yield();
+    }
+    writer_.leave();
+  });
+  std::uint64_t done = 0;
+  std::uint64_t wrong = 0;
+  const Deadline deadline = testing::test_deadline();
+  while (!deadline.passed()) {
+    const bool left = reader_.writer_left();
+    const auto got = read(3000);
+    for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != byte_at(0, 1, done + i);
+    done += got.size();
+    if (left && got.empty()) break;
+    if (got.empty()) std::this_thread::yield();
+  }
+  writing.join();
+  EXPECT_EQ(done, kTotal);
+  EXPECT_EQ(wrong, 0u);
+}
+
+}  // namespace
+}  // namespace peal::transport

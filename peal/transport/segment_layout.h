@@ -1,0 +1,43 @@
+// What one rank shares with the others of its host, and where it lies: the window's control page,
+// the doorbells, the rings through which bytes come in, and the stage. memory/ and shm/ differ in
+// who provides the memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "peal/base/units.h"
+#include "peal/transport/doorbell.h"
+
+namespace peal::transport {
+
+/// The two streams of a transport.
+enum class ChannelKind : unsigned char { kData = 0, kMail = 1 };
+inline constexpr std::array kChannelKinds = {ChannelKind::kData, ChannelKind::kMail};
+
+/// A value, the same for all ranks of a host. The functions that take a segment want
+/// size() bytes there, zeroed before anyone uses them and aligned to a page.
+struct SegmentLayout {
+  int ranks = 1;  // that share memory
+  Bytes data_ring = 256_KiB;
+  Bytes mail_ring = 64_KiB;
+  Bytes stage = 4_MiB;
+
+  /// Rings rounded up to powers of two, and no larger than that those of one rank together take
+  /// 16 MiB (but at least a page each); the stage rounded up to pages.
+  SegmentLayout bounded() const;
+
+  Bytes size() const;
+  Bytes ring(ChannelKind kind) const { return kind == ChannelKind::kData ? data_ring : mail_ring; }
+
+  std::span<std::byte> control_in(std::byte* segment) const;
+  std::span<std::byte> stage_in(std::byte* segment) const;
+  BellState& bell_in(std::byte* segment, ChannelKind kind) const;
+  /// The ring through which bytes come in from the host's `from`th rank.
+  std::byte* ring_in(std::byte* segment, ChannelKind kind, int from) const;
+
+  friend bool operator==(const SegmentLayout&, const SegmentLayout&) = default;
+};
+
+}  // namespace peal::transport

@@ -1,0 +1,324 @@
+// What every transport promises, run against each of them with ranks as threads.
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/transport/memory/memory.h"
+#include "peal/transport/testing.h"
+#include "peal/transport/transport.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::byte_at;
+using testing::bytes_of;
+using testing::fill;
+using testing::receive_all;
+using testing::run_ranks;
+using testing::send_all;
+using testing::stream_bytes;
+using testing::test_deadline;
+using testing::Transports;
+
+struct Kind {
+  std::string name;
+  std::function<Transports(int ranks)> make;
+};
+
+std::vector<Kind> all_kinds() {
+  return {
+      {"memory", [](int ranks) { return make_memory_transports(ranks); }},
+      {"memory_small_rings",
+       [](int ranks) {
+         return make_memory_transports(ranks, {.data_ring = 4_KiB, .mail_ring = 4_KiB});
+       }},
+  };
+}
+
+class TransportTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  Transports make(int ranks) const { return GetParam().make(ranks); }
+};
+
+/// Sends a stream to everyone and takes everyone's, in pieces of random sizes, and sleeps when
+/// nothing moves. Returns how many bytes were wrong or are missing.
+class Exchange {
+ public:
+  Exchange(Channel& channel, Rank self, int ranks, std::uint64_t bytes, unsigned seed)
+      : channel_(channel),
+        self_(self),
+        sent_(static_cast<std::size_t>(ranks), 0),
+        received_(static_cast<std::size_t>(ranks), 0),
+        bytes_(bytes),
+        random_(seed + static_cast<unsigned>(self)) {
+    sent_[static_cast<std::size_t>(self)] = received_[static_cast<std::size_t>(self)] = bytes;
+  }
+
+  /// What to do when nothing moves.
+  enum class Idle : unsigned char { kWait, kYield };
+
+  std::uint64_t run(Deadline deadline, Idle idle = Idle::kWait) {
+    while (!deadline.passed()) {
+      bool moved = false;
+      std::vector<Interest> interests;
+      for (Rank peer = 0; peer < static_cast<Rank>(sent_.size()); ++peer) {
+        if (sent_[index(peer)] < bytes_) {
+          moved |= send_some(peer);
+          interests.push_back({peer, Readiness::kWritable});
+        }
+        if (received_[index(peer)] < bytes_) {
+          moved |= receive_some(peer);
+          interests.push_back({peer, Readiness::kReadable});
+        }
+      }
+      if (interests.empty()) return wrong_;
+      if (moved) continue;
+      if (idle == Idle::kWait) {
+        channel_.wait(interests, deadline);
+      } else {
+        std::this_thread::yield();
+      }
+    }
+    return ~std::uint64_t{0};
+  }
+
+ private:
+  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+
+  std::size_t some(std::uint64_t left) {
+    const std::uint64_t largest = random_() % 4 == 0 ? 50'000 : 500;
+    return static_cast<std::size_t>(std::min<std::uint64_t>(left, 1 + random_() % largest));
+  }
+
+  bool send_some(Rank peer) {
+    std::uint64_t& sent = sent_[index(peer)];
+    const auto bytes = stream_bytes(self_, peer, sent, some(bytes_ - sent));
+    const std::size_t cut = bytes.size() / 3;
+    const std::vector<ConstPiece> pieces = {std::span(bytes).first(cut),
+                                            std::span(bytes).subspan(cut)};
+    const Transfer transfer = channel_.try_send(peer, pieces);
+    sent += static_cast<std::uint64_t>(transfer.bytes.value);
+    wrong_ += transfer.closed;
+    return transfer.bytes > 0_B;
+  }
+
+  bool receive_some(Rank peer) {
+    std::uint64_t& received = received_[index(peer)];
+    std::vector<std::byte> bytes(some(bytes_ - received));
+    const Transfer transfer = channel_.try_receive(peer, bytes);
+    for (std::int64_t i = 0; i < transfer.bytes.value; ++i) {
+      wrong_ += bytes[static_cast<std::size_t>(i)] !=
+                byte_at(peer, self_, received + static_cast<std::uint64_t>(i));
+    }
+    received += static_cast<std::uint64_t>(transfer.bytes.value);
+    wrong_ += transfer.closed;
+    return transfer.bytes > 0_B;
+  }
+
+  Channel& channel_;
+  Rank self_;
+  std::vector<std::uint64_t> sent_;
+  std::vector<std::uint64_t> received_;
+  std::uint64_t bytes_;
+  std::mt19937 random_;
+  std::uint64_t wrong_ = 0;
+};
+
+TEST_P(TransportTest, StreamsBetweenAllPairsAtOnceKeepOrderAndBytes) {
+  constexpr unsigned kSeed = 2024;
+  for (const int ranks : {2, 3, 5}) {
+    SCOPED_TRACE(ranks);
+    const Transports transports = make(ranks);
+    const auto wrong = run_ranks(ranks, [&](Rank self) {
+      Transport& transport = *transports[static_cast<std::size_t>(self)];
+      auto mail = std::async(std::launch::async, [&] {
+        return Exchange(transport.mail(), self, ranks, 30'000, kSeed + 100).run(test_deadline());
+      });
+      return Exchange(transport.data(), self, ranks, 300'000, kSeed).run(test_deadline()) +
+             mail.get();
+    });
+    EXPECT_EQ(wrong, std::vector<std::uint64_t>(static_cast<std::size_t>(ranks), 0)) << kSeed;
+  }
+}
+
+TEST_P(TransportTest, ALargeMessageArrivesWhole) {
+  const Transports transports = make(2);
+  const auto message = stream_bytes(0, 1, 0, 3'000'000);
+  auto sending = std::async(std::launch::async,
+                            [&] { send_all(transports[0]->data(), 1, message, test_deadline()); });
+  const auto got = receive_all(transports[1]->data(), 0, message.size(), test_deadline());
+  sending.get();
+  EXPECT_TRUE(got == message);
+}
+
+TEST_P(TransportTest, AFullDataStreamPushesBackAndDoesNotStopTheMail) {
+  const Transports transports = make(2);
+  const std::uint64_t filled = fill(transports[0]->data(), 0, 1, test_deadline());
+  EXPECT_GT(filled, 0u);
+
+  const auto letter = bytes_of("the mail must go through");
+  send_all(transports[0]->mail(), 1, letter, test_deadline());
+  EXPECT_EQ(receive_all(transports[1]->mail(), 0, letter.size(), test_deadline()), letter);
+
+  const auto got = receive_all(transports[1]->data(), 0, filled, test_deadline());
+  EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled));
+}
+
+TEST_P(TransportTest, SendingAndReceivingNothingMovesNothing) {
+  const Transports transports = make(2);
+  const Transfer sent = transports[0]->data().try_send(1, {});
+  EXPECT_EQ(sent.bytes, 0_B);
+  EXPECT_FALSE(sent.closed);
+  const Transfer got = transports[0]->data().try_receive(1, {});
+  EXPECT_EQ(got.bytes, 0_B);
+  EXPECT_FALSE(got.closed);
+}
+
+TEST_P(TransportTest, AWaitEndsWhenBytesCome) {
+  const Transports transports = make(2);
+  auto receiving = std::async(std::launch::async, [&] {
+    return receive_all(transports[1]->data(), 0, 5, test_deadline());
+  });
+  send_all(transports[0]->data(), 1, bytes_of("hello"), test_deadline());
+  EXPECT_EQ(receiving.get(), bytes_of("hello"));
+}
+
+TEST_P(TransportTest, AWaitEndsWhenThereIsRoomAgain) {
+  const Transports transports = make(2);
+  const std::uint64_t filled = fill(transports[0]->data(), 0, 1, test_deadline());
+  auto sending = std::async(std::launch::async, [&] {
+    send_all(transports[0]->data(), 1, stream_bytes(0, 1, filled, 100'000), test_deadline());
+  });
+  const auto got = receive_all(transports[1]->data(), 0, filled + 100'000, test_deadline());
+  sending.get();
+  EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled + 100'000));
+}
+
+TEST_P(TransportTest, AWaitEndsAtItsDeadline) {
+  const Transports transports = make(2);
+  const Interest interest{1, Readiness::kReadable};
+  const Deadline deadline = Deadline::after(milliseconds(50));
+  const TimePoint begin = Clock::now();
+  while (!deadline.passed()) transports[0]->data().wait({&interest, 1}, deadline);
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+}
+
+TEST_P(TransportTest, AnInterruptEndsTheCurrentOrTheNextWait) {
+  const Transports transports = make(2);
+  for (Channel* channel : {&transports[0]->data(), &transports[0]->mail()}) {
+    const Interest interest{1, Readiness::kReadable};
+    const TimePoint begin = Clock::now();
+    channel->interrupt();
+    channel->wait({&interest, 1}, test_deadline());
+
+    std::atomic<bool> stop = false;
+    auto waiting = std::async(std::launch::async, [&] {
+      while (!stop) channel->wait({&interest, 1}, test_deadline());
+    });
+    std::this_thread::sleep_for(milliseconds(5));  // so that it most likely sleeps
+    stop = true;
+    channel->interrupt();
+    waiting.get();
+    EXPECT_LT(Clock::now() - begin, seconds(10));
+  }
+}
+
+TEST_P(TransportTest, AWaitWithoutInterestsEndsByAnInterrupt) {
+  const Transports transports = make(2);
+  transports[0]->mail().interrupt();
+  const TimePoint begin = Clock::now();
+  transports[0]->mail().wait({}, test_deadline());
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+}
+
+TEST_P(TransportTest, OneThreadMayWaitWhileAnotherMovesBytes) {
+  const Transports transports = make(2);
+  std::atomic<bool> stop = false;
+  auto waiting = std::async(std::launch::async, [&] {
+    const std::vector<Interest> interests = {{1, Readiness::kReadable}};
+    while (!stop) transports[0]->mail().wait(interests, test_deadline());
+  });
+  const auto wrong = run_ranks(2, [&](Rank self) {
+    const auto idle = self == 0 ? Exchange::Idle::kYield : Exchange::Idle::kWait;
+    return Exchange(transports[static_cast<std::size_t>(self)]->mail(), self, 2, 100'000, 5)
+        .run(test_deadline(), idle);
+  });
+  stop = true;
+  transports[0]->mail().interrupt();
+  waiting.get();
+  EXPECT_EQ(wrong, (std::vector<std::uint64_t>{0, 0}));
+}
+
+TEST_P(TransportTest, WhatWasSentBeforeAPeerLeftStillComesAndThenItIsClosed) {
+  Transports transports = make(3);
+  send_all(transports[0]->data(), 1, bytes_of("last words"), test_deadline());
+  transports[0].reset();
+  EXPECT_EQ(receive_all(transports[1]->data(), 0, 100, test_deadline()), bytes_of("last words"));
+
+  Channel& data = transports[1]->data();
+  std::vector<std::byte> into(1);
+  EXPECT_TRUE(data.try_receive(0, into).closed);
+  // The others go on.
+  send_all(transports[1]->data(), 2, bytes_of("still here"), test_deadline());
+  EXPECT_EQ(receive_all(transports[2]->data(), 1, 10, test_deadline()), bytes_of("still here"));
+}
+
+TEST_P(TransportTest, SendingToAPeerThatLeftIsClosedInTheEnd) {
+  Transports transports = make(2);
+  transports[1].reset();
+  const auto bytes = bytes_of("anyone?");
+  const ConstPiece piece(bytes);
+  const Interest interest{1, Readiness::kWritable};
+  const Deadline deadline = test_deadline();
+  bool closed = false;
+  while (!closed && !deadline.passed()) {
+    closed = transports[0]->data().try_send(1, {&piece, 1}).closed;
+    if (!closed) transports[0]->data().wait({&interest, 1}, Deadline::after(milliseconds(10)));
+  }
+  EXPECT_TRUE(closed);
+}
+
+TEST_P(TransportTest, AWaitForAnythingEndsWhenThatPeerLeaves) {
+  Transports transports = make(3);
+  auto waiting = std::async(std::launch::async, [&] {
+    const std::vector<Interest> interests = {{1, Readiness::kReadable}, {2, Readiness::kReadable}};
+    const Deadline deadline = test_deadline();
+    std::vector<std::byte> into(1);
+    while (!deadline.passed()) {
+      if (transports[0]->mail().try_receive(2, into).closed) return true;
+      transports[0]->mail().wait(interests, deadline);
+    }
+    return false;
+  });
+  transports[2].reset();
+  EXPECT_TRUE(waiting.get());
+}
+
+TEST_P(TransportTest, ThereIsNoStreamToOneselfOrToStrangers) {
+  const Transports transports = make(2);
+  std::vector<std::byte> into(1);
+  for (const Rank nobody : {0, 2, -1}) {
+    EXPECT_THROW(transports[0]->data().try_receive(nobody, into), Error);
+    EXPECT_THROW(transports[0]->data().try_send(nobody, {}), Error);
+  }
+}
+
+TEST_P(TransportTest, ItSaysHowAPeerIsReached) { EXPECT_FALSE(make(2)[0]->describe(1).empty()); }
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         TransportTest,
+                         ::testing::ValuesIn(all_kinds()),
+                         [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace peal::transport

@@ -1,0 +1,314 @@
+// The window of the memory transport: the same code as over shared memory of processes, whose own
+// matters shm_test.cpp covers.
+#include "peal/transport/window.h"
+
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/transport/mapping.h"
+#include "peal/transport/memory/memory.h"
+#include "peal/transport/testing.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::run_ranks;
+using testing::test_deadline;
+
+Notice notice_of(std::uint64_t sequence) {
+  Notice notice{sequence, {}};
+  for (std::size_t i = 0; i < notice.body.size(); i += 8) {
+    std::memcpy(notice.body.data() + i, &sequence, 8);
+  }
+  return notice;
+}
+
+/// Waits as the engine does: again and again until it is true.
+bool wait_until(Window& window, Rank rank, std::uint64_t value, Deadline deadline) {
+  while (window.counter(rank) < value) {
+    if (deadline.passed()) return false;
+    window.sleep_until(rank, value, deadline);
+  }
+  return true;
+}
+
+TEST(WindowTest, CountersStartAtZeroAndAreSeenByAll) {
+  const auto ranks = make_memory_transports(3);
+  for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks[0]->window()->counter(rank), 0u);
+  ranks[1]->window()->signal(7);
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->window()->ranks(), 3);
+    EXPECT_EQ(rank->window()->counter(1), 7u);
+    EXPECT_EQ(rank->window()->counter(2), 0u);
+  }
+}
+
+TEST(WindowTest, CountersHold63Bits) {
+  const auto ranks = make_memory_transports(2);
+  constexpr std::uint64_t kLargest = (std::uint64_t{1} << 63) - 1;
+  ranks[0]->window()->signal(kLargest);
+  EXPECT_EQ(ranks[1]->window()->counter(0), kLargest);
+}
+
+TEST(WindowTest, AMessagesOnlyTransportHasNoWindow) {
+  const auto ranks = make_memory_transports(2, {.sharing = MemoryOptions::Sharing::kMessagesOnly});
+  EXPECT_EQ(ranks[0]->window(), nullptr);
+}
+
+TEST(WindowTest, AStageIsOneMemoryForAllRanks) {
+  const auto ranks = make_memory_transports(2, {.stage = 5000_B});
+  const auto stage = ranks[0]->window()->stage(1);
+  EXPECT_GE(stage.size(), 5000u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stage.data()) % 64, 0u);
+  stage.back() = std::byte{42};
+  EXPECT_EQ(ranks[1]->window()->stage(1).back(), std::byte{42});
+  EXPECT_EQ(ranks[1]->window()->stage(0).back(), std::byte{0});
+}
+
+TEST(WindowTest, ASleeperWakesWhenTheValueIsReached) {
+  const auto ranks = make_memory_transports(2);
+  auto sleeper = std::async(std::launch::async,
+                            [&] { return wait_until(*ranks[0]->window(), 1, 3, test_deadline()); });
+  for (std::uint64_t value = 1; value <= 3; ++value) ranks[1]->window()->signal(value);
+  EXPECT_TRUE(sleeper.get());
+}
+
+TEST(WindowTest, ASleepEndsAtItsDeadline) {
+  const auto ranks = make_memory_transports(2);
+  const TimePoint begin = Clock::now();
+  EXPECT_FALSE(wait_until(*ranks[0]->window(), 1, 1, Deadline::after(milliseconds(30))));
+  EXPECT_GE(Clock::now() - begin, milliseconds(30));
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+}
+
+TEST(WindowTest, ASleepForWhatIsAlreadyTrueReturnsAtOnce) {
+  const auto ranks = make_memory_transports(2);
+  ranks[1]->window()->signal(5);
+  ranks[0]->window()->sleep_until(1, 5, Deadline(TimePoint::max()));
+  EXPECT_EQ(ranks[0]->window()->counter(1), 5u);
+}
+
+TEST(WindowTest, WakeAllEndsTheNextSleepToo) {
+  const auto ranks = make_memory_transports(2);
+  Window& window = *ranks[0]->window();
+  window.wake_all();
+  const TimePoint begin = Clock::now();
+  window.sleep_until(1, 1, test_deadline());
+  // A sleep that nobody ends lasts 100 ms; this one has not begun.
+  EXPECT_LT(Clock::now() - begin, milliseconds(90));
+}
+
+TEST(WindowTest, WakeAllWakesTheOwnSleeper) {
+  const auto ranks = make_memory_transports(2);
+  Window& window = *ranks[0]->window();
+  std::atomic<bool> stop = false;
+  auto sleeper = std::async(std::launch::async, [&] {
+    int sleeps = 0;
+    for (; !stop; ++sleeps) window.sleep_until(1, 1, test_deadline());
+    return sleeps;
+  });
+  const TimePoint begin = Clock::now();
+  std::this_thread::sleep_for(milliseconds(5));  // so that it most likely sleeps
+  stop = true;
+  window.wake_all();
+  EXPECT_GE(sleeper.get(), 0);
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+}
+
+/// A barrier by counters, many times over: every value depends on all values before.
+TEST(WindowTest, ManyRanksThatSleepForEachOtherLoseNoWakeUp) {
+  for (const int ranks : {2, 3, 8}) {
+    const auto transports = make_memory_transports(ranks);
+    const auto finished = run_ranks(ranks, [&](Rank self) {
+      Window& window = *transports[static_cast<std::size_t>(self)]->window();
+      const Deadline deadline = test_deadline();
+      for (std::uint64_t round = 1; round <= 400; ++round) {
+        window.signal(round);
+        for (Rank peer = 0; peer < ranks; ++peer) {
+          if (!wait_until(window, peer, round, deadline)) return round;
+        }
+      }
+      return std::uint64_t{0};
+    });
+    EXPECT_EQ(finished, std::vector<std::uint64_t>(static_cast<std::size_t>(ranks), 0)) << ranks;
+  }
+}
+
+TEST(WindowTest, WhatWasWrittenBeforeASignalIsSeenAfterIt) {
+  const auto transports = make_memory_transports(2);
+  const auto wrong = run_ranks(2, [&](Rank self) {
+    Window& window = *transports[static_cast<std::size_t>(self)]->window();
+    const Rank peer = 1 - self;
+    const Deadline deadline = test_deadline();
+    int bad = 0;
+    for (std::uint64_t round = 1; round <= 300; ++round) {
+      std::memset(window.stage(self).data(), static_cast<int>(round & 0x7f), 1000);
+      window.signal(2 * round - 1);
+      if (!wait_until(window, peer, 2 * round - 1, deadline)) return -1;
+      for (const std::byte b : window.stage(peer).first(1000)) {
+        bad += b != static_cast<std::byte>(round & 0x7f);
+      }
+      window.signal(2 * round);
+      if (!wait_until(window, peer, 2 * round, deadline)) return -1;
+    }
+    return bad;
+  });
+  EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
+}
+
+TEST(WindowTest, ANoticeCanBeReadUntilItIsOverwritten) {
+  const auto ranks = make_memory_transports(2);
+  Window& poster = *ranks[0]->window();
+  const Window& reader = *ranks[1]->window();
+  EXPECT_EQ(reader.posted(0), 0u);
+  EXPECT_FALSE(reader.notice(0, 0));
+  EXPECT_FALSE(reader.notice(0, 1));
+  for (std::uint64_t sequence = 1; sequence <= 3 * Window::kNotices; ++sequence) {
+    poster.post(notice_of(sequence));
+    EXPECT_EQ(reader.posted(0), sequence);
+    for (std::uint64_t asked = 1; asked <= sequence + 1; ++asked) {
+      const auto notice = reader.notice(0, asked);
+      ASSERT_EQ(notice.has_value(), asked <= sequence && asked + Window::kNotices > sequence);
+      if (notice) {
+        EXPECT_EQ(notice->body, notice_of(asked).body);
+      }
+    }
+  }
+  EXPECT_EQ(reader.posted(1), 0u);
+}
+
+TEST(WindowTest, NoticesReadWhileTheyAreWrittenAreWholeOrAbsent) {
+  constexpr std::uint64_t kLast = 20'000;
+  const auto ranks = make_memory_transports(2);
+  auto posting = std::async(std::launch::async, [&] {
+    for (std::uint64_t sequence = 1; sequence <= kLast; ++sequence) {
+      ranks[0]->window()->post(notice_of(sequence));
+    }
+  });
+  const Window& reader = *ranks[1]->window();
+  const Deadline deadline = test_deadline();
+  std::uint64_t torn = 0;
+  std::uint64_t posted = 0;
+  while (posted < kLast && !deadline.passed()) {
+    posted = reader.posted(0);
+    for (std::uint64_t back = 0; back < Window::kNotices && back < posted; ++back) {
+      const auto notice = reader.notice(0, posted - back);
+      torn += notice && notice->body != notice_of(posted - back).body;
+    }
+  }
+  posting.get();
+  EXPECT_EQ(posted, kLast);
+  EXPECT_EQ(torn, 0u);
+}
+
+TEST(WindowTest, AnOffsetMeansTheSamePlaceToEveryRank) {
+  const auto ranks = make_memory_transports(3);
+  Window& owner = *ranks[1]->window();
+  owner.allocate(100_B);
+  std::byte* const memory = owner.allocate(1000_B);
+  memory[999] = std::byte{7};
+  const auto offset = owner.locate(memory, 1000_B);
+  ASSERT_TRUE(offset);
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->window()->address(1, *offset)[999], std::byte{7});
+  }
+  EXPECT_EQ(owner.locate(memory + 10, 990_B)->value, offset->value + 10);
+}
+
+TEST(WindowTest, OnlyOwnAllocatedMemoryIsLocated) {
+  const auto ranks = make_memory_transports(2);
+  Window& window = *ranks[0]->window();
+  std::byte* const memory = window.allocate(128_B);
+  std::byte foreign{};
+  EXPECT_FALSE(window.locate(&foreign, 1_B));
+  EXPECT_FALSE(window.locate(nullptr, 0_B));
+  EXPECT_FALSE(window.locate(memory, 129_B));
+  EXPECT_FALSE(window.locate(memory - 1, 1_B));
+  EXPECT_FALSE(window.locate(ranks[1]->window()->allocate(64_B), 1_B));
+  window.deallocate(memory);
+  EXPECT_FALSE(window.locate(memory, 1_B));
+}
+
+TEST(WindowTest, AnOffsetBeyondTheArenaIsAnError) {
+  const auto ranks = make_memory_transports(2, {.arena = 1_MiB});
+  EXPECT_NO_THROW(ranks[0]->window()->address(1, ArenaOffset{0}));
+  EXPECT_THROW(ranks[0]->window()->address(1, ArenaOffset{(1 << 20) + 1}), Error);
+}
+
+TEST(WindowTest, AWindowThatIsCopiedKeepsItsMemoryAlive) {
+  auto ranks = make_memory_transports(2);
+  Window kept = *ranks[0]->window();
+  std::byte* const memory = kept.allocate(64_B);
+  ranks.clear();
+  memory[0] = std::byte{1};
+  EXPECT_TRUE(kept.locate(memory, 64_B));
+  kept.deallocate(memory);
+}
+
+class CommitTest : public ::testing::Test {
+ protected:
+  Window make(Window::Commit commit) {
+    const auto bytes = memory_.bytes();
+    return Window(0,
+                  {{.control = bytes.first(4096), .stage = {}, .arena = bytes.subspan(4096)}},
+                  std::move(commit),
+                  nullptr);
+  }
+
+  Mapping memory_ = Mapping::anonymous(10_MiB + 4_KiB);
+};
+
+TEST_F(CommitTest, MemoryIsCommittedOnceAndBeforeItIsHandedOut) {
+  std::vector<Bytes> commits;
+  Window window = make([&](Bytes size) { commits.push_back(size); });
+  window.allocate(1_KiB);
+  std::byte* const large = window.allocate(3_MiB);
+  window.allocate(1_KiB);
+  ASSERT_EQ(commits.size(), 2u);
+  EXPECT_GE(commits[0], 1_KiB);
+  EXPECT_GE(commits[1], 3_MiB + 1_KiB);
+  window.deallocate(large);
+  window.allocate(3_MiB);
+  EXPECT_EQ(commits.size(), 2u);
+  window.allocate(6_MiB);
+  EXPECT_EQ(commits.back(), 10_MiB);  // never beyond the arena's end
+}
+
+TEST_F(CommitTest, AFailedCommitLeavesNothingAllocated) {
+  bool full = true;
+  Window window = make([&](Bytes) {
+    if (full) throw Error(ErrorKind::kResource, "no memory");
+  });
+  EXPECT_THROW(window.allocate(10_MiB), Error);
+  full = false;
+  EXPECT_NO_THROW(window.allocate(10_MiB));
+}
+
+TEST(WindowTest, ManyThreadsMayAllocateAndLocateAtOnce) {
+  const auto ranks = make_memory_transports(1);
+  Window& window = *ranks[0]->window();
+  const auto wrong = run_ranks(4, [&](Rank thread) {
+    int bad = 0;
+    for (int i = 0; i < 300; ++i) {
+      const Bytes size(64 * (1 + (i * 7 + thread) % 50));
+      std::byte* const memory = window.allocate(size);
+      std::memset(memory, thread, static_cast<std::size_t>(size.value));
+      bad += !window.locate(memory, size);
+      bad += memory[size.value - 1] != static_cast<std::byte>(thread);
+      window.deallocate(memory);
+    }
+    return bad;
+  });
+  EXPECT_EQ(wrong, (std::vector<int>{0, 0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace peal::transport
