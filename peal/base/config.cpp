@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -17,8 +18,11 @@ Error wrong_value() { return Error(ErrorKind::kUsage, "wrong value"); }
 double parse_number(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !(number > 0))
+  // "inf" and "nan" are numbers to from_chars.
+  const bool is_sensible = number > 0 && number < 1e12;
+  if (error != std::errc() || end != text.data() + text.size() || !is_sensible) {
     throw wrong_value();
+  }
   return number;
 }
 
@@ -66,7 +70,7 @@ const std::array kVariables = {
              "seconds, as in 300 or 0.5",
              "How long rendezvous, connection and each operation may take.",
              [](std::string_view text, Config& c) {
-               c.timeout = Timeout(static_cast<std::int64_t>(parse_number(text) * 1000));
+               c.timeout = Timeout(static_cast<std::int64_t>(std::ceil(parse_number(text) * 1000)));
              },
              [](const Config& c) {
                return fmt::format("{}", static_cast<double>(c.timeout.count()) / 1000.0);

@@ -1,5 +1,7 @@
 #include "peal/base/config.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +23,27 @@ TEST(ConfigTest, AWrongValueNamesTheVariableAndWhatItTakes) {
     EXPECT_THAT(error.what(),
                 testing::AllOf(testing::HasSubstr("PEAL_TIMEOUT"), testing::HasSubstr("seconds")));
   }
+}
+
+TEST(ConfigTest, ValuesOutsideOfTheirRangeAreRefused) {
+  const auto refuses = [](const std::string& name, const std::string& value) {
+    EXPECT_THROW(config_from(fixed_environment({{name, value}})), Error) << name << "=" << value;
+  };
+  for (const char* value : {"", "0", "-1", "5s", "inf", "nan", "1e300"}) {
+    refuses("PEAL_TIMEOUT", value);
+  }
+  for (const char* value : {"", "M", "4095", "33M", "4G", "1e300"}) refuses("PEAL_STAGE", value);
+  refuses("PEAL_TRANSPORT", "pigeon");
+  refuses("PEAL_SECRET_FILE", "/no/such/file");
+}
+
+TEST(ConfigTest, TheSecretCanComeFromAFile) {
+  const std::string path = testing::TempDir() + "peal_config_test_secret";
+  std::ofstream(path) << "hush\nnot this line";
+  EXPECT_EQ(config_from(fixed_environment({{"PEAL_SECRET_FILE", path}})).secret, "hush");
+  EXPECT_EQ(
+      config_from(fixed_environment({{"PEAL_SECRET_FILE", path}, {"PEAL_SECRET", "mine"}})).secret,
+      "mine");
 }
 
 TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {

@@ -2,6 +2,20 @@
 
 namespace peal::schedule {
 
+std::string_view name_of(Space space) {
+  switch (space) {
+    case Space::kInput:
+      return "input";
+    case Space::kOutput:
+      return "output";
+    case Space::kStage:
+      return "stage";
+    case Space::kWire:
+      return "wire";
+  }
+  return "invalid";
+}
+
 bool Ranks::contains(Rank rank) const {
   const int distance = rank - first;
   if (stride == 0) return count > 0 && distance == 0;

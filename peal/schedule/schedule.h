@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,9 @@ enum class Space : std::uint8_t {
   kWire,    // the stream between two ranks; the offset is the position in it since the operation
             // began
 };
+
+/// "input", "output", "stage", "wire"; "invalid" for a number that is none.
+std::string_view name_of(Space space);
 
 /// Ranks in arithmetic progression: first, first + stride, ... (`count` of them).
 struct Ranks {

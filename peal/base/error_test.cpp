@@ -1,0 +1,34 @@
+#include "peal/base/error.h"
+
+#include <cerrno>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal {
+namespace {
+
+TEST(ErrorTest, WhatIsTheKindAndTheMessage) {
+  const Error error(ErrorKind::kPeerLost, "rank 3 ended");
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_STREQ(error.what(), "peer_lost: rank 3 ended");
+  EXPECT_EQ(error.message(), "rank 3 ended");
+}
+
+TEST(ErrorTest, EveryKindHasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (const ErrorKind kind : kAllErrorKinds) names.insert(name_of(kind));
+  EXPECT_EQ(names.size(), kAllErrorKinds.size());
+  EXPECT_FALSE(names.contains("invalid"));
+  EXPECT_EQ(name_of(static_cast<ErrorKind>(200)), "invalid");
+}
+
+TEST(ErrorTest, ASystemErrorIsAResourceErrorInTheSystemsWords) {
+  const Error error = system_error("opening /x", ENOENT);
+  EXPECT_EQ(error.kind(), ErrorKind::kResource);
+  EXPECT_THAT(error.what(), testing::EndsWith("opening /x: No such file or directory"));
+}
+
+}  // namespace
+}  // namespace peal

@@ -1,0 +1,82 @@
+#include "peal/rendezvous/contact.h"
+
+#include <unistd.h>
+
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/store/memory_store.h"
+
+namespace peal::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Contact example(int i) {
+  return {"boot/0/" + std::to_string(i),
+          "node" + std::to_string(i),
+          1000 + i,
+          {net::Address::parse("10.0.0.1:" + std::to_string(4000 + i)),
+           net::Address::parse("[2001:db8::1]:80"),
+           net::Address::parse("unix:@peal")}};
+}
+
+TEST(ContactTest, WhatIsEncodedIsDecodedTheSame) {
+  EXPECT_EQ(decode(encode(example(3))), example(3));
+  EXPECT_EQ(decode(encode(Contact{})), Contact{});
+}
+
+TEST(ContactTest, AnythingElseIsRefused) {
+  const std::string whole = encode(example(3));
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_THROW(decode(whole.substr(0, size)), Error) << size;
+  }
+  EXPECT_THROW(decode(whole + "x"), Error);
+  std::string nowhere = whole;
+  nowhere.replace(nowhere.find("10.0.0.1"), 8, "10.0.0.x");
+  EXPECT_THROW(decode(nowhere), Error);
+  std::string future = whole;
+  future[0] = 9;
+  EXPECT_THROW(decode(future), Error);
+  std::string crowd = encode(Contact{});
+  crowd.replace(crowd.size() - 2, 2, "\xff\xff");
+  EXPECT_THROW(decode(crowd), Error);
+}
+
+TEST(ContactTest, TheOwnContactSaysWhereThisProcessIs) {
+  const Contact contact = own_contact();
+  EXPECT_EQ(contact.host_id, own_host_id());
+  EXPECT_FALSE(contact.hostname.empty());
+  EXPECT_EQ(contact.pid, ::getpid());
+}
+
+TEST(ContactTest, ContactsAreCollectedInTheOrderOfTheRanks) {
+  const auto store = store::make_memory_store();
+  const std::vector<Rank> ranks = {2, 0};
+  auto collecting = std::async(
+      std::launch::async, [&] { return collect(*store, ranks, Deadline::after(seconds(20))); });
+  for (const Rank rank : {0, 1, 2}) publish(*store, rank, example(rank));
+  EXPECT_EQ(collecting.get(), (std::vector{example(2), example(0)}));
+}
+
+TEST(ContactTest, RanksThatDoNotComeAreNamed) {
+  const auto store = store::make_memory_store();
+  publish(*store, 1, example(1));
+  try {
+    collect(*store, std::vector<Rank>{0, 1, 2}, Deadline::after(milliseconds(10)));
+    FAIL() << "collected";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("2 of 3"), HasSubstr("rank 0, 2")));
+  }
+}
+
+}  // namespace
+}  // namespace peal::rendezvous

@@ -1,0 +1,54 @@
+#include "peal/rendezvous/roll_call.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace peal::rendezvous {
+
+std::string key_of_rank(std::string_view prefix, Rank rank) {
+  return fmt::format("{}{}", prefix, rank);
+}
+
+void await_ranks(store::Store& store,
+                 std::string_view prefix,
+                 std::span<const Rank> ranks,
+                 std::string_view what,
+                 Deadline deadline) {
+  std::vector<std::string> keys;
+  for (const Rank rank : ranks) keys.push_back(key_of_rank(prefix, rank));
+  try {
+    store.wait(keys, deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+    const std::vector<Rank> absent = absent_ranks(store, prefix, ranks);
+    if (!absent.empty()) throw absence(absent, ranks.size(), what);
+  }
+}
+
+std::vector<Rank> absent_ranks(store::Store& store,
+                               std::string_view prefix,
+                               std::span<const Rank> ranks) {
+  std::vector<Rank> absent;
+  for (const Rank rank : ranks) {
+    if (!store.try_get(key_of_rank(prefix, rank))) absent.push_back(rank);
+  }
+  return absent;
+}
+
+Error absence(std::span<const Rank> absent, std::size_t all, std::string_view what) {
+  constexpr std::size_t kShown = 16;
+  const std::string more =
+      absent.size() > kShown ? fmt::format(" and {} more", absent.size() - kShown) : "";
+  return Error(ErrorKind::kTimeout,
+               fmt::format("{} of {} ranks did not {} in time: rank {}{}; look whether they were "
+                           "started and what they said",
+                           absent.size(),
+                           all,
+                           what,
+                           fmt::join(absent.first(std::min(absent.size(), kShown)), ", "),
+                           more));
+}
+
+}  // namespace peal::rendezvous

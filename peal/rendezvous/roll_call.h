@@ -1,0 +1,35 @@
+// Waiting in the store for something from each of several ranks, so that a wait in vain says who is
+// missing. Used by the meeting and by contacts.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/error.h"
+#include "peal/base/units.h"
+#include "peal/store/store.h"
+
+namespace peal::rendezvous {
+
+/// Where a rank leaves its mark: the prefix and its number.
+std::string key_of_rank(std::string_view prefix, Rank rank);
+
+/// Waits for the marks of all `ranks`. Errors: absence; of the store.
+void await_ranks(store::Store& store,
+                 std::string_view prefix,
+                 std::span<const Rank> ranks,
+                 std::string_view what,
+                 Deadline deadline);
+
+/// Those of `ranks` whose mark is not there now.
+std::vector<Rank> absent_ranks(store::Store& store,
+                               std::string_view prefix,
+                               std::span<const Rank> ranks);
+
+/// timeout: "<n> of <all> ranks did not <what> in time: rank <numbers>; <what to do>".
+Error absence(std::span<const Rank> absent, std::size_t all, std::string_view what);
+
+}  // namespace peal::rendezvous

@@ -1,0 +1,13 @@
+// A store for ranks that are threads of one process, and for a group of one.
+#pragma once
+
+#include <memory>
+
+#include "peal/store/store.h"
+
+namespace peal::store {
+
+/// Shared by all its users; empty at first.
+std::unique_ptr<Store> make_memory_store();
+
+}  // namespace peal::store

@@ -1,0 +1,262 @@
+// What every implementation of Store must do. Each test runs against all of them, with several
+// handles where the implementation has handles.
+#include <atomic>
+#include <functional>
+#include <future>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/store/memory_store.h"
+#include "peal/store/prefix_store.h"
+#include "peal/store/store.h"
+#include "peal/store/table.h"
+
+namespace peal::store {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::size_t kHandles = 3;
+using Handles = std::vector<std::shared_ptr<Store>>;
+
+Deadline soon() { return Deadline::after(seconds(20)); }
+
+struct Implementation {
+  std::string name;
+  std::function<Handles()> open;  // kHandles of one new, empty store
+  friend void PrintTo(const Implementation& self, std::ostream* out) { *out << self.name; }
+};
+
+Handles open_memory() { return Handles(kHandles, make_memory_store()); }
+
+Handles open_prefix() {
+  const std::shared_ptr<Store> base = make_memory_store();
+  base->set("key", "of somebody else");
+  Handles handles;
+  for (std::size_t i = 0; i < kHandles; ++i) handles.push_back(make_prefix_store(base, "mine"));
+  return handles;
+}
+
+class StoreConformanceTest : public testing::TestWithParam<Implementation> {
+ protected:
+  Handles handles_ = GetParam().open();
+  Store& a_ = *handles_[0];
+  Store& b_ = *handles_[1];
+};
+
+template <class Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kBug, "nothing was thrown");
+}
+
+TEST_P(StoreConformanceTest, WhatOneSetsAnotherGets) {
+  a_.set("key", "value");
+  EXPECT_EQ(b_.get("key", soon()), "value");
+  b_.set("key", "another");
+  EXPECT_EQ(a_.get("key", soon()), "another");
+  EXPECT_EQ(a_.try_get("key"), "another");
+}
+
+TEST_P(StoreConformanceTest, AKeyThatIsNotThereYieldsNothing) {
+  EXPECT_EQ(a_.try_get("key"), std::nullopt);
+  a_.set("key", "");
+  EXPECT_EQ(b_.try_get("key"), "");
+}
+
+TEST_P(StoreConformanceTest, KeysAndValuesAreBytes) {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all.push_back(static_cast<char>(byte));
+  a_.set(all, all + all);
+  EXPECT_EQ(b_.get(all, soon()), all + all);
+  a_.set("", "the empty key is a key");
+  EXPECT_EQ(b_.get("", soon()), "the empty key is a key");
+}
+
+TEST_P(StoreConformanceTest, ValuesMayBeLarge) {
+  std::string large(static_cast<std::size_t>(kMaxValue.value), '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31 + i / 257);
+  a_.set("large", large);
+  EXPECT_TRUE(b_.get("large", soon()) == large);
+}
+
+TEST_P(StoreConformanceTest, TooLongKeysAndValuesAreUsageErrorsAndHarmNobody) {
+  const std::string key(static_cast<std::size_t>(kMaxKey.value) + 1, 'k');
+  const std::string value(static_cast<std::size_t>(kMaxValue.value) + 1, 'v');
+  for (const Error& error : {error_of([&] { a_.set(key, "value"); }),
+                             error_of([&] { a_.set("key", value); }),
+                             error_of([&] { a_.try_get(key); }),
+                             error_of([&] { a_.get(key, soon()); }),
+                             error_of([&] { a_.add(key, 1); }),
+                             error_of([&] { a_.compare_set(key, "", "x"); }),
+                             error_of([&] { a_.compare_set("key", "", value); }),
+                             error_of([&] {
+                               a_.wait({"key", key}, soon());
+                             }),
+                             error_of([&] { a_.erase(key); })}) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+  }
+  EXPECT_EQ(b_.try_get("key"), std::nullopt);
+  a_.set("key", "value");
+  EXPECT_EQ(b_.try_get("key"), "value");
+}
+
+TEST_P(StoreConformanceTest, AddingReturnsTheNewValue) {
+  EXPECT_EQ(a_.add("n", 5), 5);
+  EXPECT_EQ(b_.add("n", -7), -2);
+  EXPECT_EQ(a_.add("n", 0), -2);
+  EXPECT_EQ(a_.get("n", soon()), "-2");
+  a_.set("n", "40");
+  EXPECT_EQ(b_.add("n", 2), 42);
+}
+
+TEST_P(StoreConformanceTest, AddingToAWordIsAUsageError) {
+  a_.set("word", "forty-two");
+  EXPECT_EQ(error_of([&] { b_.add("word", 1); }).kind(), ErrorKind::kUsage);
+  EXPECT_EQ(a_.get("word", soon()), "forty-two");
+}
+
+TEST_P(StoreConformanceTest, EveryAdditionOfManyThreadsCounts) {
+  constexpr int kThreads = 6;
+  constexpr int kTimes = 50;
+  std::vector<std::future<std::vector<std::int64_t>>> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.push_back(std::async(std::launch::async, [&, t] {
+      std::vector<std::int64_t> seen;
+      for (int i = 0; i < kTimes; ++i) seen.push_back(handles_[t % kHandles]->add("n", 1));
+      return seen;
+    }));
+  }
+  std::set<std::int64_t> all;
+  for (auto& thread : threads) {
+    for (const std::int64_t value : thread.get()) {
+      EXPECT_TRUE(all.insert(value).second) << value << " was returned twice";
+    }
+  }
+  EXPECT_EQ(all.size(), std::size_t(kThreads * kTimes));
+  EXPECT_EQ(*all.rbegin(), kThreads * kTimes);
+}
+
+TEST_P(StoreConformanceTest, ComparingAndSettingHappensOnlyWhereTheValueIsAsExpected) {
+  EXPECT_EQ(a_.compare_set("key", "something", "x"), "");  // new, but not expected to be
+  EXPECT_EQ(b_.try_get("key"), std::nullopt);
+  EXPECT_EQ(a_.compare_set("key", "", "first"), "first");
+  EXPECT_EQ(b_.compare_set("key", "", "second"), "first");
+  EXPECT_EQ(b_.compare_set("key", "first", "third"), "third");
+  EXPECT_EQ(a_.get("key", soon()), "third");
+}
+
+TEST_P(StoreConformanceTest, OneOfManyThreadsWinsAKey) {
+  std::vector<std::future<std::string>> threads;
+  for (std::size_t t = 0; t < 6; ++t) {
+    threads.push_back(std::async(std::launch::async, [&, t] {
+      return handles_[t % kHandles]->compare_set("key", "", std::to_string(t));
+    }));
+  }
+  std::set<std::string> winners;
+  for (auto& thread : threads) winners.insert(thread.get());
+  EXPECT_EQ(winners.size(), 1u);
+}
+
+TEST_P(StoreConformanceTest, AGetThatWaitsSeesALaterSet) {
+  auto waiting = std::async(std::launch::async, [&] { return a_.get("key", soon()); });
+  EXPECT_EQ(waiting.wait_for(milliseconds(20)), std::future_status::timeout);
+  b_.set("key", "value");
+  EXPECT_EQ(waiting.get(), "value");
+}
+
+TEST_P(StoreConformanceTest, AGetThatWaitsSeesAKeyThatAdditionOrComparisonMade) {
+  auto added = std::async(std::launch::async, [&] { return a_.get("added", soon()); });
+  auto compared = std::async(std::launch::async, [&] { return a_.get("compared", soon()); });
+  b_.add("added", 3);
+  b_.compare_set("compared", "", "set");
+  EXPECT_EQ(added.get(), "3");
+  EXPECT_EQ(compared.get(), "set");
+}
+
+TEST_P(StoreConformanceTest, AThreadThatWaitsDoesNotHinderOthersOfTheSameHandle) {
+  auto waiting = std::async(std::launch::async, [&] { return a_.get("key", soon()); });
+  a_.set("other", "value");
+  EXPECT_EQ(a_.get("other", soon()), "value");
+  EXPECT_EQ(a_.add("n", 1), 1);
+  a_.set("key", "from the same handle");
+  EXPECT_EQ(waiting.get(), "from the same handle");
+}
+
+TEST_P(StoreConformanceTest, AGetThatWaitsInVainNamesTheKey) {
+  const TimePoint begin = Clock::now();
+  const Error error = error_of([&] { a_.get("never", Deadline(begin + milliseconds(30))); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(), HasSubstr("never\""));
+  EXPECT_GE(Clock::now() - begin, milliseconds(30));
+  a_.set("after", "the handle is as good as before");
+  EXPECT_EQ(a_.get("after", soon()), "the handle is as good as before");
+}
+
+TEST_P(StoreConformanceTest, AWaitEndsWhenAllKeysAreThere) {
+  a_.set("one", "1");
+  auto waiting = std::async(std::launch::async, [&] { a_.wait({"one", "two", "three"}, soon()); });
+  b_.set("three", "3");
+  EXPECT_EQ(waiting.wait_for(milliseconds(20)), std::future_status::timeout);
+  b_.set("two", "2");
+  EXPECT_NO_THROW(waiting.get());
+  EXPECT_NO_THROW(a_.wait({}, soon()));
+}
+
+TEST_P(StoreConformanceTest, AWaitInVainNamesTheKeysThatAreMissing) {
+  a_.set("here", "1");
+  const Error error = error_of([&] {
+    a_.wait({"missing", "here", "absent"}, Deadline::after(milliseconds(20)));
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("missing\""), HasSubstr("absent\""), Not(HasSubstr("here\""))));
+}
+
+TEST_P(StoreConformanceTest, ADeadlineThatHasPassedStillSeesWhatIsThere) {
+  a_.set("key", "value");
+  const Deadline passed(Clock::now());
+  EXPECT_EQ(b_.get("key", passed), "value");
+  EXPECT_NO_THROW(b_.wait({"key"}, passed));
+  EXPECT_EQ(error_of([&] { b_.get("never", passed); }).kind(), ErrorKind::kTimeout);
+}
+
+TEST_P(StoreConformanceTest, AnErasedKeyIsGoneUntilItIsSetAgain) {
+  EXPECT_FALSE(a_.erase("key"));
+  a_.set("key", "value");
+  EXPECT_TRUE(b_.erase("key"));
+  EXPECT_FALSE(a_.erase("key"));
+  EXPECT_EQ(a_.try_get("key"), std::nullopt);
+  EXPECT_EQ(a_.add("key", 1), 1);
+}
+
+TEST_P(StoreConformanceTest, ManyKeysAreKeptApart) {
+  for (int i = 0; i < 300; ++i) {
+    handles_[static_cast<std::size_t>(i) % kHandles]->set("key" + std::to_string(i),
+                                                          std::to_string(i * i));
+  }
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(b_.get("key" + std::to_string(i), soon()), std::to_string(i * i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere,
+                         StoreConformanceTest,
+                         testing::Values(Implementation{"Memory", open_memory},
+                                         Implementation{"Prefix", open_prefix}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace peal::store

@@ -1,0 +1,38 @@
+#include "peal/verify/verify.h"
+
+#include <fmt/format.h>
+
+#include "peal/verify/form.h"
+#include "peal/verify/walk.h"
+
+namespace peal::verify {
+namespace {
+
+/// Further violations follow from the first ones more often than not.
+constexpr std::size_t kMost = 20;
+
+}  // namespace
+
+std::vector<Violation> verify(const schedule::Schedule& schedule) {
+  return verify_sequence({&schedule, 1});
+}
+
+std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules) {
+  if (schedules.empty()) return {};
+  std::vector<Violation> violations;
+  for (int k = 0; k < static_cast<int>(schedules.size()); ++k) {
+    const schedule::Schedule& schedule = schedules[static_cast<std::size_t>(k)];
+    const std::vector<Violation> found = check_form(schedule, k);
+    violations.insert(violations.end(), found.begin(), found.end());
+    const schedule::Problem& first = schedules.front().problem;
+    if (schedule.problem.ranks != first.ranks ||
+        schedule.problem.ranks_per_host != first.ranks_per_host) {
+      violations.push_back({0, k, 0, "not an operation of the same group as the first"});
+    }
+    if (violations.size() > kMost) violations.resize(kMost);
+  }
+  if (!violations.empty()) return violations;
+  return Walk(schedules).run(kMost);
+}
+
+}  // namespace peal::verify
