@@ -17,7 +17,7 @@ std::string_view name_of(Space space) {
 }
 
 bool Ranks::contains(Rank rank) const {
-  const int distance = rank - first;
+  const std::int64_t distance = std::int64_t{rank} - first;
   if (stride == 0) return count > 0 && distance == 0;
   return distance % stride == 0 && distance / stride >= 0 && distance / stride < count;
 }

@@ -101,7 +101,7 @@ class PartForm {
 };
 
 Words PartForm::check(const Ranks& ranks) const {
-  const std::int64_t last = ranks.first + std::int64_t{ranks.stride} * (ranks.count - 1);
+  const std::int64_t last = ranks.first + std::int64_t{ranks.stride} * (std::int64_t{ranks.count} - 1);
   if (ranks.count < 1 || ranks.stride < 1 || (ranks.count == 1 && ranks.stride != 1)) {
     return fmt::format(
         "{} ranks with stride {} are not in canonical form", ranks.count, ranks.stride);
