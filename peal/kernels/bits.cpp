@@ -16,10 +16,14 @@ struct Truth {
   using Acc = hn::VFromD<D>;
   static constexpr std::size_t kBytes = hn::MaxLanes(D());
   static constexpr bool kHasLast = false;
-  static HWY_INLINE Acc load(const std::byte* from) {
-    return hn::Min(load_vector(D(), from), hn::Set(D(), 1));
+  template <class Amount>
+  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
+    return hn::Min(load_vector(D(), from, amount), hn::Set(D(), 1));
   }
-  static HWY_INLINE void store(Acc acc, std::byte* to) { store_vector(D(), acc, to); }
+  template <class Amount>
+  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
+    store_vector(D(), acc, to, amount);
+  }
 };
 
 struct And {

@@ -19,18 +19,21 @@ struct Parts {
   V im;
 };
 
+/// One at a time, so that all is whole.
 template <class T>
 struct Complex {
   using Real = Plain<T>;
   using Acc = Parts<typename Real::Acc>;
   static constexpr std::size_t kBytes = 2 * sizeof(T);
   static constexpr bool kHasLast = false;
-  static HWY_INLINE Acc load(const std::byte* from) {
-    return {Real::load(from), Real::load(from + sizeof(T))};
+  template <class Amount>
+  static HWY_INLINE Acc load(const std::byte* from, Amount) {
+    return {Real::load(from, Whole()), Real::load(from + sizeof(T), Whole())};
   }
-  static HWY_INLINE void store(Acc acc, std::byte* to) {
-    Real::store(acc.re, to);
-    Real::store(acc.im, to + sizeof(T));
+  template <class Amount>
+  static HWY_INLINE void store(Acc acc, std::byte* to, Amount) {
+    Real::store(acc.re, to, Whole());
+    Real::store(acc.im, to + sizeof(T), Whole());
   }
 };
 

@@ -13,18 +13,20 @@ namespace peal::kernels::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-/// Float16, one at a time.
+/// One at a time, so that all is whole.
 struct F16 {
   using D = hn::ScalableTag<float>;
   using Acc = hn::VFromD<D>;
   static constexpr std::size_t kBytes = sizeof(Float16);
   static constexpr bool kHasLast = true;
-  static HWY_INLINE Acc load(const std::byte* from) {
+  template <class Amount>
+  static HWY_INLINE Acc load(const std::byte* from, Amount) {
     Float16 half;
     std::memcpy(&half, from, sizeof(half));
     return hn::Set(D(), static_cast<float>(half));
   }
-  static HWY_INLINE void store(Acc acc, std::byte* to) {
+  template <class Amount>
+  static HWY_INLINE void store(Acc acc, std::byte* to, Amount) {
     const Float16 half(hn::GetLane(acc));
     std::memcpy(to, &half, sizeof(half));
   }
@@ -40,11 +42,13 @@ struct F16 {
   using Acc = hn::VFromD<D>;
   static constexpr std::size_t kBytes = hn::MaxLanes(D()) * sizeof(Float16);
   static constexpr bool kHasLast = true;
-  static HWY_INLINE Acc load(const std::byte* from) {
-    return hn::PromoteTo(D(), load_vector(Half(), from));
+  template <class Amount>
+  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
+    return hn::PromoteTo(D(), load_vector(Half(), from, amount));
   }
-  static HWY_INLINE void store(Acc acc, std::byte* to) {
-    store_vector(Half(), hn::DemoteTo(Half(), acc), to);
+  template <class Amount>
+  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
+    store_vector(Half(), hn::DemoteTo(Half(), acc), to, amount);
   }
   static HWY_INLINE Acc set(double value) { return hn::Set(D(), static_cast<float>(value)); }
 };
@@ -60,14 +64,16 @@ struct BF16 {
   static constexpr std::size_t kBytes = hn::MaxLanes(D()) * sizeof(float);
   static constexpr bool kHasLast = true;
 
-  static HWY_INLINE Acc load(const std::byte* from) {
-    const auto words = load_vector(Word(), from);
+  template <class Amount>
+  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
+    const auto words = load_vector(Word(), from, amount);
     return {hn::BitCast(D(), hn::ShiftLeft<16>(words)),
             hn::BitCast(D(), hn::And(words, hn::Set(Word(), 0xffff'0000u)))};
   }
-  static HWY_INLINE void store(Acc acc, std::byte* to) {
+  template <class Amount>
+  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
     const auto upper = hn::And(rounded(acc.second), hn::Set(Word(), 0xffff'0000u));
-    store_vector(Word(), hn::Or(upper, hn::ShiftRight<16>(rounded(acc.first))), to);
+    store_vector(Word(), hn::Or(upper, hn::ShiftRight<16>(rounded(acc.first))), to, amount);
   }
   static HWY_INLINE Acc set(double value) {
     const auto v = hn::Set(D(), static_cast<float>(value));

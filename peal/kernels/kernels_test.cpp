@@ -110,7 +110,7 @@ template <class T>
 void expect_reduces_all_shapes(Kind op) {
   std::mt19937_64 random(20240607);
   const double divisor = op == Kind::kAvg ? 3.0 : 1.0;
-  for (const std::size_t input_count : {1, 2, 3, 4, 5, 9}) {
+  for (const std::size_t input_count : {1, 2, 3, 4, 5, 9, 17, 27}) {
     std::vector<Memory> inputs;
     for (std::size_t k = 0; k < input_count; ++k) inputs.push_back(random_memory<T>(kMost, random));
     const Memory expected = reference<T>(inputs, op, divisor);
