@@ -1,11 +1,5 @@
 #include "peal/rendezvous/contact.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-#include <fstream>
-
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
@@ -15,16 +9,12 @@
 namespace peal::rendezvous {
 namespace {
 
+using transport::Contact;
+
 constexpr std::uint8_t kVersion = 1;
 constexpr Bytes kMaxText = 1_KiB;
 constexpr std::uint16_t kMaxAddresses = 256;
 constexpr std::string_view kPrefix = "contact/";
-
-std::string own_hostname() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
-  return name.data();
-}
 
 /// Every failure to understand is a mismatch here, whoever notices it.
 net::Address decode_address(std::string_view text) {
@@ -36,17 +26,6 @@ net::Address decode_address(std::string_view text) {
 }
 
 }  // namespace
-
-std::string own_host_id() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  if (boot.empty()) boot = own_hostname();
-  struct stat network {};
-  const bool known = ::stat("/proc/self/ns/net", &network) == 0;
-  return fmt::format("{}/{}/{}", boot, ::geteuid(), known ? network.st_ino : 0);
-}
-
-Contact own_contact() { return {own_host_id(), own_hostname(), ::getpid(), {}}; }
 
 std::string encode(const Contact& contact) {
   net::Writer writer;

@@ -1,7 +1,5 @@
 #include "peal/rendezvous/contact.h"
 
-#include <unistd.h>
-
 #include <future>
 
 #include <gmock/gmock.h>
@@ -18,6 +16,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using transport::Contact;
 
 Contact example(int i) {
   return {"boot/0/" + std::to_string(i),
@@ -48,13 +47,6 @@ TEST(ContactTest, AnythingElseIsRefused) {
   std::string crowd = encode(Contact{});
   crowd.replace(crowd.size() - 2, 2, "\xff\xff");
   EXPECT_THROW(decode(crowd), Error);
-}
-
-TEST(ContactTest, TheOwnContactSaysWhereThisProcessIs) {
-  const Contact contact = own_contact();
-  EXPECT_EQ(contact.host_id, own_host_id());
-  EXPECT_FALSE(contact.hostname.empty());
-  EXPECT_EQ(contact.pid, ::getpid());
 }
 
 TEST(ContactTest, ContactsAreCollectedInTheOrderOfTheRanks) {

@@ -1,0 +1,29 @@
+// What a rank tells the others so that they can reach it. `open` (connect.h) makes it, rendezvous
+// carries it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "peal/net/address.h"
+
+namespace peal::transport {
+
+struct Contact {
+  std::string host_id;   // equal where processes can share memory and descriptors; see own_host_id
+  std::string hostname;  // for messages
+  std::int64_t pid = 0;  // for messages
+  std::vector<net::Address> addresses;  // where it listens, the preferred one first
+
+  friend bool operator==(const Contact&, const Contact&) = default;
+};
+
+/// host_id, hostname and pid of this process; no addresses.
+Contact own_contact();
+
+/// The machine's boot, the user and the network namespace: what processes must share to meet over a
+/// unix socket and to pass descriptors. The same in containers that share these.
+std::string own_host_id();
+
+}  // namespace peal::transport
