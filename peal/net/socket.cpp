@@ -103,15 +103,19 @@ int try_connect(int fd, const Address& address, Deadline deadline) {
 
 }  // namespace
 
-Fd listen_on(const Address& address) {
+Fd reserve(const Address& address) {
   Fd fd = open_socket(address);
   if (!fd) throw cannot_listen(address, errno);
   const int family = address.raw()->sa_family;
   if (family != AF_UNIX) set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  if (::bind(fd.get(), address.raw(), address.size()) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
-    throw cannot_listen(address, errno);
-  }
+  if (::bind(fd.get(), address.raw(), address.size()) != 0) throw cannot_listen(address, errno);
+  return fd;
+}
+
+Fd listen_on(const Address& address) {
+  Fd fd = reserve(address);
+  if (::listen(fd.get(), SOMAXCONN) != 0) throw cannot_listen(address, errno);
   return fd;
 }
 

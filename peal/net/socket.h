@@ -21,6 +21,11 @@ namespace peal::net {
 /// Errors: resource, which says who holds the port ("address already in use") and what to do.
 Fd listen_on(const Address& address);
 
+/// Keeps a port (0: any free one) for another process without listening: while the result lives the
+/// system gives the port to nobody who asks for any, and `listen_on` this very address succeeds
+/// there, as does every server that sets SO_REUSEADDR. Errors: resource.
+Fd reserve(const Address& address);
+
 /// The address that a socket is bound to, with its port.
 Address local_address(int fd);
 Address peer_address(int fd);

@@ -50,6 +50,15 @@ Error error_of(Call&& call) {
   return Error(ErrorKind::kBug, "nothing was thrown");
 }
 
+TEST(SocketTest, AReservedPortIsForWhoeverAsksForThatVeryPort) {
+  const Fd reservation = reserve(Address::parse("127.0.0.1:0"));
+  const Address address = local_address(reservation.get());
+  const Fd listener = listen_on(address);
+  const Fd client = connect_to(address, soon());
+  EXPECT_TRUE(accept_from(listener.get(), soon()));
+  EXPECT_EQ(error_of([&] { listen_on(address); }).kind(), ErrorKind::kResource);
+}
+
 TEST(SocketTest, BothEndsOfAConnectionTalkOverEveryFamily) {
   for (const std::string& text : local_addresses()) {
     const Fd listener = listen_on(Address::parse(text));

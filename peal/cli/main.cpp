@@ -1,0 +1,81 @@
+// The program `peal`: its commands, and what every one of them has in common.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/cli/config_command.h"
+#include "peal/cli/run_command.h"
+
+namespace peal::cli {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+/// A program started without a standard descriptor would give its number to the next pipe.
+void open_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
+int wrong_arguments(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = app.get_subcommands();
+  const std::string command = commands.empty() ? "" : " " + commands.front()->get_name();
+  fmt::print(stderr, "peal: {}\nSee peal{} --help\n", error.what(), command);
+  return kUsage;
+}
+
+int dispatch(std::vector<std::string> arguments) {
+  CLI::App app("peal: distributed training for PyTorch", "peal");
+  app.set_version_flag("--version", "peal " PEAL_VERSION);
+  app.require_subcommand(1);
+  RunCommand run_command(app);
+  const CLI::App* config =
+      app.add_subcommand("config", "Show the environment variables that peal reads");
+  if (!arguments.empty() && arguments.front() == "run") {
+    std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+    run_command.take_command(rest);
+    arguments.assign({"run"});
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+  }
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::Success& help_or_version) {
+    return app.exit(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return wrong_arguments(app, error);
+  }
+  if (config->parsed()) {
+    fmt::print("{}", describe_config(process_environment()));
+    return 0;
+  }
+  return run(run_command.options());
+}
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  try {
+    return dispatch(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const Error& error) {
+    fmt::print(stderr, "peal: {}\n", error.message());
+    return error.kind() == ErrorKind::kUsage ? kUsage : kFailure;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "peal: {}\n", error.what());
+    return kFailure;
+  }
+}
+
+}  // namespace
+}  // namespace peal::cli
+
+int main(int argc, char** argv) { return peal::cli::main(argc, argv); }

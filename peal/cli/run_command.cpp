@@ -1,0 +1,145 @@
+#include "peal/cli/run_command.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "peal/base/environment.h"
+#include "peal/base/error.h"
+#include "peal/launch/command.h"
+#include "peal/launch/job.h"
+#include "peal/launch/launcher.h"
+#include "peal/launch/rank_process.h"
+
+namespace peal::cli {
+namespace {
+
+constexpr const char* kSummary = "Run a command as n ranks on this machine";
+
+constexpr const char* kDetails = R"(Everything after COMMAND belongs to it, options included.
+
+Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
+MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
+of the cores (OMP_NUM_THREADS says how many). Rank 0 reads the standard input.
+When a rank fails, the others are ended; what failed first is reported, and
+gives the exit code: the rank's own, or 128 + the number of its signal.
+
+Examples:
+  peal run -n 2 ./train --epochs 5
+  peal run -n 4 --log-dir logs python3 train.py
+  peal run -n 2 -x OMP_NUM_THREADS=1 --bind none ./train
+  peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE')";
+
+/// "NAME=value", or "NAME" for the value that it has here.
+launch::Assignment parse_assignment(const std::string& text, const Environment& environment) {
+  const auto equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (name.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("-x \"{}\": it takes NAME=VALUE, or NAME alone", text));
+  }
+  if (equals != std::string::npos) return {name, text.substr(equals + 1)};
+  const auto value = environment(name);
+  if (!value) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("-x {0}: {0} is not set here; give its value, as in -x {0}=1", name));
+  }
+  return {name, *value};
+}
+
+launch::Target target(int fd) {
+  const char* terminal = std::getenv("TERM");
+  const bool can_erase =
+      ::isatty(fd) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+  return {fd, can_erase ? launch::Target::Kind::kTerminal : launch::Target::Kind::kFile};
+}
+
+/// The columns that a rank's line has on the terminal behind `out`; 0: it is none.
+int line_width(const launch::Target& out, const launch::LaunchOptions& options) {
+  winsize size{};
+  if (out.kind == launch::Target::Kind::kFile || ::ioctl(out.fd, TIOCGWINSZ, &size) != 0) return 0;
+  const auto label = options.labels == launch::Labels::kRank
+                         ? fmt::formatted_size("[{}] ", options.ranks - 1)
+                         : std::size_t{0};
+  return size.ws_col > label ? static_cast<int>(size.ws_col - label) : 0;
+}
+
+}  // namespace
+
+RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kSummary)) {
+  run_->footer(kDetails);
+  run_->add_option("-n", options_.ranks, "How many ranks to start (also: -np)")->type_name("RANKS");
+  run_->add_option("COMMAND", command_, "The program to run, and its arguments")->type_name("");
+  run_->add_flag_callback(
+      "--no-prefix",
+      [this] { options_.labels = launch::Labels::kNone; },
+      "Do not put [rank] before each line");
+  run_->add_option("--log-dir",
+                   options_.log_directory,
+                   "Also write each rank's output to rank-N.out and rank-N.err there")
+      ->type_name("DIR");
+  run_->add_option("-x", variables_, "Set a variable for the ranks; NAME alone: as it is set here")
+      ->type_name("NAME[=VALUE]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
+      ->check(CLI::IsMember({"cores", "none"}))
+      ->type_name("");
+  run_->add_option(
+          "--grace", grace_seconds_, "Seconds between telling a rank to end and killing it (5)")
+      ->type_name("SECONDS");
+}
+
+void RunCommand::take_command(std::vector<std::string>& arguments) {
+  std::size_t i = 0;
+  for (; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
+    if (arguments[i] == "-np") arguments[i] = "-n";
+    const CLI::Option* option = run_->get_option_no_throw(arguments[i]);
+    if (option != nullptr && option->get_items_expected_min() > 0) ++i;
+  }
+  if (i >= arguments.size()) return;
+  const bool marked = arguments[i] == "--";
+  const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(i);
+  options_.command.assign(command + (marked ? 1 : 0), arguments.end());
+  arguments.erase(command, arguments.end());
+}
+
+launch::LaunchOptions RunCommand::options() const {
+  launch::LaunchOptions options = options_;
+  const Environment environment = process_environment();
+  for (const std::string& text : variables_) {
+    options.variables.push_back(parse_assignment(text, environment));
+  }
+  if (run_->count("-n") == 0) {
+    throw Error(ErrorKind::kUsage, "how many ranks? Say it with -n, as in: peal run -n 2 ./train");
+  }
+  if (binding_ == "none") options.binding = launch::Binding::kNone;
+  options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
+  check(options);
+  return options;
+}
+
+int run(const launch::LaunchOptions& options) {
+  const launch::Variables inherited = launch::process_variables();
+  const auto path = inherited.find("PATH");
+  const launch::CommandLookup command = launch::find_command(
+      options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
+  if (command.exit_code != 0) {
+    fmt::print(stderr, "peal: {}\n", command.problem);
+    return command.exit_code;
+  }
+  const launch::Target out = target(STDOUT_FILENO);
+  launch::NewJob made = launch::make_job();
+  made.job.terminal_width = line_width(out, options);
+  const auto ranks =
+      launch::plan_ranks(options, made.job, command.path, launch::usable_cores(), inherited);
+  const launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
+  fmt::print(stderr, "{}", launch::describe(report));
+  return launch::exit_code(report);
+}
+
+}  // namespace peal::cli

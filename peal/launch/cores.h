@@ -1,0 +1,31 @@
+// Which cores each rank gets. Called when a launch is planned.
+#pragma once
+
+#include <vector>
+
+namespace peal::launch {
+
+/// A core's hardware threads, by the numbers that the kernel gives them.
+struct Core {
+  std::vector<int> cpus;
+  friend bool operator==(const Core&, const Core&) = default;
+};
+
+/// The cores that this process may use (its affinity and its cgroup respected), in the machine's
+/// order: neighbours in the list share caches and memory. Throws Error(resource).
+/// Cost: hwloc looks at the machine, some 10 ms.
+std::vector<Core> usable_cores();
+
+/// What one rank gets.
+struct CoreShare {
+  std::vector<int> cpus;  // to bind to; empty: not bound
+  int threads = 1;        // for OMP_NUM_THREADS
+  friend bool operator==(const CoreShare&, const CoreShare&) = default;
+};
+
+/// Rank r of n gets cores [r C / n, (r + 1) C / n) of C, and every rank C / n threads, rounded
+/// down: ranks that wait for each other should be equally fast. With more ranks than cores the same
+/// is done with hardware threads, and with more ranks than those nobody is bound.
+std::vector<CoreShare> divide_cores(const std::vector<Core>& cores, int ranks);
+
+}  // namespace peal::launch

@@ -1,0 +1,45 @@
+// What the launcher and its guard say to each other through two pipes: plain structs, each written
+// and read whole (they are far smaller than PIPE_BUF). Both ends are the same program.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "peal/base/units.h"
+
+namespace peal::launch {
+
+/// From the guard to the launcher.
+struct GuardEvent {
+  enum class Kind : std::int32_t {
+    kStarted,     // rank, pid
+    kNotStarted,  // rank, value: errno
+    kEnded,       // rank, pid, value: as waitpid(2) gives it
+    kGone,        // nothing is left, and the guard ends; value: processes that could not be killed
+  };
+  Kind kind = Kind::kGone;
+  Rank rank = -1;
+  pid_t pid = 0;
+  std::int32_t value = 0;
+};
+
+/// Who has a signal already.
+enum class SignalOrigin : std::int32_t {
+  kProcess,   // the launcher alone: kill(1) on it
+  kTerminal,  // everyone in the terminal's foreground process group: Ctrl-C
+};
+
+/// From the launcher to the guard.
+struct GuardOrder {
+  enum class Kind : std::int32_t {
+    kPassOn,  // signal
+    kStop,    // signal; whoever is there when the grace is over is killed
+    kKill,
+  };
+  Kind kind = Kind::kKill;
+  std::int32_t signal = 0;
+  SignalOrigin origin = SignalOrigin::kProcess;
+};
+
+}  // namespace peal::launch

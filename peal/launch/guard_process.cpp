@@ -1,0 +1,170 @@
+#include "peal/launch/guard_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "peal/launch/process_tree.h"
+#include "peal/launch/spawn.h"
+
+namespace peal::launch {
+namespace {
+
+/// Between two looks at processes that are being killed.
+constexpr Timeout kKillingPause{10};
+/// Until a process that SIGKILL does not end (it hangs in the kernel) is given up.
+constexpr Timeout kKillingLimit{5000};
+
+void signal_all(const std::vector<pid_t>& processes, int signal) {
+  for (const pid_t pid : processes) ::kill(pid, signal);
+}
+
+}  // namespace
+
+GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty), ranks_(duty.ranks.size()) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  child_news_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void GuardProcess::run() {
+  start_ranks();
+  while (true) {
+    reap();
+    if (children_ == Children::kNone) break;
+    const TimePoint now = Clock::now();
+    clear_up(now);
+    if (now > deadline_ && now - deadline_ > kKillingLimit) break;
+    wait_for_news();
+    obey();
+  }
+  const auto survivors = static_cast<std::int32_t>(descendants_of(::getpid()).size());
+  tell({.kind = GuardEvent::Kind::kGone, .value = survivors});
+}
+
+void GuardProcess::start_ranks() {
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!start(i, null.get())) {
+      end_by(Clock::now());
+      break;
+    }
+  }
+  // The launcher sees the end of an output when the ranks have closed it.
+  for (const int fd : duty_.outputs) ::close(fd);
+}
+
+bool GuardProcess::start(std::size_t index, int null) {
+  const auto rank = static_cast<Rank>(index);
+  const bool at_terminal = index == 0 && duty_.terminal_group != 0;
+  const Spawned spawned = spawn(duty_.ranks[index],
+                                Placement{
+                                    .in = index == 0 ? STDIN_FILENO : null,
+                                    .out = duty_.outputs[2 * index],
+                                    .err = duty_.outputs[2 * index + 1],
+                                    .group = at_terminal ? duty_.terminal_group : 0,
+                                    .mask = duty_.mask,
+                                });
+  if (spawned.error != 0) {
+    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = rank, .value = spawned.error});
+    return false;
+  }
+  ranks_[index] = {spawned.pid, at_terminal ? spawned.pid : -spawned.pid};
+  ++running_;
+  tell({.kind = GuardEvent::Kind::kStarted, .rank = rank, .pid = spawned.pid});
+  return true;
+}
+
+/// A launcher that is gone hears nothing, which is no error: SIGPIPE is blocked.
+void GuardProcess::tell(const GuardEvent& event) const {
+  [[maybe_unused]] const auto written = ::write(duty_.events, &event, sizeof event);
+}
+
+void GuardProcess::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (ranks_[i].pid != pid) continue;
+      ranks_[i].pid = -1;
+      --running_;
+      tell({GuardEvent::Kind::kEnded, static_cast<Rank>(i), pid, status});
+    }
+  }
+  if (pid < 0 && errno == ECHILD) children_ = Children::kNone;
+}
+
+void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, deadline); }
+
+/// What ranks leave behind is told to end, and killed once the deadline has passed; again and
+/// again, since it may have had children meanwhile.
+void GuardProcess::clear_up(TimePoint now) {
+  if (running_ == 0 && leftovers_ == Leftovers::kUntold) {
+    leftovers_ = Leftovers::kTold;
+    const std::vector<pid_t> left = descendants_of(::getpid());
+    signal_all(left, SIGTERM);
+    signal_all(left, SIGCONT);
+    end_by(now + duty_.grace);
+  }
+  if (now >= deadline_) signal_all(descendants_of(::getpid()), SIGKILL);
+}
+
+void GuardProcess::wait_for_news() const {
+  const TimePoint now = Clock::now();
+  int timeout = -1;
+  if (deadline_ != TimePoint::max()) {
+    const Timeout pause = now >= deadline_ ? kKillingPause : Deadline(deadline_).left(now);
+    timeout = static_cast<int>(std::min<Timeout::rep>(pause.count(), 3'600'000));
+  }
+  const int orders = launcher_ == Launcher::kAlive ? duty_.orders : -1;
+  std::array<pollfd, 2> sources = {pollfd{child_news_.get(), POLLIN, 0}, pollfd{orders, POLLIN, 0}};
+  ::poll(sources.data(), sources.size(), timeout);
+  signalfd_siginfo ignored{};
+  while (::read(child_news_.get(), &ignored, sizeof ignored) > 0) {
+  }
+}
+
+void GuardProcess::obey() {
+  while (launcher_ == Launcher::kAlive) {
+    GuardOrder order;
+    const auto got = ::read(duty_.orders, &order, sizeof order);
+    if (got < 0) return;  // none now: the pipe does not block
+    if (got == 0) {
+      launcher_ = Launcher::kLost;
+      order = {.kind = GuardOrder::Kind::kKill};
+    }
+    follow(order);
+  }
+}
+
+void GuardProcess::follow(const GuardOrder& order) {
+  switch (order.kind) {
+    case GuardOrder::Kind::kPassOn:
+      pass_on(order.signal, order.origin);
+      return;
+    case GuardOrder::Kind::kStop:
+      pass_on(order.signal, order.origin);
+      pass_on(SIGCONT, SignalOrigin::kProcess);  // who is stopped cannot end
+      end_by(Clock::now() + duty_.grace);
+      return;
+    case GuardOrder::Kind::kKill:
+      end_by(Clock::now());
+      return;
+  }
+}
+
+void GuardProcess::pass_on(int signal, SignalOrigin origin) const {
+  for (const Started& rank : ranks_) {
+    const bool at_terminal = rank.target > 0;
+    if (rank.pid < 0 || (at_terminal && origin == SignalOrigin::kTerminal)) continue;
+    ::kill(rank.target, signal);
+  }
+}
+
+}  // namespace peal::launch

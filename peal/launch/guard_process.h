@@ -1,0 +1,65 @@
+// The inside of the guard: the process that starts the ranks, waits for them and kills what they
+// leave. It adopts every orphan among their descendants (PR_SET_CHILD_SUBREAPER), so nobody gets
+// away from it by a double fork or a session of its own, and it outlives a launcher that is killed:
+// that closes a pipe, and the guard kills everyone. Forked by `Guard`, and used by nothing else.
+#pragma once
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+#include "peal/launch/guard_messages.h"
+#include "peal/launch/rank_process.h"
+
+namespace peal::launch {
+
+/// What a guard is forked with.
+struct GuardDuty {
+  std::vector<RankProcess> ranks{};
+  std::vector<int> outputs{};  // [2 r] and [2 r + 1]: where stdout and stderr of rank r go
+  pid_t terminal_group =
+      0;            // rank 0 joins this process group, to read the terminal; 0: it does not
+  sigset_t mask{};  // the ranks' signal mask
+  Timeout grace{};
+  int orders = -1;  // pipe ends
+  int events = -1;
+};
+
+class GuardProcess final {
+ public:
+  explicit GuardProcess(const GuardDuty& duty);
+
+  /// Returns when no descendant is left, or when the last ones could not be killed.
+  void run();
+
+ private:
+  struct Started {
+    pid_t pid = -1;    // -1: not running
+    pid_t target = 0;  // for kill(2): its group, or itself where the group is the terminal's
+  };
+
+  void start_ranks();
+  bool start(std::size_t rank, int null);
+  void tell(const GuardEvent& event) const;
+  void reap();
+  void obey();
+  void follow(const GuardOrder& order);
+  void pass_on(int signal, SignalOrigin origin) const;
+  void end_by(TimePoint deadline);
+  void clear_up(TimePoint now);
+  void wait_for_news() const;
+
+  const GuardDuty& duty_;
+  Fd child_news_;  // signalfd of SIGCHLD
+  std::vector<Started> ranks_;
+  std::size_t running_ = 0;
+  enum class Leftovers : unsigned char { kUntold, kTold } leftovers_ = Leftovers::kUntold;
+  enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
+  enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
+  TimePoint deadline_ = TimePoint::max();  // then everybody is killed
+};
+
+}  // namespace peal::launch

@@ -1,0 +1,217 @@
+#include "peal/launch/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+
+#include "peal/launch/guard.h"
+#include "peal/launch/outputs.h"
+#include "peal/launch/signals.h"
+
+namespace peal::launch {
+namespace {
+
+/// How long the outputs may stay open and silent when all processes have ended.
+constexpr Timeout kLastOutput{1000};
+
+GuardDuty duty_of(const LaunchOptions& options,
+                  const std::vector<RankProcess>& ranks,
+                  const SignalReader& signals,
+                  const Outputs& outputs) {
+  return GuardDuty{
+      .ranks = ranks,
+      .outputs = outputs.writers(),
+      .terminal_group = ::isatty(STDIN_FILENO) != 0 ? ::getpgrp() : 0,
+      .mask = signals.previous_mask(),
+      .grace = options.grace,
+  };
+}
+
+/// One launch: waits for signals, for the guard's events and for output, and reacts.
+class Launch final {
+ public:
+  Launch(const LaunchOptions& options,
+         const std::vector<RankProcess>& ranks,
+         Target out,
+         Target err);
+  LaunchReport run();
+
+ private:
+  enum class Stage : unsigned char {
+    kRunning,
+    kStopping,   // the ranks are told to end
+    kGone,       // all have ended; what they wrote is still to be shown
+    kAbandoned,  // nobody wants to see it
+  };
+
+  bool is_over() const;
+  void wait_and_handle();
+  void handle_signals();
+  void end_by_signal(SignalReader::Taken taken);
+  void handle_events();
+  void handle(const GuardEvent& event);
+  void rank_ended(const GuardEvent& event);
+  void guard_is_lost();
+  void stop(int signal, SignalOrigin origin);
+  void kill();
+
+  const LaunchOptions& options_;
+  const std::vector<RankProcess>& ranks_;
+  const TimePoint start_ = Clock::now();
+  Stage stage_ = Stage::kRunning;
+  TimePoint killing_from_ = TimePoint::max();
+  std::vector<pid_t> pids_;  // by rank; 0: not running
+  LaunchReport report_;
+  Outputs outputs_;
+  SignalReader signals_;
+  Guard guard_;
+};
+
+Launch::Launch(const LaunchOptions& options,
+               const std::vector<RankProcess>& ranks,
+               Target out,
+               Target err)
+    : options_(options),
+      ranks_(ranks),
+      pids_(ranks.size()),
+      outputs_(options, out, err),
+      guard_(duty_of(options, ranks, signals_, outputs_)) {
+  outputs_.close_writers();
+  report_.grace = options.grace;
+}
+
+LaunchReport Launch::run() {
+  while (!is_over()) wait_and_handle();
+  report_.after = Clock::now() - start_;
+  std::ranges::sort(report_.killed);
+  if (report_.first_failure) {
+    report_.last_lines = outputs_.last_lines(report_.first_failure->rank);
+  }
+  return report_;
+}
+
+bool Launch::is_over() const {
+  return stage_ == Stage::kAbandoned || (stage_ == Stage::kGone && outputs_.is_done());
+}
+
+void Launch::wait_and_handle() {
+  std::vector<pollfd> entries = {{signals_.fd(), POLLIN, 0},
+                                 {stage_ == Stage::kGone ? -1 : guard_.events(), POLLIN, 0}};
+  outputs_.add_to(entries);
+  const bool limited = stage_ == Stage::kGone && !outputs_.is_full();
+  const int ready =
+      ::poll(entries.data(), entries.size(), limited ? static_cast<int>(kLastOutput.count()) : -1);
+  // Signals before events: ranks that end by a signal which came to all of us have not failed.
+  if (entries[0].revents != 0) handle_signals();
+  if (entries[1].revents != 0) handle_events();
+  outputs_.handle(std::span(entries).subspan(2));
+  if (ready == 0) outputs_.finish();
+  if (outputs_.is_closed() && stage_ == Stage::kRunning) {
+    report_.output_closed = true;
+    stop(SIGTERM, SignalOrigin::kProcess);
+  }
+}
+
+void Launch::handle_signals() {
+  while (const auto taken = signals_.try_next()) {
+    switch (taken->signal) {
+      case SIGUSR1:
+      case SIGUSR2:
+      case SIGCONT:
+        guard_.pass_on(taken->signal, taken->origin);
+        break;
+      case SIGTSTP:
+        guard_.pass_on(SIGTSTP, taken->origin);
+        ::raise(SIGSTOP);  // returns when the shell has us go on, which comes as SIGCONT
+        break;
+      default:
+        end_by_signal(*taken);
+    }
+  }
+}
+
+void Launch::end_by_signal(SignalReader::Taken taken) {
+  switch (stage_) {
+    case Stage::kRunning:
+      report_.signal = taken.signal;
+      return stop(taken.signal, taken.origin);
+    case Stage::kStopping:
+      return kill();
+    case Stage::kGone:
+    case Stage::kAbandoned:
+      stage_ = Stage::kAbandoned;
+  }
+}
+
+void Launch::handle_events() {
+  while (const auto event = guard_.try_next()) handle(*event);
+  if (guard_.has_ended() && stage_ != Stage::kGone) guard_is_lost();
+}
+
+void Launch::handle(const GuardEvent& event) {
+  switch (event.kind) {
+    case GuardEvent::Kind::kStarted:
+      pids_[static_cast<std::size_t>(event.rank)] = event.pid;
+      return;
+    case GuardEvent::Kind::kNotStarted:
+      report_.start_failure = StartFailure{
+          event.rank, ranks_[static_cast<std::size_t>(event.rank)].program, event.value};
+      stage_ = Stage::kStopping;  // the guard has begun to
+      return;
+    case GuardEvent::Kind::kEnded:
+      return rank_ended(event);
+    case GuardEvent::Kind::kGone:
+      report_.survivors = event.value;
+      stage_ = Stage::kGone;
+      return;
+  }
+}
+
+void Launch::rank_ended(const GuardEvent& event) {
+  const TimePoint now = Clock::now();
+  pids_[static_cast<std::size_t>(event.rank)] = 0;
+  const RankEnd end{event.rank, event.pid, event.value, now - start_};
+  report_.ends.push_back(end);
+  if (!failed(end.status)) return;
+  if (stage_ == Stage::kRunning) {
+    report_.first_failure = end;
+    stop(SIGTERM, SignalOrigin::kProcess);
+  } else if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL && now >= killing_from_) {
+    report_.killed.push_back(end.rank);
+  }
+}
+
+/// The kernel has killed the ranks then; this is for what they had started.
+void Launch::guard_is_lost() {
+  for (const pid_t pid : pids_) {
+    if (pid != 0) ::kill(-pid, SIGKILL);
+  }
+  report_.guard_lost = true;
+  stage_ = Stage::kGone;
+}
+
+void Launch::stop(int signal, SignalOrigin origin) {
+  stage_ = Stage::kStopping;
+  killing_from_ = Clock::now() + options_.grace;
+  guard_.stop(signal, origin);
+}
+
+void Launch::kill() {
+  killing_from_ = Clock::now();
+  guard_.kill();
+}
+
+}  // namespace
+
+LaunchReport run(const LaunchOptions& options,
+                 const std::vector<RankProcess>& ranks,
+                 Target out,
+                 Target err) {
+  return Launch(options, ranks, out, err).run();
+}
+
+}  // namespace peal::launch

@@ -1,0 +1,92 @@
+#include "peal/launch/outputs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::launch {
+namespace {
+
+Fd open_log(const std::string& directory, Rank rank, Channel channel) {
+  if (directory.empty()) return Fd();
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  const std::string path =
+      fmt::format("{}/rank-{}.{}", directory, rank, channel == Channel::kOut ? "out" : "err");
+  Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!log) throw system_error(fmt::format("--log-dir: cannot write \"{}\"", path), errno);
+  return log;
+}
+
+}  // namespace
+
+Outputs::Outputs(const LaunchOptions& options, Target out, Target err)
+    : screen_(out, err), tails_(static_cast<std::size_t>(options.ranks)) {
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    add_stream(options, rank, Channel::kOut);
+    add_stream(options, rank, Channel::kErr);
+  }
+}
+
+void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channel) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw system_error("cannot make the pipes for the ranks' output (see ulimit -n)", errno);
+  }
+  RankStream::Way way{
+      .pipe = Fd(ends[0]),
+      .log = {},
+      .channel = channel,
+      .prefix = options.labels == Labels::kRank ? fmt::format("[{}] ", rank) : "",
+      .progress = rank == 0 ? Progress::kShow : Progress::kHide,
+  };
+  writers_.emplace_back(ends[1]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  way.log = open_log(options.log_directory, rank, channel);
+  Tail& tail = tails_[static_cast<std::size_t>(rank)];
+  streams_.push_back(std::make_unique<RankStream>(std::move(way), screen_, tail));
+}
+
+std::vector<int> Outputs::writers() const {
+  std::vector<int> fds;
+  for (const Fd& writer : writers_) fds.push_back(writer.get());
+  return fds;
+}
+
+void Outputs::add_to(std::vector<pollfd>& entries) const {
+  for (const auto& stream : streams_) {
+    // poll takes no notice of negative descriptors
+    entries.push_back({screen_.is_full() ? -1 : stream->fd(), POLLIN, 0});
+  }
+  entries.push_back({screen_.waits_for(), POLLOUT, 0});
+}
+
+void Outputs::handle(std::span<const pollfd> entries) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (entries[i].revents != 0) streams_[i]->read_some();
+  }
+  screen_.write_some();
+}
+
+void Outputs::finish() {
+  for (const auto& stream : streams_) stream->finish();
+}
+
+bool Outputs::is_done() const {
+  return screen_.is_empty() &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->fd() < 0; });
+}
+
+std::vector<std::string> Outputs::last_lines(Rank rank) const {
+  return tails_[static_cast<std::size_t>(rank)].lines();
+}
+
+}  // namespace peal::launch

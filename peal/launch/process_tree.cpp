@@ -1,0 +1,59 @@
+#include "peal/launch/process_tree.h"
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace peal::launch {
+namespace {
+
+std::optional<pid_t> to_pid(const std::string& text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return pid;
+}
+
+/// "4711 (name) S 1 ...": the name may hold anything, so the last parenthesis counts.
+/// Source: proc(5).
+std::optional<pid_t> read_parent(const std::filesystem::path& stat_path) {
+  std::ifstream file(stat_path);
+  std::string text;
+  std::getline(file, text, '\0');
+  const auto name_end = text.rfind(") ");
+  if (name_end == std::string::npos || text.size() < name_end + 5) return std::nullopt;
+  const auto begin = name_end + 4;
+  return to_pid(text.substr(begin, text.find(' ', begin) - begin));
+}
+
+std::multimap<pid_t, pid_t> children_by_parent() {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const auto pid = to_pid(entry->path().filename().string());
+    if (!pid) continue;
+    if (const auto parent = read_parent(entry->path() / "stat")) children.emplace(*parent, *pid);
+  }
+  return children;
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants_of(pid_t root) {
+  const auto children = children_by_parent();
+  std::vector<pid_t> found;
+  const auto add_children_of = [&](pid_t parent) {
+    for (auto [child, end] = children.equal_range(parent); child != end; ++child) {
+      found.push_back(child->second);
+    }
+  };
+  add_children_of(root);
+  for (std::size_t i = 0; i < found.size(); ++i) add_children_of(found[i]);
+  return found;
+}
+
+}  // namespace peal::launch

@@ -1,0 +1,68 @@
+#include "peal/launch/rank_process.h"
+
+#include <unistd.h>
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace peal::launch {
+
+Variables process_variables() {
+  Variables variables;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+Variables make_environment(const LaunchOptions& options,
+                           const Job& job,
+                           Rank rank,
+                           int threads,
+                           const Variables& inherited) {
+  Variables variables = inherited;
+  const std::string world = fmt::format("{}", options.ranks);
+  const std::string self = fmt::format("{}", rank);
+  variables["RANK"] = variables["LOCAL_RANK"] = self;
+  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = world;
+  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_PORT"] = fmt::format("{}", job.port);
+  variables["PEAL_JOB"] = job.id;
+  if (!inherited.contains("PEAL_SECRET_FILE")) variables.try_emplace("PEAL_SECRET", job.secret);
+  if (job.terminal_width > 0) {
+    variables["PEAL_TERMINAL_WIDTH"] = fmt::format("{}", job.terminal_width);
+  } else {
+    variables.erase("PEAL_TERMINAL_WIDTH");
+  }
+  variables.try_emplace("OMP_NUM_THREADS", fmt::format("{}", threads));
+  // Python holds back what it prints into a pipe; nobody wants the lines of a crash to be lost.
+  variables.try_emplace("PYTHONUNBUFFERED", "1");
+  for (const Assignment& added : options.variables) variables[added.name] = added.value;
+  return variables;
+}
+
+std::vector<RankProcess> plan_ranks(const LaunchOptions& options,
+                                    const Job& job,
+                                    const std::string& program,
+                                    const std::vector<Core>& cores,
+                                    const Variables& inherited) {
+  const std::vector<CoreShare> shares = divide_cores(cores, options.ranks);
+  std::vector<RankProcess> ranks;
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    const CoreShare& share = shares[static_cast<std::size_t>(rank)];
+    ranks.push_back(RankProcess{
+        .rank = rank,
+        .program = program,
+        .arguments = options.command,
+        .environment = make_environment(options, job, rank, share.threads, inherited),
+        .cpus = options.binding == Binding::kCores ? share.cpus : std::vector<int>{},
+    });
+  }
+  return ranks;
+}
+
+}  // namespace peal::launch

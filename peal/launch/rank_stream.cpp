@@ -1,0 +1,56 @@
+#include "peal/launch/rank_stream.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace peal::launch {
+
+RankStream::RankStream(Way way, Screen& screen, Tail& tail)
+    : way_(std::move(way)),
+      screen_(screen),
+      tail_(tail),
+      splitter_([this](LineEnd end, std::string_view line) { take(end, line); }) {}
+
+void RankStream::read_some() {
+  std::array<char, 1 << 16> buffer;
+  const auto got = ::read(way_.pipe.get(), buffer.data(), buffer.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return finish();
+  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+  log(bytes);
+  splitter_.feed(bytes);
+  // A prompt, or the present state of a progress bar.
+  if (way_.progress == Progress::kShow && !splitter_.unfinished().empty()) {
+    screen_.preview(way_.channel, way_.prefix, splitter_.unfinished());
+  }
+}
+
+void RankStream::finish() {
+  splitter_.finish();
+  way_.pipe.reset();
+  way_.log.reset();
+}
+
+void RankStream::take(LineEnd end, std::string_view line) {
+  if (end == LineEnd::kReturn) {
+    if (way_.progress == Progress::kHide || screen_.is_terminal(way_.channel)) return;
+  } else {
+    tail_.add(line);
+  }
+  screen_.line(way_.channel, way_.prefix, line);
+}
+
+/// A log that cannot be written, as on a full disk, is not worth the training run: it ends there.
+void RankStream::log(std::string_view bytes) {
+  while (way_.log && !bytes.empty()) {
+    const auto wrote = ::write(way_.log.get(), bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return way_.log.reset();
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+}  // namespace peal::launch

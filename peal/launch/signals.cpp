@@ -1,0 +1,56 @@
+#include "peal/launch/signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "peal/base/error.h"
+
+namespace peal::launch {
+namespace {
+
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+SignalReader::SignalReader() {
+  sigset_t read;
+  sigemptyset(&read);
+  for (const int signal : kPassedOn) {
+    if (!is_ignored(signal)) sigaddset(&read, signal);
+  }
+  sigset_t blocked = read;
+  sigaddset(&blocked, SIGPIPE);
+  fd_ = Fd(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_) throw system_error("cannot read signals", errno);
+  ::sigprocmask(SIG_BLOCK, &blocked, &previous_);
+}
+
+SignalReader::~SignalReader() {
+  // A write to a closed pipe has been noticed as EPIPE; its signal must not come on top.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  const timespec none{};
+  while (sigismember(&previous_, SIGPIPE) == 0 && ::sigtimedwait(&pipe, nullptr, &none) > 0) {
+  }
+  ::sigprocmask(SIG_SETMASK, &previous_, nullptr);
+}
+
+std::optional<SignalReader::Taken> SignalReader::try_next() {
+  signalfd_siginfo info{};
+  if (::read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  const bool terminal = info.ssi_code == SI_KERNEL;
+  return Taken{static_cast<int>(info.ssi_signo),
+               terminal ? SignalOrigin::kTerminal : SignalOrigin::kProcess};
+}
+
+}  // namespace peal::launch

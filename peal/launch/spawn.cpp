@@ -1,0 +1,120 @@
+#include "peal/launch/spawn.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "peal/base/fd.h"
+
+namespace peal::launch {
+namespace {
+
+/// Strings as execve wants them: pointers into `texts`, then null.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> environment_of(const RankProcess& rank) {
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : rank.environment) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+/// A set for any number of cpus (cpu_set_t ends at 1024), made before fork.
+class CpuSet {
+ public:
+  explicit CpuSet(const std::vector<int>& cpus) {
+    for (const int cpu : cpus) {
+      const auto index = static_cast<std::size_t>(cpu);
+      if (index / kBits >= words_.size()) words_.resize(index / kBits + 1);
+      words_[index / kBits] |= 1UL << index % kBits;
+    }
+  }
+  bool empty() const { return words_.empty(); }
+  /// Binding is a help, not a promise: a rank that may not be bound runs all the same.
+  void bind_this_thread() const {
+    if (empty()) return;
+    ::sched_setaffinity(0,
+                        words_.size() * sizeof(unsigned long),
+                        reinterpret_cast<const cpu_set_t*>(words_.data()));
+  }
+
+ private:
+  static constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> words_;
+};
+
+/// 0, or errno.
+int place_descriptors(const Placement& placement) {
+  const std::array from = {placement.in, placement.out, placement.err};
+  for (int to = 0; to < 3; ++to) {
+    if (::dup2(from[static_cast<std::size_t>(to)], to) < 0) return errno;
+  }
+  return 0;
+}
+
+struct Image {
+  const char* program;
+  char* const* arguments;
+  char* const* environment;
+};
+
+/// In the child, between fork and exec: async-signal-safe calls only. Returns errno.
+int become(const Image& image, const CpuSet& cpus, const Placement& placement, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) return ECANCELED;  // it ended before the line above
+  if (::setpgid(0, placement.group) != 0) return errno;
+  if (const int error = place_descriptors(placement); error != 0) return error;
+  cpus.bind_this_thread();
+  ::sigprocmask(SIG_SETMASK, &placement.mask, nullptr);
+  ::execve(image.program, image.arguments, image.environment);
+  return errno;
+}
+
+/// What the child writes when it could not become the program; 0 when it could.
+int read_error(int pipe) {
+  int error = 0;
+  while (::read(pipe, &error, sizeof error) < 0 && errno == EINTR) {
+  }
+  return error;
+}
+
+}  // namespace
+
+Spawned spawn(const RankProcess& rank, const Placement& placement) {
+  std::vector<std::string> arguments = rank.arguments;
+  std::vector<std::string> environment = environment_of(rank);
+  const std::vector<char*> argument_pointers = pointers_to(arguments);
+  const std::vector<char*> environment_pointers = pointers_to(environment);
+  const Image image{rank.program.c_str(), argument_pointers.data(), environment_pointers.data()};
+  const CpuSet cpus(rank.cpus);
+
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {.error = errno};
+  const Fd result(ends[0]);
+  Fd child_end(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return {.error = errno};
+  if (pid == 0) {
+    const int error = become(image, cpus, placement, parent);
+    [[maybe_unused]] const auto written = ::write(child_end.get(), &error, sizeof error);
+    ::_exit(127);
+  }
+  child_end.reset();
+  const int error = read_error(result.get());
+  if (error == 0) return {.pid = pid};
+  ::waitpid(pid, nullptr, 0);
+  return {.error = error};
+}
+
+}  // namespace peal::launch

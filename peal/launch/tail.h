@@ -1,0 +1,26 @@
+// The last lines that a rank wrote, for the report of its failure.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace peal::launch {
+
+class Tail final {
+ public:
+  static constexpr std::size_t kLines = 20;
+  static constexpr std::size_t kLongestLine = 1000;
+
+  void add(std::string_view line) {
+    if (lines_.size() == kLines) lines_.pop_front();
+    lines_.emplace_back(line.substr(0, kLongestLine));
+  }
+  std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
+
+ private:
+  std::deque<std::string> lines_;
+};
+
+}  // namespace peal::launch
