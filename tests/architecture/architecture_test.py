@@ -80,8 +80,9 @@ class TheCheck(unittest.TestCase):
                           "peal/net/CMakeLists.txt: links group but does not include it"],
                          self.check({"net/a.cpp": '#include "peal/base/b.h"\n',
                                      "net/CMakeLists.txt": "peal_module(net\n  SOURCES a.cpp\n"
+                                                           "  LINKS peal::group fmt::fmt\n"
                                                            "  TESTS a_test.cpp\n"
-                                                           "  LINKS peal::group fmt::fmt)\n"}))
+                                                           "  TEST_LINKS peal::train)\n"}))
 
 
 if __name__ == "__main__":

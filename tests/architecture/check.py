@@ -116,9 +116,11 @@ def check_links(tree):
             continue
         linked = set()
         for _, arguments in modules:
-            links = re.search(r"\bLINKS((?:\s+[\w:.$<>-]+)+)", arguments)
-            for target in re.findall(r"peal::(\w+)", links[1] if links else ""):
-                linked.add(folder_of_target(tree, target))
+            keyword = ""
+            for word in arguments.split():
+                keyword = word if word in ("SOURCES", "TESTS", "LINKS", "TEST_LINKS") else keyword
+                if keyword == "LINKS" and word.startswith("peal::"):
+                    linked.add(folder_of_target(tree, word.removeprefix("peal::")))
         own = tree.folder(f"{place}/CMakeLists.txt")
         reached = tree.reached(mine) - {own}
         linked.discard(own)
