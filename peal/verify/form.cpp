@@ -101,7 +101,8 @@ class PartForm {
 };
 
 Words PartForm::check(const Ranks& ranks) const {
-  const std::int64_t last = ranks.first + std::int64_t{ranks.stride} * (std::int64_t{ranks.count} - 1);
+  const std::int64_t last =
+      ranks.first + std::int64_t{ranks.stride} * (std::int64_t{ranks.count} - 1);
   if (ranks.count < 1 || ranks.stride < 1 || (ranks.count == 1 && ranks.stride != 1)) {
     return fmt::format(
         "{} ranks with stride {} are not in canonical form", ranks.count, ranks.stride);
@@ -246,6 +247,7 @@ Words PartForm::check(const Signal& signal) const {
 
 Words PartForm::check(const Wait& wait) const {
   if (Words words = check(wait.ranks); !words.empty()) return words;
+  if (wait.ranks.contains(self_)) return "a wait for oneself";
   for (int i = 0; i < wait.ranks.count; ++i) {
     if (host_of(problem_, wait.ranks[i]) != host_of(problem_, self_)) {
       return fmt::format("the counter of rank {} is on another host", wait.ranks[i]);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "peal/verify/form.h"
+#include "peal/verify/outcome.h"
 #include "peal/verify/walk.h"
 
 namespace peal::verify {
@@ -12,6 +13,14 @@ namespace {
 constexpr std::size_t kMost = 20;
 
 }  // namespace
+
+std::string describe(const Violation& violation) {
+  return fmt::format("operation {}, rank {}, step {}: {}",
+                     violation.operation,
+                     violation.rank,
+                     violation.step,
+                     violation.what);
+}
 
 std::vector<Violation> verify(const schedule::Schedule& schedule) {
   return verify_sequence({&schedule, 1});
@@ -32,7 +41,10 @@ std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> sched
     if (violations.size() > kMost) violations.resize(kMost);
   }
   if (!violations.empty()) return violations;
-  return Walk(schedules).run(kMost);
+  World world(schedules);
+  walk(world, kMost);
+  if (world.violations.size() < kMost) check_outcome(world);
+  return std::move(world.violations);
 }
 
 }  // namespace peal::verify

@@ -19,6 +19,9 @@ struct Violation {
   friend bool operator==(const Violation&, const Violation&) = default;
 };
 
+/// "operation 0, rank 1, step 2: <what>"
+std::string describe(const Violation&);
+
 /// What is wrong with the schedule alone; empty means proved:
 /// every element of every output is exactly what the operation promises (each contribution once,
 /// and the same expression tree on all ranks, so the same bits); no race, with the user's own

@@ -1,0 +1,148 @@
+#include "peal/verify/outcome.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "peal/schedule/problem.h"
+#include "peal/verify/promise.h"
+
+namespace peal::verify {
+namespace {
+
+using schedule::Move;
+using schedule::Problem;
+using schedule::Ranks;
+using schedule::Slice;
+using schedule::Space;
+using schedule::Step;
+using schedule::Wait;
+
+bool keeps(World& world, const Promise& promise, const Site& site, Value value, Elements index) {
+  if (promise.source != Promise::kAllRanks) {
+    return value == world.expressions.input(site.operation, promise.source, index);
+  }
+  return value.index == index &&
+         world.expressions.is_whole_reduction(value.expression, site.operation, world.ranks());
+}
+
+void check_promise(World& world, const Promise& promise, const Site& site) {
+  Buffers& own = *world.buffers(site.operation, site.rank);
+  const Range& range = promise.range;
+  Elements done;
+  for (const Run& run : own.output().peek({own.output_begin + range.begin, range.count})) {
+    const Elements index = promise.index + done;
+    if (!keeps(world, promise, site, run.first, index)) {
+      const std::string source = promise.source == Promise::kAllRanks
+                                     ? "all ranks' inputs"
+                                     : fmt::format("rank {}'s input", promise.source);
+      world.report(site,
+                   fmt::format("ends with {} at output[{}], which should come from index {} of {}",
+                               world.expressions.describe(run.first),
+                               (range.begin + done).value,
+                               index.value,
+                               source));
+    }
+    done += run.count;
+  }
+}
+
+void check_barrier(World& world, const Site& site) {
+  for (Rank other = 0; other < world.ranks(); ++other) {
+    const auto& of_other = world.buffers(site.operation, other);
+    if (of_other && world.runner(site.rank).clock.knows(of_other->begun)) continue;
+    world.report(site,
+                 fmt::format("leaves the barrier, which rank {} need not have entered", other));
+  }
+}
+
+void check_stuck(World& world, Rank rank) {
+  const Site site = world.site(rank);
+  if (site.operation == world.operations()) return;
+  const Step& step = world.part(site.operation, rank).steps[static_cast<std::size_t>(site.step)];
+  if (const auto* wait = std::get_if<Wait>(&step)) {
+    const std::int64_t value = world.base(site.operation) + wait->value;
+    for (int i = 0; i < wait->ranks.count; ++i) {
+      const Rank other = wait->ranks[i];
+      if (world.announcement(other, value) != nullptr) continue;
+      world.report(site, fmt::format("waits for ever for rank {} to reach {}", other, wait->value));
+    }
+    return;
+  }
+  for (const Slice& from : std::get<Move>(step).from) {
+    if (from.space != Space::kWire) continue;
+    world.report(site, fmt::format("waits for ever for a message of rank {}", from.ranks.first));
+  }
+}
+
+void check_same_bits(World& world, int operation) {
+  if (world.problem(operation).operation != Operation::kAllReduce) return;
+  const auto result = [&](Rank rank) {
+    const Memory& output = world.buffers(operation, rank)->output();
+    return output.peek(output.whole());
+  };
+  const Content first = result(0);
+  for (Rank rank = 1; rank < world.ranks(); ++rank) {
+    const Content other = result(rank);
+    const auto [theirs, ours] = std::mismatch(first.begin(), first.end(), other.begin());
+    if (theirs == first.end()) continue;
+    const auto end = static_cast<int>(world.part(operation, rank).steps.size());
+    world.report({rank, operation, end},
+                 fmt::format("ends with {}, and rank 0 with {}: not the same bits",
+                             world.expressions.describe(ours->first),
+                             world.expressions.describe(theirs->first)));
+  }
+}
+
+void check_stage(World& world, Rank owner) {
+  Clock next_user = world.runner(owner).clock;
+  const Ranks host = host_ranks(world.problem(0), owner);
+  for (int i = 0; i < host.count; ++i) {
+    if (host[i] == owner) continue;
+    next_user.learn(world.announcement(host[i], world.bases.back())->clock);
+  }
+  const Memory& stage = world.stage(owner);
+  if (const auto other = stage.unordered_with_write(stage.whole(), next_user)) {
+    world.report(other->site,
+                 fmt::format("touches the stage of rank {}, and no signal after it says so: the "
+                             "next operation may overwrite it",
+                             owner));
+  }
+  if (const auto lost = stage.unread_store(stage.whole())) {
+    world.report(lost->site, fmt::format("stores to stage[{}] what nobody reads", owner));
+  }
+}
+
+void check_leftovers(World& world) {
+  for (const auto& [ends, link] : world.links) {
+    for (const Message& message : link.messages) {
+      world.report(message.site, fmt::format("sends to rank {} what is not received", ends.second));
+    }
+  }
+  for (const Runner& runner : world.runners) {
+    for (const Announcement& said : runner.announcements) {
+      const bool is_last = said.value == world.base(said.site.operation + 1);
+      if (!said.is_awaited && !is_last) world.report(said.site, "signals what nobody waits for");
+    }
+  }
+}
+
+}  // namespace
+
+void check_result(World& world, Rank rank) {
+  const Site site = world.site(rank);
+  const Problem& problem = world.problem(site.operation);
+  for (const Promise& promise : promises(problem, rank)) check_promise(world, promise, site);
+  if (problem.operation == Operation::kBarrier) check_barrier(world, site);
+}
+
+void check_outcome(World& world) {
+  for (Rank rank = 0; rank < world.ranks(); ++rank) check_stuck(world, rank);
+  // What follows needs all ranks at the end, and says nothing new where something was wrong.
+  if (!world.violations.empty()) return;
+  for (int k = 0; k < world.operations(); ++k) check_same_bits(world, k);
+  for (Rank owner = 0; owner < world.ranks(); ++owner) check_stage(world, owner);
+  check_leftovers(world);
+}
+
+}  // namespace peal::verify

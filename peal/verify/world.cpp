@@ -1,0 +1,182 @@
+#include "peal/verify/world.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "peal/schedule/problem.h"
+
+namespace peal::verify {
+namespace {
+
+using schedule::Part;
+using schedule::Problem;
+using schedule::Ranks;
+using schedule::Schedule;
+using schedule::Space;
+
+/// When the operations before the sequence end for a rank, and when its first one begins.
+constexpr std::int64_t kBefore = 1;
+constexpr std::int64_t kBegin = 2;
+
+/// No operation of the sequence.
+constexpr int kEarlier = -1;
+
+/// The stage as earlier operations leave it: others have used it before their last signal, its
+/// owner until it begins.
+Memory used_stage(const Problem& problem, Rank owner, Elements size) {
+  std::vector<Access> users;
+  const Ranks host = host_ranks(problem, owner);
+  for (int i = 0; i < host.count; ++i) {
+    const Event until{host[i], host[i] == owner ? kBegin : kBefore};
+    users.push_back({AccessKind::kUse, until, {host[i], kEarlier, 0}});
+  }
+  return Memory(size, std::move(users));
+}
+
+/// A rank that has ended the earlier operations, and has said so.
+Runner standing(Rank rank) {
+  Runner runner;
+  runner.time = kBefore;
+  runner.clock.learn({rank, kBefore});
+  runner.announcements.push_back({.value = 0,
+                                  .site = {rank, kEarlier, 0},
+                                  .event = {rank, kBefore},
+                                  .clock = runner.clock,
+                                  .is_awaited = true});
+  return runner;
+}
+
+std::string words(const Place& place) {
+  return fmt::format(
+      "{}[{}]@{} x{}", name_of(place.space), place.owner, place.offset.value, place.count.value);
+}
+
+std::string words(const Access& access) {
+  const Site& site = access.site;
+  if (site.operation == kEarlier) return fmt::format("an earlier operation of rank {}", site.rank);
+  if (access.kind == AccessKind::kUse) return fmt::format("the user of rank {}", site.rank);
+  return fmt::format("the {} of rank {} at step {} of operation {}",
+                     access.kind == AccessKind::kRead ? "read" : "write",
+                     site.rank,
+                     site.step,
+                     site.operation);
+}
+
+}  // namespace
+
+World::World(std::span<const Schedule> all) : schedules(all), bases{0}, all_buffers(all.size()) {
+  Elements stage;
+  for (const Schedule& schedule : schedules) {
+    stage = std::max(stage, schedule.parts.front().stage);
+    bases.push_back(bases.back() + schedule.parts.front().span);
+  }
+  const Problem& any = schedules.front().problem;
+  for (auto& of_operation : all_buffers) of_operation.resize(static_cast<std::size_t>(any.ranks));
+  for (Rank rank = 0; rank < any.ranks; ++rank) {
+    runners.push_back(standing(rank));
+    stages.push_back(used_stage(any, rank, stage));
+  }
+}
+
+const Problem& World::problem(int operation) const {
+  return schedules[static_cast<std::size_t>(operation)].problem;
+}
+
+const Part& World::part(int operation, Rank rank) const {
+  return schedules[static_cast<std::size_t>(operation)].parts[static_cast<std::size_t>(rank)];
+}
+
+Site World::site(Rank rank) const {
+  return {rank, runner(rank).operation, std::max(runner(rank).step, 0)};
+}
+
+Event World::now(Rank rank) const { return {rank, runner(rank).time}; }
+
+Link& World::link(Rank from, Rank to) {
+  const auto sender = static_cast<Actor>(runners.size() + links.size());
+  Link fresh{.last_read = {sender, 0}, .messages = {}, .sent = {}};
+  return links.try_emplace({from, to}, std::move(fresh)).first->second;
+}
+
+std::optional<Buffers>& World::buffers(int operation, Rank rank) {
+  return all_buffers[static_cast<std::size_t>(operation)][static_cast<std::size_t>(rank)];
+}
+
+Announcement* World::announcement(Rank rank, std::int64_t value) {
+  std::vector<Announcement>& all = runner(rank).announcements;
+  const auto below = [](const Announcement& said, std::int64_t least) {
+    return said.value < least;
+  };
+  const auto at = std::lower_bound(all.begin(), all.end(), value, below);
+  return at == all.end() ? nullptr : &*at;
+}
+
+Content World::load(const Place& place, const Access& by) {
+  const auto spot = find(place, by.site);
+  if (!spot) return {{Value{}, place.count}};
+  const Clock& known = runner(by.site.rank).clock;
+  if (const auto other = spot->memory->unordered_with_read(spot->range, known)) {
+    report_race(place, by, *other);
+  }
+  Content content = spot->memory->read(spot->range, by);
+  const bool has_gaps = std::any_of(content.begin(), content.end(), [](const Run& run) {
+    return run.first.expression == kNothing;
+  });
+  // A barrier's messages have no meaning but that they come.
+  if (has_gaps && problem(by.site.operation).operation != Operation::kBarrier) {
+    report(by.site, fmt::format("reads {}, where nobody has written", words(place)));
+  }
+  return content;
+}
+
+void World::store(const Place& place, const Content& content, const Access& by) {
+  const auto spot = find(place, by.site);
+  if (!spot) return;
+  const Clock& known = runner(by.site.rank).clock;
+  if (const auto other = spot->memory->unordered_with_write(spot->range, known)) {
+    report_race(place, by, *other);
+  }
+  if (const auto lost = spot->memory->unread_store(spot->range)) {
+    report(lost->site,
+           fmt::format("stores to {}[{}] what nobody reads before step {} of rank {} overwrites it",
+                       name_of(place.space),
+                       place.owner,
+                       by.site.step,
+                       by.site.rank));
+  }
+  const bool is_wanted = problem(by.site.operation).operation == Operation::kBarrier;
+  spot->memory->write(spot->range.begin,
+                      content,
+                      by,
+                      is_wanted ? Memory::Purpose::kWanted : Memory::Purpose::kToBeRead);
+}
+
+std::optional<World::Spot> World::find(const Place& place, const Site& site) {
+  if (place.space == Space::kStage) {
+    return Spot{&stage(place.owner), {place.offset, place.count}};
+  }
+  std::optional<Buffers>& of_owner = buffers(site.operation, place.owner);
+  if (!of_owner) {
+    report(site,
+           fmt::format("touches {}, whose rank need not have begun the operation", words(place)));
+    return std::nullopt;
+  }
+  const bool is_input = place.space == Space::kInput;
+  const Elements begin = is_input ? of_owner->input_begin : of_owner->output_begin;
+  return Spot{is_input ? &of_owner->input() : &of_owner->output(),
+              {begin + place.offset, place.count}};
+}
+
+void World::report(const Site& site, std::string what) {
+  violations.push_back({site.rank, site.operation, site.step, std::move(what)});
+}
+
+void World::report_race(const Place& place, const Access& by, const Access& other) {
+  const std::string_view does = by.kind == AccessKind::kRead    ? "reads"
+                                : by.kind == AccessKind::kWrite ? "writes"
+                                                                : "hands to the user";
+  report(by.site, fmt::format("{} {}, in no order with {}", does, words(place), words(other)));
+}
+
+}  // namespace peal::verify
