@@ -1,6 +1,6 @@
 #include "peal/train/data/gzip.h"
 
-#include <cstring>
+#include <span>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -13,9 +13,8 @@ namespace peal::train::data {
 namespace {
 
 std::vector<std::byte> bytes_of(const std::string& text) {
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::byte> gzip(const std::string& text) {
