@@ -10,7 +10,7 @@ namespace peal::verify {
 void check_result(World& world, Rank rank);
 
 /// The walk is over: no rank waits for ever; all ranks of an all_reduce hold the same bits; every
-/// message was received, every signal awaited and every store to a stage read; and who may use the
+/// message was received and every store to a stage read; and who may use the
 /// stages next knows that this sequence no longer does.
 void check_outcome(World& world);
 

@@ -577,14 +577,6 @@ TEST(VerifyTest, AWaitThatAddsNoOrderIsFound) {
               has("rank 1, step 1", "a wait for -1 is not between 0 and the span 1"));
 }
 
-TEST(VerifyTest, ASignalThatNobodyWaitsForIsFound) {
-  const std::string loud =
-      "broadcast ranks=2 per_host=2 count=4 registered\n"
-      "rank 0 span=2\n signal 1\n signal 2\n wait [1] 2\n"
-      "rank 1 span=2\n wait [0] 2\n move input[0]@0 -> output[1]@0 x4\n signal 2\n";
-  EXPECT_THAT(wrong_with(loud), has("rank 0, step 0", "signals what nobody waits for"));
-}
-
 TEST(VerifyTest, AWaitForOneselfIsFound) {
   EXPECT_THAT(wrong_after(kBarrier, "wait [0:4:2] 1", "wait [0:3] 1"),
               has("rank 1, step 1", "a wait for oneself"));

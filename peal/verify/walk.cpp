@@ -203,14 +203,13 @@ Progress Walker::step(const Wait& wait) {
   const bool looks_back = wait.value == 0 && self_.operation > 0;
   const Clock before = self_.clock;
   for (int i = 0; i < wait.ranks.count; ++i) {
-    Announcement& said = *world_.announcement(wait.ranks[i], value);
+    const Announcement& said = *world_.announcement(wait.ranks[i], value);
     if (before.knows(said.event) && !looks_back) {
       world_.report(site(),
                     fmt::format("waits for rank {} to reach {}, and knows already that it has",
                                 wait.ranks[i],
                                 wait.value));
     }
-    said.is_awaited = true;
     self_.clock.learn(said.clock);
   }
   return Progress::kMade;

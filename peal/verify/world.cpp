@@ -39,11 +39,8 @@ Runner standing(Rank rank) {
   Runner runner;
   runner.time = kBefore;
   runner.clock.learn({rank, kBefore});
-  runner.announcements.push_back({.value = 0,
-                                  .site = {rank, kEarlier, 0},
-                                  .event = {rank, kBefore},
-                                  .clock = runner.clock,
-                                  .is_awaited = true});
+  runner.announcements.push_back(
+      {.value = 0, .site = {rank, kEarlier, 0}, .event = {rank, kBefore}, .clock = runner.clock});
   return runner;
 }
 

@@ -33,7 +33,6 @@ struct Announcement {
   Site site;
   Event event;
   Clock clock;
-  bool is_awaited = false;
 };
 
 struct Message {
