@@ -1,6 +1,6 @@
 // What every implementation of Store must do. Each test runs against all of them, with several
 // handles where the implementation has handles.
-#include <atomic>
+#include <array>
 #include <functional>
 #include <future>
 #include <set>
@@ -10,10 +10,13 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/net/socket.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
 #include "peal/store/store.h"
 #include "peal/store/table.h"
+#include "peal/store/tcp_store.h"
+#include "peal/store/tcp_store_server.h"
 
 namespace peal::store {
 namespace {
@@ -42,6 +45,25 @@ Handles open_prefix() {
   base->set("key", "of somebody else");
   Handles handles;
   for (std::size_t i = 0; i < kHandles; ++i) handles.push_back(make_prefix_store(base, "mine"));
+  return handles;
+}
+
+struct Hosted {
+  Hosted() : server(net::listen_on(net::Address::parse("127.0.0.1:0")), context) {
+    for (auto& client : clients) {
+      client = connect_tcp_store({server.address()}, context, seconds(20), soon());
+    }
+  }
+
+  net::ProofContext context{"hush", "job", "store"};
+  TcpStoreServer server;
+  std::array<std::unique_ptr<Store>, kHandles> clients;
+};
+
+Handles open_tcp() {
+  const auto hosted = std::make_shared<Hosted>();
+  Handles handles;
+  for (const auto& client : hosted->clients) handles.emplace_back(hosted, client.get());
   return handles;
 }
 
@@ -255,7 +277,8 @@ TEST_P(StoreConformanceTest, ManyKeysAreKeptApart) {
 INSTANTIATE_TEST_SUITE_P(Everywhere,
                          StoreConformanceTest,
                          testing::Values(Implementation{"Memory", open_memory},
-                                         Implementation{"Prefix", open_prefix}),
+                                         Implementation{"Prefix", open_prefix},
+                                         Implementation{"Tcp", open_tcp}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "peal/net/frame.h"
+
+#include <sys/socket.h>
+
+#include <array>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+
+namespace peal::net {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class FrameTest : public testing::Test {
+ protected:
+  FrameTest() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+    out_ = Fd(ends[0]);
+    in_ = Fd(ends[1]);
+  }
+
+  void send(std::string_view bytes) {
+    write_all(out_.get(), bytes_of(bytes), Deadline::after(seconds(20)));
+  }
+
+  Fd out_;
+  Fd in_;
+  FrameReader reader_{100_B, "test message"};
+};
+
+TEST_F(FrameTest, FramesArriveOneByOneHoweverTheirBytesCome) {
+  const std::string stream = frame_of("first") + frame_of("") + frame_of("third");
+  std::vector<std::string> bodies;
+  for (const char byte : stream) {
+    send(std::string_view(&byte, 1));
+    if (auto body = reader_.advance(in_.get())) bodies.push_back(*body);
+  }
+  EXPECT_THAT(bodies, testing::ElementsAre("first", "", "third"));
+}
+
+TEST_F(FrameTest, AFrameTakesNothingOfTheNext) {
+  send(frame_of("first") + frame_of("second"));
+  EXPECT_EQ(reader_.advance(in_.get()), "first");
+  EXPECT_EQ(FrameReader(100_B, "test message").advance(in_.get()), "second");
+}
+
+TEST_F(FrameTest, AFrameOfTheLimitPassesAndOneBeyondIsRefused) {
+  send(frame_of(std::string(100, 'x')));
+  EXPECT_EQ(reader_.advance(in_.get()), std::string(100, 'x'));
+  send(frame_of(std::string(101, 'x')));
+  try {
+    reader_.advance(in_.get());
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+    EXPECT_THAT(error.what(), HasSubstr("test message"));
+  }
+}
+
+TEST_F(FrameTest, AnEndInTheMiddleIsALostPeer) {
+  send(frame_of("whole").substr(0, 6));
+  EXPECT_EQ(reader_.advance(in_.get()), std::nullopt);
+  out_.reset();
+  try {
+    reader_.advance(in_.get());
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  }
+}
+
+}  // namespace
+}  // namespace peal::net

@@ -1,0 +1,129 @@
+#include "peal/store/tcp_session.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+
+namespace peal::store {
+namespace {
+
+/// What a request that need not wait comes to.
+struct Serve {
+  Table& table;
+
+  Reply operator()(const SetRequest& r) {
+    table.set(r.key, r.value);
+    return {};
+  }
+  Reply operator()(const TryGetRequest& r) {
+    const std::string* value = table.find(r.key);
+    if (value == nullptr) return {Outcome::kNothing, {}};
+    return {Outcome::kDone, {*value}};
+  }
+  Reply operator()(const AddRequest& r) {
+    return {Outcome::kDone, {std::to_string(table.add(r.key, r.amount))}};
+  }
+  Reply operator()(const CompareSetRequest& r) {
+    return {Outcome::kDone, {table.compare_set(r.key, r.expected, r.desired)}};
+  }
+  Reply operator()(const EraseRequest& r) {
+    return {table.erase(r.key) ? Outcome::kDone : Outcome::kNothing, {}};
+  }
+  Reply operator()(const AwaitRequest&) { return {}; }
+};
+
+bool changes(const Request& request) {
+  return !std::holds_alternative<TryGetRequest>(request) &&
+         !std::holds_alternative<AwaitRequest>(request);
+}
+
+}  // namespace
+
+TcpSession::TcpSession(Fd fd, const net::ProofContext& context, TimePoint now)
+    : fd_(std::move(fd)),
+      since_(now),
+      proof_(std::in_place, net::Role::kAcceptor, context, net::Hello{}) {}
+
+short TcpSession::interest() const {
+  if (proof_) return proof_->interest();
+  if (!out_.empty()) return POLLOUT;
+  return parked_ ? POLLRDHUP : POLLIN;
+}
+
+TimePoint TcpSession::due() const { return parked_ ? parked_->due : TimePoint::max(); }
+
+bool TcpSession::advance(Table& table, TimePoint now) {
+  if (proof_) {
+    if (!proof_->advance(fd())) return false;
+    proof_.reset();
+  }
+  flush();
+  if (!out_.empty()) return false;
+  if (parked_) {
+    if (net::is_closed(fd())) throw Error(ErrorKind::kPeerLost, "a client left while it waited");
+    return false;
+  }
+  const auto body = reader_.advance(fd());
+  if (!body) return false;
+  const Request request = decode_request(*body);
+  handle(request, table, now);
+  return changes(request);
+}
+
+void TcpSession::handle(const Request& request, Table& table, TimePoint now) {
+  if (const auto* await = std::get_if<AwaitRequest>(&request)) {
+    constexpr Timeout kLongest = std::chrono::hours(24 * 365);
+    parked_ = Parked{await->keys, now + std::min(await->timeout, kLongest)};
+    look_again(table, now);
+    return;
+  }
+  try {
+    reply(std::visit(Serve{table}, request));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+    reply({Outcome::kRefused, {std::string(error.message())}});
+  }
+}
+
+void TcpSession::look_again(const Table& table, TimePoint now) {
+  if (!parked_) return;
+  const auto& keys = parked_->keys;
+  std::size_t& next = parked_->next;
+  while (next < keys.size() && table.find(keys[next]) != nullptr) ++next;
+  const bool all_seen = next == keys.size();
+  if (!all_seen && now < parked_->due) return;
+  const std::vector<std::string> missing = table.missing(keys);
+  if (missing.empty()) {
+    parked_.reset();
+    reply({});
+  } else if (now >= parked_->due) {
+    parked_.reset();
+    reply({Outcome::kMissing, missing});
+  } else {
+    next = 0;  // one that was seen has been erased again
+  }
+}
+
+void TcpSession::reply(const Reply& reply) {
+  out_ = net::frame_of(encode(reply));
+  sent_ = 0;
+  flush();
+}
+
+void TcpSession::flush() {
+  while (sent_ < out_.size()) {
+    const std::array pieces = {net::bytes_of(std::string_view(out_).substr(sent_))};
+    const net::Moved moved = net::try_write(fd(), pieces);
+    if (moved.closed) throw Error(ErrorKind::kPeerLost, "a client left before its reply");
+    if (moved.bytes == 0_B) return;
+    sent_ += static_cast<std::size_t>(moved.bytes.value);
+  }
+  out_.clear();
+}
+
+}  // namespace peal::store

@@ -1,0 +1,58 @@
+// One client's connection at the server of a TCP store, as a state machine: proof, request, perhaps
+// a wait, reply, request, ... Owned and driven by TcpStoreServer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+#include "peal/net/frame.h"
+#include "peal/net/proof.h"
+#include "peal/store/table.h"
+#include "peal/store/tcp_protocol.h"
+
+namespace peal::store {
+
+/// Threads: one at a time. A session that has thrown is over: destroy it.
+class TcpSession {
+ public:
+  TcpSession(Fd fd, const net::ProofContext& context, TimePoint now);
+
+  /// Goes on after `interest` came true, without blocking: at most one request. Returns whether the
+  /// table may have changed.
+  /// Errors: usage (no proof), mismatch (no request), peer_lost.
+  bool advance(Table& table, TimePoint now);
+  /// Answers a request that waits, if it can be answered now. Errors: peer_lost.
+  void look_again(const Table& table, TimePoint now);
+
+  int fd() const { return fd_.get(); }
+  /// What to poll for.
+  short interest() const;
+  bool is_proved() const { return !proof_; }
+  TimePoint since() const { return since_; }
+  /// When a request that waits has to be answered whatever is missing; the end of time for none.
+  TimePoint due() const;
+
+ private:
+  /// A request that cannot be answered yet.
+  struct Parked {
+    std::vector<std::string> keys;
+    TimePoint due;
+    std::size_t next = 0;  // keys before it were seen: each change costs one look-up
+  };
+
+  void handle(const Request& request, Table& table, TimePoint now);
+  void reply(const Reply& reply);
+  void flush();
+
+  Fd fd_;
+  TimePoint since_;
+  std::optional<net::Proof> proof_;  // while it is not done
+  net::FrameReader reader_{kMaxMessage, "store request"};
+  std::optional<Parked> parked_;
+  std::string out_;
+  std::size_t sent_ = 0;  // of out_
+};
+
+}  // namespace peal::store

@@ -1,0 +1,199 @@
+#include "peal/store/tcp_store.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/guarded.h"
+#include "peal/net/frame.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/store/table.h"
+#include "peal/store/tcp_protocol.h"
+
+namespace peal::store {
+namespace {
+
+/// How much later than the deadline that it was told the server may say that a key did not come.
+constexpr Timeout kGrace = std::chrono::seconds(1);
+
+Deadline later(Deadline deadline) {
+  if (deadline.at() > TimePoint::max() - kGrace) return deadline;
+  return Deadline(deadline.at() + kGrace);
+}
+
+/// Each thread that is in a call has a connection to itself; those that are idle wait for the next
+/// call. So a call that waits hinders nobody, and a call costs one round trip.
+class TcpStore final : public Store {
+ public:
+  TcpStore(Fd first, net::ProofContext context, Timeout timeout)
+      : server_(net::peer_address(first.get())), context_(std::move(context)), timeout_(timeout) {
+    idle_.with([&](std::vector<Fd>& idle) { idle.push_back(std::move(first)); });
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    check_key(key);
+    check_value(key, value);
+    ask(SetRequest{std::string(key), std::string(value)}, "set", key);
+  }
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    check_key(key);
+    while (true) {
+      if (auto value = fetch(key, later(deadline))) return *value;
+      await({std::string(key)}, "get", deadline);  // it may be erased again before we get it
+    }
+  }
+
+  std::optional<std::string> try_get(std::string_view key) override {
+    check_key(key);
+    return fetch(key, Deadline::after(timeout_));
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t amount) override {
+    check_key(key);
+    const std::string text = text_of(ask(AddRequest{std::string(key), amount}, "add to", key));
+    std::int64_t sum = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum);
+    if (error != std::errc() || end != text.data() + text.size()) throw malformed_reply();
+    return sum;
+  }
+
+  std::string compare_set(std::string_view key,
+                          std::string_view expected,
+                          std::string_view desired) override {
+    check_key(key);
+    check_value(key, expected);
+    check_value(key, desired);
+    return text_of(
+        ask(CompareSetRequest{std::string(key), std::string(expected), std::string(desired)},
+            "set",
+            key));
+  }
+
+  void wait(const std::vector<std::string>& keys, Deadline deadline) override {
+    for (const std::string& key : keys) check_key(key);
+    if (!keys.empty()) await(keys, "wait for", deadline);
+  }
+
+  bool erase(std::string_view key) override {
+    check_key(key);
+    return ask(EraseRequest{std::string(key)}, "erase", key).outcome == Outcome::kDone;
+  }
+
+ private:
+  static Error malformed_reply() {
+    return Error(ErrorKind::kMismatch, "malformed store reply: it lacks its value");
+  }
+
+  static std::string text_of(Reply reply) {
+    if (reply.texts.size() != 1) throw malformed_reply();
+    return std::move(reply.texts.front());
+  }
+
+  std::optional<std::string> fetch(std::string_view key, Deadline deadline) {
+    Reply reply = ask(TryGetRequest{std::string(key)}, "get", key, deadline);
+    if (reply.outcome == Outcome::kNothing) return std::nullopt;
+    return text_of(std::move(reply));
+  }
+
+  void await(const std::vector<std::string>& keys, std::string_view verb, Deadline deadline) {
+    const AwaitRequest request{keys, deadline.left()};
+    const Reply reply = ask(request, verb, keys.front(), later(deadline));
+    if (reply.outcome == Outcome::kMissing) throw missing_keys(reply.texts);
+  }
+
+  Reply ask(const Request& request, std::string_view verb, std::string_view key) {
+    return ask(request, verb, key, Deadline::after(timeout_));
+  }
+
+  /// Errors: as the Store's; a connection that failed in any way is not used again.
+  Reply ask(const Request& request,
+            std::string_view verb,
+            std::string_view key,
+            Deadline deadline) {
+    const std::string body = encode(request);
+    if (Bytes(static_cast<std::int64_t>(body.size())) > kMaxMessage) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("too many keys in one wait: {} bytes", body.size()));
+    }
+    Reply reply;
+    try {
+      Fd connection = take_connection(deadline);
+      reply = exchange(connection.get(), net::frame_of(body), deadline);
+      idle_.with([&](std::vector<Fd>& idle) { idle.push_back(std::move(connection)); });
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kPeerLost && error.kind() != ErrorKind::kTimeout) throw;
+      throw Error(error.kind(),
+                  fmt::format("the store's server at {} {} when asked to {} \"{}\" ({})",
+                              server_.to_string(),
+                              error.kind() == ErrorKind::kPeerLost ? "is gone" : "does not answer",
+                              verb,
+                              key,
+                              error.message()));
+    }
+    if (reply.outcome == Outcome::kRefused) throw Error(ErrorKind::kUsage, text_of(reply));
+    return reply;
+  }
+
+  Fd take_connection(Deadline deadline) {
+    Fd connection = idle_.with([](std::vector<Fd>& idle) {
+      if (idle.empty()) return Fd();
+      Fd last = std::move(idle.back());
+      idle.pop_back();
+      return last;
+    });
+    if (connection) return connection;
+    connection = net::connect_to(server_, deadline);
+    if (!server_.is_unix()) net::set_no_delay(connection.get());
+    net::prove(connection.get(), net::Role::kConnector, context_, {}, deadline);
+    return connection;
+  }
+
+  static Reply exchange(int fd, std::string_view frame, Deadline deadline) {
+    net::write_all(fd, net::bytes_of(frame), deadline);
+    net::FrameReader reader(kMaxMessage, "store reply");
+    while (true) {
+      if (const auto body = reader.advance(fd)) return decode_reply(*body);
+      pollfd entry{fd, POLLIN, 0};
+      if (!net::poll_until({&entry, 1}, deadline)) {
+        throw Error(ErrorKind::kTimeout, "no reply in time");
+      }
+    }
+  }
+
+  net::Address server_;
+  net::ProofContext context_;
+  Timeout timeout_;
+  Guarded<std::vector<Fd>> idle_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> connect_tcp_store(std::vector<net::Address> addresses,
+                                         net::ProofContext context,
+                                         Timeout timeout,
+                                         Deadline deadline) {
+  constexpr Duration kPause = std::chrono::milliseconds(20);
+  while (true) {
+    Fd connection = net::connect_patiently(addresses, deadline);
+    try {
+      if (!net::peer_address(connection.get()).is_unix()) net::set_no_delay(connection.get());
+      net::prove(connection.get(), net::Role::kConnector, context, {}, deadline);
+      return std::make_unique<TcpStore>(std::move(connection), std::move(context), timeout);
+    } catch (const Error& error) {
+      // The server of an earlier job may have been about to end.
+      if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;
+    }
+    std::this_thread::sleep_until(deadline.within(kPause).at());
+  }
+}
+
+}  // namespace peal::store

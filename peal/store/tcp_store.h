@@ -1,0 +1,22 @@
+// A client of a TCP store's server (tcp_store_server.h).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/net/address.h"
+#include "peal/net/proof.h"
+#include "peal/store/store.h"
+
+namespace peal::store {
+
+/// Connects to the first of `addresses` that answers, patiently: the server may come later.
+/// `timeout` bounds each call that has no deadline of its own.
+/// Errors: usage (the server has another secret, or is no peal), peer_lost (nobody there).
+std::unique_ptr<Store> connect_tcp_store(std::vector<net::Address> addresses,
+                                         net::ProofContext context,
+                                         Timeout timeout,
+                                         Deadline deadline);
+
+}  // namespace peal::store

@@ -1,0 +1,153 @@
+#include "peal/store/tcp_store_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "peal/base/error.h"
+#include "peal/net/socket.h"
+#include "peal/store/table.h"
+#include "peal/store/tcp_session.h"
+
+namespace peal::store {
+namespace {
+
+using Sessions = std::vector<std::unique_ptr<TcpSession>>;
+
+/// What the server's thread owns: the table, the sessions and the loop over them.
+class ServerLoop {
+ public:
+  ServerLoop(Fd listener, net::ProofContext context, ServerLimits limits)
+      : listener_(std::move(listener)), context_(std::move(context)), limits_(limits) {}
+
+  /// One round: waits for something to do and does it. Returns false once `stop` is readable.
+  bool turn(int stop) {
+    std::vector<pollfd> entries = {{stop, POLLIN, 0},
+                                   {accepting() ? listener_.get() : -1, POLLIN, 0}};
+    for (const auto& session : sessions_)
+      entries.push_back({session->fd(), session->interest(), 0});
+    net::poll_until(entries, Deadline(next_alarm()));
+    if (entries[0].revents != 0) return false;
+    const TimePoint now = Clock::now();
+    serve(std::span(entries).subspan(2), now);
+    drop_slow(now);
+    std::erase(sessions_, nullptr);
+    if (entries[1].revents != 0) accept_all(now);
+    return true;
+  }
+
+  std::size_t clients() const { return sessions_.size() - half_open(); }
+
+ private:
+  std::size_t half_open() const {
+    return static_cast<std::size_t>(std::count_if(
+        sessions_.begin(), sessions_.end(), [](const auto& s) { return !s->is_proved(); }));
+  }
+
+  bool accepting() const { return half_open() < limits_.half_open && Clock::now() >= pause_until_; }
+
+  /// How long a session may be unproved now.
+  Timeout patience() const {
+    return half_open() < limits_.half_open ? limits_.proof : limits_.proof_in_a_crowd;
+  }
+
+  TimePoint next_alarm() const {
+    TimePoint alarm = Clock::now() < pause_until_ ? pause_until_ : TimePoint::max();
+    const Timeout patience_now = patience();
+    for (const auto& session : sessions_) {
+      alarm = std::min(alarm, session->due());
+      if (!session->is_proved()) alarm = std::min(alarm, session->since() + patience_now);
+    }
+    return alarm;
+  }
+
+  /// Runs `action` on a session; one that fails is gone, whatever the reason, and nobody else is.
+  template <class Action>
+  static void attempt(std::unique_ptr<TcpSession>& session, Action&& action) {
+    try {
+      action(*session);
+    } catch (const std::exception&) {
+      session.reset();
+    }
+  }
+
+  void serve(std::span<const pollfd> entries, TimePoint now) {
+    bool changed = false;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].revents == 0) continue;
+      attempt(sessions_[i], [&](TcpSession& s) { changed |= s.advance(table_, now); });
+    }
+    for (auto& session : sessions_) {
+      if (!session || (!changed && now < session->due())) continue;
+      attempt(session, [&](TcpSession& s) { s.look_again(table_, now); });
+    }
+    std::erase(sessions_, nullptr);
+  }
+
+  void drop_slow(TimePoint now) {
+    const Timeout patience_now = patience();
+    std::erase_if(sessions_, [&](const auto& session) {
+      return !session->is_proved() && session->since() + patience_now <= now;
+    });
+  }
+
+  void accept_all(TimePoint now) {
+    try {
+      while (half_open() < limits_.half_open) {
+        std::optional<Fd> fd = net::accept_from(listener_.get(), Deadline(now));
+        if (!fd) return;
+        if (!net::local_address(fd->get()).is_unix()) net::set_no_delay(fd->get());
+        sessions_.push_back(std::make_unique<TcpSession>(std::move(*fd), context_, now));
+      }
+    } catch (const std::exception&) {
+      pause_until_ = now + std::chrono::milliseconds(100);  // out of descriptors: some will close
+    }
+  }
+
+  Fd listener_;
+  net::ProofContext context_;
+  ServerLimits limits_;
+  Table table_;
+  Sessions sessions_;
+  TimePoint pause_until_{};
+};
+
+}  // namespace
+
+TcpStoreServer::TcpStoreServer(Fd listener, net::ProofContext context, ServerLimits limits)
+    : address_(net::local_address(listener.get())),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!stop_) throw system_error("cannot make an eventfd for the store's server", errno);
+  thread_ = std::thread(
+      [this](ServerLoop loop) {
+        try {
+          while (loop.turn(stop_.get())) publish(loop.clients());
+        } catch (const std::exception&) {
+          // Out of memory. The connections close with the loop, and every client sees peer_lost.
+        }
+        publish(0);
+      },
+      ServerLoop(std::move(listener), std::move(context), limits));
+}
+
+TcpStoreServer::~TcpStoreServer() {
+  ::eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+void TcpStoreServer::publish(std::size_t clients) {
+  clients_.update([&](std::size_t& value) { value = clients; });
+}
+
+net::Address TcpStoreServer::address() const { return address_; }
+
+bool TcpStoreServer::wait_until_deserted(Deadline deadline) {
+  return clients_.wait(
+      deadline, [](std::size_t clients) { return clients == 0; }, [](std::size_t&) {});
+}
+
+}  // namespace peal::store

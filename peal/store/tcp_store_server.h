@@ -1,0 +1,47 @@
+// The server of a TCP store: one process of the job (rank 0) runs it, everyone is its client.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <thread>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+#include "peal/base/guarded.h"
+#include "peal/net/address.h"
+#include "peal/net/proof.h"
+
+namespace peal::store {
+
+/// What strangers may take of a server's time.
+struct ServerLimits {
+  std::size_t half_open = 128;                         // connections that are not proved yet
+  Timeout proof = std::chrono::seconds(10);            // how long one may take
+  Timeout proof_in_a_crowd = std::chrono::seconds(1);  // how long when `half_open` are waiting
+};
+
+/// Serves from construction to destruction, in a thread of its own. Nobody is served who has not
+/// proved the secret of `context`; no client, proved or not, can make the others wait.
+class TcpStoreServer final {
+ public:
+  /// `listener` comes from net::listen_on. Errors: resource.
+  TcpStoreServer(Fd listener, net::ProofContext context, ServerLimits limits = {});
+  /// Clients see peer_lost from now on.
+  ~TcpStoreServer();
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+  net::Address address() const;
+  /// Waits until no client is connected; returns whether it is so. Threads: any.
+  bool wait_until_deserted(Deadline deadline);
+
+ private:
+  void publish(std::size_t clients);
+
+  net::Address address_;
+  Fd stop_;                                       // an eventfd: readable once the server has to end
+  Guarded<std::size_t> clients_{std::size_t{0}};  // connections that are proved
+  std::thread thread_;
+};
+
+}  // namespace peal::store

@@ -1,0 +1,235 @@
+// What is particular to the TCP store: servers that die, freeze or come late, clients that are
+// strangers, slow or rude. What it does as a Store is in store_conformance_test.cpp.
+#include "peal/store/tcp_store.h"
+
+#include <array>
+#include <future>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/frame.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/store/tcp_protocol.h"
+#include "peal/store/tcp_store_server.h"
+
+namespace peal::store {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const net::ProofContext kContext{"hush", "job", "store"};
+
+Deadline soon() { return Deadline::after(seconds(20)); }
+
+Fd loopback_listener() { return net::listen_on(net::Address::parse("127.0.0.1:0")); }
+
+std::unique_ptr<TcpStoreServer> serve(ServerLimits limits = {}) {
+  return std::make_unique<TcpStoreServer>(loopback_listener(), kContext, limits);
+}
+
+std::unique_ptr<Store> client_of(const TcpStoreServer& server, Timeout timeout = seconds(20)) {
+  return connect_tcp_store({server.address()}, kContext, timeout, soon());
+}
+
+template <class Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kBug, "nothing was thrown");
+}
+
+/// Waits until the server has closed this connection.
+bool gets_closed(int fd) {
+  while (true) {
+    std::array<std::byte, 256> bytes;
+    if (net::try_read(fd, bytes).closed) return true;
+    pollfd entry{fd, POLLIN, 0};
+    if (!net::poll_until({&entry, 1}, soon())) return false;
+  }
+}
+
+/// A connection that proved itself and can now say whatever it likes.
+Fd proved_connection(const TcpStoreServer& server) {
+  Fd fd = net::connect_to(server.address(), soon());
+  net::prove(fd.get(), net::Role::kConnector, kContext, {}, soon());
+  return fd;
+}
+
+TEST(TcpStoreTest, AServerThatDiesIsAnErrorForThoseWhoWaitAndThoseWhoCall) {
+  auto server = serve();
+  const auto client = client_of(*server);
+  auto waiting = std::async(std::launch::async,
+                            [&] { return error_of([&] { client->get("never", soon()); }); });
+  EXPECT_EQ(waiting.wait_for(milliseconds(20)), std::future_status::timeout);
+  const std::string address = server->address().to_string();
+  server.reset();
+  for (const Error& error : {waiting.get(), error_of([&] { client->set("key", "value"); })}) {
+    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(address), HasSubstr("is gone")));
+  }
+}
+
+TEST(TcpStoreTest, AServerMayComeLaterThanItsClients) {
+  Fd listener = loopback_listener();
+  const net::Address address = net::local_address(listener.get());
+  listener.reset();
+  auto connecting = std::async(std::launch::async, [&] {
+    return connect_tcp_store({address}, kContext, seconds(20), soon());
+  });
+  const TcpStoreServer server(net::listen_on(address), kContext);
+  connecting.get()->set("key", "value");
+  EXPECT_EQ(client_of(server)->try_get("key"), "value");
+}
+
+TEST(TcpStoreTest, AServerThatIsNotThereIsAnErrorAtTheDeadline) {
+  const net::Address address = net::local_address(loopback_listener().get());
+  const Error error = error_of([&] {
+    connect_tcp_store({address}, kContext, seconds(20), Deadline::after(milliseconds(30)));
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(error.what(), HasSubstr(address.to_string()));
+}
+
+TEST(TcpStoreTest, AServerThatFreezesIsATimeoutOfTheCall) {
+  const Fd listener = loopback_listener();
+  const net::Address address = net::local_address(listener.get());
+  std::optional<Fd> connection;
+  auto freezing = std::async(std::launch::async, [&] {
+    connection = net::accept_from(listener.get(), soon());
+    net::prove(connection->get(), net::Role::kAcceptor, kContext, {}, soon());
+  });
+  const auto client = connect_tcp_store({address}, kContext, milliseconds(30), soon());
+  freezing.get();
+  const Error error = error_of([&] { client->set("key", "value"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr(address.to_string()), HasSubstr("\"key\"")));
+}
+
+TEST(TcpStoreTest, AServerThatClosesBeforeTheProofIsTriedAgain) {
+  Fd listener = loopback_listener();
+  const net::Address address = net::local_address(listener.get());
+  auto connecting = std::async(std::launch::async, [&] {
+    return connect_tcp_store({address}, kContext, seconds(20), soon());
+  });
+  net::accept_from(listener.get(), soon());  // and closes it: an earlier server that ends
+  const TcpStoreServer server(std::move(listener), kContext);
+  EXPECT_NO_THROW(connecting.get()->set("key", "value"));
+}
+
+TEST(TcpStoreTest, AnotherSecretIsAUsageErrorAndOthersAreServed) {
+  const auto server = serve();
+  const auto client = client_of(*server);
+  const Error error = error_of([&] {
+    connect_tcp_store({server->address()}, {"wrong", "job", "store"}, seconds(20), soon());
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("PEAL_SECRET"));
+  client->set("key", "value");
+}
+
+TEST(TcpStoreTest, StrangersAndRudeClientsAreClosedAndOthersAreServed) {
+  const auto server = serve();
+  const auto client = client_of(*server);
+  const Fd stranger = net::connect_to(server->address(), soon());
+  net::write_all(stranger.get(), net::bytes_of("GET / HTTP/1.1\r\n\r\n"), soon());
+  EXPECT_TRUE(gets_closed(stranger.get()));
+  const Fd unproved = net::connect_to(server->address(), soon());
+  net::write_all(
+      unproved.get(), net::bytes_of(net::frame_of(encode(SetRequest{"key", "bad"}))), soon());
+  EXPECT_TRUE(gets_closed(unproved.get()));
+  for (const std::string& rude : {net::frame_of("\x7f nonsense"), std::string(4, '\xff')}) {
+    const Fd connection = proved_connection(*server);
+    net::write_all(connection.get(), net::bytes_of(rude), soon());
+    EXPECT_TRUE(gets_closed(connection.get()));
+  }
+  EXPECT_EQ(client->try_get("key"), std::nullopt);
+}
+
+TEST(TcpStoreTest, ClientsThatStopHalfWayHinderNobody) {
+  const auto server = serve();
+  std::vector<Fd> slow;
+  for (int i = 0; i < 20; ++i) {
+    slow.push_back(net::connect_to(server->address(), soon()));  // proves nothing
+    slow.push_back(proved_connection(*server));                  // sends half a request
+    net::write_all(slow.back().get(), net::bytes_of(std::string("\x08\0\0", 3)), soon());
+  }
+  const auto client = client_of(*server);
+  EXPECT_EQ(client->add("n", 1), 1);
+}
+
+TEST(TcpStoreTest, SilentConnectionsAreClosedInTime) {
+  const auto server = serve({.proof = milliseconds(30)});
+  const Fd silent = net::connect_to(server->address(), soon());
+  EXPECT_TRUE(gets_closed(silent.get()));
+}
+
+TEST(TcpStoreTest, ACrowdOfSilentConnectionsGivesWayToAClient) {
+  const auto server =
+      serve({.half_open = 4, .proof = seconds(3600), .proof_in_a_crowd = milliseconds(10)});
+  std::vector<Fd> crowd;
+  for (int i = 0; i < 12; ++i) crowd.push_back(net::connect_to(server->address(), soon()));
+  EXPECT_EQ(client_of(*server)->add("n", 1), 1);
+}
+
+TEST(TcpStoreTest, AClientThatDoesNotTakeItsReplyHindersNobody) {
+  const auto server = serve();
+  const auto client = client_of(*server);
+  client->set("large", std::string(16 << 20, 'x'));
+  const Fd lazy = proved_connection(*server);
+  net::write_all(lazy.get(), net::bytes_of(net::frame_of(encode(TryGetRequest{"large"}))), soon());
+  EXPECT_EQ(client->get("large", soon()).size(), std::size_t(16 << 20));
+}
+
+TEST(TcpStoreTest, AClientThatLeavesWhileItWaitsIsForgotten) {
+  const auto server = serve();
+  {
+    const Fd waiting = proved_connection(*server);
+    const AwaitRequest request{{"never"}, Timeout::max()};
+    net::write_all(waiting.get(), net::bytes_of(net::frame_of(encode(request))), soon());
+    client_of(*server)->add("n", 1);  // by now the server has seen the one that waits
+    EXPECT_FALSE(server->wait_until_deserted(Deadline::after(milliseconds(20))));
+  }
+  EXPECT_TRUE(server->wait_until_deserted(soon()));
+}
+
+TEST(TcpStoreTest, AKeyThatIsErasedDuringAWaitIsMissingAgain) {
+  const auto server = serve();
+  const auto client = client_of(*server);
+  client->set("one", "1");
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_of([&] { client->wait({"one", "two"}, Deadline::after(milliseconds(200))); });
+  });
+  EXPECT_EQ(waiting.wait_for(milliseconds(50)), std::future_status::timeout);
+  client->erase("one");
+  client->set("two", "2");
+  const Error error = waiting.get();
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(), HasSubstr("\"one\""));
+}
+
+TEST(TcpStoreTest, AServerServesIPv6AndUnixSocketsToo) {
+  std::vector<std::string> addresses = {"unix:@peal-tcp-store-test", "[::1]:0"};
+  try {
+    net::listen_on(net::Address::parse("[::1]:0"));
+  } catch (const Error& error) {
+    std::cout << "without IPv6, since this machine has no ::1: " << error.what() << "\n";
+    addresses.pop_back();
+  }
+  for (const std::string& address : addresses) {
+    const TcpStoreServer server(net::listen_on(net::Address::parse(address)), kContext);
+    EXPECT_EQ(client_of(server)->add("n", 2), 2) << address;
+  }
+}
+
+}  // namespace
+}  // namespace peal::store
