@@ -247,7 +247,6 @@ Words PartForm::check(const Signal& signal) const {
 
 Words PartForm::check(const Wait& wait) const {
   if (Words words = check(wait.ranks); !words.empty()) return words;
-  if (wait.ranks.contains(self_)) return "a wait for oneself";
   for (int i = 0; i < wait.ranks.count; ++i) {
     if (host_of(problem_, wait.ranks[i]) != host_of(problem_, self_)) {
       return fmt::format("the counter of rank {} is on another host", wait.ranks[i]);

@@ -577,9 +577,11 @@ TEST(VerifyTest, AWaitThatAddsNoOrderIsFound) {
               has("rank 1, step 1", "a wait for -1 is not between 0 and the span 1"));
 }
 
-TEST(VerifyTest, AWaitForOneselfIsFound) {
-  EXPECT_THAT(wrong_after(kBarrier, "wait [0:4:2] 1", "wait [0:3] 1"),
-              has("rank 1, step 1", "a wait for oneself"));
+TEST(VerifyTest, AWaitForAllMayListTheOwnRankOnceItHasSignalled) {
+  EXPECT_THAT(wrong_after(kBarrier, "wait [0:4:2] 1", "wait [0:3] 1"), IsEmpty());
+  EXPECT_THAT(
+      wrong_after(kBarrier, "  signal 1\n  wait [0:4:2] 1\n", "  wait [0:3] 1\n  signal 1\n"),
+      has("rank 1, step 0", "waits for ever for rank 1 to reach 1"));
 }
 
 TEST(VerifyTest, MovesAreInCanonicalForm) {

@@ -199,12 +199,13 @@ Progress Walker::step(const Wait& wait) {
   for (int i = 0; i < wait.ranks.count; ++i) {
     if (world_.announcement(wait.ranks[i], value) == nullptr) return Progress::kStuck;
   }
-  // An earlier operation of this sequence may have told more than another one would have.
+  // An earlier operation of this sequence may have told more than another one would have, and a
+  // progression of all ranks cannot leave out the own one.
   const bool looks_back = wait.value == 0 && self_.operation > 0;
   const Clock before = self_.clock;
   for (int i = 0; i < wait.ranks.count; ++i) {
     const Announcement& said = *world_.announcement(wait.ranks[i], value);
-    if (before.knows(said.event) && !looks_back) {
+    if (before.knows(said.event) && !looks_back && wait.ranks[i] != rank_) {
       world_.report(site(),
                     fmt::format("waits for rank {} to reach {}, and knows already that it has",
                                 wait.ranks[i],
