@@ -30,7 +30,7 @@ class Deadline {
 
   TimePoint at() const { return at_; }
   bool passed(TimePoint now = Clock::now()) const { return now >= at_; }
-  /// Time left, rounded up to milliseconds, at least 0: fit for poll(2).
+  /// Time left, rounded up to milliseconds, at least 0. It may be more than the int of poll(2).
   Timeout left(TimePoint now = Clock::now()) const {
     return std::max(Timeout(0), std::chrono::ceil<Timeout>(at_ - now));
   }

@@ -99,8 +99,16 @@ constexpr std::string_view name_of(DType dtype) {
   return "invalid";
 }
 
-/// The DType of a C++ type: `dtype_of<float>` is kF32.
+/// The C++ types that have a DType.
 template <class T>
+concept Element = std::same_as<T, bool> || std::same_as<T, std::uint8_t> ||
+    std::same_as<T, std::int8_t> || std::same_as<T, std::int16_t> ||
+    std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> || std::same_as<T, Float16> ||
+    std::same_as<T, BFloat16> || std::same_as<T, float> || std::same_as<T, double> ||
+    std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+
+/// The DType of a C++ type: `dtype_of<float>` is kF32.
+template <Element T>
 inline constexpr DType dtype_of = DType::kBool;
 template <>
 inline constexpr DType dtype_of<bool> = DType::kBool;
@@ -126,13 +134,5 @@ template <>
 inline constexpr DType dtype_of<std::complex<float>> = DType::kC64;
 template <>
 inline constexpr DType dtype_of<std::complex<double>> = DType::kC128;
-
-/// The C++ types that have a DType.
-template <class T>
-concept Element = std::same_as<T, bool> || std::same_as<T, std::uint8_t> ||
-    std::same_as<T, std::int8_t> || std::same_as<T, std::int16_t> ||
-    std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> || std::same_as<T, Float16> ||
-    std::same_as<T, BFloat16> || std::same_as<T, float> || std::same_as<T, double> ||
-    std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 
 }  // namespace peal

@@ -31,6 +31,13 @@ TEST(FdTest, MovingHandsTheDescriptorOn) {
   EXPECT_FALSE(from);  // NOLINT(bugprone-use-after-move): that it is empty is the point
 }
 
+TEST(FdTest, MovingToItselfChangesNothing) {
+  Fd fd = open_null();
+  Fd& same = fd;
+  fd = std::move(same);
+  EXPECT_TRUE(is_open(fd.get()));
+}
+
 TEST(FdTest, WhatIsReleasedStaysOpen) {
   Fd fd = open_null();
   const Fd again(fd.release());

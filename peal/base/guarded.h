@@ -22,14 +22,16 @@ class Guarded {
     return std::forward<Use>(use)(value_);
   }
 
-  /// As `with`, and wakes everyone who waits in `wait`.
+  /// As `with`, and wakes everyone who waits in `wait`. They are woken before the mutex is left:
+  /// whoever sees the change may end the life of this object.
   template <class Use>
   decltype(auto) update(Use&& use) {
     struct Notify {
       std::condition_variable& changed;
       ~Notify() { changed.notify_all(); }
-    } notify{changed_};
+    };
     const std::lock_guard lock(mutex_);
+    const Notify notify{changed_};
     return std::forward<Use>(use)(value_);
   }
 

@@ -1,5 +1,7 @@
 #include "peal/base/guarded.h"
 
+#include <memory>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -30,6 +32,27 @@ TEST(GuardedTest, AnUpdateWakesWhoWaitsForIt) {
       [&](int& v) { seen = v; }));
   other.join();
   EXPECT_EQ(seen, 7);
+}
+
+TEST(GuardedTest, AnUpdateThatThrowsLeavesTheMutexFree) {
+  Guarded<int> value(0);
+  const auto fail = [](int& v) {
+    v = 1;
+    throw std::runtime_error("half way");
+  };
+  EXPECT_THROW(value.update(fail), std::runtime_error);
+  EXPECT_EQ(value.with([](int& v) { return v; }), 1);
+}
+
+TEST(GuardedTest, WhoSeesAnUpdateMayDestroyTheValue) {
+  const auto is_done = [](const bool& done) { return done; };
+  for (int round = 0; round < 200; ++round) {
+    auto value = std::make_unique<Guarded<bool>>(false);
+    std::thread other([&shared = *value] { shared.update([](bool& done) { done = true; }); });
+    EXPECT_TRUE(value->wait(Deadline::after(std::chrono::seconds(10)), is_done, [](bool&) {}));
+    value.reset();
+    other.join();
+  }
 }
 
 TEST(GuardedTest, AWaitEndsAtTheDeadline) {

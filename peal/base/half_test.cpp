@@ -1,7 +1,11 @@
 #include "peal/base/half.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
@@ -36,6 +40,63 @@ TYPED_TEST(HalfTest, EveryValueSurvivesTheWayToFloatAndBack) {
       EXPECT_EQ(TypeParam(value).bits, half.bits) << bits;
     }
   }
+}
+
+/// What the bits mean by the format's definition: exponent and mantissa, in exact arithmetic.
+template <class Half>
+double value_of(int bits) {
+  const int mantissa_bits = std::is_same_v<Half, Float16> ? 10 : 7;
+  const int bias = std::is_same_v<Half, Float16> ? 15 : 127;
+  const int exponent = (bits & 0x7fff) >> mantissa_bits;
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  const int implicit = exponent == 0 ? 0 : 1 << mantissa_bits;
+  const int power = std::max(exponent, 1) - bias - mantissa_bits;
+  return std::copysign(std::ldexp(implicit + mantissa, power), bits & 0x8000 ? -1.0 : 1.0);
+}
+
+TYPED_TEST(HalfTest, EveryPatternHasTheValueThatItsFormatDefines) {
+  for (int bits = 0; bits < 0x10000; ++bits) {
+    const auto value = static_cast<float>(from_bits<TypeParam>(bits));
+    const int magnitude = bits & 0x7fff;
+    if (magnitude > kInfinityBits<TypeParam>) {
+      EXPECT_TRUE(std::isnan(value)) << bits;
+    } else if (magnitude == kInfinityBits<TypeParam>) {
+      EXPECT_TRUE(std::isinf(value)) << bits;
+    } else {
+      EXPECT_EQ(double{value}, value_of<TypeParam>(bits)) << bits;
+    }
+    EXPECT_EQ(std::signbit(value), (bits & 0x8000) != 0) << bits;
+  }
+}
+
+TYPED_TEST(HalfTest, NoNeighbourIsNearerToAFloatThanWhatItBecomes) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 200'000; ++i) {
+    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (std::isnan(value)) continue;
+    const int bits = TypeParam(value).bits;
+    ASSERT_EQ(std::signbit(value), (bits & 0x8000) != 0);
+    // The bits of infinity stand for the power of two that the format would go on with.
+    const int magnitude = bits & 0x7fff;
+    const double wanted = std::abs(double{value});
+    const double here = value_of<TypeParam>(magnitude);
+    if (magnitude < kInfinityBits<TypeParam>) {
+      ASSERT_LE(wanted, (here + value_of<TypeParam>(magnitude + 1)) / 2) << value;
+    }
+    if (magnitude > 0) {
+      ASSERT_GE(wanted, (here + value_of<TypeParam>(magnitude - 1)) / 2) << value;
+    }
+  }
+}
+
+TYPED_TEST(HalfTest, NotANumberStaysSoAndKeepsItsUpperBits) {
+  const int mantissa_bits = std::is_same_v<TypeParam, Float16> ? 10 : 7;
+  const int quiet = 1 << (mantissa_bits - 1);
+  const auto at_the_top = std::bit_cast<float>(0xffa0'0001u);
+  const int upper = 0x20'0001 >> (23 - mantissa_bits);
+  EXPECT_EQ(TypeParam(at_the_top).bits, 0x8000 | kInfinityBits<TypeParam> | quiet | upper);
+  const auto at_the_bottom = std::bit_cast<float>(0x7f80'0001u);
+  EXPECT_EQ(TypeParam(at_the_bottom).bits, kInfinityBits<TypeParam> | quiet);
 }
 
 TYPED_TEST(HalfTest, ConversionRoundsToTheNearestAndTiesToEven) {

@@ -20,7 +20,10 @@ class InlineVector {
     assert(size_ < N);
     values_[size_++] = value;
   }
-  void pop_back() { --size_; }
+  void pop_back() {
+    assert(size_ > 0);
+    --size_;
+  }
   static constexpr std::size_t capacity() { return N; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -64,6 +64,18 @@ TEST(WordsTest, ReductionsAreTheOperationsWithAnOperator) {
   EXPECT_EQ(count, 3);
 }
 
+template <class T>
+concept HasDType = requires {
+  dtype_of<T>;
+};
+
+TEST(WordsTest, OnlyTheTypesThatAreMovedHaveADType) {
+  EXPECT_TRUE(HasDType<std::int64_t>);
+  EXPECT_FALSE(HasDType<std::uint16_t>) << "it must not pass for another type in silence";
+  EXPECT_FALSE(HasDType<const float>);
+  EXPECT_FALSE(HasDType<long double>);
+}
+
 TEST(WordsTest, QuantitiesKeepTheirUnit) {
   Bytes size = 3_KiB + 1_B;
   size -= 1_B;
