@@ -1,5 +1,7 @@
 // Bitwise operators, on integers of any width and on truth values.
 
+#include <cstdint>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "peal/kernels/bits.cpp"
 #include <hwy/foreach_target.h>

@@ -1,6 +1,9 @@
 // Sum, product, minimum and maximum of integers. Sums and products wrap: they are those of the
 // unsigned types, which have the same bits.
 
+#include <cstdint>
+#include <type_traits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "peal/kernels/integers.cpp"
 #include <hwy/foreach_target.h>

@@ -110,13 +110,13 @@ template <class T>
 void expect_reduces_all_shapes(Kind op) {
   std::mt19937_64 random(20240607);
   const double divisor = op == Kind::kAvg ? 3.0 : 1.0;
-  for (const std::size_t input_count : {1, 2, 3, 4, 5, 9, 17, 27}) {
+  for (const std::size_t input_count : {1, 2, 3, 4, 5, 9, 19}) {
     std::vector<Memory> inputs;
     for (std::size_t k = 0; k < input_count; ++k) inputs.push_back(random_memory<T>(kMost, random));
     const Memory expected = reference<T>(inputs, op, divisor);
     for (const std::size_t count : kCounts) {
       for (const std::size_t output_count : {1, 2, 3}) {
-        for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, sizeof(T)}) {
+        for (const std::size_t shift : {0, 1}) {
           expect_reduces<T>(inputs, expected, count, output_count, shift, op, Finish{divisor});
           if (testing::Test::HasFatalFailure()) return;
         }
@@ -131,6 +131,19 @@ TEST_P(KernelsTest, ReducesToTheBitsOfALoopOverSingleElements) {
       if (has_meaning(op, dtype_of<T>)) expect_reduces_all_shapes<T>(op);
     }
   });
+}
+
+TEST_P(KernelsTest, ManyLargeInputsAreReducedInTheirOrderToo) {
+  constexpr std::size_t kCount = 20'001;
+  std::mt19937_64 random(6);
+  for (const std::size_t input_count : {16, 17, 40}) {
+    std::vector<Memory> inputs;
+    for (std::size_t k = 0; k < input_count; ++k) {
+      inputs.push_back(random_memory<BFloat16>(kCount, random));
+    }
+    const Memory expected = reference<BFloat16>(inputs, Kind::kAvg, 40.0);
+    expect_reduces<BFloat16>(inputs, expected, kCount, 2, 1, Kind::kAvg, Finish{40.0});
+  }
 }
 
 TEST_P(KernelsTest, AnOutputMayBeAnyOfTheInputs) {
