@@ -1,16 +1,18 @@
 // What every implementation of Store must do. Each test runs against all of them, with several
 // handles where the implementation has handles.
+#include <unistd.h>
+
 #include <array>
 #include <functional>
 #include <future>
 #include <set>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
 #include "peal/net/socket.h"
+#include "peal/store/file_store.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
 #include "peal/store/store.h"
@@ -64,6 +66,17 @@ Handles open_tcp() {
   const auto hosted = std::make_shared<Hosted>();
   Handles handles;
   for (const auto& client : hosted->clients) handles.emplace_back(hosted, client.get());
+  return handles;
+}
+
+Handles open_file() {
+  static int count = 0;
+  const std::string path = testing::TempDir() + "peal-store-conformance-" +
+                           std::to_string(::getpid()) + "-" + std::to_string(count++);
+  Handles handles;
+  for (std::size_t i = 0; i < kHandles; ++i) {
+    handles.push_back(open_file_store(path, {.members = kHandles}, soon()));
+  }
   return handles;
 }
 
@@ -278,7 +291,8 @@ INSTANTIATE_TEST_SUITE_P(Everywhere,
                          StoreConformanceTest,
                          testing::Values(Implementation{"Memory", open_memory},
                                          Implementation{"Prefix", open_prefix},
-                                         Implementation{"Tcp", open_tcp}),
+                                         Implementation{"Tcp", open_tcp},
+                                         Implementation{"File", open_file}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

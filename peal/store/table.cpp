@@ -98,6 +98,12 @@ std::vector<std::string> Table::missing(std::span<const std::string> keys) const
   return result;
 }
 
+Deadline with_grace(Deadline deadline) {
+  constexpr Timeout kGrace = std::chrono::seconds(1);
+  if (deadline.at() > TimePoint::max() - kGrace) return deadline;
+  return Deadline(deadline.at() + kGrace);
+}
+
 Error missing_keys(std::span<const std::string> keys) {
   constexpr std::size_t kShown = 8;
   std::vector<std::string> names;

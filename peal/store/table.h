@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/base/units.h"
 
@@ -39,6 +40,10 @@ class Table {
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
+
+/// When a caller's wait is given up although the store did not say that it was in vain: a moment
+/// after the caller's deadline, since a store that works needs that moment to name what is missing.
+Deadline with_grace(Deadline deadline);
 
 /// What a wait that came to its deadline throws: names the first of the keys.
 Error missing_keys(std::span<const std::string> keys);

@@ -21,14 +21,6 @@
 namespace peal::store {
 namespace {
 
-/// How much later than the deadline that it was told the server may say that a key did not come.
-constexpr Timeout kGrace = std::chrono::seconds(1);
-
-Deadline later(Deadline deadline) {
-  if (deadline.at() > TimePoint::max() - kGrace) return deadline;
-  return Deadline(deadline.at() + kGrace);
-}
-
 /// Each thread that is in a call has a connection to itself; those that are idle wait for the next
 /// call. So a call that waits hinders nobody, and a call costs one round trip.
 class TcpStore final : public Store {
@@ -47,7 +39,7 @@ class TcpStore final : public Store {
   std::string get(std::string_view key, Deadline deadline) override {
     check_key(key);
     while (true) {
-      if (auto value = fetch(key, later(deadline))) return *value;
+      if (auto value = fetch(key, with_grace(deadline))) return *value;
       await({std::string(key)}, "get", deadline);  // it may be erased again before we get it
     }
   }
@@ -106,7 +98,7 @@ class TcpStore final : public Store {
 
   void await(const std::vector<std::string>& keys, std::string_view verb, Deadline deadline) {
     const AwaitRequest request{keys, deadline.left()};
-    const Reply reply = ask(request, verb, keys.front(), later(deadline));
+    const Reply reply = ask(request, verb, keys.front(), with_grace(deadline));
     if (reply.outcome == Outcome::kMissing) throw missing_keys(reply.texts);
   }
 

@@ -1,0 +1,191 @@
+#include "peal/store/file_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/guarded.h"
+#include "peal/store/file_lock.h"
+#include "peal/store/file_log.h"
+#include "peal/store/table.h"
+
+namespace peal::store {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Sleeps a little longer each time, never beyond the deadline.
+class Pause {
+ public:
+  void sleep(Deadline deadline) {
+    std::this_thread::sleep_until(deadline.within(length_).at());
+    length_ = std::min(length_ * 3 / 2, Duration(milliseconds(25)));
+  }
+
+ private:
+  Duration length_ = milliseconds(1);
+};
+
+class FileStore final : public Store {
+ public:
+  FileStore(FileLog log, Timeout timeout) : log_(std::move(log)), timeout_(timeout) {}
+
+  ~FileStore() override {
+    log_.with([](FileLog& log) { leave(log); });
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    locked(own_deadline(), [&](FileLog& log) {
+      log.table().set(key, value);
+      log.append_set(key, value);
+    });
+  }
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    for (Pause pause;; pause.sleep(deadline)) {
+      const bool last = deadline.passed();
+      if (auto value = find(key, with_grace(deadline))) return *value;
+      if (last) throw missing_keys(std::vector{std::string(key)});
+    }
+  }
+
+  std::optional<std::string> try_get(std::string_view key) override {
+    return find(key, own_deadline());
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t amount) override {
+    return locked(own_deadline(), [&](FileLog& log) {
+      const std::int64_t sum = log.table().add(key, amount);
+      log.append_set(key, *log.table().find(key));
+      return sum;
+    });
+  }
+
+  std::string compare_set(std::string_view key,
+                          std::string_view expected,
+                          std::string_view desired) override {
+    return locked(own_deadline(), [&](FileLog& log) {
+      std::string value = log.table().compare_set(key, expected, desired);
+      const std::string* now = log.table().find(key);
+      if (now != nullptr && *now == desired) log.append_set(key, desired);
+      return value;
+    });
+  }
+
+  void wait(const std::vector<std::string>& keys, Deadline deadline) override {
+    for (Pause pause;; pause.sleep(deadline)) {
+      const bool last = deadline.passed();
+      const auto missing =
+          locked(with_grace(deadline), [&](FileLog& log) { return log.table().missing(keys); });
+      if (missing.empty()) return;
+      if (last) throw missing_keys(missing);
+    }
+  }
+
+  bool erase(std::string_view key) override {
+    return locked(own_deadline(), [&](FileLog& log) {
+      const bool existed = log.table().erase(key);
+      if (existed) log.append_erase(key);
+      return existed;
+    });
+  }
+
+ private:
+  Deadline own_deadline() const { return Deadline::after(timeout_); }
+
+  /// Calls `use` with a table that is up to date, while nobody else reads or writes the file.
+  template <class Use>
+  std::invoke_result_t<Use, FileLog&> locked(Deadline deadline, Use&& use) {
+    return log_.with([&](FileLog& log) {
+      const ChangeLock lock(log.fd(), log.path(), deadline);
+      log.catch_up();
+      return use(log);
+    });
+  }
+
+  std::optional<std::string> find(std::string_view key, Deadline deadline) {
+    return locked(deadline, [&](FileLog& log) -> std::optional<std::string> {
+      const std::string* value = log.table().find(key);
+      if (value == nullptr) return std::nullopt;
+      return *value;
+    });
+  }
+
+  /// The last one removes the file. A file that stays behind all the same is harmless.
+  static void leave(FileLog& log) noexcept;
+
+  Guarded<FileLog> log_;
+  Timeout timeout_;
+};
+
+Fd open_file(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!fd) throw system_error(fmt::format("cannot open the store's file {}", path), errno);
+  return fd;
+}
+
+/// Whether the path still leads to this open file: its last user may have removed it meanwhile.
+bool is_at(int fd, const std::string& path) {
+  struct stat opened {};
+  struct stat found {};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &found) == 0 &&
+         opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
+
+void FileStore::leave(FileLog& log) noexcept {
+  try {
+    const ChangeLock lock(log.fd(), log.path(), Deadline::after(milliseconds(200)));
+    const bool last = try_lock(log.fd(), LockByte::kAlive, LockKind::kAlone);
+    if (last && is_at(log.fd(), log.path())) ::unlink(log.path().c_str());
+  } catch (const Error&) {
+    // Somebody is stopped while it holds the lock: it is not for us to remove the file.
+  }
+}
+
+/// Joins whoever uses the file, or begins anew where nobody does. Returns false where that is not
+/// possible now. The caller holds the ChangeLock.
+bool try_join(FileLog& log, int members) {
+  if (try_lock(log.fd(), LockByte::kAlive, LockKind::kAlone)) {
+    log.begin();
+  } else {
+    log.catch_up();
+    if (members != 0 && log.members() >= members) return false;
+  }
+  if (!try_lock(log.fd(), LockByte::kAlive, LockKind::kShared)) return false;
+  log.append_member();
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Store> open_file_store(const std::string& path,
+                                       FileStoreOptions options,
+                                       Deadline deadline) {
+  for (Pause pause;; pause.sleep(deadline)) {
+    FileLog log(open_file(path), path);
+    {
+      const ChangeLock lock(log.fd(), path, with_grace(deadline));
+      if (is_at(log.fd(), path) && try_join(log, options.members)) {
+        return std::make_unique<FileStore>(std::move(log), options.timeout);
+      }
+    }
+    if (deadline.passed()) {
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("the store's file {} serves a job whose {} members have all come and "
+                              "not yet ended: end that job, or choose another path",
+                              path,
+                              options.members));
+    }
+  }
+}
+
+}  // namespace peal::store
