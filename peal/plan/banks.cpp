@@ -1,0 +1,31 @@
+#include "peal/plan/banks.h"
+
+#include <algorithm>
+
+namespace peal::plan {
+namespace {
+
+constexpr std::int64_t kMostBanks = 8;
+
+/// Pieces are multiples of this where they are larger, so that they begin with a cache line.
+constexpr Elements kGrain(16);
+
+}  // namespace
+
+Banks::Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t least)
+    : banks_(std::min(kMostBanks, limit.value / blocks)), possible_(banks_ >= least) {
+  if (!possible_) return;
+  piece_size_ = limit / (banks_ * blocks);
+  if (piece_size_ > kGrain) piece_size_ = kGrain * (piece_size_ / kGrain);
+  bank_size_ = piece_size_ * blocks;
+  pieces_ = pieces_of(largest, piece_size_);
+}
+
+Block Banks::piece(std::int64_t i, Elements count) const {
+  const Elements begin = std::min(count, piece_size_ * i);
+  return {.offset = begin, .count = std::min(piece_size_, count - begin)};
+}
+
+std::int64_t Banks::highest() const { return std::min(banks_, pieces_) - 1; }
+
+}  // namespace peal::plan

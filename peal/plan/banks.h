@@ -1,0 +1,48 @@
+// The stage as a row of banks that the pieces of a buffer go through in turn.
+#pragma once
+
+#include <cstdint>
+
+#include "peal/plan/blocks.h"
+#include "peal/plan/builder.h"
+
+namespace peal::plan {
+
+/// Piece i goes through bank i modulo the number of banks. Several small banks are better than two
+/// large ones: a piece stays in the cache, and when a bank comes round again its lines have left
+/// the cache of who read it, so that they are cheaper to write.
+class Banks {
+ public:
+  /// For blocks of at most `largest` elements; a bank holds a piece of each of `blocks` of them.
+  /// Where there is more than one piece, there are `least` banks or more.
+  Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t least);
+
+  /// Whether the limit allows it.
+  bool possible() const { return possible_; }
+
+  /// How many pieces the largest block has.
+  std::int64_t pieces() const { return pieces_; }
+  /// Where in each block piece i begins.
+  Elements begin(std::int64_t i) const { return piece_size_ * i; }
+  /// A piece of a block of `count` elements; empty where the block ends before.
+  Block piece(std::int64_t i, Elements count) const;
+  /// That piece of each of several blocks, as they lie side by side in a bank.
+  Blocks sections(std::int64_t i, const Blocks& blocks) const {
+    return blocks.sections(begin(i), piece_size_);
+  }
+  Place bank(std::int64_t i) const { return stage_at(bank_size_ * (i % banks_)); }
+  /// Whether piece i comes into the bank that piece i - banks() was in.
+  bool is_reused(std::int64_t i) const { return i >= banks_; }
+  std::int64_t banks() const { return banks_; }
+  /// The largest piece that comes into the highest bank: where it ends, the stage ends.
+  std::int64_t highest() const;
+
+ private:
+  Elements piece_size_;
+  Elements bank_size_;
+  std::int64_t banks_;
+  std::int64_t pieces_ = 0;
+  bool possible_;
+};
+
+}  // namespace peal::plan

@@ -1,0 +1,356 @@
+#include "peal/plan/direct_staged.h"
+
+#include <utility>
+
+#include "peal/plan/banks.h"
+#include "peal/plan/blocks.h"
+#include "peal/plan/builder.h"
+
+namespace peal::plan {
+namespace {
+
+using schedule::Finish;
+using schedule::Part;
+using schedule::Problem;
+using schedule::Ranks;
+
+constexpr Place kInput = input_at(Elements(0));
+constexpr Place kOutput = output_at(Elements(0));
+
+/// Slices begin at multiples of this, so that two ranks hardly ever write one cache line.
+constexpr Elements kGrain(16);
+
+/// Up to here every rank reduces everything itself: with two ranks that saves a synchronisation and
+/// costs nothing; with more it costs less than the synchronisation until all inputs together no
+/// longer fit into the caches.
+constexpr int kFewRanks = 2;
+constexpr Elements kFewElements(1 << 20);
+
+bool is_sliced(const Problem& problem) {
+  const bool can_be =
+      problem.operation == Operation::kReduce || problem.operation == Operation::kAllReduce;
+  return can_be && problem.ranks > kFewRanks && problem.count * problem.ranks > kFewElements;
+}
+
+/// How many blocks a rank stages side by side.
+int blocks_of(Operation operation, int ranks) {
+  const bool one_for_each = operation == Operation::kScatter ||
+                            operation == Operation::kReduceScatter ||
+                            operation == Operation::kAllToAll;
+  return one_for_each ? ranks : 1;
+}
+
+Banks banks_of(const Problem& problem) {
+  return Banks(problem.stage_limit,
+               largest_block(problem),
+               blocks_of(problem.operation, problem.ranks),
+               is_sliced(problem) ? 3 : 2);
+}
+
+/// What is staged of a whole buffer, whoever stages it.
+Elements stage_of(const Banks& banks, Elements count) {
+  return banks.bank(banks.highest()).offset + banks.piece(banks.highest(), count).count;
+}
+
+// ---- reductions
+
+/// Every rank reduces every piece for itself, from all stages in rank order.
+/// Two banks suffice: who has signalled piece i+1 has read piece i.
+Part all_reduce_by_all(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  const Ranks all{.count = problem.ranks};
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block piece = banks.piece(i, problem.count);
+    part.copy(input_at(piece.offset), banks.bank(i), piece.count);
+    part.meet(i + 1);
+    part.move(
+        {on(all, banks.bank(i))}, {on(self, output_at(piece.offset))}, piece.count, Finish::kYes);
+  }
+  part.signal(banks.pieces() + 1);
+  return std::move(part).build(stage_of(banks, problem.count));
+}
+
+/// The root reduces every piece, from its own input and the others' stages in rank order.
+Part reduce_by_root(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block piece = banks.piece(i, problem.count);
+    const Place input = input_at(piece.offset);
+    if (self == problem.root) {
+      part.wait_for_others(i + 1);
+      part.move(part.others_and(input, banks.bank(i)),
+                {on(self, output_at(piece.offset))},
+                piece.count,
+                Finish::kYes);
+    } else {
+      if (banks.is_reused(i)) part.wait(problem.root, i + 1 - banks.banks());
+      part.copy(input, banks.bank(i), piece.count);
+    }
+    part.signal(i + 1);
+  }
+  return std::move(part).build(stage_of(banks, problem.count));
+}
+
+/// all_reduce and reduce, each rank the owner of a slice of every piece. It reduces the slice into
+/// its stage, while the slices of the piece before are copied out.
+/// Three banks suffice: who has signalled piece i+2 has copied piece i out.
+class SlicedReduction {
+ public:
+  SlicedReduction(const Problem& problem, Rank self)
+      : problem_(problem),
+        self_(self),
+        gets_(problem.operation == Operation::kAllReduce || self == problem.root),
+        banks_(banks_of(problem)),
+        part_(problem, self) {}
+
+  Part plan() && {
+    const std::int64_t pieces = banks_.pieces();
+    for (std::int64_t i = 0; i <= pieces; ++i) {
+      if (i < pieces) copy_in(i);
+      part_.meet(i + 1);
+      if (i > 0 && gets_) copy_out(i - 1);
+      if (i < pieces) reduce(i);
+    }
+    part_.signal(pieces + 2);
+    return std::move(part_).build(stage_of(banks_, problem_.count));
+  }
+
+ private:
+  Block piece(std::int64_t i) const { return banks_.piece(i, problem_.count); }
+  Blocks slices(std::int64_t i) const {
+    return Blocks::even(piece(i).count, problem_.ranks, kGrain);
+  }
+
+  void copy_in(std::int64_t i) {
+    part_.copy(input_at(piece(i).offset), banks_.bank(i), piece(i).count);
+  }
+
+  void reduce(std::int64_t i) {
+    const Block slice = slices(i)[self_];
+    const Place staged = banks_.bank(i) + slice.offset;
+    const Place output = output_at(piece(i).offset + slice.offset);
+    const InlineVector<schedule::Slice, 3> inputs = {on(Ranks{.count = problem_.ranks}, staged)};
+    if (problem_.operation == Operation::kReduce && gets_) {
+      part_.move(inputs, {on(self_, output)}, slice.count, Finish::kYes);
+    } else if (gets_) {
+      part_.move(inputs, {on(self_, output), on(self_, staged)}, slice.count, Finish::kYes);
+    } else {
+      part_.move(inputs, {on(self_, staged)}, slice.count, Finish::kYes);
+    }
+  }
+
+  void copy_out(std::int64_t i) {
+    const Blocks all = slices(i);
+    for (int step = 1; step < problem_.ranks; ++step) {
+      const Rank owner = (self_ + step) % problem_.ranks;
+      const Block slice = all[owner];
+      part_.copy(on(owner, banks_.bank(i) + slice.offset),
+                 on(self_, output_at(piece(i).offset + slice.offset)),
+                 slice.count);
+    }
+  }
+
+  const Problem& problem_;
+  Rank self_;
+  bool gets_;  // whether the rank's output gets the result
+  Banks banks_;
+  Builder part_;
+};
+
+// ---- a block for each rank
+
+/// Stages piece i of the blocks for all other ranks.
+void copy_in_for_others(
+    Builder& part, const Banks& banks, const Blocks& blocks, Rank self, std::int64_t i) {
+  const Blocks staged = banks.sections(i, blocks);
+  const auto copy_in = [&](Rank begin, Rank end) {
+    const Elements from = blocks[begin].offset + banks.begin(i);
+    const Block section = staged.range(begin, end);
+    part.copy(input_at(from), banks.bank(i) + section.offset, section.count);
+  };
+  const auto ranks = static_cast<Rank>(blocks.parts());
+  if (banks.pieces() == 1) {  // whole blocks: they are neighbours in the input too
+    if (self > 0) copy_in(0, self);
+    if (self < ranks - 1) copy_in(self + 1, ranks);
+    return;
+  }
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    if (rank != self) copy_in(rank, rank + 1);
+  }
+}
+
+Elements stage_of(const Banks& banks, const Blocks& blocks, std::int64_t staged_blocks) {
+  const Blocks highest = banks.sections(banks.highest(), blocks);
+  return banks.bank(banks.highest()).offset + highest.range(0, staged_blocks).count;
+}
+
+Part reduce_scatter(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  const Blocks blocks = Blocks::of_ranks(problem);
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block own = banks.sections(i, blocks)[self];
+    const Elements begin = banks.begin(i);
+    copy_in_for_others(part, banks, blocks, self, i);
+    part.meet(i + 1);
+    part.move(part.others_and(input_at(blocks[self].offset + begin), banks.bank(i) + own.offset),
+              {on(self, output_at(begin))},
+              own.count,
+              Finish::kYes);
+  }
+  part.signal(banks.pieces() + 1);
+  return std::move(part).build(stage_of(banks, blocks, problem.ranks));
+}
+
+Part all_to_all(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  const Blocks blocks = Blocks::of_ranks(problem);
+  const Elements own = blocks[self].offset;
+  part.copy(input_at(own), output_at(own), problem.count);
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block staged = banks.sections(i, blocks)[self];
+    copy_in_for_others(part, banks, blocks, self, i);
+    part.meet(i + 1);
+    for (int step = 1; step < problem.ranks; ++step) {
+      const Rank peer = (self + step) % problem.ranks;
+      part.copy(on(peer, banks.bank(i) + staged.offset),
+                on(self, output_at(blocks[peer].offset + banks.begin(i))),
+                staged.count);
+    }
+  }
+  part.signal(banks.pieces() + 1);
+  return std::move(part).build(stage_of(banks, blocks, problem.ranks));
+}
+
+Part all_gather(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  const Blocks blocks = Blocks::of_ranks(problem);
+  const Block own = blocks[self];
+  if (!problem.in_place) part.copy(kInput, output_at(own.offset), own.count);
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block given = banks.piece(i, own.count);
+    part.copy(input_at(given.offset), banks.bank(i), given.count);
+    part.meet(i + 1);
+    for (int step = 1; step < problem.ranks; ++step) {
+      const Rank peer = (self + step) % problem.ranks;
+      const Block taken = banks.piece(i, blocks[peer].count);
+      part.copy(on(peer, banks.bank(i)),
+                on(self, output_at(blocks[peer].offset + taken.offset)),
+                taken.count);
+    }
+  }
+  part.signal(banks.pieces() + 1);
+  return std::move(part).build(stage_of(banks, blocks.largest()));
+}
+
+// ---- the root with everybody
+
+Part broadcast(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block piece = banks.piece(i, problem.count);
+    if (self == problem.root) {
+      if (banks.is_reused(i)) part.wait_for_others(i + 1 - banks.banks());
+      part.copy(input_at(piece.offset), banks.bank(i), piece.count);
+    } else {
+      part.wait(problem.root, i + 1);
+      part.copy(on(problem.root, banks.bank(i)), on(self, output_at(piece.offset)), piece.count);
+    }
+    part.signal(i + 1);
+  }
+  return std::move(part).build(stage_of(banks, problem.count));
+}
+
+Part scatter(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  const Blocks blocks = Blocks::of_ranks(problem);
+  const bool is_root = self == problem.root;
+  if (is_root && !problem.in_place) {
+    part.copy(input_at(blocks[self].offset), kOutput, problem.count);
+  }
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    if (is_root) {
+      if (banks.is_reused(i)) part.wait_for_others(i + 1 - banks.banks());
+      copy_in_for_others(part, banks, blocks, self, i);
+    } else {
+      const Block staged = banks.sections(i, blocks)[self];
+      part.wait(problem.root, i + 1);
+      part.copy(on(problem.root, banks.bank(i) + staged.offset),
+                on(self, output_at(banks.begin(i))),
+                staged.count);
+    }
+    part.signal(i + 1);
+  }
+  const bool root_is_last = problem.root == problem.ranks - 1;
+  return std::move(part).build(stage_of(banks, blocks, problem.ranks - (root_is_last ? 1 : 0)));
+}
+
+Part gather(const Problem& problem, Rank self) {
+  Builder part(problem, self);
+  const Banks banks = banks_of(problem);
+  const Blocks blocks = Blocks::of_ranks(problem);
+  const bool is_root = self == problem.root;
+  if (is_root && !problem.in_place) {
+    part.copy(kInput, output_at(blocks[self].offset), problem.count);
+  }
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    const Block piece = banks.piece(i, problem.count);
+    if (is_root) {
+      part.wait_for_others(i + 1);
+      for (int step = 1; step < problem.ranks; ++step) {
+        const Rank peer = (self + step) % problem.ranks;
+        part.copy(on(peer, banks.bank(i)),
+                  on(self, output_at(blocks[peer].offset + piece.offset)),
+                  piece.count);
+      }
+    } else {
+      if (banks.is_reused(i)) part.wait(problem.root, i + 1 - banks.banks());
+      part.copy(input_at(piece.offset), banks.bank(i), piece.count);
+    }
+    part.signal(i + 1);
+  }
+  return std::move(part).build(stage_of(banks, problem.count));
+}
+
+Part reduction(const Problem& problem, Rank self) {
+  if (is_sliced(problem)) return SlicedReduction(problem, self).plan();
+  return problem.operation == Operation::kAllReduce ? all_reduce_by_all(problem, self)
+                                                    : reduce_by_root(problem, self);
+}
+
+}  // namespace
+
+bool can_stage(const Problem& problem) { return banks_of(problem).possible(); }
+
+Part plan_staged(const Problem& problem, Rank rank) {
+  switch (problem.operation) {
+    case Operation::kBroadcast:
+      return broadcast(problem, rank);
+    case Operation::kReduce:
+    case Operation::kAllReduce:
+      return reduction(problem, rank);
+    case Operation::kScatter:
+      return scatter(problem, rank);
+    case Operation::kGather:
+      return gather(problem, rank);
+    case Operation::kAllGather:
+      return all_gather(problem, rank);
+    case Operation::kReduceScatter:
+      return reduce_scatter(problem, rank);
+    case Operation::kAllToAll:
+      return all_to_all(problem, rank);
+    case Operation::kBarrier:
+    case Operation::kSend:
+    case Operation::kRecv:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace peal::plan

@@ -1,0 +1,44 @@
+#include "peal/plan/plan.h"
+
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/error.h"
+#include "peal/plan/binomial_tree.h"
+#include "peal/plan/direct.h"
+#include "peal/plan/halving_doubling.h"
+#include "peal/plan/pairwise.h"
+#include "peal/plan/recursive_doubling.h"
+#include "peal/plan/ring.h"
+
+namespace peal::plan {
+
+std::span<const Algorithm> algorithms() {
+  static const std::array all = {
+      kDirect, kRing, kRecursiveDoubling, kHalvingDoubling, kBinomialTree, kPairwise};
+  return all;
+}
+
+const Algorithm& algorithm_named(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.name == name) return algorithm;
+    names.push_back(algorithm.name);
+  }
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("there is no algorithm \"{}\"; there are {}", name, fmt::join(names, ", ")));
+}
+
+schedule::Schedule plan_all(const Algorithm& algorithm, const schedule::Problem& problem) {
+  schedule::Schedule schedule{.problem = problem};
+  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+    schedule.parts.push_back(algorithm.plan(problem, rank));
+  }
+  return schedule;
+}
+
+}  // namespace peal::plan
