@@ -21,9 +21,8 @@
 //   (registered),
 //                                        or of each a piece (staged)
 //   all_reduce, staged, few or small     P synchronisations, (n+3) S: every rank reduces everything
-//   all_reduce, staged, many and large   P+1 synchronisations, 6 S: every rank reduces its slice
+//   all_reduce, staged, many and large   P+1 synchronisations, 5 S: every rank reduces its slice
 //   barrier                              1 synchronisation
-// Source: the design's shared-memory prototype (decisions/0004).
 #pragma once
 
 #include "peal/plan/plan.h"

@@ -1,0 +1,288 @@
+// That the schedules cost what the headers of the algorithms say.
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/plan/plan.h"
+#include "peal/plan/test_problems.h"
+
+namespace peal::plan {
+namespace {
+
+using schedule::Access;
+using schedule::Move;
+using schedule::Part;
+using schedule::Problem;
+using schedule::Signal;
+using schedule::Slice;
+using schedule::Space;
+using schedule::Step;
+
+constexpr std::array kRanks = {2, 3, 4, 5, 6, 7, 8, 9, 16};
+/// Of a rank's block; divisible by every power of two that is needed.
+constexpr Elements kBlock(960);
+
+int log2_floor(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
+int log2_ceil(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
+
+std::vector<Move> moves_of(const Part& part) {
+  std::vector<Move> moves;
+  for (const Step& step : part.steps) {
+    if (const auto* move = std::get_if<Move>(&step)) moves.push_back(*move);
+  }
+  return moves;
+}
+
+bool is_whole(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
+         operation == Operation::kBroadcast;
+}
+
+/// Blocks of kBlock; where there are no blocks, a buffer as large as all together.
+Problem problem_of(Operation operation, int ranks) {
+  const bool empty = operation == Operation::kBarrier;
+  return {.operation = operation,
+          .ranks = ranks,
+          .count = empty ? Elements(0) : kBlock * (is_whole(operation) ? ranks : 1),
+          .in_place = operation == Operation::kBroadcast,
+          .stage_limit = Elements(1 << 20)};
+}
+
+// ---- messages
+
+struct Cost {
+  int messages = 0;
+  Elements sent = {};
+
+  friend bool operator==(const Cost&, const Cost&) = default;
+  friend void PrintTo(const Cost& cost, std::ostream* out) {
+    *out << cost.messages << " messages, " << cost.sent.value << " elements";
+  }
+};
+
+Cost cost_of(const Part& part) {
+  Cost cost;
+  for (const Move& move : moves_of(part)) {
+    if (move.to[0].space != Space::kWire) continue;
+    ++cost.messages;
+    cost.sent += move.count;
+  }
+  return cost;
+}
+
+/// What rank `self` of `n` sends, the root being rank 0.
+using Formula = std::function<Cost(int n, Rank self)>;
+
+void expect_cost(std::string_view algorithm, Operation operation, const Formula& formula) {
+  for (const int n : kRanks) {
+    const Problem problem = problem_of(operation, n);
+    if (!algorithm_named(algorithm).applies(problem)) continue;
+    for (Rank self = 0; self < n; ++self) {
+      EXPECT_EQ(cost_of(algorithm_named(algorithm).plan(problem, self)), formula(n, self))
+          << algorithm << ", " << name_of(operation) << ", rank " << self << " of " << n;
+    }
+  }
+}
+
+TEST(CostTest, RingSendsWhatItsHeaderSays) {
+  const Formula once = [](int n, Rank) { return Cost{n - 1, kBlock * (n - 1)}; };
+  expect_cost("ring", Operation::kReduceScatter, once);
+  expect_cost("ring", Operation::kAllGather, once);
+  expect_cost("ring", Operation::kAllReduce, [](int n, Rank) {
+    return Cost{2 * (n - 1), kBlock * 2 * (n - 1)};
+  });
+  expect_cost("ring", Operation::kReduce, [](int n, Rank self) {
+    const int blocks = self == 0 ? n - 1 : n;
+    return Cost{blocks, kBlock * blocks};
+  });
+  expect_cost("ring", Operation::kBroadcast, [](int n, Rank self) {
+    return self == n - 1 ? Cost{} : Cost{1, kBlock * n};
+  });
+}
+
+/// Of the ranks beyond a power of two: the odd ones leave their values with the even ones.
+struct Folded {
+  int surplus;
+  Rank self;
+
+  bool leaves() const { return self < 2 * surplus && self % 2 == 1; }
+  bool takes() const { return self < 2 * surplus && self % 2 == 0; }
+};
+
+Cost with_fold(int n, Rank self, Cost core) {
+  const Folded fold{n - (1 << log2_floor(n)), self};
+  if (fold.leaves()) return {1, kBlock * n};
+  if (fold.takes()) return {core.messages + 1, core.sent + kBlock * n};
+  return core;
+}
+
+TEST(CostTest, RecursiveDoublingSendsWhatItsHeaderSays) {
+  expect_cost("recursive_doubling", Operation::kAllReduce, [](int n, Rank self) {
+    return with_fold(n, self, {log2_floor(n), kBlock * n * log2_floor(n)});
+  });
+  expect_cost("recursive_doubling", Operation::kBarrier, [](int n, Rank) {
+    return Cost{log2_ceil(n), Elements(log2_ceil(n))};
+  });
+  for (const int n : kRanks) {
+    const Problem problem = problem_of(Operation::kAllGather, n);
+    for (Rank self = 0; self < n; ++self) {
+      const Cost cost = cost_of(algorithm_named("recursive_doubling").plan(problem, self));
+      EXPECT_EQ(cost.sent, kBlock * (n - 1));
+      EXPECT_GE(cost.messages, log2_ceil(n));
+      EXPECT_LE(cost.messages, 2 * log2_ceil(n));
+    }
+  }
+}
+
+TEST(CostTest, HalvingDoublingSendsWhatItsHeaderSays) {
+  expect_cost("halving_doubling", Operation::kAllReduce, [](int n, Rank self) {
+    const int core = 1 << log2_floor(n);
+    const Elements sent = kBlock * n * 2 / core * (core - 1);
+    return with_fold(n, self, {2 * log2_floor(n), sent});
+  });
+  expect_cost("halving_doubling", Operation::kReduceScatter, [](int n, Rank) {
+    return Cost{log2_floor(n), kBlock * (n - 1)};
+  });
+}
+
+/// How many numbers the subtree of a number has, and how many children it has itself.
+int subtree(int n, int number) { return number == 0 ? n : std::min(number & -number, n - number); }
+int children(int n, int number) { return log2_ceil(subtree(n, number)); }
+
+TEST(CostTest, BinomialTreeSendsWhatItsHeaderSays) {
+  expect_cost("binomial_tree", Operation::kBroadcast, [](int n, Rank self) {
+    return Cost{children(n, self), kBlock * n * children(n, self)};
+  });
+  expect_cost("binomial_tree", Operation::kReduce, [](int n, Rank self) {
+    return self == 0 ? Cost{} : Cost{1, kBlock * n};
+  });
+  expect_cost("binomial_tree", Operation::kGather, [](int n, Rank self) {
+    return self == 0 ? Cost{} : Cost{1, kBlock * subtree(n, self)};
+  });
+  expect_cost("binomial_tree", Operation::kScatter, [](int n, Rank self) {
+    return Cost{children(n, self), kBlock * (subtree(n, self) - 1)};
+  });
+  expect_cost("binomial_tree", Operation::kBarrier, [](int n, Rank self) {
+    const int messages = children(n, self) + (self == 0 ? 0 : 1);
+    return Cost{messages, Elements(messages)};
+  });
+}
+
+TEST(CostTest, PairwiseSendsWhatItsHeaderSays) {
+  const Formula to_all = [](int n, Rank) { return Cost{n - 1, kBlock * (n - 1)}; };
+  expect_cost("pairwise", Operation::kAllToAll, to_all);
+  expect_cost("pairwise", Operation::kAllGather, to_all);
+  expect_cost("pairwise", Operation::kReduceScatter, to_all);
+  expect_cost("pairwise", Operation::kAllReduce, [](int n, Rank) {
+    return Cost{n - 1, kBlock * n * (n - 1)};
+  });
+  expect_cost("pairwise", Operation::kBarrier, [](int n, Rank) {
+    return Cost{n - 1, Elements(n - 1)};
+  });
+  expect_cost("pairwise", Operation::kBroadcast, [](int n, Rank self) {
+    return self == 0 ? Cost{n - 1, kBlock * n * (n - 1)} : Cost{};
+  });
+  expect_cost("pairwise", Operation::kScatter, [](int n, Rank self) {
+    return self == 0 ? Cost{n - 1, kBlock * (n - 1)} : Cost{};
+  });
+  expect_cost("pairwise", Operation::kReduce, [](int n, Rank self) {
+    return self == 0 ? Cost{} : Cost{1, kBlock * n};
+  });
+  expect_cost("pairwise", Operation::kGather, [](int, Rank self) {
+    return self == 0 ? Cost{} : Cost{1, kBlock};
+  });
+}
+
+// ---- memory
+
+/// Elements that a part reads and writes.
+Elements moved_by(const Part& part) {
+  Elements moved;
+  for (const Move& move : moves_of(part)) {
+    for (const Slice& slice : move.from) moved += move.count * slice.ranks.count;
+    for (const Slice& slice : move.to) moved += move.count * slice.ranks.count;
+  }
+  return moved;
+}
+
+std::int64_t signals_of(const Part& part) {
+  return std::count_if(part.steps.begin(), part.steps.end(), [](const Step& step) {
+    return std::holds_alternative<Signal>(step);
+  });
+}
+
+Part direct_part(Operation operation, int n, Access access, Elements limit) {
+  Problem problem = problem_of(operation, n);
+  problem.ranks_per_host = n;
+  problem.access = access;
+  problem.stage_limit = limit;
+  return algorithm_named("direct").plan(problem, 1);
+}
+
+void expect_registered(Operation operation, std::int64_t blocks_moved_besides_n, int times_n) {
+  for (const int n : kRanks) {
+    const Part part = direct_part(operation, n, Access::kRegistered, Elements(1 << 20));
+    EXPECT_EQ(signals_of(part), 2) << name_of(operation);
+    EXPECT_EQ(moved_by(part), kBlock * (times_n * n + blocks_moved_besides_n))
+        << name_of(operation) << ", " << n << " ranks";
+    EXPECT_EQ(part.stage, Elements(0));
+  }
+}
+
+TEST(CostTest, DirectOnRegisteredMemoryMovesWhatItsHeaderSays) {
+  expect_registered(Operation::kAllReduce, 0, 2);
+  expect_registered(Operation::kReduce, 1, 1);
+  expect_registered(Operation::kAllGather, 1, 1);
+  expect_registered(Operation::kReduceScatter, 1, 1);
+  expect_registered(Operation::kAllToAll, 0, 2);
+}
+
+TEST(CostTest, DirectThroughTheStageMovesWhatItsHeaderSays) {
+  for (const int n : kRanks) {
+    const Elements whole = kBlock * n;
+    const Part in_one_piece = direct_part(Operation::kAllReduce, n, Access::kForeign, whole * 8);
+    EXPECT_EQ(signals_of(in_one_piece), 1 + 1) << "a synchronisation and the end";
+    EXPECT_EQ(moved_by(in_one_piece), whole * (n + 3));
+    const Part in_four = direct_part(Operation::kAllReduce, n, Access::kForeign, whole * 2);
+    EXPECT_EQ(signals_of(in_four), 4 + 1);
+    EXPECT_EQ(moved_by(in_four), whole * (n + 3));
+  }
+}
+
+TEST(CostTest, DirectSlicesLargeReductions) {
+  constexpr Elements kLarge(1 << 20);
+  for (const int n : {4, 8}) {
+    Problem problem{.operation = Operation::kAllReduce,
+                    .ranks = n,
+                    .ranks_per_host = n,
+                    .count = kLarge,
+                    .stage_limit = kLarge};
+    const Part part = algorithm_named("direct").plan(problem, 1);
+    EXPECT_EQ(signals_of(part), 8 + 1 + 1) << "eight pieces, the last copied out, and the end";
+    EXPECT_EQ(moved_by(part), kLarge * 5);
+  }
+}
+
+TEST(CostTest, ARootOfOneHostWaitsForNobodyWhenItOnlyGives) {
+  for (const Operation operation : {Operation::kBroadcast, Operation::kScatter}) {
+    Problem problem = problem_of(operation, 4);
+    problem.ranks_per_host = 4;
+    const Part part = algorithm_named("direct").plan(problem, 0);
+    EXPECT_EQ(signals_of(part), 1);
+    EXPECT_TRUE(std::none_of(part.steps.begin(), part.steps.end(), [](const Step& step) {
+      const auto* wait = std::get_if<schedule::Wait>(&step);
+      return wait != nullptr && wait->value > 0;
+    }));
+  }
+}
+
+TEST(CostTest, ABarrierOfOneHostIsOneSynchronisation) {
+  EXPECT_EQ(direct_part(Operation::kBarrier, 4, Access::kForeign, Elements(0)).steps.size(), 2U);
+}
+
+}  // namespace
+}  // namespace peal::plan

@@ -1,0 +1,199 @@
+#include "peal/plan/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <variant>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/plan/choose.h"
+#include "peal/plan/test_problems.h"
+
+namespace peal::plan {
+namespace {
+
+using schedule::Access;
+using schedule::Move;
+using schedule::Part;
+using schedule::Problem;
+using schedule::Schedule;
+using schedule::Space;
+using schedule::Step;
+
+/// 4-byte elements.
+constexpr Bytes kElement(4);
+
+TEST(PlanTest, ANameThatIsNoneIsAnErrorThatListsTheNames) {
+  try {
+    algorithm_named("rign");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    for (const Algorithm& algorithm : algorithms()) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(std::string(algorithm.name)));
+      EXPECT_EQ(&algorithm_named(algorithm.name), &algorithm);
+    }
+  }
+}
+
+TEST(PlanTest, PlanningTwiceGivesTheSameSchedule) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Operation operation : kAllCollectives) {
+      for (const Problem& problem : problems(operation, 5)) {
+        if (!algorithm.applies(problem)) continue;
+        const Schedule schedule = plan_all(algorithm, problem);
+        ASSERT_EQ(schedule.problem, problem);
+        for (Rank rank = 0; rank < problem.ranks; ++rank) {
+          ASSERT_EQ(algorithm.plan(problem, rank), schedule.parts[static_cast<std::size_t>(rank)]);
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanTest, NothingIsMovedWhereThereIsNothing) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Operation operation : kAllCollectives) {
+      const Problem problem{
+          .operation = operation, .ranks = 4, .ranks_per_host = 4, .stage_limit = Elements(64)};
+      if (operation == Operation::kBarrier || !algorithm.applies(problem)) continue;
+      EXPECT_EQ(algorithm.plan(problem, 1), Part{}) << algorithm.name << " " << name_of(operation);
+    }
+  }
+}
+
+/// gather and scatter tell a rank that is not the root its own count only, all_to_all its own row
+/// and column.
+Problem as_known_to(const Problem& problem, Rank rank) {
+  Problem known = problem;
+  const auto keep = [&](std::size_t entry) { return problem.counts[entry]; };
+  std::fill(known.counts.begin(), known.counts.end(), Elements(0));
+  const auto self = static_cast<std::size_t>(rank);
+  const auto ranks = static_cast<std::size_t>(problem.ranks);
+  if (problem.operation == Operation::kAllToAll) {
+    for (std::size_t other = 0; other < ranks; ++other) {
+      known.counts[self * ranks + other] = keep(self * ranks + other);
+      known.counts[other * ranks + self] = keep(other * ranks + self);
+    }
+  } else {
+    known.counts[self] = keep(self);
+  }
+  return known;
+}
+
+TEST(PlanTest, ARankNeedsOnlyTheCountsThatItKnows) {
+  int checked = 0;
+  for (const Operation operation :
+       {Operation::kGather, Operation::kScatter, Operation::kAllToAll}) {
+    for (const Problem& problem : problems(operation, 4, Stage::kAmple)) {
+      if (problem.counts.empty()) continue;
+      for (Rank rank = 0; rank < problem.ranks; ++rank) {
+        if (rank == problem.root && operation != Operation::kAllToAll) continue;
+        const Problem known = as_known_to(problem, rank);
+        for (const Algorithm& algorithm : algorithms()) {
+          ASSERT_EQ(algorithm.applies(known), algorithm.applies(problem)) << algorithm.name;
+          if (!algorithm.applies(problem)) continue;
+          EXPECT_EQ(algorithm.plan(known, rank), algorithm.plan(problem, rank))
+              << describe(problem);
+          ++checked;
+        }
+        EXPECT_EQ(choose(known, kElement).name, choose(problem, kElement).name);
+      }
+    }
+  }
+  EXPECT_GT(checked, 0);
+}
+
+TEST(PlanTest, ARanksPartIsSmallEvenAmongMany) {
+  const Problem problem{.operation = Operation::kAllReduce,
+                        .ranks = 4096,
+                        .count = Elements(1000),
+                        .stage_limit = Elements(1 << 20)};
+  for (const std::string_view name : {"recursive_doubling", "halving_doubling"}) {
+    EXPECT_LE(algorithm_named(name).plan(problem, 1234).steps.size(), 4 * 12U) << name;
+  }
+}
+
+// ---- choose
+
+TEST(ChooseTest, EveryProblemHasAnAlgorithm) {
+  for (const int ranks : {2, 3, 4, 5, 8, 16}) {
+    for (const Operation operation : kAllCollectives) {
+      for (const Problem& problem : problems(operation, ranks)) {
+        for (const Bytes element : {1_B, 16_B, 1_MiB}) {
+          ASSERT_TRUE(choose(problem, element).applies(problem)) << describe(problem);
+        }
+      }
+    }
+  }
+}
+
+struct Expected {
+  Operation operation;
+  Bytes size;
+  std::string_view algorithm;
+};
+
+TEST(ChooseTest, BetweenHostsTheSizeDecides) {
+  for (const Expected& expected : {Expected{Operation::kAllReduce, 1_KiB, "recursive_doubling"},
+                                   Expected{Operation::kAllReduce, 512_KiB, "halving_doubling"},
+                                   Expected{Operation::kAllReduce, 64_MiB, "ring"},
+                                   Expected{Operation::kBroadcast, 1_KiB, "binomial_tree"},
+                                   Expected{Operation::kBroadcast, 64_MiB, "ring"},
+                                   Expected{Operation::kReduce, 1_KiB, "binomial_tree"},
+                                   Expected{Operation::kReduce, 64_MiB, "ring"},
+                                   Expected{Operation::kGather, 8_KiB, "binomial_tree"},
+                                   Expected{Operation::kScatter, 64_MiB, "pairwise"},
+                                   Expected{Operation::kAllGather, 8_KiB, "recursive_doubling"},
+                                   Expected{Operation::kAllGather, 64_MiB, "ring"},
+                                   Expected{Operation::kReduceScatter, 8_KiB, "halving_doubling"},
+                                   Expected{Operation::kReduceScatter, 64_MiB, "ring"},
+                                   Expected{Operation::kAllToAll, 64_MiB, "pairwise"},
+                                   Expected{Operation::kBarrier, 0_B, "recursive_doubling"}}) {
+    const bool whole = expected.operation == Operation::kAllReduce ||
+                       expected.operation == Operation::kReduce ||
+                       expected.operation == Operation::kBroadcast;
+    const Problem problem{.operation = expected.operation,
+                          .ranks = 8,
+                          .count = Elements(expected.size / kElement / (whole ? 1 : 8)),
+                          .stage_limit = Elements(1 << 20)};
+    EXPECT_EQ(choose(problem, kElement).name, expected.algorithm)
+        << name_of(expected.operation) << ", " << expected.size.value << " bytes";
+  }
+}
+
+TEST(ChooseTest, OnOneHostEverythingIsDirect) {
+  for (const Operation operation : kAllCollectives) {
+    const Problem problem{.operation = operation,
+                          .ranks = 4,
+                          .ranks_per_host = 4,
+                          .count = Elements(operation == Operation::kBarrier ? 0 : 100),
+                          .stage_limit = Elements(1 << 20)};
+    EXPECT_EQ(choose(problem, kElement).name, "direct");
+  }
+}
+
+TEST(ChooseTest, AFewHostsExchangeEverythingWhileItIsSmall) {
+  Problem problem{.operation = Operation::kAllReduce,
+                  .ranks = 4,
+                  .count = Elements(256 << 8),
+                  .stage_limit = Elements(1 << 20)};
+  EXPECT_EQ(choose(problem, kElement).name, "pairwise");
+  problem.count += Elements(1);
+  EXPECT_EQ(choose(problem, kElement).name, "halving_doubling");
+}
+
+TEST(ChooseTest, TheTableCanBeRead) {
+  const std::string text = describe_choices();
+  EXPECT_THAT(text, testing::HasSubstr("any operation, all ranks on one host: direct\n"));
+  EXPECT_THAT(
+      text,
+      testing::HasSubstr("all_reduce, several hosts, up to 256 KiB, 2 to 4 ranks: pairwise\n"));
+  EXPECT_THAT(text, testing::HasSubstr("all_reduce, several hosts, any size: ring\n"));
+  EXPECT_THAT(text, testing::HasSubstr("otherwise: pairwise\n"));
+}
+
+}  // namespace
+}  // namespace peal::plan

@@ -1,0 +1,29 @@
+// What the tests of the planners share: problems of every kind, and their proof.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/schedule/schedule.h"
+
+namespace peal::plan {
+
+/// Room in the stage for everything, or for pieces only.
+enum class Stage : std::uint8_t { kAmple, kTight };
+
+/// Problems of an operation for a number of ranks: each kind of host and access, root (first,
+/// middle, last), place, and every size and unevenness that matters.
+std::vector<schedule::Problem> problems(Operation operation, int ranks);
+std::vector<schedule::Problem> problems(Operation operation, int ranks, Stage stage);
+
+/// One line that names every field.
+std::string describe(const schedule::Problem&);
+
+/// Whether `verify` finds nothing wrong with the operations in a row.
+testing::AssertionResult is_right(std::span<const schedule::Schedule>);
+testing::AssertionResult is_right(const schedule::Schedule&);
+
+}  // namespace peal::plan
