@@ -28,6 +28,9 @@ struct Buffer {
       : Buffer(std::span<T>(values)) {}
 };
 
+template <class T>
+concept ReadableElement = Element<std::remove_const_t<T>>;
+
 /// Memory that an operation only reads.
 struct ConstBuffer {
   const void* data = nullptr;
@@ -38,13 +41,11 @@ struct ConstBuffer {
   ConstBuffer(const void* d, Elements n, DType t) : data(d), count(n), dtype(t) {}
   ConstBuffer(const Buffer& b)  // NOLINT(google-explicit-constructor)
       : ConstBuffer(b.data, b.count, b.dtype) {}
-  template <class T, std::size_t N>
+  template <ReadableElement T, std::size_t N>
   ConstBuffer(std::span<T, N> values)  // NOLINT(google-explicit-constructor)
       : ConstBuffer(values.data(),
                     Elements(static_cast<std::int64_t>(values.size())),
-                    dtype_of<std::remove_const_t<T>>) {
-    static_assert(Element<std::remove_const_t<T>>, "no DType for this type");
-  }
+                    dtype_of<std::remove_const_t<T>>) {}
   template <Element T>
   ConstBuffer(const std::vector<T>& values)  // NOLINT(google-explicit-constructor)
       : ConstBuffer(std::span<const T>(values)) {}
