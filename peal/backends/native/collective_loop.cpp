@@ -1,0 +1,209 @@
+#include "peal/backends/native/collective_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/transport/window.h"
+
+namespace peal::native {
+namespace {
+
+using engine::Progress;
+using engine::TicketPtr;
+
+/// How long a blocked collective sleeps before it looks around again.
+constexpr auto kNap = std::chrono::milliseconds(20);
+/// As short as that where it must watch counters and the wire at once.
+constexpr auto kShortNap = std::chrono::milliseconds(1);
+/// How long to wait for the true cause when a stream has ended: the news travels on another link.
+constexpr auto kNewsTravels = std::chrono::milliseconds(300);
+
+}  // namespace
+
+CollectiveLoop::CollectiveLoop(Parts parts)
+    : parts_(std::move(parts)),
+      maker_(parts_.self, parts_.ranks),
+      collective_(parts_.self, parts_.ranks, parts_.transport, parts_.planner, parts_.stage) {}
+
+CollectiveLoop::~CollectiveLoop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (worker_.joinable()) worker_.join();
+}
+
+// ---- turns
+// ----------------------------------------------------------------------------------------
+
+void CollectiveLoop::run(const Request& request, Timeout timeout) {
+  if (!take_turn()) {
+    const TicketPtr ticket = start(request, timeout);
+    ticket->wait(Deadline(TimePoint::max()));
+    if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
+    return;
+  }
+  try {
+    carry_out(request, timeout, Deadline::after(timeout), parts_.cores);
+  } catch (...) {
+    end_turn();
+    throw;
+  }
+  end_turn();
+}
+
+TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
+  parts_.verdict.check();
+  auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({OwnedRequest(request), ticket});
+    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+  }
+  changed_.notify_all();
+  return ticket;
+}
+
+bool CollectiveLoop::take_turn() {
+  const std::lock_guard lock(mutex_);
+  if (busy_ || !jobs_.empty()) return false;
+  busy_ = true;
+  return true;
+}
+
+void CollectiveLoop::end_turn() {
+  bool somebody_waits = false;
+  {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    somebody_waits = worker_.joinable();
+  }
+  if (somebody_waits) changed_.notify_all();
+}
+
+bool CollectiveLoop::drain(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  while (busy_ || !jobs_.empty()) {
+    if (deadline.passed()) return false;
+    changed_.wait_until(lock, deadline.within(kNap).at());
+  }
+  return true;
+}
+
+void CollectiveLoop::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !busy_ && (stopping_ || !jobs_.empty()); });
+    if (jobs_.empty()) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    try {
+      // This thread has no core of its own: it must not spin while the application computes.
+      carry_out(job.request.get(), job.ticket->timeout(), job.ticket->deadline(), Cores::kShared);
+      job.ticket->succeed(job.request.get().root);
+    } catch (const Error& error) {
+      job.ticket->fail(error);
+    }
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+// ---- one collective
+// ---------------------------------------------------------------------------------
+
+void CollectiveLoop::carry_out(const Request& request,
+                               Timeout timeout,
+                               Deadline deadline,
+                               Cores cores) {
+  parts_.verdict.check();
+  try {
+    collective_.begin(maker_.make(request));
+    drive(timeout, deadline, cores);
+  } catch (const engine::PeerClosed& end) {
+    parts_.verdict.reach(closed(end.peer));
+  } catch (const Error& error) {
+    parts_.verdict.reach(error);
+  } catch (const std::bad_alloc&) {
+    parts_.verdict.reach(
+        Error(ErrorKind::kResource, "no memory left for " + collective_.describe()));
+  }
+  if (parts_.verdict.reached()) {
+    collective_.abandon();
+    parts_.verdict.check();
+  }
+}
+
+void CollectiveLoop::drive(Timeout timeout, Deadline deadline, Cores cores) {
+  Patience patience(cores);
+  while (true) {
+    const Progress progress = collective_.advance();
+    if (progress == Progress::kDone || parts_.verdict.reached()) return;
+    if (progress == Progress::kMoved) {
+      patience.renew();
+      continue;
+    }
+    if (patience.wait()) continue;
+    if (deadline.passed()) throw timed_out(timeout);
+    look_around();
+    sleep(deadline);
+  }
+}
+
+void CollectiveLoop::sleep(Deadline deadline) {
+  const engine::Blocked& blocked = collective_.blocked();
+  if (blocked.counter && blocked.interests.empty()) {
+    const auto [rank, value] = *blocked.counter;
+    parts_.transport.window()->sleep_until(rank, value, deadline.within(kNap));
+  } else {
+    const auto nap = blocked.counter ? kShortNap : kNap;
+    parts_.transport.data().wait(blocked.interests, deadline.within(nap));
+  }
+}
+
+void CollectiveLoop::look_around() {
+  collective_.compare_entries();
+  if (!collective_.blocked().counter) return;  // the wire tells of its own end
+  for (const Rank rank : collective_.waiting_for()) {
+    if (!parts_.has_left(rank)) continue;
+    // It may have done its share before it left: what it signalled is visible by now.
+    const std::vector<Rank> still = collective_.waiting_for();
+    if (std::find(still.begin(), still.end(), rank) != still.end()) throw engine::PeerClosed{rank};
+  }
+}
+
+Error CollectiveLoop::closed(Rank peer) {
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(kNewsTravels));
+  while (!parts_.verdict.reached() && !parts_.has_left(peer) && !deadline.passed()) {
+    std::this_thread::sleep_for(kShortNap);
+  }
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("rank {} ({}) {} {}, on rank {} of the group {}",
+                           peer,
+                           parts_.transport.describe(peer),
+                           parts_.has_left(peer) ? "has left the group and is missing in"
+                                                 : "was lost during",
+                           collective_.describe(),
+                           parts_.self,
+                           parts_.group));
+}
+
+Error CollectiveLoop::timed_out(Timeout timeout) const {
+  return Error(
+      ErrorKind::kTimeout,
+      fmt::format("{} on rank {} of the group {} has not ended within {} s. Waiting for {}",
+                  collective_.describe(),
+                  parts_.self,
+                  parts_.group,
+                  static_cast<double>(timeout.count()) / 1000.0,
+                  collective_.describe_missing()));
+}
+
+}  // namespace peal::native

@@ -1,0 +1,79 @@
+// Drives collectives, one after the other in the order in which they are asked for: a blocking one
+// on the thread of whoever calls it if nothing is before it, all others on a worker thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "peal/backends/native/owned_request.h"
+#include "peal/backends/native/patience.h"
+#include "peal/backends/native/task.h"
+#include "peal/engine/collective.h"
+#include "peal/engine/ticket.h"
+#include "peal/engine/verdict.h"
+
+namespace peal::native {
+
+/// Threads: any number at once.
+class CollectiveLoop {
+ public:
+  struct Parts {
+    std::string group;  // its name, for errors
+    Rank self = 0;
+    int ranks = 0;
+    transport::Transport& transport;
+    engine::Planner& planner;
+    engine::Verdict& verdict;
+    Bytes stage;
+    Cores cores = Cores::kOwn;
+    /// Whether a peer has said farewell.
+    std::function<bool(Rank)> has_left;
+  };
+
+  explicit CollectiveLoop(Parts parts);
+  /// The verdict must be reached if anything is under way.
+  ~CollectiveLoop();
+
+  void run(const Request& request, Timeout timeout);
+  engine::TicketPtr start(const Request& request, Timeout timeout);
+
+  /// Waits until nothing is under way; returns whether that was before the deadline.
+  bool drain(Deadline deadline);
+
+ private:
+  struct Job {
+    OwnedRequest request;
+    engine::TicketPtr ticket;
+  };
+
+  bool take_turn();
+  void end_turn();
+  void work();
+
+  /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
+  void carry_out(const Request& request, Timeout timeout, Deadline deadline, Cores cores);
+  void drive(Timeout timeout, Deadline deadline, Cores cores);
+  void sleep(Deadline deadline);
+  /// For one that has been blocked for a while: is there still hope?
+  void look_around();
+  Error closed(Rank peer);
+  Error timed_out(Timeout timeout) const;
+
+  Parts parts_;
+  // Of whoever has the turn:
+  TaskMaker maker_;
+  engine::Collective collective_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool busy_ = false;  // somebody has the turn
+  bool stopping_ = false;
+  std::thread worker_;  // started with the first job
+};
+
+}  // namespace peal::native

@@ -1,0 +1,32 @@
+// peal's own backend: schedules, planned by `plan` and walked by `engine` over a transport.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "peal/base/config.h"
+#include "peal/group/backend.h"
+#include "peal/transport/transport.h"
+
+namespace peal::native {
+
+/// Connects some ranks of the world (by their ranks there) to each other. Called by each of them
+/// with the same name, which no other group of the job has.
+using Connect = std::function<std::unique_ptr<transport::Transport>(
+    std::span<const Rank> world_ranks, const std::string& group, Deadline deadline)>;
+
+struct Options {
+  std::string group = "world";
+  std::vector<Rank> world_ranks;  // of this group's ranks, in order
+  Rank rank = 0;                  // in this group
+  Config config;
+  Connect connect;  // for this group's transport and those of its sub-groups
+};
+
+/// Connects the group. A group of one connects nothing.
+/// Errors: usage (no such algorithm), and those of `connect`.
+std::unique_ptr<Backend> make_backend(Options options, Deadline deadline);
+
+}  // namespace peal::native

@@ -1,0 +1,53 @@
+// How a thread waits for something that is usually near: it polls, then yields, then sleeps.
+// Source of the numbers: schedule.md of the design, "Waiting with more ranks than cores": there a
+// spin only keeps the peer from the core.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+
+namespace peal::native {
+
+enum class Cores : std::uint8_t {
+  kOwn,     // a core for each thread that polls: spinning costs nobody anything
+  kShared,  // whoever is waited for may need this very core
+};
+
+class Patience {
+ public:
+  explicit Patience(Cores cores) : spins_(cores == Cores::kOwn ? kSpins : 0) {}
+
+  /// Something moved: start over.
+  void renew() { polls_ = 0; }
+
+  /// Waits for a moment; returns false when it is time to sleep instead.
+  bool wait() {
+    ++polls_;
+    if (polls_ <= spins_) {
+      relax();
+    } else if (polls_ <= spins_ + kYields) {
+      ::sched_yield();
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kSpins = 4000;  // some 100 us
+  static constexpr int kYields = 100;
+
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  int spins_;
+  int polls_ = 0;
+};
+
+}  // namespace peal::native

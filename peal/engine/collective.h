@@ -1,0 +1,83 @@
+// One collective after the other, from request to result: it enters (tells the host's other ranks
+// what it is about to do), agrees on whether everybody's memory is registered, has the rank's part
+// planned, and walks it. A state machine that owns no thread and reads no clock; a backend drives
+// it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "peal/engine/fingerprint.h"
+#include "peal/engine/places.h"
+#include "peal/engine/planner.h"
+#include "peal/engine/walk.h"
+#include "peal/transport/transport.h"
+
+namespace peal::engine {
+
+/// What is to be done. The memory is borrowed until the collective is done or abandoned.
+struct Task {
+  schedule::Problem problem;  // access and stage_limit are filled in by the collective
+  DType dtype = DType::kU8;
+  ReduceOp::Kind reduce = ReduceOp::Kind::kSum;
+  Regions input;
+  Regions output;
+};
+
+/// Threads: one at a time.
+class Collective {
+ public:
+  /// `stage` is how much scratch a rank has where there is no window that says so.
+  Collective(Rank self, int ranks, transport::Transport& transport, Planner& planner, Bytes stage);
+
+  /// Groups of two ranks and more. The one before is done.
+  void begin(const Task& task);
+
+  /// Goes as far as it can without waiting. Throws Error(mismatch) and PeerClosed.
+  Progress advance();
+
+  /// After kBlocked: what to sleep on.
+  const Blocked& blocked() { return walk_.blocked(); }
+
+  /// For a collective that has been blocked for a while: throws Error(mismatch) if a rank of the
+  /// host has entered a different operation, whether or not this one waits for that rank.
+  void compare_entries() const;
+
+  /// The ranks that it cannot go on without, and in words, with what each was last seen to do.
+  std::vector<Rank> waiting_for() const { return walk_.waiting_for(); }
+  std::string describe_missing() const;
+  /// "all_reduce #12 (sum of 1000 f32)"
+  std::string describe() const { return engine::describe(fingerprint_); }
+
+  /// Forgets the operation; its memory is not touched any more.
+  void abandon() { walk_.abandon(); }
+
+ private:
+  enum class Phase : std::uint8_t { kMeeting, kWalking };
+
+  void fill_places(const Task& task);
+  void post_entry();
+  void check_entry(Rank peer);
+  void start_walk(schedule::Access access);
+  /// Finds everybody's buffers in the window; false if some rank's are not registered.
+  bool find_peer_buffers();
+
+  Rank self_;
+  int ranks_;
+  transport::Transport& transport_;
+  transport::Window* window_;
+  Planner& planner_;
+  Bytes stage_;
+
+  schedule::Problem problem_;
+  Fingerprint fingerprint_;
+  Entry own_entry_;
+  Places places_;
+  Phase phase_ = Phase::kWalking;
+  std::vector<std::byte> own_stage_;  // where there is no window
+  Walk walk_;
+};
+
+}  // namespace peal::engine

@@ -1,0 +1,114 @@
+#include "peal/engine/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include "peal/engine/pack.h"
+
+namespace peal::engine {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x31'64'61'65'68'6c'65'70;  // "pelhead1"
+constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+
+/// All of it but the sequence: 24 bytes.
+void pack(Packer& packer, const Fingerprint& f) {
+  packer.put(f.operation).put(f.dtype).put(f.reduce).put(f.algorithm);
+  packer.put(std::int32_t{f.root}).put(f.count.value).put(f.detail);
+}
+
+Fingerprint unpack(Unpacker& unpacker) {
+  Fingerprint f;
+  f.operation = Operation{unpacker.get<std::uint8_t>()};
+  f.dtype = DType{unpacker.get<std::uint8_t>()};
+  f.reduce = ReduceOp::Kind{unpacker.get<std::uint8_t>()};
+  f.algorithm = unpacker.get<std::uint8_t>();
+  f.root = unpacker.get<std::int32_t>();
+  f.count = Elements(unpacker.get<std::int64_t>());
+  f.detail = unpacker.get<std::uint64_t>();
+  return f;
+}
+
+std::uint64_t number_of(const std::optional<transport::ArenaOffset>& offset) {
+  return offset ? offset->value : kNowhere;
+}
+
+std::optional<transport::ArenaOffset> offset_of(std::uint64_t number) {
+  if (number == kNowhere) return std::nullopt;
+  return transport::ArenaOffset{number};
+}
+
+}  // namespace
+
+std::string describe(const Fingerprint& f) {
+  std::string text = fmt::format("{} #{}", name_of(f.operation), f.sequence);
+  if (f.operation == Operation::kBarrier) return text;
+  if (reduces(f.operation)) {
+    text += fmt::format(" ({} of {} {}", name_of(f.reduce), f.count.value, name_of(f.dtype));
+  } else {
+    text += fmt::format(" ({} {}", f.count.value, name_of(f.dtype));
+  }
+  const bool rooted = f.operation == Operation::kBroadcast || f.operation == Operation::kReduce ||
+                      f.operation == Operation::kScatter || f.operation == Operation::kGather;
+  return text + (rooted ? fmt::format(", root {})", f.root) : ")");
+}
+
+Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& theirs) {
+  std::string text = fmt::format("ranks are in different operations: rank {} in {}, rank {} in {}",
+                                 self,
+                                 describe(own),
+                                 peer,
+                                 describe(theirs));
+  if (own.algorithm != theirs.algorithm && own.operation == theirs.operation &&
+      own.count == theirs.count) {
+    text += "; they chose different algorithms: is PEAL_ALGORITHM the same everywhere?";
+  } else if (describe(own) == describe(theirs)) {
+    text += "; they differ in the counts of other blocks or in PEAL_STAGE";
+  }
+  return Error(ErrorKind::kMismatch, text);
+}
+
+std::array<std::byte, Header::kSize> Header::encode() const {
+  std::array<std::byte, kSize> bytes{};
+  Packer packer(bytes);
+  packer.put(kMagic).put(fingerprint.sequence);
+  pack(packer, fingerprint);
+  packer.put(link_bytes.value);
+  return bytes;
+}
+
+std::optional<Header> Header::decode(std::span<const std::byte, kSize> bytes) {
+  Unpacker unpacker(bytes);
+  if (unpacker.get<std::uint64_t>() != kMagic) return std::nullopt;
+  Header header;
+  const auto sequence = unpacker.get<std::uint64_t>();
+  header.fingerprint = unpack(unpacker);
+  header.fingerprint.sequence = sequence;
+  header.link_bytes = Bytes(unpacker.get<std::int64_t>());
+  return header;
+}
+
+transport::Notice Entry::encode() const {
+  transport::Notice notice;
+  notice.sequence = fingerprint.sequence;
+  Packer packer(notice.body);
+  pack(packer, fingerprint);
+  packer.put(number_of(input))
+      .put(number_of(output))
+      .put(input_count.value)
+      .put(output_count.value);
+  return notice;
+}
+
+Entry Entry::decode(const transport::Notice& notice) {
+  Entry entry;
+  Unpacker unpacker(notice.body);
+  entry.fingerprint = unpack(unpacker);
+  entry.fingerprint.sequence = notice.sequence;
+  entry.input = offset_of(unpacker.get<std::uint64_t>());
+  entry.output = offset_of(unpacker.get<std::uint64_t>());
+  entry.input_count = Elements(unpacker.get<std::int64_t>());
+  entry.output_count = Elements(unpacker.get<std::int64_t>());
+  return entry;
+}
+
+}  // namespace peal::engine

@@ -1,0 +1,73 @@
+// What a rank says of the operation that it is in, so that no two ranks carry out different ones.
+// It goes before an operation's first bytes on each link, and into the window's notice.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "peal/base/dtype.h"
+#include "peal/base/error.h"
+#include "peal/base/operation.h"
+#include "peal/base/reduce_op.h"
+#include "peal/base/units.h"
+#include "peal/transport/window.h"
+
+namespace peal::engine {
+
+/// A value; equal on all ranks of a right program.
+struct Fingerprint {
+  std::uint64_t sequence = 0;  // 1 for the group's first collective
+  Operation operation = Operation::kBarrier;
+  DType dtype = DType::kU8;
+  ReduceOp::Kind reduce = ReduceOp::Kind::kSum;
+  std::uint8_t algorithm = 0;  // index in plan::algorithms()
+  Rank root = 0;
+  Elements count;
+  std::uint64_t detail =
+      0;  // hash of what else must agree: all blocks' counts, the size of the stage
+
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+/// "all_reduce #12 (sum of 1000 f32)"
+std::string describe(const Fingerprint& fingerprint);
+
+/// Error(mismatch) that shows both sides.
+Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& theirs);
+
+// ---- on the wire
+// ------------------------------------------------------------------------------------
+
+/// What goes before an operation's first bytes on a link.
+struct Header {
+  static constexpr std::size_t kSize = 48;
+  Fingerprint fingerprint;
+  Bytes link_bytes;  // that the sender will send on this link in this operation, the header not
+                     // counted
+
+  std::array<std::byte, kSize> encode() const;
+  /// Nothing if these are not the bytes of a header.
+  static std::optional<Header> decode(std::span<const std::byte, kSize> bytes);
+};
+
+// ---- in the window
+// --------------------------------------------------------------------------------------
+
+/// What a rank tells its host's other ranks when it enters an operation.
+struct Entry {
+  Fingerprint fingerprint;
+  /// Where its input and output lie in its arena; nothing where they do not lie there in one piece.
+  std::optional<transport::ArenaOffset> input;
+  std::optional<transport::ArenaOffset> output;
+  Elements input_count;
+  Elements output_count;
+
+  transport::Notice encode() const;
+  static Entry decode(const transport::Notice& notice);
+};
+
+}  // namespace peal::engine

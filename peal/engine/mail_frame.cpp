@@ -1,0 +1,69 @@
+#include "peal/engine/mail_frame.h"
+
+#include "peal/engine/pack.h"
+
+namespace peal::engine {
+namespace {
+
+constexpr std::uint16_t kMagic = 0x6d70;  // "pm"
+
+/// What a payload may be at most, for a frame of this kind.
+Bytes payload_limit(const MailFrame& frame) {
+  switch (frame.kind) {
+    case MailFrame::Kind::kEager:
+      return kEagerLimit;
+    case MailFrame::Kind::kData:
+      return kDataPiece;
+    case MailFrame::Kind::kAbort:
+      return kAbortLimit;
+    case MailFrame::Kind::kOffer:
+    case MailFrame::Kind::kAccept:
+    case MailFrame::Kind::kFarewell:
+      return 0_B;
+  }
+  return Bytes(-1);  // no such kind
+}
+
+/// Whether the payload of a whole message is what its count and type say.
+bool is_consistent(const MailFrame& frame) {
+  if (frame.kind != MailFrame::Kind::kEager && frame.kind != MailFrame::Kind::kOffer) return true;
+  const Bytes element = size_of(DType{frame.dtype});
+  if (element.value == 0 || frame.count.value < 0 ||
+      frame.count.value > INT64_MAX / element.value) {
+    return false;
+  }
+  return frame.kind == MailFrame::Kind::kOffer || element * frame.count.value == frame.payload;
+}
+
+}  // namespace
+
+std::array<std::byte, MailFrame::kSize> MailFrame::encode() const {
+  std::array<std::byte, kSize> bytes{};
+  Packer(bytes)
+      .put(kMagic)
+      .put(kind)
+      .put(dtype)
+      .put(tag.value)
+      .put(count.value)
+      .put(id)
+      .put(payload.value);
+  return bytes;
+}
+
+std::optional<MailFrame> MailFrame::decode(std::span<const std::byte, kSize> bytes) {
+  Unpacker unpacker(bytes);
+  if (unpacker.get<std::uint16_t>() != kMagic) return std::nullopt;
+  MailFrame frame;
+  frame.kind = Kind{unpacker.get<std::uint8_t>()};
+  frame.dtype = unpacker.get<std::uint8_t>();
+  frame.tag = Tag{unpacker.get<std::int32_t>()};
+  frame.count = Elements(unpacker.get<std::int64_t>());
+  frame.id = unpacker.get<std::uint64_t>();
+  frame.payload = Bytes(unpacker.get<std::int64_t>());
+  if (frame.payload < 0_B || frame.payload > payload_limit(frame) || !is_consistent(frame)) {
+    return std::nullopt;
+  }
+  return frame;
+}
+
+}  // namespace peal::engine

@@ -1,0 +1,108 @@
+#include "peal/engine/mail_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace peal::engine {
+
+using transport::ConstPiece;
+using transport::Transfer;
+
+void MailStream::post(const MailFrame& frame, std::span<const std::byte> payload, TicketPtr ends) {
+  queue_.push_back({frame.encode(), payload, {}, std::move(ends)});
+}
+
+void MailStream::post_owned(const MailFrame& frame, std::vector<std::byte> payload) {
+  queue_.push_back({frame.encode(), {}, std::move(payload), nullptr});
+  queue_.back().payload = queue_.back().owned;
+}
+
+MailStream::State MailStream::pump_out() {
+  State state = State::kBlocked;
+  while (!queue_.empty()) {
+    Outgoing& out = queue_.front();
+    const std::size_t size = out.header.size() + out.payload.size();
+    const std::size_t header_sent = std::min(out.sent, out.header.size());
+    const std::array<ConstPiece, 2> pieces = {
+        ConstPiece(out.header).subspan(header_sent),
+        ConstPiece(out.payload).subspan(out.sent - header_sent),
+    };
+    const Transfer transfer = channel_.try_send(peer_, pieces);
+    if (transfer.closed) return State::kClosed;
+    if (transfer.bytes.value == 0) return state;
+    state = State::kMoved;
+    out.sent += static_cast<std::size_t>(transfer.bytes.value);
+    if (out.sent < size) continue;
+    const TicketPtr ends = std::move(out.ends);
+    queue_.pop_front();
+    if (ends) ends->succeed(peer_);
+  }
+  return state;
+}
+
+MailStream::State MailStream::pump_in(MailReader& reader) {
+  State state = State::kBlocked;
+  while (true) {
+    Transfer transfer;
+    if (!inside_) {
+      const bool whole = take_header(transfer);
+      if (whole) {
+        const auto frame = MailFrame::decode(header_);
+        header_have_ = 0;
+        if (!frame) return State::kDamaged;
+        frame_ = *frame;
+        inside_ = true;
+        due_ = frame_.payload;
+        into_ = reader.begin_frame(peer_, frame_);
+      }
+    } else {
+      take_payload(transfer);
+    }
+    if (inside_ && due_.value == 0) {
+      inside_ = false;
+      into_ = {};
+      reader.end_frame(peer_, frame_);
+      state = State::kMoved;
+      continue;
+    }
+    if (transfer.bytes.value > 0) {
+      state = State::kMoved;
+    } else {
+      return transfer.closed ? State::kClosed : state;
+    }
+  }
+}
+
+bool MailStream::take_header(Transfer& transfer) {
+  transfer = channel_.try_receive(peer_, std::span(header_).subspan(header_have_));
+  header_have_ += static_cast<std::size_t>(transfer.bytes.value);
+  return header_have_ == header_.size();
+}
+
+bool MailStream::take_payload(Transfer& transfer) {
+  if (!into_.empty()) {
+    transfer = channel_.try_receive(peer_, into_);
+    into_ = into_.subspan(static_cast<std::size_t>(transfer.bytes.value));
+  } else {
+    std::array<std::byte, 4096> nowhere;
+    const auto room = std::min(nowhere.size(), static_cast<std::size_t>(due_.value));
+    transfer = channel_.try_receive(peer_, std::span(nowhere).first(room));
+  }
+  due_ -= transfer.bytes;
+  return due_.value == 0;
+}
+
+void MailStream::let_go() {
+  into_ = {};
+  if (queue_.empty()) return;
+  queue_.erase(queue_.begin() + (queue_.front().sent > 0 ? 1 : 0), queue_.end());
+  if (queue_.empty()) return;
+  Outgoing& out = queue_.front();
+  out.ends = nullptr;
+  if (out.owned.empty()) {
+    out.owned.assign(out.payload.begin(), out.payload.end());
+    out.payload = out.owned;
+  }
+}
+
+}  // namespace peal::engine

@@ -1,0 +1,394 @@
+#include "peal/engine/mailbox.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/kernels/kernels.h"
+
+namespace peal::engine {
+namespace {
+
+bool matches(const Envelope& envelope, Rank from, Tag tag) {
+  return (envelope.peer == kAnySource || envelope.peer == from) && envelope.tag == tag;
+}
+
+bool is_whole(MailFrame::Kind kind) { return kind == MailFrame::Kind::kEager; }
+
+}  // namespace
+
+Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
+    : self_(self),
+      transport_(transport),
+      events_(std::move(events)),
+      left_(static_cast<std::size_t>(ranks)) {
+  for (Rank rank = 0; rank < ranks; ++rank) peers_.emplace_back(MailStream(rank, transport.mail()));
+}
+
+// ---- posting
+// --------------------------------------------------------------------------------------
+
+void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data) {
+  open_.push_back(ticket);
+  const std::span<const std::byte> bytes(
+      data, static_cast<std::size_t>(bytes_of(envelope.count, envelope.dtype).value));
+  MailFrame frame{.kind = MailFrame::Kind::kEager,
+                  .dtype = static_cast<std::uint8_t>(envelope.dtype),
+                  .tag = envelope.tag,
+                  .count = envelope.count,
+                  .payload = Bytes(static_cast<std::int64_t>(bytes.size()))};
+  if (envelope.peer == self_) {
+    send_to_self(ticket, frame, bytes);
+    return;
+  }
+  refuse_if_gone(ticket, envelope.peer);
+  if (ticket->ended()) return;
+  Peer& peer = at(envelope.peer);
+  if (frame.payload <= kEagerLimit) {
+    peer.stream.post(frame, bytes, ticket);
+    return;
+  }
+  frame.kind = MailFrame::Kind::kOffer;
+  frame.id = next_id_++;
+  frame.payload = 0_B;
+  peer.offered.emplace(frame.id, LargeSend{ticket, frame.id, bytes});
+  peer.stream.post(frame);
+}
+
+void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data) {
+  open_.push_back(ticket);
+  Receive receive{ticket, envelope, data, 0_B};
+  const auto arrival = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
+    return !a.claimed_by && matches(envelope, a.from, a.frame.tag);
+  });
+  if (arrival != arrivals_.end()) {
+    meet(arrival, std::move(receive));
+    return;
+  }
+  if (envelope.peer != kAnySource) refuse_if_gone(ticket, envelope.peer);
+  if (!ticket->ended()) posted_.push_back(std::move(receive));
+}
+
+/// Memory to memory: the message is kept until its receive comes, like any small one.
+void Mailbox::send_to_self(const TicketPtr& ticket,
+                           const MailFrame& frame,
+                           std::span<const std::byte> data) {
+  arrivals_.push_back({self_, frame, {data.begin(), data.end()}, true, std::nullopt});
+  ticket->succeed(self_);
+  if (auto receive = take_posted(self_, frame.tag))
+    meet(std::prev(arrivals_.end()), std::move(*receive));
+}
+
+void Mailbox::refuse_if_gone(const TicketPtr& ticket, Rank peer) {
+  if (peer != self_ && (has_left(peer) || at(peer).closed)) {
+    const Error error = gone(peer);
+    ticket->fail(error);
+    events_.failed(error);
+  }
+}
+
+// ---- moving
+// ---------------------------------------------------------------------------------------
+
+bool Mailbox::advance() {
+  bool moved = false;
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    Peer& peer = at(rank);
+    if (rank == self_ || peer.closed) continue;
+    const MailStream::State in = peer.stream.pump_in(*this);
+    MailStream::State out = MailStream::State::kBlocked;
+    if (in == MailStream::State::kBlocked || in == MailStream::State::kMoved) {
+      do {
+        out = peer.stream.pump_out();
+        moved |= out == MailStream::State::kMoved;
+      } while (out != MailStream::State::kClosed && post_next_piece(peer));
+    }
+    moved |= in == MailStream::State::kMoved;
+    if (in == MailStream::State::kClosed || in == MailStream::State::kDamaged) {
+      on_stream_end(rank, in);
+      moved = true;
+    } else if (out == MailStream::State::kClosed && !has_left(rank)) {
+      on_stream_end(rank, out);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
+  using transport::Readiness;
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    if (rank == self_ || at(rank).closed) continue;
+    interests.push_back({rank, Readiness::kReadable});
+    if (at(rank).stream.has_unsent()) interests.push_back({rank, Readiness::kWritable});
+  }
+}
+
+bool Mailbox::is_flushed() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return peer.closed ||
+           (!peer.stream.has_unsent() && peer.offered.empty() && peer.accepted.empty());
+  });
+}
+
+const std::vector<TicketPtr>& Mailbox::open_tickets() {
+  std::erase_if(open_, [](const TicketPtr& ticket) { return ticket->ended(); });
+  return open_;
+}
+
+// ---- frames that come in
+// ----------------------------------------------------------------------------
+
+std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
+  Peer& peer = at(from);
+  peer.eager.reset();
+  peer.arriving = arrivals_.end();
+  switch (frame.kind) {
+    case MailFrame::Kind::kEager:
+    case MailFrame::Kind::kOffer:
+      return failed_ ? std::span<std::byte>() : begin_message(from, frame);
+    case MailFrame::Kind::kData:
+      return failed_ ? std::span<std::byte>() : begin_piece(from, frame);
+    case MailFrame::Kind::kAbort:
+      peer.text.resize(static_cast<std::size_t>(frame.payload.value));
+      return peer.text;
+    case MailFrame::Kind::kAccept:
+    case MailFrame::Kind::kFarewell:
+      break;
+  }
+  return {};
+}
+
+void Mailbox::end_frame(Rank from, const MailFrame& frame) {
+  switch (frame.kind) {
+    case MailFrame::Kind::kEager:
+      end_message(from);
+      break;
+    case MailFrame::Kind::kOffer:
+      break;
+    case MailFrame::Kind::kAccept:
+      start_sending(from, frame.id);
+      break;
+    case MailFrame::Kind::kData:
+      end_piece(from, frame);
+      break;
+    case MailFrame::Kind::kAbort: {
+      const auto& text = at(from).text;
+      const std::string message(reinterpret_cast<const char*>(text.data()), text.size());
+      const bool known = frame.dtype <= static_cast<std::uint8_t>(ErrorKind::kBug);
+      events_.failed(Error(known ? ErrorKind{frame.dtype} : ErrorKind::kBug, message));
+      break;
+    }
+    case MailFrame::Kind::kFarewell:
+      on_farewell(from);
+      break;
+  }
+}
+
+/// A message, or the offer of one: goes to the first receive that it matches, or waits for one.
+std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
+  Peer& peer = at(from);
+  if (auto receive = take_posted(from, frame.tag)) {
+    if (!fits(*receive, from, frame)) return {};
+    if (!is_whole(frame.kind)) {
+      accept(from, frame, std::move(*receive));
+      return {};
+    }
+    peer.eager = std::move(receive);
+    return {peer.eager->data, static_cast<std::size_t>(frame.payload.value)};
+  }
+  arrivals_.push_back({from, frame, {}, !is_whole(frame.kind), std::nullopt});
+  if (!is_whole(frame.kind)) return {};
+  peer.arriving = std::prev(arrivals_.end());
+  peer.arriving->payload.resize(static_cast<std::size_t>(frame.payload.value));
+  return peer.arriving->payload;
+}
+
+void Mailbox::end_message(Rank from) {
+  Peer& peer = at(from);
+  if (peer.eager) {
+    peer.eager->ticket->succeed(from);
+    peer.eager.reset();
+  } else if (peer.arriving != arrivals_.end()) {
+    const auto arrival = std::exchange(peer.arriving, arrivals_.end());
+    arrival->complete = true;
+    if (arrival->claimed_by) {
+      Receive receive = std::move(*arrival->claimed_by);
+      meet(arrival, std::move(receive));
+    }
+  }
+}
+
+std::span<std::byte> Mailbox::begin_piece(Rank from, const MailFrame& frame) {
+  const auto found = at(from).large.find(frame.id);
+  if (found == at(from).large.end()) return {};
+  Receive& receive = found->second;
+  if (receive.have + frame.payload > receive.size()) return {};
+  return {receive.data + receive.have.value, static_cast<std::size_t>(frame.payload.value)};
+}
+
+void Mailbox::end_piece(Rank from, const MailFrame& frame) {
+  const auto found = at(from).large.find(frame.id);
+  if (found == at(from).large.end()) return;
+  Receive& receive = found->second;
+  receive.have += frame.payload;
+  if (receive.have < receive.size()) return;
+  receive.ticket->succeed(from);
+  at(from).large.erase(found);
+}
+
+// ---- large messages that go out
+// ---------------------------------------------------------------------
+
+void Mailbox::start_sending(Rank to, std::uint64_t id) {
+  Peer& peer = at(to);
+  const auto found = peer.offered.find(id);
+  if (found == peer.offered.end()) return;
+  peer.accepted.push_back(std::move(found->second));
+  peer.offered.erase(found);
+}
+
+/// One piece at a time, so that the news of a failure never waits behind a whole message.
+bool Mailbox::post_next_piece(Peer& peer) {
+  if (peer.accepted.empty() || peer.stream.has_unsent()) return false;
+  LargeSend& send = peer.accepted.front();
+  const auto size = std::min(send.rest.size(), static_cast<std::size_t>(kDataPiece.value));
+  const MailFrame frame{.kind = MailFrame::Kind::kData,
+                        .id = send.id,
+                        .payload = Bytes(static_cast<std::int64_t>(size))};
+  const bool last = size == send.rest.size();
+  peer.stream.post(frame, send.rest.first(size), last ? send.ticket : nullptr);
+  send.rest = send.rest.subspan(size);
+  if (last) peer.accepted.pop_front();
+  return true;
+}
+
+// ---- matching
+// ---------------------------------------------------------------------------------------
+
+std::optional<Mailbox::Receive> Mailbox::take_posted(Rank from, Tag tag) {
+  const auto found = std::find_if(posted_.begin(), posted_.end(), [&](const Receive& receive) {
+    return matches(receive.envelope, from, tag);
+  });
+  if (found == posted_.end()) return std::nullopt;
+  std::optional<Receive> receive = std::move(*found);
+  posted_.erase(found);
+  return receive;
+}
+
+/// A receive and the message that waited for it.
+void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
+  if (!fits(receive, arrival->from, arrival->frame)) return;
+  if (!is_whole(arrival->frame.kind)) {
+    accept(arrival->from, arrival->frame, std::move(receive));
+  } else if (!arrival->complete) {
+    arrival->claimed_by = std::move(receive);
+    return;
+  } else {
+    kernels::copy(arrival->payload.data(), receive.data, receive.size());
+    receive.ticket->succeed(arrival->from);
+  }
+  arrivals_.erase(arrival);
+}
+
+void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
+  at(from).large.emplace(offer.id, std::move(receive));
+  at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
+}
+
+bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
+  const Envelope& wanted = receive.envelope;
+  if (DType{frame.dtype} == wanted.dtype && frame.count == wanted.count) return true;
+  const Error error(
+      ErrorKind::kMismatch,
+      fmt::format("rank {} sent {} {} with tag {} to rank {}, whose receive expects {} {}",
+                  from,
+                  frame.count.value,
+                  name_of(DType{frame.dtype}),
+                  frame.tag.value,
+                  self_,
+                  wanted.count.value,
+                  name_of(wanted.dtype)));
+  receive.ticket->fail(error);
+  events_.failed(error);
+  return false;
+}
+
+// ---- ends
+// -------------------------------------------------------------------------------------------
+
+void Mailbox::fail(const Error& cause) {
+  failed_ = true;
+  for (Peer& peer : peers_) {
+    peer.stream.let_go();
+    peer.offered.clear();
+    peer.accepted.clear();
+    peer.large.clear();
+    peer.eager.reset();
+    peer.arriving = arrivals_.end();
+  }
+  posted_.clear();
+  arrivals_.clear();
+  for (const TicketPtr& ticket : open_) ticket->fail(cause);
+  open_.clear();
+}
+
+void Mailbox::tell_abort(const Error& cause) {
+  const std::string_view text =
+      cause.message().substr(0, static_cast<std::size_t>(kAbortLimit.value));
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    if (rank == self_ || at(rank).closed) continue;
+    at(rank).stream.post_owned({.kind = MailFrame::Kind::kAbort,
+                                .dtype = static_cast<std::uint8_t>(cause.kind()),
+                                .payload = Bytes(static_cast<std::int64_t>(bytes.size()))},
+                               {bytes.begin(), bytes.end()});
+  }
+}
+
+void Mailbox::say_farewell() {
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    if (rank != self_ && !at(rank).closed)
+      at(rank).stream.post({.kind = MailFrame::Kind::kFarewell});
+  }
+}
+
+void Mailbox::on_stream_end(Rank peer, MailStream::State state) {
+  at(peer).closed = true;
+  if (state == MailStream::State::kDamaged) {
+    events_.failed(Error(ErrorKind::kPeerLost,
+                         fmt::format("what rank {} ({}) sends is not peal's: the link is damaged",
+                                     peer,
+                                     transport_.describe(peer))));
+  } else if (!has_left(peer)) {
+    events_.lost(peer);
+  }
+}
+
+void Mailbox::on_farewell(Rank peer) {
+  left_[static_cast<std::size_t>(peer)].store(true, std::memory_order_release);
+  if (is_needed(peer)) events_.failed(gone(peer));
+}
+
+/// Whether something here can never end now that the peer is gone.
+bool Mailbox::is_needed(Rank peer) const {
+  const Peer& p = at(peer);
+  return !p.offered.empty() || !p.accepted.empty() || !p.large.empty() ||
+         std::any_of(posted_.begin(), posted_.end(), [&](const Receive& receive) {
+           return receive.envelope.peer == peer;
+         });
+}
+
+Error Mailbox::gone(Rank peer) const {
+  return Error(
+      ErrorKind::kPeerLost,
+      fmt::format("rank {} ({}) has left the group, and rank {} has messages to or from it that "
+                  "can never be delivered",
+                  peer,
+                  transport_.describe(peer),
+                  self_));
+}
+
+}  // namespace peal::engine

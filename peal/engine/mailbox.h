@@ -1,0 +1,145 @@
+// Point-to-point messages of one rank: receives meet sends by source and tag. Small messages come
+// uninvited and wait in the mailbox; large ones are offered and come when their receive is there.
+// So every frame can be taken at once, and no message stands in another's way. Also carries the
+// news that the group has failed, and farewells. A state machine that owns no thread and reads no
+// clock; the native backend drives it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/engine/mail_frame.h"
+#include "peal/engine/mail_stream.h"
+#include "peal/engine/ticket.h"
+#include "peal/transport/transport.h"
+
+namespace peal::engine {
+
+/// A message's address and shape.
+struct Envelope {
+  Rank peer = 0;  // where it goes or comes from; kAnySource: of receives only
+  Tag tag;
+  DType dtype = DType::kU8;
+  Elements count;
+};
+
+/// Threads: one at a time, but for has_left.
+class Mailbox final : private MailReader {
+ public:
+  /// Called from within the other methods: what has happened to the group.
+  struct Events {
+    std::function<void(const Error&)> failed;  // a peer says so, or two messages do not fit
+    std::function<void(Rank)> lost;            // a peer's stream ended without a farewell
+  };
+
+  Mailbox(Rank self, int ranks, transport::Transport& transport, Events events);
+
+  /// The memory is borrowed until the ticket has ended.
+  void send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data);
+  void receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data);
+
+  /// Moves what can be moved without waiting; returns whether anything did.
+  bool advance();
+
+  /// What to sleep on.
+  void add_interests(std::vector<transport::Interest>& interests) const;
+
+  /// Fails every ticket and lets go of all borrowed memory; what comes from now on is thrown away.
+  void fail(const Error& cause);
+  /// Tells every peer that the group has failed. After `fail`.
+  void tell_abort(const Error& cause);
+  /// Tells every peer that this rank leaves.
+  void say_farewell();
+  /// Whether everything has been handed over to the transport.
+  bool is_flushed() const;
+
+  /// Whether the peer has said farewell. Any thread.
+  bool has_left(Rank peer) const {
+    return left_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire);
+  }
+
+  /// The tickets that have not ended, for their deadlines.
+  const std::vector<TicketPtr>& open_tickets();
+
+ private:
+  struct Receive {  // waits for its message, or is being filled
+    TicketPtr ticket;
+    Envelope envelope;
+    std::byte* data = nullptr;
+    Bytes have;
+
+    Bytes size() const { return bytes_of(envelope.count, envelope.dtype); }
+  };
+  struct Arrival {  // a message that waits for its receive
+    Rank from = 0;
+    MailFrame frame;
+    std::vector<std::byte> payload;  // of an eager one
+    bool complete = false;
+    std::optional<Receive> claimed_by;  // a receive that came while the payload was still coming
+  };
+  struct LargeSend {
+    TicketPtr ticket;
+    std::uint64_t id = 0;
+    std::span<const std::byte> rest;
+  };
+  struct Peer {
+    explicit Peer(MailStream s) : stream(std::move(s)) {}
+    MailStream stream;
+    bool closed = false;
+    std::map<std::uint64_t, LargeSend> offered;
+    std::deque<LargeSend> accepted;
+    std::map<std::uint64_t, Receive> large;  // receives of large messages that were accepted
+    // what the frame that is coming fills
+    std::optional<Receive> eager;
+    std::list<Arrival>::iterator arriving;
+    std::vector<std::byte> text;
+  };
+
+  std::span<std::byte> begin_frame(Rank from, const MailFrame& frame) override;
+  void end_frame(Rank from, const MailFrame& frame) override;
+  std::span<std::byte> begin_message(Rank from, const MailFrame& frame);
+  void end_message(Rank from);
+  std::span<std::byte> begin_piece(Rank from, const MailFrame& frame);
+  void end_piece(Rank from, const MailFrame& frame);
+  void start_sending(Rank to, std::uint64_t id);
+  bool post_next_piece(Peer& peer);
+
+  std::optional<Receive> take_posted(Rank from, Tag tag);
+  void meet(std::list<Arrival>::iterator arrival, Receive receive);
+  void accept(Rank from, const MailFrame& offer, Receive receive);
+  bool fits(const Receive& receive, Rank from, const MailFrame& frame);
+  void send_to_self(const TicketPtr& ticket,
+                    const MailFrame& frame,
+                    std::span<const std::byte> data);
+
+  void on_stream_end(Rank peer, MailStream::State state);
+  void on_farewell(Rank peer);
+  bool is_needed(Rank peer) const;
+  void refuse_if_gone(const TicketPtr& ticket, Rank peer);
+  Error gone(Rank peer) const;
+
+  Peer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
+  const Peer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
+
+  Rank self_;
+  transport::Transport& transport_;
+  Events events_;
+  std::vector<Peer> peers_;
+  std::vector<std::atomic<bool>> left_;
+  std::list<Receive> posted_;
+  std::list<Arrival> arrivals_;
+  std::vector<TicketPtr> open_;
+  std::uint64_t next_id_ = 1;
+  bool failed_ = false;
+};
+
+}  // namespace peal::engine

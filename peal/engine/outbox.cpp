@@ -1,0 +1,63 @@
+#include "peal/engine/outbox.h"
+
+#include <algorithm>
+
+namespace peal::engine {
+
+void Outbox::add_header(Rank peer, const Header& header) {
+  Queue& queue = queues_[static_cast<std::size_t>(peer)];
+  queue.header = header.encode();
+  add(peer, queue.header);
+}
+
+void Outbox::add(Rank peer, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  Queue& queue = queues_[static_cast<std::size_t>(peer)];
+  if (queue.pieces.empty()) waiting_.push_back(peer);
+  queue.pieces.push_back(bytes);
+}
+
+void Outbox::clear() {
+  for (Queue& queue : queues_) {
+    queue.pieces.clear();
+    queue.first = 0;
+  }
+  waiting_.clear();
+}
+
+Outbox::Pumped Outbox::pump(transport::Channel& channel) {
+  Pumped pumped;
+  for (std::size_t i = 0; i < waiting_.size();) {
+    Queue& queue = queues_[static_cast<std::size_t>(waiting_[i])];
+    const auto rest = std::span<const transport::ConstPiece>(queue.pieces).subspan(queue.first);
+    const transport::Transfer transfer = channel.try_send(waiting_[i], rest);
+    if (transfer.closed) {
+      pumped.lost = waiting_[i];
+      return pumped;
+    }
+    pumped.moved |= transfer.bytes.value > 0;
+    if (drop(queue, transfer.bytes)) {
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  return pumped;
+}
+
+bool Outbox::drop(Queue& queue, Bytes bytes) {
+  auto left = static_cast<std::size_t>(bytes.value);
+  while (queue.first < queue.pieces.size()) {
+    transport::ConstPiece& piece = queue.pieces[queue.first];
+    const std::size_t taken = std::min(left, piece.size());
+    piece = piece.subspan(taken);
+    left -= taken;
+    if (!piece.empty()) return false;
+    ++queue.first;
+  }
+  queue.pieces.clear();
+  queue.first = 0;
+  return true;
+}
+
+}  // namespace peal::engine

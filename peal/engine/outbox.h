@@ -1,0 +1,50 @@
+// Bytes that a walk has sent and the transport has not taken yet, by peer. Borrowed memory: the
+// schedule is proved not to change it before it is received.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "peal/base/units.h"
+#include "peal/engine/fingerprint.h"
+#include "peal/transport/transport.h"
+
+namespace peal::engine {
+
+class Outbox {
+ public:
+  explicit Outbox(int ranks) : queues_(static_cast<std::size_t>(ranks)) {}
+
+  /// Puts a copy of the header in front of what will be added next for the peer.
+  void add_header(Rank peer, const Header& header);
+  void add(Rank peer, std::span<const std::byte> bytes);
+  /// Forgets everything: a failed operation's memory is not to be touched any more.
+  void clear();
+
+  bool empty() const { return waiting_.empty(); }
+  /// The peers for which something waits.
+  std::span<const Rank> waiting() const { return waiting_; }
+
+  struct Pumped {
+    bool moved = false;
+    Rank lost = kAnySource;  // a peer whose stream is closed
+  };
+  /// Hands over what the channel takes.
+  Pumped pump(transport::Channel& channel);
+
+ private:
+  struct Queue {
+    std::array<std::byte, Header::kSize> header;
+    std::vector<transport::ConstPiece> pieces;
+    std::size_t first = 0;  // pieces before it have left
+  };
+  /// Drops `bytes` from the front; returns whether the queue is empty now.
+  static bool drop(Queue& queue, Bytes bytes);
+
+  std::vector<Queue> queues_;
+  std::vector<Rank> waiting_;
+};
+
+}  // namespace peal::engine

@@ -1,0 +1,349 @@
+#include "peal/engine/walk.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/kernels/kernels.h"
+#include "peal/transport/window.h"
+
+namespace peal::engine {
+namespace {
+
+using schedule::Finish;
+using schedule::Move;
+using schedule::Signal;
+using schedule::Slice;
+using schedule::Space;
+using schedule::Step;
+using schedule::Wait;
+
+/// Elements that wait to be reduced with what came over the wire: small enough for the second
+/// cache.
+constexpr std::size_t kBounceBytes = 64 << 10;
+
+const Slice* wire_of(const InlineVector<Slice, 3>& from) {
+  const auto* found = std::find_if(
+      from.begin(), from.end(), [](const Slice& s) { return s.space == Space::kWire; });
+  return found == from.end() ? nullptr : found;
+}
+
+bool is_send(const Move& move) { return move.to[0].space == Space::kWire; }
+
+/// Nothing to compute: bytes go from one place to another as they are.
+bool is_plain_receive(const Move& move) {
+  return move.from.size() == 1 && move.to.size() == 1 && move.to[0].ranks.count == 1 &&
+         move.finish == Finish::kNo;
+}
+
+}  // namespace
+
+Walk::Walk(Rank self, int ranks, transport::Transport& transport)
+    : self_(self),
+      ranks_(ranks),
+      channel_(transport.data()),
+      window_(transport.window()),
+      header_sent_(static_cast<std::size_t>(ranks)),
+      header_seen_(static_cast<std::size_t>(ranks)),
+      entry_seen_(static_cast<std::size_t>(ranks)),
+      outbox_(ranks) {}
+
+void Walk::enter(const Fingerprint& fingerprint, std::function<void(Rank)> check_entry) {
+  fingerprint_ = fingerprint;
+  check_entry_ = std::move(check_entry);
+  planned_ = nullptr;
+  waited_ = 0;
+}
+
+void Walk::announce() { window_->signal(++base_); }
+
+bool Walk::all_have_announced() { return reached({.first = 0, .count = ranks_}, base_, true); }
+
+void Walk::begin(const PlannedPart& planned, const Places& places) {
+  planned_ = &planned;
+  places_ = &places;
+  at_ = 0;
+  waited_ = 0;
+  received_ = Bytes(0);
+  header_have_ = 0;
+  bounce_have_ = 0;
+}
+
+Progress Walk::advance() {
+  moved_ = false;
+  while (true) {
+    if (!outbox_.empty()) {
+      const Outbox::Pumped pumped = outbox_.pump(channel_);
+      if (pumped.lost != kAnySource) throw PeerClosed{pumped.lost};
+      moved_ |= pumped.moved;
+    }
+    if (at_ == planned_->part.steps.size()) {
+      if (outbox_.empty()) {
+        base_ += static_cast<std::uint64_t>(planned_->part.span);
+        return Progress::kDone;
+      }
+      return moved_ ? Progress::kMoved : Progress::kBlocked;
+    }
+    const bool finished =
+        std::visit([this](const auto& s) { return step(s); }, planned_->part.steps[at_]);
+    if (!finished) return moved_ ? Progress::kMoved : Progress::kBlocked;
+    moved_ = true;
+    ++at_;
+  }
+}
+
+bool Walk::step(const Signal& signal) {
+  window_->signal(base_ + static_cast<std::uint64_t>(signal.value));
+  return true;
+}
+
+bool Walk::step(const Wait& wait) {
+  return reached(wait.ranks, base_ + static_cast<std::uint64_t>(wait.value), wait.value > 0);
+}
+
+bool Walk::reached(const schedule::Ranks& ranks, std::uint64_t target, bool inside) {
+  for (; waited_ < ranks.count; ++waited_) {
+    const Rank rank = ranks[waited_];
+    if (rank == self_) continue;
+    if (window_->counter(rank) < target) return false;
+    auto& seen = entry_seen_[static_cast<std::size_t>(rank)];
+    if (inside && seen != fingerprint_.sequence) {
+      check_entry_(rank);
+      seen = fingerprint_.sequence;
+    }
+  }
+  waited_ = 0;
+  return true;
+}
+
+bool Walk::step(const Move& move) {
+  if (is_send(move)) {
+    send(move);
+    return true;
+  }
+  if (const Slice* wire = wire_of(move.from)) return receive(move, *wire);
+  compute(move, Elements(0), move.count, nullptr);
+  return true;
+}
+
+void Walk::send(const Move& move) {
+  const Rank peer = move.to[0].ranks.first;
+  auto& sent = header_sent_[static_cast<std::size_t>(peer)];
+  if (sent != fingerprint_.sequence) {
+    const Elements total = planned_->sent[static_cast<std::size_t>(peer)];
+    outbox_.add_header(peer, {fingerprint_, bytes_of(total, places_->dtype)});
+    sent = fingerprint_.sequence;
+  }
+  const Slice& from = move.from[0];
+  for (Elements done; done < move.count;) {
+    const Extent extent = places_->at(from.space, self_, from.offset + done, move.count - done);
+    outbox_.add(
+        peer,
+        {extent.data, static_cast<std::size_t>(bytes_of(extent.count, places_->dtype).value)});
+    done += extent.count;
+  }
+}
+
+// ---- receiving
+// ------------------------------------------------------------------------------------
+
+bool Walk::receive(const Move& move, const Slice& wire) {
+  const Rank peer = wire.ranks.first;
+  if (header_seen_[static_cast<std::size_t>(peer)] != fingerprint_.sequence &&
+      !receive_header(peer)) {
+    return false;
+  }
+  const bool finished =
+      is_plain_receive(move) ? receive_straight(move, peer) : receive_and_reduce(move, peer);
+  if (finished) received_ = Bytes(0);
+  return finished;
+}
+
+bool Walk::receive_header(Rank peer) {
+  const Bytes taken = take(peer, std::span(header_).subspan(header_have_));
+  header_have_ += static_cast<std::size_t>(taken.value);
+  if (header_have_ < Header::kSize) return false;
+  header_have_ = 0;
+
+  const auto header = Header::decode(header_);
+  if (!header) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format("rank {} got bytes from rank {} that begin no operation, in {}: the ranks "
+                    "have lost step, or the link is damaged",
+                    self_,
+                    peer,
+                    describe(fingerprint_)));
+  }
+  if (header->fingerprint != fingerprint_)
+    throw mismatch(self_, fingerprint_, peer, header->fingerprint);
+  const Bytes expected =
+      bytes_of(planned_->received[static_cast<std::size_t>(peer)], places_->dtype);
+  if (header->link_bytes != expected) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format("{}: rank {} sends {} bytes to rank {}, which expects {}: their counts differ",
+                    describe(fingerprint_),
+                    peer,
+                    header->link_bytes.value,
+                    self_,
+                    expected.value));
+  }
+  header_seen_[static_cast<std::size_t>(peer)] = fingerprint_.sequence;
+  return true;
+}
+
+bool Walk::receive_straight(const Move& move, Rank peer) {
+  const Slice& to = move.to[0];
+  const std::int64_t element = places_->element().value;
+  const Bytes total = bytes_of(move.count, places_->dtype);
+  while (received_ < total) {
+    const Elements whole(received_.value / element);
+    const std::int64_t part = received_.value % element;
+    const Extent extent =
+        places_->at(to.space, to.ranks.first, to.offset + whole, move.count - whole);
+    const auto room = static_cast<std::size_t>(extent.count.value * element - part);
+    const Bytes taken = take(peer, {extent.data + part, room});
+    if (taken.value == 0) return false;
+    received_ += taken;
+  }
+  return true;
+}
+
+bool Walk::receive_and_reduce(const Move& move, Rank peer) {
+  if (bounce_.empty()) bounce_.resize(kBounceBytes);
+  const std::int64_t element = places_->element().value;
+  const Bytes total = bytes_of(move.count, places_->dtype);
+  while (received_ < total) {
+    const auto due = static_cast<std::size_t>((total - received_).value) - bounce_have_;
+    const std::size_t room = std::min(due, bounce_.size() - bounce_have_);
+    const Bytes taken = take(peer, std::span(bounce_).subspan(bounce_have_, room));
+    if (taken.value == 0) return false;
+    bounce_have_ += static_cast<std::size_t>(taken.value);
+
+    const Elements whole(static_cast<std::int64_t>(bounce_have_) / element);
+    compute(move, Elements(received_.value / element), whole, bounce_.data());
+    const auto used = static_cast<std::size_t>(whole.value * element);
+    std::copy(bounce_.begin() + static_cast<std::ptrdiff_t>(used),
+              bounce_.begin() + static_cast<std::ptrdiff_t>(bounce_have_),
+              bounce_.begin());
+    bounce_have_ -= used;
+    received_ += Bytes(whole.value * element);
+  }
+  return true;
+}
+
+Bytes Walk::take(Rank peer, std::span<std::byte> into) {
+  const transport::Transfer transfer = channel_.try_receive(peer, into);
+  if (transfer.bytes.value == 0 && transfer.closed) throw PeerClosed{peer};
+  moved_ |= transfer.bytes.value > 0;
+  return transfer.bytes;
+}
+
+// ---- computing
+// --------------------------------------------------------------------------------------
+
+void Walk::compute(const Move& move, Elements done, Elements count, const std::byte* wire) {
+  const Elements end = done + count;
+  while (done < end) {
+    sources_.clear();
+    targets_.clear();
+    Elements here = end - done;  // as far as every operand lies in one piece
+    for (const Slice& slice : move.from) {
+      if (slice.space == Space::kWire) {
+        sources_.push_back(wire);
+        continue;
+      }
+      for (int i = 0; i < slice.ranks.count; ++i) {
+        const Extent extent = places_->at(slice.space, slice.ranks[i], slice.offset + done, here);
+        sources_.push_back(extent.data);
+        here = extent.count;
+      }
+    }
+    for (const Slice& slice : move.to) {
+      for (int i = 0; i < slice.ranks.count; ++i) {
+        const Extent extent = places_->at(slice.space, slice.ranks[i], slice.offset + done, here);
+        targets_.push_back(extent.data);
+        here = extent.count;
+      }
+    }
+    if (sources_.size() == 1 && move.finish == Finish::kNo) {
+      for (std::byte* target : targets_) {
+        kernels::copy(sources_[0], target, bytes_of(here, places_->dtype));
+      }
+    } else {
+      const bool divides =
+          move.finish == Finish::kYes && fingerprint_.reduce == ReduceOp::Kind::kAvg;
+      kernels::reduce(sources_,
+                      targets_,
+                      here,
+                      places_->dtype,
+                      fingerprint_.reduce,
+                      {.divisor = divides ? static_cast<double>(ranks_) : 1.0});
+    }
+    done += here;
+    if (wire != nullptr) wire += bytes_of(here, places_->dtype).value;
+  }
+}
+
+// ---- waiting
+// ------------------------------------------------------------------------------------------
+
+const Step* Walk::current() const {
+  if (planned_ == nullptr || at_ == planned_->part.steps.size()) return nullptr;
+  return &planned_->part.steps[at_];
+}
+
+const Blocked& Walk::blocked() {
+  using transport::Readiness;
+  blocked_.interests.clear();
+  blocked_.counter.reset();
+  for (const Rank peer : outbox_.waiting()) {
+    blocked_.interests.push_back({peer, Readiness::kWritable});
+  }
+  if (planned_ == nullptr) {
+    blocked_.counter = {waited_, base_};
+  } else if (const Step* step = current()) {
+    if (const Wait* wait = std::get_if<Wait>(step)) {
+      blocked_.counter = {wait->ranks[waited_], base_ + static_cast<std::uint64_t>(wait->value)};
+    } else if (const Move* move = std::get_if<Move>(step)) {
+      blocked_.interests.push_back({wire_of(move->from)->ranks.first, Readiness::kReadable});
+    }
+  }
+  return blocked_;
+}
+
+std::vector<Rank> Walk::waiting_for() const {
+  std::vector<Rank> missing(outbox_.waiting().begin(), outbox_.waiting().end());
+  const auto add_below = [&](const schedule::Ranks& ranks, std::uint64_t target) {
+    for (int i = 0; i < ranks.count; ++i) {
+      if (ranks[i] != self_ && window_->counter(ranks[i]) < target) missing.push_back(ranks[i]);
+    }
+  };
+  if (planned_ == nullptr) {
+    if (window_ != nullptr) add_below({.first = 0, .count = ranks_}, base_);
+  } else if (const Step* step = current()) {
+    if (const Wait* wait = std::get_if<Wait>(step)) {
+      add_below(wait->ranks, base_ + static_cast<std::uint64_t>(wait->value));
+    } else if (const Move* move = std::get_if<Move>(step)) {
+      if (const Slice* wire = wire_of(move->from)) missing.push_back(wire->ranks.first);
+    }
+  }
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  return missing;
+}
+
+bool Walk::heard_from(Rank peer) const {
+  const auto p = static_cast<std::size_t>(peer);
+  return header_seen_[p] == fingerprint_.sequence || entry_seen_[p] == fingerprint_.sequence;
+}
+
+void Walk::abandon() {
+  outbox_.clear();
+  planned_ = nullptr;
+  places_ = nullptr;
+}
+
+}  // namespace peal::engine

@@ -1,0 +1,39 @@
+// Groups for tests: the native backend over each of the transports, with ranks as threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peal/base/config.h"
+#include "peal/group/process_group.h"
+
+namespace peal::testing {
+
+/// What the ranks of a group are connected by.
+enum class Fabric : unsigned char {
+  kMemory,       // shared memory of one process, with a window
+  kMessages,     // the same without a window, as between hosts
+  kShortWrites,  // kMessages, with transfers cut into random short pieces
+  kShm,          // mapped files and unix sockets
+  kTcp,          // loopback
+};
+
+std::string name_of(Fabric fabric);
+
+/// Hands out the groups of one job; one object for all ranks of a test.
+class Job {
+ public:
+  Job(Fabric fabric, int ranks, Config config = {});
+  ~Job();
+
+  int ranks() const;
+  /// The world as `rank` sees it. Called by the thread of each rank.
+  ProcessGroupPtr join(Rank rank);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace peal::testing
