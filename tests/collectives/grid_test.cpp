@@ -18,7 +18,7 @@ using Memory = Case::Memory;
 using Blocks = Case::Blocks;
 
 std::vector<std::int64_t> counts_for(int ranks) {
-  return {0, 1, ranks - 1, ranks, ranks + 1, 1000};
+  return {0, 1, ranks - 1, ranks, ranks + 1, 500};
 }
 
 /// Every operator and type that goes together, for the operations that reduce.
@@ -70,16 +70,18 @@ void add_the_rest(std::vector<Case>& cases, int ranks) {
     }
   }
   cases.push_back({.operation = Operation::kBarrier});
-  // Larger than any stage and any ring, in one memory and the other.
+  // Larger than any stage and any ring, and large enough for registered memory to be used in place.
   for (const Operation operation : kAllCollectives) {
     if (operation == Operation::kBarrier) continue;
     for (const Memory memory : {Memory::kForeign, Memory::kRegistered}) {
-      cases.push_back({.operation = operation, .count = 40'000 / ranks, .memory = memory});
-      cases.push_back({.operation = operation,
-                       .count = 20'001,
-                       .root = ranks - 1,
-                       .place = Place::kInPlace,
-                       .memory = memory});
+      for (const Place place : {Place::kApart, Place::kInPlace}) {
+        cases.push_back({.operation = operation,
+                         .dtype = DType::kC128,
+                         .count = 1025,
+                         .root = ranks - 1,
+                         .place = place,
+                         .memory = memory});
+      }
     }
   }
 }
@@ -137,9 +139,9 @@ INSTANTIATE_TEST_SUITE_P(Fabrics,
                          GridTest,
                          ::testing::Combine(::testing::Values(Fabric::kMemory, Fabric::kMessages),
                                             ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16)),
-                         [](const auto& info) {
-                           return name_of(std::get<0>(info.param)) + "_" +
-                                  std::to_string(std::get<1>(info.param));
+                         [](const auto& instance) {
+                           return name_of(std::get<0>(instance.param)) + "_" +
+                                  std::to_string(std::get<1>(instance.param));
                          });
 
 }  // namespace

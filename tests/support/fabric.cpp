@@ -35,8 +35,8 @@ class Exchange {
     using Sharing = transport::MemoryOptions::Sharing;
     transport::MemoryOptions options;
     options.sharing = fabric_ == Fabric::kMemory ? Sharing::kWindow : Sharing::kMessagesOnly;
-    options.stage = 64_KiB;
-    options.data_ring = 16_KiB;
+    options.stage = 8_KiB;
+    options.data_ring = 4_KiB;
     options.arena = 64_MiB;
     return transport::make_memory_transports(ranks, options);
   }
