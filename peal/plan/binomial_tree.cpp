@@ -199,15 +199,10 @@ Planner planner_of(Operation operation) {
 }
 
 Elements staged_by(const Problem& problem) {
-  switch (problem.operation) {
-    case Operation::kReduce:
-      return staged_by_reduce(problem);
-    case Operation::kScatter:
-    case Operation::kGather:
-      return staged_blocks(problem);
-    default:
-      return Elements(0);
-  }
+  if (problem.operation == Operation::kReduce) return staged_by_reduce(problem);
+  const bool by_block =
+      problem.operation == Operation::kScatter || problem.operation == Operation::kGather;
+  return by_block ? staged_blocks(problem) : Elements(0);
 }
 
 bool applies(const Problem& problem) {

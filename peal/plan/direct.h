@@ -12,17 +12,18 @@
 // synchronisation for each piece. Nobody waits at the end: that the stage was read is what the next
 // operation that writes it makes sure of (builder.h).
 //
-// Cost, for n ranks, a buffer (all blocks together) of S, P pieces; bytes are what a rank moves,
-// reads and writes together:
-//   all_reduce, reduce, registered       2 synchronisations, 2 S (reduce: S + S/n)
-//   all_gather, reduce_scatter,
-//   all_to_all, registered               2 synchronisations, S + S/n (all_to_all 2 S)
-//   broadcast, scatter, gather           1 signal of the root and 1 of each other rank
-//   (registered),
-//                                        or of each a piece (staged)
-//   all_reduce, staged, few or small     P synchronisations, (n+3) S: every rank reduces everything
-//   all_reduce, staged, many and large   P+1 synchronisations, 5 S: every rank reduces its slice
-//   barrier                              1 synchronisation
+// Cost, for n ranks, a buffer (all blocks together) of S, P pieces; elements are what a rank reads
+// and writes together:
+//   registered: all_reduce, all_to_all            2 synchronisations, 2 S
+//   registered: reduce, all_gather,
+//               reduce_scatter                    2 synchronisations, S + S/n
+//   registered: broadcast, scatter, gather        1 signal of each rank
+//   staged: all_reduce, of few ranks or elements  P synchronisations, (n+3) S: each reduces it all
+//   staged: all_reduce, of many                   P+1 synchronisations, 5 S: each reduces a slice
+//   staged: broadcast, scatter, gather, reduce    P signals of each rank
+//   staged: all_gather, reduce_scatter,
+//           all_to_all                            P synchronisations
+//   barrier                                       1 synchronisation
 #pragma once
 
 #include "peal/plan/plan.h"

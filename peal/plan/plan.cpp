@@ -17,9 +17,9 @@
 namespace peal::plan {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array all = {
+  static const std::array kAll = {
       kDirect, kRing, kRecursiveDoubling, kHalvingDoubling, kBinomialTree, kPairwise};
-  return all;
+  return kAll;
 }
 
 const Algorithm& algorithm_named(std::string_view name) {
