@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/plan/plan.h"
-#include "peal/plan/test_problems.h"
+#include "peal/plan/testing/problems.h"
 
 namespace peal::plan {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "peal/base/error.h"
 #include "peal/plan/choose.h"
-#include "peal/plan/test_problems.h"
+#include "peal/plan/testing/problems.h"
 
 namespace peal::plan {
 namespace {

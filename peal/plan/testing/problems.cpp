@@ -1,4 +1,4 @@
-#include "peal/plan/test_problems.h"
+#include "peal/plan/testing/problems.h"
 
 #include <algorithm>
 #include <iterator>
