@@ -60,7 +60,8 @@ class Tree:
 
 
 def is_for_tests(path):
-    return path.name.endswith("_test.cpp") or "testing" in path.parts
+    return (path.name.endswith("_test.cpp") or path.name.startswith("test_") or
+            "testing" in path.parts)
 
 
 def check_includes(tree):
