@@ -196,6 +196,25 @@ bool is_closed(int fd) {
   return entry.revents != 0;
 }
 
+void hang_up(Fd fd) noexcept {
+  if (!fd) return;
+  ::shutdown(fd.get(), SHUT_WR);
+  // As much as a socket may hold, and no more: the other end may write for ever.
+  std::array<std::byte, 64 << 10> unread;
+  for (int i = 0; i < 256; ++i) {
+    if (::recv(fd.get(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) break;
+  }
+}
+
+Neighbour neighbour_at(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    throw system_error("cannot tell who is at the other end of a unix socket", errno);
+  }
+  return {credentials.uid, credentials.pid};
+}
+
 bool poll_until(std::span<pollfd> entries, Deadline deadline) {
   constexpr Timeout kLongest = std::chrono::hours(1);  // poll's timeout is an int
   while (true) {

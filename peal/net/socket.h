@@ -3,6 +3,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <optional>
@@ -59,6 +60,18 @@ std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline);
 
 /// True once the other end of a stream is gone; takes no bytes. Any thread.
 bool is_closed(int fd);
+
+/// Ends a stream in order: the other end gets everything that was written to it and then the end of
+/// the file, even if it is still writing itself. (Closing alone would reset the connection where
+/// something is unread, and what is under way would be lost.)
+void hang_up(Fd fd) noexcept;
+
+/// Who is at the other end of a unix socket.
+struct Neighbour {
+  uid_t user = 0;
+  pid_t process = 0;  // 0 where it cannot be seen from here: another namespace of processes
+};
+Neighbour neighbour_at(int fd);
 
 /// poll(2) with a deadline, restarted after signals. Returns whether any entry is ready.
 bool poll_until(std::span<pollfd> entries, Deadline deadline);

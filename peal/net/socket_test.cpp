@@ -199,6 +199,32 @@ TEST(SocketTest, AClosedPeerIsNoticedWithoutTakingBytes) {
   }
 }
 
+TEST(SocketTest, HangingUpDeliversWhatWasWrittenThoughSomethingIsUnread) {
+  for (const std::string& text : local_addresses()) {
+    const Fd listener = listen_on(Address::parse(text));
+    const Fd client = connect_to(local_address(listener.get()), soon());
+    std::optional<Fd> server = accept_from(listener.get(), soon());
+    write_all(client.get(), bytes_of("nobody reads this"), soon());
+    write_all(server->get(), bytes_of("last words"), soon());
+    hang_up(std::move(*server));
+    std::array<std::byte, 10> received;
+    EXPECT_NO_THROW(read_all(client.get(), received, soon())) << text;
+    EXPECT_TRUE(try_read(client.get(), received).closed) << text;
+  }
+  hang_up(Fd());
+}
+
+TEST(SocketTest, AUnixSocketTellsWhoIsAtTheOtherEnd) {
+  const Fd listener = listen_on(Address::parse("unix:@peal-socket-test-neighbour"));
+  const Fd client = connect_to(local_address(listener.get()), soon());
+  const std::optional<Fd> server = accept_from(listener.get(), soon());
+  for (const int fd : {client.get(), server->get()}) {
+    EXPECT_EQ(neighbour_at(fd).user, ::geteuid());
+    EXPECT_EQ(neighbour_at(fd).process, ::getpid());
+  }
+  EXPECT_EQ(error_of([] { neighbour_at(-1); }).kind(), ErrorKind::kResource);
+}
+
 TEST(SocketTest, AnEndThatIsGoneStillHasAName) {
   EXPECT_EQ(peer_name(-1), "a peer that is gone");
   std::array<int, 2> ends{};

@@ -29,6 +29,13 @@ Mapping Mapping::anonymous(Bytes size) {
 
 Mapping Mapping::of_file(int fd, Bytes size) { return Mapping(map(size, MAP_SHARED, fd)); }
 
+bool can_map(Bytes size) {
+  const auto length = static_cast<std::size_t>(size.value);
+  void* const memory =
+      ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory != MAP_FAILED && ::munmap(memory, length) == 0;
+}
+
 Mapping::~Mapping() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }

@@ -37,4 +37,7 @@ class Mapping {
   std::span<std::byte> bytes_;
 };
 
+/// Whether the process may have so much address space more at this moment.
+bool can_map(Bytes size);
+
 }  // namespace peal::transport

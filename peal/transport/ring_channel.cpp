@@ -14,6 +14,13 @@ namespace {
 /// once in so many calls: the question costs as much as a hundred empty looks.
 constexpr std::uint32_t kLookEvery = 256;
 
+constexpr short kEnded = POLLIN | POLLRDHUP;
+
+bool has_ended(int presence) {
+  pollfd entry{presence, kEnded, 0};
+  return net::poll_until({&entry, 1}, Deadline(Clock::now()));
+}
+
 }  // namespace
 
 struct RingChannel::Peer {
@@ -28,7 +35,7 @@ struct RingChannel::Peer {
   }
   /// Called when nothing moves.
   void look_for_death() {
-    if (presence >= 0 && !gone && ++idle % kLookEvery == 0) gone = net::is_closed(presence);
+    if (presence >= 0 && !gone && ++idle % kLookEvery == 0) gone = has_ended(presence);
   }
 
   RingWriter out;
@@ -102,7 +109,7 @@ bool RingChannel::prepare(std::span<const Interest> interests, std::vector<pollf
     Peer& other = peer(interest.peer);
     if (other.is_ready(interest.readiness)) return false;
     if (other.presence < 0) continue;
-    entries.push_back({other.presence, POLLRDHUP, 0});
+    entries.push_back({other.presence, kEnded, 0});
     watched_.push_back(&other);
   }
   return true;

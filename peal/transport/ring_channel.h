@@ -21,8 +21,8 @@ struct RingLink {
   RingMemory outgoing;
   RingMemory incoming;
   std::shared_ptr<Doorbell> bell;  // the peer's
-  /// A stream socket that ends when the peer's process does, however it ends. Borrowed; -1 for a
-  /// peer that cannot end without saying so: a thread.
+  /// A descriptor that poll(2) calls readable or hung up once the peer's process has ended, however
+  /// it ended. Borrowed; -1 for a peer that cannot end without saying so: a thread.
   int presence = -1;
 };
 

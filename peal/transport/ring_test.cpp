@@ -8,7 +8,7 @@
 
 #include "peal/base/error.h"
 #include "peal/transport/mapping.h"
-#include "peal/transport/testing.h"
+#include "peal/transport/testing/testing.h"
 
 namespace peal::transport {
 namespace {

@@ -11,8 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/transport/connect.h"
+#include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/testing.h"
+#include "peal/transport/testing/testing.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport {
@@ -22,6 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::byte_at;
 using testing::bytes_of;
+using testing::connect_all;
 using testing::fill;
 using testing::receive_all;
 using testing::run_ranks;
@@ -35,12 +38,34 @@ struct Kind {
   std::function<Transports(int ranks)> make;
 };
 
+/// Faults that a transport may have: no byte is lost or wrong.
+Transports make_faulty_transports(int ranks) {
+  Transports transports = make_memory_transports(ranks);
+  for (auto& transport : transports) {
+    transport = make_faulty(std::move(transport),
+                            {.seed = 7,
+                             .most_per_call = 3000_B,
+                             .idle_calls = 2,
+                             .wakeups = Faults::Wakeups::kSpurious});
+  }
+  return transports;
+}
+
 std::vector<Kind> all_kinds() {
   return {
       {"memory", [](int ranks) { return make_memory_transports(ranks); }},
       {"memory_small_rings",
        [](int ranks) {
          return make_memory_transports(ranks, {.data_ring = 4_KiB, .mail_ring = 4_KiB});
+       }},
+      {"faulty", [](int ranks) { return make_faulty_transports(ranks); }},
+      {"shm", [](int ranks) { return connect_all(ranks, {.choice = TransportChoice::kShm}); }},
+      {"tcp", [](int ranks) { return connect_all(ranks, {.choice = TransportChoice::kTcp}); }},
+      {"auto_on_two_hosts",  // ranks 0, 2, ... on one, 1, 3, ... on the other
+       [](int ranks) {
+         std::vector<std::string> hosts;
+         for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank % 2 == 0 ? "a" : "b");
+         return connect_all(ranks, {}, hosts);
        }},
   };
 }
@@ -96,7 +121,7 @@ class Exchange {
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
   std::size_t some(std::uint64_t left) {
-    const std::uint64_t largest = random_() % 4 == 0 ? 50'000 : 500;
+    const std::uint64_t largest = random_() % 4 == 0 ? 50'000 : 1000;
     return static_cast<std::size_t>(std::min<std::uint64_t>(left, 1 + random_() % largest));
   }
 
@@ -138,13 +163,16 @@ TEST_P(TransportTest, StreamsBetweenAllPairsAtOnceKeepOrderAndBytes) {
   constexpr unsigned kSeed = 2024;
   for (const int ranks : {2, 3, 5}) {
     SCOPED_TRACE(ranks);
+    const std::uint64_t bytes =
+        700'000u / static_cast<unsigned>(ranks);  // mostly more than a ring holds
     const Transports transports = make(ranks);
     const auto wrong = run_ranks(ranks, [&](Rank self) {
       Transport& transport = *transports[static_cast<std::size_t>(self)];
       auto mail = std::async(std::launch::async, [&] {
-        return Exchange(transport.mail(), self, ranks, 30'000, kSeed + 100).run(test_deadline());
+        return Exchange(transport.mail(), self, ranks, bytes / 10, kSeed + 100)
+            .run(test_deadline());
       });
-      return Exchange(transport.data(), self, ranks, 300'000, kSeed).run(test_deadline()) +
+      return Exchange(transport.data(), self, ranks, bytes, kSeed).run(test_deadline()) +
              mail.get();
     });
     EXPECT_EQ(wrong, std::vector<std::uint64_t>(static_cast<std::size_t>(ranks), 0)) << kSeed;

@@ -14,6 +14,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/transport/connect.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport::testing {
@@ -43,6 +44,28 @@ auto run_ranks(int ranks, const Body& body) {
   }
   if (first) std::rethrow_exception(first);
   return results;
+}
+
+/// Ranks of one process that reach each other as processes do. `hosts[r]` is where rank r pretends
+/// to be; ranks without one are all on one host.
+inline Transports connect_all(int ranks,
+                              ConnectOptions options,
+                              std::vector<std::string> hosts = {}) {
+  options.size = ranks;
+  options.secret = "a secret of the tests";
+  options.listen_on = {net::Address::parse("127.0.0.1:0")};
+  options.arena = 64_MiB;
+  std::vector<std::unique_ptr<Pending>> pending;
+  std::vector<Contact> contacts;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    options.rank = rank;
+    pending.push_back(open(options));
+    contacts.push_back(pending.back()->contact());
+    if (!hosts.empty()) contacts.back().host_id = hosts.at(static_cast<std::size_t>(rank));
+  }
+  return run_ranks(ranks, [&](Rank rank) {
+    return pending[static_cast<std::size_t>(rank)]->connect(contacts, test_deadline());
+  });
 }
 
 /// The byte at a position of the stream from one rank to another: streams, and any two positions

@@ -1,0 +1,211 @@
+#include "peal/transport/connect.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/fd.h"
+#include "peal/net/proof.h"
+#include "peal/net/socket.h"
+#include "peal/transport/links.h"
+#include "peal/transport/mixed/mixed_channel.h"
+#include "peal/transport/shm/host.h"
+#include "peal/transport/tcp/tcp_channel.h"
+#include "peal/transport/window.h"
+
+namespace peal::transport {
+namespace {
+
+std::string name_of(Rank rank, const Contact& contact) {
+  return fmt::format("rank {} (pid {} on host {})", rank, contact.pid, contact.hostname);
+}
+
+/// Who is reached by shared memory; the own rank is.
+std::vector<bool> near_ranks(const ConnectOptions& options, std::span<const Contact> contacts) {
+  const auto own = static_cast<std::size_t>(options.rank);
+  std::vector<bool> near(contacts.size(), false);
+  for (std::size_t rank = 0; rank < contacts.size(); ++rank) {
+    const bool same_host = contacts[rank].host_id == contacts[own].host_id;
+    if (options.choice == TransportChoice::kShm && !same_host) {
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("{} and {} share no memory: they are on different hosts, or in "
+                              "containers with networks or users of their own; PEAL_TRANSPORT=auto "
+                              "reaches both",
+                              name_of(options.rank, contacts[own]),
+                              name_of(static_cast<Rank>(rank), contacts[rank])));
+    }
+    near[rank] = rank == own || (same_host && options.choice != TransportChoice::kTcp);
+  }
+  return near;
+}
+
+LinkPlan::Peer plan_of(Rank rank, const Contact& contact, bool near) {
+  LinkPlan::Peer peer{name_of(rank, contact), {}, {}};
+  std::ranges::copy_if(contact.addresses,
+                       std::back_inserter(peer.addresses),
+                       [&](const net::Address& address) { return address.is_unix() == near; });
+  peer.kinds = near ? std::vector{LinkKind::kHost} : std::vector{LinkKind::kData, LinkKind::kMail};
+  if (peer.addresses.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} listens at no {}; look at PEAL_INTERFACE and PEAL_TRANSPORT there",
+                            peer.name,
+                            near ? "unix address" : "network address"));
+  }
+  return peer;
+}
+
+/// Raises the limit of open files as far as the process may, if the group needs it.
+void make_room_for_descriptors(int ranks) {
+  constexpr rlim_t kForEach = 6;  // while connecting; at most 4 later
+  constexpr rlim_t kForOthers = 256;
+  const rlim_t needed = kForOthers + kForEach * static_cast<rlim_t>(ranks);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < needed) {
+    throw Error(ErrorKind::kResource,
+                fmt::format("a group of {} ranks needs about {} open files, and this process may "
+                            "have {}: raise the limit (ulimit -Hn)",
+                            ranks,
+                            needed,
+                            limit.rlim_max));
+  }
+  limit.rlim_cur = needed;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Bytes physical_memory() {
+  return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
+}
+
+/// The connections of one kind.
+std::map<Rank, Fd> take(std::map<LinkKey, Fd>& links, LinkKind kind) {
+  std::map<Rank, Fd> taken;
+  for (auto& [key, fd] : links) {
+    if (key.kind == kind) taken[key.peer] = std::move(fd);
+  }
+  return taken;
+}
+
+class ProcessTransport final : public Transport {
+ public:
+  ProcessTransport(std::vector<bool> near, std::unique_ptr<Host> host, std::map<LinkKey, Fd> links)
+      : near_(std::move(near)), host_(std::move(host)) {
+    data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
+    mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
+    if (host_ && std::ranges::count(near_, false) == 0) window_ = host_->make_window();
+  }
+
+  Channel& data() override { return *data_; }
+  Channel& mail() override { return *mail_; }
+  Window* window() override { return window_ ? &*window_ : nullptr; }
+
+  std::string describe(Rank peer) const override {
+    if (near_.at(static_cast<std::size_t>(peer))) return "shm";
+    return fmt::format("tcp {}", far_data_->address_of(peer));
+  }
+
+ private:
+  std::unique_ptr<Channel> make_channel(ChannelKind kind, std::map<Rank, Fd> connections) {
+    if (connections.empty()) return host_->make_channel(kind);
+    auto far = std::make_unique<TcpChannel>(std::move(connections));
+    if (kind == ChannelKind::kData) far_data_ = far.get();
+    if (!host_) return far;
+    return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
+  }
+
+  std::vector<bool> near_;
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<Channel> data_;
+  std::unique_ptr<Channel> mail_;
+  const TcpChannel* far_data_ = nullptr;
+  std::optional<Window> window_;
+};
+
+class PendingTransport final : public Pending {
+ public:
+  explicit PendingTransport(const ConnectOptions& options)
+      : options_(options), contact_(own_contact()) {
+    make_room_for_descriptors(options.size);
+    if (options.choice != TransportChoice::kShm) {
+      for (const net::Address& address : options.listen_on) listen(address);
+    }
+    if (options.choice != TransportChoice::kTcp) {
+      listen(net::Address::abstract_unix("peal-" + net::make_secret().substr(0, 32)));
+    }
+  }
+
+  const Contact& contact() const override { return contact_; }
+
+  std::unique_ptr<Transport> connect(std::span<const Contact> contacts,
+                                     Deadline deadline) override {
+    if (contacts.size() != static_cast<std::size_t>(options_.size) || options_.rank < 0 ||
+        options_.rank >= options_.size) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("rank {} of a group of {} was given {} contacts",
+                              options_.rank,
+                              options_.size,
+                              contacts.size()));
+    }
+    std::vector<bool> near = near_ranks(options_, contacts);
+    std::map<LinkKey, Fd> links = make_links(plan(contacts, near), deadline);
+    std::unique_ptr<Host> host = join_host(near, links, deadline);
+    listeners_.clear();
+    return std::make_unique<ProcessTransport>(std::move(near), std::move(host), std::move(links));
+  }
+
+ private:
+  void listen(const net::Address& address) {
+    listeners_.push_back(net::listen_on(address));
+    contact_.addresses.push_back(net::local_address(listeners_.back().get()));
+  }
+
+  LinkPlan plan(std::span<const Contact> contacts, const std::vector<bool>& near) const {
+    LinkPlan plan;
+    plan.self = options_.rank;
+    plan.group = options_.group;
+    plan.context = {options_.secret, options_.job, ""};
+    plan.report = options_.report;
+    for (const Fd& listener : listeners_) plan.listeners.push_back(listener.get());
+    for (Rank rank = 0; rank < options_.size; ++rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      if (rank != options_.rank) plan.peers[rank] = plan_of(rank, contacts[index], near[index]);
+    }
+    return plan;
+  }
+
+  /// Nothing where TCP is to be used everywhere, or the rank is alone on a host of several.
+  std::unique_ptr<Host> join_host(const std::vector<bool>& near,
+                                  std::map<LinkKey, Fd>& links,
+                                  Deadline deadline) const {
+    HostOptions host{.self = options_.rank,
+                     .ranks = {},
+                     .layout = {.data_ring = options_.data_ring,
+                                .mail_ring = options_.mail_ring,
+                                .stage = options_.stage},
+                     .arena = std::min(options_.arena, physical_memory())};
+    for (Rank rank = 0; rank < options_.size; ++rank) {
+      if (near[static_cast<std::size_t>(rank)]) host.ranks.push_back(rank);
+    }
+    if (host.ranks.size() == 1 && options_.size > 1) return nullptr;
+    return std::make_unique<Host>(host, take(links, LinkKind::kHost), deadline);
+  }
+
+  ConnectOptions options_;
+  Contact contact_;
+  std::vector<Fd> listeners_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pending> open(const ConnectOptions& options) {
+  return std::make_unique<PendingTransport>(options);
+}
+
+}  // namespace peal::transport

@@ -1,0 +1,195 @@
+#include "peal/transport/links.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <list>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/error.h"
+#include "peal/net/socket.h"
+#include "peal/transport/dialler.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A stranger may stay this long, and so many of them at once beside the ranks that are expected.
+constexpr milliseconds kPatience{10'000};
+constexpr std::size_t kStrangers = 64;
+
+/// How often those who have not come are looked for, and how long a look may keep the others
+/// waiting.
+constexpr milliseconds kLookEvery{500};
+constexpr milliseconds kLookFor{100};
+
+/// A connection that has not yet said who it is.
+struct Guest {
+  Fd fd;
+  net::Proof proof;
+  TimePoint until;
+  std::optional<Rank> rank;  // proved
+};
+
+class Doorkeeper {
+ public:
+  Doorkeeper(const LinkPlan& plan, std::map<LinkKey, Fd>& links) : plan_(plan), links_(links) {
+    for (const auto& [rank, peer] : plan.peers) {
+      if (rank < plan.self) continue;
+      for (const LinkKind kind : peer.kinds) missing_.insert({rank, kind});
+    }
+  }
+
+  /// Returns when all who were expected are there.
+  void run(Deadline deadline) {
+    while (!missing_.empty()) {
+      if (deadline.passed()) throw absence();
+      net::poll_until(entries(), deadline.within(kLookEvery));
+      for (const int listener : plan_.listeners) welcome(listener);
+      std::erase_if(guests_, [&](Guest& guest) { return attend(guest); });
+      look_for_the_dead();
+    }
+  }
+
+ private:
+  std::span<pollfd> entries() {
+    entries_.clear();
+    for (const int listener : plan_.listeners) entries_.push_back({listener, POLLIN, 0});
+    for (const Guest& guest : guests_) {
+      entries_.push_back({guest.fd.get(), guest.rank ? short{POLLIN} : guest.proof.interest(), 0});
+    }
+    return entries_;
+  }
+
+  void welcome(int listener) {
+    const bool is_unix = net::local_address(listener).is_unix();
+    while (auto fd = net::accept_from(listener, Deadline(Clock::now()))) {
+      if (!is_unix) net::set_no_delay(fd->get());
+      guests_.push_back(
+          {std::move(*fd),
+           net::Proof(net::Role::kAcceptor, context_of(plan_, plan_.self), net::Hello{plan_.self}),
+           Clock::now() + kPatience,
+           std::nullopt});
+      if (guests_.size() <= missing_.size() + kStrangers) continue;
+      plan_.report(Severity::kWarning,
+                   "many strangers connect; the one that waited longest is dropped");
+      guests_.pop_front();
+    }
+  }
+
+  /// Goes on with a guest; returns whether it is done, well or not.
+  bool attend(Guest& guest) {
+    try {
+      if (!guest.rank) {
+        const auto hello = guest.proof.advance(guest.fd.get());
+        if (hello) guest.rank = hello->rank;
+      }
+      if (guest.rank && take(guest)) return true;
+      if (Clock::now() < guest.until) return false;
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("{} says nothing", net::peer_name(guest.fd.get())));
+    } catch (const Error& error) {
+      // Those who hang up only looked if this rank lives (look_for_the_dead), or dial again.
+      if (error.kind() != ErrorKind::kPeerLost) {
+        plan_.report(Severity::kWarning,
+                     fmt::format("dropped a connection to rank {} of group {}: {}",
+                                 plan_.self,
+                                 plan_.group,
+                                 error.message()));
+      }
+      return true;
+    }
+  }
+
+  /// Enters the connection of a rank into the books once it says what it is for. A rank that
+  /// dialled again does not have its earlier connection any more: the last one counts.
+  bool take(Guest& guest) {
+    std::array<std::byte, 1> request{};
+    const net::Moved moved = net::try_read(guest.fd.get(), request);
+    if (moved.closed) return true;
+    if (moved.bytes == 0_B) return false;
+    const LinkKey key{*guest.rank, static_cast<LinkKind>(request[0])};
+    const auto peer = plan_.peers.find(key.peer);
+    if (key.peer <= plan_.self || peer == plan_.peers.end() ||
+        std::ranges::find(peer->second.kinds, key.kind) == peer->second.kinds.end()) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("rank {} was not expected: ranks disagree about who is on which host, "
+                      "or a rank was given twice",
+                      key.peer));
+    }
+    const std::array answer = {kTaken};
+    const std::array<std::span<const std::byte>, 1> pieces = {answer};
+    if (net::try_write(guest.fd.get(), pieces).bytes == 0_B) return true;
+    links_[key] = std::move(guest.fd);
+    missing_.erase(key);
+    return true;
+  }
+
+  /// Ranks that are still to dial hold their listeners open until all have come to them, this one
+  /// included: where nobody listens, nobody will dial.
+  void look_for_the_dead() {
+    const TimePoint now = Clock::now();
+    if (missing_.empty() || now - looked_ < kLookEvery) return;
+    const Deadline until(now + kLookFor);
+    const std::set<LinkKey> missing = missing_;
+    for (const LinkKey& key : missing) {
+      if (key.peer <= last_looked_for_) continue;
+      if (until.passed()) break;
+      last_looked_for_ = key.peer;
+      const LinkPlan::Peer& peer = plan_.peers.at(key.peer);
+      if (!is_gone(peer, until)) continue;
+      throw Error(ErrorKind::kPeerLost,
+                  fmt::format("{} ended before the group was connected", peer.name));
+    }
+    if (last_looked_for_ >= missing.rbegin()->peer) last_looked_for_ = plan_.self;
+    looked_ = Clock::now();
+  }
+
+  Error absence() const {
+    std::vector<std::string> names;
+    for (const LinkKey& key : missing_) {
+      const std::string& name = plan_.peers.at(key.peer).name;
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+    return Error(
+        ErrorKind::kTimeout,
+        fmt::format("did not connect to rank {} in time: {}; look what they do, or whether "
+                    "a firewall lies between",
+                    plan_.self,
+                    fmt::join(names, ", ")));
+  }
+
+  const LinkPlan& plan_;
+  std::map<LinkKey, Fd>& links_;
+  std::set<LinkKey> missing_;
+  std::list<Guest> guests_;
+  std::vector<pollfd> entries_;
+  TimePoint looked_ = Clock::now();
+  Rank last_looked_for_ = -1;
+};
+
+}  // namespace
+
+std::map<LinkKey, Fd> make_links(const LinkPlan& plan, Deadline deadline) {
+  std::map<LinkKey, Fd> links;
+  for (const auto& [rank, peer] : plan.peers) {
+    if (rank >= plan.self) break;
+    for (const LinkKind kind : peer.kinds) {
+      links[{rank, kind}] = dial(plan, {rank, kind}, deadline);
+    }
+  }
+  Doorkeeper(plan, links).run(deadline);
+  return links;
+}
+
+}  // namespace peal::transport

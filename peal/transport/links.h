@@ -1,0 +1,52 @@
+// Makes the connections between one rank and the others of its group: dials those before it, is
+// dialled by those after it, and lets nobody in who does not prove the job's secret. Used by
+// connect.cpp.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+#include "peal/base/report.h"
+#include "peal/base/units.h"
+#include "peal/net/address.h"
+#include "peal/net/proof.h"
+
+namespace peal::transport {
+
+/// What a connection is for. The numbers are part of the wire format.
+enum class LinkKind : std::uint8_t { kData = 0, kMail = 1, kHost = 2 };
+
+struct LinkKey {
+  Rank peer = 0;
+  LinkKind kind = LinkKind::kData;
+  friend auto operator<=>(const LinkKey&, const LinkKey&) = default;
+};
+
+struct LinkPlan {
+  struct Peer {
+    std::string name;  // for messages: "rank 3 (pid 77 on host b)"
+    std::vector<net::Address> addresses;
+    std::vector<LinkKind> kinds;  // which connections to make
+  };
+
+  Rank self = 0;
+  std::string group;
+  net::ProofContext context;  // secret and job
+  std::map<Rank, Peer> peers;
+  std::vector<int> listeners;  // borrowed
+  Report report = silent_report();
+};
+
+/// All connections of the plan, those over TCP without Nagle's delay. Every rank of the group calls
+/// it at about the same time. Errors, which name the ranks concerned and how they were tried:
+/// peer_lost (refused, or ended meanwhile), timeout, usage (another secret), resource. Strangers
+/// are reported and dropped. Cost: for each connection two round trips; ranks before the own one
+/// after the other.
+std::map<LinkKey, Fd> make_links(const LinkPlan& plan, Deadline deadline);
+
+}  // namespace peal::transport

@@ -1,0 +1,46 @@
+// A channel that reaches some ranks in one way and the rest in another: shared memory inside the
+// host, TCP beyond it. connect.cpp makes it.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "peal/transport/pollable.h"
+
+namespace peal::transport {
+
+class MixedChannel final : public PollableChannel {
+ public:
+  /// `near_ranks[r]` says whether rank r is reached by `near`.
+  MixedChannel(std::unique_ptr<PollableChannel> near,
+               std::unique_ptr<PollableChannel> far,
+               std::vector<bool> near_ranks);
+
+  Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
+  Transfer try_receive(Rank peer, std::span<std::byte> into) override;
+  void wait(std::span<const Interest> interests, Deadline deadline) override;
+  /// Every wait covers both, so that waking one of them does.
+  void interrupt() noexcept override { near_->interrupt(); }
+
+  bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
+  void finish(std::span<const pollfd> entries) override;
+
+ private:
+  bool is_near(Rank peer) const;
+  PollableChannel& route(Rank peer) const { return is_near(peer) ? *near_ : *far_; }
+
+  std::unique_ptr<PollableChannel> near_;
+  std::unique_ptr<PollableChannel> far_;
+  std::vector<bool> near_ranks_;
+
+  // The waiting thread's.
+  std::vector<pollfd> entries_;
+  std::vector<Interest> near_interests_;
+  std::vector<Interest> far_interests_;
+  std::size_t near_entries_ = 0;
+};
+
+}  // namespace peal::transport

@@ -1,0 +1,227 @@
+#include "peal/transport/shm/host.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/transport/mapping.h"
+#include "peal/transport/shm/shared_file.h"
+
+namespace peal::transport {
+namespace {
+
+/// What a rank says of the memory whose descriptors follow: segment, arena, data bell, mail bell.
+struct Offer {
+  SegmentLayout layout;
+  Bytes arena;
+};
+constexpr std::uint8_t kVersion = 1;
+constexpr std::size_t kOfferSize = 1 + 5 * sizeof(std::int64_t);
+constexpr std::size_t kOfferedFds = 4;
+
+constexpr Bytes kSmallestArena = 1_MiB;
+
+std::string encode(const Offer& offer) {
+  net::Writer writer;
+  writer.put_u8(kVersion).put_i64(offer.layout.ranks).put_i64(offer.layout.data_ring.value);
+  writer.put_i64(offer.layout.mail_ring.value).put_i64(offer.layout.stage.value);
+  writer.put_i64(offer.arena.value);
+  return std::move(writer).take();
+}
+
+Offer decode(std::string_view bytes) {
+  net::Reader reader(bytes, "offer of shared memory");
+  if (reader.get_u8() != kVersion) {
+    throw Error(ErrorKind::kMismatch, "it runs another version of peal");
+  }
+  Offer offer;
+  offer.layout.ranks = static_cast<int>(reader.get_i64());
+  offer.layout.data_ring = Bytes(reader.get_i64());
+  offer.layout.mail_ring = Bytes(reader.get_i64());
+  offer.layout.stage = Bytes(reader.get_i64());
+  offer.arena = Bytes(reader.get_i64());
+  reader.finish();
+  return offer;
+}
+
+void check_same(const SegmentLayout& own, const SegmentLayout& other) {
+  if (own == other) return;
+  const auto print = [](const SegmentLayout& layout) {
+    return fmt::format("{} ranks on the host, rings of {} and {} bytes and a stage of {} bytes",
+                       layout.ranks,
+                       layout.data_ring.value,
+                       layout.mail_ring.value,
+                       layout.stage.value);
+  };
+  throw Error(ErrorKind::kMismatch,
+              fmt::format("it has {}, this rank {}: give all ranks the same PEAL_STAGE and options",
+                          print(other),
+                          print(own)));
+}
+
+/// As much of `wanted` as the process may have for each of so many ranks.
+Bytes arena_within_limits(Bytes wanted, int ranks) {
+  Bytes size = wanted;
+  while (size > kSmallestArena && !can_map(size * ranks)) size = size / 2;
+  return std::max(size, kSmallestArena);
+}
+
+/// The process at the other end, as a descriptor that ends with it; none where the system gives
+/// none.
+Fd process_at(int connection) {
+  const pid_t process = net::neighbour_at(connection).process;
+  if (process <= 0) return Fd();
+  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  // If the connection is still open, the number has not been given to another process meanwhile.
+  return net::is_closed(connection) ? Fd() : std::move(fd);
+}
+
+}  // namespace
+
+/// What windows keep alive.
+struct Host::Memory {
+  struct Share {
+    Mapping segment;
+    Mapping arena;
+  };
+
+  explicit Memory(const HostOptions& options)
+      : self(options.self),
+        ranks(options.ranks),
+        layout(options.layout),
+        shares(options.ranks.size()) {
+    layout.ranks = static_cast<int>(ranks.size());
+    layout = layout.bounded();
+    arena_size = arena_within_limits(options.arena, layout.ranks);
+    segment_file = make_shared_file("peal segment", layout.size());
+    arena_file = make_shared_file("peal arena", 0_B);
+    shares[index_of(self)] = {Mapping::of_file(segment_file.get(), layout.size()),
+                              Mapping::of_file(arena_file.get(), arena_size)};
+  }
+
+  std::size_t index_of(Rank rank) const {
+    return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+  }
+  std::byte* segment(Rank rank) const { return shares[index_of(rank)].segment.bytes().data(); }
+  void commit(Bytes size) {
+    grow_shared_file(arena_file.get(), committed, size);
+    committed = size;
+  }
+
+  Rank self;
+  std::vector<Rank> ranks;
+  SegmentLayout layout;
+  Bytes arena_size;
+  Fd segment_file;
+  Fd arena_file;
+  Bytes committed;
+  std::vector<Share> shares;  // as `ranks`
+};
+
+struct Host::Neighbour {
+  /// Ends when the process does, however it ends. The connection may be held open by children that
+  /// the process forked.
+  int presence() const { return process ? process.get() : connection.get(); }
+
+  std::array<std::shared_ptr<Doorbell>, kChannelKinds.size()> bells;
+  Fd connection;
+  Fd process;
+};
+
+Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline deadline)
+    : memory_(std::make_shared<Memory>(options)) {
+  for (const ChannelKind kind : kChannelKinds) {
+    bells_[static_cast<std::size_t>(kind)] =
+        std::make_shared<Doorbell>(memory_->layout.bell_in(memory_->segment(options.self), kind));
+  }
+  for (const auto& [rank, connection] : connections) offer_to(connection.get(), deadline);
+  for (auto& [rank, connection] : connections) {
+    try {
+      neighbours_[rank] = accept_from(rank, std::move(connection), deadline);
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("cannot share memory with rank {}: {}", rank, error.message()));
+    }
+  }
+  memory_->segment_file.reset();
+}
+
+Host::~Host() = default;
+
+void Host::offer_to(int connection, Deadline deadline) const {
+  const std::string text = encode({memory_->layout, memory_->arena_size});
+  net::write_all(connection, net::bytes_of(text), deadline);
+  const std::array<int, kOfferedFds> fds = {memory_->segment_file.get(),
+                                            memory_->arena_file.get(),
+                                            bells_[0]->event(),
+                                            bells_[1]->event()};
+  net::send_fds(connection, fds, deadline);
+}
+
+std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, Fd connection, Deadline deadline) {
+  if (net::neighbour_at(connection.get()).user != ::geteuid()) {
+    throw Error(ErrorKind::kUsage, "it belongs to another user");
+  }
+  std::string text(kOfferSize, '\0');
+  net::read_all(connection.get(), std::as_writable_bytes(std::span(text)), deadline);
+  const Offer offer = decode(text);
+  check_same(memory_->layout, offer.layout);
+  std::vector<Fd> fds = net::receive_fds(connection.get(), kOfferedFds, deadline);
+  check_shared_file(fds[0].get(), offer.layout.size());
+  check_shared_file(fds[1].get(), 0_B);
+
+  Memory::Share& share = memory_->shares[memory_->index_of(rank)];
+  share = {Mapping::of_file(fds[0].get(), offer.layout.size()),
+           Mapping::of_file(fds[1].get(), offer.arena)};
+  auto neighbour = std::make_unique<Neighbour>();
+  for (const ChannelKind kind : kChannelKinds) {
+    const auto k = static_cast<std::size_t>(kind);
+    neighbour->bells[k] = std::make_shared<Doorbell>(
+        offer.layout.bell_in(share.segment.bytes().data(), kind), std::move(fds[2 + k]));
+  }
+  neighbour->process = process_at(connection.get());
+  neighbour->connection = std::move(connection);
+  return neighbour;
+}
+
+RingMemory Host::ring(ChannelKind kind, Rank from, Rank to, Rank peer) const {
+  const int index = static_cast<int>(memory_->index_of(from));
+  return {
+      memory_->layout.ring_in(memory_->segment(to), kind, index), memory_->layout.ring(kind), peer};
+}
+
+std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
+  std::vector<RingLink> links;
+  for (const auto& [rank, neighbour] : neighbours_) {
+    links.push_back({.outgoing = ring(kind, memory_->self, rank, rank),
+                     .incoming = ring(kind, rank, memory_->self, rank),
+                     .bell = neighbour->bells[static_cast<std::size_t>(kind)],
+                     .presence = neighbour->presence()});
+  }
+  return std::make_unique<RingChannel>(bells_[static_cast<std::size_t>(kind)], links);
+}
+
+Window Host::make_window() const {
+  std::vector<Segment> segments;
+  for (const Memory::Share& share : memory_->shares) {
+    std::byte* const segment = share.segment.bytes().data();
+    segments.push_back({.control = memory_->layout.control_in(segment),
+                        .stage = memory_->layout.stage_in(segment),
+                        .arena = share.arena.bytes()});
+  }
+  return Window(
+      static_cast<Rank>(memory_->index_of(memory_->self)),
+      std::move(segments),
+      [memory = memory_.get()](Bytes size) { memory->commit(size); },
+      memory_);
+}
+
+}  // namespace peal::transport

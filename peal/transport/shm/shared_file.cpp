@@ -1,0 +1,59 @@
+#include "peal/transport/shm/shared_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::transport {
+namespace {
+
+/// A signal undoes an allocation that is under way, so that a large one might never end.
+constexpr Bytes kGrowStep = 4_MiB;
+
+}  // namespace
+
+Fd make_shared_file(const char* name, Bytes size) {
+  Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) throw system_error("cannot make shared memory (memfd_create)", errno);
+  if (::ftruncate(fd.get(), size.value) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    throw system_error(fmt::format("cannot make shared memory of {} bytes", size.value), errno);
+  }
+  return fd;
+}
+
+void grow_shared_file(int fd, Bytes from, Bytes to) {
+  while (from < to) {
+    const Bytes step = std::min(to - from, kGrowStep);
+    if (::fallocate(fd, 0, from.value, step.value) == 0) {
+      from += step;
+    } else if (errno != EINTR) {
+      throw system_error(fmt::format("cannot share {} bytes of memory with this host's ranks; the "
+                                     "machine or the limit of its container has no more",
+                                     to.value),
+                         errno);
+    }
+  }
+}
+
+void check_shared_file(int fd, Bytes least) {
+  struct stat file {};
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  const bool sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+  if (!sealed || ::fstat(fd, &file) != 0 || file.st_size < least.value) {
+    throw Error(ErrorKind::kMismatch,
+                fmt::format("what was given as shared memory is none of at least {} bytes that "
+                            "keeps its size",
+                            least.value));
+  }
+}
+
+}  // namespace peal::transport

@@ -1,0 +1,21 @@
+// Memory that processes of one host share: a file without a name (memfd), so that nothing is left
+// of it when the last process that maps it ends, however it ends. Used by host.cpp.
+#pragma once
+
+#include "peal/base/fd.h"
+#include "peal/base/units.h"
+
+namespace peal::transport {
+
+/// A file of so many zeros that can grow but never shrink: no process can take memory away under
+/// another. Costs memory only where it is touched. `name` shows in /proc. Throws Error(resource).
+Fd make_shared_file(const char* name, Bytes size);
+
+/// Makes the file at least `to` large, with memory behind every byte from `from` on, so that
+/// touching them cannot fail. Throws Error(resource) when the system has none.
+void grow_shared_file(int fd, Bytes from, Bytes to);
+
+/// Throws Error(mismatch) unless the file can never become smaller than `least`.
+void check_shared_file(int fd, Bytes least);
+
+}  // namespace peal::transport

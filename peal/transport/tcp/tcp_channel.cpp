@@ -1,0 +1,84 @@
+#include "peal/transport/tcp/tcp_channel.h"
+
+#include <atomic>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/socket.h"
+
+namespace peal::transport {
+
+struct TcpChannel::Peer {
+  explicit Peer(Fd connection) : fd(std::move(connection)) {}
+
+  Fd fd;
+  /// Nobody reads what is sent. What the peer sent before may still be under way here.
+  std::atomic<bool> gone = false;
+};
+
+TcpChannel::TcpChannel(std::map<Rank, Fd> connections) : bell_(bell_state_) {
+  for (auto& [rank, connection] : connections) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (peers_.size() <= index) peers_.resize(index + 1);
+    peers_[index] = std::make_unique<Peer>(std::move(connection));
+  }
+}
+
+TcpChannel::~TcpChannel() {
+  for (const auto& peer : peers_) {
+    if (peer) net::hang_up(std::move(peer->fd));
+  }
+}
+
+TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  if (rank < 0 || index >= peers_.size() || !peers_[index]) {
+    throw Error(ErrorKind::kUsage, fmt::format("there is no stream to rank {}", rank));
+  }
+  return *peers_[index];
+}
+
+Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
+  Peer& to = peer(rank);
+  if (to.gone) return {0_B, true};
+  const net::Moved moved = net::try_write(to.fd.get(), pieces);
+  if (moved.closed) to.gone = true;
+  return {moved.bytes, moved.closed};
+}
+
+Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
+  Peer& from = peer(rank);
+  const net::Moved moved = net::try_read(from.fd.get(), into);
+  if (moved.closed) from.gone = true;
+  return {moved.bytes, moved.closed};
+}
+
+void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {
+  wait_by_poll(*this, interests, deadline, entries_);
+}
+
+bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) {
+  watched_.clear();
+  entries.push_back({bell_.event(), POLLIN, 0});
+  for (const Interest& interest : interests) {
+    Peer& other = peer(interest.peer);
+    const short events = interest.readiness == Readiness::kReadable ? POLLIN : POLLOUT;
+    entries.push_back({other.fd.get(), static_cast<short>(events | POLLRDHUP), 0});
+    watched_.push_back(&other);
+  }
+  return true;  // poll(2) sees by itself what is true already
+}
+
+void TcpChannel::finish(std::span<const pollfd> entries) {
+  if (entries[0].revents != 0) bell_.hush();
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    // A peer ends its stream only when it leaves.
+    if ((entries[i + 1].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) watched_[i]->gone = true;
+  }
+}
+
+std::string TcpChannel::address_of(Rank rank) const { return net::peer_name(peer(rank).fd.get()); }
+
+}  // namespace peal::transport

@@ -1,0 +1,50 @@
+// A channel whose streams are TCP connections, one to each peer. connect.cpp makes it.
+#pragma once
+
+#include <poll.h>
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/base/fd.h"
+#include "peal/transport/doorbell.h"
+#include "peal/transport/pollable.h"
+
+namespace peal::transport {
+
+class TcpChannel final : public PollableChannel {
+ public:
+  /// Connections to other ranks, proved. Throws Error(resource).
+  explicit TcpChannel(std::map<Rank, Fd> connections);
+  /// Peers take what was sent before and then see `closed`.
+  ~TcpChannel() override;
+
+  Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
+  Transfer try_receive(Rank peer, std::span<std::byte> into) override;
+  void wait(std::span<const Interest> interests, Deadline deadline) override;
+  void interrupt() noexcept override { bell_.ring(); }
+
+  bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
+  void finish(std::span<const pollfd> entries) override;
+
+  /// "10.0.0.2:4711"
+  std::string address_of(Rank peer) const;
+
+ private:
+  struct Peer;
+
+  Peer& peer(Rank rank) const;
+
+  BellState bell_state_{};
+  Doorbell bell_;                             // for interrupt alone
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+
+  // The waiting thread's.
+  std::vector<pollfd> entries_;
+  std::vector<Peer*> watched_;
+};
+
+}  // namespace peal::transport
