@@ -1,6 +1,5 @@
 // The property grid: every operation, form, type, operator and algorithm, for many sizes and
 // numbers of ranks, over every transport, compared with closed forms.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "peal/plan/plan.h"
@@ -17,9 +16,7 @@ using Place = Case::Place;
 using Memory = Case::Memory;
 using Blocks = Case::Blocks;
 
-std::vector<std::int64_t> counts_for(int ranks) {
-  return {0, 1, ranks - 1, ranks, ranks + 1, 500};
-}
+std::vector<std::int64_t> counts_for(int ranks) { return {0, 1, ranks - 1, ranks, ranks + 1, 500}; }
 
 /// Every operator and type that goes together, for the operations that reduce.
 void add_reductions(std::vector<Case>& cases, int ranks) {
@@ -111,14 +108,7 @@ std::string failures_of(Fabric fabric, int ranks, const std::string& algorithm) 
     group->destroy();
     return wrong;
   });
-  std::string all;
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    if (!outcomes[rank].result.empty())
-      all += fmt::format("rank {}: {}", rank, outcomes[rank].result);
-    if (!outcomes[rank].error.empty())
-      all += fmt::format("rank {}: {}\n", rank, outcomes[rank].error);
-  }
-  return all;
+  return complaints(outcomes);
 }
 
 class GridTest : public ::testing::TestWithParam<std::tuple<Fabric, int>> {};

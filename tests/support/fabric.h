@@ -8,6 +8,8 @@
 #include "peal/base/config.h"
 #include "peal/group/process_group.h"
 
+#include "tests/support/ranks.h"
+
 namespace peal::testing {
 
 /// What the ranks of a group are connected by.
@@ -20,6 +22,9 @@ enum class Fabric : unsigned char {
 };
 
 std::string name_of(Fabric fabric);
+
+/// Those that differ in how ranks meet data: for tests that need no grid.
+inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory, Fabric::kMessages};
 
 /// Hands out the groups of one job; one object for all ranks of a test.
 class Job {
@@ -35,5 +40,17 @@ class Job {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Calls body(group) on every rank of the job, each on a thread of its own, and collects what they
+/// return. The groups are destroyed in order at the end if the body ended well.
+template <class Body>
+auto on_group(Job& job, Body body) {
+  return on_ranks(job.ranks(), [&](Rank rank) {
+    const ProcessGroupPtr group = job.join(rank);
+    auto result = body(*group);
+    group->destroy();
+    return result;
+  });
+}
 
 }  // namespace peal::testing

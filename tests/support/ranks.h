@@ -41,4 +41,15 @@ auto on_ranks(int ranks, Body body) {
   return outcomes;
 }
 
+/// What the ranks complain of, where each returns a text that is empty if all is well.
+inline std::string complaints(const std::vector<Outcome<std::string>>& outcomes) {
+  std::string all;
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    for (const std::string& text : {outcomes[rank].result, outcomes[rank].error}) {
+      if (!text.empty()) all += "rank " + std::to_string(rank) + ": " + text + "\n";
+    }
+  }
+  return all;
+}
+
 }  // namespace peal::testing

@@ -1,0 +1,58 @@
+#include "peal/init/connector.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "peal/rendezvous/contact.h"
+#include "peal/rendezvous/interfaces.h"
+#include "peal/store/prefix_store.h"
+#include "peal/transport/connect.h"
+
+namespace peal::init {
+
+Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, Deadline deadline)
+    : meeting_(std::move(meeting)), config_(std::move(config)), report_(std::move(report)) {
+  const auto store = store::make_prefix_store(meeting_.store, "host/");
+  rendezvous::publish(*store, meeting_.identity.rank, transport::own_contact());
+  std::vector<Rank> ranks(static_cast<std::size_t>(meeting_.identity.world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  for (const auto& contact : rendezvous::collect(*store, ranks, deadline)) {
+    hosts_.push_back(contact.host_id);
+  }
+}
+
+std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> world_ranks,
+                                                         const std::string& group,
+                                                         Deadline deadline) const {
+  const auto self = std::find(world_ranks.begin(), world_ranks.end(), meeting_.identity.rank);
+  transport::ConnectOptions options;
+  options.rank = static_cast<Rank>(self - world_ranks.begin());
+  options.size = static_cast<int>(world_ranks.size());
+  options.group = group;
+  options.secret = config_.secret;
+  options.job = meeting_.job;
+  options.choice = config_.transport;
+  options.listen_on = listening_addresses(world_ranks);
+  options.stage = config_.stage;
+  options.report = report_;
+  const auto pending = transport::open(options);
+
+  const auto store = store::make_prefix_store(meeting_.store, "group/" + group + "/");
+  rendezvous::publish(*store, options.rank, pending->contact());
+  std::vector<Rank> ranks(world_ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return pending->connect(rendezvous::collect(*store, ranks, deadline), deadline);
+}
+
+std::vector<net::Address> Connector::listening_addresses(std::span<const Rank> world_ranks) const {
+  const std::string& own = hosts_[static_cast<std::size_t>(meeting_.identity.rank)];
+  const bool one_host = std::all_of(world_ranks.begin(), world_ranks.end(), [&](Rank rank) {
+    return hosts_[static_cast<std::size_t>(rank)] == own;
+  });
+  if (one_host && config_.transport != TransportChoice::kTcp) return {};
+  if (one_host && config_.interfaces.empty()) return {net::Address::parse("127.0.0.1:0")};
+  return rendezvous::own_addresses(config_.interfaces);
+}
+
+}  // namespace peal::init

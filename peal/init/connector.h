@@ -1,0 +1,42 @@
+// Connects the ranks of a group through the job's store: each publishes where it listens and
+// connects to all others. The native backend calls it for the world and for every group made later.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/config.h"
+#include "peal/base/report.h"
+#include "peal/rendezvous/rendezvous.h"
+#include "peal/transport/transport.h"
+
+namespace peal::init {
+
+/// Threads: any number at once.
+class Connector {
+ public:
+  /// Tells all ranks of the world which host this one is on, and learns theirs.
+  /// Errors: timeout (who is missing), and the store's.
+  Connector(rendezvous::Meeting meeting, Config config, Report report, Deadline deadline);
+
+  /// A transport between `world_ranks`, of which this is one. Called by each of them, in the same
+  /// order of ranks and with a name that no other group of the job has. Errors: those of
+  /// transport::open and transport::Pending::connect, and the store's.
+  std::unique_ptr<transport::Transport> connect(std::span<const Rank> world_ranks,
+                                                const std::string& group,
+                                                Deadline deadline) const;
+
+ private:
+  /// Where to listen: nowhere if all ranks share memory, on loopback if all are on this host.
+  std::vector<net::Address> listening_addresses(std::span<const Rank> world_ranks) const;
+
+  rendezvous::Meeting meeting_;
+  Config config_;
+  Report report_;
+  std::vector<std::string> hosts_;  // by world rank
+};
+
+}  // namespace peal::init

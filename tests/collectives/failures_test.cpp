@@ -1,0 +1,218 @@
+// What goes wrong ends with the same cause on every rank, in time, and says who and what.
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fabric.h"
+
+namespace peal::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr auto kSoon = std::chrono::milliseconds(300);
+
+std::vector<float> some(std::int64_t count = 100) {
+  return std::vector<float>(static_cast<std::size_t>(count), 1);
+}
+
+class FailuresTest : public ::testing::TestWithParam<Fabric> {
+ protected:
+  /// Runs the body on every rank and returns how each ended.
+  template <class Body>
+  static auto outcomes(int ranks, Body body) {
+    Job job(GetParam(), ranks);
+    return on_ranks(ranks, [&](Rank rank) {
+      const ProcessGroupPtr group = job.join(rank);
+      body(*group);
+      return 0;
+    });
+  }
+};
+
+TEST_P(FailuresTest, RanksInDifferentOperationsAllGetAMismatchThatShowsBoth) {
+  const auto ended = outcomes(3, [](ProcessGroup& group) {
+    auto data = some();
+    if (group.rank() == 1) {
+      group.broadcast(data, 0);
+    } else {
+      group.all_reduce(data);
+    }
+    group.barrier();
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_EQ(outcome.kind, ErrorKind::kMismatch) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("broadcast"), HasSubstr("all_reduce")));
+  }
+}
+
+TEST_P(FailuresTest, DifferentCountsTypesAndOperatorsAreMismatches) {
+  const auto vary = [](int what) {
+    return outcomes(2, [what](ProcessGroup& group) {
+      const bool odd = group.rank() == 1;
+      auto floats = some(odd && what == 0 ? 101 : 100);
+      std::vector<double> doubles(100, 1);
+      std::vector<Buffer> list = {floats};
+      if (what == 1 && odd) list = {doubles};
+      group.all_reduce(std::span<const Buffer>(list),
+                       what == 2 && odd ? ReduceOp::kMax : ReduceOp::kSum);
+    });
+  };
+  for (const int what : {0, 1, 2}) {
+    for (const auto& outcome : vary(what)) {
+      EXPECT_EQ(outcome.kind, ErrorKind::kMismatch) << what << ": " << outcome.error;
+    }
+  }
+}
+
+TEST_P(FailuresTest, AReceiveOfAnotherShapeThanTheSendEndsBothWithMismatch) {
+  const auto ended = outcomes(2, [](ProcessGroup& group) {
+    auto data = some(group.rank() == 0 ? 10 : 11);
+    if (group.rank() == 0) {
+      group.send(data, 1);
+      group.recv(data, 1);
+    } else {
+      group.recv(data, 0);
+    }
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_EQ(outcome.kind, ErrorKind::kMismatch) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("10 f32"), HasSubstr("11 f32")));
+  }
+}
+
+TEST_P(FailuresTest, ATimeoutNamesWhoIsMissingOnEveryRank) {
+  const auto ended = outcomes(3, [](ProcessGroup& group) {
+    auto data = some();
+    group.all_reduce(data);
+    if (group.rank() == 2) {
+      std::this_thread::sleep_for(4 * kSoon);
+      group.all_reduce(data);
+    } else {
+      group.all_reduce(data, ReduceOp::kSum, kSoon);
+    }
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_EQ(outcome.kind, ErrorKind::kTimeout) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("all_reduce #2"), HasSubstr("rank 2")));
+  }
+}
+
+TEST_P(FailuresTest, AReceiveThatNobodyAnswersTimesOut) {
+  const auto ended = outcomes(2, [](ProcessGroup& group) {
+    auto data = some();
+    if (group.rank() == 0) {
+      group.recv(data, 1, Tag{5}, kSoon);
+    } else {
+      group.barrier();
+    }
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_EQ(outcome.kind, ErrorKind::kTimeout) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("recv of 100 f32 from rank 1, tag 5")));
+  }
+}
+
+TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
+  const auto ended = outcomes(4, [](ProcessGroup& group) {
+    group.monitored_barrier();
+    if (group.rank() == 1 || group.rank() == 3) {
+      std::this_thread::sleep_for(3 * kSoon);
+      group.barrier();
+    } else {
+      group.monitored_barrier(kSoon);
+    }
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_EQ(outcome.kind, ErrorKind::kTimeout) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("ranks 1, 3 did not come"));
+  }
+}
+
+TEST_P(FailuresTest, AnAbortEndsBlockedAndLaterCallsEverywhere) {
+  const auto ended = outcomes(3, [](ProcessGroup& group) {
+    auto data = some();
+    std::thread aborter;
+    if (group.rank() == 0) {
+      aborter = std::thread([&] {
+        std::this_thread::sleep_for(kSoon / 3);
+        group.abort("enough");
+      });
+    }
+    const auto blocked = [&] {
+      if (group.rank() == 2) {
+        group.recv(data, 0);
+      } else {
+        group.all_reduce(data);
+      }
+    };
+    EXPECT_THROW(blocked(), Error);
+    if (aborter.joinable()) aborter.join();
+    group.barrier();
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0"), HasSubstr("enough")));
+  }
+}
+
+TEST_P(FailuresTest, ARankThatLeavesInOrderIsMissedByThoseWhoStillNeedIt) {
+  const auto ended = outcomes(3, [](ProcessGroup& group) {
+    auto data = some(50'000);
+    group.all_reduce(data);
+    if (group.rank() == 1) {
+      group.destroy();
+      return;
+    }
+    group.all_reduce(data);
+  });
+  EXPECT_EQ(ended[1].error, "");
+  for (const Rank rank : {0, 2}) {
+    const auto& outcome = ended[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 1"), HasSubstr("left")));
+  }
+}
+
+TEST_P(FailuresTest, WhoLeavesInOrderDisturbsNobodyWhoIsDoneWithIt) {
+  for (int round = 0; round < 10; ++round) {
+    const auto ended = outcomes(3, [](ProcessGroup& group) {
+      auto data = some(5'000);
+      group.broadcast(data, 0);  // the root does not wait for the others
+      if (group.rank() != 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5 * group.rank()));
+      group.destroy();
+      EXPECT_THROW(group.barrier(), Error);
+    });
+    for (const auto& outcome : ended) EXPECT_EQ(outcome.error, "");
+  }
+}
+
+TEST_P(FailuresTest, WorksThatWereUnderWayEndWithTheCauseToo) {
+  const auto ended = outcomes(2, [](ProcessGroup& group) {
+    auto data = some();
+    auto more = some();
+    if (group.rank() == 1) {
+      std::this_thread::sleep_for(kSoon / 3);
+      group.abort("enough");
+      return;
+    }
+    const WorkPtr reduce = group.all_reduce_async(data);
+    const WorkPtr receive = group.irecv(more, 1);
+    EXPECT_THROW(receive->wait(), Error);
+    EXPECT_TRUE(receive->exception());
+    reduce->wait();
+  });
+  EXPECT_EQ(ended[0].kind, ErrorKind::kPeerLost) << ended[0].error;
+  EXPECT_THAT(ended[0].error, HasSubstr("enough"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics,
+                         FailuresTest,
+                         ::testing::ValuesIn(kAllFabrics),
+                         [](const auto& instance) { return name_of(instance.param); });
+
+}  // namespace
+}  // namespace peal::testing

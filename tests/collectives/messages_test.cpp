@@ -1,0 +1,232 @@
+// Sends and receives between ranks, alone and beside collectives, over every transport.
+#include <numeric>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fabric.h"
+
+namespace peal::testing {
+namespace {
+
+std::vector<float> numbers(std::int64_t count, float first) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+std::string check(const std::vector<float>& actual, float first) {
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] != first + static_cast<float>(i))
+      return "element " + std::to_string(i) + " is wrong";
+  }
+  return "";
+}
+
+class MessagesTest : public ::testing::TestWithParam<Fabric> {
+ protected:
+  /// Runs the body on every rank and expects that none has anything to say.
+  template <class Body>
+  void expect_well(int ranks, Body body) {
+    Job job(GetParam(), ranks);
+    EXPECT_EQ(complaints(on_group(job, body)), "");
+  }
+};
+
+TEST_P(MessagesTest, AMessageArrivesWholeWhateverItsSize) {
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    for (const std::int64_t count : {0, 1, 7, 4096, 4097, 300'000}) {
+      std::vector<float> data = numbers(count, 3);
+      if (group.rank() == 0) {
+        group.send(data, 1);
+      } else {
+        std::fill(data.begin(), data.end(), 0.F);
+        if (group.recv(data, 0) != 0) return "wrong source";
+        if (const auto wrong = check(data, 3); !wrong.empty()) return wrong;
+      }
+    }
+    return "";
+  });
+}
+
+TEST_P(MessagesTest, MessagesOfOneTagDoNotOvertakeEachOther) {
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    for (int i = 0; i < 200; ++i) {
+      // Large ones are offered, small ones come at once: they keep their order all the same.
+      std::vector<float> data(i % 3 == 0 ? 20'000 : 10, static_cast<float>(i));
+      if (group.rank() == 0) {
+        group.send(data, 1);
+      } else {
+        std::fill(data.begin(), data.end(), -1.F);
+        group.recv(data, 0);
+        if (data.front() != static_cast<float>(i) || data.back() != static_cast<float>(i)) {
+          return "message " + std::to_string(i) + " is out of order";
+        }
+      }
+    }
+    return "";
+  });
+}
+
+TEST_P(MessagesTest, AReceiveTakesOnlyItsOwnTag) {
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    std::vector<float> one = {1};
+    std::vector<float> large(10'000, 2);
+    if (group.rank() == 0) {
+      const WorkPtr first = group.isend(one, 1, Tag{1});
+      const WorkPtr second = group.isend(large, 1, Tag{2});
+      first->wait();
+      second->wait();
+      return "";
+    }
+    std::vector<float> got_large(10'000);
+    std::vector<float> got_one(1);
+    group.recv(got_large, 0, Tag{2});
+    group.recv(got_one, 0, Tag{1});
+    return got_large == large && got_one == one ? "" : "mixed up";
+  });
+}
+
+TEST_P(MessagesTest, AReceiveFromAnyoneSaysWhoSent) {
+  expect_well(4, [](ProcessGroup& group) -> std::string {
+    if (group.rank() != 0) {
+      std::vector<float> data(group.rank() == 2 ? 9'000 : 5, static_cast<float>(group.rank()));
+      group.send(data, 0, Tag{group.rank() == 2 ? 7 : 3});
+      return "";
+    }
+    std::vector<float> small(5);
+    int sum = 0;
+    for (int i = 0; i < 2; ++i) {
+      const Rank source = group.recv(small, kAnySource, Tag{3});
+      if (small[0] != static_cast<float>(source)) return "the source is not who sent";
+      sum += source;
+    }
+    std::vector<float> large(9'000);
+    sum += group.recv(large, kAnySource, Tag{7});
+    return sum == 6 && large[8'999] == 2 ? "" : "somebody's message is missing";
+  });
+}
+
+TEST_P(MessagesTest, ABatchMayBeInAnyOrder) {
+  expect_well(3, [](ProcessGroup& group) -> std::string {
+    const int n = group.size();
+    std::vector<std::vector<float>> out;
+    std::vector<std::vector<float>> in;
+    for (Rank peer = 0; peer < n; ++peer) {
+      out.push_back(numbers(30'000, static_cast<float>(100 * group.rank() + peer)));
+      in.emplace_back(30'000);
+    }
+    std::vector<PointToPoint> batch;
+    using Kind = PointToPoint::Kind;
+    for (Rank peer = n - 1; peer >= 0; --peer) {
+      if (peer == group.rank()) continue;
+      const auto p = static_cast<std::size_t>(peer);
+      const bool send_first = group.rank() % 2 == 0;
+      batch.push_back(
+          {send_first ? Kind::kSend : Kind::kRecv, send_first ? out[p] : in[p], peer, {}});
+      batch.push_back(
+          {send_first ? Kind::kRecv : Kind::kSend, send_first ? in[p] : out[p], peer, {}});
+    }
+    group.batch_isend_irecv(batch)->wait();
+    for (Rank peer = 0; peer < n; ++peer) {
+      if (peer == group.rank()) continue;
+      const auto wrong =
+          check(in[static_cast<std::size_t>(peer)], static_cast<float>(100 * peer + group.rank()));
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  });
+}
+
+TEST_P(MessagesTest, ARankMaySendToItself) {
+  for (const int ranks : {1, 2}) {
+    expect_well(ranks, [](ProcessGroup& group) -> std::string {
+      std::vector<float> in(20'000);
+      const WorkPtr receive = group.irecv(in, group.rank(), Tag{4});
+      group.send(numbers(20'000, 5), group.rank(), Tag{4});
+      receive->wait();
+      return receive->source() == group.rank() ? check(in, 5) : "wrong source";
+    });
+  }
+}
+
+TEST_P(MessagesTest, MessagesAndCollectivesDoNotStandInEachOthersWay) {
+  expect_well(3, [](ProcessGroup& group) -> std::string {
+    const Rank next = (group.rank() + 1) % group.size();
+    const Rank before = (group.rank() + group.size() - 1) % group.size();
+    std::vector<float> sum = numbers(50'000, 0);
+    std::vector<float> out = numbers(50'000, static_cast<float>(group.rank()));
+    std::vector<float> in(50'000);
+    for (int round = 0; round < 5; ++round) {
+      std::iota(sum.begin(), sum.end(), 0.F);
+      const WorkPtr reduced = group.all_reduce_async(sum);
+      const WorkPtr sent = group.isend(out, next);
+      group.recv(in, before);
+      sent->wait();
+      reduced->wait();
+      if (const auto wrong = check(in, static_cast<float>(before)); !wrong.empty()) return wrong;
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        if (sum[i] != 3.F * static_cast<float>(i)) return "the sum is wrong";
+      }
+    }
+    return "";
+  });
+}
+
+TEST_P(MessagesTest, AWorkTellsWhetherItHasEnded) {
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    std::vector<float> data = {1};
+    if (group.rank() == 0) {
+      const WorkPtr receive = group.irecv(data, 1);
+      if (receive->is_completed()) return "ended before anything was sent";
+      try {
+        receive->wait(std::chrono::milliseconds(1));
+        return "did not run out of time";
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kTimeout) return error.what();
+      }
+      group.send(data, 1);  // now the other may send
+      receive->wait();
+      return receive->is_completed() && !receive->exception() && receive->source() == 1 &&
+                     data[0] == 42
+                 ? ""
+                 : "not ended well";
+    }
+    group.recv(data, 0);
+    data[0] = 42;
+    group.send(data, 0);
+    return "";
+  });
+}
+
+TEST_P(MessagesTest, ManyThreadsMaySendAndReceiveAtOnce) {
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    const Rank peer = 1 - group.rank();
+    std::vector<std::string> wrong(4);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        std::vector<float> in(t % 2 == 0 ? 100 : 8'000);
+        for (int i = 0; i < 50; ++i) {
+          const auto first = static_cast<float>(100 * t + i);
+          const auto out = numbers(static_cast<std::int64_t>(in.size()), first);
+          const WorkPtr sent = group.isend(out, peer, Tag{t});
+          group.recv(in, peer, Tag{t});
+          if (const auto bad = check(in, first); !bad.empty())
+            wrong[static_cast<std::size_t>(t)] = bad;
+          sent->wait();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return wrong[0] + wrong[1] + wrong[2] + wrong[3];
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics,
+                         MessagesTest,
+                         ::testing::ValuesIn(kAllFabrics),
+                         [](const auto& instance) { return name_of(instance.param); });
+
+}  // namespace
+}  // namespace peal::testing
