@@ -81,8 +81,14 @@ void Builder::wait(Ranks ranks, std::int64_t value) {
   if (ranks.count > 0) part_.steps.emplace_back(Wait{ranks, value});
 }
 
+Ranks Builder::neighbours() const {
+  if (below().count == 0) return above();
+  if (above().count == 0) return below();
+  return host_;
+}
+
 void Builder::claim_stage() {
-  if (!stage_is_free_ && host_.count > 1) wait(host_, 0);
+  if (!stage_is_free_) wait(neighbours(), 0);
   stage_is_free_ = true;
 }
 
@@ -94,7 +100,7 @@ void Builder::wait_for_others(std::int64_t value) {
 
 void Builder::meet(std::int64_t value) {
   signal(value);
-  wait(host_, value);
+  wait(neighbours(), value);
   stage_is_free_ = true;
 }
 

@@ -85,6 +85,8 @@ class Builder {
   schedule::Slice wire_from(Rank peer, Elements count);
   schedule::Ranks below() const { return {host_.first, self_ - host_.first}; }
   schedule::Ranks above() const { return {self_ + 1, host_.first + host_.count - (self_ + 1)}; }
+  /// The other ranks of the host, and the own one only where a progression cannot leave it out.
+  schedule::Ranks neighbours() const;
   void claim_stage();
   bool writes_own_stage(const schedule::Move& move) const;
 

@@ -235,6 +235,9 @@ Words PartForm::check_overlap(const Move& move) const {
 
 Words PartForm::check(const Move& move) const {
   if (move.count < Elements(1)) return "a move of nothing";
+  if (move.finish == Finish::kYes && !reduces(problem_.operation)) {
+    return "the operation does not reduce, so that nothing is finished";
+  }
   if (Words words = check_source(move); !words.empty()) return words;
   if (Words words = check_target(move); !words.empty()) return words;
   return check_overlap(move);
@@ -247,6 +250,9 @@ Words PartForm::check(const Signal& signal) const {
 
 Words PartForm::check(const Wait& wait) const {
   if (Words words = check(wait.ranks); !words.empty()) return words;
+  if (wait.ranks.first == self_ || wait.ranks[wait.ranks.count - 1] == self_) {
+    return "a wait for oneself";
+  }
   for (int i = 0; i < wait.ranks.count; ++i) {
     if (host_of(problem_, wait.ranks[i]) != host_of(problem_, self_)) {
       return fmt::format("the counter of rank {} is on another host", wait.ranks[i]);

@@ -365,7 +365,7 @@ TEST(VerifyTest, AReductionThatRoundsInBetweenEndsWithOtherBits) {
 TEST(VerifyTest, AnOperationThatMovesMustNotReduce) {
   EXPECT_THAT(
       wrong_after(kBroadcast, "wire[1]@0 -> output[0]@0 x7", "wire[1]@0 -> output[0]@0 x7 finish"),
-      has("rank 0, step 1", "ends with finish(in_1[0])"));
+      has("rank 0, step 0", "nothing is finished"));
 }
 
 TEST(VerifyTest, ReadingWhatNobodyWroteIsFound) {
@@ -577,8 +577,12 @@ TEST(VerifyTest, AWaitThatAddsNoOrderIsFound) {
               has("rank 1, step 1", "a wait for -1 is not between 0 and the span 1"));
 }
 
-TEST(VerifyTest, AWaitForAllMayListTheOwnRankOnceItHasSignalled) {
+TEST(VerifyTest, AWaitListsTheOwnRankOnlyInItsMiddle) {
   EXPECT_THAT(wrong_after(kBarrier, "wait [0:4:2] 1", "wait [0:3] 1"), IsEmpty());
+  EXPECT_THAT(wrong_after(kBarrier, "wait [1:3] 1", "wait [0:3] 1"),
+              has("rank 0, step 1", "a wait for oneself"));
+  EXPECT_THAT(wrong_after(kBarrier, "wait [0:2] 1", "wait [0:3] 1"),
+              has("rank 2, step 1", "a wait for oneself"));
   EXPECT_THAT(
       wrong_after(kBarrier, "  signal 1\n  wait [0:4:2] 1\n", "  wait [0:3] 1\n  signal 1\n"),
       has("rank 1, step 0", "waits for ever for rank 1 to reach 1"));
