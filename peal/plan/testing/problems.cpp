@@ -17,7 +17,7 @@ using schedule::Schedule;
 namespace {
 
 Elements limit_of(Stage stage, int ranks) {
-  return stage == Stage::kAmple ? Elements(1 << 20) : Elements(16 * ranks);
+  return stage == Stage::kAmple ? Elements(1 << 20) : Elements(12 * ranks);
 }
 
 bool has_root(Operation operation) {
@@ -48,7 +48,7 @@ std::vector<int> counts_for(const Problem& problem, Stage stage) {
   const int n = problem.ranks;
   if (problem.operation == Operation::kBarrier) return {0};
   if (stage == Stage::kAmple) return {0, 1, n - 1, n, n + 1, 1000};
-  return can_be_uneven(problem.operation) ? std::vector{50} : std::vector{1000};
+  return can_be_uneven(problem.operation) ? std::vector{37} : std::vector{500};
 }
 
 /// Some large, some small, some empty; all small; one rank has it all.
@@ -58,10 +58,10 @@ std::vector<std::vector<Elements>> uneven_counts(const Problem& problem) {
   std::vector<Elements> large, small;
   for (int i = 0; i < entries; ++i) {
     small.emplace_back((i * 7 + 3) % 5);
-    large.push_back(20 * small.back());
+    large.push_back(9 * small.back());
   }
   std::vector<Elements> one(static_cast<std::size_t>(entries));
-  one[one.size() / 2] = Elements(50);
+  one[one.size() / 2] = Elements(37);
   return {large, small, one};
 }
 
