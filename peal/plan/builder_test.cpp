@@ -68,7 +68,7 @@ TEST(BuilderTest, WhoHasMetTheOthersNeedNotLookBack) {
   part.copy(kInput, kStage, Elements(4));
   EXPECT_THAT(std::move(part).build(Elements(4)).steps,
               ElementsAre(VariantWith<Signal>(Signal{1}),
-                          VariantWith<Wait>(Wait{{0, 2, 1}, 1}),
+                          VariantWith<Wait>(Wait{{0, 1, 1}, 1}),
                           VariantWith<Move>(testing::_)));
 }
 
