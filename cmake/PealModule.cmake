@@ -1,16 +1,21 @@
-# peal_module(base SOURCES error.cpp ... TESTS error_test.cpp ... LINKS peal::net fmt::fmt ...)
+# peal_module(base SOURCES error.cpp ... HEADERS error.h ... TESTS error_test.cpp ... LINKS peal::net ...)
 #
 # One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
 # and one test program `<name>_test`. The link graph is the include graph: LINKS names the folders
-# that this one may look into, and nothing else reaches it.
+# that this one may look into, and nothing else reaches it. HEADERS are those that users include:
+# they are installed.
 function(peal_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;LINKS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   add_library(peal_${target} STATIC ${ARG_SOURCES})
   add_library(peal::${target} ALIAS peal_${target})
   set_target_properties(peal_${target} PROPERTIES EXPORT_NAME ${target})
   target_include_directories(peal_${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                    $<INSTALL_INTERFACE:include>)
+  if(ARG_HEADERS)
+    target_sources(peal_${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
+                                         FILES ${ARG_HEADERS})
+  endif()
   target_compile_features(peal_${target} PUBLIC cxx_std_20)
   target_link_libraries(peal_${target} PUBLIC ${ARG_LINKS} PRIVATE fmt::fmt $<BUILD_INTERFACE:peal_options>)
   set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})

@@ -71,9 +71,17 @@ class TheCheck(unittest.TestCase):
                          self.check({"group/a.cpp": "// ::bind() is not called here\n"
                                                     "int r = ::connect(fd, a, n); f::accept();\n"}))
 
-    def test_objects_to_public_headers_that_show_what_is_not_installed(self):
-        self.assertEqual(["peal/group/a.h: a public header may not include fmt/format.h"],
-                         self.check({"group/a.h": "#include <fmt/format.h>\n"}))
+    def test_objects_to_fmt_in_a_header(self):
+        self.assertEqual(["peal/net/a.h: no header may include fmt/format.h"],
+                         self.check({"net/a.h": "#include <fmt/format.h>\n"}))
+
+    def test_objects_to_installed_headers_that_show_what_is_not_installed(self):
+        self.assertEqual(["peal/base/a.h: users include it, so it may not include hwy/base.h",
+                          "peal/base/a.h: users include it, so peal/base/b.h has to be among "
+                          "HEADERS too"],
+                         self.check({"base/a.h": '#include <hwy/base.h>\n#include "peal/base/b.h"\n',
+                                     "base/b.h": "#include <hwy/base.h>\n",
+                                     "base/CMakeLists.txt": "peal_module(base HEADERS a.h)\n"}))
 
     def test_objects_to_links_that_are_not_the_includes(self):
         self.assertEqual(["peal/net/CMakeLists.txt: includes base but does not link it",

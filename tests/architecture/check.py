@@ -9,11 +9,9 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SOCKET_CALL = re.compile(r"(?<![\w>])::(socket|socketpair|bind|listen|connect|accept4?)\s*\(")
-MODULE = re.compile(r"peal_module\(\s*([\w/]+)([^)]*)\)")
+MODULE = re.compile(r"peal_module\(([^)]*)\)")
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
-HIDDEN = re.compile(r"(fmt|hwy|openssl|CLI|nlohmann|benchmark|gtest|gmock)/|zlib\.h|hwloc\.h")
-# What a user of the library includes, and what is installed.
-PUBLIC = ("base", "group", "init", "train")
+HIDDEN = re.compile(r"(hwy|openssl|CLI|nlohmann|benchmark|gtest|gmock)/|zlib\.h|hwloc\.h")
 
 
 def read_layers(path):
@@ -29,6 +27,19 @@ def read_layers(path):
     return layers
 
 
+def read_modules(text):
+    """{keyword: words} of all calls of peal_module in a CMakeLists.txt"""
+    arguments = {"": [], "SOURCES": [], "HEADERS": [], "TESTS": [], "LINKS": [], "TEST_LINKS": []}
+    for words in MODULE.findall(text):
+        keyword = ""
+        for word in words.split():
+            if word in arguments:
+                keyword = word
+            else:
+                arguments[keyword].append(word)
+    return arguments
+
+
 class Tree:
     def __init__(self, root, layers):
         self.root = root
@@ -36,8 +47,9 @@ class Tree:
         files = sorted(path for path in (root / "peal").rglob("*") if path.is_file())
         self.sources = [str(path.relative_to(root)) for path in files
                         if path.suffix in (".h", ".cpp") and not is_for_tests(path)]
-        self.builds = [str(path.relative_to(root)) for path in files
-                       if path.name == "CMakeLists.txt" and path.parent.name != "peal"]
+        self.modules = {str(path.parent.relative_to(root)): read_modules(path.read_text())
+                        for path in files
+                        if path.name == "CMakeLists.txt" and "peal_module" in path.read_text()}
 
     def text(self, name):
         return (self.root / name).read_text()
@@ -52,6 +64,13 @@ class Tree:
             if "/".join(parts[:length]) in self.layers:
                 return "/".join(parts[:length])
         return None
+
+    def sources_of(self, place):
+        """The sources of the module in this folder: those below it that no deeper one has."""
+        homes = {name: max((home for home in self.modules if name.startswith(home + "/")),
+                           key=len, default=None)
+                 for name in self.sources}
+        return [name for name, home in homes.items() if home == place]
 
     def reached(self, names):
         """The folders whose headers these files include."""
@@ -91,44 +110,33 @@ def check_sockets(tree):
                 yield f"{name}: only net may call ::{call}"
 
 
-def check_public_headers(tree):
-    """A user's compiler must find all that a public header includes."""
-    for name in tree.sources:
-        if tree.folder(name) not in PUBLIC or not name.endswith(".h"):
-            continue
+def check_headers(tree):
+    """fmt stays out of all headers, since LibTorch has its own; and a user's compiler finds all
+    that an installed header includes."""
+    installed = {f"{place}/{word}" for place, arguments in tree.modules.items()
+                 for word in arguments["HEADERS"]}
+    for name in filter(lambda name: name.endswith(".h"), tree.sources):
         for header in tree.includes(name):
-            if HIDDEN.match(header):
-                yield f"{name}: a public header may not include {header}"
-            if header.startswith("peal/") and tree.folder(header) not in PUBLIC:
-                yield f"{name}: a public header may not include {header}, which is not installed"
+            if header.startswith("fmt/"):
+                yield f"{name}: no header may include {header}"
+            if name in installed and HIDDEN.match(header):
+                yield f"{name}: users include it, so it may not include {header}"
+            if name in installed and header.startswith("peal/") and header not in installed:
+                yield f"{name}: users include it, so {header} has to be among HEADERS too"
 
 
 def check_links(tree):
     """The link graph is the include graph: LINKS names the folders that a module includes, no
-    more and no fewer. (INTERFACE parts of CMake reach further; what is used is named.)"""
-    for build in tree.builds:
-        place = build.rsplit("/", 1)[0]
-        inner = [other.rsplit("/", 1)[0] for other in tree.builds if other != build]
-        mine = [name for name in tree.sources if name.startswith(place + "/") and
-                not any(name.startswith(deeper + "/") and deeper.startswith(place + "/")
-                        for deeper in inner)]
-        modules = MODULE.findall(tree.text(build))
-        if not modules:
-            continue
-        linked = set()
-        for _, arguments in modules:
-            keyword = ""
-            for word in arguments.split():
-                keyword = word if word in ("SOURCES", "TESTS", "LINKS", "TEST_LINKS") else keyword
-                if keyword == "LINKS" and word.startswith("peal::"):
-                    linked.add(folder_of_target(tree, word.removeprefix("peal::")))
-        own = tree.folder(f"{place}/CMakeLists.txt")
-        reached = tree.reached(mine) - {own}
-        linked.discard(own)
+    more and no fewer."""
+    for place, arguments in tree.modules.items():
+        own = tree.folder(f"{place}/x")
+        linked = {folder_of_target(tree, word.removeprefix("peal::"))
+                  for word in arguments["LINKS"] if word.startswith("peal::")} - {own}
+        reached = tree.reached(tree.sources_of(place)) - {own}
         for folder in sorted(reached - linked, key=str):
-            yield f"{build}: includes {folder} but does not link it"
+            yield f"{place}/CMakeLists.txt: includes {folder} but does not link it"
         for folder in sorted(linked - reached, key=str):
-            yield f"{build}: links {folder} but does not include it"
+            yield f"{place}/CMakeLists.txt: links {folder} but does not include it"
 
 
 def folder_of_target(tree, target):
@@ -139,7 +147,7 @@ def folder_of_target(tree, target):
     return target
 
 
-CHECKS = (check_includes, check_torch, check_sockets, check_public_headers, check_links)
+CHECKS = (check_includes, check_torch, check_sockets, check_headers, check_links)
 
 
 def violations(root, layers):
