@@ -34,20 +34,28 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-/// Pure. Errors: usage, which names the variable that is missing or wrong and what to do.
-/// A process for which nothing at all is set, with the URL env://, is alone: rank 0 of 1.
+/// Pure. The rank and the world size come from, in this order: the wish's own fields, its URL's
+/// query, RANK and WORLD_SIZE (torchrun's too), Open MPI, MPICH and others that use Hydra, Slurm.
+/// Where nobody says the local rank and size, they stand for ranks that are all on this host;
+/// `meet` knows better. Errors: usage, which names the variable that is missing or wrong and what
+/// to do. A process for which nothing at all is set, with the URL env://, is alone: rank 0 of 1.
 Identity identify(const Wish& wish, const Environment& environment);
 
 /// A store that all ranks of the job share, and the identity that was registered in it.
 struct Meeting {
   Identity identity;
-  std::string job;  // the same on all ranks, different from other jobs
+  std::string job;          // the same on all ranks, different from other jobs
+  bool is_one_host = true;  // whether all ranks can share memory and unix sockets
+  /// Rank 0 of tcp:// serves it until it lets go, which takes up to a second while others still use
+  /// it; the others see peer_lost afterwards.
   std::shared_ptr<store::Store> store;
 };
 
-/// Meets the others. Errors, all inside the timeout: usage (a rank given twice, ranks that disagree
-/// on the world size, a taken port), timeout (who is missing), peer_lost (the master is
-/// unreachable). A group of one needs no network and gets a memory store.
+/// Meets the others. Where env:// leads is told at choose_place (place.h).
+/// Errors, all inside the deadline: usage (a rank given twice, ranks that disagree on the world
+/// size, another secret: on all ranks that have come), resource (a taken port), timeout (who is
+/// missing), peer_lost (the master is unreachable). A group of one needs no network and gets a
+/// memory store.
 Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,

@@ -51,10 +51,16 @@ Handles open_prefix() {
 }
 
 struct Hosted {
-  Hosted() : server(net::listen_on(net::Address::parse("127.0.0.1:0")), context) {
+  Hosted() : server(listeners(), context) {
     for (auto& client : clients) {
       client = connect_tcp_store({server.address()}, context, seconds(20), soon());
     }
+  }
+
+  static std::vector<Fd> listeners() {
+    std::vector<Fd> one;
+    one.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
+    return one;
   }
 
   net::ProofContext context{"hush", "job", "store"};

@@ -21,22 +21,27 @@ using Sessions = std::vector<std::unique_ptr<TcpSession>>;
 /// What the server's thread owns: the table, the sessions and the loop over them.
 class ServerLoop {
  public:
-  ServerLoop(Fd listener, net::ProofContext context, ServerLimits limits)
-      : listener_(std::move(listener)), context_(std::move(context)), limits_(limits) {}
+  ServerLoop(std::vector<Fd> listeners, net::ProofContext context, ServerLimits limits)
+      : listeners_(std::move(listeners)), context_(std::move(context)), limits_(limits) {}
 
   /// One round: waits for something to do and does it. Returns false once `stop` is readable.
   bool turn(int stop) {
-    std::vector<pollfd> entries = {{stop, POLLIN, 0},
-                                   {accepting() ? listener_.get() : -1, POLLIN, 0}};
-    for (const auto& session : sessions_)
+    std::vector<pollfd> entries = {{stop, POLLIN, 0}};
+    const bool accepts = accepting();
+    for (const Fd& listener : listeners_) {
+      entries.push_back({accepts ? listener.get() : -1, POLLIN, 0});  // poll ignores -1
+    }
+    for (const auto& session : sessions_) {
       entries.push_back({session->fd(), session->interest(), 0});
+    }
     net::poll_until(entries, Deadline(next_alarm()));
     if (entries[0].revents != 0) return false;
     const TimePoint now = Clock::now();
-    serve(std::span(entries).subspan(2), now);
+    serve(std::span(entries).subspan(1 + listeners_.size()), now);
     drop_slow(now);
-    std::erase(sessions_, nullptr);
-    if (entries[1].revents != 0) accept_all(now);
+    for (std::size_t i = 0; i < listeners_.size(); ++i) {
+      if (entries[1 + i].revents != 0) accept_all(listeners_[i].get(), now);
+    }
     return true;
   }
 
@@ -95,10 +100,10 @@ class ServerLoop {
     });
   }
 
-  void accept_all(TimePoint now) {
+  void accept_all(int listener, TimePoint now) {
     try {
       while (half_open() < limits_.half_open) {
-        std::optional<Fd> fd = net::accept_from(listener_.get(), Deadline(now));
+        std::optional<Fd> fd = net::accept_from(listener, Deadline(now));
         if (!fd) return;
         if (!net::local_address(fd->get()).is_unix()) net::set_no_delay(fd->get());
         sessions_.push_back(std::make_unique<TcpSession>(std::move(*fd), context_, now));
@@ -108,7 +113,7 @@ class ServerLoop {
     }
   }
 
-  Fd listener_;
+  std::vector<Fd> listeners_;
   net::ProofContext context_;
   ServerLimits limits_;
   Table table_;
@@ -118,8 +123,10 @@ class ServerLoop {
 
 }  // namespace
 
-TcpStoreServer::TcpStoreServer(Fd listener, net::ProofContext context, ServerLimits limits)
-    : address_(net::local_address(listener.get())),
+TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
+                               net::ProofContext context,
+                               ServerLimits limits)
+    : address_(net::local_address(listeners.at(0).get())),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_) throw system_error("cannot make an eventfd for the store's server", errno);
   thread_ = std::thread(
@@ -131,7 +138,7 @@ TcpStoreServer::TcpStoreServer(Fd listener, net::ProofContext context, ServerLim
         }
         publish(0);
       },
-      ServerLoop(std::move(listener), std::move(context), limits));
+      ServerLoop(std::move(listeners), std::move(context), limits));
 }
 
 TcpStoreServer::~TcpStoreServer() {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
@@ -24,13 +25,14 @@ struct ServerLimits {
 /// proved the secret of `context`; no client, proved or not, can make the others wait.
 class TcpStoreServer final {
  public:
-  /// `listener` comes from net::listen_on. Errors: resource.
-  TcpStoreServer(Fd listener, net::ProofContext context, ServerLimits limits = {});
+  /// `listeners` (at least one) come from net::listen_on. Errors: resource.
+  TcpStoreServer(std::vector<Fd> listeners, net::ProofContext context, ServerLimits limits = {});
   /// Clients see peer_lost from now on.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
+  /// Where the first listener listens.
   net::Address address() const;
   /// Waits until no client is connected; returns whether it is so. Threads: any.
   bool wait_until_deserted(Deadline deadline);

@@ -28,10 +28,16 @@ const net::ProofContext kContext{"hush", "job", "store"};
 
 Deadline soon() { return Deadline::after(seconds(20)); }
 
+std::vector<Fd> just(Fd listener) {
+  std::vector<Fd> listeners;
+  listeners.push_back(std::move(listener));
+  return listeners;
+}
+
 Fd loopback_listener() { return net::listen_on(net::Address::parse("127.0.0.1:0")); }
 
 std::unique_ptr<TcpStoreServer> serve(ServerLimits limits = {}) {
-  return std::make_unique<TcpStoreServer>(loopback_listener(), kContext, limits);
+  return std::make_unique<TcpStoreServer>(just(loopback_listener()), kContext, limits);
 }
 
 std::unique_ptr<Store> client_of(const TcpStoreServer& server, Timeout timeout = seconds(20)) {
@@ -86,7 +92,7 @@ TEST(TcpStoreTest, AServerMayComeLaterThanItsClients) {
   auto connecting = std::async(std::launch::async, [&] {
     return connect_tcp_store({address}, kContext, seconds(20), soon());
   });
-  const TcpStoreServer server(net::listen_on(address), kContext);
+  const TcpStoreServer server(just(net::listen_on(address)), kContext);
   connecting.get()->set("key", "value");
   EXPECT_EQ(client_of(server)->try_get("key"), "value");
 }
@@ -122,7 +128,7 @@ TEST(TcpStoreTest, AServerThatClosesBeforeTheProofIsTriedAgain) {
     return connect_tcp_store({address}, kContext, seconds(20), soon());
   });
   net::accept_from(listener.get(), soon());  // and closes it: an earlier server that ends
-  const TcpStoreServer server(std::move(listener), kContext);
+  const TcpStoreServer server(just(std::move(listener)), kContext);
   EXPECT_NO_THROW(connecting.get()->set("key", "value"));
 }
 
@@ -217,6 +223,16 @@ TEST(TcpStoreTest, AKeyThatIsErasedDuringAWaitIsMissingAgain) {
   EXPECT_THAT(error.what(), HasSubstr("\"one\""));
 }
 
+TEST(TcpStoreTest, AServerListensAtSeveralAddresses) {
+  std::vector<Fd> listeners;
+  listeners.push_back(loopback_listener());
+  listeners.push_back(loopback_listener());
+  const net::Address second = net::local_address(listeners[1].get());
+  const TcpStoreServer server(std::move(listeners), kContext);
+  client_of(server)->set("key", "value");
+  EXPECT_EQ(connect_tcp_store({second}, kContext, seconds(20), soon())->try_get("key"), "value");
+}
+
 TEST(TcpStoreTest, AServerServesIPv6AndUnixSocketsToo) {
   std::vector<std::string> addresses = {"unix:@peal-tcp-store-test", "[::1]:0"};
   try {
@@ -226,7 +242,7 @@ TEST(TcpStoreTest, AServerServesIPv6AndUnixSocketsToo) {
     addresses.pop_back();
   }
   for (const std::string& address : addresses) {
-    const TcpStoreServer server(net::listen_on(net::Address::parse(address)), kContext);
+    const TcpStoreServer server(just(net::listen_on(net::Address::parse(address))), kContext);
     EXPECT_EQ(client_of(server)->add("n", 2), 2) << address;
   }
 }

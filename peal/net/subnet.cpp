@@ -1,0 +1,72 @@
+#include "peal/net/subnet.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "peal/base/error.h"
+
+namespace peal::net {
+namespace {
+
+/// The address in network order: 4 bytes, 16 bytes, or none.
+std::span<const std::byte> bytes_of(const Address& address) {
+  const auto* raw = reinterpret_cast<const std::byte*>(address.raw());
+  switch (address.raw()->sa_family) {
+    case AF_INET:
+      return {raw + offsetof(sockaddr_in, sin_addr), sizeof(in_addr)};
+    case AF_INET6:
+      return {raw + offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr)};
+    default:
+      return {};
+  }
+}
+
+std::optional<Address> host_address(std::string_view host) {
+  const bool is_v6 = host.find(':') != std::string_view::npos;
+  const std::string text = is_v6 ? "[" + std::string(host) + "]:0" : std::string(host) + ":0";
+  try {
+    return Address::parse(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<Subnet> Subnet::parse(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto base = host_address(text.substr(0, slash));
+  if (!base) return std::nullopt;
+  Subnet subnet;
+  subnet.base_ = *base;
+  const int all = static_cast<int>(bytes_of(*base).size() * 8);
+  subnet.bits_ = all;
+  if (slash == std::string_view::npos) return subnet;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, subnet.bits_);
+  if (error != std::errc() || stop != end || subnet.bits_ < 0 || subnet.bits_ > all) {
+    return std::nullopt;
+  }
+  return subnet;
+}
+
+bool Subnet::contains(const Address& address) const {
+  const auto own = bytes_of(base_);
+  const auto other = bytes_of(address);
+  if (own.empty() || own.size() != other.size()) return false;
+  const auto whole = static_cast<std::size_t>(bits_ / 8);
+  if (!std::equal(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(whole), other.begin())) {
+    return false;
+  }
+  const int rest = bits_ % 8;
+  if (rest == 0) return true;
+  const auto mask = static_cast<std::byte>(0xff << (8 - rest));
+  return (own[whole] & mask) == (other[whole] & mask);
+}
+
+}  // namespace peal::net

@@ -1,0 +1,197 @@
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+#include "peal/net/proof.h"
+#include "peal/rendezvous/launch.h"
+#include "peal/rendezvous/open_store.h"
+#include "peal/rendezvous/place.h"
+#include "peal/rendezvous/rendezvous.h"
+#include "peal/rendezvous/roll_call.h"
+#include "peal/rendezvous/url.h"
+#include "peal/store/prefix_store.h"
+#include "peal/transport/contact.h"
+
+namespace peal::rendezvous {
+namespace {
+
+constexpr std::string_view kClaim = "rank/";
+constexpr Bytes kMaxText = 4_KiB;
+
+std::vector<Rank> all_ranks(int world_size) {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+/// What a process lays down for its rank. No two processes' claims are the same.
+struct Claim {
+  std::string token;
+  std::string host_id;
+  std::string who;  // for messages
+
+  std::string encode() const {
+    net::Writer writer;
+    writer.put_text(token).put_text(host_id).put_text(who);
+    return std::move(writer).take();
+  }
+
+  static Claim decode(std::string_view bytes) {
+    net::Reader reader(bytes, "claim of a rank");
+    Claim claim;
+    claim.token = reader.get_text(kMaxText);
+    claim.host_id = reader.get_text(kMaxText);
+    claim.who = reader.get_text(kMaxText);
+    reader.finish();
+    return claim;
+  }
+};
+
+/// How the meeting ended, for everyone: the first verdict counts. Nothing means well.
+using Verdict = std::optional<Error>;
+
+std::string encode(const Verdict& verdict) {
+  net::Writer writer;
+  writer.put_u8(verdict ? 1 : 0);
+  if (verdict)
+    writer.put_u8(static_cast<std::uint8_t>(verdict->kind())).put_text(verdict->message());
+  return std::move(writer).take();
+}
+
+Verdict decode_verdict(std::string_view bytes) {
+  net::Reader reader(bytes, "verdict of the meeting");
+  if (reader.get_u8() == 0) return std::nullopt;
+  const auto kind = static_cast<ErrorKind>(reader.get_u8());
+  return Error(kind, std::string(reader.get_text(kMaxText)));
+}
+
+/// One rank's part of the meeting, in the store that they share.
+class Registration {
+ public:
+  Registration(std::shared_ptr<store::Store> store, Launch launch)
+      : store_(store::make_prefix_store(std::move(store), "meeting")), launch_(std::move(launch)) {}
+
+  /// Returns when all ranks are there and agree. Throws what the first to object said.
+  void agree(Deadline deadline) {
+    if (const Verdict objection = object()) {
+      pass(objection);
+      throw Error(*objection);
+    }
+    if (store_->add("arrived", 1) == self().world_size) pass(std::nullopt);
+    if (const Verdict verdict = await_verdict(deadline)) throw Error(*verdict);
+  }
+
+  bool is_one_host() { return !store_->try_get("several_hosts"); }
+
+  /// The job's name: the launcher's, or what rank 0 made up.
+  std::string job(Deadline deadline) { return store_->get("job", deadline); }
+
+  /// Where ranks are is known only now, unless the launcher said it.
+  Identity identity() {
+    Identity result = self();
+    if (launch_.local_is_known || is_one_host()) return result;
+    result.local_rank = result.local_world_size = 0;
+    for (const Rank rank : all_ranks(result.world_size)) {
+      const auto claim = store_->try_get(key_of_rank(kClaim, rank));
+      if (!claim || Claim::decode(*claim).host_id != claim_.host_id) continue;
+      ++result.local_world_size;
+      if (rank < result.rank) ++result.local_rank;
+    }
+    return result;
+  }
+
+ private:
+  const Identity& self() const { return launch_.identity; }
+
+  /// Lays down what this process knows; returns what contradicts it.
+  Verdict object() {
+    const std::string size = std::to_string(self().world_size);
+    const std::string agreed = store_->compare_set("world_size", "", size);
+    if (agreed != size) {
+      return Error(
+          ErrorKind::kUsage,
+          fmt::format("the ranks disagree on the world size: it is {} for rank {} ({}) and "
+                      "{} for those who came before",
+                      size,
+                      self().rank,
+                      claim_.who,
+                      agreed));
+    }
+    const std::string key = key_of_rank(kClaim, self().rank);
+    const std::string first = store_->compare_set(key, "", claim_.encode());
+    if (first != claim_.encode()) {
+      return Error(
+          ErrorKind::kUsage,
+          fmt::format("rank {} is given twice: to {} and to {}; give each process a rank of "
+                      "its own, and each job a place of its own to meet",
+                      self().rank,
+                      Claim::decode(first).who,
+                      claim_.who));
+    }
+    if (self().rank == 0) {
+      store_->set("job", launch_.job.empty() ? net::make_secret().substr(0, 16) : launch_.job);
+    }
+    if (store_->compare_set("host", "", claim_.host_id) != claim_.host_id) {
+      store_->set("several_hosts", "");
+    }
+    return std::nullopt;
+  }
+
+  /// Proposes a verdict; returns the one that counts.
+  Verdict pass(const Verdict& verdict) {
+    return decode_verdict(store_->compare_set("verdict", "", encode(verdict)));
+  }
+
+  Verdict await_verdict(Deadline deadline) {
+    try {
+      return decode_verdict(store_->get("verdict", deadline));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kPeerLost) {
+        throw Error(ErrorKind::kPeerLost,
+                    fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
+      }
+      if (error.kind() != ErrorKind::kTimeout) throw;
+    }
+    const auto ranks = all_ranks(self().world_size);
+    const auto absent = absent_ranks(*store_, kClaim, ranks);
+    if (absent.empty()) return pass(Error(ErrorKind::kTimeout, "the last rank came too late"));
+    return pass(absence(absent, ranks.size(), "come to the meeting"));
+  }
+
+  std::unique_ptr<store::Store> store_;
+  Launch launch_;
+  Claim claim_ = own_claim();
+
+  static Claim own_claim() {
+    const transport::Contact contact = transport::own_contact();
+    return {net::make_secret(),
+            contact.host_id,
+            fmt::format("process {} on {}", contact.pid, contact.hostname)};
+  }
+};
+
+}  // namespace
+
+Meeting meet(const Wish& wish,
+             const Config& config,
+             const Environment& environment,
+             Deadline deadline) {
+  const Url url = parse_url(wish.url);
+  const Launch launch = read_launch(wish, url, environment);
+  const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
+  Meeting meeting;
+  meeting.store = open_store(place, launch, config, deadline);
+  Registration registration(meeting.store, launch);
+  registration.agree(deadline);
+  meeting.identity = registration.identity();
+  meeting.is_one_host = registration.is_one_host();
+  meeting.job = registration.job(deadline);
+  return meeting;
+}
+
+}  // namespace peal::rendezvous

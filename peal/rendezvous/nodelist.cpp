@@ -1,0 +1,53 @@
+#include "peal/rendezvous/nodelist.h"
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/rendezvous/url.h"
+
+namespace peal::rendezvous {
+
+std::string first_host(std::string_view nodelist) {
+  const auto malformed = [&] {
+    return Error(ErrorKind::kUsage,
+                 fmt::format("\"{}\" is no list of nodes as Slurm writes it", nodelist));
+  };
+  std::string host;
+  std::string_view rest = nodelist;
+  while (!rest.empty() && rest.front() != ',') {
+    if (rest.front() != '[') {
+      host += rest.front();
+      rest.remove_prefix(1);
+      continue;
+    }
+    const std::size_t close = rest.find(']');
+    const std::size_t end = rest.find_first_of(",-]");  // of the first number, with its zeros
+    if (close == std::string_view::npos || end <= 1) throw malformed();
+    host += rest.substr(1, end - 1);
+    rest.remove_prefix(close + 1);
+  }
+  if (host.empty()) throw malformed();
+  return host;
+}
+
+std::optional<int> tasks_on_node(std::string_view tasks_per_node, int index) {
+  int first = 0;  // the node that the next entry begins with
+  while (!tasks_per_node.empty()) {
+    const std::size_t comma = tasks_per_node.find(',');
+    std::string_view entry = tasks_per_node.substr(0, comma);
+    tasks_per_node.remove_prefix(comma == std::string_view::npos ? tasks_per_node.size()
+                                                                 : comma + 1);
+    std::optional<int> times = 1;
+    if (const std::size_t open = entry.find("(x"); open != std::string_view::npos) {
+      if (!entry.ends_with(')')) return std::nullopt;
+      times = parse_int(entry.substr(open + 2, entry.size() - open - 3));
+      entry = entry.substr(0, open);
+    }
+    if (!times || *times < 1) return std::nullopt;
+    if (index - first < *times) return parse_int(entry);
+    first += *times;
+  }
+  return std::nullopt;
+}
+
+}  // namespace peal::rendezvous

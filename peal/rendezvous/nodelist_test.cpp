@@ -1,0 +1,38 @@
+#include "peal/rendezvous/nodelist.h"
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal::rendezvous {
+namespace {
+
+TEST(NodelistTest, TheFirstHostOfAListIsSpeltOut) {
+  EXPECT_EQ(first_host("node7"), "node7");
+  EXPECT_EQ(first_host("node7,node8"), "node7");
+  EXPECT_EQ(first_host("node[003-010,12],gpu7"), "node003");
+  EXPECT_EQ(first_host("node[12,003-010]"), "node12");
+  EXPECT_EQ(first_host("gpu-[7]"), "gpu-7");
+  EXPECT_EQ(first_host("rack[1-2]node[3-4]"), "rack1node3");
+  EXPECT_EQ(first_host("node[1-2].cluster"), "node1.cluster");
+}
+
+TEST(NodelistTest, WhatIsNoListIsRefused) {
+  for (const char* text : {"", ",node1", "node[", "node[]", "node[-3]", "node[1-2"}) {
+    EXPECT_THROW(first_host(text), Error) << text;
+  }
+}
+
+TEST(NodelistTest, TasksPerNodeAreFoundByTheNodesIndex) {
+  EXPECT_EQ(tasks_on_node("4", 0), 4);
+  EXPECT_EQ(tasks_on_node("4(x2),2", 0), 4);
+  EXPECT_EQ(tasks_on_node("4(x2),2", 1), 4);
+  EXPECT_EQ(tasks_on_node("4(x2),2", 2), 2);
+  EXPECT_EQ(tasks_on_node("4(x2),2", 3), std::nullopt);
+  for (const char* text : {"", "x", "4(x", "4(x)", "4(xy)", "4(x0)"}) {
+    EXPECT_EQ(tasks_on_node(text, 0), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace peal::rendezvous

@@ -1,0 +1,194 @@
+#include "peal/rendezvous/open_store.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/error.h"
+#include "peal/net/address.h"
+#include "peal/net/proof.h"
+#include "peal/net/socket.h"
+#include "peal/net/subnet.h"
+#include "peal/rendezvous/interfaces.h"
+#include "peal/store/file_store.h"
+#include "peal/store/memory_store.h"
+#include "peal/store/tcp_store.h"
+#include "peal/store/tcp_store_server.h"
+
+namespace peal::rendezvous {
+namespace {
+
+using Addresses = std::vector<net::Address>;
+
+/// Rank 0's part: the server, and its own connection to it.
+struct Host {
+  Host(std::vector<Fd> listeners,
+       const net::ProofContext& context,
+       Timeout timeout,
+       Deadline deadline)
+      : server(std::move(listeners), context),
+        client(store::connect_tcp_store({server.address()}, context, timeout, deadline)) {}
+  ~Host() {
+    client.reset();
+    // Ranks leave at the same time, but not at the same moment.
+    server.wait_until_deserted(Deadline::after(std::chrono::seconds(1)));
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  store::TcpStoreServer server;
+  std::unique_ptr<store::Store> client;
+};
+
+/// Waits for names too: that of a master that is about to start may not be known yet.
+Addresses resolve_patiently(const PortPlace& place, Deadline deadline) {
+  while (true) {
+    try {
+      return net::resolve(place.host, place.port);
+    } catch (const Error&) {
+      if (deadline.passed()) throw;
+    }
+    std::this_thread::sleep_until(deadline.within(std::chrono::milliseconds(500)).at());
+  }
+}
+
+bool is_own(const net::Address& address, std::span<const Interface> interfaces) {
+  const net::Address host = address.with_port(0);
+  const bool is_v4_loopback = host.is_loopback() && host.raw()->sa_family == AF_INET;
+  const bool is_any =
+      host == net::Address::parse("0.0.0.0:0") || host == net::Address::parse("[::]:0");
+  return is_v4_loopback || is_any ||
+         std::any_of(interfaces.begin(), interfaces.end(), [&](const Interface& interface) {
+           return interface.address == host;
+         });
+}
+
+/// Many a machine knows itself under a name that leads to loopback, where other machines find the
+/// real address. Then rank 0 listens at its real addresses too, if there are ranks elsewhere.
+bool leads_elsewhere_for_others(const PortPlace& place,
+                                const Launch& launch,
+                                const Addresses& found) {
+  const bool all_loopback = std::all_of(
+      found.begin(), found.end(), [](const net::Address& a) { return a.is_loopback(); });
+  const bool is_number = net::Subnet::parse(place.host).has_value();
+  if (!all_loopback || is_number) return false;
+  const Identity& self = launch.identity;
+  if (launch.local_is_known) return self.local_world_size < self.world_size;
+  return place.host != "localhost";
+}
+
+/// Exactly the addresses of this machine that the place means.
+Addresses addresses_to_serve(const PortPlace& place, const Launch& launch, const Config& config) {
+  const std::vector<Interface> interfaces = own_interfaces();
+  Addresses found = net::resolve(place.host, place.port);
+  const bool widen = leads_elsewhere_for_others(place, launch, found);
+  std::erase_if(found, [&](const net::Address& a) { return !is_own(a, interfaces); });
+  if (widen) {
+    for (const net::Address& address :
+         choose_addresses(interfaces, config.interfaces, Reach::kOtherHosts)) {
+      found.push_back(address.with_port(place.port));
+    }
+  }
+  if (!found.empty()) return found;
+  std::vector<std::string> own;
+  for (const Interface& interface : interfaces) {
+    const std::string text = interface.address.to_string();
+    own.push_back(text.substr(0, text.rfind(':')));
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("rank 0 serves the meeting, but \"{}\" is no address of the machine that "
+                          "it runs on: start rank 0 there, or name this machine ({})",
+                          place.host,
+                          fmt::join(own, ", ")));
+}
+
+std::shared_ptr<store::Store> serve(const Addresses& addresses,
+                                    const net::ProofContext& context,
+                                    Timeout timeout,
+                                    Deadline deadline) {
+  std::vector<Fd> listeners;
+  try {
+    for (const net::Address& address : addresses) listeners.push_back(net::listen_on(address));
+  } catch (const Error& taken) {
+    listeners.clear();
+    try {
+      const Deadline soon = deadline.within(std::chrono::seconds(1));
+      return store::connect_tcp_store(addresses, context, timeout, soon);
+    } catch (const Error&) {
+      throw taken;  // it is not our job that is there
+    }
+  }
+  auto host = std::make_shared<Host>(std::move(listeners), context, timeout, deadline);
+  return {host, host->client.get()};
+}
+
+std::shared_ptr<store::Store> join(const Addresses& addresses,
+                                   const Identity& self,
+                                   const std::string& place,
+                                   const net::ProofContext& context,
+                                   Timeout timeout,
+                                   Deadline deadline) {
+  try {
+    return store::connect_tcp_store(addresses, context, timeout, deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;
+    throw Error(
+        ErrorKind::kPeerLost,
+        fmt::format("rank {} cannot reach rank 0 at {}: {}; look whether rank 0 runs, whether "
+                    "MASTER_ADDR and MASTER_PORT are the same for all ranks, and whether a "
+                    "firewall is between",
+                    self.rank,
+                    place,
+                    error.message()));
+  }
+}
+
+struct Open {
+  const Launch& launch;
+  const Config& config;
+  Deadline deadline;
+
+  std::shared_ptr<store::Store> operator()(const NoPlace&) const {
+    return store::make_memory_store();
+  }
+
+  std::shared_ptr<store::Store> operator()(const FilePlace& place) const {
+    return store::open_file_store(
+        place.path, {launch.identity.world_size, config.timeout}, deadline);
+  }
+
+  std::shared_ptr<store::Store> operator()(const LocalPlace& place) const {
+    const net::Address address = net::Address::abstract_unix(place.name);
+    if (launch.identity.rank == 0) return serve({address}, context(), config.timeout, deadline);
+    return join(
+        {address}, launch.identity, address.to_string(), context(), config.timeout, deadline);
+  }
+
+  std::shared_ptr<store::Store> operator()(const PortPlace& place) const {
+    if (launch.identity.rank == 0) {
+      return serve(addresses_to_serve(place, launch, config), context(), config.timeout, deadline);
+    }
+    return join(resolve_patiently(place, deadline),
+                launch.identity,
+                fmt::format("{}:{}", place.host, place.port),
+                context(),
+                config.timeout,
+                deadline);
+  }
+
+  net::ProofContext context() const { return {config.secret, launch.job, "store"}; }
+};
+
+}  // namespace
+
+std::shared_ptr<store::Store> open_store(const Place& place,
+                                         const Launch& launch,
+                                         const Config& config,
+                                         Deadline deadline) {
+  return std::visit(Open{launch, config, deadline}, place);
+}
+
+}  // namespace peal::rendezvous

@@ -1,0 +1,25 @@
+// From the place where the ranks meet to a store that all of them share. Used by `meet`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/base/config.h"
+#include "peal/rendezvous/launch.h"
+#include "peal/rendezvous/place.h"
+#include "peal/store/store.h"
+
+namespace peal::rendezvous {
+
+/// Rank 0 serves the store for as long as it keeps it, and when it lets go waits up to a second for
+/// the others to let go too; the others come patiently. A store that is served already at a port
+/// that rank 0 should serve is joined: the meeting then finds a rank that was given twice.
+/// Errors: usage (an address of another machine, another secret, a stranger at the port), resource
+/// (a taken port), peer_lost (rank 0 is unreachable), timeout (the file serves another job).
+std::shared_ptr<store::Store> open_store(const Place& place,
+                                         const Launch& launch,
+                                         const Config& config,
+                                         Deadline deadline);
+
+}  // namespace peal::rendezvous

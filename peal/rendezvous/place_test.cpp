@@ -1,0 +1,158 @@
+#include "peal/rendezvous/place.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+constexpr Process kProcess{1000, 4711};
+
+Place place_of(const Variables& variables, const Wish& wish = {}) {
+  const Environment environment = fixed_environment(variables);
+  const Url url = parse_url(wish.url);
+  return choose_place(url, read_launch(wish, url, environment), environment, kProcess);
+}
+
+std::string usage_of(const Variables& variables, const Wish& wish = {}) {
+  try {
+    place_of(variables, wish);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+Variables merged(Variables a, const Variables& b) {
+  for (const auto& [name, value] : b) a[name] = value;
+  return a;
+}
+
+const Variables kTwoRanks = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+const Variables kMaster = {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+
+/// Two ranks on this machine, as torchrun starts them.
+const Variables kTorchrun = {{"RANK", "0"},
+                             {"WORLD_SIZE", "2"},
+                             {"LOCAL_RANK", "0"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "node1"},
+                             {"MASTER_PORT", "29500"},
+                             {"TORCHELASTIC_RUN_ID", "run"},
+                             {"TORCHELASTIC_RESTART_COUNT", "0"},
+                             {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+
+const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "0"},
+                            {"OMPI_COMM_WORLD_SIZE", "2"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                            {"PMIX_NAMESPACE", "99"}};
+
+const Variables kMpich = {
+    {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
+
+const Variables kSlurm = {{"SLURM_PROCID", "0"},
+                          {"SLURM_NTASKS", "4"},
+                          {"SLURM_LOCALID", "0"},
+                          {"SLURM_NODEID", "0"},
+                          {"SLURM_TASKS_PER_NODE", "2(x2)"},
+                          {"SLURM_JOB_ID", "12345"},
+                          {"SLURM_STEP_ID", "1"},
+                          {"SLURM_JOB_NODELIST", "node[003-004]"}};
+
+TEST(PlaceTest, OneRankMeetsNowhere) {
+  EXPECT_EQ(place_of({}), Place(NoPlace{}));
+  EXPECT_EQ(place_of(merged(kMaster, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})), Place(NoPlace{}));
+  EXPECT_EQ(place_of({}, {.url = "tcp://h:1?rank=0&world_size=1", .rank = {}, .world_size = {}}),
+            Place(NoPlace{}));
+}
+
+TEST(PlaceTest, TheUrlSaysThePlaceWhateverIsSet) {
+  EXPECT_EQ(
+      place_of(merged(kTwoRanks, kMaster), {.url = "tcp://[::1]:7", .rank = {}, .world_size = {}}),
+      Place(PortPlace{"::1", 7}));
+  EXPECT_EQ(place_of(kTorchrun, {.url = "file:///f", .rank = {}, .world_size = {}}),
+            Place(FilePlace{"/f"}));
+}
+
+TEST(PlaceTest, TheEnvironmentNamesTheMaster) {
+  EXPECT_EQ(place_of(merged(kTwoRanks, kMaster)), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(merged(kOpenMpi, kMaster)), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(merged(kSlurm, kMaster)), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(merged(merged(kTwoRanks, kMaster), {{"PEAL_MASTER_PORT", "29600"}})),
+            Place(PortPlace{"node1", 29600}));
+}
+
+TEST(PlaceTest, WhatIsMissingIsNamed) {
+  EXPECT_THAT(usage_of(kTwoRanks), HasSubstr("MASTER_ADDR and MASTER_PORT are not set"));
+  EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_ADDR", "h"}})),
+              HasSubstr("MASTER_PORT is not set (MASTER_ADDR is)"));
+  EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_PORT", "1"}})),
+              HasSubstr("MASTER_ADDR is not set (MASTER_PORT is)"));
+  EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_ADDR", ""}, {"MASTER_PORT", "1"}})),
+              HasSubstr("MASTER_ADDR is empty"));
+  EXPECT_THAT(usage_of(merged(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})),
+              HasSubstr("MASTER_ADDR"));
+}
+
+TEST(PlaceTest, AWrongPortIsNamedWithItsValue) {
+  for (const char* port : {"", "0", "65536", "http"}) {
+    EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_ADDR", "h"}, {"MASTER_PORT", port}})),
+                HasSubstr("MASTER_PORT=\"" + std::string(port) + "\""));
+    EXPECT_THAT(usage_of(merged(merged(kTwoRanks, kMaster), {{"PEAL_MASTER_PORT", port}})),
+                HasSubstr("PEAL_MASTER_PORT"));
+  }
+}
+
+TEST(PlaceTest, TorchrunsOwnStoreIsLeftAlone) {
+  EXPECT_EQ(place_of(kTorchrun), Place(LocalPlace{"peal.1000.run.29500.0"}));
+  const Variables many = merged(kTorchrun, {{"LOCAL_WORLD_SIZE", "1"}});
+  EXPECT_EQ(place_of(many), Place(PortPlace{"node1", 29501}));
+  EXPECT_EQ(place_of(merged(many, {{"MASTER_PORT", "65535"}})), Place(PortPlace{"node1", 65534}));
+  for (const Variables& variables : {many, kTorchrun}) {
+    EXPECT_EQ(place_of(merged(variables, {{"PEAL_MASTER_PORT", "7"}})),
+              Place(PortPlace{"node1", 7}));
+    EXPECT_EQ(place_of(merged(variables, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})),
+              Place(PortPlace{"node1", 29500}));
+  }
+}
+
+TEST(PlaceTest, RanksOfMpiOnOneMachineNeedNoFurtherVariables) {
+  EXPECT_EQ(place_of(kOpenMpi), Place(LocalPlace{"peal.1000.99"}));
+  EXPECT_EQ(place_of(kMpich), Place(LocalPlace{"peal.1000.mpich.4711"}));
+  EXPECT_EQ(place_of(merged(kMpich, {{"PEAL_JOB", "mine"}})), Place(LocalPlace{"peal.1000.mine"}));
+}
+
+TEST(PlaceTest, ALongNameOfAJobIsShortenedAndStillItsOwn) {
+  const std::string job(200, 'x');
+  const Place a = place_of(merged(kOpenMpi, {{"PEAL_JOB", job + "a"}}));
+  const Place b = place_of(merged(kOpenMpi, {{"PEAL_JOB", job + "b"}}));
+  EXPECT_LT(std::get<LocalPlace>(a).name.size(), 107u);
+  EXPECT_FALSE(a == b);
+}
+
+TEST(PlaceTest, SlurmsFirstNodeIsTheMaster) {
+  EXPECT_EQ(place_of(kSlurm), Place(PortPlace{"node003", 20000 + (12345 * 31 + 1) % 10000}));
+  EXPECT_EQ(place_of(merged(kSlurm, {{"SLURM_STEP_NODELIST", "node004"}, {"MASTER_PORT", "7"}})),
+            Place(PortPlace{"node004", 7}));
+  EXPECT_EQ(place_of(merged(kSlurm, {{"SLURM_TASKS_PER_NODE", "4"}})),
+            Place(LocalPlace{"peal.1000.12345.1"}));
+}
+
+TEST(PlaceTest, SlurmWithoutAJobNumberNeedsAPort) {
+  Variables variables = kSlurm;
+  variables.erase("SLURM_JOB_ID");
+  EXPECT_THAT(usage_of(variables), HasSubstr("MASTER_PORT is not set"));
+}
+
+}  // namespace
+}  // namespace peal::rendezvous
