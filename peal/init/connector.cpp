@@ -51,8 +51,10 @@ std::vector<net::Address> Connector::listening_addresses(std::span<const Rank> w
     return hosts_[static_cast<std::size_t>(rank)] == own;
   });
   if (one_host && config_.transport != TransportChoice::kTcp) return {};
-  if (one_host && config_.interfaces.empty()) return {net::Address::parse("127.0.0.1:0")};
-  return rendezvous::own_addresses(config_.interfaces);
+  return rendezvous::choose_addresses(
+      rendezvous::own_interfaces(),
+      config_.interfaces,
+      one_host ? rendezvous::Reach::kThisHost : rendezvous::Reach::kOtherHosts);
 }
 
 }  // namespace peal::init

@@ -95,8 +95,14 @@ std::map<Rank, Fd> take(std::map<LinkKey, Fd>& links, LinkKind kind) {
 
 class ProcessTransport final : public Transport {
  public:
-  ProcessTransport(std::vector<bool> near, std::unique_ptr<Host> host, std::map<LinkKey, Fd> links)
-      : near_(std::move(near)), host_(std::move(host)) {
+  ProcessTransport(std::span<const Contact> contacts,
+                   std::vector<bool> near,
+                   std::unique_ptr<Host> host,
+                   std::map<LinkKey, Fd> links)
+      : contacts_(contacts.begin(), contacts.end()),
+        on_host_(std::ranges::count(contacts_, own_host_id(), &Contact::host_id)),
+        near_(std::move(near)),
+        host_(std::move(host)) {
     data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
     mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
     if (host_ && std::ranges::count(near_, false) == 0) window_ = host_->make_window();
@@ -106,9 +112,15 @@ class ProcessTransport final : public Transport {
   Channel& mail() override { return *mail_; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
 
+  int ranks_on_host() const override { return static_cast<int>(on_host_); }
+
   std::string describe(Rank peer) const override {
-    if (near_.at(static_cast<std::size_t>(peer))) return "shm";
-    return fmt::format("tcp {}", far_data_->address_of(peer));
+    const auto index = static_cast<std::size_t>(peer);
+    const Contact& contact = contacts_.at(index);
+    return fmt::format("pid {} on {}, over {}",
+                       contact.pid,
+                       contact.hostname,
+                       near_[index] ? "shm" : "tcp " + far_data_->address_of(peer));
   }
 
  private:
@@ -120,6 +132,8 @@ class ProcessTransport final : public Transport {
     return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
   }
 
+  std::vector<Contact> contacts_;
+  std::ptrdiff_t on_host_;
   std::vector<bool> near_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<Channel> data_;
@@ -157,7 +171,8 @@ class PendingTransport final : public Pending {
     std::map<LinkKey, Fd> links = make_links(plan(contacts, near), deadline);
     std::unique_ptr<Host> host = join_host(near, links, deadline);
     listeners_.clear();
-    return std::make_unique<ProcessTransport>(std::move(near), std::move(host), std::move(links));
+    return std::make_unique<ProcessTransport>(
+        contacts, std::move(near), std::move(host), std::move(links));
   }
 
  private:

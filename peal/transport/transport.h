@@ -70,7 +70,10 @@ class Transport {
   /// host, and lives as long as the transport.
   virtual Window* window() = 0;
 
-  /// How rank `peer` is reached, for messages: "shm", "tcp 10.0.0.2:4711", ...
+  /// How many of the group's ranks are on this host, this one included: they share its cores.
+  virtual int ranks_on_host() const = 0;
+
+  /// Who rank `peer` is and how it is reached, for messages: "pid 4711 on node3, over shm".
   virtual std::string describe(Rank peer) const = 0;
 };
 

@@ -10,12 +10,23 @@
 #include "peal/backends/native/native.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/init/connector.h"
+#include "peal/store/memory_store.h"
+#include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
 
 namespace peal::testing {
 namespace {
 
 using transport::Transport;
+
+/// The world's store and name, as a meeting would have made them.
+rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Store> store) {
+  rendezvous::Identity identity;
+  identity.rank = rank;
+  identity.world_size = ranks;
+  return {identity, "job of a test", std::move(store)};
+}
 
 /// Makes the transports of a group when its first rank asks, and keeps the others' for them.
 class Exchange {
@@ -38,7 +49,15 @@ class Exchange {
     options.stage = 8_KiB;
     options.data_ring = 4_KiB;
     options.arena = 64_MiB;
-    return transport::make_memory_transports(ranks, options);
+    auto transports = transport::make_memory_transports(ranks, options);
+    if (fabric_ == Fabric::kShortWrites) {
+      const transport::Faults faults{.seed = static_cast<unsigned>(ranks),
+                                     .most_per_call = 700_B,
+                                     .idle_calls = 1,
+                                     .wakeups = transport::Faults::Wakeups::kSpurious};
+      for (auto& one : transports) one = transport::make_faulty(std::move(one), faults);
+    }
+    return transports;
   }
 
   Fabric fabric_;
@@ -64,14 +83,38 @@ std::string name_of(Fabric fabric) {
 }
 
 struct Job::Impl {
+  Impl(Fabric f, int n, Config c) : fabric(f), ranks(n), config(std::move(c)), exchange(f) {}
+
   Fabric fabric;
   int ranks;
   Config config;
   Exchange exchange;
+  std::shared_ptr<store::Store> store = store::make_memory_store();
+
+  native::Connect connect(Rank rank) {
+    if (fabric != Fabric::kShm && fabric != Fabric::kTcp) {
+      return [this, rank](std::span<const Rank> members, const std::string& group, Deadline) {
+        const auto self = std::find(members.begin(), members.end(), rank) - members.begin();
+        return exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group);
+      };
+    }
+    Config settings = config;
+    settings.transport = fabric == Fabric::kShm ? TransportChoice::kShm : TransportChoice::kTcp;
+    settings.stage = 8_KiB;
+    settings.secret = "a secret";
+    const auto connector =
+        std::make_shared<init::Connector>(meeting_of(rank, ranks, store),
+                                          settings,
+                                          silent_report(),
+                                          Deadline::after(std::chrono::seconds(30)));
+    return [connector](std::span<const Rank> members, const std::string& group, Deadline deadline) {
+      return connector->connect(members, group, deadline);
+    };
+  }
 };
 
 Job::Job(Fabric fabric, int ranks, Config config)
-    : impl_(new Impl{fabric, ranks, std::move(config), Exchange(fabric)}) {}
+    : impl_(std::make_unique<Impl>(fabric, ranks, std::move(config))) {}
 Job::~Job() = default;
 
 int Job::ranks() const { return impl_->ranks; }
@@ -82,11 +125,7 @@ ProcessGroupPtr Job::join(Rank rank) {
   options.config = impl_->config;
   options.world_ranks.resize(static_cast<std::size_t>(impl_->ranks));
   std::iota(options.world_ranks.begin(), options.world_ranks.end(), 0);
-  options.connect = [this, rank](
-                        std::span<const Rank> members, const std::string& group, Deadline) {
-    const auto self = std::find(members.begin(), members.end(), rank) - members.begin();
-    return impl_->exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group);
-  };
+  options.connect = impl_->connect(rank);
   ProcessGroup::Options group;
   group.timeout = std::chrono::seconds(30);
   return std::make_shared<ProcessGroup>(

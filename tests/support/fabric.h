@@ -23,8 +23,8 @@ enum class Fabric : unsigned char {
 
 std::string name_of(Fabric fabric);
 
-/// Those that differ in how ranks meet data: for tests that need no grid.
-inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory, Fabric::kMessages};
+inline constexpr Fabric kAllFabrics[] = {
+    Fabric::kMemory, Fabric::kMessages, Fabric::kShortWrites, Fabric::kShm, Fabric::kTcp};
 
 /// Hands out the groups of one job; one object for all ranks of a test.
 class Job {

@@ -34,9 +34,8 @@ Capabilities native_capabilities(transport::Transport* transport) {
 
 /// Whether the ranks of this host have a core each. The cores of the machine count, not those that
 /// this process is bound to: launchers bind each rank to cores of its own.
-Cores cores_for(int ranks) {
-  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return ranks <= cores ? Cores::kOwn : Cores::kShared;
+Cores cores_for(const transport::Transport& transport) {
+  return transport.ranks_on_host() <= ::sysconf(_SC_NPROCESSORS_ONLN) ? Cores::kOwn : Cores::kShared;
 }
 
 bool is_message(const Request& request) {
@@ -48,7 +47,7 @@ struct Engine {
   Engine(const Options& options, std::unique_ptr<transport::Transport> t)
       : transport(std::move(t)),
         ranks(static_cast<int>(options.world_ranks.size())),
-        cores(cores_for(ranks)),
+        cores(cores_for(*transport)),
         planner(options.rank, options.config.algorithm) {
     verdict.on_reached([this] {
       transport->data().interrupt();

@@ -184,6 +184,7 @@ class FaultyTransport final : public Transport {
   Channel& data() override { return data_; }
   Channel& mail() override { return mail_; }
   Window* window() override { return inner_->window(); }
+  int ranks_on_host() const override { return inner_->ranks_on_host(); }
   std::string describe(Rank peer) const override { return "faulty " + inner_->describe(peer); }
 
  private:

@@ -75,7 +75,8 @@ class MemoryTransport final : public Transport {
   Channel& data() override { return *data_; }
   Channel& mail() override { return *mail_; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
-  std::string describe(Rank) const override { return "memory"; }
+  int ranks_on_host() const override { return world_->layout.ranks; }
+  std::string describe(Rank) const override { return "a thread of this process"; }
 
  private:
   std::shared_ptr<World> world_;
