@@ -39,7 +39,7 @@ class ProcessGroup final {
   struct Options {
     std::string name = "world";
     Timeout timeout = std::chrono::minutes(5);
-    std::vector<Rank> global_ranks;  // by rank; empty: the group is the world
+    std::vector<Rank> global_ranks = {};  // by rank; empty: the group is the world
   };
 
   ProcessGroup(std::unique_ptr<Backend> backend, Options options);

@@ -11,16 +11,8 @@
 
 namespace peal::init {
 
-Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, Deadline deadline)
-    : meeting_(std::move(meeting)), config_(std::move(config)), report_(std::move(report)) {
-  const auto store = store::make_prefix_store(meeting_.store, "host/");
-  rendezvous::publish(*store, meeting_.identity.rank, transport::own_contact());
-  std::vector<Rank> ranks(static_cast<std::size_t>(meeting_.identity.world_size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  for (const auto& contact : rendezvous::collect(*store, ranks, deadline)) {
-    hosts_.push_back(contact.host_id);
-  }
-}
+Connector::Connector(rendezvous::Meeting meeting, Config config, Report report)
+    : meeting_(std::move(meeting)), config_(std::move(config)), report_(std::move(report)) {}
 
 std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> world_ranks,
                                                          const std::string& group,
@@ -33,7 +25,7 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.secret = config_.secret;
   options.job = meeting_.job;
   options.choice = config_.transport;
-  options.listen_on = listening_addresses(world_ranks);
+  options.listen_on = listening_addresses();
   options.stage = config_.stage;
   options.report = report_;
   const auto pending = transport::open(options);
@@ -45,16 +37,12 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   return pending->connect(rendezvous::collect(*store, ranks, deadline), deadline);
 }
 
-std::vector<net::Address> Connector::listening_addresses(std::span<const Rank> world_ranks) const {
-  const std::string& own = hosts_[static_cast<std::size_t>(meeting_.identity.rank)];
-  const bool one_host = std::all_of(world_ranks.begin(), world_ranks.end(), [&](Rank rank) {
-    return hosts_[static_cast<std::size_t>(rank)] == own;
-  });
-  if (one_host && config_.transport != TransportChoice::kTcp) return {};
+std::vector<net::Address> Connector::listening_addresses() const {
+  if (meeting_.is_one_host && config_.transport != TransportChoice::kTcp) return {};
   return rendezvous::choose_addresses(
       rendezvous::own_interfaces(),
       config_.interfaces,
-      one_host ? rendezvous::Reach::kThisHost : rendezvous::Reach::kOtherHosts);
+      meeting_.is_one_host ? rendezvous::Reach::kThisHost : rendezvous::Reach::kOtherHosts);
 }
 
 }  // namespace peal::init

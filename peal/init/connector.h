@@ -10,6 +10,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
 #include "peal/base/report.h"
+#include "peal/net/address.h"
 #include "peal/rendezvous/rendezvous.h"
 #include "peal/transport/transport.h"
 
@@ -18,9 +19,7 @@ namespace peal::init {
 /// Threads: any number at once.
 class Connector {
  public:
-  /// Tells all ranks of the world which host this one is on, and learns theirs.
-  /// Errors: timeout (who is missing), and the store's.
-  Connector(rendezvous::Meeting meeting, Config config, Report report, Deadline deadline);
+  Connector(rendezvous::Meeting meeting, Config config, Report report);
 
   /// A transport between `world_ranks`, of which this is one. Called by each of them, in the same
   /// order of ranks and with a name that no other group of the job has. Errors: those of
@@ -30,13 +29,12 @@ class Connector {
                                                 Deadline deadline) const;
 
  private:
-  /// Where to listen: nowhere if all ranks share memory, on loopback if all are on this host.
-  std::vector<net::Address> listening_addresses(std::span<const Rank> world_ranks) const;
+  /// Where to listen: nowhere if all ranks share memory, on loopback if they could.
+  std::vector<net::Address> listening_addresses() const;
 
   rendezvous::Meeting meeting_;
   Config config_;
   Report report_;
-  std::vector<std::string> hosts_;  // by world rank
 };
 
 }  // namespace peal::init

@@ -30,7 +30,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   rendezvous::Meeting meeting = rendezvous::meet(wish, config, environment, deadline);
   const rendezvous::Identity identity = meeting.identity;
   const auto connector =
-      std::make_shared<init::Connector>(std::move(meeting), config, options.report, deadline);
+      std::make_shared<init::Connector>(std::move(meeting), config, options.report);
 
   native::Options native;
   native.rank = identity.rank;

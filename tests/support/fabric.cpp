@@ -25,7 +25,11 @@ rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Stor
   rendezvous::Identity identity;
   identity.rank = rank;
   identity.world_size = ranks;
-  return {identity, "job of a test", std::move(store)};
+  rendezvous::Meeting meeting;
+  meeting.identity = identity;
+  meeting.job = "job of a test";
+  meeting.store = std::move(store);
+  return meeting;
 }
 
 /// Makes the transports of a group when its first rank asks, and keeps the others' for them.
