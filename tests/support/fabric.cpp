@@ -109,8 +109,7 @@ struct Job::Impl {
     const auto connector =
         std::make_shared<init::Connector>(meeting_of(rank, ranks, store),
                                           settings,
-                                          silent_report(),
-                                          Deadline::after(std::chrono::seconds(30)));
+                                          silent_report());
     return [connector](std::span<const Rank> members, const std::string& group, Deadline deadline) {
       return connector->connect(members, group, deadline);
     };
