@@ -327,4 +327,14 @@ std::string describe(const Case& c) {
 
 std::string run_case(ProcessGroup& group, const Case& c) { return Runner(group, c).run(); }
 
+std::string run_cases(ProcessGroup& group, const std::vector<Case>& cases) {
+  constexpr std::size_t kEnough = 1000;
+  std::string wrong;
+  for (const Case& c : cases) {
+    const std::string result = run_case(group, c);
+    if (!result.empty() && wrong.size() < kEnough) wrong += describe(c) + ": " + result + "\n";
+  }
+  return wrong;
+}
+
 }  // namespace peal::testing

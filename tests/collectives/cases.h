@@ -31,4 +31,11 @@ std::string describe(const Case& c);
 /// Carries the case out as this rank of the group. Returns what is wrong with the result, or "".
 std::string run_case(ProcessGroup& group, const Case& c);
 
+/// Runs them in a row. Returns the first few that went wrong, or "".
+std::string run_cases(ProcessGroup& group, const std::vector<Case>& cases);
+
+/// The property grid for so many ranks: every operation, form, type and operator, and the counts at
+/// which algorithms go wrong.
+std::vector<Case> grid_cases(int ranks);
+
 }  // namespace peal::testing

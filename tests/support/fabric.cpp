@@ -106,10 +106,8 @@ struct Job::Impl {
     settings.transport = fabric == Fabric::kShm ? TransportChoice::kShm : TransportChoice::kTcp;
     settings.stage = 8_KiB;
     settings.secret = "a secret";
-    const auto connector =
-        std::make_shared<init::Connector>(meeting_of(rank, ranks, store),
-                                          settings,
-                                          silent_report());
+    const auto connector = std::make_shared<init::Connector>(
+        meeting_of(rank, ranks, store), settings, silent_report());
     return [connector](std::span<const Rank> members, const std::string& group, Deadline deadline) {
       return connector->connect(members, group, deadline);
     };

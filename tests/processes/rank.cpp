@@ -1,0 +1,78 @@
+// One rank of the tests in this folder: a program that does what its first argument says.
+//   grid          runs the property grid once and prints what went wrong
+//   work          all_reduces until it cannot, then prints the error and how it took it
+//   messages      the same with a ring of sends and receives
+//   meet          only joins the group, and says so
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "peal/init/init.h"
+
+#include "tests/collectives/cases.h"
+
+namespace {
+
+using namespace peal;
+
+int run_grid(ProcessGroup& group) {
+  const std::string wrong = testing::run_cases(group, testing::grid_cases(group.size()));
+  std::cout << wrong;
+  group.destroy();
+  return wrong.empty() ? 0 : 1;
+}
+
+void work(ProcessGroup& group) {
+  std::vector<float> data(5'000, 1);
+  while (true) group.all_reduce(data, ReduceOp::kMax);
+}
+
+void exchange_messages(ProcessGroup& group) {
+  std::vector<float> out(20'000, 1);
+  std::vector<float> in(20'000);
+  const Rank next = (group.rank() + 1) % group.size();
+  const Rank before = (group.rank() + group.size() - 1) % group.size();
+  while (true) {
+    const WorkPtr sent = group.isend(out, next);
+    group.recv(in, before);
+    sent->wait();
+  }
+}
+
+/// Works until an error comes; every later call must say the same.
+int work_until_it_fails(ProcessGroup& group, void (*what)(ProcessGroup&)) {
+  std::cout << "working" << std::endl;
+  try {
+    what(group);
+  } catch (const Error& error) {
+    std::cout << "ended with " << error.what() << std::endl;
+    try {
+      group.barrier();
+    } catch (const Error& again) {
+      return std::string(again.what()) == error.what() ? 3 : 4;
+    }
+  }
+  return 5;
+}
+
+int run(const std::string& what) {
+  const ProcessGroupPtr group = init_process_group();
+  if (what == "grid") return run_grid(*group);
+  if (what == "work") return work_until_it_fails(*group, work);
+  if (what == "messages") return work_until_it_fails(*group, exchange_messages);
+  std::cout << "met as rank " << group->rank() << " of " << group->size() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  try {
+    return run(arguments[1]);
+  } catch (const std::exception& error) {
+    std::cout << error.what() << std::endl;
+    return 2;
+  }
+}

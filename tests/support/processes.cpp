@@ -1,0 +1,113 @@
+#include "tests/support/processes.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <thread>
+
+#include "peal/base/error.h"
+
+namespace peal::testing {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(5);
+
+[[noreturn]] void become(const std::vector<std::string>& command,
+                         const Processes::Variables& variables) {
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execv(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+Processes::~Processes() {
+  for (const Process& process : processes_) {
+    if (process.pid <= 0) continue;
+    ::kill(process.pid, SIGKILL);
+    ::waitpid(process.pid, nullptr, 0);
+  }
+}
+
+void Processes::start(const std::vector<std::string>& command, const Variables& variables) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("pipe", errno);
+  Fd reading(ends[0]);
+  const Fd writing(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) throw system_error("fork", errno);
+  if (pid == 0) {
+    ::dup2(writing.get(), STDOUT_FILENO);
+    ::dup2(writing.get(), STDERR_FILENO);
+    become(command, variables);
+  }
+  ::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
+  processes_.push_back({pid, std::move(reading), ""});
+}
+
+void Processes::read_what_is_there(Process& process) {
+  std::array<char, 4096> buffer;
+  while (true) {
+    const ssize_t size = ::read(process.output.get(), buffer.data(), buffer.size());
+    if (size <= 0) return;
+    process.text.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+}
+
+std::vector<Processes::Ended> Processes::wait(Deadline deadline) {
+  std::vector<Ended> ended(processes_.size());
+  std::size_t left = processes_.size();
+  while (left > 0) {
+    const bool late = deadline.passed();
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      Process& process = processes_[i];
+      if (process.pid <= 0) continue;
+      read_what_is_there(process);
+      if (late) ::kill(process.pid, SIGKILL);
+      int status = 0;
+      if (::waitpid(process.pid, &status, late ? 0 : WNOHANG) != process.pid) continue;
+      read_what_is_there(process);
+      ended[i] = {!late, WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), process.text};
+      process.pid = -1;
+      --left;
+    }
+    if (left > 0) std::this_thread::sleep_for(kLook);
+  }
+  return ended;
+}
+
+void Processes::signal(std::size_t which, int signal) const {
+  if (processes_[which].pid > 0) ::kill(processes_[which].pid, signal);
+}
+
+bool Processes::wait_for_output(std::size_t which, const std::string& text, Deadline deadline) {
+  Process& process = processes_[which];
+  while (!deadline.passed()) {
+    read_what_is_there(process);
+    if (process.text.find(text) != std::string::npos) return true;
+    std::this_thread::sleep_for(kLook);
+  }
+  return false;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "peal-test-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw system_error("mkdtemp", errno);
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace peal::testing

@@ -1,0 +1,66 @@
+// Ranks as real processes: started, watched, killed and frozen by a test.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+
+namespace peal::testing {
+
+/// Ends, with SIGKILL, whatever is left when it goes out of scope.
+class Processes {
+ public:
+  using Variables = std::map<std::string, std::string>;
+
+  Processes() = default;
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+  ~Processes();
+
+  /// Starts a program with variables added to the environment of this process.
+  void start(const std::vector<std::string>& command, const Variables& variables);
+
+  struct Ended {
+    bool in_time = false;  // it ended by itself before the deadline
+    int code = -1;         // its exit code; minus the signal that ended it
+    std::string output;    // what it wrote, to stdout and stderr
+  };
+  /// Waits for all of them, in the order in which they were started.
+  std::vector<Ended> wait(Deadline deadline);
+
+  void signal(std::size_t which, int signal) const;
+  /// Waits until a process has written a text that contains `text`; false if the deadline comes
+  /// first.
+  bool wait_for_output(std::size_t which, const std::string& text, Deadline deadline);
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    Fd output;
+    std::string text;
+  };
+  void read_what_is_there(Process& process);
+
+  std::vector<Process> processes_;
+};
+
+/// A path in the system's temporary folder that nothing else has; removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace peal::testing
