@@ -16,6 +16,7 @@
 #include <string>
 
 #include "peal/base/error.h"
+#include "peal/launch/process_tree.h"
 
 namespace peal::launch {
 namespace {
@@ -63,7 +64,7 @@ void take_name(const char* name) {
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     ::setpgid(0, 0);  // what the terminal sends is the launcher's to handle
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const OrphanAdoption adoption;
     take_name("rank-guard");
     GuardProcess(duty).run();
   } catch (const std::exception&) {
@@ -83,6 +84,7 @@ Guard::Guard(GuardDuty duty) {
   if (pid_ < 0) throw system_error("cannot start the process that guards the ranks", errno);
   if (pid_ == 0) {
     orders.writer.reset();  // else the guard would not see that the launcher is gone
+    events.reader.reset();
     live_as_guard(duty);
   }
   orders_ = std::move(orders.writer);
