@@ -14,6 +14,11 @@ class TheReadme(unittest.TestCase):
         self.assertTrue(comment.startswith("//"))
         self.assertEqual(shown, program)
 
+    def test_the_index_lists_every_decision(self):
+        index = (ROOT / "docs/decisions/README.md").read_text()
+        for record in (ROOT / "docs/decisions").glob("0*.md"):
+            self.assertIn(f"]({record.name})", index)
+
     def test_names_only_files_that_exist(self):
         documents = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
         documents += (ROOT / "docs").rglob("*.md")
