@@ -124,9 +124,9 @@ class ProcessGroup final {
                                Timeout timeout = kGroupTimeout);
 
   // ---- a block for each rank
-  // In one buffer: size() equal blocks in rank order, or blocks of `counts` elements where counts is
-  // not empty. In place where the field allows it: the small buffer is the own block of the large
-  // one.
+  // In one buffer: size() equal blocks in rank order, or blocks of `counts` elements where counts
+  // is not empty. In place where the field allows it: the small buffer is the own block of the
+  // large one.
   /// out = block rank() of the root's in. `in` matters at the root only; `counts`, where given, on
   /// all.
   void scatter(ConstBuffer in,
