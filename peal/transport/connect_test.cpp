@@ -143,9 +143,11 @@ TEST(ConnectTest, TheWindowSpansTheHostOrThereIsNone) {
 
 TEST(ConnectTest, EachPeerIsReachedInItsOwnWay) {
   const Transports transports = connect_all(3, {}, {"a", "a", "b"});
-  EXPECT_EQ(transports[0]->describe(1), "shm");
-  EXPECT_THAT(transports[0]->describe(2), HasSubstr("tcp 127.0.0.1:"));
-  EXPECT_THAT(transports[2]->describe(0), HasSubstr("tcp 127.0.0.1:"));
+  EXPECT_THAT(transports[0]->describe(1), AllOf(HasSubstr("pid "), HasSubstr("over shm")));
+  EXPECT_THAT(transports[0]->describe(2), HasSubstr("over tcp 127.0.0.1:"));
+  EXPECT_THAT(transports[2]->describe(0), HasSubstr("over tcp 127.0.0.1:"));
+  EXPECT_EQ(transports[0]->ranks_on_host(), 2);
+  EXPECT_EQ(transports[2]->ranks_on_host(), 1);
 }
 
 TEST(ConnectTest, ManyRanksMeet) {

@@ -50,6 +50,7 @@ class TwoProcesses {
       pending.push_back(
           open({.rank = rank, .size = 2, .choice = TransportChoice::kShm, .arena = 64_MiB}));
       contacts.push_back(pending.back()->contact());
+      sockets_.push_back(contacts.back().addresses.at(0));
     }
     child_ = ::fork();
     if (child_ == 0) {
@@ -68,6 +69,8 @@ class TwoProcesses {
   Transport& transport() { return *transport_; }
   Window& window() { return *transport_->window(); }
   pid_t child() const { return child_; }
+  /// At which the two listened.
+  const std::vector<net::Address>& sockets() const { return sockets_; }
 
   /// The child's exit status; -1 if a signal ended it.
   int wait_for_child() {
@@ -95,6 +98,7 @@ class TwoProcesses {
 
   pid_t child_ = -1;
   int status_ = -2;
+  std::vector<net::Address> sockets_;
   std::unique_ptr<Transport> transport_;
 };
 
@@ -115,36 +119,51 @@ void say_ready(Transport& transport) {
 
 void await_ready(Transport& transport) { receive_all(transport.mail(), 1, 1, test_deadline()); }
 
-/// The files in which traces of shared memory could be left, and the unix sockets with peal's name.
-std::set<std::string> traces() {
-  std::set<std::string> found;
-  for (const char* folder : {"/dev/shm", "/tmp"}) {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-      const std::string name = entry.path();
-      if (name.find("peal") != std::string::npos) found.insert(name);
-    }
-  }
+/// Whether a unix socket with this name is bound by anybody.
+bool is_bound(const net::Address& address) {
+  const std::string name = address.to_string().substr(std::string("unix:").size());
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
-    if (const auto at = line.find("@peal-"); at != std::string::npos) found.insert(line.substr(at));
+    if (line.ends_with(name)) return true;
+  }
+  return false;
+}
+
+/// Others' files come and go there.
+std::set<std::string> files_in_dev_shm() {
+  std::set<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error)) {
+    if (entry.path().string().find("peal") != std::string::npos) found.insert(entry.path());
   }
   return found;
 }
 
 TEST(ShmTest, AKilledProcessIsSeenAsClosedWithinASecondAndLeavesNothing) {
-  const std::set<std::string> before = traces();
+  const std::set<std::string> before = files_in_dev_shm();
+  std::vector<net::Address> sockets;
   {
     TwoProcesses ranks([](Transport& transport) {
       say_ready(transport);
       sleep_for_ever();
     });
+    sockets = ranks.sockets();
+    ASSERT_EQ(sockets.size(), 2u);
     await_ready(ranks.transport());
     ::kill(ranks.child(), SIGKILL);
     EXPECT_LT(time_until_closed(ranks.transport().mail(), 1), seconds(1));
     EXPECT_LT(time_until_closed(ranks.transport().data(), 1), seconds(1));
   }
-  EXPECT_EQ(traces(), before);
+  for (const net::Address& socket : sockets) EXPECT_FALSE(is_bound(socket));
+  EXPECT_EQ(files_in_dev_shm(), before);
+}
+
+TEST(ShmTest, ARankListensUnderAnAbstractNameUntilItIsConnected) {
+  const auto pending = open({.choice = TransportChoice::kShm, .arena = 1_MiB});
+  const net::Address address = pending->contact().addresses.at(0);
+  EXPECT_TRUE(is_bound(address));
+  const auto transport = pending->connect(std::vector{pending->contact()}, test_deadline());
+  EXPECT_FALSE(is_bound(address));
 }
 
 TEST(ShmTest, AKilledProcessIsSeenByWhoSpinsAndNeverWaits) {
