@@ -15,6 +15,7 @@ namespace {
 std::string failures_of(Fabric fabric, int ranks, const std::string& algorithm) {
   Config config;
   config.algorithm = algorithm;
+  config.stage = 8_KiB;  // so that most of what is staged is cut into pieces
   Job job(fabric, ranks, config);
   const std::vector<Case> cases = grid_cases(ranks);
   const auto outcomes = on_group(job, [&](ProcessGroup& group) { return run_cases(group, cases); });
