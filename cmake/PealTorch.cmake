@@ -1,5 +1,5 @@
-# LibTorch, for peal/train and nothing else. Included where PEAL_TORCH is on; gives the target
-# peal::torch.
+# LibTorch, for peal/train and nothing else: gives the target peal::torch. Included where PEAL_TORCH
+# is on, and installed beside pealConfig.cmake, which includes it for the component train.
 #
 # Looked for in this order: CMAKE_PREFIX_PATH or Torch_DIR; the `torch` of the active Python; the
 # `torch` of the .venv that scripts/bootstrap makes.
@@ -35,8 +35,10 @@ if(NOT Torch_FOUND)
 endif()
 message(STATUS "LibTorch ${Torch_VERSION}: ${Torch_DIR}")
 
-# Its headers are the system's (their warnings are not ours), and its flags reach only who links it.
-add_library(peal_torch INTERFACE)
-add_library(peal::torch ALIAS peal_torch)
-target_link_libraries(peal_torch INTERFACE ${TORCH_LIBRARIES})
-target_include_directories(peal_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+# Its flags reach only who links this. Imported, so that its headers are the system's (their warnings
+# are not ours) and an installed peal::train asks for it by name.
+if(NOT TARGET peal::torch)
+  add_library(peal::torch INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(peal::torch INTERFACE ${TORCH_LIBRARIES})
+  target_include_directories(peal::torch INTERFACE ${TORCH_INCLUDE_DIRS})
+endif()

@@ -146,6 +146,7 @@ void Walk::send(const Move& move) {
 }
 
 // ---- receiving
+// ------------------------------------------------------------------------------------
 
 bool Walk::receive(const Move& move, const Slice& wire) {
   const Rank peer = wire.ranks.first;
@@ -241,6 +242,7 @@ Bytes Walk::take(Rank peer, std::span<std::byte> into) {
 }
 
 // ---- computing
+// --------------------------------------------------------------------------------------
 
 void Walk::compute(const Move& move, Elements done, Elements count, const std::byte* wire) {
   const Elements end = done + count;
@@ -286,6 +288,7 @@ void Walk::compute(const Move& move, Elements done, Elements count, const std::b
 }
 
 // ---- waiting
+// ------------------------------------------------------------------------------------------
 
 const Step* Walk::current() const {
   if (planned_ == nullptr || at_ == planned_->part.steps.size()) return nullptr;

@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "peal/base/fd.h"
 
 namespace peal::launch {
@@ -20,7 +18,6 @@ namespace {
 /// Strings as execve wants them: pointers into `texts`, then null.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -28,9 +25,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 std::vector<std::string> environment_of(const RankProcess& rank) {
   std::vector<std::string> entries;
-  for (const auto& [name, value] : rank.environment) {
-    entries.push_back(fmt::format("{}={}", name, value));
-  }
+  for (const auto& [name, value] : rank.environment) entries.push_back(name + "=" + value);
   return entries;
 }
 

@@ -38,6 +38,7 @@ CollectiveLoop::~CollectiveLoop() {
 }
 
 // ---- turns
+// ----------------------------------------------------------------------------------------
 
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
@@ -116,6 +117,7 @@ void CollectiveLoop::work() {
 }
 
 // ---- one collective
+// ---------------------------------------------------------------------------------
 
 void CollectiveLoop::carry_out(const Request& request,
                                Timeout timeout,

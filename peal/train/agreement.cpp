@@ -1,0 +1,69 @@
+#include "peal/train/agreement.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "peal/base/error.h"
+
+namespace peal::train {
+namespace {
+
+constexpr std::int64_t kAgreed = std::numeric_limits<std::int64_t>::max();
+
+/// The root's text, on every rank.
+std::string broadcast_text(ProcessGroup& group, std::string text, Rank root) {
+  std::vector<std::int64_t> size = {std::ssize(text)};
+  group.broadcast(size, root);
+  std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  bytes.resize(static_cast<std::size_t>(size[0]));
+  group.broadcast(bytes, root);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t index) {
+  return index < lines.size() ? lines[index] : "nothing";
+}
+
+}  // namespace
+
+void require_agreement(ProcessGroup& group,
+                       std::string_view what,
+                       const std::vector<std::string>& lines) {
+  const std::vector<std::string> reference = split(broadcast_text(group, joined(lines), 0));
+  const auto differ = std::mismatch(lines.begin(), lines.end(), reference.begin(), reference.end());
+  const bool same = differ.first == lines.end() && differ.second == reference.end();
+
+  // The smallest line that differs anywhere, and the smallest rank where it does.
+  const std::int64_t line = differ.second - reference.begin();
+  std::vector<std::int64_t> first = {same ? kAgreed : line * group.size() + group.rank()};
+  group.all_reduce(first, ReduceOp::kMin);
+  if (first[0] == kAgreed) return;
+
+  const auto other = static_cast<Rank>(first[0] % group.size());
+  const auto index = static_cast<std::size_t>(first[0] / group.size());
+  const std::string theirs = broadcast_text(group, line_or_nothing(lines, index), other);
+  throw Error(ErrorKind::kMismatch,
+              "ranks do not have the same " + std::string(what) + ": number " +
+                  std::to_string(index) + " is " + line_or_nothing(reference, index) +
+                  " on rank 0 and " + theirs + " on rank " + std::to_string(other) +
+                  "; every rank must build the same model");
+}
+
+}  // namespace peal::train

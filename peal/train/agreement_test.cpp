@@ -1,0 +1,50 @@
+#include "peal/train/agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/train/testing/ranks.h"
+
+namespace peal::train {
+namespace {
+
+using ::testing::Each;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::on_ranks;
+
+using Lines = std::vector<std::string>;
+
+/// What each rank is told when rank r gives lines_of(r).
+template <class LinesOf>
+Lines told(int ranks, LinesOf&& lines_of) {
+  return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+    return error_of([&] { require_agreement(*group, "bells", lines_of(group->rank())); });
+  });
+}
+
+TEST(AgreementTest, TheSameLinesAreAgreed) {
+  EXPECT_THAT(told(3, [](Rank) { return Lines{"treble", "tenor"}; }), Each("no error"));
+  EXPECT_THAT(told(2, [](Rank) { return Lines{}; }), Each("no error"));
+}
+
+TEST(AgreementTest, EveryRankIsToldTheFirstDifferenceAndBothSides) {
+  const Lines errors = told(3, [](Rank rank) {
+    return Lines{"treble", rank == 1 ? "second" : "2nd", rank == 2 ? "third" : "3rd"};
+  });
+  EXPECT_THAT(errors,
+              Each(HasSubstr("same bells: number 1 is 2nd on rank 0 and second on rank 1")));
+}
+
+TEST(AgreementTest, ALineTooManyOrTooFewIsADifference) {
+  EXPECT_THAT(told(2,
+                   [](Rank rank) {
+                     return rank == 0 ? Lines{"a", "b"} : Lines{"a"};
+                   }),
+              Each(HasSubstr("number 1 is b on rank 0 and nothing on rank 1")));
+  EXPECT_THAT(told(2, [](Rank rank) { return rank == 1 ? Lines{"a"} : Lines{}; }),
+              Each(HasSubstr("number 0 is nothing on rank 0 and a on rank 1")));
+}
+
+}  // namespace
+}  // namespace peal::train

@@ -1,0 +1,97 @@
+#include "peal/train/gradient_bucket.h"
+
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+#include "peal/train/element_type.h"
+
+namespace peal::train {
+namespace {
+
+/// Hands out the block from its beginning. Its tensors are no views of each other in autograd's
+/// sense (optimizers detach gradients in place, which views refuse); each keeps the block alive.
+class Carver {
+ public:
+  Carver(Memory memory, DType dtype) : memory_(std::move(memory)), dtype_(dtype) {}
+
+  torch::Tensor next(torch::IntArrayRef sizes, torch::IntArrayRef strides) {
+    torch::Tensor tensor = torch::from_blob(
+        memory_.get() + bytes_of(used_, dtype_).value,
+        sizes,
+        strides,
+        [memory = memory_](void*) {},
+        torch::dtype(scalar_type(dtype_)));
+    used_ += Elements(tensor.numel());
+    return tensor;
+  }
+
+  /// Strides like the model's where these leave no gaps, as autograd gives its own gradients.
+  torch::Tensor next_like(const torch::Tensor& model) {
+    if (model.is_non_overlapping_and_dense()) return next(model.sizes(), model.strides());
+    return next(model.sizes(), c10::contiguous_strides(model.sizes()));
+  }
+
+ private:
+  Memory memory_;
+  DType dtype_;
+  Elements used_;
+};
+
+}  // namespace
+
+GradientBucket::GradientBucket(ProcessGroup& group, std::vector<torch::Tensor> parameters)
+    : parameters_(std::move(parameters)) {
+  const DType dtype = element_type(parameters_.front().scalar_type());
+  Elements count(std::ssize(parameters_));
+  for (const torch::Tensor& parameter : parameters_) count += Elements(parameter.numel());
+  Memory memory = group.allocate(bytes_of(count, dtype));
+  memory_ = Buffer(memory.get(), count, dtype);
+  Carver carver(std::move(memory), dtype);
+  for (const torch::Tensor& parameter : parameters_) {
+    gradients_.push_back(carver.next_like(parameter));
+  }
+  marks_ = carver.next({std::ssize(parameters_)}, {1});
+}
+
+void GradientBucket::take(std::size_t index) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor& here = gradients_[index];
+  const torch::Tensor& gradient = parameters_[index].grad();
+  if (!gradient.defined()) {
+    here.zero_();
+    return;
+  }
+  if (gradient.layout() != torch::kStrided) {
+    throw Error(ErrorKind::kUnsupported,
+                "a sparse gradient cannot be averaged: make the layer give dense ones, as "
+                "torch::nn::EmbeddingOptions(...).sparse(false) does");
+  }
+  if (gradient.requires_grad()) {
+    throw Error(ErrorKind::kUnsupported,
+                "a gradient that can be differentiated again cannot be averaged: call backward() "
+                "without create_graph, and torch::autograd::grad() for such gradients");
+  }
+  if (gradient.is_same(here)) return;
+  here.copy_(gradient);
+  give(index);
+}
+
+void GradientBucket::give(std::size_t index) {
+  parameters_[index].mutable_grad() = gradients_[index];
+}
+
+void GradientBucket::mark_all(bool value) { marks_.fill_(value); }
+
+void GradientBucket::mark(std::size_t index, bool value) {
+  marks_[static_cast<std::int64_t>(index)].fill_(value);
+}
+
+std::vector<bool> GradientBucket::marks() const {
+  const torch::Tensor set = marks_.ne(0);
+  const bool* const first = set.const_data_ptr<bool>();
+  return std::vector<bool>(first, first + set.numel());
+}
+
+}  // namespace peal::train

@@ -1,0 +1,124 @@
+#include "peal/train/staged.h"
+
+#include <mutex>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+#include "peal/train/element_type.h"
+
+namespace peal::train {
+namespace {
+
+void check(const torch::Tensor& tensor) {
+  if (!tensor.defined()) {
+    throw Error(ErrorKind::kUsage, "an undefined tensor cannot be communicated: give it a value");
+  }
+  if (!tensor.device().is_cpu()) {
+    throw Error(ErrorKind::kUnsupported,
+                c10::str("a tensor on ",
+                         tensor.device(),
+                         " cannot be communicated yet: copy it to the CPU with .cpu() first"));
+  }
+  if (tensor.layout() != torch::kStrided) {
+    throw Error(ErrorKind::kUnsupported,
+                c10::str("a tensor of layout ",
+                         tensor.layout(),
+                         " cannot be communicated: make it dense with .to_dense() first"));
+  }
+}
+
+/// Whether the memory holds the values as they are, one after the other.
+bool is_plain(const torch::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+torch::Tensor dense(const torch::Tensor& tensor, Staged::Use use) {
+  const torch::NoGradGuard no_grad;
+  if (is_plain(tensor)) return tensor;
+  const auto row_major = at::MemoryFormat::Contiguous;
+  if (use == Staged::Use::kWrite) return torch::empty_like(tensor, row_major);
+  return torch::empty_like(tensor, row_major).copy_(tensor);
+}
+
+class WorkOnTensors final : public Work {
+ public:
+  WorkOnTensors(StagedList list, WorkPtr work) : list_(std::move(list)), work_(std::move(work)) {}
+
+  /// The operation uses the tensors' memory until it has ended, well or not.
+  ~WorkOnTensors() override {
+    try {
+      work_->wait();
+    } catch (const std::exception&) {
+      // Nobody asked how it ended.
+    }
+  }
+
+  void wait(Timeout timeout) override {
+    work_->wait(timeout);
+    std::call_once(finished_, [&] { finish(list_); });
+  }
+
+  bool is_completed() const override { return work_->is_completed(); }
+  std::exception_ptr exception() const override { return work_->exception(); }
+  Rank source() const override { return work_->source(); }
+
+ private:
+  StagedList list_;
+  WorkPtr work_;
+  std::once_flag finished_;
+};
+
+}  // namespace
+
+Staged::Staged(torch::Tensor tensor, Use use) : tensor_(std::move(tensor)), use_(use) {
+  check(tensor_);
+  element_type(tensor_.scalar_type());
+  dense_ = dense(tensor_, use);
+}
+
+Buffer Staged::buffer() const {
+  return {dense_.data_ptr(), Elements(dense_.numel()), element_type(dense_.scalar_type())};
+}
+
+void Staged::finish() const {
+  if (use_ == Use::kRead) return;
+  if (!dense_.is_same(tensor_)) {
+    const torch::NoGradGuard no_grad;
+    tensor_.copy_(dense_);
+  } else if (!tensor_.is_inference()) {
+    torch::autograd::impl::bump_version(tensor_);
+  }
+}
+
+StagedList staged(const std::vector<torch::Tensor>& tensors, Staged::Use use) {
+  StagedList list;
+  list.reserve(tensors.size());
+  for (const torch::Tensor& tensor : tensors) list.emplace_back(tensor, use);
+  return list;
+}
+
+std::vector<Buffer> buffers(const StagedList& list) {
+  std::vector<Buffer> all;
+  all.reserve(list.size());
+  for (const Staged& one : list) all.push_back(one.buffer());
+  return all;
+}
+
+std::vector<ConstBuffer> const_buffers(const StagedList& list) {
+  std::vector<ConstBuffer> all;
+  all.reserve(list.size());
+  for (const Staged& one : list) all.emplace_back(one.buffer());
+  return all;
+}
+
+void finish(const StagedList& list) {
+  for (const Staged& one : list) one.finish();
+}
+
+WorkPtr work_on(StagedList list, WorkPtr work) {
+  return std::make_shared<WorkOnTensors>(std::move(list), std::move(work));
+}
+
+}  // namespace peal::train

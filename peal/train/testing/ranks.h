@@ -1,0 +1,86 @@
+// Ranks as threads of one test: each has a group of its own, over the real backend.
+#pragma once
+
+#include <stdlib.h>
+
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "peal/init/init.h"
+
+namespace peal::train::testing {
+
+/// Long enough for a loaded machine, short enough for a test that would hang.
+inline constexpr Timeout kPatience = std::chrono::seconds(60);
+
+/// A new empty folder that ends with the scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "peal-train-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Calls body(group) on as many threads as there are ranks and returns what they returned, by rank.
+/// What one of them throws, it throws, when all have ended.
+template <class Body>
+auto on_ranks(int ranks, Body&& body) {
+  using Result = std::invoke_result_t<Body, ProcessGroupPtr>;
+  torch::set_num_threads(1);
+  const TemporaryFolder folder;
+  const auto count = static_cast<std::size_t>(ranks);
+  std::vector<Result> results(count);
+  std::vector<std::exception_ptr> failures(count);
+  const auto one_rank = [&](std::size_t rank) {
+    try {
+      InitOptions options;
+      options.init_method = "file://" + (folder.path() / "store").string();
+      options.rank = static_cast<Rank>(rank);
+      options.world_size = ranks;
+      options.timeout = kPatience;
+      results[rank] = body(init_process_group(options));
+    } catch (...) {
+      failures[rank] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < count; ++rank) threads.emplace_back(one_rank, rank);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return results;
+}
+
+/// The text of the error that `call` throws, or "no error".
+template <class Call>
+std::string error_of(Call&& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace peal::train::testing
