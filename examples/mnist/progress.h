@@ -1,0 +1,46 @@
+// How far the training is, for people: a bar on a terminal, a line for each epoch elsewhere.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+class Progress {
+ public:
+  enum class Voice { kSilent, kSpeaking };
+
+  /// `terminal`: where to draw; empty: standard output, if it is a terminal.
+  Progress(Voice voice,
+           const std::filesystem::path& terminal,
+           int epochs,
+           std::int64_t global_batch);
+
+  void say(const std::string& line);
+  void begin_epoch(int epoch, std::int64_t steps);
+  void step(double loss);
+  /// Ends the epoch's bar with the figures of all ranks.
+  void end_epoch(double loss, double accuracy);
+
+  /// Of the steps so far, over all ranks, without what happens between epochs.
+  double seconds() const;
+  double samples_per_second() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw(double loss);
+  void wipe();
+
+  Voice voice_;
+  std::ofstream terminal_;
+  int epochs_;
+  std::int64_t global_batch_;
+  int epoch_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t step_ = 0;
+  std::int64_t samples_ = 0;
+  Clock::duration busy_{};
+  Clock::time_point last_;
+  Clock::time_point drawn_;
+};
