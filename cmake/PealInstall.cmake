@@ -2,9 +2,6 @@
 # includes, and a CMake package, so that in another project this is enough:
 #   find_package(peal REQUIRED)                    # or: find_package(peal REQUIRED COMPONENTS train)
 #   target_link_libraries(app PRIVATE peal::peal)  #     target_link_libraries(app PRIVATE peal::train)
-if(NOT TARGET peal_init)
-  return()
-endif()
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(PEAL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/peal)

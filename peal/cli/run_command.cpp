@@ -51,6 +51,12 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
   return {name, *value};
 }
 
+launch::Binding parse_binding(const std::string& text) {
+  if (text == "cores") return launch::Binding::kCores;
+  if (text == "none") return launch::Binding::kNone;
+  throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
+}
+
 launch::Target target(int fd) {
   const char* terminal = std::getenv("TERM");
   const bool can_erase =
@@ -87,8 +93,7 @@ RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kSummary)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
-      ->check(CLI::IsMember({"cores", "none"}))
-      ->type_name("");
+      ->type_name("cores|none");
   run_->add_option(
           "--grace", grace_seconds_, "Seconds between telling a rank to end and killing it (5)")
       ->type_name("SECONDS");
@@ -117,7 +122,7 @@ launch::LaunchOptions RunCommand::options() const {
   if (run_->count("-n") == 0) {
     throw Error(ErrorKind::kUsage, "how many ranks? Say it with -n, as in: peal run -n 2 ./train");
   }
-  if (binding_ == "none") options.binding = launch::Binding::kNone;
+  options.binding = parse_binding(binding_);
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
   check(options);
   return options;

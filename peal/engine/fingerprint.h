@@ -40,7 +40,6 @@ std::string describe(const Fingerprint& fingerprint);
 Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& theirs);
 
 // ---- on the wire
-// ------------------------------------------------------------------------------------
 
 /// What goes before an operation's first bytes on a link.
 struct Header {
@@ -55,7 +54,6 @@ struct Header {
 };
 
 // ---- in the window
-// --------------------------------------------------------------------------------------
 
 /// What a rank tells its host's other ranks when it enters an operation.
 struct Entry {

@@ -28,7 +28,6 @@ Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events e
 }
 
 // ---- posting
-// --------------------------------------------------------------------------------------
 
 void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data) {
   open_.push_back(ticket);
@@ -90,7 +89,6 @@ void Mailbox::refuse_if_gone(const TicketPtr& ticket, Rank peer) {
 }
 
 // ---- moving
-// ---------------------------------------------------------------------------------------
 
 bool Mailbox::advance() {
   bool moved = false;
@@ -139,7 +137,6 @@ const std::vector<TicketPtr>& Mailbox::open_tickets() {
 }
 
 // ---- frames that come in
-// ----------------------------------------------------------------------------
 
 std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
   Peer& peer = at(from);
@@ -240,7 +237,6 @@ void Mailbox::end_piece(Rank from, const MailFrame& frame) {
 }
 
 // ---- large messages that go out
-// ---------------------------------------------------------------------
 
 void Mailbox::start_sending(Rank to, std::uint64_t id) {
   Peer& peer = at(to);
@@ -266,7 +262,6 @@ bool Mailbox::post_next_piece(Peer& peer) {
 }
 
 // ---- matching
-// ---------------------------------------------------------------------------------------
 
 std::optional<Mailbox::Receive> Mailbox::take_posted(Rank from, Tag tag) {
   const auto found = std::find_if(posted_.begin(), posted_.end(), [&](const Receive& receive) {
@@ -317,7 +312,6 @@ bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
 }
 
 // ---- ends
-// -------------------------------------------------------------------------------------------
 
 void Mailbox::fail(const Error& cause) {
   failed_ = true;

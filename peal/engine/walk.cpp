@@ -146,7 +146,6 @@ void Walk::send(const Move& move) {
 }
 
 // ---- receiving
-// ------------------------------------------------------------------------------------
 
 bool Walk::receive(const Move& move, const Slice& wire) {
   const Rank peer = wire.ranks.first;
@@ -242,7 +241,6 @@ Bytes Walk::take(Rank peer, std::span<std::byte> into) {
 }
 
 // ---- computing
-// --------------------------------------------------------------------------------------
 
 void Walk::compute(const Move& move, Elements done, Elements count, const std::byte* wire) {
   const Elements end = done + count;
@@ -288,7 +286,6 @@ void Walk::compute(const Move& move, Elements done, Elements count, const std::b
 }
 
 // ---- waiting
-// ------------------------------------------------------------------------------------------
 
 const Step* Walk::current() const {
   if (planned_ == nullptr || at_ == planned_->part.steps.size()) return nullptr;

@@ -120,7 +120,6 @@ WorkPtr ProcessGroup::batch_isend_irecv(std::span<const PointToPoint> batch, Tim
 }
 
 // ---- one buffer, or several as one
-// ----------------------------------------------------------------
 
 void ProcessGroup::broadcast(Buffer data, Rank root, Timeout timeout) {
   broadcast({&data, 1}, root, timeout);
@@ -187,7 +186,6 @@ WorkPtr ProcessGroup::reduce_scatter_async(std::span<const ConstBuffer> in,
 }
 
 // ---- a block for each rank
-// ------------------------------------------------------------------------
 
 void ProcessGroup::scatter(
     ConstBuffer in, Buffer out, Rank root, std::span<const Elements> counts, Timeout timeout) {
@@ -241,7 +239,6 @@ WorkPtr ProcessGroup::all_to_all_async(ConstBuffer in,
 }
 
 // ---- a buffer for each rank
-// -----------------------------------------------------------------------
 
 void ProcessGroup::scatter(std::span<const ConstBuffer> in,
                            Buffer out,
@@ -296,7 +293,6 @@ WorkPtr ProcessGroup::all_to_all_async(std::span<const ConstBuffer> in,
 }
 
 // ---- meeting
-// ----------------------------------------------------------------------------------------
 
 void ProcessGroup::barrier(Timeout timeout) {
   impl_->run(timeout, [](Call& call) { call.barrier(); });
@@ -310,7 +306,6 @@ void ProcessGroup::monitored_barrier(Timeout timeout) {
 }
 
 // ---- groups
-// -----------------------------------------------------------------------------------------
 
 ProcessGroupPtr ProcessGroup::new_group(std::span<const Rank> ranks, Timeout timeout) {
   impl_->check_alive();
@@ -359,7 +354,6 @@ ProcessGroupPtr ProcessGroup::split(int color, int key, Timeout timeout) {
 }
 
 // ---- memory and end
-// -----------------------------------------------------------------------------------
 
 Memory ProcessGroup::allocate(Bytes size) {
   if (size.value < 0) {

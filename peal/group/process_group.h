@@ -57,7 +57,6 @@ class ProcessGroup final {
   Rank global_rank(Rank rank) const;
 
   // ---- point to point
-  // --------------------------------------------------------------------------------
   /// Sends the buffer to one rank. Messages between two ranks with the same tag do not overtake.
   /// Shape: the receive has the same count and type, or both end with mismatch.
   void send(ConstBuffer data, Rank to, Tag tag = {}, Timeout timeout = kGroupTimeout);
@@ -69,7 +68,6 @@ class ProcessGroup final {
   WorkPtr batch_isend_irecv(std::span<const PointToPoint> batch, Timeout timeout = kGroupTimeout);
 
   // ---- one buffer
-  // ------------------------------------------------------------------------------------
   /// data = the root's data.
   void broadcast(Buffer data, Rank root, Timeout timeout = kGroupTimeout);
   WorkPtr broadcast_async(Buffer data, Rank root, Timeout timeout = kGroupTimeout);
@@ -91,7 +89,6 @@ class ProcessGroup final {
                        Timeout timeout = kGroupTimeout);
 
   // ---- several buffers at once, as one operation (coalesced)
-  // --------------------------------------------
   /// As if the buffers, all of one type, were one.
   void broadcast(std::span<const Buffer> data, Rank root, Timeout timeout = kGroupTimeout);
   WorkPtr broadcast_async(std::span<const Buffer> data, Rank root, Timeout timeout = kGroupTimeout);
@@ -127,9 +124,9 @@ class ProcessGroup final {
                                Timeout timeout = kGroupTimeout);
 
   // ---- a block for each rank
-  // ----------------------------------------------------------------------------- In one buffer:
-  // size() equal blocks in rank order, or blocks of `counts` elements where counts is not empty. In
-  // place where the field allows it: the small buffer is the own block of the large one.
+  // In one buffer: size() equal blocks in rank order, or blocks of `counts` elements where counts
+  // is not empty. In place where the field allows it: the small buffer is the own block of the
+  // large one.
   /// out = block rank() of the root's in. `in` matters at the root only; `counts`, where given, on
   /// all.
   void scatter(ConstBuffer in,
@@ -188,7 +185,6 @@ class ProcessGroup final {
                            Timeout timeout = kGroupTimeout);
 
   // ---- a buffer for each rank, of any sizes
-  // --------------------------------------------------------------
   /// At the root `in` holds size() buffers, elsewhere none.
   void scatter(std::span<const ConstBuffer> in,
                Buffer out,
@@ -227,7 +223,6 @@ class ProcessGroup final {
                            Timeout timeout = kGroupTimeout);
 
   // ---- meeting
-  // ---------------------------------------------------------------------------------------------
   /// Returns when all ranks have called it.
   void barrier(Timeout timeout = kGroupTimeout);
   WorkPtr barrier_async(Timeout timeout = kGroupTimeout);
@@ -236,7 +231,6 @@ class ProcessGroup final {
   void monitored_barrier(Timeout timeout = kGroupTimeout);
 
   // ---- groups
-  // ----------------------------------------------------------------------------------------------
   /// A group of `ranks` (of this group), in that order; called by its members only.
   std::shared_ptr<ProcessGroup> new_group(std::span<const Rank> ranks,
                                           Timeout timeout = kGroupTimeout);
@@ -244,7 +238,6 @@ class ProcessGroup final {
   std::shared_ptr<ProcessGroup> split(int color, int key = 0, Timeout timeout = kGroupTimeout);
 
   // ---- memory and end
-  // ----------------------------------------------------------------------------------------
   /// Zeroed memory that peers of the host can reach, so that operations on it need no copy.
   Memory allocate(Bytes size);
   /// Ends every operation, here and on the peers, now and in future, with Error(peer_lost, reason).

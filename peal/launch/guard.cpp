@@ -5,17 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
+#include <string_view>
 
 #include "peal/base/error.h"
+#include "peal/launch/process_tree.h"
 
 namespace peal::launch {
 namespace {
@@ -33,28 +33,16 @@ Pipe make_pipe() {
   return pipe;
 }
 
-/// Field `number` of /proc/self/stat, counted from 1 as proc(5) does; past the name, the second.
-unsigned long stat_field(int number) {
-  std::ifstream file("/proc/self/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string field;
-  for (int i = 3; i <= number; ++i) fields >> field;
-  return std::strtoul(field.c_str(), nullptr, 10);
-}
-
 /// Who runs `pkill peal` or `pkill -f train.py` means the job, not the process that clears up after
-/// it: so the guard goes by another name, and its command line says neither.
-void take_name(const char* name) {
-  ::prctl(PR_SET_NAME, name);
-  const unsigned long begin = stat_field(48);  // arg_start
-  const unsigned long end = stat_field(49);    // arg_end
-  if (begin == 0 || end <= begin) return;
-  char* const words = reinterpret_cast<char*>(begin);
-  std::memset(words, 0, end - begin);
-  std::strncpy(words, name, end - begin - 1);
+/// it: so the guard goes by another name, and its command line, which begins at glibc's
+/// program_invocation_name, says neither.
+void take_name(const std::string& name) {
+  ::prctl(PR_SET_NAME, name.c_str());
+  std::ifstream file("/proc/self/cmdline");
+  const std::string words((std::istreambuf_iterator<char>(file)), {});
+  char* const begin = ::program_invocation_name;
+  if (words.c_str() != std::string_view(begin) || words.size() <= name.size()) return;
+  std::fill(std::copy(name.begin(), name.end(), begin), begin + words.size(), '\0');
 }
 
 [[noreturn]] void live_as_guard(const GuardDuty& duty) {
@@ -63,7 +51,7 @@ void take_name(const char* name) {
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     ::setpgid(0, 0);  // what the terminal sends is the launcher's to handle
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const OrphanAdoption adoption;
     take_name("rank-guard");
     GuardProcess(duty).run();
   } catch (const std::exception&) {
@@ -83,6 +71,7 @@ Guard::Guard(GuardDuty duty) {
   if (pid_ < 0) throw system_error("cannot start the process that guards the ranks", errno);
   if (pid_ == 0) {
     orders.writer.reset();  // else the guard would not see that the launcher is gone
+    events.reader.reset();
     live_as_guard(duty);
   }
   orders_ = std::move(orders.writer);

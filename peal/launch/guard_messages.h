@@ -13,7 +13,6 @@ namespace peal::launch {
 /// From the guard to the launcher.
 struct GuardEvent {
   enum class Kind : std::int32_t {
-    kStarted,     // rank, pid
     kNotStarted,  // rank, value: errno
     kEnded,       // rank, pid, value: as waitpid(2) gives it
     kGone,        // nothing is left, and the guard ends; value: processes that could not be killed

@@ -15,14 +15,11 @@
 namespace peal::launch {
 namespace {
 
-/// Between two looks at processes that are being killed.
+/// Between two looks at processes that are told to end, and at those that are being killed.
+constexpr Timeout kTellingPause{50};
 constexpr Timeout kKillingPause{10};
 /// Until a process that SIGKILL does not end (it hangs in the kernel) is given up.
 constexpr Timeout kKillingLimit{5000};
-
-void signal_all(const std::vector<pid_t>& processes, int signal) {
-  for (const pid_t pid : processes) ::kill(pid, signal);
-}
 
 }  // namespace
 
@@ -77,7 +74,6 @@ bool GuardProcess::start(std::size_t index, int null) {
   }
   ranks_[index] = {spawned.pid, at_terminal ? spawned.pid : -spawned.pid};
   ++running_;
-  tell({.kind = GuardEvent::Kind::kStarted, .rank = rank, .pid = spawned.pid});
   return true;
 }
 
@@ -102,29 +98,35 @@ void GuardProcess::reap() {
 
 void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, deadline); }
 
-/// What ranks leave behind is told to end, and killed once the deadline has passed; again and
-/// again, since it may have had children meanwhile.
+/// When the ranks have ended, what they leave behind is told to; at the deadline all are killed.
+/// Both again and again, since a process may have had children meanwhile.
 void GuardProcess::clear_up(TimePoint now) {
-  if (running_ == 0 && leftovers_ == Leftovers::kUntold) {
-    leftovers_ = Leftovers::kTold;
-    const std::vector<pid_t> left = descendants_of(::getpid());
-    signal_all(left, SIGTERM);
-    signal_all(left, SIGCONT);
-    end_by(now + duty_.grace);
+  if (running_ == 0) tell_leftovers_to_end(now);
+  if (now >= deadline_) {
+    pass_on(SIGKILL, SignalOrigin::kProcess);
+    for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);
   }
-  if (now >= deadline_) signal_all(descendants_of(::getpid()), SIGKILL);
+}
+
+void GuardProcess::tell_leftovers_to_end(TimePoint now) {
+  end_by(now + duty_.grace);
+  for (const pid_t pid : descendants_of(::getpid())) {
+    if (!told_.insert(pid).second) continue;
+    ::kill(pid, SIGTERM);
+    ::kill(pid, SIGCONT);
+  }
+}
+
+Timeout GuardProcess::longest_wait(TimePoint now) const {
+  if (now >= deadline_) return kKillingPause;
+  if (running_ == 0) return kTellingPause;
+  return std::min<Timeout>(Deadline(deadline_).left(now), std::chrono::hours(1));
 }
 
 void GuardProcess::wait_for_news() const {
-  const TimePoint now = Clock::now();
-  int timeout = -1;
-  if (deadline_ != TimePoint::max()) {
-    const Timeout pause = now >= deadline_ ? kKillingPause : Deadline(deadline_).left(now);
-    timeout = static_cast<int>(std::min<Timeout::rep>(pause.count(), 3'600'000));
-  }
   const int orders = launcher_ == Launcher::kAlive ? duty_.orders : -1;
   std::array<pollfd, 2> sources = {pollfd{child_news_.get(), POLLIN, 0}, pollfd{orders, POLLIN, 0}};
-  ::poll(sources.data(), sources.size(), timeout);
+  ::poll(sources.data(), sources.size(), static_cast<int>(longest_wait(Clock::now()).count()));
   signalfd_siginfo ignored{};
   while (::read(child_news_.get(), &ignored, sizeof ignored) > 0) {
   }
@@ -163,7 +165,8 @@ void GuardProcess::pass_on(int signal, SignalOrigin origin) const {
   for (const Started& rank : ranks_) {
     const bool at_terminal = rank.target > 0;
     if (rank.pid < 0 || (at_terminal && origin == SignalOrigin::kTerminal)) continue;
-    ::kill(rank.target, signal);
+    const bool left_its_group = ::kill(rank.target, signal) != 0;
+    if (left_its_group) ::kill(rank.pid, signal);
   }
 }
 

@@ -1,12 +1,11 @@
 // The inside of the guard: the process that starts the ranks, waits for them and kills what they
-// leave. It adopts every orphan among their descendants (PR_SET_CHILD_SUBREAPER), so nobody gets
-// away from it by a double fork or a session of its own, and it outlives a launcher that is killed:
+// leave. It adopts every orphan among their descendants, and it outlives a launcher that is killed:
 // that closes a pipe, and the guard kills everyone. Forked by `Guard`, and used by nothing else.
 #pragma once
 
 #include <signal.h>
 
-#include <string>
+#include <set>
 #include <vector>
 
 #include "peal/base/clock.h"
@@ -50,13 +49,15 @@ class GuardProcess final {
   void pass_on(int signal, SignalOrigin origin) const;
   void end_by(TimePoint deadline);
   void clear_up(TimePoint now);
+  void tell_leftovers_to_end(TimePoint now);
+  Timeout longest_wait(TimePoint now) const;
   void wait_for_news() const;
 
   const GuardDuty& duty_;
   Fd child_news_;  // signalfd of SIGCHLD
   std::vector<Started> ranks_;
   std::size_t running_ = 0;
-  enum class Leftovers : unsigned char { kUntold, kTold } leftovers_ = Leftovers::kUntold;
+  std::set<pid_t> told_;  // of what the ranks left behind: who got its SIGTERM
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // then everybody is killed

@@ -10,6 +10,7 @@
 
 #include "peal/launch/guard.h"
 #include "peal/launch/outputs.h"
+#include "peal/launch/process_tree.h"
 #include "peal/launch/signals.h"
 
 namespace peal::launch {
@@ -17,6 +18,8 @@ namespace {
 
 /// How long the outputs may stay open and silent when all processes have ended.
 constexpr Timeout kLastOutput{1000};
+/// How long to kill what a lost guard leaves, before it is said to hang in the kernel.
+constexpr Timeout kKillingLimit{5000};
 
 GuardDuty duty_of(const LaunchOptions& options,
                   const std::vector<RankProcess>& ranks,
@@ -64,9 +67,9 @@ class Launch final {
   const TimePoint start_ = Clock::now();
   Stage stage_ = Stage::kRunning;
   TimePoint killing_from_ = TimePoint::max();
-  std::vector<pid_t> pids_;  // by rank; 0: not running
   LaunchReport report_;
   Outputs outputs_;
+  OrphanAdoption adoption_;
   SignalReader signals_;
   Guard guard_;
 };
@@ -77,7 +80,6 @@ Launch::Launch(const LaunchOptions& options,
                Target err)
     : options_(options),
       ranks_(ranks),
-      pids_(ranks.size()),
       outputs_(options, out, err),
       guard_(duty_of(options, ranks, signals_, outputs_)) {
   outputs_.close_writers();
@@ -102,7 +104,8 @@ void Launch::wait_and_handle() {
   std::vector<pollfd> entries = {{signals_.fd(), POLLIN, 0},
                                  {stage_ == Stage::kGone ? -1 : guard_.events(), POLLIN, 0}};
   outputs_.add_to(entries);
-  const bool limited = stage_ == Stage::kGone && !outputs_.is_full();
+  const bool told_to_end = report_.signal != 0;
+  const bool limited = stage_ == Stage::kGone && (told_to_end || !outputs_.is_full());
   const int ready =
       ::poll(entries.data(), entries.size(), limited ? static_cast<int>(kLastOutput.count()) : -1);
   // Signals before events: ranks that end by a signal which came to all of us have not failed.
@@ -110,6 +113,7 @@ void Launch::wait_and_handle() {
   if (entries[1].revents != 0) handle_events();
   outputs_.handle(std::span(entries).subspan(2));
   if (ready == 0) outputs_.finish();
+  if (ready == 0 && told_to_end) stage_ = Stage::kAbandoned;  // whoever reads us does not read on
   if (outputs_.is_closed() && stage_ == Stage::kRunning) {
     report_.output_closed = true;
     stop(SIGTERM, SignalOrigin::kProcess);
@@ -154,9 +158,6 @@ void Launch::handle_events() {
 
 void Launch::handle(const GuardEvent& event) {
   switch (event.kind) {
-    case GuardEvent::Kind::kStarted:
-      pids_[static_cast<std::size_t>(event.rank)] = event.pid;
-      return;
     case GuardEvent::Kind::kNotStarted:
       report_.start_failure = StartFailure{
           event.rank, ranks_[static_cast<std::size_t>(event.rank)].program, event.value};
@@ -173,7 +174,6 @@ void Launch::handle(const GuardEvent& event) {
 
 void Launch::rank_ended(const GuardEvent& event) {
   const TimePoint now = Clock::now();
-  pids_[static_cast<std::size_t>(event.rank)] = 0;
   const RankEnd end{event.rank, event.pid, event.value, now - start_};
   report_.ends.push_back(end);
   if (!failed(end.status)) return;
@@ -185,11 +185,9 @@ void Launch::rank_ended(const GuardEvent& event) {
   }
 }
 
-/// The kernel has killed the ranks then; this is for what they had started.
+/// The kernel has killed the ranks then, and what they had started has become ours.
 void Launch::guard_is_lost() {
-  for (const pid_t pid : pids_) {
-    if (pid != 0) ::kill(-pid, SIGKILL);
-  }
+  report_.survivors = kill_descendants(Deadline::after(kKillingLimit));
   report_.guard_lost = true;
   stage_ = Stage::kGone;
 }

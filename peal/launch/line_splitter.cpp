@@ -31,13 +31,19 @@ void LineSplitter::finish() {
 void LineSplitter::begin_more(std::string_view bytes) {
   while (begun_.size() + bytes.size() > kLongestLine) {
     const auto fits = kLongestLine - begun_.size();
-    complete(LineEnd::kNewline, bytes.substr(0, fits));
+    begun_ += bytes.substr(0, fits);
+    take_(LineEnd::kNewline, begun_);
+    begun_.clear();
     bytes.remove_prefix(fits);
   }
   begun_ += bytes;
 }
 
 void LineSplitter::complete(LineEnd end, std::string_view rest) {
+  if (begun_.size() + rest.size() > kLongestLine) {
+    begin_more(rest);
+    rest = {};
+  }
   if (begun_.empty()) {
     if (end == LineEnd::kNewline || !rest.empty()) take_(end, rest);
     return;

@@ -1,11 +1,17 @@
 #include "peal/launch/process_tree.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace peal::launch {
 namespace {
@@ -43,6 +49,13 @@ std::multimap<pid_t, pid_t> children_by_parent() {
 
 }  // namespace
 
+OrphanAdoption::OrphanAdoption() {
+  ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+OrphanAdoption::~OrphanAdoption() { ::prctl(PR_SET_CHILD_SUBREAPER, before_); }
+
 std::vector<pid_t> descendants_of(pid_t root) {
   const auto children = children_by_parent();
   std::vector<pid_t> found;
@@ -54,6 +67,17 @@ std::vector<pid_t> descendants_of(pid_t root) {
   add_children_of(root);
   for (std::size_t i = 0; i < found.size(); ++i) add_children_of(found[i]);
   return found;
+}
+
+int kill_descendants(Deadline deadline) {
+  while (true) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const std::vector<pid_t> left = descendants_of(::getpid());
+    if (left.empty() || deadline.passed()) return static_cast<int>(left.size());
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace peal::launch

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "peal/base/fd.h"
 
 namespace peal::launch {
@@ -18,6 +20,7 @@ namespace {
 /// Strings as execve wants them: pointers into `texts`, then null.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -25,7 +28,9 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 std::vector<std::string> environment_of(const RankProcess& rank) {
   std::vector<std::string> entries;
-  for (const auto& [name, value] : rank.environment) entries.push_back(name + "=" + value);
+  for (const auto& [name, value] : rank.environment) {
+    entries.push_back(fmt::format("{}={}", name, value));
+  }
   return entries;
 }
 

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr std::size_t kGreeting = 47;  // bytes of a greeting
 constexpr std::size_t kMac = 32;
 
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline soon() { return Deadline::after(seconds(60)); }
 
 struct Pair {
   Fd a;

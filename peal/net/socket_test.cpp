@@ -20,7 +20,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline soon() { return Deadline::after(seconds(60)); }
 
 /// A machine may have no IPv6; then the tests say so and use IPv4 alone.
 std::vector<std::string> local_addresses() {

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "peal/base/error.h"
 
 namespace peal::net {
@@ -28,7 +30,7 @@ std::span<const std::byte> bytes_of(const Address& address) {
 
 std::optional<Address> host_address(std::string_view host) {
   const bool is_v6 = host.find(':') != std::string_view::npos;
-  const std::string text = is_v6 ? "[" + std::string(host) + "]:0" : std::string(host) + ":0";
+  const std::string text = is_v6 ? fmt::format("[{}]:0", host) : fmt::format("{}:0", host);
   try {
     return Address::parse(text);
   } catch (const Error&) {

@@ -55,7 +55,7 @@ enum class Finish : std::uint8_t { kNo, kYes };
 /// A source on the wire is a receive, a target on the wire a send; several targets are stores into
 /// several memories. A target on the wire is the only target and has exactly one source: an own
 /// slice. A send does not block: its source is read at some moment between this step and the end of
-/// the matching receive, and must not change meanwhile.
+/// the matching receive, and must not change meanwhile. A receive takes exactly what one send gave.
 struct Move {
   InlineVector<Slice, 3> from = {};
   InlineVector<Slice, 2> to = {};
@@ -66,14 +66,16 @@ struct Move {
 };
 
 /// The rank's own counter becomes base + value; what the rank did before is visible to who sees it.
-/// The base is where the counters of all ranks stood when the operation began.
+/// The base is where the counters of all ranks stood when the operation began. A rank's values
+/// ascend up to the span.
 struct Signal {
   std::int64_t value = 0;
   friend bool operator==(const Signal&, const Signal&) = default;
 };
 
 /// Until the counter of each of `ranks` is at least base + value. A value of 0 looks back: those
-/// ranks have ended the operation before.
+/// ranks have given their last signal in the operation before. The own rank is listed only where a
+/// progression cannot leave it out.
 struct Wait {
   Ranks ranks = {};
   std::int64_t value = 0;

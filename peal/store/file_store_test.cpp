@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline soon() { return Deadline::after(seconds(60)); }
 
 template <class Call>
 Error error_of(Call&& call) {

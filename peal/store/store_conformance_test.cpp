@@ -32,7 +32,7 @@ using testing::Not;
 constexpr std::size_t kHandles = 3;
 using Handles = std::vector<std::shared_ptr<Store>>;
 
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline soon() { return Deadline::after(seconds(60)); }
 
 struct Implementation {
   std::string name;

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 const net::ProofContext kContext{"hush", "job", "store"};
 
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline soon() { return Deadline::after(seconds(60)); }
 
 std::vector<Fd> just(Fd listener) {
   std::vector<Fd> listeners;
@@ -213,7 +213,7 @@ TEST(TcpStoreTest, AKeyThatIsErasedDuringAWaitIsMissingAgain) {
   const auto client = client_of(*server);
   client->set("one", "1");
   auto waiting = std::async(std::launch::async, [&] {
-    return error_of([&] { client->wait({"one", "two"}, Deadline::after(milliseconds(200))); });
+    return error_of([&] { client->wait({"one", "two"}, Deadline::after(seconds(2))); });
   });
   EXPECT_EQ(waiting.wait_for(milliseconds(50)), std::future_status::timeout);
   client->erase("one");

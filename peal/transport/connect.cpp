@@ -95,12 +95,14 @@ std::map<Rank, Fd> take(std::map<LinkKey, Fd>& links, LinkKind kind) {
 
 class ProcessTransport final : public Transport {
  public:
-  ProcessTransport(std::span<const Contact> contacts,
+  ProcessTransport(Rank self,
+                   std::span<const Contact> contacts,
                    std::vector<bool> near,
                    std::unique_ptr<Host> host,
                    std::map<LinkKey, Fd> links)
       : contacts_(contacts.begin(), contacts.end()),
-        on_host_(std::ranges::count(contacts_, own_host_id(), &Contact::host_id)),
+        on_host_(std::ranges::count(
+            contacts_, contacts_[static_cast<std::size_t>(self)].host_id, &Contact::host_id)),
         near_(std::move(near)),
         host_(std::move(host)) {
     data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
@@ -172,7 +174,7 @@ class PendingTransport final : public Pending {
     std::unique_ptr<Host> host = join_host(near, links, deadline);
     listeners_.clear();
     return std::make_unique<ProcessTransport>(
-        contacts, std::move(near), std::move(host), std::move(links));
+        options_.rank, contacts, std::move(near), std::move(host), std::move(links));
   }
 
  private:

@@ -22,31 +22,34 @@ using std::chrono::milliseconds;
 
 /// How long one address is tried before the next; doubles from round to round. An address may be
 /// one that other hosts have, too (containers' bridges), where somebody else answers or nobody.
-constexpr milliseconds kFirstAttempt{1000};
-constexpr milliseconds kPause{20};
+constexpr milliseconds kFirstAttempt{500};
+constexpr milliseconds kFirstPause{10};
 
 /// What became of the attempts at the addresses of one rank.
 struct Failures {
-  void add(const net::Address& address, const Error& error) {
+  /// `connection` is what was made before the error, if anything.
+  void add(const net::Address& address, const Error& error, const Fd& connection) {
     texts.push_back(fmt::format("{}: {}", address.to_string(), error.message()));
-    wrong_secret |= error.kind() == ErrorKind::kUsage;
+    const bool mendable = error.kind() == ErrorKind::kUsage || error.kind() == ErrorKind::kMismatch;
+    // What is to be mended is worth more than that some other address refused.
+    if (mendable) to_mend = error.kind();
+    // Neither will a wrong secret become right, nor a listener come that is not there.
+    hopeless &= mendable || (error.kind() == ErrorKind::kPeerLost && !connection);
+  }
+
+  ErrorKind kind() const {
+    if (to_mend) return *to_mend;
+    return hopeless ? ErrorKind::kPeerLost : ErrorKind::kTimeout;
   }
 
   std::vector<std::string> texts;
-  bool wrong_secret = false;
-  bool final = true;  // no use in trying again
+  std::optional<ErrorKind> to_mend;
+  bool hopeless = true;  // no use in trying again
 };
 
 Error unreachable(const LinkPlan::Peer& peer, const Failures& failures) {
-  const ErrorKind kind = failures.wrong_secret ? ErrorKind::kUsage
-                         : failures.final      ? ErrorKind::kPeerLost
-                                               : ErrorKind::kTimeout;
-  return Error(
-      kind,
-      fmt::format("cannot reach {}: {}",
-                  peer.name,
-                  failures.texts.empty() ? "it listens nowhere that this rank can use"
-                                         : fmt::format("{}", fmt::join(failures.texts, "; "))));
+  return Error(failures.kind(),
+               fmt::format("cannot reach {}: {}", peer.name, fmt::join(failures.texts, "; ")));
 }
 
 /// Everything after the connection was made.
@@ -62,7 +65,10 @@ void introduce(int fd, const LinkPlan& plan, const LinkKey& key, Deadline attemp
   net::write_all(fd, request, whole);
   std::array<std::byte, 1> answer{};
   net::read_all(fd, answer, whole);
-  if (answer[0] != kTaken) throw Error(ErrorKind::kUsage, "what answers there speaks nonsense");
+  if (answer[0] != kTaken) {
+    throw Error(ErrorKind::kMismatch,
+                "it expects no such connection: give all ranks the same PEAL_TRANSPORT");
+  }
 }
 
 }  // namespace
@@ -73,30 +79,40 @@ net::ProofContext context_of(const LinkPlan& plan, Rank acceptor) {
   return context;
 }
 
-Fd dial(const LinkPlan& plan, const LinkKey& key, Deadline deadline) {
-  const LinkPlan::Peer& peer = plan.peers.at(key.peer);
+void set_up(int fd, const net::Address& address) {
+  if (!address.is_unix()) {
+    net::set_no_delay(fd);
+  } else if (net::neighbour_at(fd).user != ::geteuid()) {
+    throw Error(ErrorKind::kUsage, "the process there belongs to another user");
+  }
+}
+
+Fd Dialler::dial(const LinkKey& key, Deadline deadline) {
+  const LinkPlan::Peer& peer = plan_.peers.at(key.peer);
   milliseconds attempt = kFirstAttempt;
+  milliseconds pause = kFirstPause;
   while (true) {
     Failures failures;
-    for (const net::Address& address : peer.addresses) {
-      bool connected = false;
+    for (std::size_t i = 0; i < peer.addresses.size(); ++i) {
+      const std::size_t index = (favourite_ + i) % peer.addresses.size();
+      const net::Address& address = peer.addresses[index];
+      Fd fd;
       try {
         const Deadline until = deadline.within(attempt);
-        Fd fd = net::connect_to(address, until);
-        connected = true;
-        if (!address.is_unix()) net::set_no_delay(fd.get());
-        introduce(fd.get(), plan, key, until, deadline);
+        fd = net::connect_to(address, until);
+        set_up(fd.get(), address);
+        introduce(fd.get(), plan_, key, until, deadline);
+        favourite_ = index;
         return fd;
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::kResource) throw;
-        failures.add(address, error);
-        const bool refused = !connected && error.kind() == ErrorKind::kPeerLost;
-        failures.final &= refused || error.kind() == ErrorKind::kUsage;
+        failures.add(address, error, fd);
       }
     }
-    if (failures.final || deadline.passed()) throw unreachable(peer, failures);
-    std::this_thread::sleep_until(deadline.within(kPause).at());
+    if (failures.hopeless || deadline.passed()) throw unreachable(peer, failures);
+    std::this_thread::sleep_until(deadline.within(pause).at());
     attempt *= 2;
+    pause *= 2;
   }
 }
 

@@ -29,7 +29,7 @@ constexpr std::size_t kStrangers = 64;
 
 /// How often those who have not come are looked for, and how long a look may keep the others
 /// waiting.
-constexpr milliseconds kLookEvery{500};
+constexpr milliseconds kLookEvery{200};
 constexpr milliseconds kLookFor{100};
 
 /// A connection that has not yet said who it is.
@@ -71,19 +71,31 @@ class Doorkeeper {
   }
 
   void welcome(int listener) {
-    const bool is_unix = net::local_address(listener).is_unix();
+    const net::Address address = net::local_address(listener);
     while (auto fd = net::accept_from(listener, Deadline(Clock::now()))) {
-      if (!is_unix) net::set_no_delay(fd->get());
+      try {
+        set_up(fd->get(), address);
+      } catch (const Error& error) {
+        report(error);
+        continue;
+      }
       guests_.push_back(
           {std::move(*fd),
            net::Proof(net::Role::kAcceptor, context_of(plan_, plan_.self), net::Hello{plan_.self}),
            Clock::now() + kPatience,
            std::nullopt});
       if (guests_.size() <= missing_.size() + kStrangers) continue;
-      plan_.report(Severity::kWarning,
-                   "many strangers connect; the one that waited longest is dropped");
+      report(Error(ErrorKind::kResource, "too many strangers; this one waited longest"));
       guests_.pop_front();
     }
+  }
+
+  void report(const Error& error) const {
+    plan_.report(Severity::kWarning,
+                 fmt::format("dropped a connection to rank {} of group {}: {}",
+                             plan_.self,
+                             plan_.group,
+                             error.message()));
   }
 
   /// Goes on with a guest; returns whether it is done, well or not.
@@ -99,13 +111,7 @@ class Doorkeeper {
                   fmt::format("{} says nothing", net::peer_name(guest.fd.get())));
     } catch (const Error& error) {
       // Those who hang up only looked if this rank lives (look_for_the_dead), or dial again.
-      if (error.kind() != ErrorKind::kPeerLost) {
-        plan_.report(Severity::kWarning,
-                     fmt::format("dropped a connection to rank {} of group {}: {}",
-                                 plan_.self,
-                                 plan_.group,
-                                 error.message()));
-      }
+      if (error.kind() != ErrorKind::kPeerLost) report(error);
       return true;
     }
   }
@@ -118,21 +124,27 @@ class Doorkeeper {
     if (moved.closed) return true;
     if (moved.bytes == 0_B) return false;
     const LinkKey key{*guest.rank, static_cast<LinkKind>(request[0])};
-    const auto peer = plan_.peers.find(key.peer);
-    if (key.peer <= plan_.self || peer == plan_.peers.end() ||
-        std::ranges::find(peer->second.kinds, key.kind) == peer->second.kinds.end()) {
-      throw Error(
-          ErrorKind::kUsage,
-          fmt::format("rank {} was not expected: ranks disagree about who is on which host, "
-                      "or a rank was given twice",
-                      key.peer));
-    }
-    const std::array answer = {kTaken};
+    const bool expected = expects(key);
+    const std::array answer = {expected ? kTaken : kUnexpected};
     const std::array<std::span<const std::byte>, 1> pieces = {answer};
     if (net::try_write(guest.fd.get(), pieces).bytes == 0_B) return true;
+    if (!expected) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format("rank {} was not expected: give all ranks the same PEAL_TRANSPORT, and "
+                      "none twice",
+                      key.peer));
+    }
     links_[key] = std::move(guest.fd);
     missing_.erase(key);
     return true;
+  }
+
+  /// Also a second time: see `take`.
+  bool expects(const LinkKey& key) const {
+    const auto peer = plan_.peers.find(key.peer);
+    if (key.peer <= plan_.self || peer == plan_.peers.end()) return false;
+    return std::ranges::find(peer->second.kinds, key.kind) != peer->second.kinds.end();
   }
 
   /// Ranks that are still to dial hold their listeners open until all have come to them, this one
@@ -182,10 +194,11 @@ class Doorkeeper {
 
 std::map<LinkKey, Fd> make_links(const LinkPlan& plan, Deadline deadline) {
   std::map<LinkKey, Fd> links;
+  Dialler dialler(plan);
   for (const auto& [rank, peer] : plan.peers) {
     if (rank >= plan.self) break;
     for (const LinkKind kind : peer.kinds) {
-      links[{rank, kind}] = dial(plan, {rank, kind}, deadline);
+      links[{rank, kind}] = dialler.dial({rank, kind}, deadline);
     }
   }
   Doorkeeper(plan, links).run(deadline);

@@ -63,7 +63,6 @@ class Window final {
   std::span<std::byte> stage(Rank rank) const;
 
   // ---- counters: each has one writer, its rank, and only grows
-  // -------------------------------------
   /// The own counter becomes `value`; everything done before is visible to who sees it. Wakes
   /// sleepers.
   void signal(std::uint64_t value);
@@ -76,7 +75,6 @@ class Window final {
   void wake_all() noexcept;
 
   // ---- notices
-  // -------------------------------------------------------------------------------------
   /// Publishes what the own rank is about to do. `notice.sequence` grows by one each time.
   void post(const Notice& notice);
   /// The notice that `rank` posted with this sequence number, if it has come so far and not yet
@@ -86,7 +84,6 @@ class Window final {
   std::uint64_t posted(Rank rank) const;
 
   // ---- registered memory
-  // ---------------------------------------------------------------------------
   /// Memory of the own arena, 64-byte aligned, zeroed the first time it is used. Throws resource.
   std::byte* allocate(Bytes size);
   void deallocate(std::byte* memory) noexcept;

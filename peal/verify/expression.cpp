@@ -9,6 +9,8 @@ namespace peal::verify {
 
 namespace {
 
+constexpr std::size_t kLongestText = 120;
+
 /// Walks a content from its beginning.
 class RunReader {
  public:
@@ -76,7 +78,9 @@ Content Expressions::finish(Content content) {
 bool Expressions::is_whole_reduction(ExpressionId expression, int operation, int ranks) const {
   const Node& root = node(expression);
   std::vector<Leaf> leaves;
-  if (root.kind != Kind::kFinish || !collect(root.terms.front(), leaves)) return false;
+  // A tree has fewer forks than leaves.
+  int budget = 2 * ranks;
+  if (root.kind != Kind::kFinish || !collect(root.terms.front(), budget, leaves)) return false;
   std::sort(leaves.begin(), leaves.end());
   if (leaves.size() != static_cast<std::size_t>(ranks)) return false;
   for (Rank r = 0; r < ranks; ++r) {
@@ -85,7 +89,8 @@ bool Expressions::is_whole_reduction(ExpressionId expression, int operation, int
   return true;
 }
 
-bool Expressions::collect(Value value, std::vector<Leaf>& leaves) const {
+bool Expressions::collect(Value value, int& budget, std::vector<Leaf>& leaves) const {
+  if (--budget < 0) return false;
   const Node& at = node(value.expression);
   switch (at.kind) {
     case Kind::kInput:
@@ -93,9 +98,9 @@ bool Expressions::collect(Value value, std::vector<Leaf>& leaves) const {
       return true;
     case Kind::kReduce:
       return std::all_of(at.terms.begin(), at.terms.end(), [&](const Value& term) {
-        return collect({term.expression, value.index + term.index}, leaves);
+        return collect({term.expression, value.index + term.index}, budget, leaves);
       });
-    case Kind::kGarbage:
+    case Kind::kUnwritten:
     case Kind::kFinish:
       return false;
   }
@@ -103,16 +108,16 @@ bool Expressions::collect(Value value, std::vector<Leaf>& leaves) const {
 }
 
 std::string Expressions::describe(Value value) const {
-  constexpr std::size_t kLongest = 120;
   std::string text;
   print(value, text);
-  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
+  if (text.size() > kLongestText) text.replace(kLongestText, std::string::npos, "...");
   return text;
 }
 
 void Expressions::print(Value value, std::string& text) const {
+  if (text.size() > kLongestText) return;
   const Node& at = node(value.expression);
-  if (at.kind == Kind::kGarbage) text += "nothing";
+  if (at.kind == Kind::kUnwritten) text += "nothing";
   if (at.kind == Kind::kInput) text += fmt::format("in_{}[{}]", at.rank, value.index.value);
   if (at.terms.empty()) return;
   text += at.kind == Kind::kFinish ? "finish(" : "reduce(";

@@ -1,6 +1,7 @@
 // What an element of memory holds, as a formula over the ranks' inputs. Equal formulas have equal
 // numbers, so comparing two ranks' results to the bit is comparing integers. Used by the memory and
-// the walk.
+// the walk. Expressions share their parts, so that a short schedule can make one that would fill a
+// book: whoever walks down an expression stops in time.
 #pragma once
 
 #include <compare>
@@ -69,10 +70,10 @@ class Expressions {
   std::string describe(Value value) const;
 
  private:
-  enum class Kind { kGarbage, kInput, kReduce, kFinish };
+  enum class Kind { kUnwritten, kInput, kReduce, kFinish };
 
   struct Node {
-    Kind kind = Kind::kGarbage;
+    Kind kind = Kind::kUnwritten;
     int operation = 0;
     Rank rank = 0;
     std::vector<Value> terms;  // indices relative to the node's own
@@ -91,8 +92,9 @@ class Expressions {
   Value reduce(std::span<const Value> terms);
   ExpressionId intern(Node node);
   const Node& node(ExpressionId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
-  /// Appends the inputs below; false if something below is not an input or a reduction.
-  bool collect(Value value, std::vector<Leaf>& leaves) const;
+  /// Appends the inputs below; false if something below is neither an input nor a reduction, or if
+  /// there are more than `budget` nodes, of which it takes what it needs.
+  bool collect(Value value, int& budget, std::vector<Leaf>& leaves) const;
   void print(Value value, std::string& text) const;
 
   std::map<Node, ExpressionId> ids_;

@@ -26,8 +26,9 @@ using schedule::Wait;
 // Each check returns what is wrong in words, or nothing.
 using Words = std::string;
 
-/// Sums of sizes below this do not overflow.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+/// Sums of sizes and counters below this do not overflow.
+constexpr Elements kMostElements(std::int64_t{1} << 40);
+constexpr std::int64_t kMostSignals = std::int64_t{1} << 40;
 constexpr int kMostRanks = 1 << 20;
 
 Words check_counts(const Problem& problem) {
@@ -42,16 +43,12 @@ Words check_counts(const Problem& problem) {
       return fmt::format("{} counts for {} ranks", problem.counts.size(), problem.ranks);
     }
   }
-  Elements sum = problem.count;
-  for (const Elements count : problem.counts) {
-    if (count < Elements(0) || sum > Elements(kMostElements)) break;
-    sum += count;
-  }
-  if (problem.count < Elements(0) || sum > Elements(kMostElements) ||
-      std::any_of(problem.counts.begin(), problem.counts.end(), [](Elements count) {
-        return count < Elements(0);
-      })) {
-    return "a count is negative, or all together are too many";
+  std::vector<Elements> all = problem.counts;
+  all.push_back(problem.count);
+  Elements left = kMostElements;
+  for (const Elements count : all) {
+    if (count < Elements(0) || count > left) return "a count is negative, or all are too many";
+    left -= count;
   }
   return {};
 }
@@ -287,11 +284,13 @@ Words check_part(const Schedule& schedule, const Part& part) {
                        first.stage.value,
                        first.span);
   }
-  if (part.stage < Elements(0) || part.stage > schedule.problem.stage_limit) {
+  const Elements most_stage = std::min(schedule.problem.stage_limit, kMostElements);
+  if (part.stage < Elements(0) || part.stage > most_stage) {
     return fmt::format("a stage of {} elements is not between 0 and the limit {}",
                        part.stage.value,
-                       schedule.problem.stage_limit.value);
+                       most_stage.value);
   }
+  if (part.span > kMostSignals) return fmt::format("a span of {} is too long", part.span);
   return check_signals(part);
 }
 

@@ -27,7 +27,7 @@ bool keeps(World& world, const Promise& promise, const Site& site, Value value, 
 }
 
 void check_promise(World& world, const Promise& promise, const Site& site) {
-  Buffers& own = *world.buffers(site.operation, site.rank);
+  Buffers& own = *world.buffers_of(site.rank, site.operation);
   const Range& range = promise.range;
   Elements done;
   for (const Run& run : own.output().peek({own.output_begin + range.begin, range.count})) {
@@ -49,7 +49,7 @@ void check_promise(World& world, const Promise& promise, const Site& site) {
 
 void check_barrier(World& world, const Site& site) {
   for (Rank other = 0; other < world.ranks(); ++other) {
-    const auto& of_other = world.buffers(site.operation, other);
+    const auto& of_other = world.buffers_of(other, site.operation);
     if (of_other && world.runner(site.rank).clock.knows(of_other->begun)) continue;
     world.report(site,
                  fmt::format("leaves the barrier, which rank {} need not have entered", other));
@@ -61,10 +61,10 @@ void check_stuck(World& world, Rank rank) {
   if (site.operation == world.operations()) return;
   const Step& step = world.part(site.operation, rank).steps[static_cast<std::size_t>(site.step)];
   if (const auto* wait = std::get_if<Wait>(&step)) {
-    const std::int64_t value = world.base(site.operation) + wait->value;
+    const std::int64_t counter = world.counter(site.operation, wait->value);
     for (int i = 0; i < wait->ranks.count; ++i) {
       const Rank other = wait->ranks[i];
-      if (world.announcement(other, value) != nullptr) continue;
+      if (world.announcement(other, counter) != nullptr) continue;
       world.report(site, fmt::format("waits for ever for rank {} to reach {}", other, wait->value));
     }
     return;
@@ -78,7 +78,7 @@ void check_stuck(World& world, Rank rank) {
 void check_same_bits(World& world, int operation) {
   if (world.problem(operation).operation != Operation::kAllReduce) return;
   const auto result = [&](Rank rank) {
-    const Memory& output = world.buffers(operation, rank)->output();
+    const Memory& output = world.buffers_of(rank, operation)->output();
     return output.peek(output.whole());
   };
   const Content first = result(0);

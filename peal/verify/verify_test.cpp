@@ -2,6 +2,8 @@
 // the rank and the step that are to blame.
 #include "peal/verify/verify.h"
 
+#include <iterator>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/error.h"
 #include "peal/schedule/text.h"
 
 namespace peal::verify {
@@ -555,6 +558,15 @@ TEST(VerifyTest, AStageBeyondTheLimitIsFound) {
 
 // ---- canonical form
 
+TEST(VerifyTest, NumbersThatCouldOverflowAreRefused) {
+  EXPECT_THAT(wrong_with("broadcast ranks=1 stage_limit=9223372036854775807\n"
+                         "rank 0 stage=9223372036854775807\n"),
+              has("rank 0, step 0", "a stage of 9223372036854775807 elements"));
+  EXPECT_THAT(wrong_with("barrier ranks=1\nrank 0 span=9223372036854775807\n"
+                         " signal 9223372036854775807\n"),
+              has("rank 0, step 1", "a span of 9223372036854775807 is too long"));
+}
+
 TEST(VerifyTest, RanksAgreeAboutStageAndSpan) {
   EXPECT_THAT(wrong_after(kStaged, "rank 1 stage=8 span=2", "rank 1 stage=8 span=3"),
               has("rank 1, step 6", "stage 8 and span 3 are not rank 0's 8 and 2"));
@@ -644,6 +656,38 @@ TEST(VerifyTest, ProblemsThatMakeNoSenseAreFound) {
   Schedule schedule = parse_schedule("barrier\nrank 0");
   schedule.problem.operation = Operation::kSend;
   EXPECT_THAT(words(verify(schedule)), has("rank 0, step 0", "send has no schedule"));
+}
+
+// ---- anything at all
+
+TEST(VerifyTest, AnExpressionThatDoublesWithEachStepTakesNoLonger) {
+  std::string text = "all_reduce ranks=1 count=4\nrank 0\nmove input[0]@0 -> output[0]@0 x4\n";
+  for (int i = 0; i < 200; ++i) text += "move output[0]@0, output[0]@0 -> output[0]@0 x4\n";
+  EXPECT_THAT(wrong_with(text + "move output[0]@0 -> output[0]@0 x4 finish\n"),
+              has("rank 0, step 202", "ends with finish(reduce(reduce("));
+}
+
+TEST(VerifyTest, SchedulesOfAnyNumbersAreJudged) {
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t end) { return random() % end; };
+  int accepted = 0;
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text(kRight[below(std::size(kRight))].second);
+    for (std::size_t changes = 1 + below(4); changes > 0;) {
+      char& letter = text[below(text.size())];
+      if (letter < '0' || letter > '9') continue;
+      letter = static_cast<char>('0' + below(10));
+      --changes;
+    }
+    try {
+      ++(wrong_with(text).empty() ? accepted : refused);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage) << text;
+    }
+  }
+  EXPECT_GT(accepted, 10);
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(VerifyTest, ManyViolationsAreCutShort) {

@@ -88,7 +88,7 @@ void Walker::begin() {
     const Value first = world_.expressions.input(self_.operation, rank_, Elements(0));
     made.input().write(made.input_begin, {{first, input}}, user, Memory::Purpose::kWanted);
   }
-  world_.buffers(self_.operation, rank_) = std::move(made);
+  world_.buffers_of(rank_, self_.operation) = std::move(made);
 }
 
 void Walker::end() {
@@ -97,7 +97,7 @@ void Walker::end() {
   }
   check_result(world_, rank_);
   const Access user = access(AccessKind::kUse);
-  Buffers& own = *world_.buffers(self_.operation, rank_);
+  Buffers& own = *world_.buffers_of(rank_, self_.operation);
   for (Memory& memory : own.memories) {
     if (const auto other = memory.unordered_with_write(memory.whole(), self_.clock)) {
       const Space space = &memory == &own.output() ? Space::kOutput : Space::kInput;
@@ -187,7 +187,7 @@ std::optional<Content> Walker::receive(const Slice& from, Elements count) {
 }
 
 Progress Walker::step(const Signal& signal) {
-  self_.announcements.push_back({.value = world_.base(self_.operation) + signal.value,
+  self_.announcements.push_back({.counter = world_.counter(self_.operation, signal.value),
                                  .site = site(),
                                  .event = world_.now(rank_),
                                  .clock = self_.clock});
@@ -195,16 +195,16 @@ Progress Walker::step(const Signal& signal) {
 }
 
 Progress Walker::step(const Wait& wait) {
-  const std::int64_t value = world_.base(self_.operation) + wait.value;
+  const std::int64_t counter = world_.counter(self_.operation, wait.value);
   for (int i = 0; i < wait.ranks.count; ++i) {
-    if (world_.announcement(wait.ranks[i], value) == nullptr) return Progress::kStuck;
+    if (world_.announcement(wait.ranks[i], counter) == nullptr) return Progress::kStuck;
   }
   // An earlier operation of this sequence may have told more than another one would have, and a
   // progression of all ranks cannot leave out the own one.
   const bool looks_back = wait.value == 0 && self_.operation > 0;
   const Clock before = self_.clock;
   for (int i = 0; i < wait.ranks.count; ++i) {
-    const Announcement& said = *world_.announcement(wait.ranks[i], value);
+    const Announcement& said = *world_.announcement(wait.ranks[i], counter);
     if (before.knows(said.event) && !looks_back && wait.ranks[i] != rank_) {
       world_.report(site(),
                     fmt::format("waits for rank {} to reach {}, and knows already that it has",

@@ -40,7 +40,7 @@ Runner standing(Rank rank) {
   runner.time = kBefore;
   runner.clock.learn({rank, kBefore});
   runner.announcements.push_back(
-      {.value = 0, .site = {rank, kEarlier, 0}, .event = {rank, kBefore}, .clock = runner.clock});
+      {.counter = 0, .site = {rank, kEarlier, 0}, .event = {rank, kBefore}, .clock = runner.clock});
   return runner;
 }
 
@@ -60,16 +60,40 @@ std::string words(const Access& access) {
                      site.operation);
 }
 
+/// A range of a memory.
+struct Spot {
+  Memory* memory;
+  Range range;
+};
+
+/// Where the place is; nothing, and a report, if its rank need not be there yet.
+std::optional<Spot> find(World& world, const Place& place, const Site& site) {
+  if (place.space == Space::kStage) {
+    return Spot{&world.stage(place.owner), {place.offset, place.count}};
+  }
+  std::optional<Buffers>& of_owner = world.buffers_of(place.owner, site.operation);
+  if (!of_owner) {
+    world.report(
+        site,
+        fmt::format("touches {}, whose rank need not have begun the operation", words(place)));
+    return std::nullopt;
+  }
+  const bool is_input = place.space == Space::kInput;
+  const Elements begin = is_input ? of_owner->input_begin : of_owner->output_begin;
+  return Spot{is_input ? &of_owner->input() : &of_owner->output(),
+              {begin + place.offset, place.count}};
+}
+
 }  // namespace
 
-World::World(std::span<const Schedule> all) : schedules(all), bases{0}, all_buffers(all.size()) {
+World::World(std::span<const Schedule> all) : schedules(all), bases{0}, buffers(all.size()) {
   Elements stage;
   for (const Schedule& schedule : schedules) {
     stage = std::max(stage, schedule.parts.front().stage);
     bases.push_back(bases.back() + schedule.parts.front().span);
   }
   const Problem& any = schedules.front().problem;
-  for (auto& of_operation : all_buffers) of_operation.resize(static_cast<std::size_t>(any.ranks));
+  for (auto& of_operation : buffers) of_operation.resize(static_cast<std::size_t>(any.ranks));
   for (Rank rank = 0; rank < any.ranks; ++rank) {
     runners.push_back(standing(rank));
     stages.push_back(used_stage(any, rank, stage));
@@ -88,29 +112,31 @@ Site World::site(Rank rank) const {
   return {rank, runner(rank).operation, std::max(runner(rank).step, 0)};
 }
 
-Event World::now(Rank rank) const { return {rank, runner(rank).time}; }
-
 Link& World::link(Rank from, Rank to) {
   const auto sender = static_cast<Actor>(runners.size() + links.size());
   Link fresh{.last_read = {sender, 0}, .messages = {}, .sent = {}};
   return links.try_emplace({from, to}, std::move(fresh)).first->second;
 }
 
-std::optional<Buffers>& World::buffers(int operation, Rank rank) {
-  return all_buffers[static_cast<std::size_t>(operation)][static_cast<std::size_t>(rank)];
+std::optional<Buffers>& World::buffers_of(Rank rank, int operation) {
+  return buffers[static_cast<std::size_t>(operation)][static_cast<std::size_t>(rank)];
 }
 
-Announcement* World::announcement(Rank rank, std::int64_t value) {
-  std::vector<Announcement>& all = runner(rank).announcements;
+std::int64_t World::counter(int operation, std::int64_t value) const {
+  return bases[static_cast<std::size_t>(operation)] + value;
+}
+
+const Announcement* World::announcement(Rank rank, std::int64_t counter) const {
+  const std::vector<Announcement>& all = runner(rank).announcements;
   const auto below = [](const Announcement& said, std::int64_t least) {
-    return said.value < least;
+    return said.counter < least;
   };
-  const auto at = std::lower_bound(all.begin(), all.end(), value, below);
+  const auto at = std::lower_bound(all.begin(), all.end(), counter, below);
   return at == all.end() ? nullptr : &*at;
 }
 
 Content World::load(const Place& place, const Access& by) {
-  const auto spot = find(place, by.site);
+  const auto spot = find(*this, place, by.site);
   if (!spot) return {{Value{}, place.count}};
   const Clock& known = runner(by.site.rank).clock;
   if (const auto other = spot->memory->unordered_with_read(spot->range, known)) {
@@ -128,7 +154,7 @@ Content World::load(const Place& place, const Access& by) {
 }
 
 void World::store(const Place& place, const Content& content, const Access& by) {
-  const auto spot = find(place, by.site);
+  const auto spot = find(*this, place, by.site);
   if (!spot) return;
   const Clock& known = runner(by.site.rank).clock;
   if (const auto other = spot->memory->unordered_with_write(spot->range, known)) {
@@ -147,22 +173,6 @@ void World::store(const Place& place, const Content& content, const Access& by) 
                       content,
                       by,
                       is_wanted ? Memory::Purpose::kWanted : Memory::Purpose::kToBeRead);
-}
-
-std::optional<World::Spot> World::find(const Place& place, const Site& site) {
-  if (place.space == Space::kStage) {
-    return Spot{&stage(place.owner), {place.offset, place.count}};
-  }
-  std::optional<Buffers>& of_owner = buffers(site.operation, place.owner);
-  if (!of_owner) {
-    report(site,
-           fmt::format("touches {}, whose rank need not have begun the operation", words(place)));
-    return std::nullopt;
-  }
-  const bool is_input = place.space == Space::kInput;
-  const Elements begin = is_input ? of_owner->input_begin : of_owner->output_begin;
-  return Spot{is_input ? &of_owner->input() : &of_owner->output(),
-              {begin + place.offset, place.count}};
 }
 
 void World::report(const Site& site, std::string what) {

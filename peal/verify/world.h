@@ -1,4 +1,5 @@
-// All that the walk keeps about ranks, memory and links while it runs schedules on symbols.
+// All that the walk keeps about ranks, memory and links while it runs schedules on symbols. The
+// walk changes it, and the outcome is read from it.
 #pragma once
 
 #include <deque>
@@ -29,7 +30,7 @@ struct Buffers {
 
 /// A signal, and what its rank knew.
 struct Announcement {
-  std::int64_t value = 0;  // of the counter, since the sequence began
+  std::int64_t counter = 0;  // since the sequence began
   Site site;
   Event event;
   Clock clock;
@@ -56,7 +57,7 @@ struct Runner {
   std::int64_t time = 0;
   int operation = 0;
   int step = -1;                            // -1: the operation has not begun
-  std::vector<Announcement> announcements;  // values ascend
+  std::vector<Announcement> announcements;  // ascending
 };
 
 /// A slice, on one of its ranks.
@@ -67,50 +68,43 @@ struct Place {
   Elements count;
 };
 
-class World {
- public:
+struct World {
   /// The state before the first operation. Needs schedules that `check_form` has found right.
   explicit World(std::span<const schedule::Schedule> schedules);
+
+  std::span<const schedule::Schedule> schedules;
+  std::vector<std::int64_t> bases;  // of the counters, by operation, and one for what follows
+  std::vector<Runner> runners;      // by rank
+  std::vector<Memory> stages;       // by rank
+  std::vector<std::vector<std::optional<Buffers>>> buffers;  // by operation and rank, once begun
+  std::map<std::pair<Rank, Rank>, Link> links;               // by sender and receiver
+  Expressions expressions;
+  std::vector<Violation> violations;
 
   int ranks() const { return static_cast<int>(runners.size()); }
   int operations() const { return static_cast<int>(schedules.size()); }
   const schedule::Problem& problem(int operation) const;
   const schedule::Part& part(int operation, Rank rank) const;
-  /// The step that the rank is at; where its operation ends that is the number of steps.
-  Site site(Rank rank) const;
-  Event now(Rank rank) const;
   Runner& runner(Rank rank) { return runners[static_cast<std::size_t>(rank)]; }
   const Runner& runner(Rank rank) const { return runners[static_cast<std::size_t>(rank)]; }
-  Link& link(Rank from, Rank to);
   Memory& stage(Rank owner) { return stages[static_cast<std::size_t>(owner)]; }
   /// Nothing before the rank has begun the operation.
-  std::optional<Buffers>& buffers(int operation, Rank rank);
-  /// Where the counters stand when the operation begins.
-  std::int64_t base(int operation) const { return bases[static_cast<std::size_t>(operation)]; }
-  /// The first signal that satisfies a wait for this value: the only one that it can rely on.
-  Announcement* announcement(Rank rank, std::int64_t value);
+  std::optional<Buffers>& buffers_of(Rank rank, int operation);
+  Link& link(Rank from, Rank to);
 
-  /// A rank reads or writes a place; what is wrong with it is reported.
+  /// The step that the rank is at; where its operation ends that is the number of steps.
+  Site site(Rank rank) const;
+  Event now(Rank rank) const { return {rank, runner(rank).time}; }
+  /// What a counter is at least, for a signal or a wait of the operation.
+  std::int64_t counter(int operation, std::int64_t value) const;
+  /// The first signal that brings the counter there: the only one that a wait can rely on.
+  const Announcement* announcement(Rank rank, std::int64_t counter) const;
+
+  /// A rank reads or writes a place; what is wrong with that is reported.
   Content load(const Place& place, const Access& by);
   void store(const Place& place, const Content& content, const Access& by);
   void report(const Site& site, std::string what);
   void report_race(const Place& place, const Access& by, const Access& other);
-
-  std::span<const schedule::Schedule> schedules;
-  std::vector<std::int64_t> bases;  // by operation, and one for what follows
-  std::vector<Runner> runners;      // by rank
-  std::vector<Memory> stages;       // by rank
-  std::vector<std::vector<std::optional<Buffers>>> all_buffers;  // by operation and rank
-  std::map<std::pair<Rank, Rank>, Link> links;
-  Expressions expressions;
-  std::vector<Violation> violations;
-
- private:
-  struct Spot {
-    Memory* memory;
-    Range range;
-  };
-  std::optional<Spot> find(const Place& place, const Site& site);
 };
 
 }  // namespace peal::verify

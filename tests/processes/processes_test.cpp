@@ -33,6 +33,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
                                         {"MASTER_ADDR", "127.0.0.1"},
                                         {"MASTER_PORT", meeting},
                                         {"PEAL_SECRET", "of the test"},
+                                        {"PEAL_STAGE", "8K"},
                                         {"PEAL_TRANSPORT", GetParam()}};
       variables.insert(more.begin(), more.end());
       processes_.start({PEAL_TEST_RANK, what}, variables);

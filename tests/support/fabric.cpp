@@ -35,7 +35,7 @@ rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Stor
 /// Makes the transports of a group when its first rank asks, and keeps the others' for them.
 class Exchange {
  public:
-  explicit Exchange(Fabric fabric) : fabric_(fabric) {}
+  Exchange(Fabric fabric, Bytes stage) : fabric_(fabric), stage_(stage) {}
 
   std::unique_ptr<Transport> take(Rank rank, int ranks, const std::string& group) {
     return groups_.with([&](auto& groups) {
@@ -50,7 +50,7 @@ class Exchange {
     using Sharing = transport::MemoryOptions::Sharing;
     transport::MemoryOptions options;
     options.sharing = fabric_ == Fabric::kMemory ? Sharing::kWindow : Sharing::kMessagesOnly;
-    options.stage = 8_KiB;
+    options.stage = stage_;
     options.data_ring = 4_KiB;
     options.arena = 64_MiB;
     auto transports = transport::make_memory_transports(ranks, options);
@@ -65,6 +65,7 @@ class Exchange {
   }
 
   Fabric fabric_;
+  Bytes stage_;
   Guarded<std::map<std::string, std::vector<std::unique_ptr<Transport>>>> groups_;
 };
 
@@ -87,7 +88,8 @@ std::string name_of(Fabric fabric) {
 }
 
 struct Job::Impl {
-  Impl(Fabric f, int n, Config c) : fabric(f), ranks(n), config(std::move(c)), exchange(f) {}
+  Impl(Fabric f, int n, Config c)
+      : fabric(f), ranks(n), config(std::move(c)), exchange(f, config.stage) {}
 
   Fabric fabric;
   int ranks;
@@ -104,7 +106,6 @@ struct Job::Impl {
     }
     Config settings = config;
     settings.transport = fabric == Fabric::kShm ? TransportChoice::kShm : TransportChoice::kTcp;
-    settings.stage = 8_KiB;
     settings.secret = "a secret";
     const auto connector = std::make_shared<init::Connector>(
         meeting_of(rank, ranks, store), settings, silent_report());

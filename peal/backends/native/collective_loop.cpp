@@ -38,7 +38,6 @@ CollectiveLoop::~CollectiveLoop() {
 }
 
 // ---- turns
-// ----------------------------------------------------------------------------------------
 
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
@@ -117,7 +116,6 @@ void CollectiveLoop::work() {
 }
 
 // ---- one collective
-// ---------------------------------------------------------------------------------
 
 void CollectiveLoop::carry_out(const Request& request,
                                Timeout timeout,

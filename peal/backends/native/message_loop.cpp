@@ -34,7 +34,6 @@ void MessageLoop::stop() {
 }
 
 // ---- posting
-// --------------------------------------------------------------------------------------
 
 void MessageLoop::post(const TicketPtr& ticket, const Request& request) {
   const engine::Envelope envelope{request.root, request.tag, request.dtype, request.count};
@@ -84,7 +83,6 @@ Rank MessageLoop::run(const Request& request, Timeout timeout) {
 }
 
 // ---- the loop
-// ---------------------------------------------------------------------------------------
 
 void MessageLoop::loop() {
   while (!stopping_.load(std::memory_order_acquire)) {

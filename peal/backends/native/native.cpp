@@ -35,7 +35,8 @@ Capabilities native_capabilities(transport::Transport* transport) {
 /// Whether the ranks of this host have a core each. The cores of the machine count, not those that
 /// this process is bound to: launchers bind each rank to cores of its own.
 Cores cores_for(const transport::Transport& transport) {
-  return transport.ranks_on_host() <= ::sysconf(_SC_NPROCESSORS_ONLN) ? Cores::kOwn : Cores::kShared;
+  return transport.ranks_on_host() <= ::sysconf(_SC_NPROCESSORS_ONLN) ? Cores::kOwn
+                                                                      : Cores::kShared;
 }
 
 bool is_message(const Request& request) {

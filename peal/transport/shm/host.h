@@ -30,8 +30,7 @@ struct HostOptions {
 class Host final {
  public:
   /// Exchanges memory with the others. `connections` are unix connections to each of them, proved.
-  /// Errors: resource, peer_lost, timeout, usage (another user's process), mismatch (the ranks'
-  /// options differ).
+  /// Errors: resource, peer_lost, timeout, mismatch (the ranks' options differ).
   Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline deadline);
   ~Host();
   Host(const Host&) = delete;

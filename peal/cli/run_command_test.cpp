@@ -1,0 +1,330 @@
+// The program `peal` as its user meets it: arguments, environment, signals, terminals, and its end
+// by any means.
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/cli/testing/program.h"
+#include "peal/net/socket.h"
+
+namespace peal::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// peal run -n RANKS OPTIONS... sh -c SCRIPT
+std::vector<std::string> shell(int ranks,
+                               const std::string& script,
+                               std::vector<std::string> options = {}) {
+  std::vector<std::string> arguments = {"run", "-n", fmt::format("{}", ranks)};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.insert(arguments.end(), {"sh", "-c", script});
+  return arguments;
+}
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+/// Says "ready", and then lives until a signal ends it. The shell waits for sleeps that are short,
+/// since it sees signals only between commands.
+constexpr const char* kLive = "echo ready; while :; do sleep 0.01; done";
+
+TEST(RunArgumentsTest, EveryWayToSayHowManyRanksWorks) {
+  for (const std::vector<std::string>& ways :
+       {std::vector<std::string>{"-n", "2"}, {"-np", "2"}, {"-n2"}}) {
+    std::vector<std::string> arguments = {"run"};
+    arguments.insert(arguments.end(), ways.begin(), ways.end());
+    arguments.insert(arguments.end(), {"sh", "-c", "echo $RANK/$WORLD_SIZE"});
+    EXPECT_THAT(sorted_lines(run_program(arguments).out), ElementsAre("[0] 0/2", "[1] 1/2"))
+        << ways.front();
+  }
+}
+
+TEST(RunArgumentsTest, EverythingAfterTheCommandIsTheCommands) {
+  EXPECT_EQ(run_program({"run", "-n", "1", "echo", "-n", "3", "--help", "--", "-np"}).out,
+            "[0] 3 --help -- -np\n");
+  EXPECT_EQ(run_program({"run", "-n", "1", "--", "echo", "--", "x"}).out, "[0] -- x\n");
+  EXPECT_EQ(run_program({"run", "--no-prefix", "-n", "1", "echo", "run"}).out, "run\n");
+}
+
+TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {{}, "peal --help"},
+      {{"fly"}, "peal --help"},
+      {{"run", "ls"}, "-n"},
+      {{"run", "-n", "2"}, "no command"},
+      {{"run", "-n"}, "peal run --help"},
+      {{"run", "-n", "0", "ls"}, "1 or more"},
+      {{"run", "-n", "-3", "ls"}, "1 or more"},
+      {{"run", "-n", "two", "ls"}, "peal run --help"},
+      {{"run", "--fast", "-n", "2", "ls"}, "--fast"},
+      {{"run", "-n", "1", "--bind", "sockets", "ls"}, "cores or none"},
+      {{"run", "-n", "1", "--grace", "-1", "ls"}, "--grace"},
+      {{"run", "-n", "1", "-x", "=1", "ls"}, "NAME=VALUE"},
+      {{"run", "-n", "1", "-x", "PEAL_NOT_SET_ANYWHERE", "ls"}, "not set"},
+  };
+  for (const Case& wrong : cases) {
+    const Ended ended = run_program(wrong.arguments);
+    EXPECT_EQ(ended.status, 2) << wrong.message;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_THAT(ended.err, HasSubstr(wrong.message));
+  }
+}
+
+TEST(RunArgumentsTest, ACommandThatCannotRunIsOneErrorAsInAShell) {
+  const Ended missing = run_program({"run", "-n", "3", "peal-no-such-command"});
+  EXPECT_EQ(missing.status, 127);
+  EXPECT_EQ(sorted_lines(missing.err).size(), 1u);
+  EXPECT_THAT(missing.err, HasSubstr("peal-no-such-command"));
+  EXPECT_EQ(run_program({"run", "-n", "3", "/etc/passwd"}).status, 126);
+  EXPECT_EQ(run_program({"run", "-n", "3", "/etc"}).status, 126);
+}
+
+TEST(RunArgumentsTest, HelpAndVersionAreThere) {
+  const Ended help = run_program({"run", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("Examples:"), HasSubstr("--log-dir"), HasSubstr("-np")));
+  EXPECT_THAT(run_program({"--help"}).out, AllOf(HasSubstr("run"), HasSubstr("config")));
+  EXPECT_THAT(run_program({"--version"}).out, HasSubstr("peal "));
+}
+
+TEST(RunEnvironmentTest, AllRanksShareOneJobAndOneSecretThatNoOtherRunHas) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 2; ++i) {
+    const auto lines = sorted_lines(
+        run_program(shell(2, "echo $PEAL_JOB $PEAL_SECRET $MASTER_ADDR", {"--no-prefix"})).out);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(lines[0], lines[1]);
+    EXPECT_EQ(lines[0].size(), 16 + 1 + 64 + 1 + std::string("127.0.0.1").size());
+    seen.insert(lines[0]);
+  }
+  EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST(RunEnvironmentTest, TheMastersPortIsFreeForTheRanksAndForNobodyElse) {
+  Program program(shell(1, fmt::format("echo port $MASTER_PORT; {}", kLive), {"--no-prefix"}));
+  program.read_until("ready");
+  const net::Address address =
+      net::Address::parse("127.0.0.1:" + program.out().substr(5, program.out().find('\n') - 5));
+  EXPECT_NO_THROW(net::listen_on(address));
+  for (int i = 0; i < 100; ++i) {
+    const Fd other = net::listen_on(net::Address::parse("127.0.0.1:0"));
+    EXPECT_NE(net::local_address(other.get()), address);
+  }
+}
+
+TEST(RunEnvironmentTest, VariablesOfTheCommandLineReachTheRanks) {
+  const Ended ended = run_program(
+      shell(1, "echo $A,$B,$OMP_NUM_THREADS", {"-x", "A=1", "-xB=x=y", "-x", "OMP_NUM_THREADS=9"}));
+  EXPECT_EQ(ended.out, "[0] 1,x=y,9\n");
+}
+
+TEST(RunEnvironmentTest, RankZeroReadsTheInputAndTheOthersFindItEmpty) {
+  Program program(shell(2, "cat; echo end"));
+  program.write("hello\nrank 0\n");
+  program.close_input();
+  EXPECT_THAT(sorted_lines(program.wait().out),
+              ElementsAre("[0] end", "[0] hello", "[0] rank 0", "[1] end"));
+}
+
+TEST(RunFailureTest, TheReportNamesTheFirstToFailAndTheExitCodeIsItsOwn) {
+  const Ended ended =
+      run_program(shell(2, "if [ $RANK = 1 ]; then echo out of luck >&2; exit 42; fi; sleep 1000"));
+  EXPECT_EQ(ended.status, 42);
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("[1] out of luck\n"),
+                    HasSubstr("peal: rank 1 (pid "),
+                    HasSubstr("ended with exit code 42"),
+                    HasSubstr("rank 0 was stopped"),
+                    HasSubstr("  | out of luck\n")));
+}
+
+TEST(RunFailureTest, AReaderThatHasSeenEnoughEndsTheRunQuietly) {
+  Program program({"run", "-n", "2", "yes"});
+  program.read_until("[0] y\n");
+  program.close_output();
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 128 + SIGPIPE);
+  EXPECT_EQ(ended.err, "");
+  program.wait_until_none_is_left();
+}
+
+TEST(RunSignalTest, SignalsArePassedOnToEveryRank) {
+  for (const std::string name : {"USR1", "USR2", "HUP", "INT", "QUIT", "TERM"}) {
+    const int number = std::map<std::string, int>{
+        {"USR1", SIGUSR1},
+        {"USR2", SIGUSR2},
+        {"HUP", SIGHUP},
+        {"INT", SIGINT},
+        {"QUIT", SIGQUIT},
+        {"TERM", SIGTERM}}.at(name);
+    Program program(shell(2, fmt::format("trap 'echo got {0}; exit 0' {0}; {1}", name, kLive)));
+    program.read_until("ready", 2);
+    program.signal(number);
+    const Ended ended = program.wait();
+    EXPECT_EQ(ended.status, 0) << name << ": all ranks ended in order";
+    EXPECT_THAT(ended.out, AllOf(HasSubstr("[0] got " + name), HasSubstr("[1] got " + name)));
+  }
+}
+
+TEST(RunSignalTest, AnEndBySignalIsReportedAsSuchAndNotAsAFailure) {
+  Program program(shell(2, kLive));
+  program.read_until("ready", 2);
+  program.signal(SIGINT);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 128 + SIGINT);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("peal: ended by SIGINT"), Not(HasSubstr("rank"))));
+}
+
+TEST(RunSignalTest, ASecondSignalEndsWhoeverIgnoredTheFirst) {
+  Program program(shell(2, fmt::format("trap 'echo told' TERM; {}", kLive), {"--grace", "1000"}));
+  program.read_until("ready", 2);
+  program.signal(SIGTERM);
+  program.read_until("told", 2);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().status, 128 + SIGTERM);
+  program.wait_until_none_is_left();
+}
+
+TEST(RunSignalTest, StoppingAndGoingOnIsForAllOfThem) {
+  Program program(shell(1, "echo $$ is ready; exec sleep 1000", {"--no-prefix"}));
+  program.read_until(" is ready");
+  const std::string stat = "/proc/" + program.out().substr(0, program.out().find(' ')) + "/stat";
+  const auto state = [&] {
+    std::string word;
+    std::ifstream(stat) >> word >> word >> word;
+    return word;
+  };
+  program.signal(SIGTSTP);
+  program.wait_until_stopped();
+  wait_until([&] { return state() == "T"; });
+  program.signal(SIGCONT);
+  wait_until([&] { return state() == "S"; });
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().status, 128 + SIGTERM);
+}
+
+TEST(RunSignalTest, WhatNohupHasThemIgnoreIsNotPassedOn) {
+  Program program(shell(1, fmt::format("trap 'echo got USR1; exit 0' USR1; {}", kLive)),
+                  Standard::kPipes,
+                  Hangup::kIgnored);
+  program.read_until("ready");
+  program.signal(SIGHUP);
+  program.signal(SIGUSR1);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, HasSubstr("got USR1"));
+}
+
+TEST(RunSignalTest, AReaderThatDoesNotReadDoesNotKeepItFromEnding) {
+  Program program({"run", "-n", "2", "yes"});
+  program.read_until("[1] y\n");
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait_without_reading(), 128 + SIGTERM);
+  program.wait_until_none_is_left();
+}
+
+/// Each rank with a child in its group, and one in a session of its own that ignores SIGTERM.
+constexpr const char* kFamily =
+    "sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000 & echo ready; sleep 1000' & sleep 1000";
+
+TEST(RunEndTest, ALauncherThatIsKilledLeavesNobodyBehind) {
+  Program program(shell(2, kFamily));
+  program.read_until("ready", 2);
+  EXPECT_GE(program.processes().size(), 12u);
+  program.signal(SIGKILL);
+  EXPECT_EQ(program.wait_without_reading(), 128 + SIGKILL);
+  program.wait_until_none_is_left();
+}
+
+TEST(RunEndTest, AGuardThatIsKilledTakesTheRanksWithItAndTheLauncherSaysSo) {
+  Program program(
+      shell(2, fmt::format("echo guard $PPID; setsid sleep 1000 & {}", kLive), {"--no-prefix"}));
+  program.read_until("ready", 2);
+  const std::string out = program.out();
+  ::kill(std::stoi(out.substr(out.find("guard ") + 6)), SIGKILL);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 128 + SIGKILL);
+  EXPECT_THAT(ended.err, HasSubstr("guards the ranks was killed"));
+  program.wait_until_none_is_left();
+}
+
+TEST(RunEndTest, TheGuardIsNotFoundByTheNameOfTheProgramOrOfTheCommand) {
+  Program program(shell(1, fmt::format("echo guard $PPID; {}", kLive), {"--no-prefix"}));
+  program.read_until("ready");
+  const std::string out = program.out();
+  const std::string folder = "/proc/" + out.substr(6, out.find('\n') - 6);
+  std::string name, command;
+  std::getline(std::ifstream(folder + "/comm") >> std::ws, name);
+  std::getline(std::ifstream(folder + "/cmdline"), command, '\0');
+  EXPECT_EQ(name, "rank-guard");
+  EXPECT_EQ(command, "rank-guard");
+}
+
+TEST(RunEndTest, AFailureEndsWhatTheOtherRanksHaveStarted) {
+  Program program(shell(
+      2, fmt::format("[ $RANK = 0 ] && {{ {}; }}; read x; exit 3", kFamily), {"--grace", "0.2"}));
+  program.close_input();
+  EXPECT_EQ(program.wait().status, 3);
+  program.wait_until_none_is_left();
+}
+
+TEST(RunTerminalTest, APromptOfRankZeroIsShownAndItsAnswerReachesIt) {
+  Program program(shell(2, "[ $RANK = 1 ] || { printf 'name? '; read x; echo hello $x; }"),
+                  Standard::kTerminal);
+  program.read_until("name? ");
+  program.write("Ada\n");
+  program.read_until("[0] name? hello Ada\r\n");
+  EXPECT_EQ(program.wait().status, 0);
+}
+
+TEST(RunTerminalTest, ControlCReachesEveryRankOnce) {
+  Program program(shell(2, fmt::format("trap 'echo interrupted; exit 7' INT; {}", kLive)),
+                  Standard::kTerminal);
+  program.read_until("ready", 2);
+  program.write("\x03");
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 7);
+  for (const std::string line : {"[0] interrupted", "[1] interrupted"}) {
+    EXPECT_NE(ended.out.find(line), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.out.find(line), ended.out.rfind(line)) << ended.out;
+  }
+}
+
+TEST(RunTerminalTest, AProgressBarIsDrawnInPlaceAndItsWidthIsKnown) {
+  Program program(shell(1, R"(printf '\r10%%'; printf '\r99%%\n'; echo $PEAL_TERMINAL_WIDTH)"),
+                  Standard::kTerminal);
+  const Ended ended = program.wait();
+  EXPECT_THAT(ended.out, HasSubstr("[0] 99%\r\n"));
+  EXPECT_THAT(ended.out, HasSubstr("[0] 76\r\n"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("10%\r\n")));
+}
+
+TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
+  const Ended ended = run_program({"config"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("PEAL_TIMEOUT = "), HasSubstr("PEAL_SECRET = ")));
+}
+
+}  // namespace
+}  // namespace peal::cli

@@ -1,0 +1,208 @@
+#include "peal/cli/testing/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "peal/base/clock.h"
+
+namespace peal::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// For each wait of a test: far more than any takes.
+Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
+
+struct Ends {
+  Fd mine;
+  Fd theirs;
+};
+
+enum class Mine : unsigned char { kReader, kWriter };
+
+Ends make_pipe(Mine mine) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  if (mine == Mine::kWriter) return {Fd(ends[1]), Fd(ends[0])};
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+Ends make_terminal() {
+  Fd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  std::array<char, 64> name{};
+  if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0 ||
+      ::ptsname_r(master.get(), name.data(), name.size()) != 0) {
+    throw std::runtime_error("no terminal to be had");
+  }
+  Fd slave(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  ::ioctl(master.get(), TIOCSWINSZ, &size);
+  return {std::move(master), std::move(slave)};
+}
+
+/// What is there to read, at most one block; nothing at the end, which closes.
+std::string read_block(Fd& fd) {
+  std::array<char, 1 << 16> buffer;
+  const auto got = ::read(fd.get(), buffer.data(), buffer.size());
+  if (got <= 0) fd.reset();  // a terminal ends in an error
+  return std::string(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+}
+
+int count(std::string_view text, std::string_view part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+int shell_status(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
+void wait_until(const std::function<bool()>& holds) {
+  for (const Deadline deadline = soon(); !holds();) {
+    if (deadline.passed()) throw std::runtime_error("what was waited for has not come");
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+Program::Program(const std::vector<std::string>& arguments, Standard standard, Hangup hangup) {
+  static int number = 0;
+  marker_ = fmt::format("PEAL_TEST_RUN={}-{}", ::getpid(), ++number);
+  const bool terminal = standard == Standard::kTerminal;
+  Ends out = terminal ? make_terminal() : make_pipe(Mine::kReader);
+  Ends err = terminal ? Ends{} : make_pipe(Mine::kReader);
+  Ends in = terminal ? Ends{} : make_pipe(Mine::kWriter);
+  pid_ = ::fork();
+  if (pid_ < 0) throw std::runtime_error("fork");
+  if (pid_ == 0) {
+    ::setsid();
+    if (terminal) ::ioctl(out.theirs.get(), TIOCSCTTY, 0);
+    ::dup2(terminal ? out.theirs.get() : in.theirs.get(), STDIN_FILENO);
+    ::dup2(out.theirs.get(), STDOUT_FILENO);
+    ::dup2(terminal ? out.theirs.get() : err.theirs.get(), STDERR_FILENO);
+    become(arguments, hangup);
+    ::_exit(99);
+  }
+  out_ = std::move(out.mine);
+  err_ = std::move(err.mine);
+  in_ = terminal ? Fd(::fcntl(out_.get(), F_DUPFD_CLOEXEC, 3)) : std::move(in.mine);
+}
+
+Program::~Program() {
+  for (const pid_t pid : processes()) ::kill(pid, SIGKILL);
+  if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+}
+
+/// In the child. A test may have been started in the background, where signals are ignored.
+void Program::become(const std::vector<std::string>& arguments, Hangup hangup) const {
+  for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    ::signal(number, SIG_DFL);
+  }
+  ::signal(SIGHUP, hangup == Hangup::kIgnored ? SIG_IGN : SIG_DFL);
+  ::putenv(const_cast<char*>(marker_.c_str()));
+  ::setenv("TERM", "xterm", 1);
+  ::unsetenv("OMP_NUM_THREADS");
+  std::vector<char*> words = {const_cast<char*>("peal")};
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execv(PEAL_PROGRAM, words.data());
+}
+
+void Program::signal(int number) const { ::kill(pid_, number); }
+
+void Program::write(std::string_view text) const {
+  if (::write(in_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    throw std::runtime_error("cannot write to the program");
+  }
+}
+
+void Program::read_some() {
+  std::array<pollfd, 2> sources = {pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0}};
+  ::poll(sources.data(), sources.size(), 1000);
+  if (sources[0].revents != 0) out_text_ += read_block(out_);
+  if (sources[1].revents != 0) err_text_ += read_block(err_);
+}
+
+void Program::read_until(std::string_view text, int times) {
+  const Deadline deadline = soon();
+  while (count(out_text_, text) < times) {
+    if (!out_ || deadline.passed()) {
+      throw std::runtime_error(
+          fmt::format("no \"{}\" came; stdout: {}\nstderr: {}", text, out_text_, err_text_));
+    }
+    read_some();
+  }
+}
+
+void Program::wait_until_stopped() const {
+  int status = 0;
+  wait_until(
+      [&] { return ::waitpid(pid_, &status, WUNTRACED | WNOHANG) == pid_ && WIFSTOPPED(status); });
+}
+
+Ended Program::wait() {
+  const Deadline deadline = soon();
+  while (out_ || err_) {
+    if (deadline.passed()) throw std::runtime_error("the program has not ended: " + out_text_);
+    read_some();
+  }
+  return {wait_without_reading(), out_text_, err_text_};
+}
+
+int Program::wait_without_reading() {
+  int status = 0;
+  wait_until([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
+  pid_ = -1;
+  return shell_status(status);
+}
+
+std::vector<pid_t> Program::processes() const {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parsed.ec != std::errc() || pid == ::getpid()) continue;
+    if (read_file(entry->path() / "environ").find(marker_) != std::string::npos) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+void Program::wait_until_none_is_left() const {
+  wait_until([&] { return processes().empty(); });
+}
+
+Ended run_program(const std::vector<std::string>& arguments) {
+  Program program(arguments);
+  program.close_input();
+  return program.wait();
+}
+
+}  // namespace peal::cli

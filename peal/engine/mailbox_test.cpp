@@ -1,0 +1,203 @@
+// The mailbox as the state machine that it is: driven by hand, over the memory transport.
+#include "peal/engine/mailbox.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/transport/faulty/faulty.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Two mailboxes that face each other.
+class MailboxTest : public ::testing::Test {
+ protected:
+  struct End {
+    std::unique_ptr<transport::Transport> transport;
+    std::unique_ptr<Mailbox> mailbox;
+    std::vector<std::string> failures;
+    std::vector<Rank> lost;
+  };
+
+  MailboxTest() { connect({}); }
+
+  void connect(const transport::Faults& faults) {
+    auto transports = transport::make_memory_transports(2);
+    for (Rank rank = 0; rank < 2; ++rank) {
+      End& end = ends_[static_cast<std::size_t>(rank)];
+      end.mailbox.reset();
+      end.transport =
+          transport::make_faulty(std::move(transports[static_cast<std::size_t>(rank)]), faults);
+      end.mailbox = std::make_unique<Mailbox>(
+          rank,
+          2,
+          *end.transport,
+          Mailbox::Events{
+              .failed = [&end](const Error& error) { end.failures.emplace_back(error.what()); },
+              .lost = [&end](Rank peer) { end.lost.push_back(peer); }});
+    }
+  }
+
+  TicketPtr send(Rank from, const std::vector<float>& data, Tag tag = {}) {
+    auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
+    box(from).send(ticket,
+                   {1 - from, tag, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
+                   reinterpret_cast<const std::byte*>(data.data()));
+    return ticket;
+  }
+
+  TicketPtr receive(Rank at, std::vector<float>& data, Rank from, Tag tag = {}) {
+    auto ticket = std::make_shared<Ticket>("recv", Timeout(60'000));
+    box(at).receive(ticket,
+                    {from, tag, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
+                    reinterpret_cast<std::byte*>(data.data()));
+    return ticket;
+  }
+
+  /// Advances both until nothing moves any more.
+  void settle() {
+    for (int quiet = 0; quiet < 1'000;) quiet = box(0).advance() | box(1).advance() ? 0 : quiet + 1;
+  }
+
+  Mailbox& box(Rank rank) { return *ends_[static_cast<std::size_t>(rank)].mailbox; }
+  End& end(Rank rank) { return ends_[static_cast<std::size_t>(rank)]; }
+
+  std::array<End, 2> ends_;
+};
+
+TEST_F(MailboxTest, AMessageWaitsForItsReceive) {
+  const std::vector<float> out = {1, 2, 3};
+  std::vector<float> in(3);
+  const TicketPtr sent = send(0, out);
+  settle();
+  EXPECT_TRUE(sent->ended());
+  const TicketPtr received = receive(1, in, kAnySource);
+  EXPECT_TRUE(received->ended());
+  EXPECT_EQ(received->source(), 0);
+  EXPECT_EQ(in, out);
+}
+
+TEST_F(MailboxTest, AReceiveThatComesWhileItsMessageIsComingGetsItWhole) {
+  connect({.most_per_call = 100_B, .idle_calls = 1});
+  const std::vector<float> out(2'000, 7);
+  std::vector<float> in(2'000);
+  send(0, out);
+  box(0).advance();
+  for (int i = 0; i < 10; ++i) box(1).advance();
+  const TicketPtr received = receive(1, in, 0);
+  EXPECT_FALSE(received->ended());
+  settle();
+  EXPECT_TRUE(received->ended());
+  EXPECT_EQ(in, out);
+}
+
+TEST_F(MailboxTest, ALargeMessageStaysWithItsSenderUntilItsReceiveIsThere) {
+  const std::vector<float> out(500'000, 3);
+  std::vector<float> in(500'000);
+  const TicketPtr sent = send(0, out);
+  settle();
+  EXPECT_FALSE(sent->ended());
+  const TicketPtr received = receive(1, in, 0);
+  settle();
+  EXPECT_TRUE(sent->ended());
+  EXPECT_TRUE(received->ended());
+  EXPECT_EQ(in, out);
+}
+
+TEST_F(MailboxTest, AfterAFailureNoBorrowedMemoryIsTouchedAndThePeerHearsTheCause) {
+  auto out = std::make_unique<std::vector<float>>(500'000, 3.F);
+  auto in = std::make_unique<std::vector<float>>(500'000);
+  const TicketPtr sent = send(0, *out);
+  const TicketPtr received = receive(1, *in, 0);
+  box(0).advance();
+  box(1).advance();
+  box(0).advance();  // a part of it is under way
+  const Error cause(ErrorKind::kTimeout, "somebody is late");
+  box(0).fail(cause);
+  out.reset();  // the sanitizer would see a touch
+  box(0).tell_abort(cause);
+  settle();
+  EXPECT_TRUE(sent->exception());
+  EXPECT_FALSE(received->ended());  // its end is the driver's matter: it was told
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_EQ(end(1).failures[0], "timeout: somebody is late");
+  box(1).fail(cause);
+  in.reset();
+  settle();
+  EXPECT_TRUE(received->exception());
+}
+
+TEST_F(MailboxTest, AFarewellIsNoLossUnlessSomethingIsStillExpected) {
+  box(0).say_farewell();
+  settle();
+  end(0).mailbox.reset();
+  end(0).transport.reset();
+  for (int i = 0; i < 600; ++i) box(1).advance();
+  EXPECT_TRUE(box(1).has_left(0));
+  EXPECT_THAT(end(1).lost, ::testing::IsEmpty());
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+
+  std::vector<float> in(3);
+  const TicketPtr received = receive(1, in, 0);
+  EXPECT_TRUE(received->exception());
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("has left the group"));
+}
+
+TEST_F(MailboxTest, AMessageThatCameBeforeTheFarewellCanStillBeReceived) {
+  const std::vector<float> out = {4};
+  std::vector<float> in(1);
+  send(0, out);
+  box(0).say_farewell();
+  settle();
+  EXPECT_TRUE(receive(1, in, 0)->ended());
+  EXPECT_EQ(in, out);
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+}
+
+TEST_F(MailboxTest, AStreamThatEndsWithoutAFarewellIsALoss) {
+  end(0).mailbox.reset();
+  end(0).transport.reset();
+  for (int i = 0; i < 600; ++i) box(1).advance();
+  EXPECT_THAT(end(1).lost, ::testing::ElementsAre(0));
+}
+
+TEST_F(MailboxTest, ADamagedFrameEndsTheGroupAndNotTheProgram) {
+  connect({.streams = {{.kind = transport::StreamFault::Kind::kCorrupt,
+                        .peer = 1,
+                        .channel = transport::ChannelKind::kMail}}});
+  const std::vector<float> out = {1};
+  send(0, out);
+  settle();
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("damaged"));
+}
+
+TEST(MailFrameTest, OnlyFramesThatMakeSenseAreRead) {
+  const MailFrame good{.kind = MailFrame::Kind::kEager,
+                       .dtype = static_cast<std::uint8_t>(DType::kF32),
+                       .tag = Tag{3},
+                       .count = Elements(2),
+                       .payload = 8_B};
+  EXPECT_EQ(MailFrame::decode(good.encode()), good);
+  MailFrame bad = good;
+  bad.payload = 12_B;
+  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "a payload that is not what the count says";
+  bad = good;
+  bad.dtype = 77;
+  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "no such type";
+  bad = {.kind = MailFrame::Kind::kData, .payload = kDataPiece + 1_B};
+  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "a piece that is too large";
+  bad = {.kind = MailFrame::Kind{9}};
+  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "no such kind";
+  bad = {.kind = MailFrame::Kind::kOffer, .count = Elements(INT64_MAX)};
+  bad.dtype = static_cast<std::uint8_t>(DType::kF64);
+  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "more bytes than there are numbers";
+}
+
+}  // namespace
+}  // namespace peal::engine

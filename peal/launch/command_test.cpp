@@ -1,0 +1,74 @@
+#include "peal/launch/command.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::launch {
+namespace {
+
+using testing::HasSubstr;
+
+/// A folder of this test alone, with a program, a plain file and a folder in it.
+class CommandTest : public testing::Test {
+ protected:
+  CommandTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "peal-command-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    make("program", 0755);
+    make("plain", 0644);
+    std::filesystem::create_directory(folder_ + "/folder");
+  }
+  ~CommandTest() override { std::filesystem::remove_all(folder_); }
+
+  void make(const std::string& name, mode_t mode) const {
+    std::ofstream(folder_ + "/" + name) << "#!/bin/sh\n";
+    ::chmod((folder_ + "/" + name).c_str(), mode);
+  }
+
+  std::string folder_;
+};
+
+TEST_F(CommandTest, ANameIsLookedForInEachDirectoryOfThePath) {
+  EXPECT_EQ(find_command("program", "/nowhere:" + folder_ + ":/bin").path, folder_ + "/program");
+}
+
+TEST_F(CommandTest, ANameWithASlashIsAPath) {
+  EXPECT_EQ(find_command(folder_ + "/program", "").path, folder_ + "/program");
+}
+
+TEST_F(CommandTest, WhatIsNotThereIs127) {
+  for (const std::string& name : {std::string("nosuch"), folder_ + "/nosuch"}) {
+    const CommandLookup lookup = find_command(name, folder_);
+    EXPECT_EQ(lookup.path, "");
+    EXPECT_EQ(lookup.exit_code, 127);
+    EXPECT_THAT(lookup.problem, HasSubstr(name));
+  }
+}
+
+TEST_F(CommandTest, WhatCannotBeExecutedIs126AndSaysWhatToDo) {
+  for (const std::string& name : {std::string("plain"), folder_ + "/plain"}) {
+    const CommandLookup lookup = find_command(name, folder_);
+    EXPECT_EQ(lookup.path, "");
+    EXPECT_EQ(lookup.exit_code, 126);
+    EXPECT_THAT(lookup.problem, HasSubstr("chmod +x"));
+  }
+  const CommandLookup folder = find_command(folder_ + "/folder", "");
+  EXPECT_EQ(folder.exit_code, 126);
+  EXPECT_THAT(folder.problem, HasSubstr("directory"));
+}
+
+TEST_F(CommandTest, AProgramFurtherOnInThePathWinsOverAPlainFile) {
+  std::filesystem::create_directory(folder_ + "/folder/bin");
+  make("folder/bin/plain", 0755);
+  EXPECT_EQ(find_command("plain", folder_ + ":" + folder_ + "/folder/bin").path,
+            folder_ + "/folder/bin/plain");
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,189 @@
+// The guard's inside, run in the test's own process with its orders written beforehand.
+#include "peal/launch/guard_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/launch/process_tree.h"
+
+namespace peal::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using testing::ElementsAre;
+using Kind = GuardEvent::Kind;
+
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error("pipe2");
+    reader = Fd(ends[0]);
+    writer = Fd(ends[1]);
+  }
+  Fd reader;
+  Fd writer;
+};
+
+RankProcess shell(Rank rank, const std::string& script) {
+  return {.rank = rank,
+          .program = "/bin/sh",
+          .arguments = {"sh", "-c", script},
+          .environment = process_variables(),
+          .cpus = {}};
+}
+
+class GuardProcessTest : public testing::Test {
+ protected:
+  GuardProcessTest() {
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &child, &duty_.mask);
+    null_ = Fd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  }
+  ~GuardProcessTest() override { ::sigprocmask(SIG_SETMASK, &duty_.mask, nullptr); }
+
+  void order(const GuardOrder& order) const {
+    ASSERT_EQ(::write(orders_.writer.get(), &order, sizeof order), ssize_t{sizeof order});
+  }
+  void lose_launcher() { orders_.writer.reset(); }
+
+  /// Runs the guard to its end and returns what it told.
+  std::vector<GuardEvent> run(std::vector<RankProcess> ranks) {
+    duty_.ranks = std::move(ranks);
+    for (std::size_t i = 0; i < 2 * duty_.ranks.size(); ++i) {
+      duty_.outputs.push_back(::fcntl(null_.get(), F_DUPFD_CLOEXEC, 3));
+    }
+    duty_.orders = orders_.reader.get();
+    duty_.events = events_.writer.get();
+    GuardProcess(duty_).run();
+    std::vector<GuardEvent> events;
+    GuardEvent event;
+    while (::read(events_.reader.get(), &event, sizeof event) == sizeof event) {
+      events.push_back(event);
+    }
+    EXPECT_THAT(descendants_of(::getpid()), ElementsAre());
+    return events;
+  }
+
+  /// The wait statuses of the ranks, in the order in which they ended.
+  static std::vector<int> statuses(const std::vector<GuardEvent>& events) {
+    std::vector<int> found;
+    for (const GuardEvent& event : events) {
+      if (event.kind == Kind::kEnded) found.push_back(event.value);
+    }
+    return found;
+  }
+
+  OrphanAdoption adoption_;
+  GuardDuty duty_{.grace = minutes(1)};
+  Pipe orders_;
+  Pipe events_;
+  Fd null_;
+};
+
+TEST_F(GuardProcessTest, ItTellsWhoEndedAndHow) {
+  const auto events = run({shell(0, "exit 7")});
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, Kind::kEnded);
+  EXPECT_EQ(events[0].rank, 0);
+  EXPECT_GT(events[0].pid, 0);
+  EXPECT_EQ(WEXITSTATUS(events[0].value), 7);
+  EXPECT_EQ(events[1].kind, Kind::kGone);
+  EXPECT_EQ(events[1].value, 0);
+}
+
+TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheRanksThatDo) {
+  RankProcess bad = shell(1, "");
+  bad.program = "/dev/null";
+  const auto events = run({shell(0, "exec sleep 100"), bad});
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].kind, Kind::kNotStarted);
+  EXPECT_EQ(events[0].rank, 1);
+  EXPECT_EQ(events[0].value, EACCES);
+  EXPECT_EQ(events[1].kind, Kind::kEnded);
+  EXPECT_EQ(events[2].kind, Kind::kGone);
+}
+
+TEST_F(GuardProcessTest, SignalsArePassedOnToTheWholeGroup) {
+  order({GuardOrder::Kind::kPassOn, SIGUSR1, SignalOrigin::kProcess});
+  const auto events = run({shell(0, "sleep 100; exit 1")});
+  EXPECT_THAT(statuses(events), ElementsAre(SIGUSR1));
+}
+
+TEST_F(GuardProcessTest, ARankThatIsStoppedIsMadeToGoOnSoThatItCanEnd) {
+  order({GuardOrder::Kind::kPassOn, SIGSTOP, SignalOrigin::kProcess});
+  order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
+  EXPECT_THAT(statuses(run({shell(0, "exec sleep 100")})), ElementsAre(SIGTERM));
+}
+
+TEST_F(GuardProcessTest, WhoDoesNotEndWithinTheGraceIsKilled) {
+  duty_.grace = milliseconds(0);
+  order({GuardOrder::Kind::kStop, SIGCONT, SignalOrigin::kProcess});  // a signal that ends nobody
+  EXPECT_THAT(statuses(run({shell(0, "exec sleep 100"), shell(1, "exec sleep 100")})),
+              ElementsAre(SIGKILL, SIGKILL));
+}
+
+TEST_F(GuardProcessTest, WithoutItsLauncherItKillsEveryone) {
+  lose_launcher();
+  EXPECT_THAT(statuses(run({shell(0, "trap '' TERM; setsid sleep 100 & sleep 100")})),
+              ElementsAre(SIGKILL));
+}
+
+TEST_F(GuardProcessTest, WhatARankLeavesBehindIsTheGuardsToEnd) {
+  const auto events = run({shell(0, "setsid sh -c 'sleep 100 & sleep 100' & exit 0")});
+  EXPECT_THAT(statuses(events), ElementsAre(0));
+}
+
+TEST_F(GuardProcessTest, WhatTheTerminalSentIsNotSentAgainToTheRankThatSharesIt) {
+  duty_.terminal_group = ::getpgrp();
+  order({GuardOrder::Kind::kPassOn, SIGUSR1, SignalOrigin::kTerminal});
+  order({GuardOrder::Kind::kPassOn, SIGUSR2, SignalOrigin::kProcess});
+  const auto events = run({shell(0, "exec sleep 100"), shell(1, "exec sleep 100")});
+  EXPECT_THAT(statuses(events), testing::UnorderedElementsAre(SIGUSR2, SIGUSR1));
+}
+
+TEST(ProcessTreeTest, AllDescendantsAreKilledThoseWhoseParentIsGoneIncluded) {
+  const OrphanAdoption adoption;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::fork() == 0) {
+      ::setsid();
+      ::pause();
+    }
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(descendants_of(::getpid()).size(), 1u);
+  EXPECT_EQ(kill_descendants(Deadline::after(minutes(1))), 0);
+}
+
+TEST(ProcessTreeTest, ItFindsChildrenAndTheirChildren) {
+  Pipe pipe;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) ::pause();
+    [[maybe_unused]] const auto written =
+        ::write(pipe.writer.get(), &grandchild, sizeof grandchild);
+    ::pause();
+  }
+  ::fcntl(pipe.reader.get(), F_SETFL, 0);  // now it blocks
+  pid_t grandchild = 0;
+  ASSERT_EQ(::read(pipe.reader.get(), &grandchild, sizeof grandchild), ssize_t{sizeof grandchild});
+  EXPECT_THAT(descendants_of(::getpid()), ElementsAre(child, grandchild));
+  EXPECT_EQ(kill_descendants(Deadline::after(milliseconds(0))), 2);
+  const OrphanAdoption adoption;
+  EXPECT_EQ(kill_descendants(Deadline::after(minutes(1))), 0);
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,329 @@
+// Real processes, launched from the test's own process. What needs a launcher to signal or to kill
+// is tested with the program, in peal/cli.
+#include "peal/launch/launcher.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/launch/tail.h"
+
+namespace peal::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using TemporaryFile = std::unique_ptr<std::FILE, CloseFile>;
+
+TemporaryFile temporary_file() {
+  TemporaryFile file(std::tmpfile());
+  ::fcntl(::fileno(file.get()), F_SETFD, FD_CLOEXEC);
+  return file;
+}
+
+std::vector<std::string> lines_of(std::istream& text) {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> lines_of(const TemporaryFile& file) {
+  std::string text;
+  std::rewind(file.get());
+  for (int c = 0; (c = std::fgetc(file.get())) != EOF;) text.push_back(static_cast<char>(c));
+  std::istringstream stream(text);
+  return lines_of(stream);
+}
+
+struct Outcome {
+  LaunchReport report;
+  std::vector<std::string> out;
+  std::vector<std::string> err;
+};
+
+/// n ranks that run a shell script.
+LaunchOptions shell(int ranks, const std::string& script) {
+  LaunchOptions options;
+  options.command = {"sh", "-c", script};
+  options.ranks = ranks;
+  options.grace = minutes(1);
+  return options;
+}
+
+/// A pipe with a name, by which one rank waits for another: read x < $FIFO, and echo > $FIFO.
+class Fifo {
+ public:
+  Fifo() {
+    std::string name = (std::filesystem::temp_directory_path() / "peal-fifo-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    ::mkfifo((folder_ / "fifo").c_str(), 0600);
+  }
+  ~Fifo() { std::filesystem::remove_all(folder_); }
+  Assignment variable() const { return {"FIFO", folder_ / "fifo"}; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+Outcome launch(const LaunchOptions& options) {
+  const TemporaryFile out = temporary_file();
+  const TemporaryFile err = temporary_file();
+  const auto ranks = plan_ranks(options,
+                                Job{.id = "test", .secret = "hush", .port = 4711},
+                                "/bin/sh",
+                                usable_cores(),
+                                process_variables());
+  Outcome outcome{.report = run(options, ranks, {::fileno(out.get())}, {::fileno(err.get())}),
+                  .out = {},
+                  .err = {}};
+  outcome.out = lines_of(out);
+  outcome.err = lines_of(err);
+  return outcome;
+}
+
+TEST(LauncherTest, EachRankIsTheOneItIsToldToBe) {
+  const Outcome outcome = launch(shell(3, "echo rank $RANK of $WORLD_SIZE"));
+  EXPECT_THAT(outcome.out,
+              UnorderedElementsAre("[0] rank 0 of 3", "[1] rank 1 of 3", "[2] rank 2 of 3"));
+  EXPECT_THAT(outcome.err, IsEmpty());
+  EXPECT_EQ(exit_code(outcome.report), 0);
+  EXPECT_EQ(outcome.report.ends.size(), 3u);
+}
+
+TEST(LauncherTest, StdoutStaysStdoutAndStderrStderr) {
+  const Outcome outcome = launch(shell(1, "echo to out; echo to err >&2"));
+  EXPECT_THAT(outcome.out, ElementsAre("[0] to out"));
+  EXPECT_THAT(outcome.err, ElementsAre("[0] to err"));
+}
+
+TEST(LauncherTest, WithoutLabelsTheLinesAreAsTheyWereWritten) {
+  LaunchOptions options = shell(2, "echo same");
+  options.labels = Labels::kNone;
+  EXPECT_THAT(launch(options).out, ElementsAre("same", "same"));
+}
+
+TEST(LauncherTest, LinesStayWholeAndInOrderWhenRanksWriteAtTheSameTime) {
+  // awk writes blocks of some KB, which begin and end within lines.
+  const Outcome outcome = launch(shell(
+      2,
+      "awk 'BEGIN { for (i = 0; i < 10000; i++) print \"line\", i, \"of\", ENVIRON[\"RANK\"] }'"));
+  ASSERT_EQ(outcome.out.size(), 20'000u);
+  std::map<char, int> next;
+  for (const std::string& line : outcome.out) {
+    const char rank = line.at(1);
+    ASSERT_EQ(line, fmt::format("[{0}] line {1} of {0}", rank, next[rank]++));
+  }
+  EXPECT_EQ(next, (std::map<char, int>{{'0', 10'000}, {'1', 10'000}}));
+}
+
+TEST(LauncherTest, TheLastLineIsShownWithoutANewlineToo) {
+  EXPECT_THAT(launch(shell(2, "printf 'no newline'")).out,
+              UnorderedElementsAre("[0] no newline", "[1] no newline"));
+}
+
+TEST(LauncherTest, AwayFromATerminalRankZerosProgressIsLinesAndTheOthersOnlyItsEnd) {
+  const Outcome outcome = launch(shell(2, R"(printf '\r10%%\r20%%\r100%%\n')"));
+  EXPECT_THAT(outcome.out, testing::IsSupersetOf({"[0] 10%", "[0] 20%", "[0] 100%", "[1] 100%"}));
+  EXPECT_EQ(outcome.out.size(), 4u);
+}
+
+TEST(LauncherTest, RanksThatAreMoreThanTheCoresAreNotBound) {
+  const int ranks = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF)) + 1;
+  LaunchOptions options =
+      shell(ranks, "echo $OMP_NUM_THREADS; grep Cpus_allowed_list /proc/self/status");
+  options.labels = Labels::kNone;
+  options.variables = {};
+  ::unsetenv("OMP_NUM_THREADS");
+  const Outcome outcome = launch(options);
+  std::map<std::string, int> seen;
+  for (const std::string& line : outcome.out) ++seen[line];
+  EXPECT_EQ(seen["1"], ranks);
+  EXPECT_EQ(seen.size(), 2u) << "all are allowed the same";
+}
+
+TEST(LauncherTest, RanksRunOnTheirOwnShareOfTheCores) {
+  const std::vector<Core> cores = usable_cores();
+  if (cores.size() < 2) GTEST_SKIP() << "there is one core only";
+  std::vector<std::string> expected;
+  for (const CoreShare& share : divide_cores(cores, 2)) {
+    expected.push_back(fmt::format("{} cpus", share.cpus.size()));
+  }
+  LaunchOptions options = shell(2, "echo $(nproc) cpus");
+  options.labels = Labels::kNone;
+  options.variables = {{"OMP_NUM_THREADS", ""}};  // nproc would believe it
+  EXPECT_THAT(launch(options).out, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST(LauncherTest, TheFirstFailureEndsTheOthersAndIsReportedWithItsLastLines) {
+  const Outcome outcome = launch(shell(3, R"(
+      if [ $RANK = 1 ]; then
+        for i in $(seq 30); do echo line $i; done
+        exit 3
+      fi
+      sleep 100)"));
+  EXPECT_EQ(exit_code(outcome.report), 3);
+  ASSERT_TRUE(outcome.report.first_failure);
+  EXPECT_EQ(outcome.report.first_failure->rank, 1);
+  ASSERT_EQ(outcome.report.last_lines.size(), Tail::kLines);
+  EXPECT_EQ(outcome.report.last_lines.back(), "line 30");
+  EXPECT_THAT(describe(outcome.report),
+              AllOf(HasSubstr("rank 1 (pid"),
+                    HasSubstr("exit code 3"),
+                    HasSubstr("ranks 0 and 2 were stopped")));
+}
+
+TEST(LauncherTest, ADeathByASignalIsReportedAsOne) {
+  const Outcome outcome = launch(shell(2, "if [ $RANK = 1 ]; then kill -SEGV $$; fi; sleep 100"));
+  EXPECT_EQ(exit_code(outcome.report), 128 + SIGSEGV);
+  EXPECT_THAT(describe(outcome.report), HasSubstr("rank 1 (pid"));
+  EXPECT_THAT(describe(outcome.report), HasSubstr("SIGSEGV"));
+}
+
+TEST(LauncherTest, ARankThatEndsWithZeroLeavesTheOthersAlone) {
+  const Fifo fifo;
+  LaunchOptions options =
+      shell(2,
+            "if [ $RANK = 1 ]; then read pid < $FIFO; while kill -0 $pid; do :; done; echo done; "
+            "else echo $$ > $FIFO; fi 2>&-");
+  options.variables = {fifo.variable()};
+  const Outcome outcome = launch(options);
+  EXPECT_THAT(outcome.out, ElementsAre("[1] done"));
+  EXPECT_EQ(exit_code(outcome.report), 0);
+}
+
+TEST(LauncherTest, RanksMayTakeTheirTimeToEndWithinTheGrace) {
+  const Fifo fifo;
+  LaunchOptions options = shell(2, R"(
+      case $RANK in
+        0) trap 'echo saved; exit 0' TERM; echo ready > $FIFO; while :; do sleep 0.01; done;;
+        1) read x < $FIFO; exit 5;;
+      esac)");
+  options.variables = {fifo.variable()};
+  const Outcome outcome = launch(options);
+  EXPECT_THAT(outcome.out, ElementsAre("[0] saved"));
+  EXPECT_EQ(exit_code(outcome.report), 5);
+  EXPECT_THAT(outcome.report.killed, IsEmpty());
+}
+
+TEST(LauncherTest, WhoIgnoresBeingToldToEndIsKilledAfterTheGrace) {
+  const Fifo fifo;
+  LaunchOptions options = shell(2, R"(
+      case $RANK in
+        0) trap '' TERM; echo ready > $FIFO; while :; do sleep 0.01; done;;
+        1) read x < $FIFO; exit 5;;
+      esac)");
+  options.variables = {fifo.variable()};
+  options.grace = milliseconds(100);
+  const Outcome outcome = launch(options);
+  EXPECT_EQ(exit_code(outcome.report), 5);
+  EXPECT_THAT(outcome.report.killed, ElementsAre(0));
+  EXPECT_THAT(describe(outcome.report), HasSubstr("rank 0 was killed, not having ended"));
+}
+
+TEST(LauncherTest, GrandchildrenThatHoldTheOutputOpenDoNotHoldTheLauncher) {
+  const auto begin = Clock::now();
+  const Outcome outcome = launch(shell(2, "setsid sleep 100 & echo done"));
+  EXPECT_EQ(outcome.out.size(), 2u);
+  EXPECT_EQ(exit_code(outcome.report), 0);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(50));
+}
+
+TEST(LauncherTest, ARankMayCloseItsStdoutAndGoOn) {
+  const Outcome outcome = launch(shell(1, "echo first; exec >&-; echo second >&2"));
+  EXPECT_THAT(outcome.out, ElementsAre("[0] first"));
+  EXPECT_THAT(outcome.err, ElementsAre("[0] second"));
+  EXPECT_EQ(exit_code(outcome.report), 0);
+}
+
+TEST(LauncherTest, NoneOfTheLaunchersDescriptorsReachARank) {
+  std::vector<std::string> expected;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFD);
+    if ((flags & FD_CLOEXEC) == 0) expected.push_back("[0] " + entry.path().filename().string());
+  }
+  EXPECT_THAT(launch(shell(1, "ls /proc/$$/fd")).out, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST(LauncherTest, LogsHoldWhatEachRankWroteWithoutLabels) {
+  std::string name = (std::filesystem::temp_directory_path() / "peal-logs-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  LaunchOptions options = shell(2, R"(printf 'out %s' $RANK; printf '1%%\r2%%\n' >&2)");
+  options.log_directory = folder / "new" / "logs";
+  launch(options);
+  for (const std::string rank : {"0", "1"}) {
+    std::ifstream out(options.log_directory + "/rank-" + rank + ".out");
+    std::ifstream err(options.log_directory + "/rank-" + rank + ".err");
+    EXPECT_THAT(lines_of(out), ElementsAre("out " + rank));
+    EXPECT_THAT(lines_of(err), ElementsAre("1%\r2%"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LauncherTest, LogsThatCannotBeWrittenAreAnErrorBeforeAnythingIsStarted) {
+  LaunchOptions options = shell(1, "echo started");
+  options.log_directory = "/dev/null/logs";
+  try {
+    launch(options);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResource);
+    EXPECT_THAT(error.what(), HasSubstr("/dev/null/logs"));
+  }
+}
+
+TEST(LauncherTest, AScriptWithoutAnInterpreterIsAnErrorThatSaysSo) {
+  std::string name = (std::filesystem::temp_directory_path() / "peal-script-XXXXXX").string();
+  {
+    const Fd file(::mkstemp(name.data()));
+    ASSERT_EQ(::write(file.get(), "echo hello\n", 11), 11);
+    ::fchmod(file.get(), 0755);
+  }
+  LaunchOptions options = shell(2, "");
+  auto ranks = plan_ranks(options, {}, name, {}, process_variables());
+  const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const LaunchReport report = run(options, ranks, {null.get()}, {null.get()});
+  std::filesystem::remove(name);
+  EXPECT_EQ(exit_code(report), 126);
+  EXPECT_THAT(describe(report), AllOf(HasSubstr(name), HasSubstr("#!/bin/sh")));
+}
+
+TEST(LauncherTest, TheCallersSignalsAreAsTheyWere) {
+  sigset_t before, after;
+  ::sigprocmask(SIG_SETMASK, nullptr, &before);
+  launch(shell(1, "true"));
+  ::sigprocmask(SIG_SETMASK, nullptr, &after);
+  for (int signal = 1; signal < SIGRTMIN; ++signal) {
+    EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
+  }
+}
+
+TEST(LauncherTest, RanksStartWithTheCallersSignalMask) {
+  EXPECT_THAT(launch(shell(1, "exec grep SigBlk /proc/self/status")).out,
+              ElementsAre(HasSubstr("0000000000000000")));
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,131 @@
+#include "peal/launch/rank_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal::launch {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
+using testing::Pair;
+
+const Job kJob{.id = "f00d", .secret = "hush", .port = 4711};
+
+LaunchOptions two_ranks() {
+  LaunchOptions options;
+  options.command = {"train", "--epochs", "5"};
+  options.ranks = 2;
+  return options;
+}
+
+TEST(RankProcessTest, ARankFindsWhoItIsAndWhereTheOthersAre) {
+  const Variables variables = make_environment(two_ranks(), kJob, 1, 3, {});
+  const Variables expected = {{"RANK", "1"},
+                              {"WORLD_SIZE", "2"},
+                              {"LOCAL_RANK", "1"},
+                              {"LOCAL_WORLD_SIZE", "2"},
+                              {"MASTER_ADDR", "127.0.0.1"},
+                              {"MASTER_PORT", "4711"},
+                              {"PEAL_JOB", "f00d"},
+                              {"PEAL_SECRET", "hush"},
+                              {"OMP_NUM_THREADS", "3"},
+                              {"PYTHONUNBUFFERED", "1"}};
+  EXPECT_EQ(variables, expected);
+}
+
+TEST(RankProcessTest, WhatTheUserHasSetStays) {
+  const Variables inherited = {{"HOME", "/home/me"},
+                               {"PEAL_SECRET", "mine"},
+                               {"OMP_NUM_THREADS", "7"},
+                               {"PYTHONUNBUFFERED", ""}};
+  const Variables variables = make_environment(two_ranks(), kJob, 0, 3, inherited);
+  for (const auto& variable : inherited) EXPECT_THAT(variables, Contains(variable));
+}
+
+TEST(RankProcessTest, ASecretInAFileIsEnough) {
+  const Variables variables =
+      make_environment(two_ranks(), kJob, 0, 1, {{"PEAL_SECRET_FILE", "/run/secret"}});
+  EXPECT_THAT(variables, Not(Contains(Key("PEAL_SECRET"))));
+}
+
+TEST(RankProcessTest, ARankOfAnotherLaunchDoesNotKeepItsPlace) {
+  const Variables variables = make_environment(
+      two_ranks(), kJob, 0, 1, {{"RANK", "9"}, {"WORLD_SIZE", "16"}, {"PEAL_JOB", "old"}});
+  EXPECT_THAT(variables, Contains(Pair("RANK", "0")));
+  EXPECT_THAT(variables, Contains(Pair("WORLD_SIZE", "2")));
+  EXPECT_THAT(variables, Contains(Pair("PEAL_JOB", "f00d")));
+}
+
+TEST(RankProcessTest, TheOptionsVariablesWinOverAll) {
+  LaunchOptions options = two_ranks();
+  options.variables = {{"MASTER_PORT", "29500"}, {"OMP_NUM_THREADS", "1"}, {"NEW", ""}};
+  const Variables variables = make_environment(options, kJob, 0, 4, {{"OMP_NUM_THREADS", "7"}});
+  EXPECT_THAT(variables, Contains(Pair("MASTER_PORT", "29500")));
+  EXPECT_THAT(variables, Contains(Pair("OMP_NUM_THREADS", "1")));
+  EXPECT_THAT(variables, Contains(Pair("NEW", "")));
+}
+
+TEST(RankProcessTest, OnlyOnATerminalIsThereAWidth) {
+  Job job = kJob;
+  job.terminal_width = 76;
+  EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {}),
+              Contains(Pair("PEAL_TERMINAL_WIDTH", "76")));
+  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, {{"PEAL_TERMINAL_WIDTH", "80"}}),
+              Not(Contains(Key("PEAL_TERMINAL_WIDTH"))));
+}
+
+TEST(RankProcessTest, ThePlanHasOneProcessPerRankOnItsShareOfTheCores) {
+  const std::vector<Core> cores = {{{0}}, {{1}}, {{2}}, {{3}}};
+  const auto ranks = plan_ranks(two_ranks(), kJob, "/opt/train", cores, {});
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[1].rank, 1);
+  EXPECT_EQ(ranks[1].program, "/opt/train");
+  EXPECT_THAT(ranks[1].arguments, ElementsAre("train", "--epochs", "5"));
+  EXPECT_THAT(ranks[1].cpus, ElementsAre(2, 3));
+  EXPECT_THAT(ranks[1].environment, Contains(Pair("OMP_NUM_THREADS", "2")));
+}
+
+TEST(RankProcessTest, UnboundRanksKnowTheirShareAllTheSame) {
+  LaunchOptions options = two_ranks();
+  options.binding = Binding::kNone;
+  const auto ranks = plan_ranks(options, kJob, "/opt/train", {{{0}}, {{1}}, {{2}}, {{3}}}, {});
+  EXPECT_THAT(ranks[0].cpus, IsEmpty());
+  EXPECT_THAT(ranks[0].environment, Contains(Pair("OMP_NUM_THREADS", "2")));
+}
+
+TEST(RankProcessTest, TheProcessesVariablesAreThoseOfTheEnvironment) {
+  EXPECT_EQ(process_variables().at("PATH"), std::getenv("PATH"));
+}
+
+std::string refusal(const LaunchOptions& options) {
+  try {
+    check(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return std::string(error.message());
+  }
+  return "";
+}
+
+TEST(OptionsTest, OptionsWithoutAMeaningAreRefusedWithWhatToDo) {
+  EXPECT_EQ(refusal(two_ranks()), "");
+  LaunchOptions options = two_ranks();
+  options.ranks = 0;
+  EXPECT_THAT(refusal(options), HasSubstr("-n takes"));
+  options = two_ranks();
+  options.command.clear();
+  EXPECT_THAT(refusal(options), HasSubstr("no command"));
+  options = two_ranks();
+  options.grace = Timeout(-1);
+  EXPECT_THAT(refusal(options), HasSubstr("--grace"));
+}
+
+}  // namespace
+}  // namespace peal::launch

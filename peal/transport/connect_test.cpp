@@ -1,0 +1,332 @@
+// How ranks find together, and what each is told when they do not. What the transports do then is
+// transport_conformance_test.cpp's matter.
+#include "peal/transport/connect.h"
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/base/guarded.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/transport/testing/testing.h"
+#include "peal/transport/window.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using testing::bytes_of;
+using testing::connect_all;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::receive_all;
+using testing::run_ranks;
+using testing::send_all;
+using testing::test_deadline;
+using testing::Transports;
+
+ConnectOptions options_of(Rank rank, int size, TransportChoice choice = TransportChoice::kAuto) {
+  return {.rank = rank,
+          .size = size,
+          .choice = choice,
+          .listen_on = {net::Address::parse("127.0.0.1:0")},
+          .arena = 16_MiB};
+}
+
+/// What a rank's connect ended with.
+struct Outcome {
+  std::unique_ptr<Transport> transport;
+  std::optional<Error> error;
+  Duration took{};
+};
+
+/// Ranks that have opened and not yet connected; each may be changed before.
+class Meeting {
+ public:
+  explicit Meeting(const std::vector<ConnectOptions>& options) {
+    for (const ConnectOptions& each : options) {
+      pending_.push_back(open(each));
+      contacts_.push_back(pending_.back()->contact());
+    }
+  }
+
+  std::unique_ptr<Pending>& pending(Rank rank) { return pending_[static_cast<std::size_t>(rank)]; }
+  Contact& contact(Rank rank) { return contacts_[static_cast<std::size_t>(rank)]; }
+
+  /// Lets those connect who are still there. Who fails is gone at once, as a process would be.
+  std::vector<Outcome> connect(Timeout timeout = seconds(20)) {
+    return run_ranks(static_cast<int>(pending_.size()), [&](Rank rank) {
+      Outcome outcome;
+      if (!pending(rank)) return outcome;
+      const TimePoint begin = Clock::now();
+      try {
+        outcome.transport = pending(rank)->connect(contacts_, Deadline::after(timeout));
+      } catch (const Error& error) {
+        outcome.error = error;
+        pending(rank).reset();
+      }
+      outcome.took = Clock::now() - begin;
+      return outcome;
+    });
+  }
+
+ private:
+  std::vector<std::unique_ptr<Pending>> pending_;
+  std::vector<Contact> contacts_;
+};
+
+std::vector<ConnectOptions> options_of_all(int size,
+                                           TransportChoice choice = TransportChoice::kAuto) {
+  std::vector<ConnectOptions> all;
+  for (Rank rank = 0; rank < size; ++rank) all.push_back(options_of(rank, size, choice));
+  return all;
+}
+
+void expect_talks(Transport& from, Rank self, Transport& to, Rank peer) {
+  send_all(from.data(), peer, bytes_of("hello"), test_deadline());
+  EXPECT_EQ(receive_all(to.data(), self, 5, test_deadline()), bytes_of("hello"));
+}
+
+TEST(ConnectTest, AContactSaysWhereARankListensAndNothingElseListens) {
+  const auto shm = open(options_of(0, 2, TransportChoice::kShm));
+  ASSERT_EQ(shm->contact().addresses.size(), 1u);
+  EXPECT_TRUE(shm->contact().addresses[0].is_unix());
+
+  const auto tcp = open(options_of(0, 2, TransportChoice::kTcp));
+  ASSERT_EQ(tcp->contact().addresses.size(), 1u);
+  EXPECT_THAT(tcp->contact().addresses[0].to_string(), HasSubstr("127.0.0.1:"));
+  EXPECT_NE(tcp->contact().addresses[0].port(), 0);
+
+  EXPECT_EQ(open(options_of(0, 2))->contact().addresses.size(), 2u);
+}
+
+TEST(ConnectTest, AnAddressThatIsNotTheMachinesIsRefused) {
+  ConnectOptions options = options_of(0, 2);
+  options.listen_on = {net::Address::parse("192.0.2.1:0")};
+  try {
+    open(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResource);
+    EXPECT_THAT(error.what(), HasSubstr("192.0.2.1"));
+  }
+}
+
+TEST(ConnectTest, ARankAloneHasAWindow) {
+  for (const auto choice : {TransportChoice::kAuto, TransportChoice::kShm, TransportChoice::kTcp}) {
+    auto outcomes = Meeting(options_of_all(1, choice)).connect();
+    ASSERT_FALSE(outcomes[0].error);
+    Window* const window = outcomes[0].transport->window();
+    ASSERT_NE(window, nullptr);
+    EXPECT_EQ(window->ranks(), 1);
+    EXPECT_NE(window->allocate(5_MiB), nullptr);
+  }
+}
+
+TEST(ConnectTest, TheWindowSpansTheHostOrThereIsNone) {
+  EXPECT_EQ(connect_all(3, {})[1]->window()->ranks(), 3);
+  EXPECT_EQ(connect_all(3, {.choice = TransportChoice::kTcp})[1]->window(), nullptr);
+  EXPECT_EQ(connect_all(3, {}, {"a", "a", "b"})[0]->window(), nullptr);
+}
+
+TEST(ConnectTest, EachPeerIsReachedInItsOwnWay) {
+  const Transports transports = connect_all(3, {}, {"a", "a", "b"});
+  EXPECT_THAT(transports[0]->describe(1), AllOf(HasSubstr("pid "), HasSubstr("over shm")));
+  EXPECT_THAT(transports[0]->describe(2), HasSubstr("over tcp 127.0.0.1:"));
+  EXPECT_THAT(transports[2]->describe(0), HasSubstr("over tcp 127.0.0.1:"));
+  EXPECT_EQ(transports[0]->ranks_on_host(), 2);
+  EXPECT_EQ(transports[2]->ranks_on_host(), 1);
+}
+
+TEST(ConnectTest, ManyRanksMeet) {
+  for (const auto choice : {TransportChoice::kShm, TransportChoice::kTcp}) {
+    const Transports transports = connect_all(9, {.choice = choice});
+    for (Rank rank = 1; rank < 9; ++rank) expect_talks(*transports[0], 0, *transports[rank], rank);
+  }
+}
+
+TEST(ConnectTest, GroupsOfTheSameRanksDoNotMix) {
+  const Transports world = connect_all(2, {.group = "world"});
+  const Transports other = connect_all(2, {.group = "world/1"});
+  send_all(world[0]->data(), 1, bytes_of("world"), test_deadline());
+  send_all(other[0]->data(), 1, bytes_of("other"), test_deadline());
+  EXPECT_EQ(receive_all(other[1]->data(), 0, 5, test_deadline()), bytes_of("other"));
+  EXPECT_EQ(receive_all(world[1]->data(), 0, 5, test_deadline()), bytes_of("world"));
+}
+
+TEST(ConnectTest, AnotherSecretIsSaidOnBothSidesAndSoon) {
+  auto options = options_of_all(2);
+  options[0].secret = "one";
+  options[1].secret = "another";
+  const auto outcomes = Meeting(options).connect();
+  ASSERT_TRUE(outcomes[1].error);
+  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcomes[1].error->what(), AllOf(HasSubstr("rank 0 (pid"), HasSubstr("secret")));
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(outcomes[0].error->what(), HasSubstr("rank 1 (pid"));
+  EXPECT_LT(outcomes[0].took, seconds(5));
+}
+
+TEST(ConnectTest, ARankThatEndedBeforeIsNamedByAllAndSoon) {
+  for (const auto choice : {TransportChoice::kShm, TransportChoice::kTcp}) {
+    for (const Rank dead : {0, 1, 2}) {
+      Meeting meeting(options_of_all(3, choice));
+      meeting.pending(dead).reset();
+      const auto outcomes = meeting.connect();
+      for (Rank rank = 0; rank < 3; ++rank) {
+        if (rank == dead) continue;
+        const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+        ASSERT_TRUE(outcome.error) << rank << " with " << dead << " dead";
+        EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
+        // The dead one, or one that failed because of it.
+        EXPECT_THAT(outcome.error->what(), HasSubstr("rank "));
+        EXPECT_LT(outcome.took, seconds(5));
+      }
+    }
+  }
+}
+
+TEST(ConnectTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  for (const Rank late : {0, 1}) {
+    Meeting meeting(options_of_all(2));
+    const std::unique_ptr<Pending> silent = std::move(meeting.pending(late));
+    const auto outcomes = meeting.connect(milliseconds(300));
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(1 - late)];
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("rank " + std::to_string(late) + " (pid"));
+    EXPECT_GE(outcome.took, milliseconds(300));
+    EXPECT_LT(outcome.took, seconds(5));
+  }
+}
+
+TEST(ConnectTest, OfSeveralAddressesTheOneThatConnectsIsUsed) {
+  const net::Address vacant = [] {
+    const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
+    return net::local_address(listener.get());
+  }();
+  const Fd silent = net::listen_on(net::Address::parse("127.0.0.1:0"));  // never answers
+  Meeting meeting(options_of_all(2, TransportChoice::kTcp));
+  auto& addresses = meeting.contact(0).addresses;
+  addresses.insert(addresses.begin(), {vacant, net::local_address(silent.get())});
+  const auto outcomes = meeting.connect();
+  ASSERT_FALSE(outcomes[0].error) << outcomes[0].error->what();
+  ASSERT_FALSE(outcomes[1].error) << outcomes[1].error->what();
+  expect_talks(*outcomes[0].transport, 0, *outcomes[1].transport, 1);
+}
+
+TEST(ConnectTest, AnAddressAtWhichAnotherRankAnswersIsNotTaken) {
+  Meeting meeting(options_of_all(3, TransportChoice::kTcp));
+  auto& addresses = meeting.contact(1).addresses;
+  addresses.insert(addresses.begin(), meeting.contact(0).addresses[0]);
+  const auto outcomes = meeting.connect();
+  for (const Outcome& outcome : outcomes) ASSERT_FALSE(outcome.error) << outcome.error->what();
+  expect_talks(*outcomes[1].transport, 1, *outcomes[2].transport, 2);
+  expect_talks(*outcomes[0].transport, 0, *outcomes[2].transport, 2);
+}
+
+TEST(ConnectTest, StrangersAreReportedAndHoldNobodyUp) {
+  Guarded<std::vector<std::string>> reports;
+  auto options = options_of_all(2);
+  options[0].report = [&](Severity, std::string_view message) {
+    reports.with([&](auto& all) { all.emplace_back(message); });
+  };
+  Meeting meeting(options);
+  std::vector<Fd> strangers;
+  for (const net::Address& address : meeting.contact(0).addresses) {
+    for (int i = 0; i < 80; ++i) strangers.push_back(net::connect_to(address, test_deadline()));
+    net::write_all(strangers.back().get(), net::bytes_of("GET / HTTP/1.1\r\n"), test_deadline());
+  }
+  const auto outcomes = meeting.connect();
+  ASSERT_FALSE(outcomes[0].error) << outcomes[0].error->what();
+  ASSERT_FALSE(outcomes[1].error) << outcomes[1].error->what();
+  EXPECT_LT(outcomes[0].took, seconds(5));
+  const auto said = reports.with([](const auto& all) { return all; });
+  EXPECT_THAT(said, Contains(HasSubstr("dropped a connection to rank 0 of group world")));
+  EXPECT_THAT(said, Contains(HasSubstr("no peal process")));
+  EXPECT_THAT(said, Contains(HasSubstr("too many strangers")));
+}
+
+TEST(ConnectTest, SharedMemoryAcrossHostsIsRefusedWithBothNames) {
+  Meeting meeting(options_of_all(2, TransportChoice::kShm));
+  meeting.contact(1).host_id = "elsewhere";
+  for (const Outcome& outcome : meeting.connect()) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUnsupported);
+    EXPECT_THAT(outcome.error->what(),
+                AllOf(HasSubstr("rank 0"), HasSubstr("rank 1"), HasSubstr("PEAL_TRANSPORT")));
+  }
+}
+
+TEST(ConnectTest, ARankThatListensNowhereIsNamed) {
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  options[0].listen_on.clear();
+  const auto outcomes = Meeting(options).connect(seconds(5));
+  ASSERT_TRUE(outcomes[1].error);
+  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcomes[1].error->what(), AllOf(HasSubstr("rank 0"), HasSubstr("PEAL_INTERFACE")));
+}
+
+TEST(ConnectTest, RanksThatChoseDifferentTransportsAreToldSo) {
+  auto options = options_of_all(2);
+  options[1].choice = TransportChoice::kTcp;
+  const auto outcomes = Meeting(options).connect();
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcomes[0].error->what(), AllOf(HasSubstr("rank 1"), HasSubstr("PEAL_TRANSPORT")));
+  EXPECT_TRUE(outcomes[1].error);
+}
+
+TEST(ConnectTest, ARankThatComesInAnUnexpectedWayIsToldSo) {
+  Meeting meeting(options_of_all(2));
+  std::vector<Contact> apart = {meeting.contact(0), meeting.contact(1)};
+  apart[1].host_id = "elsewhere";  // so thinks rank 1; rank 0 expects it in shared memory
+  auto together = std::async(std::launch::async, [&] {
+    try {
+      meeting.pending(0)->connect({{meeting.contact(0), meeting.contact(1)}}, test_deadline());
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(ErrorKind::kBug, "connected");
+  });
+  try {
+    meeting.pending(1)->connect(apart, test_deadline());
+    ADD_FAILURE() << "connected";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 0"), HasSubstr("PEAL_TRANSPORT")));
+  }
+  meeting.pending(1).reset();
+  EXPECT_EQ(together.get().kind(), ErrorKind::kPeerLost);
+}
+
+TEST(ConnectTest, RanksWhoseStagesDifferAreToldSo) {
+  auto options = options_of_all(2);
+  options[1].stage = 1_MiB;
+  for (const Outcome& outcome : Meeting(options).connect()) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kMismatch);
+    EXPECT_THAT(outcome.error->what(), AllOf(HasSubstr("rank"), HasSubstr("PEAL_STAGE")));
+  }
+}
+
+TEST(ConnectTest, ContactsThatAreNoneOfTheGroupsAreRefused) {
+  const auto pending = open(options_of(0, 2));
+  EXPECT_THROW(pending->connect({}, test_deadline()), Error);
+}
+
+}  // namespace
+}  // namespace peal::transport

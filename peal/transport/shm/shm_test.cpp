@@ -1,0 +1,349 @@
+// What only processes can show: memory that is shared across them, and what is left when one ends.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/base/fd.h"
+#include "peal/transport/connect.h"
+#include "peal/transport/shm/shared_file.h"
+#include "peal/transport/testing/testing.h"
+#include "peal/transport/window.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::bytes_of;
+using testing::receive_all;
+using testing::send_all;
+using testing::stream_bytes;
+using testing::test_deadline;
+
+/// Two ranks: rank 0 is this process, rank 1 a child that runs `body` and then ends without a word.
+class TwoProcesses {
+ public:
+  using Body = std::function<void(Transport& transport)>;
+
+  explicit TwoProcesses(const Body& body) {
+    std::vector<std::unique_ptr<Pending>> pending;
+    std::vector<Contact> contacts;
+    for (const Rank rank : {0, 1}) {
+      pending.push_back(
+          open({.rank = rank, .size = 2, .choice = TransportChoice::kShm, .arena = 64_MiB}));
+      contacts.push_back(pending.back()->contact());
+      sockets_.push_back(contacts.back().addresses.at(0));
+    }
+    child_ = ::fork();
+    if (child_ == 0) {
+      pending[0].reset();
+      run_child(*pending[1], contacts, body);
+    }
+    pending[1].reset();
+    transport_ = pending[0]->connect(contacts, test_deadline());
+  }
+
+  ~TwoProcesses() {
+    ::kill(child_, SIGKILL);
+    wait_for_child();
+  }
+
+  Transport& transport() { return *transport_; }
+  Window& window() { return *transport_->window(); }
+  pid_t child() const { return child_; }
+  /// At which the two listened.
+  const std::vector<net::Address>& sockets() const { return sockets_; }
+
+  /// The child's exit status; -1 if a signal ended it.
+  int wait_for_child() {
+    int status = 0;
+    if (::waitpid(child_, &status, 0) == child_) {
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    return status_;
+  }
+
+ private:
+  [[noreturn]] static void run_child(Pending& pending,
+                                     const std::vector<Contact>& contacts,
+                                     const Body& body) {
+    int status = 1;
+    try {
+      const auto transport = pending.connect(contacts, test_deadline());
+      body(*transport);
+      status = 0;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+    }
+    ::_exit(status);
+  }
+
+  pid_t child_ = -1;
+  int status_ = -2;
+  std::vector<net::Address> sockets_;
+  std::unique_ptr<Transport> transport_;
+};
+
+/// Reads until the peer is gone; returns how long that took.
+Duration time_until_closed(Channel& channel, Rank peer) {
+  const TimePoint begin = Clock::now();
+  receive_all(channel, peer, 1 << 20, test_deadline());
+  return Clock::now() - begin;
+}
+
+[[noreturn]] void sleep_for_ever() {
+  while (true) ::pause();
+}
+
+void say_ready(Transport& transport) {
+  send_all(transport.mail(), 0, bytes_of("!"), test_deadline());
+}
+
+void await_ready(Transport& transport) { receive_all(transport.mail(), 1, 1, test_deadline()); }
+
+/// Whether a unix socket with this name is bound by anybody.
+bool is_bound(const net::Address& address) {
+  const std::string name = address.to_string().substr(std::string("unix:").size());
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    if (line.ends_with(name)) return true;
+  }
+  return false;
+}
+
+/// Others' files come and go there.
+std::set<std::string> files_in_dev_shm() {
+  std::set<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error)) {
+    if (entry.path().string().find("peal") != std::string::npos) found.insert(entry.path());
+  }
+  return found;
+}
+
+TEST(ShmTest, AKilledProcessIsSeenAsClosedWithinASecondAndLeavesNothing) {
+  const std::set<std::string> before = files_in_dev_shm();
+  std::vector<net::Address> sockets;
+  {
+    TwoProcesses ranks([](Transport& transport) {
+      say_ready(transport);
+      sleep_for_ever();
+    });
+    sockets = ranks.sockets();
+    ASSERT_EQ(sockets.size(), 2u);
+    await_ready(ranks.transport());
+    ::kill(ranks.child(), SIGKILL);
+    EXPECT_LT(time_until_closed(ranks.transport().mail(), 1), seconds(1));
+    EXPECT_LT(time_until_closed(ranks.transport().data(), 1), seconds(1));
+  }
+  for (const net::Address& socket : sockets) EXPECT_FALSE(is_bound(socket));
+  EXPECT_EQ(files_in_dev_shm(), before);
+}
+
+TEST(ShmTest, ARankListensUnderAnAbstractNameUntilItIsConnected) {
+  const auto pending = open({.choice = TransportChoice::kShm, .arena = 1_MiB});
+  const net::Address address = pending->contact().addresses.at(0);
+  EXPECT_TRUE(is_bound(address));
+  const auto transport = pending->connect(std::vector{pending->contact()}, test_deadline());
+  EXPECT_FALSE(is_bound(address));
+}
+
+TEST(ShmTest, AKilledProcessIsSeenByWhoSpinsAndNeverWaits) {
+  TwoProcesses ranks([](Transport& transport) {
+    say_ready(transport);
+    sleep_for_ever();
+  });
+  await_ready(ranks.transport());
+  ::kill(ranks.child(), SIGKILL);
+  const Deadline deadline = Deadline::after(seconds(1));
+  std::array<std::byte, 1> into{};
+  bool closed = false;
+  while (!closed && !deadline.passed())
+    closed = ranks.transport().data().try_receive(1, into).closed;
+  EXPECT_TRUE(closed);
+}
+
+TEST(ShmTest, AKilledProcessIsSeenThoughItsChildrenLiveOn) {
+  std::array<int, 2> leash{};
+  ASSERT_EQ(::pipe2(leash.data(), O_CLOEXEC), 0);
+  const Fd held(leash[1]);
+  const Fd end(leash[0]);
+  TwoProcesses ranks([&](Transport& transport) {
+    const pid_t own_child = ::fork();  // as a worker that loads data
+    if (own_child == 0) {
+      ::close(held.get());
+      char byte = 0;
+      while (::read(end.get(), &byte, 1) < 0) continue;  // until the test ends
+      ::_exit(0);
+    }
+    say_ready(transport);
+    sleep_for_ever();
+  });
+  await_ready(ranks.transport());
+  ::kill(ranks.child(), SIGKILL);
+  EXPECT_LT(time_until_closed(ranks.transport().data(), 1), seconds(1));
+}
+
+TEST(ShmTest, WhatAProcessSentBeforeItEndedStillComes) {
+  TwoProcesses ranks([](Transport& transport) {
+    send_all(transport.data(), 0, stream_bytes(1, 0, 0, 100'000), test_deadline());
+  });
+  EXPECT_EQ(ranks.wait_for_child(), 0);
+  EXPECT_TRUE(receive_all(ranks.transport().data(), 1, 200'000, test_deadline()) ==
+              stream_bytes(1, 0, 0, 100'000));
+}
+
+TEST(ShmTest, StreamsBetweenProcessesKeepEveryByte) {
+  constexpr std::size_t kSize = 5'000'000;
+  TwoProcesses ranks([](Transport& transport) {
+    const auto got = receive_all(transport.data(), 0, kSize, test_deadline());
+    send_all(transport.data(), 0, got, test_deadline());
+  });
+  const auto message = stream_bytes(0, 1, 0, kSize);
+  send_all(ranks.transport().data(), 1, message, test_deadline());
+  EXPECT_TRUE(receive_all(ranks.transport().data(), 1, kSize, test_deadline()) == message);
+}
+
+void wait_for_counter(Window& window, Rank rank, std::uint64_t value) {
+  const Deadline deadline = test_deadline();
+  while (window.counter(rank) < value) {
+    if (deadline.passed()) throw Error(ErrorKind::kTimeout, "counter");
+    window.sleep_until(rank, value, deadline);
+  }
+}
+
+TEST(ShmTest, CountersAndStagesReachAcrossProcesses) {
+  TwoProcesses ranks([](Transport& transport) {
+    Window& window = *transport.window();
+    for (std::uint64_t round = 1; round <= 200; ++round) {
+      wait_for_counter(window, 0, round);
+      window.stage(1)[0] = window.stage(0)[0];
+      window.signal(round);
+    }
+  });
+  int wrong = 0;
+  for (std::uint64_t round = 1; round <= 200; ++round) {
+    ranks.window().stage(0)[0] = static_cast<std::byte>(round);
+    ranks.window().signal(round);
+    wait_for_counter(ranks.window(), 1, round);
+    wrong += ranks.window().stage(1)[0] != static_cast<std::byte>(round);
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
+  TwoProcesses ranks([](Transport& transport) {
+    Window& window = *transport.window();
+    window.allocate(100_B);
+    std::byte* const memory = window.allocate(30_MiB);
+    std::memset(memory, 5, 30 << 20);
+    Notice notice{1, {}};
+    const auto offset = window.locate(memory, 30_MiB).value();
+    std::memcpy(notice.body.data(), &offset, sizeof offset);
+    window.post(notice);
+    window.signal(1);
+    wait_for_counter(window, 0, 1);
+    if (memory[12345] != std::byte{6}) throw Error(ErrorKind::kBug, "the store did not arrive");
+  });
+  wait_for_counter(ranks.window(), 1, 1);
+  const auto notice = ranks.window().notice(1, 1);
+  ASSERT_TRUE(notice);
+  ArenaOffset offset;
+  std::memcpy(&offset, notice->body.data(), sizeof offset);
+  std::byte* const memory = ranks.window().address(1, offset);
+  EXPECT_EQ(memory[0], std::byte{5});
+  EXPECT_EQ(memory[(30 << 20) - 1], std::byte{5});
+  memory[12345] = std::byte{6};
+  ranks.window().signal(1);
+  EXPECT_EQ(ranks.wait_for_child(), 0);
+}
+
+TEST(ShmTest, MemoryThatIsFullIsAnErrorAndNotASignal) {
+  TwoProcesses ranks([](Transport&) {});
+  try {
+    ranks.window().allocate(65_MiB);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResource);
+  }
+}
+
+TEST(ShmTest, AProcessWithLittleAddressSpaceSharesLess) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take terabytes of address space";
+#endif
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{1 << 30, 1 << 30};
+    ::setrlimit(RLIMIT_AS, &limit);
+    int status = 1;
+    try {
+      const auto pending = open({.choice = TransportChoice::kShm});
+      const auto transport = pending->connect(std::vector{pending->contact()}, test_deadline());
+      transport->window()->allocate(1_MiB)[0] = std::byte{1};
+      status = 0;
+    } catch (const Error& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+template <class Call>
+ErrorKind kind_of_error(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  return ErrorKind::kBug;
+}
+
+TEST(SharedFileTest, AFileCannotShrinkAndCanGrow) {
+  const Fd file = make_shared_file("peal test", 8_KiB);
+  EXPECT_NE(::ftruncate(file.get(), 0), 0);
+  grow_shared_file(file.get(), 8_KiB, 9_MiB);
+  EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 9 << 20);
+  EXPECT_NO_THROW(check_shared_file(file.get(), 9_MiB));
+}
+
+TEST(SharedFileTest, WhatCouldBeTakenAwayIsNotTrusted) {
+  const Fd file = make_shared_file("peal test", 8_KiB);
+  const Fd unsealed(::memfd_create("peal test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 8192), 0);
+  const Fd other(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(kind_of_error([&] { check_shared_file(file.get(), 9_KiB); }), ErrorKind::kMismatch);
+  EXPECT_EQ(kind_of_error([&] { check_shared_file(unsealed.get(), 8_KiB); }), ErrorKind::kMismatch);
+  EXPECT_EQ(kind_of_error([&] { check_shared_file(other.get(), 0_B); }), ErrorKind::kMismatch);
+}
+
+TEST(SharedFileTest, WithoutMemoryItCannotGrow) {
+  const Fd full(::memfd_create("peal test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::fcntl(full.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  EXPECT_EQ(kind_of_error([&] { grow_shared_file(full.get(), 0_B, 8_KiB); }), ErrorKind::kResource);
+}
+
+}  // namespace
+}  // namespace peal::transport

@@ -1,0 +1,36 @@
+"""README.md shows examples/readme.cpp, which is compiled and run, and names files that exist."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+class TheReadme(unittest.TestCase):
+    def test_shows_the_example_that_is_compiled(self):
+        shown = re.search(r"```cpp\n(.*?)```", README, re.DOTALL)[1]
+        comment, program = (ROOT / "examples/readme.cpp").read_text().split("\n", 1)
+        self.assertTrue(comment.startswith("//"))
+        self.assertEqual(shown, program)
+
+    def test_the_index_lists_every_decision(self):
+        index = (ROOT / "docs/decisions/README.md").read_text()
+        for record in (ROOT / "docs/decisions").glob("0*.md"):
+            self.assertIn(f"]({record.name})", index)
+
+    def test_names_only_files_that_exist(self):
+        documents = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+        documents += (ROOT / "docs").rglob("*.md")
+        for document in documents:
+            text = document.read_text()
+            links = re.findall(r"\]\(([^)#:]+)\)", text)
+            for link in links:
+                self.assertTrue((document.parent / link).exists(), f"{document}: {link}")
+            for name in re.findall(r"`([\w./-]+/[\w-]+\.(?:h|cpp|txt|cmake)|\.?/?scripts/\w+)`", text):
+                self.assertTrue((ROOT / name).exists() or (ROOT / "peal" / name).exists(),
+                                f"{document}: {name}")
+
+
+if __name__ == "__main__":
+    unittest.main()
