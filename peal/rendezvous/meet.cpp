@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -78,12 +79,16 @@ class Registration {
 
   /// Returns when all ranks are there and agree. Throws what the first to object said.
   void agree(Deadline deadline) {
-    if (const Verdict objection = object()) {
-      pass(objection);
-      throw Error(*objection);
+    Verdict verdict = object();
+    if (verdict) {
+      pass(verdict);
+    } else {
+      if (store_->add("arrived", 1) == self().world_size) pass(std::nullopt);
+      verdict = await_verdict(deadline);
     }
-    if (store_->add("arrived", 1) == self().world_size) pass(std::nullopt);
-    if (const Verdict verdict = await_verdict(deadline)) throw Error(*verdict);
+    if (!verdict) return;
+    stay_for_others(deadline);
+    throw Error(*verdict);
   }
 
   bool is_one_host() { return !store_->try_get("several_hosts"); }
@@ -112,6 +117,7 @@ class Registration {
   Verdict object() {
     const std::string size = std::to_string(self().world_size);
     const std::string agreed = store_->compare_set("world_size", "", size);
+    agreed_size_ = std::min(self().world_size, parse_int(agreed).value_or(1));
     if (agreed != size) {
       return Error(
           ErrorKind::kUsage,
@@ -151,10 +157,6 @@ class Registration {
     try {
       return decode_verdict(store_->get("verdict", deadline));
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kPeerLost) {
-        throw Error(ErrorKind::kPeerLost,
-                    fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
-      }
       if (error.kind() != ErrorKind::kTimeout) throw;
     }
     const auto ranks = all_ranks(self().world_size);
@@ -163,8 +165,20 @@ class Registration {
     return pass(absence(absent, ranks.size(), "come to the meeting"));
   }
 
+  /// A bad verdict is of no use to ranks that come when rank 0 and the store are gone: they would
+  /// wait for a meeting that nobody holds. So rank 0 leaves last, if the others come soon.
+  void stay_for_others(Deadline deadline) {
+    try {
+      if (store_->add("told", 1) >= agreed_size_) store_->set("all_told", "");
+      if (self().rank == 0) store_->get("all_told", deadline.within(std::chrono::seconds(5)));
+    } catch (const Error&) {
+      // Whoever comes later is on its own; the verdict is what matters.
+    }
+  }
+
   std::unique_ptr<store::Store> store_;
   Launch launch_;
+  int agreed_size_ = 1;  // the smaller where ranks disagree
   Claim claim_ = own_claim();
 
   static Claim own_claim() {
@@ -186,11 +200,17 @@ Meeting meet(const Wish& wish,
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   Meeting meeting;
   meeting.store = open_store(place, launch, config, deadline);
-  Registration registration(meeting.store, launch);
-  registration.agree(deadline);
-  meeting.identity = registration.identity();
-  meeting.is_one_host = registration.is_one_host();
-  meeting.job = registration.job(deadline);
+  try {
+    Registration registration(meeting.store, launch);
+    registration.agree(deadline);
+    meeting.identity = registration.identity();
+    meeting.is_one_host = registration.is_one_host();
+    meeting.job = registration.job(deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;
+    throw Error(ErrorKind::kPeerLost,
+                fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
+  }
   return meeting;
 }
 

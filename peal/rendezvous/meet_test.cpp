@@ -1,14 +1,18 @@
 // Meetings of ranks that are threads, each with an environment of its own, over real sockets and
 // files. Each error that a user can cause is caused here, and must come long before the deadline
 // that would end the wait in any case.
-#include <stdlib.h>
-#include <sys/socket.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +22,7 @@
 #include "peal/net/socket.h"
 #include "peal/rendezvous/interfaces.h"
 #include "peal/rendezvous/rendezvous.h"
+#include "peal/store/tcp_store.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -313,6 +318,19 @@ TEST_F(MeetTest, ARankThatIsGivenTwiceIsAnErrorOnAll) {
   }
 }
 
+TEST_F(MeetTest, AnErrorIsToldToRanksThatComeALittleLater) {
+  for (const std::string& url : {free_url(), "file://" + path_}) {
+    std::vector<Attendant> attendants = ranks_of(url, 3);
+    attendants[1].wish.rank = 0;
+    auto early = std::async(std::launch::async, [&] {
+      return meet_all({attendants[0], attendants[1]});
+    });
+    EXPECT_EQ(early.wait_for(milliseconds(300)), std::future_status::timeout);
+    expect_all({attend(attendants[2], soon())}, ErrorKind::kUsage, HasSubstr("given twice"));
+    expect_all(early.get(), ErrorKind::kUsage, HasSubstr("given twice"));
+  }
+}
+
 TEST_F(MeetTest, ARankThatComesTwiceAfterTheMeetingDoesNotDisturbIt) {
   std::vector<Attendant> attendants = ranks_of(free_url(), 2);
   std::vector<Outcome> outcomes = meet_all(attendants);
@@ -342,6 +360,69 @@ TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
     expect_all({outcomes[1]}, ErrorKind::kUsage, HasSubstr("does not know this job's secret"));
     expect_all({outcomes[0]}, ErrorKind::kTimeout, HasSubstr("rank 1"));
   }
+}
+
+/// A process that runs `body` and ends with what it returns, or is killed.
+class Child {
+ public:
+  explicit Child(const std::function<int()>& body) : pid_(::fork()) {
+    if (pid_ == 0) ::_exit(body());
+  }
+  ~Child() { kill(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    exit_code();
+  }
+
+  int exit_code() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_F(MeetTest, AMasterThatDiesDuringTheMeetingIsALostPeer) {
+  const std::string url = free_url();
+  const std::vector<Attendant> attendants = ranks_of(url, 3);
+  Child master([&] { return attend(attendants[0], soon()).meeting ? 1 : 2; });
+  auto rank = std::async(std::launch::async, [&] { return attend(attendants[1], soon()); });
+  const auto observer = store::connect_tcp_store(
+      {net::Address::parse(url.substr(6))}, {"", "", "store"}, seconds(60), soon());
+  observer->get("meeting/rank/1", soon());
+  master.kill();
+  expect_all({rank.get()}, ErrorKind::kPeerLost, HasSubstr("rank 0"));
+}
+
+TEST_F(MeetTest, RanksOfSeveralHostsAreCountedWhereTheyAre) {
+  constexpr int kNoNamespaces = 42;
+  const std::vector<Attendant> attendants = ranks_of("file://" + path_, 3);
+  Child elsewhere([&] {
+    if (::unshare(CLONE_NEWNET) != 0) return kNoNamespaces;  // as good as another host
+    const Outcome outcome = attend(attendants[1], soon());
+    if (!outcome.meeting || outcome.meeting->is_one_host) return 1;
+    outcome.meeting->store->get("bye", soon());
+    return outcome.meeting->identity == Identity{1, 3, 0, 1, "arguments"} ? 0 : 2;
+  });
+  std::vector<Outcome> outcomes =
+      meet_all({attendants[0], attendants[2]}, Deadline::after(seconds(20)));
+  if (!outcomes[0].meeting && elsewhere.exit_code() == kNoNamespaces) {
+    GTEST_SKIP() << "this user may not make a network namespace";
+  }
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.meeting) << outcome.error->what();
+    EXPECT_FALSE(outcome.meeting->is_one_host);
+    const Rank rank = outcome.meeting->identity.rank;
+    EXPECT_EQ(outcome.meeting->identity, (Identity{rank, 3, rank / 2, 2, "arguments"}));
+  }
+  outcomes[0].meeting->store->set("bye", "");
+  EXPECT_EQ(elsewhere.exit_code(), 0);
 }
 
 TEST_F(MeetTest, WrongVariablesAreNamedAtOnce) {

@@ -115,7 +115,7 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
   } catch (const Error& taken) {
     listeners.clear();
     try {
-      const Deadline soon = deadline.within(std::chrono::seconds(1));
+      const Deadline soon = deadline.within(std::chrono::seconds(5));
       return store::connect_tcp_store(addresses, context, timeout, soon);
     } catch (const Error&) {
       throw taken;  // it is not our job that is there

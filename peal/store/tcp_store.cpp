@@ -169,7 +169,7 @@ class TcpStore final : public Store {
 
 }  // namespace
 
-std::unique_ptr<Store> connect_tcp_store(std::vector<net::Address> addresses,
+std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          net::ProofContext context,
                                          Timeout timeout,
                                          Deadline deadline) {

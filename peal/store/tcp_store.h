@@ -14,7 +14,7 @@ namespace peal::store {
 /// Connects to the first of `addresses` that answers, patiently: the server may come later.
 /// `timeout` bounds each call that has no deadline of its own.
 /// Errors: usage (the server has another secret, or is no peal), peer_lost (nobody there).
-std::unique_ptr<Store> connect_tcp_store(std::vector<net::Address> addresses,
+std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          net::ProofContext context,
                                          Timeout timeout,
                                          Deadline deadline);
