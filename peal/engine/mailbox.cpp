@@ -124,6 +124,12 @@ void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
   }
 }
 
+bool Mailbox::has_unsent() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return !peer.closed && peer.stream.has_unsent();
+  });
+}
+
 bool Mailbox::is_flushed() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
     return peer.closed ||

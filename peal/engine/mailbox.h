@@ -59,6 +59,8 @@ class Mailbox final : private MailReader {
   void tell_abort(const Error& cause);
   /// Tells every peer that this rank leaves.
   void say_farewell();
+  /// Whether something waits until a stream can take it: whoever sleeps must watch for that.
+  bool has_unsent() const;
   /// Whether everything has been handed over to the transport.
   bool is_flushed() const;
 

@@ -209,6 +209,16 @@ TEST_P(FailuresTest, WorksThatWereUnderWayEndWithTheCauseToo) {
   EXPECT_THAT(ended[0].error, HasSubstr("enough"));
 }
 
+TEST_P(FailuresTest, AReceiveThatIsStillOpenWhenTheGroupIsDestroyedEndsWithIt) {
+  const auto ended = outcomes(2, [](ProcessGroup& group) {
+    auto data = some();
+    const WorkPtr receive = group.irecv(data, 1 - group.rank());
+    group.destroy(kSoon);
+    receive->wait();
+  });
+  for (const auto& outcome : ended) EXPECT_THAT(outcome.error, HasSubstr("the group"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics,
                          FailuresTest,
                          ::testing::ValuesIn(kAllFabrics),

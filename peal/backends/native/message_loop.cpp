@@ -31,6 +31,11 @@ void MessageLoop::stop() {
   stopping_.store(true, std::memory_order_release);
   transport_.mail().interrupt();
   if (thread_.joinable()) thread_.join();
+  // Nobody will move what is still open: whoever waits for it must hear so.
+  const std::lock_guard lock(mutex_);
+  mailbox_.fail(verdict_.reached()
+                    ? verdict_.cause()
+                    : Error(ErrorKind::kUsage, "the group was destroyed with messages under way"));
 }
 
 // ---- posting
@@ -46,7 +51,7 @@ void MessageLoop::post(const TicketPtr& ticket, const Request& request) {
 
 std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Timeout timeout) {
   std::vector<TicketPtr> tickets;
-  bool all_ended = true;
+  bool all_done = true;
   {
     const std::lock_guard lock(mutex_);
     verdict_.check();
@@ -55,9 +60,10 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
       post(tickets.back(), request);
     }
     mailbox_.advance();
-    for (const TicketPtr& ticket : tickets) all_ended &= ticket->ended();
+    for (const TicketPtr& ticket : tickets) all_done &= ticket->ended();
+    all_done &= !mailbox_.has_unsent();
   }
-  if (!all_ended) transport_.mail().interrupt();
+  if (!all_done) transport_.mail().interrupt();
   return tickets;
 }
 
@@ -67,15 +73,16 @@ Rank MessageLoop::run(const Request& request, Timeout timeout) {
     const std::lock_guard lock(mutex_);
     verdict_.check();
     post(ticket, request);
-    mailbox_.advance();
   }
   Patience patience(cores_);
-  while (!ticket->ended() && !verdict_.reached() && patience.wait()) {
+  bool leaves_unsent = false;  // also of other operations: what was accepted in passing
+  do {
     const std::lock_guard lock(mutex_);
     if (mailbox_.advance()) patience.renew();
-  }
+    leaves_unsent = mailbox_.has_unsent();
+  } while (!ticket->ended() && !verdict_.reached() && patience.wait());
+  if (!ticket->ended() || leaves_unsent) transport_.mail().interrupt();  // the loop goes on with it
   if (!ticket->ended()) {
-    transport_.mail().interrupt();  // the loop goes on with it, and keeps its deadline
     ticket->wait(Deadline(TimePoint::max()));
   }
   if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
@@ -93,7 +100,8 @@ void MessageLoop::loop() {
 
 bool MessageLoop::round(TimePoint& next) {
   const std::lock_guard lock(mutex_);
-  bool moved = mailbox_.advance();
+  bool moved = pass_on_verdict();  // first: the memory of what has failed is not to be touched
+  moved |= mailbox_.advance();
   check_deadlines(next);
   moved |= pass_on_verdict();
   interests_.clear();
@@ -138,11 +146,11 @@ void MessageLoop::leave(Deadline deadline) {
     mailbox_.say_farewell();
   }
   Patience patience(Cores::kShared);
-  while (!deadline.passed()) {
+  while (true) {
     {
       const std::lock_guard lock(mutex_);
       mailbox_.advance();
-      if (mailbox_.is_flushed()) break;
+      if (mailbox_.is_flushed() || deadline.passed()) break;
     }
     if (!patience.wait()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
