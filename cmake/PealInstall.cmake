@@ -1,7 +1,7 @@
 # `cmake --install build/release --prefix X`: the programs, the libraries, the headers that a user
 # includes, and a CMake package, so that in another project this is enough:
-#   find_package(peal REQUIRED)                    # or: find_package(peal REQUIRED COMPONENTS train)
-#   target_link_libraries(app PRIVATE peal::peal)  #     target_link_libraries(app PRIVATE peal::train)
+#   find_package(peal REQUIRED COMPONENTS train)  # `COMPONENTS train` asks for LibTorch
+#   target_link_libraries(app PRIVATE peal::peal peal::train)
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(PEAL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/peal)
