@@ -54,11 +54,7 @@ Error unreachable(const LinkPlan::Peer& peer, const Failures& failures) {
 
 /// Everything after the connection was made.
 void introduce(int fd, const LinkPlan& plan, const LinkKey& key, Deadline attempt, Deadline whole) {
-  const net::Hello hello = net::prove(
-      fd, net::Role::kConnector, context_of(plan, key.peer), net::Hello{plan.self}, attempt);
-  if (hello.rank != key.peer) {
-    throw Error(ErrorKind::kUsage, fmt::format("rank {} answers there", hello.rank));
-  }
+  net::prove(fd, net::Role::kConnector, context_of(plan, key.peer), net::Hello{plan.self}, attempt);
   // From here on the other end is at work on this connection: giving up early would leave it with a
   // connection that nobody has.
   const std::array request = {static_cast<std::byte>(key.kind)};

@@ -12,7 +12,7 @@ namespace {
 
 /// Whoever spins on a stream where nothing moves asks the system whether the peer still lives only
 /// once in so many calls: the question costs as much as a hundred empty looks.
-constexpr std::uint32_t kLookEvery = 256;
+constexpr std::uint32_t kLookEvery = 1024;
 
 constexpr short kEnded = POLLIN | POLLRDHUP;
 
