@@ -62,7 +62,8 @@ class Pending {
                                              Deadline deadline) = 0;
 };
 
-/// Errors: resource (an address that is taken or not the machine's own).
+/// Raises this process's limit of open files if the group needs that and the system allows it.
+/// Errors: resource (an address that is taken or not the machine's own, too few open files).
 std::unique_ptr<Pending> open(const ConnectOptions& options);
 
 }  // namespace peal::transport

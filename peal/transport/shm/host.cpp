@@ -74,6 +74,17 @@ Bytes arena_within_limits(Bytes wanted, int ranks) {
   return std::max(size, kSmallestArena);
 }
 
+/// Calls `exchange`, whose errors do not say which rank they are about.
+template <class Exchange>
+void naming(Rank rank, const Exchange& exchange) {
+  try {
+    exchange();
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("cannot share memory with rank {}: {}", rank, error.message()));
+  }
+}
+
 /// The process at the other end, as a descriptor that ends with it; none where the system gives
 /// none.
 Fd process_at(int connection) {
@@ -142,14 +153,12 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline 
     bells_[static_cast<std::size_t>(kind)] =
         std::make_shared<Doorbell>(memory_->layout.bell_in(memory_->segment(options.self), kind));
   }
-  for (const auto& [rank, connection] : connections) offer_to(connection.get(), deadline);
+  // All offers first, so that no rank waits for one that waits for it.
+  for (const auto& [rank, connection] : connections) {
+    naming(rank, [&] { offer_to(connection.get(), deadline); });
+  }
   for (auto& [rank, connection] : connections) {
-    try {
-      neighbours_[rank] = accept_from(rank, std::move(connection), deadline);
-    } catch (const Error& error) {
-      throw Error(error.kind(),
-                  fmt::format("cannot share memory with rank {}: {}", rank, error.message()));
-    }
+    naming(rank, [&] { neighbours_[rank] = accept_from(rank, std::move(connection), deadline); });
   }
   memory_->segment_file.reset();
 }
