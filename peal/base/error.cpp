@@ -36,4 +36,18 @@ Error system_error(std::string_view what, int error_number) {
                std::string(what) + ": " + std::generic_category().message(error_number));
 }
 
+Error current_error(std::string_view during) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorKind::kResource, "no memory left during " + std::string(during));
+  } catch (const std::exception& exception) {
+    return Error(ErrorKind::kBug, std::string(during) + " threw: " + exception.what());
+  } catch (...) {
+    return Error(ErrorKind::kBug, std::string(during) + " threw what is no exception");
+  }
+}
+
 }  // namespace peal

@@ -1,6 +1,7 @@
 #include "peal/engine/collective.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -123,27 +124,32 @@ void Collective::post_entry() {
   window_->post(own_entry_.encode());
 }
 
-/// `peer` is known to be in this operation or past it.
+/// `peer` is known to be in this operation or past it. One long past it has compared its entry with
+/// ours.
 void Collective::check_entry(Rank peer) {
-  const auto notice = window_->notice(peer, fingerprint_.sequence);
-  if (!notice) return;  // long past it: then it has compared its entry with ours
-  const Entry theirs = Entry::decode(*notice);
-  if (theirs.fingerprint != fingerprint_)
-    throw mismatch(self_, fingerprint_, peer, theirs.fingerprint);
-  if (problem_.counts.empty() ||
-      !(problem_.operation == Operation::kGather && self_ == problem_.root)) {
-    return;
-  }
+  const std::optional<Entry> theirs = entry_of(peer);
+  const bool gathers = problem_.operation == Operation::kGather && self_ == problem_.root;
+  if (!theirs || problem_.counts.empty() || !gathers) return;
   const Elements expected = problem_.counts[static_cast<std::size_t>(peer)];
-  if (theirs.input_count != expected) {
+  if (theirs->input_count != expected) {
     throw Error(ErrorKind::kMismatch,
                 fmt::format("{}: rank {} gives {} elements where the root, rank {}, expects {}",
                             describe(),
                             peer,
-                            theirs.input_count.value,
+                            theirs->input_count.value,
                             self_,
                             expected.value));
   }
+}
+
+std::optional<Entry> Collective::entry_of(Rank peer) const {
+  const auto notice = window_->notice(peer, fingerprint_.sequence);
+  if (!notice) return std::nullopt;
+  const Entry theirs = Entry::decode(*notice);
+  if (theirs.fingerprint != fingerprint_) {
+    throw mismatch(self_, fingerprint_, peer, theirs.fingerprint);
+  }
+  return theirs;
 }
 
 void Collective::start_walk(Access access) {
@@ -164,9 +170,9 @@ bool Collective::find_peer_buffers() {
   for (Rank rank = 0; rank < ranks_; ++rank) {
     Entry entry = own_entry_;
     if (rank != self_) {
-      const auto notice = window_->notice(rank, fingerprint_.sequence);
-      if (!notice) return false;
-      entry = Entry::decode(*notice);
+      const std::optional<Entry> theirs = entry_of(rank);
+      if (!theirs) return false;
+      entry = *theirs;
     }
     const auto r = static_cast<std::size_t>(rank);
     if (entry.input) places_.peer_inputs[r] = window_->address(rank, *entry.input);
@@ -182,12 +188,7 @@ bool Collective::find_peer_buffers() {
 void Collective::compare_entries() const {
   if (window_ == nullptr) return;
   for (Rank rank = 0; rank < ranks_; ++rank) {
-    if (rank == self_) continue;
-    const auto notice = window_->notice(rank, fingerprint_.sequence);
-    if (!notice) continue;
-    const Entry theirs = Entry::decode(*notice);
-    if (theirs.fingerprint != fingerprint_)
-      throw mismatch(self_, fingerprint_, rank, theirs.fingerprint);
+    if (rank != self_) static_cast<void>(entry_of(rank));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ class Collective {
   void fill_places(const Task& task);
   void post_entry();
   void check_entry(Rank peer);
+  /// What the peer has said of this operation, if that can be read. Throws Error(mismatch).
+  std::optional<Entry> entry_of(Rank peer) const;
   void start_walk(schedule::Access access);
   /// Finds everybody's buffers in the window; false if some rank's are not registered.
   bool find_peer_buffers();

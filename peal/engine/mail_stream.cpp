@@ -40,6 +40,10 @@ MailStream::State MailStream::pump_out() {
   return state;
 }
 
+bool MailStream::has_borrowed() const {
+  return std::any_of(queue_.begin(), queue_.end(), [](const Outgoing& out) { return out.ends; });
+}
+
 MailStream::State MailStream::pump_in(MailReader& reader) {
   State state = State::kBlocked;
   while (true) {

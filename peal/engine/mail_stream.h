@@ -37,6 +37,9 @@ class MailStream {
   /// Queues a frame with a payload of its own.
   void post_owned(const MailFrame& frame, std::vector<std::byte> payload);
   bool has_unsent() const { return !queue_.empty(); }
+  /// Whether a frame of somebody's ticket has not left.
+  bool has_borrowed() const;
+  /// kClosed: nothing can be sent; what has come can still be read.
   State pump_out();
 
   /// Takes frames until nothing more has come.

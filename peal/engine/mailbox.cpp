@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/engine/mail_errors.h"
 #include "peal/kernels/kernels.h"
 
 namespace peal::engine {
@@ -20,16 +21,14 @@ bool is_whole(MailFrame::Kind kind) { return kind == MailFrame::Kind::kEager; }
 }  // namespace
 
 Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
-    : self_(self),
-      transport_(transport),
-      events_(std::move(events)),
-      left_(static_cast<std::size_t>(ranks)) {
+    : self_(self), transport_(transport), events_(std::move(events)) {
   for (Rank rank = 0; rank < ranks; ++rank) peers_.emplace_back(MailStream(rank, transport.mail()));
 }
 
 // ---- posting
 
 void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data) {
+  if (failure_) return ticket->fail(*failure_);
   open_.push_back(ticket);
   const std::span<const std::byte> bytes(
       data, static_cast<std::size_t>(bytes_of(envelope.count, envelope.dtype).value));
@@ -42,8 +41,10 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     send_to_self(ticket, frame, bytes);
     return;
   }
-  refuse_if_gone(ticket, envelope.peer);
-  if (ticket->ended()) return;
+  if (is_gone(envelope.peer)) {
+    refuse(ticket, messages_from_gone(self_, envelope.peer, transport_));
+    return;
+  }
   Peer& peer = at(envelope.peer);
   if (frame.payload <= kEagerLimit) {
     peer.stream.post(frame, bytes, ticket);
@@ -57,6 +58,7 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
 }
 
 void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data) {
+  if (failure_) return ticket->fail(*failure_);
   open_.push_back(ticket);
   Receive receive{ticket, envelope, data, 0_B};
   const auto arrival = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
@@ -66,8 +68,11 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     meet(arrival, std::move(receive));
     return;
   }
-  if (envelope.peer != kAnySource) refuse_if_gone(ticket, envelope.peer);
-  if (!ticket->ended()) posted_.push_back(std::move(receive));
+  if (envelope.peer == kAnySource ? all_others_are_gone() : is_gone(envelope.peer)) {
+    refuse(ticket, messages_from_gone(self_, envelope.peer, transport_));
+    return;
+  }
+  posted_.push_back(std::move(receive));
 }
 
 /// Memory to memory: the message is kept until its receive comes, like any small one.
@@ -80,12 +85,9 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
     meet(std::prev(arrivals_.end()), std::move(*receive));
 }
 
-void Mailbox::refuse_if_gone(const TicketPtr& ticket, Rank peer) {
-  if (peer != self_ && (has_left(peer) || at(peer).closed)) {
-    const Error error = gone(peer);
-    ticket->fail(error);
-    events_.failed(error);
-  }
+void Mailbox::refuse(const TicketPtr& ticket, const Error& error) {
+  ticket->fail(error);
+  events_.failed(error);
 }
 
 // ---- moving
@@ -93,26 +95,33 @@ void Mailbox::refuse_if_gone(const TicketPtr& ticket, Rank peer) {
 bool Mailbox::advance() {
   bool moved = false;
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    Peer& peer = at(rank);
-    if (rank == self_ || peer.closed) continue;
-    const MailStream::State in = peer.stream.pump_in(*this);
-    MailStream::State out = MailStream::State::kBlocked;
-    if (in == MailStream::State::kBlocked || in == MailStream::State::kMoved) {
-      do {
-        out = peer.stream.pump_out();
-        moved |= out == MailStream::State::kMoved;
-      } while (out != MailStream::State::kClosed && post_next_piece(peer));
-    }
-    moved |= in == MailStream::State::kMoved;
-    if (in == MailStream::State::kClosed || in == MailStream::State::kDamaged) {
-      on_stream_end(rank, in);
-      moved = true;
-    } else if (out == MailStream::State::kClosed && !has_left(rank)) {
-      on_stream_end(rank, out);
+    if (rank == self_ || at(rank).closed) continue;
+    try {
+      const MailStream::State state = pump(at(rank));
+      moved |= state != MailStream::State::kBlocked;
+      if (state == MailStream::State::kClosed) on_stream_end(rank);
+      if (state == MailStream::State::kDamaged) close_damaged(rank, "what it sends is not peal's");
+    } catch (const std::exception&) {  // the stream is out of step
+      at(rank).closed = true;
+      events_.failed(current_error(fmt::format("the exchange of messages with rank {}", rank)));
       moved = true;
     }
   }
   return moved;
+}
+
+/// A stream that takes nothing more is not given up before what has come is read: the reason may be
+/// in it.
+MailStream::State Mailbox::pump(Peer& peer) {
+  using State = MailStream::State;
+  State state = peer.stream.pump_in(*this);
+  while (!peer.closed && !peer.deaf && (state == State::kBlocked || state == State::kMoved)) {
+    const State out = peer.stream.pump_out();
+    if (out == State::kMoved) state = out;
+    peer.deaf = out == State::kClosed;
+    if (!post_next_piece(peer)) break;
+  }
+  return state;
 }
 
 void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
@@ -120,20 +129,19 @@ void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
     if (rank == self_ || at(rank).closed) continue;
     interests.push_back({rank, Readiness::kReadable});
-    if (at(rank).stream.has_unsent()) interests.push_back({rank, Readiness::kWritable});
+    if (at(rank).has_unsent()) interests.push_back({rank, Readiness::kWritable});
   }
 }
 
 bool Mailbox::has_unsent() const {
-  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return !peer.closed && peer.stream.has_unsent();
-  });
+  return std::any_of(
+      peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.has_unsent(); });
 }
 
 bool Mailbox::is_flushed() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return peer.closed ||
-           (!peer.stream.has_unsent() && peer.offered.empty() && peer.accepted.empty());
+    return peer.closed || peer.deaf ||
+           (!peer.has_unsent() && peer.offered.empty() && peer.accepted.empty());
   });
 }
 
@@ -151,9 +159,9 @@ std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
   switch (frame.kind) {
     case MailFrame::Kind::kEager:
     case MailFrame::Kind::kOffer:
-      return failed_ ? std::span<std::byte>() : begin_message(from, frame);
+      return has_failed() ? std::span<std::byte>() : begin_message(from, frame);
     case MailFrame::Kind::kData:
-      return failed_ ? std::span<std::byte>() : begin_piece(from, frame);
+      return has_failed() || peer.closed ? std::span<std::byte>() : begin_piece(from, frame);
     case MailFrame::Kind::kAbort:
       peer.text.resize(static_cast<std::size_t>(frame.payload.value));
       return peer.text;
@@ -226,15 +234,21 @@ void Mailbox::end_message(Rank from) {
 
 std::span<std::byte> Mailbox::begin_piece(Rank from, const MailFrame& frame) {
   const auto found = at(from).large.find(frame.id);
-  if (found == at(from).large.end()) return {};
+  if (found == at(from).large.end()) {
+    close_damaged(from, "it sends a piece of a message that nobody asked for");
+    return {};
+  }
   Receive& receive = found->second;
-  if (receive.have + frame.payload > receive.size()) return {};
+  if (receive.have + frame.payload > receive.size()) {
+    close_damaged(from, "it sends more of a message than it offered");
+    return {};
+  }
   return {receive.data + receive.have.value, static_cast<std::size_t>(frame.payload.value)};
 }
 
 void Mailbox::end_piece(Rank from, const MailFrame& frame) {
   const auto found = at(from).large.find(frame.id);
-  if (found == at(from).large.end()) return;
+  if (found == at(from).large.end() || at(from).closed) return;
   Receive& receive = found->second;
   receive.have += frame.payload;
   if (receive.have < receive.size()) return;
@@ -295,6 +309,10 @@ void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
 }
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
+  if (at(from).closed) {
+    refuse(receive.ticket, messages_from_gone(self_, from, transport_));
+    return;
+  }
   at(from).large.emplace(offer.id, std::move(receive));
   at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
 }
@@ -302,25 +320,14 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
 bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
   const Envelope& wanted = receive.envelope;
   if (DType{frame.dtype} == wanted.dtype && frame.count == wanted.count) return true;
-  const Error error(
-      ErrorKind::kMismatch,
-      fmt::format("rank {} sent {} {} with tag {} to rank {}, whose receive expects {} {}",
-                  from,
-                  frame.count.value,
-                  name_of(DType{frame.dtype}),
-                  frame.tag.value,
-                  self_,
-                  wanted.count.value,
-                  name_of(wanted.dtype)));
-  receive.ticket->fail(error);
-  events_.failed(error);
+  refuse(receive.ticket, no_fit(self_, wanted, from, frame));
   return false;
 }
 
 // ---- ends
 
 void Mailbox::fail(const Error& cause) {
-  failed_ = true;
+  if (!failure_) failure_ = cause;
   for (Peer& peer : peers_) {
     peer.stream.let_go();
     peer.offered.clear();
@@ -355,40 +362,48 @@ void Mailbox::say_farewell() {
   }
 }
 
-void Mailbox::on_stream_end(Rank peer, MailStream::State state) {
+void Mailbox::on_stream_end(Rank peer) {
   at(peer).closed = true;
-  if (state == MailStream::State::kDamaged) {
-    events_.failed(Error(ErrorKind::kPeerLost,
-                         fmt::format("what rank {} ({}) sends is not peal's: the link is damaged",
-                                     peer,
-                                     transport_.describe(peer))));
-  } else if (!has_left(peer)) {
+  if (!at(peer).left) {
     events_.lost(peer);
+  } else if (has_messages_for(peer) || awaits(peer)) {
+    events_.failed(messages_from_gone(self_, peer, transport_));
   }
 }
 
+void Mailbox::close_damaged(Rank peer, const std::string& how) {
+  at(peer).closed = true;
+  events_.failed(damaged(peer, how, transport_));
+}
+
+/// It takes nothing more, and what is expected of it must be on its way already.
 void Mailbox::on_farewell(Rank peer) {
-  left_[static_cast<std::size_t>(peer)].store(true, std::memory_order_release);
-  if (is_needed(peer)) events_.failed(gone(peer));
+  at(peer).left = true;
+  const bool expected = std::any_of(posted_.begin(), posted_.end(), [&](const Receive& receive) {
+    const Rank from = receive.envelope.peer;
+    return from == peer || (from == kAnySource && all_others_are_gone());
+  });
+  if (expected || has_messages_for(peer)) {
+    events_.failed(messages_from_gone(self_, peer, transport_));
+  }
 }
 
-/// Whether something here can never end now that the peer is gone.
-bool Mailbox::is_needed(Rank peer) const {
-  const Peer& p = at(peer);
-  return !p.offered.empty() || !p.accepted.empty() || !p.large.empty() ||
-         std::any_of(posted_.begin(), posted_.end(), [&](const Receive& receive) {
-           return receive.envelope.peer == peer;
+bool Mailbox::all_others_are_gone() const {
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    if (rank != self_ && !is_gone(rank)) return false;
+  }
+  return peers_.size() > 1;
+}
+
+bool Mailbox::has_messages_for(Rank peer) const {
+  return !at(peer).offered.empty() || !at(peer).accepted.empty() || at(peer).stream.has_borrowed();
+}
+
+bool Mailbox::awaits(Rank peer) const {
+  return !at(peer).large.empty() ||
+         std::any_of(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
+           return a.from == peer && a.claimed_by;
          });
-}
-
-Error Mailbox::gone(Rank peer) const {
-  return Error(
-      ErrorKind::kPeerLost,
-      fmt::format("rank {} ({}) has left the group, and rank {} has messages to or from it that "
-                  "can never be delivered",
-                  peer,
-                  transport_.describe(peer),
-                  self_));
 }
 
 }  // namespace peal::engine

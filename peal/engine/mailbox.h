@@ -5,7 +5,6 @@
 // clock; the native backend drives it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -32,7 +31,7 @@ struct Envelope {
   Elements count;
 };
 
-/// Threads: one at a time, but for has_left.
+/// Threads: one at a time.
 class Mailbox final : private MailReader {
  public:
   /// Called from within the other methods: what has happened to the group.
@@ -53,21 +52,22 @@ class Mailbox final : private MailReader {
   /// What to sleep on.
   void add_interests(std::vector<transport::Interest>& interests) const;
 
-  /// Fails every ticket and lets go of all borrowed memory; what comes from now on is thrown away.
+  /// Fails every ticket, also those to come, and lets go of all borrowed memory; what arrives from
+  /// now on is thrown away.
   void fail(const Error& cause);
+  bool has_failed() const { return failure_.has_value(); }
   /// Tells every peer that the group has failed. After `fail`.
   void tell_abort(const Error& cause);
-  /// Tells every peer that this rank leaves.
+  /// Tells every peer that this rank will start no more messages and receive none. What it has
+  /// offered still stands.
   void say_farewell();
   /// Whether something waits until a stream can take it: whoever sleeps must watch for that.
   bool has_unsent() const;
   /// Whether everything has been handed over to the transport.
   bool is_flushed() const;
 
-  /// Whether the peer has said farewell. Any thread.
-  bool has_left(Rank peer) const {
-    return left_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire);
-  }
+  /// Whether the peer has said farewell.
+  bool has_left(Rank peer) const { return at(peer).left; }
 
   /// The tickets that have not ended, for their deadlines.
   const std::vector<TicketPtr>& open_tickets();
@@ -96,7 +96,9 @@ class Mailbox final : private MailReader {
   struct Peer {
     explicit Peer(MailStream s) : stream(std::move(s)) {}
     MailStream stream;
-    bool closed = false;
+    bool left = false;    // it has said farewell
+    bool deaf = false;    // it takes nothing more
+    bool closed = false;  // nothing more comes either, or what comes makes no sense
     std::map<std::uint64_t, LargeSend> offered;
     std::deque<LargeSend> accepted;
     std::map<std::uint64_t, Receive> large;  // receives of large messages that were accepted
@@ -104,8 +106,11 @@ class Mailbox final : private MailReader {
     std::optional<Receive> eager;
     std::list<Arrival>::iterator arriving;
     std::vector<std::byte> text;
+
+    bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
   };
 
+  MailStream::State pump(Peer& peer);
   std::span<std::byte> begin_frame(Rank from, const MailFrame& frame) override;
   void end_frame(Rank from, const MailFrame& frame) override;
   std::span<std::byte> begin_message(Rank from, const MailFrame& frame);
@@ -123,11 +128,14 @@ class Mailbox final : private MailReader {
                     const MailFrame& frame,
                     std::span<const std::byte> data);
 
-  void on_stream_end(Rank peer, MailStream::State state);
+  void on_stream_end(Rank peer);
   void on_farewell(Rank peer);
-  bool is_needed(Rank peer) const;
-  void refuse_if_gone(const TicketPtr& ticket, Rank peer);
-  Error gone(Rank peer) const;
+  void close_damaged(Rank peer, const std::string& how);
+  bool is_gone(Rank peer) const { return at(peer).left || at(peer).closed; }
+  bool all_others_are_gone() const;
+  bool has_messages_for(Rank peer) const;
+  bool awaits(Rank peer) const;
+  void refuse(const TicketPtr& ticket, const Error& error);
 
   Peer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
   const Peer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
@@ -136,12 +144,11 @@ class Mailbox final : private MailReader {
   transport::Transport& transport_;
   Events events_;
   std::vector<Peer> peers_;
-  std::vector<std::atomic<bool>> left_;
   std::list<Receive> posted_;
   std::list<Arrival> arrivals_;
   std::vector<TicketPtr> open_;
   std::uint64_t next_id_ = 1;
-  bool failed_ = false;
+  std::optional<Error> failure_;
 };
 
 }  // namespace peal::engine

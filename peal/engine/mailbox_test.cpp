@@ -177,6 +177,113 @@ TEST_F(MailboxTest, ADamagedFrameEndsTheGroupAndNotTheProgram) {
   EXPECT_THAT(end(1).failures[0], HasSubstr("damaged"));
 }
 
+TEST_F(MailboxTest, TheCauseIsReadBeforeAStreamThatTakesNothingMoreIsGivenUp) {
+  const Error cause(ErrorKind::kTimeout, "somebody is late");
+  box(0).fail(cause);
+  box(0).tell_abort(cause);
+  box(0).advance();
+  end(0).mailbox.reset();
+  end(0).transport.reset();
+  const std::vector<float> out = {1};
+  send(1, out);
+  for (int i = 0; i < 600; ++i) box(1).advance();
+  ASSERT_THAT(end(1).failures, ::testing::Not(::testing::IsEmpty()));
+  EXPECT_EQ(end(1).failures[0], "timeout: somebody is late");
+}
+
+TEST_F(MailboxTest, AMessageThatTheOneWhoLeavesNeverTookIsAFailure) {
+  connect({.most_per_call = 100_B, .idle_calls = 1});
+  const std::vector<float> out(2'000);
+  const TicketPtr sent = send(1, out);  // small enough to go uninvited, and still on its way
+  box(1).advance();
+  box(0).say_farewell();
+  for (int i = 0; i < 20; ++i) box(0).advance() || box(1).advance();
+  EXPECT_FALSE(sent->exception());
+  ASSERT_THAT(end(1).failures, ::testing::Not(::testing::IsEmpty()));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("can never be delivered"));
+}
+
+TEST_F(MailboxTest, AReceiveFromAnyRankFailsWhenAllOthersHaveLeft) {
+  std::vector<float> in(3);
+  receive(1, in, kAnySource);
+  settle();
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+  box(0).say_farewell();
+  settle();
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  const TicketPtr late = receive(1, in, kAnySource, Tag{1});
+  EXPECT_TRUE(late->exception());
+  EXPECT_THAT(end(1).failures.back(), HasSubstr("all other ranks have left"));
+}
+
+TEST_F(MailboxTest, WhatWasOfferedBeforeTheFarewellIsStillDelivered) {
+  const std::vector<float> out(500'000, 3);
+  std::vector<float> in(500'000);
+  const TicketPtr sent = send(0, out);
+  box(0).say_farewell();
+  settle();
+  const TicketPtr received = receive(1, in, 0);
+  settle();
+  EXPECT_TRUE(sent->ended());
+  EXPECT_TRUE(received->ended());
+  EXPECT_FALSE(received->exception());
+  EXPECT_EQ(in, out);
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+}
+
+TEST_F(MailboxTest, AnOfferWhoseSenderIsGoneCannotBeAccepted) {
+  const std::vector<float> out(500'000, 3);
+  std::vector<float> in(500'000);
+  send(0, out);
+  box(0).say_farewell();
+  settle();
+  end(0).mailbox.reset();
+  end(0).transport.reset();
+  for (int i = 0; i < 600; ++i) box(1).advance();
+  EXPECT_TRUE(receive(1, in, 0)->exception());
+}
+
+TEST_F(MailboxTest, AfterAFailureLaterMessagesFailAtOnce) {
+  box(0).fail(Error(ErrorKind::kTimeout, "somebody is late"));
+  std::vector<float> data(3);
+  EXPECT_TRUE(send(0, data)->exception());
+  EXPECT_TRUE(receive(0, data, 1)->exception());
+}
+
+/// Rank 0's end of the stream is held by the test, which writes frames that no mailbox would.
+class BrokenPeerTest : public MailboxTest {
+ protected:
+  void write(const MailFrame& frame, std::span<const std::byte> payload = {}) {
+    const auto header = frame.encode();
+    const std::array<transport::ConstPiece, 2> pieces = {header, payload};
+    const auto size = static_cast<std::int64_t>(header.size() + payload.size());
+    ASSERT_EQ(end(0).transport->mail().try_send(1, pieces).bytes, Bytes(size));
+    for (int i = 0; i < 10; ++i) box(1).advance();
+  }
+};
+
+TEST_F(BrokenPeerTest, APieceThatNobodyAskedForEndsTheGroup) {
+  const std::array<std::byte, 8> payload{};
+  write({.kind = MailFrame::Kind::kData, .id = 7, .payload = 8_B}, payload);
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("nobody asked for"));
+}
+
+TEST_F(BrokenPeerTest, MoreOfAMessageThanWasOfferedEndsTheGroupAndIsWrittenNowhere) {
+  std::vector<float> in(6'000, 5.F);
+  const TicketPtr received = receive(1, in, 0);
+  write({.kind = MailFrame::Kind::kOffer,
+         .dtype = static_cast<std::uint8_t>(DType::kF32),
+         .count = Elements(6'000),
+         .id = 1});
+  const std::vector<std::byte> payload(24'004);
+  write({.kind = MailFrame::Kind::kData, .id = 1, .payload = Bytes(24'004)}, payload);
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("more of a message than it offered"));
+  EXPECT_FALSE(received->ended());
+  EXPECT_THAT(in, ::testing::Each(5.F));
+}
+
 TEST(MailFrameTest, OnlyFramesThatMakeSenseAreRead) {
   const MailFrame good{.kind = MailFrame::Kind::kEager,
                        .dtype = static_cast<std::uint8_t>(DType::kF32),

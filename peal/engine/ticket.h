@@ -2,14 +2,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/base/guarded.h"
 #include "peal/base/units.h"
 
 namespace peal::engine {
@@ -25,47 +24,44 @@ class Ticket {
   Timeout timeout() const { return timeout_; }
   Deadline deadline() const { return deadline_; }
 
-  void succeed(Rank source) { end(source, nullptr); }
-  void fail(const Error& error) { end(kAnySource, std::make_exception_ptr(error)); }
+  void succeed(Rank source) { end({source, nullptr}); }
+  void fail(const Error& error) { end({kAnySource, std::make_exception_ptr(error)}); }
 
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Null while it runs and after it went well.
-  std::exception_ptr exception() const { return ended() ? exception_ : nullptr; }
-  /// When ended well.
-  Rank source() const { return ended() ? source_ : kAnySource; }
+  std::exception_ptr exception() const {
+    return end_.with([](const End& end) { return end.exception; });
+  }
+  /// When ended well; else kAnySource.
+  Rank source() const {
+    return end_.with([](const End& end) { return end.source; });
+  }
 
   /// Returns whether it ended before the deadline.
-  bool wait(Deadline deadline) {
-    if (ended()) return true;
-    std::unique_lock lock(mutex_);
-    const auto is_over = [this] { return ended(); };
-    if (deadline.at() == TimePoint::max()) {
-      changed_.wait(lock, is_over);
-      return true;
-    }
-    return changed_.wait_until(lock, deadline.at(), is_over);
+  bool wait(Deadline deadline) const {
+    const auto over = [this](const End&) { return ended(); };
+    return ended() || end_.wait(deadline, over, [](const End&) {});
   }
 
  private:
-  void end(Rank source, std::exception_ptr exception) {
-    {
-      const std::lock_guard lock(mutex_);
+  struct End {
+    Rank source = kAnySource;
+    std::exception_ptr exception;
+  };
+
+  void end(End how) {
+    end_.update([&](End& end) {
       if (ended()) return;
-      source_ = source;
-      exception_ = std::move(exception);
+      end = std::move(how);
       ended_.store(true, std::memory_order_release);
-    }
-    changed_.notify_all();
+    });
   }
 
   const std::string what_;
   const Timeout timeout_;
   const Deadline deadline_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<bool> ended_{false};
-  Rank source_ = kAnySource;
-  std::exception_ptr exception_;
+  mutable Guarded<End> end_;
+  std::atomic<bool> ended_{false};  // spares those who poll the mutex
 };
 
 using TicketPtr = std::shared_ptr<Ticket>;

@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/base/guarded.h"
 
 namespace peal::engine {
 
@@ -21,30 +21,33 @@ class Verdict {
 
   /// The first cause wins; returns whether it was this one.
   bool reach(const Error& cause) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (cause_) return false;
-      cause_ = cause;
+    const bool first = cause_.with([&](std::optional<Error>& known) {
+      if (known) return false;
+      known = cause;
       reached_.store(true, std::memory_order_release);
+      return true;
+    });
+    if (first) {
+      for (const auto& wake : wake_) wake();
     }
-    for (const auto& wake : wake_) wake();
-    return true;
+    return first;
   }
 
   /// Cheap enough for a polling loop.
   bool reached() const noexcept { return reached_.load(std::memory_order_acquire); }
 
-  /// The cause; only when reached.
-  const Error& cause() const { return *cause_; }
+  /// Only when reached.
+  Error cause() const {
+    return cause_.with([](const std::optional<Error>& known) { return *known; });
+  }
 
   /// Throws the cause if there is one.
   void check() const {
-    if (reached()) throw Error(cause());
+    if (reached()) throw cause();
   }
 
  private:
-  std::mutex mutex_;
-  std::optional<Error> cause_;  // written once, before reached_
+  mutable Guarded<std::optional<Error>> cause_;
   std::atomic<bool> reached_{false};
   std::vector<std::function<void()>> wake_;
 };

@@ -1,6 +1,7 @@
 #include "peal/group/monitored_barrier.h"
 
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,46 +18,67 @@ constexpr Tag kRelease{-2};
 /// How much longer than the timeout the ranks stay to hear rank 0's verdict.
 constexpr Timeout kGrace = std::chrono::seconds(1);
 
-WorkPtr start_token(Backend& backend,
-                    Operation operation,
-                    std::uint8_t& token,
-                    Rank peer,
-                    Tag tag,
-                    Timeout timeout) {
-  const std::array<ConstBuffer, 1> in = {ConstBuffer(&token, Elements(1), DType::kU8)};
-  const std::array<Buffer, 1> out = {Buffer(&token, Elements(1), DType::kU8)};
-  Request request;
-  request.operation = operation;
-  request.dtype = DType::kU8;
-  request.root = peer;
-  request.tag = tag;
-  request.count = Elements(1);
-  if (operation == Operation::kSend) {
-    request.input = in;
-  } else {
-    request.output = out;
+/// Messages of one byte to or from each rank. Their memory lives until the last of them has ended,
+/// whatever is thrown meanwhile.
+class Tokens {
+ public:
+  explicit Tokens(Backend& backend)
+      : backend_(backend),
+        bytes_(static_cast<std::size_t>(backend.size())),
+        works_(static_cast<std::size_t>(backend.size())) {}
+
+  ~Tokens() {
+    for (const WorkPtr& work : works_) {
+      try {
+        if (work) work->wait();
+      } catch (const std::exception&) {
+        // Ended, which is all that matters here.
+      }
+    }
   }
-  return backend.start({&request, 1}, timeout);
-}
+
+  Tokens(const Tokens&) = delete;
+  Tokens& operator=(const Tokens&) = delete;
+
+  void start(Operation operation, Rank peer, Tag tag, Timeout timeout) {
+    std::uint8_t& byte = bytes_[static_cast<std::size_t>(peer)];
+    const std::array<ConstBuffer, 1> in = {ConstBuffer(&byte, Elements(1), DType::kU8)};
+    const std::array<Buffer, 1> out = {Buffer(&byte, Elements(1), DType::kU8)};
+    Request request;
+    request.operation = operation;
+    request.dtype = DType::kU8;
+    request.root = peer;
+    request.tag = tag;
+    request.count = Elements(1);
+    if (operation == Operation::kSend) {
+      request.input = in;
+    } else {
+      request.output = out;
+    }
+    works_[static_cast<std::size_t>(peer)] = backend_.start({&request, 1}, timeout);
+  }
+
+  Work& of(Rank peer) { return *works_[static_cast<std::size_t>(peer)]; }
+
+ private:
+  Backend& backend_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<WorkPtr> works_;
+};
 
 /// Waits for every rank's token and returns those that did not come.
-std::vector<Rank> missing_after(Backend& backend,
-                                std::vector<std::uint8_t>& tokens,
-                                Timeout timeout) {
+std::vector<Rank> missing_after(Tokens& arrivals, int ranks, Timeout timeout) {
   const Deadline deadline = Deadline::after(timeout);
-  std::vector<WorkPtr> arrivals(tokens.size());
-  for (Rank r = 1; r < backend.size(); ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    arrivals[i] =
-        start_token(backend, Operation::kRecv, tokens[i], r, kArrival, timeout + 2 * kGrace);
+  for (Rank r = 1; r < ranks; ++r) {
+    arrivals.start(Operation::kRecv, r, kArrival, timeout + 2 * kGrace);
   }
   std::vector<Rank> missing;
-  for (Rank r = 1; r < backend.size(); ++r) {
-    const WorkPtr& arrival = arrivals[static_cast<std::size_t>(r)];
+  for (Rank r = 1; r < ranks; ++r) {
+    Work& arrival = arrivals.of(r);
     try {
-      arrival->wait(deadline.left());
+      arrival.wait(deadline.left());
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kTimeout || arrival->is_completed()) throw;
+      if (error.kind() != ErrorKind::kTimeout || arrival.is_completed()) throw;
       missing.push_back(r);
     }
   }
@@ -64,8 +86,8 @@ std::vector<Rank> missing_after(Backend& backend,
 }
 
 void release_all(Backend& backend, const std::string& group, Timeout timeout) {
-  std::vector<std::uint8_t> tokens(static_cast<std::size_t>(backend.size()));
-  if (const auto missing = missing_after(backend, tokens, timeout); !missing.empty()) {
+  Tokens arrivals(backend);
+  if (const auto missing = missing_after(arrivals, backend.size(), timeout); !missing.empty()) {
     const Error error(
         ErrorKind::kTimeout,
         fmt::format("monitored_barrier of the group {}: rank{} {} did not come within {} s",
@@ -76,12 +98,11 @@ void release_all(Backend& backend, const std::string& group, Timeout timeout) {
     backend.abort(error);
     throw error;
   }
-  std::vector<WorkPtr> releases;
+  Tokens releases(backend);
   for (Rank r = 1; r < backend.size(); ++r) {
-    releases.push_back(start_token(
-        backend, Operation::kSend, tokens[static_cast<std::size_t>(r)], r, kRelease, timeout));
+    releases.start(Operation::kSend, r, kRelease, timeout);
   }
-  for (const WorkPtr& release : releases) release->wait();
+  for (Rank r = 1; r < backend.size(); ++r) releases.of(r).wait();
 }
 
 }  // namespace
@@ -91,9 +112,11 @@ void monitored_barrier(Backend& backend, const std::string& group, Timeout timeo
     release_all(backend, group, timeout);
     return;
   }
-  std::uint8_t token = 0;
-  start_token(backend, Operation::kSend, token, 0, kArrival, timeout + kGrace)->wait();
-  start_token(backend, Operation::kRecv, token, 0, kRelease, timeout + kGrace)->wait();
+  Tokens tokens(backend);
+  tokens.start(Operation::kSend, 0, kArrival, timeout + kGrace);
+  tokens.of(0).wait();
+  tokens.start(Operation::kRecv, 0, kRelease, timeout + kGrace);
+  tokens.of(0).wait();
 }
 
 }  // namespace peal

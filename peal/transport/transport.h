@@ -19,7 +19,8 @@ class Window;
 /// What became of a try_send or a try_receive.
 struct Transfer {
   Bytes bytes;          // how many moved; may be fewer than asked for, may be 0
-  bool closed = false;  // the peer is gone and nothing more can move: not even bytes sent earlier
+  bool closed = false;  // nothing more can move. When a send says so, a receive does as soon as all
+                        // that came before has been taken.
 };
 
 enum class Readiness : std::uint8_t { kReadable, kWritable };

@@ -1,6 +1,7 @@
 #include "peal/backends/native/collective_loop.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,13 +29,15 @@ CollectiveLoop::CollectiveLoop(Parts parts)
       maker_(parts_.self, parts_.ranks),
       collective_(parts_.self, parts_.ranks, parts_.transport, parts_.planner, parts_.stage) {}
 
-CollectiveLoop::~CollectiveLoop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (worker_.joinable()) worker_.join();
+CollectiveLoop::~CollectiveLoop() { stop(); }
+
+void CollectiveLoop::stop() {
+  std::thread worker = queue_.update([](Queue& queue) {
+    queue.stopping = true;
+    return std::move(queue.worker);
+  });
+  if (worker.joinable()) worker.join();
+  drain(Deadline(TimePoint::max()));
 }
 
 // ---- turns
@@ -42,7 +45,7 @@ CollectiveLoop::~CollectiveLoop() {
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
     const TicketPtr ticket = start(request, timeout);
-    ticket->wait(Deadline(TimePoint::max()));
+    ticket->wait(Deadline(TimePoint::max()));  // the worker ends it at its deadline
     if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
     return;
   }
@@ -56,63 +59,58 @@ void CollectiveLoop::run(const Request& request, Timeout timeout) {
 }
 
 TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
-  parts_.verdict.check();
   auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back({OwnedRequest(request), ticket});
-    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
-  }
-  changed_.notify_all();
+  queue_.update([&](Queue& queue) {
+    parts_.verdict.check();  // also if stopping: it was reached before
+    queue.jobs.push_back({OwnedRequest(request), ticket});
+    if (!queue.worker.joinable()) queue.worker = std::thread([this] { work(); });
+  });
   return ticket;
 }
 
 bool CollectiveLoop::take_turn() {
-  const std::lock_guard lock(mutex_);
-  if (busy_ || !jobs_.empty()) return false;
-  busy_ = true;
-  return true;
+  return queue_.with([](Queue& queue) {
+    if (queue.busy || !queue.jobs.empty()) return false;
+    queue.busy = true;
+    return true;
+  });
 }
 
 void CollectiveLoop::end_turn() {
-  bool somebody_waits = false;
-  {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    somebody_waits = worker_.joinable();
-  }
-  if (somebody_waits) changed_.notify_all();
+  queue_.update([](Queue& queue) { queue.busy = false; });
 }
 
 bool CollectiveLoop::drain(Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  while (busy_ || !jobs_.empty()) {
-    if (deadline.passed()) return false;
-    changed_.wait_until(lock, deadline.within(kNap).at());
-  }
-  return true;
+  const auto idle = [](const Queue& queue) { return !queue.busy && queue.jobs.empty(); };
+  return queue_.wait(deadline, idle, [](const Queue&) {});
 }
 
 void CollectiveLoop::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return !busy_ && (stopping_ || !jobs_.empty()); });
-    if (jobs_.empty()) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    busy_ = true;
-    lock.unlock();
+  while (const std::optional<Job> job = next_job()) {
     try {
       // This thread has no core of its own: it must not spin while the application computes.
-      carry_out(job.request.get(), job.ticket->timeout(), job.ticket->deadline(), Cores::kShared);
-      job.ticket->succeed(job.request.get().root);
+      const Request& request = job->request.get();
+      carry_out(request, job->ticket->timeout(), job->ticket->deadline(), Cores::kShared);
+      job->ticket->succeed(request.root);
     } catch (const Error& error) {
-      job.ticket->fail(error);
+      job->ticket->fail(error);
     }
-    lock.lock();
-    busy_ = false;
-    changed_.notify_all();
+    end_turn();
   }
+}
+
+std::optional<CollectiveLoop::Job> CollectiveLoop::next_job() {
+  std::optional<Job> next;
+  const auto ready = [](const Queue& queue) {
+    return !queue.busy && (queue.stopping || !queue.jobs.empty());
+  };
+  queue_.wait(Deadline(TimePoint::max()), ready, [&](Queue& queue) {
+    if (queue.jobs.empty()) return;
+    next = std::move(queue.jobs.front());
+    queue.jobs.pop_front();
+    queue.busy = true;
+  });
+  return next;
 }
 
 // ---- one collective
@@ -127,11 +125,8 @@ void CollectiveLoop::carry_out(const Request& request,
     drive(timeout, deadline, cores);
   } catch (const engine::PeerClosed& end) {
     parts_.verdict.reach(closed(end.peer));
-  } catch (const Error& error) {
-    parts_.verdict.reach(error);
-  } catch (const std::bad_alloc&) {
-    parts_.verdict.reach(
-        Error(ErrorKind::kResource, "no memory left for " + collective_.describe()));
+  } catch (const std::exception&) {
+    parts_.verdict.reach(current_error(collective_.describe()));
   }
   if (parts_.verdict.reached()) {
     collective_.abandon();
@@ -141,10 +136,12 @@ void CollectiveLoop::carry_out(const Request& request,
 
 void CollectiveLoop::drive(Timeout timeout, Deadline deadline, Cores cores) {
   Patience patience(cores);
+  SeldomDeadline while_moving(deadline);
   while (true) {
     const Progress progress = collective_.advance();
     if (progress == Progress::kDone || parts_.verdict.reached()) return;
     if (progress == Progress::kMoved) {
+      if (while_moving.passed()) throw timed_out(timeout);
       patience.renew();
       continue;
     }

@@ -2,16 +2,16 @@
 // on the thread of whoever calls it if nothing is before it, all others on a worker thread.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/patience.h"
 #include "peal/backends/native/task.h"
+#include "peal/base/guarded.h"
 #include "peal/engine/collective.h"
 #include "peal/engine/ticket.h"
 #include "peal/engine/verdict.h"
@@ -35,7 +35,6 @@ class CollectiveLoop {
   };
 
   explicit CollectiveLoop(Parts parts);
-  /// The verdict must be reached if anything is under way.
   ~CollectiveLoop();
 
   void run(const Request& request, Timeout timeout);
@@ -44,15 +43,27 @@ class CollectiveLoop {
   /// Waits until nothing is under way; returns whether that was before the deadline.
   bool drain(Deadline deadline);
 
+  /// Waits for the end of what is under way, and of the worker. The verdict is reached, so that it
+  /// is near.
+  void stop();
+
  private:
   struct Job {
     OwnedRequest request;
     engine::TicketPtr ticket;
   };
+  struct Queue {
+    std::deque<Job> jobs;
+    bool busy = false;      // somebody has the turn
+    bool stopping = false;  // no worker is started any more
+    std::thread worker;     // started with the first job
+  };
 
   bool take_turn();
   void end_turn();
   void work();
+  /// The next job, with the turn; nothing when the loop stops and all have been taken.
+  std::optional<Job> next_job();
 
   /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
   void carry_out(const Request& request, Timeout timeout, Deadline deadline, Cores cores);
@@ -68,12 +79,7 @@ class CollectiveLoop {
   TaskMaker maker_;
   engine::Collective collective_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> jobs_;
-  bool busy_ = false;  // somebody has the turn
-  bool stopping_ = false;
-  std::thread worker_;  // started with the first job
+  Guarded<Queue> queue_;
 };
 
 }  // namespace peal::native

@@ -8,8 +8,24 @@
 #include "peal/base/error.h"
 
 namespace peal::native {
+namespace {
 
+using engine::Mailbox;
 using engine::TicketPtr;
+
+/// A rank that has no time left still says why it leaves.
+constexpr auto kLastWords = std::chrono::milliseconds(200);
+
+void post(Mailbox& mailbox, const TicketPtr& ticket, const Request& request) {
+  const engine::Envelope envelope{request.root, request.tag, request.dtype, request.count};
+  if (request.operation == Operation::kSend) {
+    mailbox.send(ticket, envelope, static_cast<const std::byte*>(request.input.front().data));
+  } else {
+    mailbox.receive(ticket, envelope, static_cast<std::byte*>(request.output.front().data));
+  }
+}
+
+}  // namespace
 
 MessageLoop::MessageLoop(
     Rank self, int ranks, transport::Transport& transport, engine::Verdict& verdict, Cores cores)
@@ -20,8 +36,8 @@ MessageLoop::MessageLoop(
       mailbox_(self,
                ranks,
                transport,
-               {.failed = [this](const Error& error) { verdict_.reach(error); },
-                .lost = [this](Rank peer) { lost(peer); }}) {
+               Mailbox::Events{.failed = [this](const Error& error) { verdict_.reach(error); },
+                               .lost = [this](Rank peer) { lost(peer); }}) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -32,59 +48,47 @@ void MessageLoop::stop() {
   transport_.mail().interrupt();
   if (thread_.joinable()) thread_.join();
   // Nobody will move what is still open: whoever waits for it must hear so.
-  const std::lock_guard lock(mutex_);
-  mailbox_.fail(verdict_.reached()
-                    ? verdict_.cause()
-                    : Error(ErrorKind::kUsage, "the group was destroyed with messages under way"));
+  const Error cause = verdict_.reached() ? verdict_.cause()
+                                         : Error(ErrorKind::kUsage,
+                                                 "the group was destroyed with messages under way");
+  mailbox_.with([&](Mailbox& mailbox) { mailbox.fail(cause); });
 }
 
 // ---- posting
 
-void MessageLoop::post(const TicketPtr& ticket, const Request& request) {
-  const engine::Envelope envelope{request.root, request.tag, request.dtype, request.count};
-  if (request.operation == Operation::kSend) {
-    mailbox_.send(ticket, envelope, static_cast<const std::byte*>(request.input.front().data));
-  } else {
-    mailbox_.receive(ticket, envelope, static_cast<std::byte*>(request.output.front().data));
-  }
-}
-
 std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Timeout timeout) {
   std::vector<TicketPtr> tickets;
-  bool all_done = true;
-  {
-    const std::lock_guard lock(mutex_);
+  const bool all_done = mailbox_.with([&](Mailbox& mailbox) {
     verdict_.check();
     for (const Request& request : requests) {
       tickets.push_back(std::make_shared<engine::Ticket>(describe(request), timeout));
-      post(tickets.back(), request);
+      post(mailbox, tickets.back(), request);
     }
-    mailbox_.advance();
-    for (const TicketPtr& ticket : tickets) all_done &= ticket->ended();
-    all_done &= !mailbox_.has_unsent();
-  }
+    mailbox.advance();
+    return !mailbox.has_unsent() &&
+           std::all_of(tickets.begin(), tickets.end(), [](const auto& t) { return t->ended(); });
+  });
   if (!all_done) transport_.mail().interrupt();
   return tickets;
 }
 
 Rank MessageLoop::run(const Request& request, Timeout timeout) {
   const auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
-  {
-    const std::lock_guard lock(mutex_);
+  mailbox_.with([&](Mailbox& mailbox) {
     verdict_.check();
-    post(ticket, request);
-  }
+    post(mailbox, ticket, request);
+  });
   Patience patience(cores_);
+  SeldomDeadline deadline(ticket->deadline());
   bool leaves_unsent = false;  // also of other operations: what was accepted in passing
   do {
-    const std::lock_guard lock(mutex_);
-    if (mailbox_.advance()) patience.renew();
-    leaves_unsent = mailbox_.has_unsent();
-  } while (!ticket->ended() && !verdict_.reached() && patience.wait());
+    mailbox_.with([&](Mailbox& mailbox) {
+      if (mailbox.advance()) patience.renew();
+      leaves_unsent = mailbox.has_unsent();
+    });
+  } while (!ticket->ended() && !verdict_.reached() && !deadline.passed() && patience.wait());
   if (!ticket->ended() || leaves_unsent) transport_.mail().interrupt();  // the loop goes on with it
-  if (!ticket->ended()) {
-    ticket->wait(Deadline(TimePoint::max()));
-  }
+  ticket->wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
   if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
   return ticket->source();
 }
@@ -94,33 +98,37 @@ Rank MessageLoop::run(const Request& request, Timeout timeout) {
 void MessageLoop::loop() {
   while (!stopping_.load(std::memory_order_acquire)) {
     TimePoint next = TimePoint::max();
-    if (!round(next)) transport_.mail().wait(interests_, Deadline(next));
+    try {
+      const bool moved = mailbox_.with([&](Mailbox& mailbox) { return round(mailbox, next); });
+      if (!moved) transport_.mail().wait(interests_, Deadline(next));
+    } catch (const std::exception&) {
+      verdict_.reach(current_error("the exchange of messages"));
+    }
   }
 }
 
-bool MessageLoop::round(TimePoint& next) {
-  const std::lock_guard lock(mutex_);
-  bool moved = pass_on_verdict();  // first: the memory of what has failed is not to be touched
-  moved |= mailbox_.advance();
-  check_deadlines(next);
-  moved |= pass_on_verdict();
+bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {
+  // First the verdict: the memory of what has failed is not to be touched.
+  bool moved = pass_on_verdict(mailbox);
+  moved |= mailbox.advance();
+  check_deadlines(mailbox, next);
+  moved |= pass_on_verdict(mailbox);
   interests_.clear();
-  mailbox_.add_interests(interests_);
+  mailbox.add_interests(interests_);
   return moved;
 }
 
 /// The first time that the verdict is seen: ends what is open here and tells the peers.
-bool MessageLoop::pass_on_verdict() {
-  if (!verdict_.reached() || told_) return false;
-  told_ = true;
-  mailbox_.fail(verdict_.cause());
-  mailbox_.tell_abort(verdict_.cause());
+bool MessageLoop::pass_on_verdict(Mailbox& mailbox) {
+  if (!verdict_.reached() || mailbox.has_failed()) return false;
+  mailbox.fail(verdict_.cause());
+  mailbox.tell_abort(verdict_.cause());
   return true;
 }
 
-void MessageLoop::check_deadlines(TimePoint& next) {
+void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
   const TimePoint now = Clock::now();
-  for (const TicketPtr& ticket : mailbox_.open_tickets()) {
+  for (const TicketPtr& ticket : mailbox.open_tickets()) {
     next = std::min(next, ticket->deadline().at());
     if (!ticket->deadline().passed(now)) continue;
     verdict_.reach(Error(ErrorKind::kTimeout,
@@ -139,19 +147,23 @@ void MessageLoop::lost(Rank peer) {
                         transport_.describe(peer))));
 }
 
+// ---- leaving
+
+/// The farewell goes first: if two ranks leave with messages for each other, each hears that nobody
+/// will receive them.
 void MessageLoop::leave(Deadline deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    pass_on_verdict();
-    mailbox_.say_farewell();
-  }
+  mailbox_.with([this](Mailbox& mailbox) {
+    pass_on_verdict(mailbox);
+    mailbox.say_farewell();
+  });
+  const Deadline end(std::max(deadline.at(), Deadline::after(kLastWords).at()));
   Patience patience(Cores::kShared);
   while (true) {
-    {
-      const std::lock_guard lock(mutex_);
-      mailbox_.advance();
-      if (mailbox_.is_flushed() || deadline.passed()) break;
-    }
+    const bool flushed = mailbox_.with([](Mailbox& mailbox) {
+      mailbox.advance();
+      return mailbox.is_flushed();
+    });
+    if (flushed || end.passed()) break;
     if (!patience.wait()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   stop();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -15,6 +15,7 @@
 #include "peal/backends/native/plan_cache.h"
 #include "peal/backends/native/tickets_work.h"
 #include "peal/base/error.h"
+#include "peal/base/guarded.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/window.h"
 
@@ -43,7 +44,24 @@ bool is_message(const Request& request) {
   return request.operation == Operation::kSend || request.operation == Operation::kRecv;
 }
 
-/// Everything that a group of two and more runs on. The loops end before what they run on.
+Error destroyed(const std::string& group) {
+  return Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", group));
+}
+
+/// Zeroed, and on a cache line of its own, as that of a window.
+Memory allocate_plain(Bytes size) {
+  constexpr std::align_val_t kAlignment{64};
+  const auto bytes = static_cast<std::size_t>(size.value);
+  void* const memory = ::operator new(bytes, kAlignment, std::nothrow);
+  if (memory == nullptr) {
+    throw Error(ErrorKind::kResource, fmt::format("there is no memory for {} bytes", bytes));
+  }
+  std::memset(memory, 0, bytes);
+  return Memory(static_cast<std::byte*>(memory),
+                [](std::byte* m) { ::operator delete(m, kAlignment); });
+}
+
+/// Everything that a group of two and more runs on.
 struct Engine {
   Engine(const Options& options, std::unique_ptr<transport::Transport> t)
       : transport(std::move(t)),
@@ -68,6 +86,14 @@ struct Engine {
                               .has_left = [this](Rank peer) { return messages->has_left(peer); }});
   }
 
+  /// Ends what is under way with `cause`, but for what has ended already.
+  void stop(const Error& cause) {
+    messages->stop();  // before the verdict: the peers are not to hear of it
+    verdict.reach(cause);
+    collectives->stop();
+  }
+
+  // The loops end before what they run on.
   std::unique_ptr<transport::Transport> transport;
   int ranks;
   Cores cores;
@@ -81,21 +107,25 @@ class NativeBackend final : public Backend {
  public:
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
       : options_(std::move(options)), capabilities_(native_capabilities(transport.get())) {
-    if (transport) engine_ = std::make_unique<Engine>(options_, std::move(transport));
+    if (!transport) return;
+    auto engine = std::make_shared<Engine>(options_, std::move(transport));
+    life_.with([&](Life& life) { life.engine = std::move(engine); });
   }
 
-  ~NativeBackend() override { stop(); }
+  ~NativeBackend() override {
+    if (const EnginePtr engine = end_life()) engine->stop(destroyed(options_.group));
+  }
 
   Rank rank() const override { return options_.rank; }
   int size() const override { return static_cast<int>(options_.world_ranks.size()); }
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Rank run(const Request& request, Timeout timeout) override {
-    if (is_message(request)) return running().messages->run(request, timeout);
+    if (is_message(request)) return engine_for_messages()->messages->run(request, timeout);
     if (size() == 1) {
       TaskMaker::run_alone(request);
     } else {
-      running().collectives->run(request, timeout);
+      engine()->collectives->run(request, timeout);
     }
     return request.root;
   }
@@ -103,12 +133,12 @@ class NativeBackend final : public Backend {
   WorkPtr start(std::span<const Request> requests, Timeout timeout) override {
     std::vector<engine::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
-      tickets = running().messages->start(requests, timeout);
+      tickets = engine_for_messages()->messages->start(requests, timeout);
       return std::make_shared<TicketsWork>(std::move(tickets));
     }
     for (const Request& request : requests) {
       if (size() > 1) {
-        tickets.push_back(running().collectives->start(request, timeout));
+        tickets.push_back(engine()->collectives->start(request, timeout));
       } else {
         TaskMaker::run_alone(request);
       }
@@ -130,62 +160,74 @@ class NativeBackend final : public Backend {
     return make_backend(std::move(options), Deadline::after(timeout));
   }
 
-  Memory allocate(Bytes size) override {
-    transport::Window* window = engine_ ? engine_->transport->window() : nullptr;
-    if (window == nullptr) return Memory(new std::byte[static_cast<std::size_t>(size.value)]());
-    std::byte* memory = window->allocate(size);
-    std::memset(memory, 0, static_cast<std::size_t>(size.value));
+  Memory allocate(Bytes bytes) override {
+    const EnginePtr held = size() > 1 ? engine() : nullptr;
+    transport::Window* const window = held ? held->transport->window() : nullptr;
+    if (window == nullptr) return allocate_plain(bytes);
+    std::byte* memory = window->allocate(bytes);
+    std::memset(memory, 0, static_cast<std::size_t>(bytes.value));
     // A copy of the window keeps the arena alive for as long as the memory is in use.
     return Memory(memory, [owner = *window](std::byte* m) mutable { owner.deallocate(m); });
   }
 
   void abort(const Error& cause) noexcept override {
-    if (engine_) engine_->verdict.reach(cause);
+    const EnginePtr engine = life_.with([](const Life& life) { return life.engine; });
+    if (engine) engine->verdict.reach(cause);
   }
 
   void shutdown(Deadline deadline) override {
-    if (!engine_) return;
-    const bool drained = engine_->collectives->drain(deadline);
-    engine_->messages->leave(deadline);
-    stop();
-    if (!drained) {
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("the group {} was destroyed on rank {} with collectives under way",
-                              options_.group,
-                              options_.rank));
-    }
+    const EnginePtr engine = end_life();
+    if (!engine) return;
+    const bool drained = engine->collectives->drain(deadline);
+    const Error cause(
+        ErrorKind::kTimeout,
+        fmt::format("the group {} was destroyed on rank {} with collectives under way",
+                    options_.group,
+                    options_.rank));
+    if (!drained) engine->verdict.reach(cause);  // the peers hear of it with the farewell
+    engine->messages->leave(deadline);
+    engine->stop(destroyed(options_.group));
+    life_.with([](Life& life) { life.engine.reset(); });
+    if (!drained) throw cause;
   }
 
  private:
-  Engine& running() {
-    const std::lock_guard lock(start_);
-    if (!engine_ && size() == 1 && !stopped_) {  // messages to oneself: the only use of it there
-      engine_ = std::make_unique<Engine>(
-          options_, std::move(transport::make_memory_transports(1, {}).front()));
-    }
-    if (!engine_) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("the group {} has been destroyed", options_.group));
-    }
-    return *engine_;
+  using EnginePtr = std::shared_ptr<Engine>;  // shared with the calls that are under way
+
+  struct Life {
+    EnginePtr engine;   // in a group of one only when a message has been sent or received
+    bool over = false;  // calls are refused
+  };
+
+  EnginePtr engine() {
+    return life_.with([&](const Life& life) {
+      if (life.over) throw destroyed(options_.group);
+      return life.engine;
+    });
   }
 
-  void stop() {
-    stopped_ = true;
-    if (!engine_) return;
-    engine_->messages->stop();  // before the verdict: the peers are not to hear of it
-    engine_->verdict.reach(
-        Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", options_.group)));
-    engine_->collectives.reset();
-    engine_.reset();
+  /// In a group of one, messages to oneself are the only use of an engine.
+  EnginePtr engine_for_messages() {
+    return life_.with([&](Life& life) {
+      if (life.over) throw destroyed(options_.group);
+      if (!life.engine) {
+        life.engine = std::make_shared<Engine>(
+            options_, std::move(transport::make_memory_transports(1, {}).front()));
+      }
+      return life.engine;
+    });
+  }
+
+  /// From now on calls are refused. Returns the engine to whoever is first; `abort` still reaches
+  /// it.
+  EnginePtr end_life() {
+    return life_.with(
+        [](Life& life) { return std::exchange(life.over, true) ? EnginePtr() : life.engine; });
   }
 
   Options options_;
   Capabilities capabilities_;
-  std::mutex start_;
-  bool stopped_ = false;
-  /// Null after shutdown; in a group of one until a message is sent or received.
-  std::unique_ptr<Engine> engine_;
+  Guarded<Life> life_;
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
-// How a thread waits for something that is usually near: it polls, then yields, then sleeps.
-// Source of the numbers: schedule.md of the design, "Waiting with more ranks than cores": there a
-// spin only keeps the peer from the core.
+// How a thread waits for something that is usually near: it polls, then yields, then sleeps. Where
+// ranks share cores it does not spin: that would only keep from the core the peer that it waits
+// for.
 #pragma once
 
 #include <sched.h>
 
 #include <cstdint>
+
+#include "peal/base/clock.h"
 
 namespace peal::native {
 
@@ -48,6 +50,18 @@ class Patience {
 
   int spins_;
   int polls_ = 0;
+};
+
+/// A deadline for loops that go round too fast to ask for the time each time.
+class SeldomDeadline {
+ public:
+  explicit SeldomDeadline(Deadline deadline) : deadline_(deadline) {}
+  bool passed() { return ++asked_ % kEvery == 0 && deadline_.passed(); }
+
+ private:
+  static constexpr std::uint32_t kEvery = 256;
+  Deadline deadline_;
+  std::uint32_t asked_ = 0;
 };
 
 }  // namespace peal::native

@@ -1,0 +1,41 @@
+#include "peal/engine/mail_errors.h"
+
+#include <fmt/format.h>
+
+namespace peal::engine {
+
+Error messages_from_gone(Rank self, Rank peer, const transport::Transport& transport) {
+  if (peer == kAnySource) {
+    return Error(ErrorKind::kPeerLost,
+                 fmt::format("all other ranks have left the group, and rank {} waits for a message "
+                             "from any of them",
+                             self));
+  }
+  return Error(
+      ErrorKind::kPeerLost,
+      fmt::format("rank {} ({}) has left the group, and rank {} has messages to or from it that "
+                  "can never be delivered",
+                  peer,
+                  transport.describe(peer),
+                  self));
+}
+
+Error no_fit(Rank self, const Envelope& expected, Rank from, const MailFrame& frame) {
+  return Error(ErrorKind::kMismatch,
+               fmt::format("rank {} sent {} {} with tag {} to rank {}, whose receive expects {} {}",
+                           from,
+                           frame.count.value,
+                           name_of(DType{frame.dtype}),
+                           frame.tag.value,
+                           self,
+                           expected.count.value,
+                           name_of(expected.dtype)));
+}
+
+Error damaged(Rank peer, const std::string& how, const transport::Transport& transport) {
+  return Error(
+      ErrorKind::kPeerLost,
+      fmt::format("the link to rank {} ({}) is damaged: {}", peer, transport.describe(peer), how));
+}
+
+}  // namespace peal::engine
