@@ -1,0 +1,24 @@
+# Precompiled headers: one for the libraries, one for their tests. Nothing may lean on them: `scripts/lint`
+# compiles without.
+set(peal_usual_headers <fmt/format.h> <algorithm> <array> <chrono> <functional> <map> <memory> <optional>
+                       <span> <string> <thread> <vector>)
+
+file(CONFIGURE OUTPUT headers.cpp CONTENT "")
+add_library(peal_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp)
+target_link_libraries(peal_headers PRIVATE peal_options fmt::fmt)
+target_precompile_headers(peal_headers PRIVATE ${peal_usual_headers})
+
+# Tests are not optimised under the sanitizers: that takes the compiler longer than it saves the tests.
+if(PEAL_TESTS)
+  add_library(peal_test_options INTERFACE)
+  target_link_libraries(peal_test_options INTERFACE peal_options)
+  if(PEAL_SANITIZE)
+    target_compile_options(peal_test_options INTERFACE -O0)
+  endif()
+
+  file(CONFIGURE OUTPUT test_headers.cpp CONTENT "int main() {}\n")
+  add_executable(peal_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)
+  set_target_properties(peal_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_link_libraries(peal_test_headers PRIVATE peal_test_options fmt::fmt GTest::gmock)
+  target_precompile_headers(peal_test_headers PRIVATE ${peal_usual_headers} <gmock/gmock.h> <gtest/gtest.h>)
+endif()
