@@ -73,19 +73,17 @@ void GradientBucket::take(std::size_t index) {
                 "a gradient that can be differentiated again cannot be averaged: call backward() "
                 "without create_graph, and torch::autograd::grad() for such gradients");
   }
-  if (gradient.is_same(here)) return;
-  here.copy_(gradient);
-  give(index);
+  if (!gradient.is_same(here)) here.copy_(gradient);
 }
 
 void GradientBucket::give(std::size_t index) {
   parameters_[index].mutable_grad() = gradients_[index];
 }
 
-void GradientBucket::mark_all(bool value) { marks_.fill_(value); }
+void GradientBucket::mark_all(Mark mark) { marks_.fill_(mark == Mark::kSet); }
 
-void GradientBucket::mark(std::size_t index, bool value) {
-  marks_[static_cast<std::int64_t>(index)].fill_(value);
+void GradientBucket::mark(std::size_t index, Mark mark) {
+  marks_[static_cast<std::int64_t>(index)].fill_(mark == Mark::kSet);
 }
 
 std::vector<bool> GradientBucket::marks() const {

@@ -21,16 +21,18 @@ class GradientBucket {
 
   std::size_t size() const { return parameters_.size(); }
 
-  /// Takes the parameter's gradient into the bucket, where it then lives: a copy, unless it lives
-  /// here already. A parameter without a gradient counts as zeros, and keeps having none.
+  /// Copies the parameter's gradient into the bucket, unless it lives here already; zeros if it has
+  /// none.
   /// Errors: unsupported (a gradient that is sparse or has a history).
   void take(std::size_t index);
 
   /// The parameter's gradient is from now on what lies in the bucket.
   void give(std::size_t index);
 
-  void mark_all(bool value);
-  void mark(std::size_t index, bool value);
+  enum class Mark : unsigned char { kClear, kSet };
+  void mark_all(Mark mark);
+  void mark(std::size_t index, Mark mark);
+  /// Which are set.
   std::vector<bool> marks() const;
 
   /// All of it, with the marks.

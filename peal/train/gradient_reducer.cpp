@@ -17,6 +17,8 @@
 namespace peal::train {
 namespace {
 
+using Mark = GradientBucket::Mark;
+
 std::string describe(const std::string& name, const torch::Tensor& tensor) {
   return c10::str(name,
                   " (",
@@ -100,6 +102,7 @@ void GradientReducer::on_gradient(std::size_t index) {
   if (backward_ != current_backward()) begin_backward();
   Parameter& parameter = parameters_[index];
   buckets_[parameter.bucket].take(parameter.place);
+  buckets_[parameter.bucket].give(parameter.place);
   parameter.arrived = true;
   missing_[parameter.bucket] -= 1;
   send_complete_buckets();
@@ -113,10 +116,13 @@ void GradientReducer::begin_backward() {
                 "been sent, so the ranks are no longer in step: end the training on every rank, or "
                 "go on from a checkpoint with a new DistributedDataParallel");
   }
+  // A mark says "not reached" where that is an error, and else "contributes".
+  const bool errors = options_.unused == UnusedParameters::kAreErrors;
+  const Mark reached = errors ? Mark::kClear : Mark::kSet;
   missing_.clear();
   for (GradientBucket& bucket : buckets_) {
     missing_.push_back(bucket.size());
-    bucket.mark_all(options_.unused == UnusedParameters::kContributeNothing);
+    bucket.mark_all(reached);
   }
   for (Parameter& parameter : parameters_) parameter.arrived = false;
   sent_ = 0;
@@ -148,7 +154,9 @@ void GradientReducer::do_without(const Parameter& parameter) {
   GradientBucket& bucket = buckets_[parameter.bucket];
   bucket.take(parameter.place);
   const bool contributes = parameter.tensor.grad().defined();
-  bucket.mark(parameter.place, options_.unused == UnusedParameters::kAreErrors || contributes);
+  if (contributes) bucket.give(parameter.place);
+  const bool errors = options_.unused == UnusedParameters::kAreErrors;
+  bucket.mark(parameter.place, errors || contributes ? Mark::kSet : Mark::kClear);
   missing_[parameter.bucket] -= 1;
 }
 

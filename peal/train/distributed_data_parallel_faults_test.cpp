@@ -1,0 +1,105 @@
+// What DistributedDataParallel makes of faults: each ends with an error that says what to do.
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "peal/train/distributed_data_parallel.h"
+#include "peal/train/testing/nets.h"
+#include "peal/train/testing/ranks.h"
+
+namespace peal::train {
+namespace {
+
+using ::testing::AllOf;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::on_ranks;
+using testing::SmallNet;
+using testing::TwoPaths;
+using torch::Tensor;
+
+TEST(DistributedDataParallelFaultsTest, ARankThatDoesNotComeIsAnErrorOfBackward) {
+  const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const std::chrono::milliseconds timeout(300);
+    DistributedDataParallel model(std::make_shared<SmallNet>(), group, {.timeout = timeout});
+    if (group->rank() == 1) return std::string();
+    return error_of([&] { model.forward(torch::ones({2, 1, 8, 8})).sum().backward(); });
+  });
+  EXPECT_THAT(errors[0], ::testing::AnyOf(HasSubstr("timeout"), HasSubstr("peer_lost")));
+}
+
+/// Passes values on; its backward throws.
+struct Faulty : torch::autograd::Function<Faulty> {
+  static Tensor forward(torch::autograd::AutogradContext*, const Tensor& x) { return x.clone(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list&) {
+    throw std::runtime_error("a fault in the user's function");
+  }
+};
+
+TEST(DistributedDataParallelFaultsTest, ABackwardPassThatWasLeftHalfwayIsNotContinued) {
+  const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<TwoPaths>();
+    // Every parameter has a bucket of its own, so that those of `second` are sent before the fault.
+    DistributedDataParallel model(net, group, {.bucket_cap = 1_B, .first_bucket_cap = 1_B});
+    const Tensor x = torch::ones({1, 3});
+    const std::string first =
+        error_of([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
+    const std::string second = error_of([&] { model.forward(x, true).sum().backward(); });
+    return std::pair(first, second);
+  });
+  for (const auto& [first, second] : errors) {
+    EXPECT_THAT(first, HasSubstr("a fault in the user's function"));
+    EXPECT_THAT(second, AllOf(HasSubstr("usage"), HasSubstr("no longer in step")));
+  }
+}
+
+TEST(DistributedDataParallelFaultsTest, AFaultBeforeAnythingWasSentDoesNoHarm) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<TwoPaths>();
+    DistributedDataParallel model(net, group);
+    const Tensor x = torch::ones({1, 3});
+    error_of([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
+    net->zero_grad();
+    model.forward(x, true).sum().backward();
+    return net->second->bias.grad().equal(torch::ones({3}));
+  });
+  EXPECT_THAT(results, ::testing::Each(true));
+}
+
+TEST(DistributedDataParallelFaultsTest, GradientsThatCannotBeAveragedAreUnsupported) {
+  struct Sparse : torch::nn::Module {
+    Sparse() { register_module("embedding", embedding); }
+    Tensor forward(const Tensor& x) { return embedding(x); }
+    torch::nn::Embedding embedding{torch::nn::EmbeddingOptions(4, 2).sparse(true)};
+  };
+  const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
+    DistributedDataParallel sparse(std::make_shared<Sparse>(), group);
+    const std::string first = error_of([&] {
+      sparse.forward(torch::tensor({1, 2})).sum().backward();
+    });
+    DistributedDataParallel net(std::make_shared<TwoPaths>(), group);
+    const std::string second = error_of([&] {
+      net.forward(torch::ones({1, 3}), true).square().sum().backward({}, true, true);
+    });
+    return std::pair(first, second);
+  });
+  for (const auto& [first, second] : errors) {
+    EXPECT_THAT(first, AllOf(HasSubstr("unsupported"), HasSubstr("sparse(false)")));
+    EXPECT_THAT(second, AllOf(HasSubstr("unsupported"), HasSubstr("create_graph")));
+  }
+}
+
+TEST(DistributedDataParallelFaultsTest, NoModuleAndNoGroupAreUsageErrors) {
+  EXPECT_THAT(error_of([] { DistributedDataParallel(std::make_shared<SmallNet>(), nullptr); }),
+              HasSubstr("usage"));
+}
+
+}  // namespace
+}  // namespace peal::train
