@@ -12,12 +12,12 @@ namespace {
 constexpr std::int64_t kAgreed = std::numeric_limits<std::int64_t>::max();
 
 /// The root's text, on every rank.
-std::string broadcast_text(ProcessGroup& group, std::string text, Rank root) {
+std::string broadcast_text(ProcessGroup& group, std::string text, Rank root, Timeout timeout) {
   std::vector<std::int64_t> size = {std::ssize(text)};
-  group.broadcast(size, root);
+  group.broadcast(size, root, timeout);
   std::vector<std::uint8_t> bytes(text.begin(), text.end());
   bytes.resize(static_cast<std::size_t>(size[0]));
-  group.broadcast(bytes, root);
+  group.broadcast(bytes, root, timeout);
   return {bytes.begin(), bytes.end()};
 }
 
@@ -45,20 +45,22 @@ std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t i
 
 void require_agreement(ProcessGroup& group,
                        std::string_view what,
-                       const std::vector<std::string>& lines) {
-  const std::vector<std::string> reference = split(broadcast_text(group, joined(lines), 0));
+                       const std::vector<std::string>& lines,
+                       Timeout timeout) {
+  const std::vector<std::string> reference =
+      split(broadcast_text(group, joined(lines), 0, timeout));
   const auto differ = std::mismatch(lines.begin(), lines.end(), reference.begin(), reference.end());
   const bool same = differ.first == lines.end() && differ.second == reference.end();
 
   // The smallest line that differs anywhere, and the smallest rank where it does.
   const std::int64_t line = differ.second - reference.begin();
   std::vector<std::int64_t> first = {same ? kAgreed : line * group.size() + group.rank()};
-  group.all_reduce(first, ReduceOp::kMin);
+  group.all_reduce(first, ReduceOp::kMin, timeout);
   if (first[0] == kAgreed) return;
 
   const auto other = static_cast<Rank>(first[0] % group.size());
   const auto index = static_cast<std::size_t>(first[0] / group.size());
-  const std::string theirs = broadcast_text(group, line_or_nothing(lines, index), other);
+  const std::string theirs = broadcast_text(group, line_or_nothing(lines, index), other, timeout);
   throw Error(ErrorKind::kMismatch,
               "ranks do not have the same " + std::string(what) + ": number " +
                   std::to_string(index) + " is " + line_or_nothing(reference, index) +

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "peal/base/clock.h"
 #include "peal/group/process_group.h"
 
 namespace peal::train {
@@ -12,9 +13,11 @@ namespace peal::train {
 /// Returns if every rank gives the same lines, in the same order.
 /// Order: collective.
 /// Errors: mismatch, on every rank the same: `what`, the first line that differs, and both sides.
+/// Those of the operations, each of which takes at most `timeout`.
 /// Cost: 3 small operations and a broadcast of the lines; 2 broadcasts more where they differ.
 void require_agreement(ProcessGroup& group,
                        std::string_view what,
-                       const std::vector<std::string>& lines);
+                       const std::vector<std::string>& lines,
+                       Timeout timeout = kGroupTimeout);
 
 }  // namespace peal::train

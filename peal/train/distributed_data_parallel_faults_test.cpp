@@ -1,5 +1,6 @@
 // What DistributedDataParallel makes of faults: each ends with an error that says what to do.
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -32,6 +33,25 @@ TEST(DistributedDataParallelFaultsTest, ARankThatDoesNotComeIsAnErrorOfBackward)
     return error_of([&] { model.forward(torch::ones({2, 1, 8, 8})).sum().backward(); });
   });
   EXPECT_THAT(errors[0], ::testing::AnyOf(HasSubstr("timeout"), HasSubstr("peer_lost")));
+}
+
+TEST(DistributedDataParallelFaultsTest, TheTimeoutHoldsForConstructionToo) {
+  std::latch gave_up(1);
+  const auto errors = on_ranks(2, [&](const ProcessGroupPtr& group) {
+    const std::chrono::milliseconds timeout(300);
+    if (group->rank() == 1) {
+      gave_up.wait();
+      return std::string();
+    }
+    const auto begin = Clock::now();
+    const std::string error = error_of([&] {
+      DistributedDataParallel(std::make_shared<SmallNet>(), group, {.timeout = timeout});
+    });
+    const bool in_time = Clock::now() - begin < testing::kPatience / 4;  // the group's is all of it
+    gave_up.count_down();
+    return in_time ? error : "too late: " + error;
+  });
+  EXPECT_THAT(errors[0], ::testing::StartsWith("timeout"));
 }
 
 /// Passes values on; its backward throws.

@@ -71,7 +71,7 @@ void GradientReducer::check_and_broadcast() {
   for (const auto& item : module_->named_parameters()) {
     Staged(*item, Staged::Use::kRead);  // throws for what cannot be communicated
   }
-  require_agreement(*group_, "parameters and buffers", describe(*module_));
+  require_agreement(*group_, "parameters and buffers", describe(*module_), options_.timeout);
   broadcast_parameters(*group_, *module_, 0, options_.timeout);
 }
 
