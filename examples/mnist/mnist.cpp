@@ -1,14 +1,22 @@
 // Trains a network on handwritten digits, data-parallel, in two ways:
-//   peal run -n 2 mnist          the tutorial's: a partition of the data for each rank, and
-//   gradients
+//   peal run -n 2 mnist          the tutorial's: a partition of the data for each rank, gradients
 //                                averaged by hand after backward
 //   peal run -n 2 mnist --ddp    the real thing: DistributedDataParallel and DistributedSampler
 // `--data DIR` reads MNIST's own files; else the digits are drawn. `--help` tells the rest.
 #include "peal/train/data/mnist.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -43,9 +51,9 @@ class Training {
                    torch::optim::SGDOptions(options.learning_rate).momentum(options.momentum)),
         schedule_(optimizer_, 1, options.decay),
         progress_(group_->rank() == 0 ? Progress::Voice::kSpeaking : Progress::Voice::kSilent,
-                  options.progress,
                   options.epochs,
                   local_batch() * group_->size()) {
+    require_a_step();
     torch::manual_seed(options.seed + static_cast<std::uint64_t>(group_->rank()));  // of dropout
     progress_.say("Digits: " + sets.source);
   }
@@ -82,7 +90,10 @@ class Training {
   void by_distributed_data_parallel() {
     train::DistributedDataParallel model(net_, group_);
     train::DistributedSampler sampler(
-        *train_.size(), group_->rank(), group_->size(), {.seed = options_.seed});
+        *train_.size(),
+        group_->rank(),
+        group_->size(),
+        {.remainder = train::data::Remainder::kDrop, .seed = options_.seed});
     const auto loader = torch::data::make_data_loader(
         train_,
         sampler,
@@ -114,6 +125,18 @@ class Training {
   }
 
  private:
+  /// An epoch without a step has no loss.
+  void require_a_step() const {
+    if (steps_per_epoch() > 0) return;
+    throw peal::Error(peal::ErrorKind::kUsage,
+                      c10::str(train_.labels().size(0),
+                               " digits to train on are less than one batch of ",
+                               local_batch(),
+                               " for each of ",
+                               group_->size(),
+                               " ranks: take a smaller --batch or fewer ranks"));
+  }
+
   std::int64_t local_batch() const {
     return std::max<std::int64_t>(1, options_.global_batch / group_->size());
   }
@@ -174,6 +197,15 @@ class Training {
   double accuracy_ = 0;
 };
 
+void write(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (!file) {
+    throw peal::Error(peal::ErrorKind::kResource,
+                      "cannot write the report to " + path.string() + ": choose another place");
+  }
+}
+
 void run(const Options& options) {
   const train::data::DigitSets sets = options.data.empty()
                                           ? train::data::generated_digits(options.seed)
@@ -190,7 +222,7 @@ void run(const Options& options) {
       break;
   }
   if (group->rank() == 0 && !options.report.empty()) {
-    std::ofstream(options.report) << training.report(sets.kind);
+    write(options.report, training.report(sets.kind));
   }
 }
 
@@ -201,7 +233,10 @@ int main(int argc, char** argv) try {
   if (const std::optional<int> code = parse(argc, argv, options)) return *code;
   run(options);
   return 0;
-} catch (const peal::Error& error) {
-  std::cerr << error.what() << "\n";
+} catch (const c10::Error& error) {  // whose what() is a page of stack frames
+  std::cerr << "mnist: " << error.what_without_backtrace() << "\n";
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << "mnist: " << error.what() << "\n";
   return 1;
 }

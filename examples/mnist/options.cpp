@@ -31,11 +31,6 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                  options.report,
                  "Write a line of JSON there: loss, accuracy, samples_per_second, seconds, ranks, "
                  "epochs, data (mnist, mnist-t10k or generated)");
-  app.add_option(
-      "--progress",
-      options.progress,
-      "A terminal to draw a progress bar on, as /dev/tty (default: standard output, if it "
-      "is one; plain lines elsewhere)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

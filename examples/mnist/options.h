@@ -18,8 +18,7 @@ struct Options {
   double momentum = 0.9;
   double dropout = 0.25;
   std::uint64_t seed = 1234;
-  std::filesystem::path report;    // where to write what came out; empty: nowhere
-  std::filesystem::path progress;  // the terminal to draw a bar on; empty: standard output's
+  std::filesystem::path report;  // where to write what came out; empty: nowhere
 };
 
 /// Fills `options`, or returns the code with which to exit at once (after --help, or a mistake).

@@ -1,34 +1,41 @@
 #include "mnist/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
 
 #include <fmt/format.h>
 
 namespace {
 
-constexpr int kBarWidth = 30;
+constexpr int kBesideTheBar = 52;  // columns
+constexpr int kLongestBar = 40;
+constexpr int kUsualColumns = 80;
 constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
+constexpr const char* kClearRest = "\033[K";  // of the row; nothing else may stand there
 
-std::filesystem::path terminal_or_nothing(const std::filesystem::path& wish) {
-  if (!wish.empty()) return wish;
-  const char* const own = ::isatty(STDOUT_FILENO) == 1 ? ::ttyname(STDOUT_FILENO) : nullptr;
-  return own != nullptr ? own : "";
+/// Of the terminal that shows our output; 0: none does. Under `peal run` our own output is a pipe.
+int columns_of_terminal() {
+  if (const char* const told = std::getenv("PEAL_TERMINAL_WIDTH")) return std::atoi(told);
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col > 0 ? size.ws_col : kUsualColumns;
 }
 
 }  // namespace
 
-Progress::Progress(Voice voice,
-                   const std::filesystem::path& terminal,
-                   int epochs,
-                   std::int64_t global_batch)
-    : voice_(voice), epochs_(epochs), global_batch_(global_batch) {
-  if (voice_ == Voice::kSpeaking) terminal_.open(terminal_or_nothing(terminal));
-}
+Progress::Progress(Voice voice, int epochs, std::int64_t global_batch)
+    : voice_(voice),
+      columns_(columns_of_terminal()),
+      epochs_(epochs),
+      global_batch_(global_batch) {}
 
 void Progress::say(const std::string& line) {
-  if (voice_ == Voice::kSpeaking) std::cout << line + "\n" << std::flush;
+  if (voice_ == Voice::kSilent) return;
+  std::cout << line + (columns_ > 0 ? kClearRest : "") + "\n" << std::flush;
 }
 
 void Progress::begin_epoch(int epoch, std::int64_t steps) {
@@ -44,14 +51,13 @@ void Progress::step(double loss) {
   last_ = now;
   step_ += 1;
   samples_ += global_batch_;
-  if (terminal_.is_open() && now - drawn_ > kBetweenDrawings) {
+  if (voice_ == Voice::kSpeaking && columns_ > 0 && now - drawn_ > kBetweenDrawings) {
     draw(loss);
     drawn_ = now;
   }
 }
 
 void Progress::end_epoch(double loss, double accuracy) {
-  wipe();
   say(fmt::format(
       "epoch {} of {}: loss {:.4f}, {:.1f}% of the held-out digits right, {:.0f} samples/s",
       epoch_,
@@ -67,20 +73,19 @@ double Progress::samples_per_second() const {
   return busy_.count() > 0 ? static_cast<double>(samples_) / seconds() : 0;
 }
 
+/// The next line is written over this one: it ends in a carriage return.
 void Progress::draw(double loss) {
-  const auto done = static_cast<int>(kBarWidth * step_ / steps_);
-  terminal_ << fmt::format("\repoch {}/{} [{:<{}}] {:>3}/{} loss {:.3f} {:>6.0f} samples/s",
-                           epoch_,
-                           epochs_,
-                           std::string(static_cast<std::size_t>(done), '#'),
-                           kBarWidth,
-                           step_,
-                           steps_,
-                           loss,
-                           samples_per_second())
-            << std::flush;
-}
-
-void Progress::wipe() {
-  if (terminal_.is_open()) terminal_ << "\r\033[K" << std::flush;
+  const int length = std::clamp(columns_ - kBesideTheBar, 1, kLongestBar);
+  const auto done = static_cast<std::size_t>(length * step_ / steps_);
+  std::string bar = fmt::format("epoch {}/{} [{:<{}}] {:>3}/{} loss {:.3f} {:>6.0f} samples/s",
+                                epoch_,
+                                epochs_,
+                                std::string(done, '#'),
+                                length,
+                                step_,
+                                steps_,
+                                loss,
+                                samples_per_second());
+  bar.resize(std::min(bar.size(), static_cast<std::size_t>(columns_ - 1)));  // never a second row
+  std::cout << bar + kClearRest + "\r" << std::flush;
 }

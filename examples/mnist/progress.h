@@ -2,24 +2,19 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
 #include <string>
 
 class Progress {
  public:
   enum class Voice { kSilent, kSpeaking };
 
-  /// `terminal`: where to draw; empty: standard output, if it is a terminal.
-  Progress(Voice voice,
-           const std::filesystem::path& terminal,
-           int epochs,
-           std::int64_t global_batch);
+  Progress(Voice voice, int epochs, std::int64_t global_batch);
 
   void say(const std::string& line);
   void begin_epoch(int epoch, std::int64_t steps);
   void step(double loss);
-  /// Ends the epoch's bar with the figures of all ranks.
+  /// With the figures of all ranks.
   void end_epoch(double loss, double accuracy);
 
   /// Of the steps so far, over all ranks, without what happens between epochs.
@@ -30,10 +25,9 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   void draw(double loss);
-  void wipe();
 
   Voice voice_;
-  std::ofstream terminal_;
+  int columns_;  // of the terminal; 0: there is none
   int epochs_;
   std::int64_t global_batch_;
   int epoch_ = 0;
