@@ -1,4 +1,6 @@
 // What goes wrong ends with the same cause on every rank, in time, and says who and what.
+#include <array>
+#include <latch>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -17,6 +19,18 @@ constexpr auto kSoon = std::chrono::milliseconds(300);
 std::vector<float> some(std::int64_t count = 100) {
   return std::vector<float>(static_cast<std::size_t>(count), 1);
 }
+
+/// Comes to the latch when it goes out of scope, whether the rank ended well or not.
+class Arrival {
+ public:
+  explicit Arrival(std::latch& latch) : latch_(latch) {}
+  ~Arrival() { latch_.count_down(); }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+ private:
+  std::latch& latch_;
+};
 
 class FailuresTest : public ::testing::TestWithParam<Fabric> {
  protected:
@@ -84,13 +98,16 @@ TEST_P(FailuresTest, AReceiveOfAnotherShapeThanTheSendEndsBothWithMismatch) {
 }
 
 TEST_P(FailuresTest, ATimeoutNamesWhoIsMissingOnEveryRank) {
-  const auto ended = outcomes(3, [](ProcessGroup& group) {
+  std::latch others(2);
+  const auto ended = outcomes(3, [&](ProcessGroup& group) {
     auto data = some();
     group.all_reduce(data);
     if (group.rank() == 2) {
-      std::this_thread::sleep_for(4 * kSoon);
-      group.all_reduce(data);
+      others.wait();
+      group.all_reduce(data);  // may end well: the others have given their parts
+      group.barrier();
     } else {
+      const Arrival when_it_has_ended(others);
       group.all_reduce(data, ReduceOp::kSum, kSoon);
     }
   });
@@ -116,13 +133,16 @@ TEST_P(FailuresTest, AReceiveThatNobodyAnswersTimesOut) {
 }
 
 TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
-  const auto ended = outcomes(4, [](ProcessGroup& group) {
+  std::latch others(2);
+  const auto ended = outcomes(4, [&](ProcessGroup& group) {
     group.monitored_barrier();
     if (group.rank() == 1 || group.rank() == 3) {
-      std::this_thread::sleep_for(3 * kSoon);
-      group.barrier();
+      others.wait();
+      auto data = some();
+      group.recv(data, 0);  // ends with the error that rank 0 has
     } else {
-      group.monitored_barrier(kSoon);
+      const Arrival when_it_has_ended(others);
+      group.monitored_barrier(3 * kSoon);  // rank 2 may be late on a busy machine
     }
   });
   for (const auto& outcome : ended) {
@@ -132,16 +152,20 @@ TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
 }
 
 TEST_P(FailuresTest, AnAbortEndsBlockedAndLaterCallsEverywhere) {
-  const auto ended = outcomes(3, [](ProcessGroup& group) {
+  std::latch about_to_block(3);
+  const auto ended = outcomes(3, [&](ProcessGroup& group) {
     auto data = some();
     std::thread aborter;
     if (group.rank() == 0) {
       aborter = std::thread([&] {
-        std::this_thread::sleep_for(kSoon / 3);
+        about_to_block.wait();
+        // Nothing tells that a call blocks. An abort that comes too early is a test all the same.
+        std::this_thread::sleep_for(kSoon / 10);
         group.abort("enough");
       });
     }
     const auto blocked = [&] {
+      about_to_block.count_down();
       if (group.rank() == 2) {
         group.recv(data, 0);
       } else {
@@ -178,11 +202,13 @@ TEST_P(FailuresTest, ARankThatLeavesInOrderIsMissedByThoseWhoStillNeedIt) {
 
 TEST_P(FailuresTest, WhoLeavesInOrderDisturbsNobodyWhoIsDoneWithIt) {
   for (int round = 0; round < 10; ++round) {
-    const auto ended = outcomes(3, [](ProcessGroup& group) {
+    std::array<std::latch, 3> left{std::latch(1), std::latch(1), std::latch(1)};
+    const auto ended = outcomes(3, [&](ProcessGroup& group) {
+      const auto self = static_cast<std::size_t>(group.rank());
+      const Arrival when_it_has_left(left[self]);
       auto data = some(5'000);
       group.broadcast(data, 0);  // the root does not wait for the others
-      if (group.rank() != 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(5 * group.rank()));
+      if (self > 0) left[self - 1].wait();
       group.destroy();
       EXPECT_THROW(group.barrier(), Error);
     });
@@ -191,16 +217,18 @@ TEST_P(FailuresTest, WhoLeavesInOrderDisturbsNobodyWhoIsDoneWithIt) {
 }
 
 TEST_P(FailuresTest, WorksThatWereUnderWayEndWithTheCauseToo) {
-  const auto ended = outcomes(2, [](ProcessGroup& group) {
+  std::latch under_way(1);
+  const auto ended = outcomes(2, [&](ProcessGroup& group) {
     auto data = some();
     auto more = some();
     if (group.rank() == 1) {
-      std::this_thread::sleep_for(kSoon / 3);
+      under_way.wait();
       group.abort("enough");
       return;
     }
     const WorkPtr reduce = group.all_reduce_async(data);
     const WorkPtr receive = group.irecv(more, 1);
+    under_way.count_down();
     EXPECT_THROW(receive->wait(), Error);
     EXPECT_TRUE(receive->exception());
     reduce->wait();

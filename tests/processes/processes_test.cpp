@@ -11,14 +11,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/belongings.h"
+
 namespace peal::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(60);
-/// What survivors of a kill may take to notice and end, on a machine that is busy with other tests.
-constexpr auto kNotice = std::chrono::seconds(5);
+/// What survivors of a kill may take to notice. It takes them some milliseconds; the rest is for a
+/// machine that is busy with other tests.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr auto kNotice = std::chrono::seconds(2);
+#else
+constexpr auto kNotice = std::chrono::seconds(1);
+#endif
 
 class ProcessesTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -34,19 +41,29 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
                                         {"MASTER_PORT", meeting},
                                         {"PEAL_SECRET", "of the test"},
                                         {"PEAL_STAGE", "8K"},
+                                        {"PEAL_TEST_JOB", job_},
                                         {"PEAL_TRANSPORT", GetParam()}};
       variables.insert(more.begin(), more.end());
       processes_.start({PEAL_TEST_RANK, what}, variables);
     }
   }
 
+  void wait_until_working(std::size_t ranks) {
+    const Deadline deadline = Deadline::after(kPatience);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      ASSERT_TRUE(processes_.wait_for_output(rank, "working", deadline)) << "rank " << rank;
+    }
+  }
+
   void kill_one_of_four(const std::string& what) {
     start(4, what);
-    for (std::size_t rank = 0; rank < 4; ++rank) {
-      ASSERT_TRUE(processes_.wait_for_output(rank, "working", Deadline::after(kPatience)));
-    }
+    wait_until_working(4);
     processes_.signal(2, SIGKILL);
-    const auto ended = processes_.wait(Deadline::after(kNotice));
+    const Deadline notice = Deadline::after(kNotice);
+    for (const std::size_t rank : {0, 1, 3}) {
+      EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", notice)) << "rank " << rank;
+    }
+    const auto ended = processes_.wait(Deadline::after(kPatience));
     EXPECT_EQ(ended[2].code, -SIGKILL);
     for (const std::size_t rank : {0, 1, 3}) {
       EXPECT_TRUE(ended[rank].in_time) << "rank " << rank << " hung";
@@ -56,13 +73,18 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
   }
 
   static std::string port() {
-    // Ports below the range from which the system takes those of clients; one for each test and
-    // process.
+    // Below the range from which the system takes those of clients; one for each test and process.
     static int next = 0;
     return std::to_string(10'000 + (static_cast<int>(::getpid()) * 16 + next++) % 20'000);
   }
 
+  Belongings belongings() const { return belongings_of("PEAL_TEST_JOB=" + job_); }
+  Belongings left(const Belongings& before) const {
+    return left_of(before, "PEAL_TEST_JOB=" + job_);
+  }
+
   Processes processes_;
+  std::string job_ = std::to_string(::getpid()) + "." + GetParam();
 };
 
 TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
@@ -83,14 +105,13 @@ TEST_P(ProcessesTest, AKilledRankEndsMessagesThatWaitForItAndThoseThatDoNot) {
 
 TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {
   start(3, "work", {{"PEAL_TIMEOUT", "1"}});
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    ASSERT_TRUE(processes_.wait_for_output(rank, "working", Deadline::after(kPatience)));
-  }
+  wait_until_working(3);
   processes_.signal(1, SIGSTOP);
   EXPECT_TRUE(processes_.wait_for_output(0, "timeout", Deadline::after(kPatience)));
   EXPECT_TRUE(processes_.wait_for_output(2, "timeout", Deadline::after(kPatience)));
   processes_.signal(1, SIGCONT);
-  for (const auto& ended : processes_.wait(Deadline::after(kNotice))) {
+  EXPECT_TRUE(processes_.wait_for_output(1, "timeout", Deadline::after(kNotice)));
+  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 3) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("timeout"));
@@ -99,38 +120,51 @@ TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {
 
 TEST_P(ProcessesTest, AFrozenRankThatGoesOnInTimeDisturbsNobody) {
   start(3, "grid");
-  for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  wait_until_working(3);
+  const Deadline patience = Deadline::after(kPatience);
+  int freezes = 0;
+  do {
     processes_.signal(1, SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // for the others to feel it
     processes_.signal(1, SIGCONT);
-  }
+    ++freezes;
+  } while (!patience.passed() &&
+           !processes_.wait_for_output(1, "done", patience.within(std::chrono::milliseconds(10))));
+  EXPECT_GE(freezes, 2);
   for (const auto& ended : processes_.wait(Deadline::after(kPatience)))
     EXPECT_EQ(ended.code, 0) << ended.output;
 }
 
 TEST_P(ProcessesTest, AKilledJobLeavesNothingBehind) {
-  const auto files = [] {
-    std::vector<std::string> names;
-    for (const char* folder : {"/dev/shm", "/tmp"}) {
-      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with("peal") && !name.starts_with("peal-test")) names.push_back(name);
-      }
-    }
-    return names;
-  };
-  const auto before = files();
-  start(3, "work");
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    ASSERT_TRUE(processes_.wait_for_output(rank, "working", Deadline::after(kPatience)));
-  }
+  const TemporaryFolder temporary;
+  start(3, "work", {{"TMPDIR", temporary.path()}});
+  wait_until_working(3);
+  const Belongings before = belongings();
+  EXPECT_EQ(before.processes.size(), 3u);
+  EXPECT_FALSE(before.sockets.empty());
+  EXPECT_EQ(before.memory.empty(), GetParam() != "shm");
   for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
-  processes_.wait(Deadline::after(kNotice));
-  EXPECT_EQ(files(), before);
+  processes_.wait(Deadline::after(kPatience));
+  EXPECT_EQ(left(before), Belongings());
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
+}
+
+TEST_P(ProcessesTest, WhatAJobLeavesBehindIsSeen) {
+  start(3, "leave");
+  wait_until_working(3);
+  const Belongings before = belongings();
+  for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
+  processes_.wait(Deadline::after(kPatience));
+  const Belongings seen = left(before);
+  for (const pid_t child : seen.processes) ::kill(child, SIGKILL);
+  EXPECT_EQ(seen.processes.size(), 3u);
+  EXPECT_FALSE(seen.sockets.empty());
+  EXPECT_EQ(seen.memory.empty(), GetParam() != "shm");
 }
 
 TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
+  constexpr std::chrono::seconds timeout(2);
+  constexpr std::chrono::seconds start_and_end(3);  // of a program, on a busy machine
   const std::string meeting = port();
   for (const int rank : {0, 2}) {
     processes_.start({PEAL_TEST_RANK, "meet"},
@@ -138,10 +172,10 @@ TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
                       {"WORLD_SIZE", "3"},
                       {"MASTER_ADDR", "127.0.0.1"},
                       {"MASTER_PORT", meeting},
-                      {"PEAL_TIMEOUT", "2"},
+                      {"PEAL_TIMEOUT", std::to_string(timeout.count())},
                       {"PEAL_TRANSPORT", GetParam()}});
   }
-  for (const auto& ended : processes_.wait(Deadline::after(kNotice))) {
+  for (const auto& ended : processes_.wait(Deadline::after(timeout + start_and_end))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 2);
     EXPECT_THAT(ended.output, ::testing::AllOf(HasSubstr("timeout"), HasSubstr("rank 1")));

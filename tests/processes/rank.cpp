@@ -1,7 +1,8 @@
 // One rank of the tests in this folder: a program that does what its first argument says.
-//   grid          runs the property grid once and prints what went wrong
+//   grid          runs the property grid once, prints what went wrong, and "done"
 //   work          all_reduces until it cannot, then prints the error and how it took it
 //   messages      the same with a ring of sends and receives
+//   leave         the same as work, and leaves a child behind
 //   meet          only joins the group, and says so
 #include <unistd.h>
 
@@ -18,8 +19,9 @@ namespace {
 using namespace peal;
 
 int run_grid(ProcessGroup& group) {
+  std::cout << "working" << std::endl;
   const std::string wrong = testing::run_cases(group, testing::grid_cases(group.size()));
-  std::cout << wrong;
+  std::cout << wrong << "done" << std::endl;
   group.destroy();
   return wrong.empty() ? 0 : 1;
 }
@@ -41,6 +43,13 @@ void exchange_messages(ProcessGroup& group) {
   }
 }
 
+/// The child has whatever this process has. It ends by itself if the test forgets it.
+void leave_a_child() {
+  if (::fork() != 0) return;
+  ::alarm(60);
+  while (true) ::pause();
+}
+
 /// Works until an error comes; every later call must say the same.
 int work_until_it_fails(ProcessGroup& group, void (*what)(ProcessGroup&)) {
   std::cout << "working" << std::endl;
@@ -60,7 +69,8 @@ int work_until_it_fails(ProcessGroup& group, void (*what)(ProcessGroup&)) {
 int run(const std::string& what) {
   const ProcessGroupPtr group = init_process_group();
   if (what == "grid") return run_grid(*group);
-  if (what == "work") return work_until_it_fails(*group, work);
+  if (what == "leave") leave_a_child();
+  if (what == "work" || what == "leave") return work_until_it_fails(*group, work);
   if (what == "messages") return work_until_it_fails(*group, exchange_messages);
   std::cout << "met as rank " << group->rank() << " of " << group->size() << std::endl;
   return 0;
