@@ -1,10 +1,20 @@
-"""Prints how many tests passed and how many failed, from the JUnit report of a ctest run.
+"""Prints how many tests passed and how many failed, from the JUnit report of a ctest run, and then a
+line for each that was skipped, with the reason.
 
 A GoogleTest program counts as the tests in it, any other test as one. Called by scripts/test.
 """
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
+
+
+def skipped(case):
+    """Why a test that can say so was not to run here; None if it was."""
+    message = case.find("skipped")
+    if message is None or not message.get("message").startswith("SKIP_RETURN_CODE"):
+        return None
+    reason = re.search(r"^SKIPPED: (.*)$", case.findtext("system-out", ""), re.MULTILINE)
+    return reason[1] if reason else "no reason given"
 
 
 def count(case):
@@ -23,9 +33,12 @@ def main(report):
         cases = ElementTree.parse(report).findall("testcase")
     except (OSError, ElementTree.ParseError):
         cases = []
-    counts = [count(case) for case in cases]
+    counts = [count(case) for case in cases if skipped(case) is None]
     # No report, or an empty one, is a failure and not a success of nothing.
     print(*(map(sum, zip(*counts)) if counts else (0, 1)))
+    for case in cases:
+        if reason := skipped(case):
+            print(f"{case.get('name')}: {reason}")
 
 
 main(sys.argv[1])

@@ -1,0 +1,57 @@
+"""Programs that others start: two ranks by each launcher that peal understands meet each other.
+
+Called by ctest with an example and the name of a launcher. Where the launcher is not installed, or
+is not running, the test ends with SKIPPED.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = 60  # seconds
+SKIPPED = 77   # the exit code that ctest takes for it
+
+LAUNCHERS = {
+    "torchrun": ["--standalone", "--nproc-per-node=2", "--no-python"],
+    "mpirun.openmpi": ["--allow-run-as-root", "--oversubscribe", "-n", "2"],
+    "mpirun.mpich": ["-n", "2"],
+    "srun": ["-n", "2", "--overcommit"],
+}
+
+
+def skip(why):
+    print("SKIPPED:", why)
+    sys.exit(SKIPPED)
+
+
+def find(launcher):
+    """On the path, or where scripts/bootstrap installs LibTorch."""
+    return shutil.which(launcher) or shutil.which(launcher, path=ROOT / ".venv/bin")
+
+
+def slurm_answers():
+    try:
+        return subprocess.run(["sinfo"], capture_output=True, timeout=5).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def main(example, launcher):
+    program = find(launcher)
+    if program is None:
+        skip(f"{launcher} is not installed")
+    if launcher == "srun" and not slurm_answers():
+        skip("no Slurm runs here")
+    run = subprocess.run([program, *LAUNCHERS[launcher], example], timeout=PATIENCE, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(run.stdout)
+    # Two ranks that each thought that they were alone would both be rank 0.
+    ranks = re.findall(r"Rank (\d) has data 1\.", run.stdout)
+    if run.returncode != 0 or sorted(ranks) != ["0", "1"]:
+        sys.exit(f"{launcher} ended with {run.returncode}; ranks that met: {ranks}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

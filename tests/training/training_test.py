@@ -1,0 +1,85 @@
+"""The mnist example under `peal run`: what two ranks learn, what is shown, and what mistakes end in.
+
+Called by ctest with the programs' paths and the name of one of the classes. Real digits are read
+from the folder in PEAL_TEST_MNIST; without it their test ends with SKIPPED.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PEAL, MNIST = sys.argv[1:3]
+FOLDER = os.environ.get("PEAL_TEST_MNIST", "")
+PATIENCE = 240  # seconds
+SKIPPED = 77    # the exit code that ctest takes for it
+
+
+def mnist(*arguments):
+    """Two ranks of one core each, seen as one program."""
+    return subprocess.run([PEAL, "run", "-n", "2", MNIST, "--ddp", *arguments],
+                          env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+class Digits:
+    """Five epochs of data-parallel training on 9,000 digits; 1,000 are held out."""
+    arguments = []
+    kind = ""
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.json")
+            cls.run_of_both = mnist("--epochs", "5", "--report", str(report), *cls.arguments)
+            cls.report = json.loads(report.read_text()) if report.exists() else {}
+        print(cls.run_of_both.stdout, cls.report)
+
+    def test_two_ranks_reach_97_percent_of_those_held_out(self):
+        self.assertEqual(self.run_of_both.returncode, 0)
+        self.assertEqual((self.report["ranks"], self.report["epochs"]), (2, 5))
+        self.assertEqual(self.report["data"], self.kind)
+        self.assertGreaterEqual(self.report["accuracy"], 0.97)
+
+    def test_each_epoch_is_one_line_by_rank_0(self):
+        lines = self.run_of_both.stdout.splitlines()
+        self.assertEqual([line[:len("[0] epoch 1 of 5:")] for line in lines if "epoch" in line],
+                         [f"[0] epoch {epoch} of 5:" for epoch in range(1, 6)])
+        self.assertEqual([line for line in lines if not line.startswith("[0] ")], [])
+
+
+class GeneratedDigits(Digits, unittest.TestCase):
+    kind = "generated"
+
+
+@unittest.skipUnless(FOLDER, "PEAL_TEST_MNIST names no folder with MNIST's files")
+class RealDigits(Digits, unittest.TestCase):
+    arguments = ["--data", FOLDER]
+    kind = "mnist-t10k"
+
+
+class Mistakes(unittest.TestCase):
+    def ends_with(self, text, *arguments):
+        run = mnist(*arguments)
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertRegex(run.stdout, rf"(?m)^\[[01]\] mnist: .*{text}")
+
+    def test_a_batch_that_the_digits_do_not_fill(self):
+        self.ends_with("9000 digits .* take a smaller --batch", "--batch", "9002")
+
+    def test_a_report_that_cannot_be_written(self):
+        self.ends_with("cannot write the report", "--steps", "1", "--report", "/nowhere/report")
+
+    def test_a_folder_without_digits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.ends_with("no MNIST in", "--data", folder)
+
+
+if __name__ == "__main__":
+    result = unittest.main(argv=sys.argv[:1] + sys.argv[3:], exit=False).result
+    if result.wasSuccessful() and result.skipped:
+        print("SKIPPED:", result.skipped[0][1])
+        sys.exit(SKIPPED)
+    sys.exit(not result.wasSuccessful())
