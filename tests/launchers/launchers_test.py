@@ -15,7 +15,8 @@ SKIPPED = 77   # the exit code that ctest takes for it
 
 LAUNCHERS = {
     "torchrun": ["--standalone", "--nproc-per-node=2", "--no-python"],
-    "mpirun.openmpi": ["--allow-run-as-root", "--oversubscribe", "-n", "2"],
+    # "isolated": on this machine, so without ssh, which need not be there.
+    "mpirun.openmpi": ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "-n", "2"],
     "mpirun.mpich": ["-n", "2"],
     "srun": ["-n", "2", "--overcommit"],
 }
