@@ -1,0 +1,111 @@
+"""Where cmake/PealTorch.cmake finds LibTorch, with packages and Pythons that only pretend.
+
+Called by ctest with the path of cmake.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CMAKE = sys.argv.pop(1)
+MODULE = pathlib.Path(__file__).resolve().parents[2] / "cmake/PealTorch.cmake"
+PROJECT = f"""
+cmake_minimum_required(VERSION 3.25)
+project(discovery LANGUAGES NONE)
+include({MODULE})
+message(STATUS "found: ${{Torch_DIR}}")
+"""
+VERSION = """
+set(PACKAGE_VERSION {})
+if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+"""
+
+
+class Discovery(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.write("CMakeLists.txt", PROJECT)
+
+    def write(self, name, text, mode=0o644):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def torch(self, name, version="2.13.0"):
+        """A prefix with a package in it."""
+        self.write(f"{name}/Torch/TorchConfigVersion.cmake", VERSION.format(version))
+        return self.write(f"{name}/Torch/TorchConfig.cmake", "").parent.parent
+
+    def python(self, name, prefix):
+        """A Python whose torch has its package there; one without torch for None."""
+        self.write(name, f"#!/bin/sh\necho {prefix}\n" if prefix else "#!/bin/sh\nexit 1\n", 0o755)
+
+    def active_python(self, prefix):
+        self.python("bin/python3", prefix)
+
+    def venv(self, prefix):
+        self.python(".venv/bin/python", prefix)
+
+    def configure(self, *arguments, **variables):
+        environment = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", **variables}
+        return subprocess.run([CMAKE, "-S", self.folder, "-B", self.folder / "build", *arguments],
+                              env=environment, timeout=60, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def finds(self, prefix, *arguments, **variables):
+        run = self.configure(*arguments, **variables)
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertIn(f"found: {prefix}/Torch\n", run.stdout)
+
+    def everywhere(self):
+        """One for the user to name, one of the active Python, one in .venv."""
+        named, active, venv = self.torch("named"), self.torch("active"), self.torch("in_venv")
+        self.active_python(active)
+        self.venv(venv)
+        return named, active, venv
+
+    def test_what_the_user_names_comes_first_in_each_way_to_name_it(self):
+        named, _, _ = self.everywhere()
+        for name, value in ("Torch_DIR", named / "Torch"), ("CMAKE_PREFIX_PATH", named):
+            for arguments, variables in ((f"-D{name}={value}",), {}), ((), {name: str(value)}):
+                with self.subTest(name, arguments=arguments):
+                    self.finds(named, "--fresh", *arguments, **variables)
+
+    def test_the_active_python_comes_second(self):
+        _, active, _ = self.everywhere()
+        self.finds(active)
+
+    def test_the_venv_comes_last(self):
+        _, _, venv = self.everywhere()
+        self.active_python(None)
+        self.finds(venv)
+
+    def test_a_version_that_is_too_old_is_passed_over(self):
+        self.active_python(self.torch("old", "2.10.9"))
+        self.venv(self.torch("oldest", "2.11.0"))
+        self.finds(self.folder / "oldest")
+
+    def test_the_choice_is_kept_when_the_environment_changes_later(self):
+        _, active, _ = self.everywhere()
+        self.finds(active)
+        self.active_python(None)
+        self.finds(active)
+
+    def test_none_at_all_is_an_error_that_says_what_to_do(self):
+        self.active_python(None)
+        run = self.configure()
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("scripts/bootstrap", run.stdout)
+        self.assertIn("PEAL_TORCH=OFF", run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
