@@ -25,9 +25,10 @@ function(peal_module name)
   endif()
 endfunction()
 
-# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, known to ctest.
+# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, known to ctest under its name; with
+# SHARDS n as name_1 to name_n, each with its share of the tests and TIMEOUT for itself.
 function(peal_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -35,6 +36,16 @@ function(peal_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_test_options fmt::fmt GTest::gmock
                                         GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM peal_test_headers)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}_${shard} COMMAND ${name})
+    set_tests_properties(${name}_${shard} PROPERTIES
+      TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()

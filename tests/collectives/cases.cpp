@@ -73,10 +73,11 @@ class Runner {
       case Operation::kBarrier:
         return barrier();
       case Operation::kSend:
+        return send();
       case Operation::kRecv:
         break;
     }
-    return "no such collective";
+    return "a receive is part of the case of its send";
   }
 
  private:
@@ -282,6 +283,28 @@ class Runner {
       if (!wrong.empty()) return fmt::format("from rank {}: {}", peer, wrong);
     }
     return "";
+  }
+
+  /// Each rank sends to the next one, and receives from the one before or from anyone.
+  std::string send() {
+    const Rank next = (rank_ + 1) % ranks_;
+    const Rank before = (rank_ + ranks_ - 1) % ranks_;
+    Values out = values(case_.count);
+    out.fill_bytes(seed(rank_));
+    Values in = values(case_.count);
+    Rank source = before;
+    if (case_.form == Form::kBlocking) {
+      const WorkPtr sent = group_.isend(out.buffer(), next);
+      group_.recv(in.buffer(), before);
+      sent->wait();
+    } else {
+      const WorkPtr received = group_.irecv(in.buffer(), kAnySource);
+      group_.send(out.buffer(), next);
+      received->wait();
+      source = received->source();
+    }
+    if (source != before) return fmt::format("from rank {}", source);
+    return in.compare_bytes(seed(before), 0, 0, case_.count);
   }
 
   std::string barrier() {

@@ -15,7 +15,7 @@ struct Case {
   enum class Memory : unsigned char { kForeign, kRegistered };
   enum class Blocks : unsigned char { kEven, kUneven, kList };
 
-  Operation operation = Operation::kAllReduce;
+  Operation operation = Operation::kAllReduce;  // kSend: each rank to the next, and its receive
   DType dtype = DType::kF32;
   ReduceOp::Kind op = ReduceOp::Kind::kSum;
   std::int64_t count = 0;
@@ -34,8 +34,8 @@ std::string run_case(ProcessGroup& group, const Case& c);
 /// Runs them in a row. Returns the first few that went wrong, or "".
 std::string run_cases(ProcessGroup& group, const std::vector<Case>& cases);
 
-/// The property grid for so many ranks: every operation, form, type and operator, and the counts at
-/// which algorithms go wrong.
-std::vector<Case> grid_cases(int ranks);
+/// The property grid for so many ranks: every operation, type and operator, and the counts at which
+/// algorithms go wrong. Equal on all ranks for the same seed.
+std::vector<Case> grid_cases(int ranks, unsigned seed = 1);
 
 }  // namespace peal::testing

@@ -1,4 +1,17 @@
 // Which cases the grid is made of.
+//
+// In full, for each number of ranks, for each operation that carries data:
+//   type x count                                 (reductions by sum)
+//   count x (in place or apart x memory x equal blocks, uneven ones or a list)
+//   operator x type, of those that go together   (the operations that reduce)
+// Shared out by chance: root, blocking or not, and what of the above is not paired with each other:
+// a deck deals each value once before any comes again, so that each meets each operation in each
+// run; over the fabrics, algorithms and seeds all of them meet.
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+
 #include "tests/collectives/cases.h"
 
 namespace peal::testing {
@@ -9,81 +22,127 @@ using Place = Case::Place;
 using Memory = Case::Memory;
 using Blocks = Case::Blocks;
 
-std::vector<std::int64_t> counts_for(int ranks) { return {0, 1, ranks - 1, ranks, ranks + 1, 500}; }
+/// Deals its cards in a random order.
+template <class Card>
+class Deck {
+ public:
+  Deck(std::vector<Card> cards, std::mt19937& random) : cards_(std::move(cards)), random_(random) {}
 
-/// Every operator and type that goes together, for the operations that reduce.
-void add_reductions(std::vector<Case>& cases, int ranks) {
-  for (const Operation operation :
-       {Operation::kAllReduce, Operation::kReduce, Operation::kReduceScatter}) {
-    for (const ReduceOp::Kind op : kAllReduceOpKinds) {
-      for (const DType dtype : kAllDTypes) {
-        if (!has_meaning(op, dtype)) continue;
-        const bool whole_grid = op == ReduceOp::Kind::kSum && dtype == DType::kF32;
-        for (const std::int64_t count : counts_for(ranks)) {
-          if (!whole_grid && count != ranks + 1) continue;
-          Case c{.operation = operation, .dtype = dtype, .op = op, .count = count};
-          c.root = static_cast<Rank>(cases.size()) % ranks;
-          cases.push_back(c);
-        }
-      }
-    }
+  Card deal() {
+    if (next_ == 0) std::shuffle(cards_.begin(), cards_.end(), random_);
+    const Card card = cards_[next_];
+    next_ = (next_ + 1) % cards_.size();
+    return card;
   }
-}
 
-/// Operations whose blocks may differ, in place or not, as one buffer or a list.
-void add_blocks(std::vector<Case>& cases, int ranks) {
-  for (const Operation operation : {Operation::kScatter,
-                                    Operation::kGather,
-                                    Operation::kAllGather,
-                                    Operation::kReduceScatter,
-                                    Operation::kAllToAll}) {
-    for (const Blocks blocks : {Blocks::kEven, Blocks::kUneven, Blocks::kList}) {
-      for (const Place place : {Place::kApart, Place::kInPlace}) {
-        for (const std::int64_t count : counts_for(ranks)) {
-          Case c{.operation = operation, .count = count, .place = place, .blocks = blocks};
-          c.dtype = count % 2 == 0 ? DType::kF32 : DType::kF64;
-          c.root = static_cast<Rank>(cases.size()) % ranks;
-          cases.push_back(c);
-        }
-      }
-    }
-  }
-}
+ private:
+  std::vector<Card> cards_;
+  std::mt19937& random_;
+  std::size_t next_ = 0;
+};
 
-void add_the_rest(std::vector<Case>& cases, int ranks) {
-  for (Rank root = 0; root < ranks; ++root) {
-    for (const std::int64_t count : counts_for(ranks)) {
-      cases.push_back({.operation = Operation::kBroadcast,
-                       .dtype = DType::kC128,
-                       .count = count,
-                       .root = root});
-    }
-  }
-  cases.push_back({.operation = Operation::kBarrier});
-  // Larger than any stage and any ring, and large enough for registered memory to be used in place.
-  for (const Operation operation : kAllCollectives) {
-    if (operation == Operation::kBarrier) continue;
+struct Variant {
+  Place place;
+  Memory memory;
+  Blocks blocks;
+};
+
+std::vector<Variant> all_variants() {
+  std::vector<Variant> all;
+  for (const Place place : {Place::kApart, Place::kInPlace}) {
     for (const Memory memory : {Memory::kForeign, Memory::kRegistered}) {
-      for (const Place place : {Place::kApart, Place::kInPlace}) {
-        cases.push_back({.operation = operation,
-                         .dtype = DType::kC128,
-                         .count = 1025,
-                         .root = ranks - 1,
-                         .place = place,
-                         .memory = memory});
+      for (const Blocks blocks : {Blocks::kEven, Blocks::kUneven, Blocks::kList}) {
+        all.push_back({place, memory, blocks});
       }
     }
   }
+  return all;
 }
+
+/// Where algorithms go wrong; the last is larger than most stages and rings of the tests.
+std::vector<std::int64_t> counts_for(int ranks) {
+  const std::set<std::int64_t> counts = {0, 1, ranks - 1, ranks, ranks + 1, 1000};
+  return {counts.begin(), counts.end()};
+}
+
+std::vector<Rank> all_ranks(int ranks) {
+  std::vector<Rank> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// The cases of one operation.
+class Builder {
+ public:
+  Builder(Operation operation, int ranks, std::mt19937& random, std::vector<Case>& cases)
+      : operation_(operation),
+        counts_(counts_for(ranks)),
+        random_(random),
+        variants_(all_variants(), random),
+        roots_(all_ranks(ranks), random),
+        forms_({Form::kBlocking, Form::kAsync}, random),
+        cases_(cases) {}
+
+  void add_types_and_counts() {
+    for (const std::int64_t count : counts_) {  // as many types as variants: each count meets all
+      for (const DType dtype : kAllDTypes) add(dtype, ReduceOp::Kind::kSum, count);
+    }
+  }
+
+  void add_operators() {
+    for (const ReduceOp::Kind op : kAllReduceOpKinds) {
+      Deck<std::int64_t> counts(counts_, random_);
+      for (const DType dtype : kAllDTypes) {
+        if (op != ReduceOp::Kind::kSum && has_meaning(op, dtype)) add(dtype, op, counts.deal());
+      }
+    }
+  }
+
+  /// So large that a message asks before it is sent, and comes in pieces.
+  void add_large() {
+    for (const DType dtype : kAllDTypes) add(dtype, ReduceOp::Kind::kSum, 20'000);
+  }
+
+ private:
+  void add(DType dtype, ReduceOp::Kind op, std::int64_t count) {
+    const Variant variant = variants_.deal();
+    cases_.push_back({.operation = operation_,
+                      .dtype = dtype,
+                      .op = op,
+                      .count = count,
+                      .root = roots_.deal(),
+                      .form = forms_.deal(),
+                      .place = variant.place,
+                      .memory = variant.memory,
+                      .blocks = variant.blocks});
+  }
+
+  Operation operation_;
+  std::vector<std::int64_t> counts_;
+  std::mt19937& random_;
+  Deck<Variant> variants_;
+  Deck<Rank> roots_;
+  Deck<Form> forms_;
+  std::vector<Case>& cases_;
+};
 
 }  // namespace
 
-std::vector<Case> grid_cases(int ranks) {
+std::vector<Case> grid_cases(int ranks, unsigned seed) {
+  std::mt19937 random(seed);
   std::vector<Case> cases;
-  add_reductions(cases, ranks);
-  add_blocks(cases, ranks);
-  add_the_rest(cases, ranks);
-  for (std::size_t i = 0; i < cases.size(); i += 3) cases[i].form = Form::kAsync;
+  for (const Operation operation : kAllCollectives) {
+    Builder builder(operation, ranks, random, cases);
+    if (operation == Operation::kBarrier) continue;
+    builder.add_types_and_counts();
+    if (reduces(operation)) builder.add_operators();
+  }
+  Builder messages(Operation::kSend, ranks, random, cases);
+  messages.add_types_and_counts();
+  messages.add_large();
+  for (const Form form : {Form::kBlocking, Form::kAsync}) {
+    cases.push_back({.operation = Operation::kBarrier, .form = form});
+  }
   return cases;
 }
 
