@@ -134,12 +134,14 @@ Address::Address(const sockaddr* address, socklen_t size) {
 
 Address Address::parse(std::string_view text) {
   constexpr std::string_view kUnix = "unix:";
-  if (text.starts_with(kUnix)) {
+  // The system's functions would end the text at a zero, and take what is before it.
+  const bool is_text = text.find('\0') == std::string_view::npos;
+  if (is_text && text.starts_with(kUnix)) {
     const std::string_view name = text.substr(kUnix.size());
     return name.starts_with('@') ? abstract_unix(name.substr(1)) : unix_address("", name);
   }
   const std::size_t colon = text.rfind(':');
-  if (colon != std::string_view::npos) {
+  if (is_text && colon != std::string_view::npos) {
     if (const auto found = numeric_address(text.substr(0, colon), text.substr(colon + 1))) {
       return *found;
     }

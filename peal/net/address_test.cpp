@@ -50,6 +50,13 @@ TEST(AddressTest, AnythingElseIsAUsageErrorThatQuotesIt) {
   }
 }
 
+TEST(AddressTest, TextDoesNotEndAtAZero) {
+  using namespace std::string_view_literals;
+  EXPECT_THROW(Address::parse("127.0.0.1\0:80"sv), Error);
+  EXPECT_THROW(Address::parse("unix:/path\0rest"sv), Error);
+  EXPECT_THROW(Address::parse("unix:@name\0rest"sv), Error);
+}
+
 TEST(AddressTest, PortsCanBeReadAndReplaced) {
   EXPECT_EQ(Address::parse("127.0.0.1:4711").port(), 4711);
   EXPECT_EQ(Address::parse("[::1]:4711").port(), 4711);

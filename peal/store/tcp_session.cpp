@@ -78,7 +78,7 @@ bool TcpSession::advance(Table& table, TimePoint now) {
 void TcpSession::handle(const Request& request, Table& table, TimePoint now) {
   if (const auto* await = std::get_if<AwaitRequest>(&request)) {
     constexpr Timeout kLongest = std::chrono::hours(24 * 365);
-    parked_ = Parked{await->keys, now + std::min(await->timeout, kLongest)};
+    parked_ = Parked{await->keys, now + std::clamp(await->timeout, Timeout(0), kLongest)};
     look_again(table, now);
     return;
   }

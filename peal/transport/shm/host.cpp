@@ -154,11 +154,12 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline 
         std::make_shared<Doorbell>(memory_->layout.bell_in(memory_->segment(options.self), kind));
   }
   // All offers first, so that no rank waits for one that waits for it.
-  for (const auto& [rank, connection] : connections) {
-    naming(rank, [&] { offer_to(connection.get(), deadline); });
+  for (const auto& link : connections) {
+    naming(link.first, [&] { offer_to(link.second.get(), deadline); });
   }
-  for (auto& [rank, connection] : connections) {
-    naming(rank, [&] { neighbours_[rank] = accept_from(rank, std::move(connection), deadline); });
+  for (auto& link : connections) {
+    const Rank rank = link.first;
+    naming(rank, [&] { neighbours_[rank] = accept_from(rank, std::move(link.second), deadline); });
   }
   memory_->segment_file.reset();
 }

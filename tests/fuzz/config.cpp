@@ -1,0 +1,20 @@
+// The variables of the environment. The input is the number of a row of the table and a value: what
+// is read and printed is read as the same, but for the secret, which is not printed.
+#include "peal/base/config.h"
+
+#include "tests/fuzz/fuzz.h"
+
+void peal::fuzz::check(std::string_view input) {
+  if (input.empty()) return;
+  const auto row = static_cast<unsigned char>(input[0]) % variables().size();
+  const Variable& variable = variables()[row];
+  const auto parse = [&](std::string_view text) {
+    Config config;
+    variable.parse(text, config);
+    return config;
+  };
+  const auto config = unless_refused(ErrorKind::kUsage, [&] { return parse(input.substr(1)); });
+  if (!config || !config->secret.empty()) return;
+  const std::string text = variable.print(*config);
+  require(parse(text) == *config, text);
+}

@@ -1,0 +1,49 @@
+// Frames from a stream: what a FrameReader gives are the frames that the input begins with. The
+// first byte says in what pieces the rest arrives.
+#include "peal/net/frame.h"
+
+#include <sys/socket.h>
+
+#include "peal/base/fd.h"
+
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+constexpr peal::Bytes kLimit(300);
+constexpr std::size_t kMost = 4096;  // no more than a socket takes at once
+
+/// All frames that `reader` can make of what has arrived, put together again.
+std::string take(peal::net::FrameReader& reader, int fd) {
+  std::string taken;
+  while (const auto body = reader.advance(fd)) {
+    peal::fuzz::require(peal::Bytes(static_cast<std::int64_t>(body->size())) <= kLimit,
+                        "the limit");
+    taken += peal::net::frame_of(*body);
+  }
+  return taken;
+}
+
+}  // namespace
+
+void peal::fuzz::check(std::string_view input) {
+  if (input.empty() || input.size() > kMost) return;
+  const std::size_t piece = 1 + static_cast<unsigned char>(input[0]);
+  const std::string_view stream = input.substr(1);
+  int ends[2];
+  require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "socketpair");
+  const Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
+  net::FrameReader reader(kLimit, "input");
+  std::string taken;
+  for (std::size_t at = 0; at < stream.size(); at += piece) {
+    const std::string_view part = stream.substr(at, piece);
+    require(::send(theirs.get(), part.data(), part.size(), 0) == static_cast<ssize_t>(part.size()),
+            "send");
+    const auto frames =
+        unless_refused(ErrorKind::kMismatch, [&] { return take(reader, ours.get()); });
+    if (!frames) return;
+    taken += *frames;
+  }
+  require(stream.starts_with(taken), "frames are the stream's beginning");
+}
