@@ -7,12 +7,14 @@
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/interfaces.h"
 #include "peal/store/prefix_store.h"
-#include "peal/transport/connect.h"
 
 namespace peal::init {
 
-Connector::Connector(rendezvous::Meeting meeting, Config config, Report report)
-    : meeting_(std::move(meeting)), config_(std::move(config)), report_(std::move(report)) {}
+Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, Bytes arena)
+    : meeting_(std::move(meeting)),
+      config_(std::move(config)),
+      report_(std::move(report)),
+      arena_(arena) {}
 
 std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> world_ranks,
                                                          const std::string& group,
@@ -27,6 +29,7 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.choice = config_.transport;
   options.listen_on = listening_addresses();
   options.stage = config_.stage;
+  options.arena = arena_;
   options.report = report_;
   const auto pending = transport::open(options);
 

@@ -12,6 +12,7 @@
 #include "peal/base/report.h"
 #include "peal/net/address.h"
 #include "peal/rendezvous/rendezvous.h"
+#include "peal/transport/connect.h"
 #include "peal/transport/transport.h"
 
 namespace peal::init {
@@ -19,7 +20,12 @@ namespace peal::init {
 /// Threads: any number at once.
 class Connector {
  public:
-  Connector(rendezvous::Meeting meeting, Config config, Report report);
+  /// `arena` as transport::ConnectOptions has it: less where many ranks are threads of one process,
+  /// each of which maps all others' memory.
+  Connector(rendezvous::Meeting meeting,
+            Config config,
+            Report report,
+            Bytes arena = transport::ConnectOptions().arena);
 
   /// A transport between `world_ranks`, of which this is one. Called by each of them, in the same
   /// order of ranks and with a name that no other group of the job has. Errors: those of
@@ -35,6 +41,7 @@ class Connector {
   rendezvous::Meeting meeting_;
   Config config_;
   Report report_;
+  Bytes arena_;
 };
 
 }  // namespace peal::init

@@ -20,6 +20,10 @@ namespace {
 
 using transport::Transport;
 
+/// Of each rank. All ranks are in this process, so it needs ranks * ranks times as much address
+/// space, of which the thread sanitizer has little.
+constexpr Bytes kArena = 64_MiB;
+
 /// The world's store and name, as a meeting would have made them.
 rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Store> store) {
   rendezvous::Identity identity;
@@ -52,7 +56,7 @@ class Exchange {
     options.sharing = fabric_ == Fabric::kMemory ? Sharing::kWindow : Sharing::kMessagesOnly;
     options.stage = stage_;
     options.data_ring = 4_KiB;
-    options.arena = 64_MiB;
+    options.arena = kArena;
     auto transports = transport::make_memory_transports(ranks, options);
     if (fabric_ == Fabric::kShortWrites) {
       const transport::Faults faults{.seed = static_cast<unsigned>(ranks),
@@ -108,7 +112,7 @@ struct Job::Impl {
     settings.transport = fabric == Fabric::kShm ? TransportChoice::kShm : TransportChoice::kTcp;
     settings.secret = "a secret";
     const auto connector = std::make_shared<init::Connector>(
-        meeting_of(rank, ranks, store), settings, silent_report());
+        meeting_of(rank, ranks, store), settings, silent_report(), kArena);
     return [connector](std::span<const Rank> members, const std::string& group, Deadline deadline) {
       return connector->connect(members, group, deadline);
     };
