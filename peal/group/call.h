@@ -60,6 +60,7 @@ class Call {
   void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
 
  private:
+  // ---- what they are made of (call_checks.cpp)
   void begin(Operation operation);
   void use_op(ReduceOp op);
   void use_root(Rank root);
@@ -84,6 +85,13 @@ class Call {
   bool overlap(const Extent& a, const Extent& b) const;
   const void* own_block(const void* large) const;
   Elements own_offset() const;
+  static Elements total(std::span<const Elements> counts);
+  template <class AnyBuffer>
+  static Elements total_of(std::span<const AnyBuffer> buffers) {
+    Elements sum;
+    for (const AnyBuffer& buffer : buffers) sum += buffer.count;
+    return sum;
+  }
   [[noreturn]] void refuse(const std::string& why) const;
 
   Rank rank_;

@@ -1,7 +1,9 @@
-// That the schedules cost what the headers of the algorithms say.
+// That the schedules cost what the headers of the algorithms say, and operations what their
+// contracts in peal/group say (collectives.h, block_collectives.h).
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <variant>
 #include <vector>
 
@@ -195,6 +197,88 @@ TEST(CostTest, PairwiseSendsWhatItsHeaderSays) {
   expect_cost("pairwise", Operation::kGather, [](int, Rank self) {
     return self == 0 ? Cost{} : Cost{1, kBlock};
   });
+}
+
+// ---- what is chosen between hosts, as the contracts of the operations have it
+
+/// At most so many messages by any rank, and so many elements.
+using Bound = std::function<Cost(int n)>;
+
+/// Elements of one byte; `block` as in problem_of.
+void expect_at_most(Operation operation, Elements block, const Bound& bound) {
+  for (const int n : kRanks) {
+    Problem problem = problem_of(operation, n);
+    problem.count = problem.count.value / kBlock.value * block;
+    problem.stage_limit = block * n * 8;
+    Cost most;
+    for (Rank self = 0; self < n; ++self) {
+      const Cost cost = cost_of(choose(problem, 1_B).plan(problem, self));
+      most.messages = std::max(most.messages, cost.messages);
+      most.sent = std::max(most.sent, cost.sent);
+    }
+    const Cost stated = bound(n);
+    EXPECT_LE(most.messages, stated.messages) << name_of(operation) << ", " << n << " ranks";
+    EXPECT_LE(most.sent, stated.sent) << name_of(operation) << ", " << n << " ranks";
+  }
+}
+
+TEST(CostTest, SmallOperationsSendWhatTheirContractsSay) {
+  const auto b = kBlock;
+  expect_at_most(Operation::kBroadcast, b, [&](int n) {
+    return Cost{log2_ceil(n), b * n * log2_ceil(n)};
+  });
+  expect_at_most(Operation::kAllReduce, b, [&](int n) {
+    const int messages = n <= 4 ? n - 1 : log2_ceil(n);
+    return Cost{messages, b * n * messages};
+  });
+  expect_at_most(Operation::kReduce, b, [&](int n) { return Cost{1, b * n}; });
+  for (const Operation operation : {Operation::kScatter, Operation::kGather}) {
+    expect_at_most(operation, b, [&](int n) { return Cost{log2_ceil(n), b * (n - 1)}; });
+  }
+  expect_at_most(Operation::kAllGather, b, [&](int n) {
+    return Cost{2 * log2_ceil(n), b * (n - 1)};
+  });
+  expect_at_most(Operation::kReduceScatter, b, [&](int n) {
+    const bool power = std::has_single_bit(static_cast<unsigned>(n));
+    return Cost{power ? log2_ceil(n) : n - 1, b * (n - 1)};
+  });
+  expect_at_most(Operation::kAllToAll, b, [&](int n) { return Cost{n - 1, b * (n - 1)}; });
+  expect_at_most(Operation::kBarrier, b, [&](int n) {
+    return Cost{log2_ceil(n), Elements(log2_ceil(n))};
+  });
+}
+
+TEST(CostTest, LargeOperationsSendWhatTheirContractsSay) {
+  const Elements b = kBlock * 4096;
+  constexpr int kPieces = std::numeric_limits<int>::max();
+  expect_at_most(Operation::kBroadcast, b, [&](int n) { return Cost{kPieces, b * n}; });
+  expect_at_most(Operation::kAllReduce, b, [&](int n) {
+    return Cost{2 * (n - 1), b * 2 * (n - 1)};
+  });
+  expect_at_most(Operation::kReduce, b, [&](int n) { return Cost{n, b * n}; });
+  for (const Operation operation : {Operation::kScatter,
+                                    Operation::kGather,
+                                    Operation::kAllGather,
+                                    Operation::kReduceScatter,
+                                    Operation::kAllToAll}) {
+    expect_at_most(operation, b, [&](int n) { return Cost{n - 1, b * (n - 1)}; });
+  }
+}
+
+TEST(CostTest, AllReducesOfMiddleSizeSendWhatTheirContractSays) {
+  for (const int n : kRanks) {
+    if (n <= 4) continue;
+    Problem problem = problem_of(Operation::kAllReduce, n);
+    problem.count = Elements(std::int64_t{512} << 10);
+    for (Rank self = 0; self < n; ++self) {
+      const Cost cost = cost_of(choose(problem, 1_B).plan(problem, self));
+      EXPECT_LE(cost.messages, 2 * log2_ceil(n));
+      EXPECT_LE(cost.sent, problem.count * 3) << n << " ranks";
+      if (std::has_single_bit(static_cast<unsigned>(n))) {
+        EXPECT_EQ(cost.sent, problem.count * 2 / n * (n - 1));
+      }
+    }
+  }
 }
 
 // ---- memory

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include "peal/group/call.h"
+
+namespace peal {
+
+void Call::scatter(const ConstBuffer& in,
+                   const Buffer& out,
+                   Rank root,
+                   std::span<const Elements> counts) {
+  begin(Operation::kScatter);
+  use_root(root);
+  request_.count = out.count;
+  use_blocks(counts);
+  use_output(out);
+  if (!counts.empty()) check_total("output", out.count, counts[static_cast<std::size_t>(rank_)]);
+  if (rank_ != root) return;
+  check_total("input", in.count, counts.empty() ? out.count * size_ : total(counts));
+  use_input(in);
+  note_place(out.data, out.count, own_block(in.data), {in.data, in.count});
+}
+
+void Call::gather(const ConstBuffer& in,
+                  const Buffer& out,
+                  Rank root,
+                  std::span<const Elements> counts) {
+  begin(Operation::kGather);
+  use_root(root);
+  request_.count = in.count;
+  use_blocks(counts);
+  use_input(in);
+  if (!counts.empty()) check_total("input", in.count, counts[static_cast<std::size_t>(rank_)]);
+  if (rank_ != root) return;
+  check_total("output", out.count, counts.empty() ? in.count * size_ : total(counts));
+  use_output(out);
+  note_place(in.data, in.count, own_block(out.data), {out.data, out.count});
+}
+
+void Call::all_gather(const ConstBuffer& in, const Buffer& out, std::span<const Elements> counts) {
+  begin(Operation::kAllGather);
+  request_.count = in.count;
+  use_blocks(counts);
+  use_input(in);
+  use_output(out);
+  if (!counts.empty()) check_total("input", in.count, counts[static_cast<std::size_t>(rank_)]);
+  check_total("output", out.count, counts.empty() ? in.count * size_ : total(counts));
+  note_place(in.data, in.count, own_block(out.data), {out.data, out.count});
+}
+
+void Call::reduce_scatter(const ConstBuffer& in,
+                          const Buffer& out,
+                          ReduceOp op,
+                          std::span<const Elements> counts) {
+  begin(Operation::kReduceScatter);
+  request_.count = out.count;
+  use_blocks(counts);
+  use_input(in);
+  use_output(out);
+  use_op(op);
+  if (!counts.empty()) check_total("output", out.count, counts[static_cast<std::size_t>(rank_)]);
+  check_total("input", in.count, counts.empty() ? out.count * size_ : total(counts));
+  note_place(out.data, out.count, own_block(in.data), {in.data, in.count});
+}
+
+void Call::all_to_all(const ConstBuffer& in,
+                      const Buffer& out,
+                      std::span<const Elements> to,
+                      std::span<const Elements> from) {
+  begin(Operation::kAllToAll);
+  use_input(in);
+  use_output(out);
+  if (to.empty() != from.empty()) refuse("give the counts of both directions, or of none");
+  if (to.empty()) {
+    if (in.count.value % size_ != 0) {
+      refuse(fmt::format("{} elements cannot be cut into {} equal blocks", in.count.value, size_));
+    }
+    check_total("output", out.count, in.count);
+    request_.count = in.count / size_;
+  } else {
+    const auto ranks = static_cast<std::size_t>(size_);
+    if (to.size() != ranks || from.size() != ranks) {
+      refuse(fmt::format("{} and {} counts for {} ranks", to.size(), from.size(), size_));
+    }
+    check_total("input", in.count, total(to));
+    check_total("output", out.count, total(from));
+    std::vector<Elements> counts(ranks * ranks);
+    for (std::size_t peer = 0; peer < ranks; ++peer) {
+      counts[static_cast<std::size_t>(rank_) * ranks + peer] = to[peer];
+      counts[peer * ranks + static_cast<std::size_t>(rank_)] = from[peer];
+    }
+    if (to[static_cast<std::size_t>(rank_)] != from[static_cast<std::size_t>(rank_)]) {
+      refuse("the block that a rank sends to itself has two different counts");
+    }
+    use_own_blocks(std::move(counts));
+  }
+  if (in.count.value > 0 && out.count.value > 0 &&
+      overlap({in.data, in.count}, {out.data, out.count})) {
+    refuse("input and output overlap");
+  }
+}
+
+}  // namespace peal

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/group/call.h"
+
+namespace peal {
+
+Elements Call::total(std::span<const Elements> counts) {
+  return std::accumulate(counts.begin(), counts.end(), Elements(0));
+}
+
+void Call::begin(Operation operation) {
+  request_.operation = operation;
+  const auto& able = capabilities_.operations;
+  if (std::find(able.begin(), able.end(), operation) == able.end()) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("{}: the {} backend cannot do it", name_of(operation), capabilities_.name));
+  }
+}
+
+void Call::use_op(ReduceOp op) {
+  if (!has_meaning(op.kind, request_.dtype)) {
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: {} has no meaning for {}",
+                            name_of(request_.operation),
+                            name_of(op.kind),
+                            name_of(request_.dtype)));
+  }
+  request_.reduce = op;
+}
+
+void Call::use_root(Rank root) {
+  if (root < 0 || root >= size_) {
+    refuse(fmt::format("rank {} is not in the group, whose ranks are 0 to {}", root, size_ - 1));
+  }
+  request_.root = root;
+}
+
+void Call::use_input(const ConstBuffer& buffer) {
+  one_input_[0] = buffer;
+  use_input(std::span<const ConstBuffer>(one_input_));
+}
+
+void Call::use_output(const Buffer& buffer) {
+  one_output_[0] = buffer;
+  use_output(std::span<const Buffer>(one_output_));
+}
+
+void Call::use_input(std::span<const ConstBuffer> buffers) {
+  for (const ConstBuffer& buffer : buffers) {
+    check_type(buffer.dtype);
+    check_memory(buffer.data, buffer.count);
+  }
+  request_.input = buffers;
+}
+
+void Call::use_output(std::span<const Buffer> buffers) {
+  for (const Buffer& buffer : buffers) {
+    check_type(buffer.dtype);
+    check_memory(buffer.data, buffer.count);
+  }
+  request_.output = buffers;
+}
+
+void Call::use_both(std::span<const Buffer> buffers) {
+  use_output(buffers);
+  if (buffers.size() == 1) {
+    use_input(buffers[0]);
+  } else {
+    inputs_.assign(buffers.begin(), buffers.end());
+    use_input(inputs_);
+  }
+}
+
+void Call::use_blocks(std::span<const Elements> counts) {
+  if (counts.empty()) return;
+  if (counts.size() != static_cast<std::size_t>(size_)) {
+    refuse(fmt::format("{} counts for {} ranks", counts.size(), size_));
+  }
+  if (std::all_of(counts.begin(), counts.end(), [&](Elements c) { return c == counts[0]; })) {
+    request_.count = counts[0];
+    return;
+  }
+  use_own_blocks({counts.begin(), counts.end()});
+}
+
+void Call::use_own_blocks(std::vector<Elements> counts) {
+  for (const Elements count : counts) {
+    if (count.value < 0) refuse(fmt::format("a count of {}", count.value));
+  }
+  counts_ = std::move(counts);
+  request_.counts = counts_;
+  request_.count = Elements(0);
+}
+
+void Call::check_type(DType dtype) {
+  if (typed_ && dtype != request_.dtype) {
+    refuse(fmt::format(
+        "buffers of different types, {} and {}", name_of(request_.dtype), name_of(dtype)));
+  }
+  const auto& able = capabilities_.dtypes;
+  if (std::find(able.begin(), able.end(), dtype) == able.end()) {
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: the {} backend does not know the type {}",
+                            name_of(request_.operation),
+                            capabilities_.name,
+                            name_of(dtype)));
+  }
+  request_.dtype = dtype;
+  typed_ = true;
+}
+
+void Call::check_memory(const void* data, Elements count) const {
+  if (count.value < 0) refuse(fmt::format("a count of {}", count.value));
+  if (data == nullptr && count.value > 0)
+    refuse(fmt::format("{} elements at a null pointer", count.value));
+}
+
+void Call::check_total(const char* which, Elements actual, Elements expected) const {
+  if (actual != expected) {
+    refuse(fmt::format(
+        "the {} holds {} elements where {} are due", which, actual.value, expected.value));
+  }
+}
+
+void Call::note_place(const void* small,
+                      Elements small_count,
+                      const void* own,
+                      const Extent& large) {
+  if (small_count.value == 0 || large.count.value == 0) return;
+  if (small == own) {
+    request_.in_place = true;
+    return;
+  }
+  if (overlap({small, small_count}, large)) {
+    refuse(
+        "input and output overlap, but not as the operation in place would have it: "
+        "the small buffer must be the rank's own block of the large one");
+  }
+}
+
+bool Call::overlap(const Extent& a, const Extent& b) const {
+  const auto end = [&](const Extent& extent) -> const void* {
+    return static_cast<const std::byte*>(extent.data) +
+           bytes_of(extent.count, request_.dtype).value;
+  };
+  const std::less<const void*> before;
+  return before(a.data, end(b)) && before(b.data, end(a));
+}
+
+const void* Call::own_block(const void* large) const {
+  return static_cast<const std::byte*>(large) + bytes_of(own_offset(), request_.dtype).value;
+}
+
+Elements Call::own_offset() const {
+  if (counts_.empty()) return request_.count * rank_;
+  return total(std::span(counts_).first(static_cast<std::size_t>(rank_)));
+}
+
+void Call::refuse(const std::string& why) const {
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} on rank {}: {}", name_of(request_.operation), rank_, why));
+}
+
+}  // namespace peal

@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include "peal/group/call.h"
+
+namespace peal {
+namespace {
+
+/// buffer[offset, offset + count)
+template <class AnyBuffer>
+AnyBuffer part_of(const AnyBuffer& buffer, Elements offset, Elements count) {
+  AnyBuffer part = buffer;
+  using Byte = std::conditional_t<std::is_same_v<AnyBuffer, Buffer>, std::byte, const std::byte>;
+  part.data = static_cast<Byte*>(buffer.data) + bytes_of(offset, buffer.dtype).value;
+  part.count = count;
+  return part;
+}
+
+/// Cuts each of `large` into `size` blocks and lists them by rank, then by buffer.
+template <class AnyBuffer>
+std::vector<AnyBuffer> by_rank(std::span<const AnyBuffer> large, int size) {
+  std::vector<AnyBuffer> blocks;
+  blocks.reserve(large.size() * static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    for (const AnyBuffer& buffer : large) {
+      const Elements block = buffer.count / size;
+      blocks.push_back(part_of(buffer, block * rank, block));
+    }
+  }
+  return blocks;
+}
+
+}  // namespace
+
+void Call::all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
+  begin(Operation::kAllGather);
+  if (in.size() != out.size()) {
+    refuse(fmt::format("{} input buffers, but {} output buffers", in.size(), out.size()));
+  }
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    check_total("output", out[k].count, in[k].count * size_);
+  }
+  use_input(in);
+  outputs_ = by_rank(out, size_);
+  use_output(outputs_);
+  request_.count = total_of(in);
+  if (in.size() == 1)
+    note_place(in[0].data, in[0].count, own_block(out[0].data), {out[0].data, out[0].count});
+}
+
+void Call::reduce_scatter(std::span<const ConstBuffer> in,
+                          std::span<const Buffer> out,
+                          ReduceOp op) {
+  begin(Operation::kReduceScatter);
+  if (in.size() != out.size()) {
+    refuse(fmt::format("{} input buffers, but {} output buffers", in.size(), out.size()));
+  }
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    check_total("input", in[k].count, out[k].count * size_);
+  }
+  inputs_ = by_rank(in, size_);
+  use_input(inputs_);
+  use_output(out);
+  use_op(op);
+  request_.count = total_of(out);
+  if (in.size() == 1)
+    note_place(out[0].data, out[0].count, own_block(in[0].data), {in[0].data, in[0].count});
+}
+
+void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank root) {
+  begin(Operation::kScatter);
+  use_root(root);
+  use_output(out);
+  std::vector<Elements> counts(static_cast<std::size_t>(size_));
+  if (rank_ == root) {
+    if (in.size() != counts.size())
+      refuse(fmt::format("{} buffers for {} ranks", in.size(), size_));
+    for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = in[r].count;
+    const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
+    check_total("output", out.count, own.count);
+    use_input(in);
+    note_place(out.data, out.count, own.data, {own.data, own.count});
+  }
+  counts[static_cast<std::size_t>(rank_)] = out.count;
+  use_own_blocks(std::move(counts));
+}
+
+void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out, Rank root) {
+  begin(Operation::kGather);
+  use_root(root);
+  use_input(in);
+  std::vector<Elements> counts(static_cast<std::size_t>(size_));
+  if (rank_ == root) {
+    if (out.size() != counts.size())
+      refuse(fmt::format("{} buffers for {} ranks", out.size(), size_));
+    for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = out[r].count;
+    const Buffer& own = out[static_cast<std::size_t>(rank_)];
+    check_total("output for this rank", own.count, in.count);
+    use_output(out);
+    note_place(in.data, in.count, own.data, {own.data, own.count});
+  }
+  counts[static_cast<std::size_t>(rank_)] = in.count;
+  use_own_blocks(std::move(counts));
+}
+
+void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
+  begin(Operation::kAllGather);
+  if (out.size() != static_cast<std::size_t>(size_)) {
+    refuse(fmt::format("{} buffers for {} ranks", out.size(), size_));
+  }
+  std::vector<Elements> counts;
+  for (const Buffer& buffer : out) counts.push_back(buffer.count);
+  use_blocks(counts);
+  use_input(in);
+  use_output(out);
+  const Buffer& own = out[static_cast<std::size_t>(rank_)];
+  check_total("output for this rank", own.count, in.count);
+  note_place(in.data, in.count, own.data, {own.data, own.count});
+}
+
+void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out, ReduceOp op) {
+  begin(Operation::kReduceScatter);
+  if (in.size() != static_cast<std::size_t>(size_)) {
+    refuse(fmt::format("{} buffers for {} ranks", in.size(), size_));
+  }
+  std::vector<Elements> counts;
+  for (const ConstBuffer& buffer : in) counts.push_back(buffer.count);
+  use_blocks(counts);
+  use_input(in);
+  use_output(out);
+  use_op(op);
+  const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
+  check_total("output", out.count, own.count);
+  note_place(out.data, out.count, own.data, {own.data, own.count});
+}
+
+void Call::all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
+  begin(Operation::kAllToAll);
+  const auto ranks = static_cast<std::size_t>(size_);
+  if (in.size() != ranks || out.size() != ranks) {
+    refuse(
+        fmt::format("{} input and {} output buffers for {} ranks", in.size(), out.size(), size_));
+  }
+  use_input(in);
+  use_output(out);
+  std::vector<Elements> counts(ranks * ranks);
+  const auto own = static_cast<std::size_t>(rank_);
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    counts[own * ranks + peer] = in[peer].count;
+    counts[peer * ranks + own] = out[peer].count;
+  }
+  check_total("output for this rank", out[own].count, in[own].count);
+  use_own_blocks(std::move(counts));
+}
+
+}  // namespace peal

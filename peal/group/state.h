@@ -1,0 +1,50 @@
+// What the halves of a ProcessGroup share: how a call becomes a request of the backend. Included by
+// their sources only.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "peal/base/guarded.h"
+#include "peal/group/call.h"
+#include "peal/group/process_group.h"
+
+namespace peal {
+
+struct GroupState {
+  GroupState(std::unique_ptr<Backend> backend_, GroupOptions options_);
+
+  /// Checks the arguments by `fill(call)` and carries the operation out.
+  template <class Fill>
+  Rank run(Timeout timeout, Fill&& fill) {
+    Call call(backend->rank(), backend->size(), backend->capabilities());
+    fill(call);
+    check_alive();
+    return backend->run(call.request(), resolve(timeout));
+  }
+
+  template <class Fill>
+  WorkPtr start(Timeout timeout, Fill&& fill) {
+    Call call(backend->rank(), backend->size(), backend->capabilities());
+    fill(call);
+    check_alive();
+    return backend->start({&call.request(), 1}, resolve(timeout));
+  }
+
+  Timeout resolve(Timeout timeout) const {
+    return timeout == kGroupTimeout ? options.timeout : timeout;
+  }
+
+  /// Throws Error(usage) once the group has been destroyed.
+  void check_alive() const;
+
+  std::unique_ptr<Backend> backend;
+  GroupOptions options;
+  std::atomic<bool> destroyed{false};
+  /// How many groups were made of each list of ranks: their members agree on the number.
+  Guarded<std::map<std::vector<Rank>, int>> groups_made;
+};
+
+}  // namespace peal
