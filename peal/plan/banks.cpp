@@ -7,9 +7,6 @@ namespace {
 
 constexpr std::int64_t kMostBanks = 8;
 
-/// Pieces are multiples of this where they are larger, so that they begin with a cache line.
-constexpr Elements kGrain(16);
-
 }  // namespace
 
 Banks::Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t least)

@@ -7,6 +7,7 @@
 
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
+#include "peal/plan/planners.h"
 
 namespace peal::plan {
 namespace {
@@ -15,8 +16,6 @@ using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
 
-constexpr Place kInput = input_at(Elements(0));
-constexpr Place kOutput = output_at(Elements(0));
 constexpr Place kStage = stage_at(Elements(0));
 
 /// A rank's place in the tree. A number is a rank counted from the root on.
@@ -173,30 +172,11 @@ Part scatter(const Problem& problem, Node self) {
   return std::move(part).build(staged_blocks(problem));
 }
 
-using Planner = Part (*)(const Problem&, Node);
-
-Planner planner_of(Operation operation) {
-  switch (operation) {
-    case Operation::kBroadcast:
-      return broadcast;
-    case Operation::kReduce:
-      return reduce;
-    case Operation::kScatter:
-      return scatter;
-    case Operation::kGather:
-      return gather;
-    case Operation::kBarrier:
-      return barrier;
-    case Operation::kAllReduce:
-    case Operation::kAllGather:
-    case Operation::kReduceScatter:
-    case Operation::kAllToAll:
-    case Operation::kSend:
-    case Operation::kRecv:
-      return nullptr;
-  }
-  return nullptr;
-}
+constexpr Planners<Node> kPlanners = {.broadcast = broadcast,
+                                      .reduce = reduce,
+                                      .scatter = scatter,
+                                      .gather = gather,
+                                      .barrier = barrier};
 
 Elements staged_by(const Problem& problem) {
   if (problem.operation == Operation::kReduce) return staged_by_reduce(problem);
@@ -206,12 +186,12 @@ Elements staged_by(const Problem& problem) {
 }
 
 bool applies(const Problem& problem) {
-  return problem.ranks >= 2 && planner_of(problem.operation) != nullptr && problem.counts.empty() &&
+  return problem.ranks >= 2 && kPlanners[problem.operation] != nullptr && problem.counts.empty() &&
          staged_by(problem) <= problem.stage_limit;
 }
 
 Part plan(const Problem& problem, Rank rank) {
-  return planner_of(problem.operation)(problem, Node(problem, rank));
+  return kPlanners[problem.operation](problem, Node(problem, rank));
 }
 
 }  // namespace

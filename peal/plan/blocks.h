@@ -10,6 +10,10 @@
 
 namespace peal::plan {
 
+/// Slices and pieces begin at multiples of this, so that two ranks hardly ever write one cache
+/// line.
+inline constexpr Elements kGrain(16);
+
 /// A run of elements.
 struct Block {
   Elements offset = {};

@@ -22,6 +22,9 @@ constexpr Place input_at(Elements offset) { return {schedule::Space::kInput, off
 constexpr Place output_at(Elements offset) { return {schedule::Space::kOutput, offset}; }
 constexpr Place stage_at(Elements offset) { return {schedule::Space::kStage, offset}; }
 
+inline constexpr Place kInput = input_at(Elements(0));
+inline constexpr Place kOutput = output_at(Elements(0));
+
 /// The same place on each of some ranks of the own host.
 constexpr schedule::Slice on(schedule::Ranks ranks, Place place) {
   return {place.space, ranks, place.offset};

@@ -20,7 +20,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::VariantWith;
 
-constexpr Place kInput = input_at(Elements(0));
 constexpr Place kStage = stage_at(Elements(0));
 
 Problem one_host(int ranks) { return {.ranks = ranks, .ranks_per_host = ranks}; }

@@ -4,6 +4,7 @@
 
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
+#include "peal/plan/planners.h"
 
 namespace peal::plan {
 namespace {
@@ -13,149 +14,117 @@ using schedule::Part;
 using schedule::Problem;
 using schedule::Ranks;
 
-constexpr Place kInput = input_at(Elements(0));
-constexpr Place kOutput = output_at(Elements(0));
-
-/// Slices begin at multiples of this, so that two ranks hardly ever write one cache line.
-constexpr Elements kGrain(16);
-
 // ---- everybody with everybody: they meet, work, and meet again
 
-Part all_reduce(const Problem& problem, Rank self) {
+/// `work(part)` is done when everybody's memory is there, and before anybody leaves.
+template <class Work>
+Part between_meetings(const Problem& problem, Rank self, Work work) {
   Builder part(problem, self);
-  const Ranks all{.count = problem.ranks};
-  const Block slice = Blocks::even(problem.count, problem.ranks, kGrain)[self];
   part.meet(1);
-  part.move({on(all, input_at(slice.offset))},
-            {on(all, output_at(slice.offset))},
-            slice.count,
-            Finish::kYes);
+  work(part);
   part.meet(2);
   return std::move(part).build();
+}
+
+/// The own slice of everybody's input, into the outputs that get it.
+Part reduce_into(const Ranks& targets, const Problem& problem, Rank self) {
+  return between_meetings(problem, self, [&](Builder& part) {
+    const Block slice = Blocks::even(problem.count, problem.ranks, kGrain)[self];
+    part.move({on(Ranks{.count = problem.ranks}, input_at(slice.offset))},
+              {on(targets, output_at(slice.offset))},
+              slice.count,
+              Finish::kYes);
+  });
+}
+
+Part all_reduce(const Problem& problem, Rank self) {
+  return reduce_into({.count = problem.ranks}, problem, self);
 }
 
 Part reduce(const Problem& problem, Rank self) {
-  Builder part(problem, self);
-  const Ranks all{.count = problem.ranks};
-  const Block slice = Blocks::even(problem.count, problem.ranks, kGrain)[self];
-  part.meet(1);
-  part.move({on(all, input_at(slice.offset))},
-            {on(problem.root, output_at(slice.offset))},
-            slice.count,
-            Finish::kYes);
-  part.meet(2);
-  return std::move(part).build();
+  return reduce_into({.first = problem.root}, problem, self);
 }
 
 Part reduce_scatter(const Problem& problem, Rank self) {
-  Builder part(problem, self);
-  const Ranks all{.count = problem.ranks};
-  const Block own = Blocks::of_ranks(problem)[self];
-  part.meet(1);
-  part.move({on(all, input_at(own.offset))}, {on(self, kOutput)}, own.count, Finish::kYes);
-  part.meet(2);
-  return std::move(part).build();
+  return between_meetings(problem, self, [&](Builder& part) {
+    const Block own = Blocks::of_ranks(problem)[self];
+    part.move({on(Ranks{.count = problem.ranks}, input_at(own.offset))},
+              {on(self, kOutput)},
+              own.count,
+              Finish::kYes);
+  });
 }
 
 Part all_gather(const Problem& problem, Rank self) {
-  Builder part(problem, self);
-  const Ranks all{.count = problem.ranks};
-  const Block own = Blocks::of_ranks(problem)[self];
-  const Place place = output_at(own.offset);
-  part.meet(1);
-  if (problem.in_place) {
-    part.move({on(self, kInput)}, part.others(place), own.count);
-  } else {
-    part.copy(on(self, kInput), on(all, place), own.count);
-  }
-  part.meet(2);
-  return std::move(part).build();
+  return between_meetings(problem, self, [&](Builder& part) {
+    const Block own = Blocks::of_ranks(problem)[self];
+    const Place place = output_at(own.offset);
+    if (problem.in_place) {
+      part.move({on(self, kInput)}, part.others(place), own.count);
+    } else {
+      part.copy(on(self, kInput), on(Ranks{.count = problem.ranks}, place), own.count);
+    }
+  });
 }
 
 Part all_to_all(const Problem& problem, Rank self) {
-  Builder part(problem, self);
-  part.meet(1);
-  for (int step = 0; step < problem.ranks; ++step) {
-    const Rank peer = (self + step) % problem.ranks;
-    part.copy(on(peer, input_at(problem.count * self)),
-              on(self, output_at(problem.count * peer)),
-              problem.count);
-  }
-  part.meet(2);
-  return std::move(part).build();
+  return between_meetings(problem, self, [&](Builder& part) {
+    for (int step = 0; step < problem.ranks; ++step) {
+      const Rank peer = (self + step) % problem.ranks;
+      part.copy(on(peer, input_at(problem.count * self)),
+                on(self, output_at(problem.count * peer)),
+                problem.count);
+    }
+  });
 }
 
 // ---- the root with everybody: only the root waits in the end, since only its memory is touched
 
-Part broadcast(const Problem& problem, Rank self) {
+/// Each of the others copies `from` to `to`; the root, unless it has its own in place, does too.
+Part copy_with_root(const Problem& problem,
+                    Rank self,
+                    const schedule::Slice& from,
+                    const schedule::Slice& to) {
   Builder part(problem, self);
   if (self == problem.root) {
     part.signal(1);
+    if (!problem.in_place) part.copy(from, to, problem.count);
     part.wait_for_others(1);
   } else {
     part.wait(problem.root, 1);
-    part.copy(on(problem.root, kInput), on(self, kOutput), problem.count);
+    part.copy(from, to, problem.count);
     part.signal(1);
   }
   return std::move(part).build();
+}
+
+Part broadcast(const Problem& problem, Rank self) {
+  return copy_with_root(problem, self, on(problem.root, kInput), on(self, kOutput));
 }
 
 Part scatter(const Problem& problem, Rank self) {
-  Builder part(problem, self);
   const Place own = input_at(problem.count * self);
-  if (self == problem.root) {
-    part.signal(1);
-    if (!problem.in_place) part.copy(own, kOutput, problem.count);
-    part.wait_for_others(1);
-  } else {
-    part.wait(problem.root, 1);
-    part.copy(on(problem.root, own), on(self, kOutput), problem.count);
-    part.signal(1);
-  }
-  return std::move(part).build();
+  return copy_with_root(problem, self, on(problem.root, own), on(self, kOutput));
 }
 
 Part gather(const Problem& problem, Rank self) {
-  Builder part(problem, self);
   const Place own = output_at(problem.count * self);
-  if (self == problem.root) {
-    part.signal(1);
-    if (!problem.in_place) part.copy(kInput, own, problem.count);
-    part.wait_for_others(1);
-  } else {
-    part.wait(problem.root, 1);
-    part.copy(on(self, kInput), on(problem.root, own), problem.count);
-    part.signal(1);
-  }
-  return std::move(part).build();
+  return copy_with_root(problem, self, on(self, kInput), on(problem.root, own));
 }
+
+constexpr Planners<Rank> kPlanners = {.broadcast = broadcast,
+                                      .reduce = reduce,
+                                      .all_reduce = all_reduce,
+                                      .scatter = scatter,
+                                      .gather = gather,
+                                      .all_gather = all_gather,
+                                      .reduce_scatter = reduce_scatter,
+                                      .all_to_all = all_to_all};
 
 }  // namespace
 
 Part plan_registered(const Problem& problem, Rank rank) {
-  switch (problem.operation) {
-    case Operation::kBroadcast:
-      return broadcast(problem, rank);
-    case Operation::kReduce:
-      return reduce(problem, rank);
-    case Operation::kAllReduce:
-      return all_reduce(problem, rank);
-    case Operation::kScatter:
-      return scatter(problem, rank);
-    case Operation::kGather:
-      return gather(problem, rank);
-    case Operation::kAllGather:
-      return all_gather(problem, rank);
-    case Operation::kReduceScatter:
-      return reduce_scatter(problem, rank);
-    case Operation::kAllToAll:
-      return all_to_all(problem, rank);
-    case Operation::kBarrier:
-    case Operation::kSend:
-    case Operation::kRecv:
-      return {};
-  }
-  return {};
+  return kPlanners[problem.operation](problem, rank);
 }
 
 }  // namespace peal::plan

@@ -5,6 +5,7 @@
 #include "peal/plan/banks.h"
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
+#include "peal/plan/planners.h"
 
 namespace peal::plan {
 namespace {
@@ -13,12 +14,6 @@ using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
 using schedule::Ranks;
-
-constexpr Place kInput = input_at(Elements(0));
-constexpr Place kOutput = output_at(Elements(0));
-
-/// Slices begin at multiples of this, so that two ranks hardly ever write one cache line.
-constexpr Elements kGrain(16);
 
 /// Up to here every rank reduces everything itself: with two ranks that saves a synchronisation and
 /// costs nothing; with more it costs less than the synchronisation until all inputs together no
@@ -324,33 +319,21 @@ Part reduction(const Problem& problem, Rank self) {
                                                     : reduce_by_root(problem, self);
 }
 
+constexpr Planners<Rank> kPlanners = {.broadcast = broadcast,
+                                      .reduce = reduction,
+                                      .all_reduce = reduction,
+                                      .scatter = scatter,
+                                      .gather = gather,
+                                      .all_gather = all_gather,
+                                      .reduce_scatter = reduce_scatter,
+                                      .all_to_all = all_to_all};
+
 }  // namespace
 
 bool can_stage(const Problem& problem) { return banks_of(problem).possible(); }
 
 Part plan_staged(const Problem& problem, Rank rank) {
-  switch (problem.operation) {
-    case Operation::kBroadcast:
-      return broadcast(problem, rank);
-    case Operation::kReduce:
-    case Operation::kAllReduce:
-      return reduction(problem, rank);
-    case Operation::kScatter:
-      return scatter(problem, rank);
-    case Operation::kGather:
-      return gather(problem, rank);
-    case Operation::kAllGather:
-      return all_gather(problem, rank);
-    case Operation::kReduceScatter:
-      return reduce_scatter(problem, rank);
-    case Operation::kAllToAll:
-      return all_to_all(problem, rank);
-    case Operation::kBarrier:
-    case Operation::kSend:
-    case Operation::kRecv:
-      return {};
-  }
-  return {};
+  return kPlanners[problem.operation](problem, rank);
 }
 
 }  // namespace peal::plan

@@ -14,9 +14,6 @@ using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
 
-constexpr Place kInput = input_at(Elements(0));
-constexpr Place kOutput = output_at(Elements(0));
-
 /// Neighbouring blocks, a power of two of them, that begin at a multiple of their number.
 struct Group {
   int begin = 0;

@@ -5,6 +5,7 @@
 
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
+#include "peal/plan/planners.h"
 #include "peal/schedule/problem.h"
 
 namespace peal::plan {
@@ -13,9 +14,6 @@ namespace {
 using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
-
-constexpr Place kInput = input_at(Elements(0));
-constexpr Place kOutput = output_at(Elements(0));
 
 /// Whom a rank deals with in the rounds 1 .. last.
 struct Partners {
@@ -178,41 +176,22 @@ Part gather(const Problem& problem, Partners pairs) {
   return std::move(part).build();
 }
 
-using Planner = Part (*)(const Problem&, Partners);
-
-Planner planner_of(Operation operation) {
-  switch (operation) {
-    case Operation::kBroadcast:
-      return broadcast;
-    case Operation::kReduce:
-      return reduce;
-    case Operation::kAllReduce:
-      return all_reduce;
-    case Operation::kScatter:
-      return scatter;
-    case Operation::kGather:
-      return gather;
-    case Operation::kAllGather:
-      return all_gather;
-    case Operation::kReduceScatter:
-      return reduce_scatter;
-    case Operation::kAllToAll:
-      return all_to_all;
-    case Operation::kBarrier:
-      return barrier;
-    case Operation::kSend:
-    case Operation::kRecv:
-      return nullptr;
-  }
-  return nullptr;
-}
+constexpr Planners<Partners> kPlanners = {.broadcast = broadcast,
+                                          .reduce = reduce,
+                                          .all_reduce = all_reduce,
+                                          .scatter = scatter,
+                                          .gather = gather,
+                                          .all_gather = all_gather,
+                                          .reduce_scatter = reduce_scatter,
+                                          .all_to_all = all_to_all,
+                                          .barrier = barrier};
 
 bool applies(const Problem& problem) {
-  return problem.ranks >= 2 && planner_of(problem.operation) != nullptr;
+  return problem.ranks >= 2 && kPlanners[problem.operation] != nullptr;
 }
 
 Part plan(const Problem& problem, Rank rank) {
-  return planner_of(problem.operation)(problem, {problem.ranks, rank});
+  return kPlanners[problem.operation](problem, {problem.ranks, rank});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
 #include "peal/plan/fold.h"
+#include "peal/plan/planners.h"
 
 namespace peal::plan {
 namespace {
@@ -121,38 +122,16 @@ Part barrier(const Problem& problem, Rank self) {
   return std::move(part).build(Builder::kTokenStage);
 }
 
-using Planner = Part (*)(const Problem&, Rank);
-
-Planner planner_of(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return all_reduce;
-    case Operation::kAllGather:
-      return all_gather;
-    case Operation::kBarrier:
-      return barrier;
-    case Operation::kBroadcast:
-    case Operation::kReduce:
-    case Operation::kScatter:
-    case Operation::kGather:
-    case Operation::kReduceScatter:
-    case Operation::kAllToAll:
-    case Operation::kSend:
-    case Operation::kRecv:
-      return nullptr;
-  }
-  return nullptr;
-}
+constexpr Planners<Rank> kPlanners = {
+    .all_reduce = all_reduce, .all_gather = all_gather, .barrier = barrier};
 
 bool applies(const Problem& problem) {
-  if (problem.ranks < 2 || planner_of(problem.operation) == nullptr) return false;
+  if (problem.ranks < 2 || kPlanners[problem.operation] == nullptr) return false;
   return problem.operation != Operation::kAllReduce ||
          Sums(problem, Fold(problem.ranks)).possible();
 }
 
-Part plan(const Problem& problem, Rank rank) {
-  return planner_of(problem.operation)(problem, rank);
-}
+Part plan(const Problem& problem, Rank rank) { return kPlanners[problem.operation](problem, rank); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
+#include "peal/plan/planners.h"
 
 namespace peal::plan {
 namespace {
@@ -179,40 +180,21 @@ Part broadcast(const Problem& problem, Ring ring) {
   return std::move(part).build();
 }
 
-using Planner = Part (*)(const Problem&, Ring);
-
-Planner planner_of(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return all_reduce;
-    case Operation::kReduceScatter:
-      return reduce_scatter;
-    case Operation::kReduce:
-      return reduce;
-    case Operation::kAllGather:
-      return all_gather;
-    case Operation::kBroadcast:
-      return broadcast;
-    case Operation::kScatter:
-    case Operation::kGather:
-    case Operation::kAllToAll:
-    case Operation::kBarrier:
-    case Operation::kSend:
-    case Operation::kRecv:
-      return nullptr;
-  }
-  return nullptr;
-}
+constexpr Planners<Ring> kPlanners = {.broadcast = broadcast,
+                                      .reduce = reduce,
+                                      .all_reduce = all_reduce,
+                                      .all_gather = all_gather,
+                                      .reduce_scatter = reduce_scatter};
 
 bool applies(const Problem& problem) {
-  if (problem.ranks < 2 || planner_of(problem.operation) == nullptr) return false;
+  if (problem.ranks < 2 || kPlanners[problem.operation] == nullptr) return false;
   const bool stages =
       problem.operation == Operation::kReduceScatter || problem.operation == Operation::kReduce;
   return !stages || can_stage(problem);
 }
 
 Part plan(const Problem& problem, Rank rank) {
-  return planner_of(problem.operation)(problem, {problem.ranks, rank});
+  return kPlanners[problem.operation](problem, {problem.ranks, rank});
 }
 
 }  // namespace
