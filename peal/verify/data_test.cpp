@@ -1,0 +1,114 @@
+// Schedules that end with the wrong data are refused, with the rank and the place.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/verify/testing/schedules.h"
+#include "peal/verify/testing/wrong.h"
+#include "peal/verify/verify.h"
+
+namespace peal::verify {
+namespace {
+
+using testing::IsEmpty;
+
+TEST(VerifyDataTest, AContributionThatIsMissingIsFound) {
+  EXPECT_THAT(wrong_after(kReduce, "input[0:3]@0", "input[0:2]@0"),
+              has("rank 1, step 3", "ends with finish(reduce(in_0[0], in_1[0])) at output[0]"));
+}
+
+TEST(VerifyDataTest, AContributionThatIsThereTwiceIsFound) {
+  EXPECT_THAT(wrong_after(kStaged,
+                          "move stage[0:2]@0 -> output[1]@0 x8",
+                          "move input[1]@0, stage[0:2]@0 -> output[1]@0 x8"),
+              has("rank 1, step 6", "ends with finish(reduce(in_1[0], in_0[0], in_1[0]))"));
+}
+
+TEST(VerifyDataTest, AContributionFromTheWrongIndexIsFound) {
+  EXPECT_THAT(wrong_after(kRing,
+                          "move wire[1]@2, input[2]@4 -> output[2]@4",
+                          "move wire[1]@2, input[2]@3 -> output[2]@4"),
+              has("rank 2, step 8", "at output[4]"));
+}
+
+TEST(VerifyDataTest, AResultAtTheWrongPlaceIsFound) {
+  EXPECT_THAT(wrong_after(kAllGather, "wire[0]@0 -> output[1]@0 x3", "wire[0]@0 -> output[1]@2 x3"),
+              has("rank 1, step 3",
+                  "ends with nothing at output[0], which should come from index 0 "
+                  "of rank 0's input"));
+}
+
+TEST(VerifyDataTest, AResultThatIsTooShortIsFound) {
+  EXPECT_THAT(
+      wrong_after(kStagedBroadcast, "stage[0]@0 -> output[2]@0 x7", "stage[0]@0 -> output[2]@0 x6"),
+      has("rank 2, step 3", "ends with nothing at output[6]"));
+}
+
+TEST(VerifyDataTest, AReductionThatIsNotFinishedIsFound) {
+  EXPECT_THAT(wrong_after(kReduce, "x5 finish", "x5"),
+              has("rank 1, step 3", "ends with reduce(in_0[0], in_1[0], in_2[0])"));
+}
+
+TEST(VerifyDataTest, AReductionThatIsFinishedTwiceIsFound) {
+  EXPECT_THAT(
+      wrong_after(
+          kRing, "move wire[2]@4 -> output[0]@4 x2", "move wire[2]@4 -> output[0]@4 x2 finish"),
+      has("rank 0, step 8", "ends with finish(finish("));
+}
+
+TEST(VerifyDataTest, AReductionThatIsFinishedHalfwayIsFound) {
+  EXPECT_THAT(wrong_after(kRing,
+                          "move wire[2]@0, input[0]@2 -> output[0]@2 x2",
+                          "move wire[2]@0, input[0]@2 -> output[0]@2 x2 finish"),
+              has("rank 1, step 8", "ends with finish(reduce(finish("));
+}
+
+TEST(VerifyDataTest, ARankThatReducesInAnotherOrderEndsWithOtherBits) {
+  EXPECT_THAT(wrong_after(kStaged,
+                          "move stage[0:2]@0 -> output[1]@0 x8",
+                          "move stage[1]@0, stage[0]@0 -> output[1]@0 x8"),
+              has("rank 1, step 6", "not the same bits"));
+}
+
+TEST(VerifyDataTest, AReductionThatRoundsInBetweenEndsWithOtherBits) {
+  // (in_0 op in_1) op in_2 by one rank in one step, by the others in two.
+  const auto text = [](std::string_view other) {
+    return "all_reduce ranks=3 per_host=3 count=4 registered\n"
+           "rank 0 span=2\n signal 1\n wait [1:3] 1\n"
+           " move input[0:3]@0 -> output[0]@0 x4 finish\n signal 2\n wait [1:3] 2\n"
+           "rank 1 span=2\n signal 1\n wait [0:4:2] 1\n"
+           " move input[0:3]@0 -> output[1]@0 x4 finish\n signal 2\n wait [0:4:2] 2\n"
+           "rank 2 span=2\n signal 1\n wait [0:2] 1\n" +
+           std::string(other) + " signal 2\n wait [0:2] 2\n";
+  };
+  EXPECT_THAT(wrong_with(text(" move input[0:3]@0 -> output[2]@0 x4 finish\n")), IsEmpty());
+  EXPECT_THAT(wrong_with(text(" move input[0:2]@0 -> output[2]@0 x4\n"
+                              " move output[2]@0, input[2]@0 -> output[2]@0 x4 finish\n")),
+              has("rank 2", "not the same bits"));
+}
+
+TEST(VerifyDataTest, AnOperationThatMovesMustNotReduce) {
+  EXPECT_THAT(
+      wrong_after(kBroadcast, "wire[1]@0 -> output[0]@0 x7", "wire[1]@0 -> output[0]@0 x7 finish"),
+      has("rank 0, step 0", "nothing is finished"));
+}
+
+TEST(VerifyDataTest, ReadingWhatNobodyWroteIsFound) {
+  EXPECT_THAT(
+      wrong_after(kStaged, "move input[1]@0 -> stage[1]@0 x8", "move input[1]@0 -> stage[1]@0 x7"),
+      has("rank 1, step 4", "reads stage[1]@0 x8, where nobody has written"));
+}
+
+TEST(VerifyDataTest, AStoreThatNobodyReadsIsFound) {
+  EXPECT_THAT(
+      wrong_after(kStaged,
+                  "rank 1 stage=8 span=2\n",
+                  "rank 1 stage=8 span=2\n  wait [0] 0\n  move input[1]@1 -> stage[1]@0 x7\n"),
+      has("rank 1, step 1", "stores to stage[1] what nobody reads before step 3"));
+  EXPECT_THAT(wrong_after(kReduce,
+                          "  move input[0:3]@0 -> output",
+                          "  move input[1]@0 -> output[1]@0 x5\n  move input[0:3]@0 -> output"),
+              has("rank 1, step 1", "stores to output[1] what nobody reads"));
+}
+
+}  // namespace
+}  // namespace peal::verify
