@@ -28,9 +28,9 @@ struct Choice {
 
 /// The first row that fits wins, if its algorithm applies. `direct` comes before the table: where
 /// all ranks share a host it moves each byte once or twice, and any message copies it in and out of
-/// a buffer besides. So the rows are for several hosts. Sizes count the whole buffer, all blocks together.
-/// Source of the order: Thakur, Rabenseifner and Gropp 2005; of the 256 KiB: measured between two
-/// to four hosts, where an exchange of everything beats the ring up to there.
+/// a buffer besides. So the rows are for several hosts. Sizes count the whole buffer, all blocks
+/// together. Source of the order: Thakur, Rabenseifner and Gropp 2005; of the 256 KiB: measured
+/// between two to four hosts, where an exchange of everything beats the ring up to there.
 constexpr std::array kChoices = {
     // Messages cost more than bytes, then both count, then bytes only.
     Choice{Operation::kAllReduce, 256_KiB, 4, "pairwise"},
