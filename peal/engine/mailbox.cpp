@@ -16,8 +16,6 @@ bool matches(const Envelope& envelope, Rank from, Tag tag) {
   return (envelope.peer == kAnySource || envelope.peer == from) && envelope.tag == tag;
 }
 
-bool is_whole(MailFrame::Kind kind) { return kind == MailFrame::Kind::kEager; }
-
 }  // namespace
 
 Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
@@ -203,15 +201,15 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
   Peer& peer = at(from);
   if (auto receive = take_posted(from, frame.tag)) {
     if (!fits(*receive, from, frame)) return {};
-    if (!is_whole(frame.kind)) {
+    if (frame.kind == MailFrame::Kind::kOffer) {
       accept(from, frame, std::move(*receive));
       return {};
     }
     peer.eager = std::move(receive);
     return {peer.eager->data, static_cast<std::size_t>(frame.payload.value)};
   }
-  arrivals_.push_back({from, frame, {}, !is_whole(frame.kind), std::nullopt});
-  if (!is_whole(frame.kind)) return {};
+  arrivals_.push_back({from, frame, {}, frame.kind == MailFrame::Kind::kOffer, std::nullopt});
+  if (frame.kind == MailFrame::Kind::kOffer) return {};
   peer.arriving = std::prev(arrivals_.end());
   peer.arriving->payload.resize(static_cast<std::size_t>(frame.payload.value));
   return peer.arriving->payload;
@@ -296,7 +294,7 @@ std::optional<Mailbox::Receive> Mailbox::take_posted(Rank from, Tag tag) {
 /// A receive and the message that waited for it.
 void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
   if (!fits(receive, arrival->from, arrival->frame)) return;
-  if (!is_whole(arrival->frame.kind)) {
+  if (arrival->frame.kind == MailFrame::Kind::kOffer) {
     accept(arrival->from, arrival->frame, std::move(receive));
   } else if (!arrival->complete) {
     arrival->claimed_by = std::move(receive);

@@ -74,6 +74,7 @@ ProcessGroupPtr ProcessGroup::new_group(std::span<const Rank> ranks, Timeout tim
     throw refuse(fmt::format(
         "rank {} is not among {}, and only members may call it", rank(), fmt::join(members, ",")));
   }
+  // It grows even if the group then fails: the store still holds what that attempt left there.
   const int serial = state_->groups_made.with([&](auto& made) { return made[members]++; });
   options.name = fmt::format("{}/{}.{}", name(), fmt::join(members, ","), serial);
   auto backend = state_->backend->subgroup(members, options.name, state_->resolve(timeout));

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/net/framing.h"
 
 namespace peal::net {
@@ -38,16 +38,6 @@ std::vector<std::string> local_addresses() {
 Address vacant_address() {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   return local_address(listener.get());
-}
-
-template <class Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kBug, "nothing was thrown");
 }
 
 TEST(SocketTest, AReservedPortIsForWhoeverAsksForThatVeryPort) {

@@ -3,14 +3,13 @@
 
 #include <array>
 #include <cstring>
-#include <functional>
 #include <future>
 #include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
 
@@ -40,15 +39,6 @@ std::vector<std::byte> pattern(std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
   return bytes;
-}
-
-ErrorKind kind_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  return ErrorKind::kBug;
 }
 
 TEST(TransferTest, PiecesArriveInOrder) {
@@ -86,8 +76,9 @@ TEST(TransferTest, AFullPipeTakesNothingMore) {
   const Moved moved = try_write(pair.a.get(), pieces);
   EXPECT_EQ(moved.bytes, 0_B);
   EXPECT_FALSE(moved.closed);
-  EXPECT_EQ(kind_of([&] { write_all(pair.a.get(), much, Deadline::after(milliseconds(10))); }),
-            ErrorKind::kTimeout);
+  EXPECT_EQ(
+      error_of([&] { write_all(pair.a.get(), much, Deadline::after(milliseconds(10))); }).kind(),
+      ErrorKind::kTimeout);
 }
 
 TEST(TransferTest, TheEndOfAStreamIsClosedOnBothSidesAndNoSignal) {
@@ -115,8 +106,9 @@ TEST(TransferTest, ReadingTooMuchFailsWithWhatCameAndWhy) {
   Pair pair = make_pair_of_sockets();
   write_all(pair.b.get(), bytes_of("abc"), soon());
   std::array<std::byte, 8> received;
-  EXPECT_EQ(kind_of([&] { read_all(pair.a.get(), received, Deadline::after(milliseconds(10))); }),
-            ErrorKind::kTimeout);
+  EXPECT_EQ(
+      error_of([&] { read_all(pair.a.get(), received, Deadline::after(milliseconds(10))); }).kind(),
+      ErrorKind::kTimeout);
   write_all(pair.b.get(), bytes_of("abc"), soon());
   pair.b.reset();
   try {
@@ -131,15 +123,19 @@ TEST(TransferTest, ReadingTooMuchFailsWithWhatCameAndWhy) {
 TEST(TransferTest, WritingToAPeerThatIsGoneFails) {
   Pair pair = make_pair_of_sockets();
   pair.b.reset();
-  EXPECT_EQ(kind_of([&] { write_all(pair.a.get(), bytes_of("x"), soon()); }), ErrorKind::kPeerLost);
+  EXPECT_EQ(error_of([&] { write_all(pair.a.get(), bytes_of("x"), soon()); }).kind(),
+            ErrorKind::kPeerLost);
   const int some = pair.a.get();
-  EXPECT_EQ(kind_of([&] { send_fds(pair.a.get(), {&some, 1}, soon()); }), ErrorKind::kPeerLost);
-  EXPECT_EQ(kind_of([&] { receive_fds(pair.a.get(), 1, soon()); }), ErrorKind::kPeerLost);
+  EXPECT_EQ(error_of([&] {
+              send_fds(pair.a.get(), {&some, 1}, soon());
+            }).kind(),
+            ErrorKind::kPeerLost);
+  EXPECT_EQ(error_of([&] { receive_fds(pair.a.get(), 1, soon()); }).kind(), ErrorKind::kPeerLost);
 }
 
 TEST(TransferTest, AWrongDescriptorIsAnErrorAndNotAClosedPeer) {
   std::array<std::byte, 1> byte;
-  EXPECT_EQ(kind_of([&] { try_read(-1, byte); }), ErrorKind::kResource);
+  EXPECT_EQ(error_of([&] { try_read(-1, byte); }).kind(), ErrorKind::kResource);
 }
 
 TEST(TransferTest, DescriptorsArriveOpenAndAreNotInherited) {
@@ -162,14 +158,15 @@ TEST(TransferTest, AnotherNumberOfDescriptorsIsAMismatch) {
   const Pair pair = make_pair_of_sockets();
   const int some = pair.a.get();
   send_fds(pair.a.get(), {&some, 1}, soon());
-  EXPECT_EQ(kind_of([&] { receive_fds(pair.b.get(), 2, soon()); }), ErrorKind::kMismatch);
-  EXPECT_EQ(kind_of([&] { send_fds(pair.a.get(), {}, soon()); }), ErrorKind::kUsage);
+  EXPECT_EQ(error_of([&] { receive_fds(pair.b.get(), 2, soon()); }).kind(), ErrorKind::kMismatch);
+  EXPECT_EQ(error_of([&] { send_fds(pair.a.get(), {}, soon()); }).kind(), ErrorKind::kUsage);
 }
 
 TEST(TransferTest, DescriptorsThatDoNotComeAreATimeout) {
   const Pair pair = make_pair_of_sockets();
-  EXPECT_EQ(kind_of([&] { receive_fds(pair.b.get(), 1, Deadline::after(milliseconds(10))); }),
-            ErrorKind::kTimeout);
+  EXPECT_EQ(
+      error_of([&] { receive_fds(pair.b.get(), 1, Deadline::after(milliseconds(10))); }).kind(),
+      ErrorKind::kTimeout);
 }
 
 }  // namespace

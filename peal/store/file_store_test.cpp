@@ -18,8 +18,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
 #include "peal/base/fd.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/store/file_lock.h"
 
 namespace peal::store {
@@ -30,16 +30,6 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 Deadline soon() { return Deadline::after(seconds(60)); }
-
-template <class Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kBug, "nothing was thrown");
-}
 
 class FileStoreTest : public testing::Test {
  protected:

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/net/socket.h"
 #include "peal/store/file_store.h"
 #include "peal/store/memory_store.h"
@@ -92,16 +92,6 @@ class StoreConformanceTest : public testing::TestWithParam<Implementation> {
   Store& a_ = *handles_[0];
   Store& b_ = *handles_[1];
 };
-
-template <class Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kBug, "nothing was thrown");
-}
 
 TEST_P(StoreConformanceTest, WhatOneSetsAnotherGets) {
   a_.set("key", "value");

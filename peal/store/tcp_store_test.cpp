@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/net/frame.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
@@ -42,16 +42,6 @@ std::unique_ptr<TcpStoreServer> serve(ServerLimits limits = {}) {
 
 std::unique_ptr<Store> client_of(const TcpStoreServer& server, Timeout timeout = seconds(20)) {
   return connect_tcp_store({server.address()}, kContext, timeout, soon());
-}
-
-template <class Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kBug, "nothing was thrown");
 }
 
 /// Waits until the server has closed this connection.
