@@ -1,11 +1,20 @@
+# A target shares the project's precompiled header, or has one of its own, of the headers given.
+function(peal_precompile target shared)
+  if(ARGN)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${shared})
+  endif()
+endfunction()
+
 # peal_module(base SOURCES error.cpp ... HEADERS error.h ... TESTS error_test.cpp ... LINKS peal::net ...)
 #
 # One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
 # and one test program `<name>_test`. The link graph is the include graph: LINKS names the folders
 # that this one may look into, and nothing else reaches it. HEADERS are those that users include:
-# they are installed.
+# they are installed. PRECOMPILE: headers of a precompiled header of its own.
 function(peal_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   add_library(peal_${target} STATIC ${ARG_SOURCES})
   add_library(peal::${target} ALIAS peal_${target})
@@ -18,7 +27,7 @@ function(peal_module name)
   endif()
   target_compile_features(peal_${target} PUBLIC cxx_std_20)
   target_link_libraries(peal_${target} PUBLIC ${ARG_LINKS} PRIVATE fmt::fmt $<BUILD_INTERFACE:peal_options>)
-  target_precompile_headers(peal_${target} REUSE_FROM peal_headers)
+  peal_precompile(peal_${target} peal_headers ${ARG_PRECOMPILE})
   set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})
   if(PEAL_TESTS AND ARG_TESTS)
     peal_test(${target}_test SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
@@ -26,16 +35,16 @@ function(peal_module name)
 endfunction()
 
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, known to ctest under its name; with
-# SHARDS n as name_1 to name_n, each with its share of the tests and TIMEOUT for itself.
+# SHARDS n as name_1 to name_n, each with its share of the tests and TIMEOUT for itself. PRECOMPILE as above.
 function(peal_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_test_options fmt::fmt GTest::gmock
                                         GTest::gtest_main)
-  target_precompile_headers(${name} REUSE_FROM peal_test_headers)
+  peal_precompile(${name} peal_test_headers ${ARG_PRECOMPILE})
   if(NOT ARG_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
