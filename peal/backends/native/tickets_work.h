@@ -33,7 +33,7 @@ class TicketsWork final : public Work {
 
   std::exception_ptr exception() const override {
     for (const auto& ticket : tickets_) {
-      if (const auto failure = ticket->exception()) return failure;
+      if (auto failure = ticket->exception()) return failure;
     }
     return nullptr;
   }
