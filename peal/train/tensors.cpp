@@ -86,50 +86,35 @@ WorkPtr irecv(ProcessGroup& group, Tensor data, Rank from, Tag tag, Timeout time
 
 // ---- in place -----------------------------------------------------------------------------------
 
-void broadcast(ProcessGroup& group, Tensor data, Rank root, Timeout timeout) {
-  broadcast(group, Tensors{std::move(data)}, root, timeout);
-}
-
-void broadcast(ProcessGroup& group, const Tensors& data, Rank root, Timeout timeout) {
+void broadcast(ProcessGroup& group, TensorList data, Rank root, Timeout timeout) {
   run(staged(data, Use::kReadWrite),
       [&](auto& list) { group.broadcast(buffers(list), root, timeout); });
 }
 
-WorkPtr broadcast_async(ProcessGroup& group, Tensor data, Rank root, Timeout timeout) {
-  return broadcast_async(group, Tensors{std::move(data)}, root, timeout);
-}
-
-WorkPtr broadcast_async(ProcessGroup& group, const Tensors& data, Rank root, Timeout timeout) {
+WorkPtr broadcast_async(ProcessGroup& group, TensorList data, Rank root, Timeout timeout) {
   return start(staged(data, Use::kReadWrite),
                [&](auto& list) { return group.broadcast_async(buffers(list), root, timeout); });
 }
 
-void all_reduce(ProcessGroup& group, Tensor data, ReduceOp op, Timeout timeout) {
-  all_reduce(group, Tensors{std::move(data)}, op, timeout);
-}
-
-void all_reduce(ProcessGroup& group, const Tensors& data, ReduceOp op, Timeout timeout) {
+void all_reduce(ProcessGroup& group, TensorList data, ReduceOp op, Timeout timeout) {
   run(staged(data, Use::kReadWrite),
       [&](auto& list) { group.all_reduce(buffers(list), op, timeout); });
 }
 
-WorkPtr all_reduce_async(ProcessGroup& group, Tensor data, ReduceOp op, Timeout timeout) {
-  return all_reduce_async(group, Tensors{std::move(data)}, op, timeout);
-}
-
-WorkPtr all_reduce_async(ProcessGroup& group, const Tensors& data, ReduceOp op, Timeout timeout) {
+WorkPtr all_reduce_async(ProcessGroup& group, TensorList data, ReduceOp op, Timeout timeout) {
   return start(staged(data, Use::kReadWrite),
                [&](auto& list) { return group.all_reduce_async(buffers(list), op, timeout); });
 }
 
-void reduce(ProcessGroup& group, Tensor data, Rank root, ReduceOp op, Timeout timeout) {
-  run(one(data, Use::kReadWrite),
-      [&](auto& list) { group.reduce(list[0].buffer(), root, op, timeout); });
+void reduce(ProcessGroup& group, TensorList data, Rank root, ReduceOp op, Timeout timeout) {
+  run(staged(data, Use::kReadWrite),
+      [&](auto& list) { group.reduce(buffers(list), root, op, timeout); });
 }
 
-WorkPtr reduce_async(ProcessGroup& group, Tensor data, Rank root, ReduceOp op, Timeout timeout) {
-  return start(one(data, Use::kReadWrite),
-               [&](auto& list) { return group.reduce_async(list[0].buffer(), root, op, timeout); });
+WorkPtr reduce_async(
+    ProcessGroup& group, TensorList data, Rank root, ReduceOp op, Timeout timeout) {
+  return start(staged(data, Use::kReadWrite),
+               [&](auto& list) { return group.reduce_async(buffers(list), root, op, timeout); });
 }
 
 // ---- a block for each rank ----------------------------------------------------------------------

@@ -13,6 +13,8 @@
 // operation.
 #pragma once
 
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include <torch/types.h>
@@ -29,6 +31,20 @@ namespace peal::train {
 using torch::Tensor;
 using Tensors = std::vector<Tensor>;
 
+/// What an operation in place works on: a tensor, or several of one type, which travel as one
+/// (coalesced).
+class TensorList {
+ public:
+  TensorList(Tensor tensor) : tensors_{std::move(tensor)} {}
+  TensorList(Tensors tensors) : tensors_(std::move(tensors)) {}
+  TensorList(std::initializer_list<Tensor> tensors) : tensors_(tensors) {}
+
+  operator const Tensors&() const { return tensors_; }
+
+ private:
+  Tensors tensors_;
+};
+
 /// The memory of a contiguous tensor, for ProcessGroup's own operations. Borrowed.
 /// Errors: usage (not contiguous), and as above.
 Buffer buffer_of(const Tensor& tensor);
@@ -42,36 +58,29 @@ WorkPtr isend(ProcessGroup& group, Tensor data, Rank to, Tag = {}, Timeout = kGr
 WorkPtr irecv(
     ProcessGroup& group, Tensor data, Rank from = kAnySource, Tag = {}, Timeout = kGroupTimeout);
 
-// ---- in place; a list, all of one type, is one operation (coalesced)
+// ---- in place
 /// data = the root's data
-void broadcast(ProcessGroup& group, Tensor data, Rank root, Timeout = kGroupTimeout);
-void broadcast(ProcessGroup& group, const Tensors& data, Rank root, Timeout = kGroupTimeout);
-WorkPtr broadcast_async(ProcessGroup& group, Tensor data, Rank root, Timeout = kGroupTimeout);
-WorkPtr broadcast_async(ProcessGroup&, const Tensors& data, Rank root, Timeout = kGroupTimeout);
+void broadcast(ProcessGroup& group, TensorList data, Rank root, Timeout = kGroupTimeout);
+WorkPtr broadcast_async(ProcessGroup& group, TensorList data, Rank root, Timeout = kGroupTimeout);
 
 /// data = op over r of data_r
-void all_reduce(ProcessGroup&, Tensor data, ReduceOp = ReduceOp::kSum, Timeout = kGroupTimeout);
 void all_reduce(ProcessGroup& group,
-                const Tensors& data,
+                TensorList data,
                 ReduceOp op = ReduceOp::kSum,
                 Timeout timeout = kGroupTimeout);
 WorkPtr all_reduce_async(ProcessGroup& group,
-                         Tensor data,
-                         ReduceOp op = ReduceOp::kSum,
-                         Timeout timeout = kGroupTimeout);
-WorkPtr all_reduce_async(ProcessGroup& group,
-                         const Tensors& data,
+                         TensorList data,
                          ReduceOp op = ReduceOp::kSum,
                          Timeout timeout = kGroupTimeout);
 
 /// As all_reduce at the root; elsewhere data is left as it was.
 void reduce(ProcessGroup& group,
-            Tensor data,
+            TensorList data,
             Rank root,
             ReduceOp op = ReduceOp::kSum,
             Timeout timeout = kGroupTimeout);
 WorkPtr reduce_async(ProcessGroup& group,
-                     Tensor data,
+                     TensorList data,
                      Rank root,
                      ReduceOp op = ReduceOp::kSum,
                      Timeout timeout = kGroupTimeout);

@@ -94,7 +94,10 @@ TEST(TensorsTest, AListIsReducedAndBroadcastAsOne) {
     const bool reduced = list[0].equal(values_of(2)) && list[1].equal(torch::ones({5}));
     list[1].fill_(group.rank());
     broadcast_async(group, list, 2)->wait();
-    return reduced && list[1].equal(torch::full({5}, 2.0f));
+    const bool broadcast = list[1].equal(torch::full({5}, 2.0f));
+    reduce(group, {list[0], list[1]}, 1);
+    const float sum = group.rank() == 1 ? 2.0f * kRanks : 2.0f;
+    return reduced && broadcast && list[1].equal(torch::full({5}, sum));
   });
 }
 
