@@ -8,9 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/cpus.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/launch/command.h"
+#include "peal/launch/cores.h"
 #include "peal/launch/job.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/rank_process.h"
@@ -140,8 +142,8 @@ int run(const launch::LaunchOptions& options) {
   const launch::Target out = target(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = line_width(out, options);
-  const auto ranks =
-      launch::plan_ranks(options, made.job, command.path, launch::usable_cores(), inherited);
+  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
+  const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
   const launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
   fmt::print(stderr, "{}", launch::describe(report));
   return launch::exit_code(report);

@@ -1,5 +1,6 @@
 #include "peal/launch/cores.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -58,8 +59,14 @@ std::vector<Core> usable_cores() {
   return cores;
 }
 
-std::vector<CoreShare> divide_cores(const std::vector<Core>& cores, int ranks) {
+std::vector<CoreShare> divide_cores(const std::vector<Core>& cores,
+                                    int ranks,
+                                    std::optional<double> quota) {
   const auto n = static_cast<std::size_t>(ranks);
+  if (quota && *quota < static_cast<double>(cores.size())) {
+    const CoreShare share{.cpus = {}, .threads = std::max(1, static_cast<int>(*quota / ranks))};
+    return std::vector<CoreShare>(n, share);
+  }
   if (n > cores.size()) {
     std::vector<Core> threads;
     for (const Core& core : cores) {

@@ -1,6 +1,7 @@
 // Which cores each rank gets. Called when a launch is planned.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 namespace peal::launch {
@@ -11,7 +12,7 @@ struct Core {
   friend bool operator==(const Core&, const Core&) = default;
 };
 
-/// The cores that this process may use (its affinity and its cgroup respected), in the machine's
+/// The cores that this process may use (its affinity, and with it its cpuset), in the machine's
 /// order: neighbours in the list share caches and memory. Throws Error(resource).
 /// Cost: hwloc looks at the machine, some 10 ms.
 std::vector<Core> usable_cores();
@@ -25,7 +26,11 @@ struct CoreShare {
 
 /// Rank r of n gets cores [r C / n, (r + 1) C / n) of C, and every rank C / n threads, rounded
 /// down: ranks that wait for each other should be equally fast. With more ranks than cores the same
-/// is done with hardware threads, and with more ranks than those nobody is bound.
-std::vector<CoreShare> divide_cores(const std::vector<Core>& cores, int ranks);
+/// is done with hardware threads, and with more ranks than those nobody is bound. Where a quota
+/// (base/cpus.h) gives less time than there are cores, nobody is bound, since others use the same
+/// cores, and every rank gets quota / n threads, rounded down; always 1 at least.
+std::vector<CoreShare> divide_cores(const std::vector<Core>& cores,
+                                    int ranks,
+                                    std::optional<double> quota = {});
 
 }  // namespace peal::launch

@@ -58,6 +58,15 @@ TEST(CoresTest, MoreRanksThanThreadsAreNotBoundAndHaveOneThreadEach) {
   }
 }
 
+TEST(CoresTest, AQuotaBelowTheCoresIsDividedInTheirPlaceAndBindsNobody) {
+  for (const CoreShare& share : divide_cores(single_threaded(64), 2, 5.5)) {
+    EXPECT_THAT(share.cpus, IsEmpty());
+    EXPECT_EQ(share.threads, 2);
+  }
+  EXPECT_EQ(divide_cores(single_threaded(64), 4, 1.5)[3].threads, 1);
+  EXPECT_EQ(divide_cores(single_threaded(4), 2, 4.0), divide_cores(single_threaded(4), 2));
+}
+
 class Affinity {
  public:
   Affinity() { ::sched_getaffinity(0, sizeof before_, &before_); }

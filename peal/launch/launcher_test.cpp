@@ -94,7 +94,7 @@ Outcome launch(const LaunchOptions& options) {
   const auto ranks = plan_ranks(options,
                                 Job{.id = "test", .secret = "hush", .port = 4711},
                                 "/bin/sh",
-                                usable_cores(),
+                                divide_cores(usable_cores(), options.ranks),
                                 process_variables());
   Outcome outcome{.report = run(options, ranks, {::fileno(out.get())}, {::fileno(err.get())}),
                   .out = {},
@@ -302,7 +302,7 @@ TEST(LauncherTest, AScriptWithoutAnInterpreterIsAnErrorThatSaysSo) {
     ::fchmod(file.get(), 0755);
   }
   LaunchOptions options = shell(2, "");
-  auto ranks = plan_ranks(options, {}, name, {}, process_variables());
+  auto ranks = plan_ranks(options, {}, name, divide_cores({}, options.ranks), process_variables());
   const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   const LaunchReport report = run(options, ranks, {null.get()}, {null.get()});
   std::filesystem::remove(name);

@@ -48,9 +48,8 @@ Variables make_environment(const LaunchOptions& options,
 std::vector<RankProcess> plan_ranks(const LaunchOptions& options,
                                     const Job& job,
                                     const std::string& program,
-                                    const std::vector<Core>& cores,
+                                    const std::vector<CoreShare>& shares,
                                     const Variables& inherited) {
-  const std::vector<CoreShare> shares = divide_cores(cores, options.ranks);
   std::vector<RankProcess> ranks;
   for (Rank rank = 0; rank < options.ranks; ++rank) {
     const CoreShare& share = shares[static_cast<std::size_t>(rank)];

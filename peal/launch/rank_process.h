@@ -36,11 +36,12 @@ Variables make_environment(const LaunchOptions& options,
                            int threads,
                            const Variables& inherited);
 
-/// One process per rank, in rank order. `program` is the path of options.command.front().
+/// One process per rank, in rank order. `program` is the path of options.command.front(), `shares`
+/// what divide_cores gives for so many ranks.
 std::vector<RankProcess> plan_ranks(const LaunchOptions& options,
                                     const Job& job,
                                     const std::string& program,
-                                    const std::vector<Core>& cores,
+                                    const std::vector<CoreShare>& shares,
                                     const Variables& inherited);
 
 }  // namespace peal::launch

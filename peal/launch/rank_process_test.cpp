@@ -83,7 +83,7 @@ TEST(RankProcessTest, OnlyOnATerminalIsThereAWidth) {
 
 TEST(RankProcessTest, ThePlanHasOneProcessPerRankOnItsShareOfTheCores) {
   const std::vector<Core> cores = {{{0}}, {{1}}, {{2}}, {{3}}};
-  const auto ranks = plan_ranks(two_ranks(), kJob, "/opt/train", cores, {});
+  const auto ranks = plan_ranks(two_ranks(), kJob, "/opt/train", divide_cores(cores, 2), {});
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_EQ(ranks[1].rank, 1);
   EXPECT_EQ(ranks[1].program, "/opt/train");
@@ -95,7 +95,8 @@ TEST(RankProcessTest, ThePlanHasOneProcessPerRankOnItsShareOfTheCores) {
 TEST(RankProcessTest, UnboundRanksKnowTheirShareAllTheSame) {
   LaunchOptions options = two_ranks();
   options.binding = Binding::kNone;
-  const auto ranks = plan_ranks(options, kJob, "/opt/train", {{{0}}, {{1}}, {{2}}, {{3}}}, {});
+  const auto ranks = plan_ranks(
+      options, kJob, "/opt/train", divide_cores({{{0}}, {{1}}, {{2}}, {{3}}}, options.ranks), {});
   EXPECT_THAT(ranks[0].cpus, IsEmpty());
   EXPECT_THAT(ranks[0].environment, Contains(Pair("OMP_NUM_THREADS", "2")));
 }

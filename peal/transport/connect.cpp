@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
 #include "peal/net/proof.h"
@@ -101,10 +102,12 @@ class ProcessTransport final : public Transport {
                    std::unique_ptr<Host> host,
                    std::map<LinkKey, Fd> links)
       : contacts_(contacts.begin(), contacts.end()),
-        on_host_(std::ranges::count(
-            contacts_, contacts_[static_cast<std::size_t>(self)].host_id, &Contact::host_id)),
         near_(std::move(near)),
         host_(std::move(host)) {
+    for (const Contact& contact : contacts_) {
+      if (contact.host_id != contacts_[static_cast<std::size_t>(self)].host_id) continue;
+      processes_on_host_.push_back(contact.pid);
+    }
     data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
     mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
     if (host_ && std::ranges::count(near_, false) == 0) window_ = host_->make_window();
@@ -114,7 +117,8 @@ class ProcessTransport final : public Transport {
   Channel& mail() override { return *mail_; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
 
-  int ranks_on_host() const override { return static_cast<int>(on_host_); }
+  int ranks_on_host() const override { return static_cast<int>(processes_on_host_.size()); }
+  int cpus_on_host() const override { return cpus_at_once(processes_on_host_); }
 
   std::string describe(Rank peer) const override {
     const auto index = static_cast<std::size_t>(peer);
@@ -135,7 +139,7 @@ class ProcessTransport final : public Transport {
   }
 
   std::vector<Contact> contacts_;
-  std::ptrdiff_t on_host_;
+  std::vector<std::int64_t> processes_on_host_;
   std::vector<bool> near_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<Channel> data_;

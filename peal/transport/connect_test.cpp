@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <future>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/net/framing.h"
@@ -150,6 +152,7 @@ TEST(ConnectTest, EachPeerIsReachedInItsOwnWay) {
   EXPECT_THAT(transports[2]->describe(0), HasSubstr("over tcp 127.0.0.1:"));
   EXPECT_EQ(transports[0]->ranks_on_host(), 2);
   EXPECT_EQ(transports[2]->ranks_on_host(), 1);
+  EXPECT_EQ(transports[0]->cpus_on_host(), cpus_at_once(std::array{std::int64_t{::getpid()}}));
 }
 
 TEST(ConnectTest, ManyRanksMeet) {

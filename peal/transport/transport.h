@@ -73,6 +73,10 @@ class Transport {
 
   /// How many of the group's ranks are on this host, this one included: they share its cores.
   virtual int ranks_on_host() const = 0;
+  /// How many of them can run at the same moment (base/cpus.h): fewer than they are means that who
+  /// polls may keep from the core whom it waits for. Cost: asks the system; not for every
+  /// operation.
+  virtual int cpus_on_host() const = 0;
 
   /// Who rank `peer` is and how it is reached, for messages: "pid 4711 on node3, over shm".
   virtual std::string describe(Rank peer) const = 0;

@@ -185,6 +185,7 @@ class FaultyTransport final : public Transport {
   Channel& mail() override { return mail_; }
   Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
+  int cpus_on_host() const override { return inner_->cpus_on_host(); }
   std::string describe(Rank peer) const override { return "faulty " + inner_->describe(peer); }
 
  private:

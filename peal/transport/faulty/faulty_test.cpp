@@ -35,6 +35,7 @@ TEST(FaultyTest, WithoutFaultsItIsTheInnerTransport) {
   EXPECT_EQ(receive_all(ranks[1]->data(), 0, 5, test_deadline()), bytes_of("hello"));
   EXPECT_NE(ranks[0]->window(), nullptr);
   EXPECT_EQ(ranks[0]->ranks_on_host(), 2);
+  EXPECT_GE(ranks[0]->cpus_on_host(), 1);
   EXPECT_EQ(ranks[0]->describe(1), "faulty " + ranks[1]->describe(0));
 }
 

@@ -1,8 +1,13 @@
 #include "peal/transport/memory/memory.h"
 
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "peal/base/cpus.h"
 #include "peal/transport/mapping.h"
 #include "peal/transport/ring_channel.h"
 #include "peal/transport/window.h"
@@ -76,6 +81,7 @@ class MemoryTransport final : public Transport {
   Channel& mail() override { return *mail_; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
   int ranks_on_host() const override { return world_->layout.ranks; }
+  int cpus_on_host() const override { return cpus_at_once(std::array{std::int64_t{::getpid()}}); }
   std::string describe(Rank) const override { return "a thread of this process"; }
 
  private:

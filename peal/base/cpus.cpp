@@ -1,0 +1,84 @@
+#include "peal/base/cpus.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+
+namespace peal {
+namespace {
+
+using Path = std::filesystem::path;
+
+/// For machines of up to 16384 CPUs; the kernel wants room for all that it knows.
+using CpuSets = std::array<cpu_set_t, 16>;
+
+std::optional<double> quota_v2(const Path& group) {
+  std::ifstream file(group / "cpu.max");
+  double quota = 0;
+  double period = 0;
+  if (!(file >> quota >> period) || period <= 0) return std::nullopt;  // "max" is no number
+  return quota / period;
+}
+
+std::optional<double> quota_v1(const Path& group) {
+  double quota = 0;
+  double period = 0;
+  std::ifstream(group / "cpu.cfs_quota_us") >> quota;
+  std::ifstream(group / "cpu.cfs_period_us") >> period;
+  if (quota <= 0 || period <= 0) return std::nullopt;  // -1: unlimited
+  return quota / period;
+}
+
+/// Where the controller of CPU time is mounted, if a line of /proc/self/cgroup with these
+/// controllers is about it.
+std::optional<Path> mount_for(const std::string& controllers) {
+  if (controllers.empty()) return "sys/fs/cgroup";  // v2
+  const bool is_cpu = ("," + controllers + ",").find(",cpu,") != std::string::npos;
+  return is_cpu ? std::optional<Path>("sys/fs/cgroup/cpu") : std::nullopt;
+}
+
+void keep_least(std::optional<double>& least, std::optional<double> quota) {
+  if (quota) least = least ? std::min(*least, *quota) : *quota;
+}
+
+}  // namespace
+
+int cpus_of(std::span<const std::int64_t> processes) {
+  CpuSets all{};
+  for (const std::int64_t process : processes) {
+    CpuSets own{};
+    if (::sched_getaffinity(static_cast<pid_t>(process), sizeof own, own.data()) != 0) continue;
+    CPU_OR_S(sizeof all, all.data(), all.data(), own.data());
+  }
+  return CPU_COUNT_S(sizeof all, all.data());
+}
+
+std::optional<double> cpu_quota(const Path& root) {
+  std::optional<double> least;
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "4:cpu,cpuacct:/path"
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const auto mount = mount_for(line.substr(first + 1, second - first - 1));
+    if (!mount) continue;
+    // In a container the path may be the host's, of which only the end of the way up is there.
+    for (Path group = Path(line.substr(second + 1)).relative_path();; group = group.parent_path()) {
+      keep_least(least, quota_v2(root / *mount / group));
+      keep_least(least, quota_v1(root / *mount / group));
+      if (group.empty()) break;
+    }
+  }
+  return least;
+}
+
+int cpus_at_once(std::span<const std::int64_t> processes) {
+  int cpus = cpus_of(processes);
+  if (const auto quota = cpu_quota()) cpus = std::min(cpus, static_cast<int>(*quota));
+  return std::max(cpus, 1);
+}
+
+}  // namespace peal

@@ -1,0 +1,116 @@
+#include "peal/base/cpus.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace peal {
+namespace {
+
+/// A folder that stands for the root of a file system.
+class Root {
+ public:
+  Root() {
+    std::string name = (std::filesystem::temp_directory_path() / "peal-root-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Root() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+  void write(const std::filesystem::path& file, const std::string& text) const {
+    std::filesystem::create_directories((path_ / file).parent_path());
+    std::ofstream(path_ / file) << text;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(CpusTest, WithoutCgroupsThereIsNoQuota) { EXPECT_EQ(cpu_quota(Root().path()), std::nullopt); }
+
+TEST(CpusTest, TheQuotaOfTheSecondVersionIsTheLeastOfTheGroupsAround) {
+  const Root root;
+  root.write("proc/self/cgroup", "0::/jobs/mine\n");
+  root.write("sys/fs/cgroup/jobs/mine/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpu_quota(root.path()), std::nullopt);
+  root.write("sys/fs/cgroup/jobs/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path()), 2.5);
+  root.write("sys/fs/cgroup/jobs/mine/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path()), 0.5);
+}
+
+TEST(CpusTest, TheQuotaOfTheFirstVersionIsFoundAmongTheControllers) {
+  const Root root;
+  root.write("proc/self/cgroup", "9:cpuset:/other\n4:cpu,cpuacct:/mine\n1:name=systemd:/\n0::/\n");
+  root.write("sys/fs/cgroup/cpu/mine/cpu.cfs_quota_us", "-1\n");
+  root.write("sys/fs/cgroup/cpu/mine/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(root.path()), std::nullopt);
+  root.write("sys/fs/cgroup/cpu/mine/cpu.cfs_quota_us", "300000\n");
+  EXPECT_EQ(cpu_quota(root.path()), 3.0);
+}
+
+TEST(CpusTest, AContainerThatSeesTheHostsPathFindsItsOwnLimits) {
+  const Root root;
+  root.write("proc/self/cgroup", "4:cpu:/docker/4711\n");
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(root.path()), 1.5);
+}
+
+TEST(CpusTest, LinesOfAnotherFormSayNothing) {
+  const Root root;
+  root.write("proc/self/cgroup", "\n:\nnonsense\n4:cpu\n");
+  EXPECT_EQ(cpu_quota(root.path()), std::nullopt);
+}
+
+TEST(CpusTest, TheCpusOfProcessesAreTheirAffinitiesTogether) {
+  cpu_set_t own;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+  const std::int64_t self = ::getpid();
+  const int all = CPU_COUNT(&own);
+  EXPECT_EQ(cpus_of(std::array{self}), all);
+  EXPECT_EQ(cpus_of(std::array{self, self}), all) << "shared ones count once";
+  EXPECT_EQ(cpus_of({}), 0);
+  EXPECT_EQ(cpus_of(std::array{std::int64_t{-1}}), 0) << "nobody has this number";
+}
+
+TEST(CpusTest, OneProcessAtLeastCanRun) { EXPECT_EQ(cpus_at_once({}), 1); }
+
+/// A thread of this process stands for a process that a launcher has bound.
+TEST(CpusTest, ProcessesThatAreBoundToOnePartEachHaveThePartsTogether) {
+  cpu_set_t own;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+  if (CPU_COUNT(&own) < 2) GTEST_SKIP() << "there is one CPU only";
+  std::array<int, 2> cpus = {-1, -1};
+  for (int cpu = 0; cpu < CPU_SETSIZE && cpus[1] < 0; ++cpu) {
+    if (CPU_ISSET(cpu, &own)) cpus[cpus[0] < 0 ? 0 : 1] = cpu;
+  }
+  const auto bind_to = [](int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  };
+  std::thread([&] {
+    bind_to(cpus[0]);
+    const std::int64_t first = ::gettid();
+    std::thread([&] {
+      bind_to(cpus[1]);
+      const std::int64_t second = ::gettid();
+      EXPECT_EQ(cpus_of(std::array{first}), 1);
+      EXPECT_EQ(cpus_of(std::array{first, second}), 2);
+      bind_to(cpus[0]);
+      EXPECT_EQ(cpus_of(std::array{first, second}), 1) << "both on the same one";
+    }).join();
+  }).join();
+}
+
+}  // namespace
+}  // namespace peal
