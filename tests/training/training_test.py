@@ -3,12 +3,17 @@
 Called by ctest with the programs' paths and the name of one of the classes. Real digits are read
 from the folder in PEAL_TEST_MNIST; without it their test ends with SKIPPED.
 """
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 PEAL, MNIST = sys.argv[1:3]
@@ -17,11 +22,30 @@ PATIENCE = 240  # seconds
 SKIPPED = 77    # the exit code that ctest takes for it
 
 
+TWO_RANKS = [PEAL, "run", "-n", "2", MNIST, "--ddp"]
+ONE_CORE_EACH = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
 def mnist(*arguments):
-    """Two ranks of one core each, seen as one program."""
-    return subprocess.run([PEAL, "run", "-n", "2", MNIST, "--ddp", *arguments],
-                          env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE, text=True,
+    """The two ranks, seen as one program."""
+    return subprocess.run([*TWO_RANKS, *arguments], env=ONE_CORE_EACH, timeout=PATIENCE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def mnist_on_a_terminal(columns, *arguments):
+    """What it writes to a terminal of that width."""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([*TWO_RANKS, *arguments], env=ONE_CORE_EACH, stdin=subprocess.DEVNULL,
+                          stdout=terminal, stderr=terminal), open(screen, "rb", 0) as output:
+        os.close(terminal)
+        text = b""
+        try:
+            while piece := output.read(4096):
+                text += piece
+        except OSError:  # how a terminal ends that nobody has open any more
+            pass
+    return text.decode()
 
 
 class Digits:
@@ -58,6 +82,17 @@ class GeneratedDigits(Digits, unittest.TestCase):
 class RealDigits(Digits, unittest.TestCase):
     arguments = ["--data", FOLDER]
     kind = "mnist-t10k"
+
+
+class Terminal(unittest.TestCase):
+    def test_a_bar_is_drawn_that_fits_and_the_epoch_ends_in_a_line(self):
+        columns = 60
+        text = re.sub(r"\x1b\[\w", "", mnist_on_a_terminal(columns, "--steps", "20"))
+        rows = re.split(r"[\r\n]+", text)
+        bars = [row for row in rows if row.startswith("[0] epoch 1/5 [")]
+        self.assertTrue(bars, text)
+        self.assertLessEqual(max(map(len, bars)), columns)
+        self.assertTrue([row for row in rows if row.startswith("[0] epoch 1 of 5: loss")], text)
 
 
 class Mistakes(unittest.TestCase):
