@@ -29,9 +29,9 @@ struct GroupState;
 ///   blocks together (of the buffer, where there are no blocks); small and large as
 ///   plan/choose.cpp draws the line, L = log2 n rounded up. On one host nothing is sent: "syncs"
 ///   are the times that ranks wait for each other, bytes what a rank reads and writes. Those are
-///   for memory of ProcessGroup::allocate, from 16 KiB a block and in one piece. Other memory is
-///   copied into a stage that peers read and out of it, with a sync for each piece of its size.
-///   peal/plan/cost_test.cpp counts the steps of the schedules against all this.
+///   for memory of ProcessGroup::allocate in one piece, from 16 KiB on (a block, where there are
+///   blocks). Other memory is copied into a stage that peers read and out of it, with a sync for
+///   each piece of its size. peal/plan/cost_test.cpp counts the schedules' steps against all this.
 /// Source: the algorithms' headers in peal/plan; the forms are those of the MPI standard, 4.0,
 ///   chapter 6.
 class Collectives {
@@ -45,9 +45,8 @@ class Collectives {
 
   /// data[i] = op over r = 0 .. n-1 of data_r[i], with the same bits on every rank
   /// Shape: the same count and type on every rank.
-  /// Order: on one host ranks are reduced in rank order; elsewhere in an order that depends on n
-  /// and
-  ///   S alone, so that a run can be repeated to the bit.
+  /// Order: on one host ranks are reduced in rank order; elsewhere in an order that depends only on
+  ///   n and S, so that a run can be repeated to the bit.
   /// Cost: small: L messages of S (up to 4 ranks: n-1); middle: 2·L, 2·S·(n-1)/n (up to 3·S where n
   ///   is no power of two); large: 2·(n-1), 2·S·(n-1)/n. One host: 2 syncs, 2·S.
   void all_reduce(Buffer data, ReduceOp op = ReduceOp::kSum, Timeout timeout = kGroupTimeout);
@@ -57,8 +56,8 @@ class Collectives {
 
   /// data[i] = op over r of data_r[i] at the root; elsewhere data is left as it was
   /// Shape, Order: as all_reduce.
-  /// Cost: small: 1 message of S, of which the root gets L; large: n, S. One host: 2 syncs, S +
-  /// S/n.
+  /// Cost: small: 1 message of S, of which the root gets L; large: n, S. One host: 2 syncs,
+  ///   S + S/n.
   void reduce(Buffer data,
               Rank root,
               ReduceOp op = ReduceOp::kSum,

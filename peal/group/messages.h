@@ -38,8 +38,8 @@ class Messages {
   /// Returns when `data` may be written again, which says nothing of the receiver.
   void send(ConstBuffer data, Rank to, Tag tag = {}, Timeout timeout = kGroupTimeout);
 
-  /// data = what `from` sent with this tag; with kAnySource, from whoever did first. Returns who
-  /// did. Shape: the send's count and type.
+  /// data = what `from`, or with kAnySource the first who did, sent with this tag; returns who did.
+  /// Shape: the send's count and type.
   Rank recv(Buffer data, Rank from = kAnySource, Tag tag = {}, Timeout timeout = kGroupTimeout);
 
   /// The same without waiting: `data` belongs to the operation until the Work has ended.

@@ -49,9 +49,8 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   Rank global_rank(Rank rank) const;
 
   /// A group of `ranks` (of this group), in that order.
-  /// Order: called by its members only, with the same ranks; members that make several groups of
-  /// the
-  ///   same ranks make them in the same order.
+  /// Order: called by its members only, with the same ranks; several groups of the same ranks are
+  ///   made in the same order by all.
   /// Errors: usage (a rank twice or none of this group, the own one not among them), timeout,
   ///   peer_lost; this group stays as it was.
   /// Cost: a rendezvous of the members through the store, and new connections.
