@@ -71,7 +71,7 @@ TEST(DistributedDataParallelFaultsTest, ABackwardPassThatWasLeftHalfwayIsNotCont
     const Tensor x = torch::ones({1, 3});
     const std::string first =
         error_of([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
-    const std::string second = error_of([&] { model.forward(x, true).sum().backward(); });
+    const std::string second = error_of([&] { model.forward(x).sum().backward(); });
     return std::pair(first, second);
   });
   for (const auto& [first, second] : errors) {
@@ -87,7 +87,7 @@ TEST(DistributedDataParallelFaultsTest, AFaultBeforeAnythingWasSentDoesNoHarm) {
     const Tensor x = torch::ones({1, 3});
     error_of([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
     net->zero_grad();
-    model.forward(x, true).sum().backward();
+    model.forward(x).sum().backward();
     return net->second->bias.grad().equal(torch::ones({3}));
   });
   EXPECT_THAT(results, ::testing::Each(true));
@@ -106,7 +106,7 @@ TEST(DistributedDataParallelFaultsTest, GradientsThatCannotBeAveragedAreUnsuppor
     });
     DistributedDataParallel net(std::make_shared<TwoPaths>(), group);
     const std::string second = error_of([&] {
-      net.forward(torch::ones({1, 3}), true).square().sum().backward({}, true, true);
+      net.forward(torch::ones({1, 3})).square().sum().backward({}, true, true);
     });
     return std::pair(first, second);
   });

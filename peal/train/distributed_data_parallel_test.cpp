@@ -108,7 +108,7 @@ TEST(DistributedDataParallelTest, FrozenParametersGetNoGradientAndTheOthersTheAv
     const auto net = std::make_shared<TwoPaths>();
     net->first->weight.requires_grad_(false);
     DistributedDataParallel model(net, group);
-    model.forward(torch::full({1, 3}, group->rank() + 1.0), true).sum().backward();
+    model.forward(torch::full({1, 3}, group->rank() + 1.0)).sum().backward();
     return std::pair(net->first->weight.grad().defined(), net->second->bias.grad().clone());
   });
   for (const auto& [frozen_has_gradient, bias] : results) {
@@ -120,12 +120,10 @@ TEST(DistributedDataParallelTest, FrozenParametersGetNoGradientAndTheOthersTheAv
 TEST(DistributedDataParallelTest, AParameterUnusedOnOneRankIsAnErrorOnEveryRank) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     DistributedDataParallel model(std::make_shared<TwoPaths>(), group);
-    const bool with_second = group->rank() == 0;
-    const auto step = [&](bool second) {
-      model.forward(torch::ones({1, 3}), second).sum().backward();
-    };
-    const std::string error = error_of([&] { step(with_second); });
-    step(true);  // the ranks are still in step
+    const auto path = group->rank() == 0 ? TwoPaths::Path::kBoth : TwoPaths::Path::kFirst;
+    const Tensor x = torch::ones({1, 3});
+    const std::string error = error_of([&] { model.forward(x, path).sum().backward(); });
+    model.forward(x).sum().backward();  // the ranks are still in step
     return error;
   });
   EXPECT_THAT(errors[0],
@@ -143,10 +141,11 @@ TEST(DistributedDataParallelTest, UnusedParametersMayContributeNothing) {
     const auto net = std::make_shared<TwoPaths>();
     net->register_module("third", torch::nn::Linear(2, 2));
     DistributedDataParallel model(net, group, {.unused = UnusedParameters::kContributeNothing});
+    const auto path = group->rank() == 1 ? TwoPaths::Path::kBoth : TwoPaths::Path::kFirst;
     Result result;
     for (int step = 0; step < 2; ++step) {
       net->zero_grad();
-      model.forward(torch::ones({1, 3}), group->rank() == 1).sum().backward();
+      model.forward(torch::ones({1, 3}), path).sum().backward();
       result = {net->first->bias.grad().clone(),
                 net->second->bias.grad().clone(),
                 net->parameters().back().grad().defined()};
@@ -197,9 +196,9 @@ TEST(DistributedDataParallelTest, TwoBackwardPassesWithoutZeroingAddTwoAverages)
     const auto net = replicas<TwoPaths>(1)[0];
     DistributedDataParallel model(net, group);
     const Tensor x = torch::full({1, 3}, group->rank() + 1.0);
-    model.forward(x, true).sum().backward();
+    model.forward(x).sum().backward();
     const Tensor once = flat_gradients(*net);
-    model.forward(x, true).sum().backward();
+    model.forward(x).sum().backward();
     return flat_gradients(*net).allclose(2 * once);
   });
   EXPECT_THAT(results, ::testing::Each(true));

@@ -30,7 +30,9 @@ TEST(ParametersTest, BroadcastGivesEveryoneTheRootsParameters) {
 TEST(ParametersTest, GradientsAreAveragedAndParametersWithoutOneAreLeftAlone) {
   const auto right = on_ranks(2, [](const ProcessGroupPtr& group) {
     testing::TwoPaths net;
-    net.forward(torch::full({1, 3}, 2.0 * group->rank()), false).sum().backward();
+    net.forward(torch::full({1, 3}, 2.0 * group->rank()), testing::TwoPaths::Path::kFirst)
+        .sum()
+        .backward();
     average_gradients(*group, net);
     return net.first->weight.grad().equal(torch::ones({3, 3})) &&
            net.first->bias.grad().equal(torch::ones({3})) && !net.second->weight.grad().defined();

@@ -26,12 +26,14 @@ struct SmallNet : torch::nn::Module {
 
 /// Two layers, of which a forward pass uses one or both.
 struct TwoPaths : torch::nn::Module {
+  enum class Path { kFirst, kBoth };
+
   TwoPaths() {
     register_module("first", first);
     register_module("second", second);
   }
-  torch::Tensor forward(const torch::Tensor& x, bool with_second) {
-    return with_second ? second(first(x)) : first(x);
+  torch::Tensor forward(const torch::Tensor& x, Path path = Path::kBoth) {
+    return path == Path::kBoth ? second(first(x)) : first(x);
   }
   torch::nn::Linear first{3, 3};
   torch::nn::Linear second{3, 3};
