@@ -1,7 +1,5 @@
 #include "peal/backends/native/native.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -33,11 +31,8 @@ Capabilities native_capabilities(transport::Transport* transport) {
   return capabilities;
 }
 
-/// Whether the ranks of this host have a core each. The cores of the machine count, not those that
-/// this process is bound to: launchers bind each rank to cores of its own.
 Cores cores_for(const transport::Transport& transport) {
-  return transport.ranks_on_host() <= ::sysconf(_SC_NPROCESSORS_ONLN) ? Cores::kOwn
-                                                                      : Cores::kShared;
+  return transport.ranks_on_host() <= transport.cpus_on_host() ? Cores::kOwn : Cores::kShared;
 }
 
 bool is_message(const Request& request) {
