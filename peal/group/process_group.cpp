@@ -12,8 +12,8 @@
 
 namespace peal {
 
-GroupState::GroupState(std::unique_ptr<Backend> backend_, GroupOptions options_)
-    : backend(std::move(backend_)), options(std::move(options_)) {
+GroupState::GroupState(std::unique_ptr<Backend> b, GroupOptions o)
+    : backend(std::move(b)), options(std::move(o)) {
   if (!options.global_ranks.empty()) return;
   options.global_ranks.resize(static_cast<std::size_t>(backend->size()));
   std::iota(options.global_ranks.begin(), options.global_ranks.end(), 0);

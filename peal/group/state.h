@@ -14,7 +14,7 @@
 namespace peal {
 
 struct GroupState {
-  GroupState(std::unique_ptr<Backend> backend_, GroupOptions options_);
+  GroupState(std::unique_ptr<Backend> b, GroupOptions o);
 
   /// Checks the arguments by `fill(call)` and carries the operation out.
   template <class Fill>
