@@ -27,6 +27,9 @@ class Values {
   void set(std::int64_t index, std::complex<double> value);
   std::complex<double> get(std::int64_t index) const;
 
+  /// The first `count` elements of others of the same type, from element `to` on.
+  void copy(const Values& from, std::int64_t to, std::int64_t count);
+
   /// Each byte becomes one that depends on `seed` and its place.
   void fill_bytes(std::uint64_t seed);
   /// "" if bytes [offset, offset + count) elements are those that fill_bytes(seed) gives from
