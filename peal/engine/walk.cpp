@@ -58,7 +58,9 @@ void Walk::enter(const Fingerprint& fingerprint, std::function<void(Rank)> check
 
 void Walk::announce() { window_->signal(++base_); }
 
-bool Walk::all_have_announced() { return reached({.first = 0, .count = ranks_}, base_, true); }
+bool Walk::all_have_announced() {
+  return reached({.first = 0, .count = ranks_}, base_, Arrived::kInside);
+}
 
 void Walk::begin(const PlannedPart& planned, const Places& places) {
   planned_ = &planned;
@@ -99,16 +101,18 @@ bool Walk::step(const Signal& signal) {
 }
 
 bool Walk::step(const Wait& wait) {
-  return reached(wait.ranks, base_ + static_cast<std::uint64_t>(wait.value), wait.value > 0);
+  // Value 0 is reached at the end of the operation before.
+  const Arrived arrived = wait.value > 0 ? Arrived::kInside : Arrived::kPerhaps;
+  return reached(wait.ranks, base_ + static_cast<std::uint64_t>(wait.value), arrived);
 }
 
-bool Walk::reached(const schedule::Ranks& ranks, std::uint64_t target, bool inside) {
+bool Walk::reached(const schedule::Ranks& ranks, std::uint64_t target, Arrived arrived) {
   for (; waited_ < ranks.count; ++waited_) {
     const Rank rank = ranks[waited_];
     if (rank == self_) continue;
     if (window_->counter(rank) < target) return false;
     auto& seen = entry_seen_[static_cast<std::size_t>(rank)];
-    if (inside && seen != fingerprint_.sequence) {
+    if (arrived == Arrived::kInside && seen != fingerprint_.sequence) {
       check_entry_(rank);
       seen = fingerprint_.sequence;
     }

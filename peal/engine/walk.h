@@ -67,8 +67,10 @@ class Walk {
   void abandon();
 
  private:
+  /// What a counter at its target says of its rank.
+  enum class Arrived : std::uint8_t { kPerhaps, kInside };
   /// Whether the ranks' counters have reached the target; remembers how far it came in `waited_`.
-  bool reached(const schedule::Ranks& ranks, std::uint64_t target, bool inside);
+  bool reached(const schedule::Ranks& ranks, std::uint64_t target, Arrived arrived);
   bool step(const schedule::Move& move);
   bool step(const schedule::Signal& signal);
   bool step(const schedule::Wait& wait);

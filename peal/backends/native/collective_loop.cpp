@@ -26,7 +26,7 @@ constexpr auto kNewsTravels = std::chrono::milliseconds(300);
 
 CollectiveLoop::CollectiveLoop(Parts parts)
     : parts_(std::move(parts)),
-      maker_(parts_.self, parts_.ranks),
+      maker_(parts_.ranks),
       collective_(parts_.self, parts_.ranks, parts_.transport, parts_.planner, parts_.stage) {}
 
 CollectiveLoop::~CollectiveLoop() { stop(); }

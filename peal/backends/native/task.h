@@ -14,7 +14,7 @@ namespace peal::native {
 /// valid until the next one is made. Threads: one at a time.
 class TaskMaker {
  public:
-  TaskMaker(Rank self, int ranks) : self_(self), ranks_(ranks) {}
+  explicit TaskMaker(int ranks) : ranks_(ranks) {}
 
   /// For groups of two and more. Scales the input of premul_sum: call it when the operation's turn
   /// has come, not before.
@@ -27,7 +27,6 @@ class TaskMaker {
   void fill(const Request& request);
   void scale_input(const Request& request);
 
-  Rank self_;
   int ranks_;
   engine::Task task_;
   std::vector<std::byte> scaled_;
