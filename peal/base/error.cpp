@@ -43,6 +43,8 @@ Error current_error(std::string_view during) {
     return error;
   } catch (const std::bad_alloc&) {
     return Error(ErrorKind::kResource, "no memory left during " + std::string(during));
+  } catch (const std::system_error& error) {
+    return Error(ErrorKind::kResource, std::string(during) + ": " + error.what());
   } catch (const std::exception& exception) {
     return Error(ErrorKind::kBug, std::string(during) + " threw: " + exception.what());
   } catch (...) {

@@ -47,8 +47,8 @@ class Error : public std::runtime_error {
 /// A resource error for a failed system call: "<what>: <strerror(errno)>".
 Error system_error(std::string_view what, int error_number);
 
-/// In a catch block: what was caught, as an Error. Itself if it is one; resource for want of
-/// memory; bug for anything else. `during` says what was going on.
+/// In a catch block: what was caught, as an Error. Itself if it is one; resource for want of memory
+/// and for what the system refuses; bug for anything else. `during` says what was going on.
 Error current_error(std::string_view during);
 
 }  // namespace peal

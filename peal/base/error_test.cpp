@@ -1,7 +1,10 @@
 #include "peal/base/error.h"
 
 #include <cerrno>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,6 +31,23 @@ TEST(ErrorTest, ASystemErrorIsAResourceErrorInTheSystemsWords) {
   const Error error = system_error("opening /x", ENOENT);
   EXPECT_EQ(error.kind(), ErrorKind::kResource);
   EXPECT_THAT(error.what(), testing::EndsWith("opening /x: No such file or directory"));
+}
+
+TEST(ErrorTest, WhateverWasCaughtIsAnErrorThatSaysWhen) {
+  const auto caught = [](const auto& thrown) {
+    try {
+      throw thrown;
+    } catch (...) {
+      return current_error("dinner");
+    }
+  };
+  EXPECT_EQ(caught(Error(ErrorKind::kTimeout, "late")).kind(), ErrorKind::kTimeout);
+  EXPECT_EQ(caught(std::bad_alloc()).kind(), ErrorKind::kResource);
+  EXPECT_EQ(caught(std::system_error(EAGAIN, std::generic_category())).kind(),
+            ErrorKind::kResource);
+  EXPECT_EQ(caught(std::out_of_range("far")).kind(), ErrorKind::kBug);
+  EXPECT_EQ(std::string(caught(std::out_of_range("far")).message()), "dinner threw: far");
+  EXPECT_EQ(caught(7).kind(), ErrorKind::kBug);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     return;
   }
   if (is_gone(envelope.peer)) {
-    refuse(ticket, messages_from_gone(self_, envelope.peer, transport_));
+    events_.failed(messages_from_gone(self_, envelope.peer, transport_));
     return;
   }
   Peer& peer = at(envelope.peer);
@@ -67,7 +67,7 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     return;
   }
   if (envelope.peer == kAnySource ? all_others_are_gone() : is_gone(envelope.peer)) {
-    refuse(ticket, messages_from_gone(self_, envelope.peer, transport_));
+    events_.failed(messages_from_gone(self_, envelope.peer, transport_));
     return;
   }
   posted_.push_back(std::move(receive));
@@ -81,11 +81,6 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
   ticket->succeed(self_);
   if (auto receive = take_posted(self_, frame.tag))
     meet(std::prev(arrivals_.end()), std::move(*receive));
-}
-
-void Mailbox::refuse(const TicketPtr& ticket, const Error& error) {
-  ticket->fail(error);
-  events_.failed(error);
 }
 
 // ---- moving
@@ -308,7 +303,7 @@ void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   if (at(from).closed) {
-    refuse(receive.ticket, messages_from_gone(self_, from, transport_));
+    events_.failed(messages_from_gone(self_, from, transport_));
     return;
   }
   at(from).large.emplace(offer.id, std::move(receive));
@@ -318,7 +313,7 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
 bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
   const Envelope& wanted = receive.envelope;
   if (DType{frame.dtype} == wanted.dtype && frame.count == wanted.count) return true;
-  refuse(receive.ticket, no_fit(self_, wanted, from, frame));
+  events_.failed(no_fit(self_, wanted, from, frame));
   return false;
 }
 

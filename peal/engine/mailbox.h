@@ -34,7 +34,8 @@ struct Envelope {
 /// Threads: one at a time.
 class Mailbox final : private MailReader {
  public:
-  /// Called from within the other methods: what has happened to the group.
+  /// Called from within the other methods: what has happened to the group. The answer is `fail`,
+  /// which ends the tickets that it concerns too.
   struct Events {
     std::function<void(const Error&)> failed;  // a peer says so, or two messages do not fit
     std::function<void(Rank)> lost;            // a peer's stream ended without a farewell
@@ -135,7 +136,6 @@ class Mailbox final : private MailReader {
   bool all_others_are_gone() const;
   bool has_messages_for(Rank peer) const;
   bool awaits(Rank peer) const;
-  void refuse(const TicketPtr& ticket, const Error& error);
 
   Peer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
   const Peer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }

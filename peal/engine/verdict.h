@@ -5,7 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
@@ -15,22 +15,18 @@ namespace peal::engine {
 /// Threads: any number at once.
 class Verdict {
  public:
-  /// Calls `wake` once, when the verdict is reached: it shakes awake whoever sleeps. Before any
-  /// threads.
-  void on_reached(std::function<void()> wake) { wake_.push_back(std::move(wake)); }
+  /// Calls `wake` once, when the verdict is reached: it shakes awake whoever sleeps.
+  explicit Verdict(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  /// The first cause wins; returns whether it was this one.
-  bool reach(const Error& cause) {
+  /// The first cause wins.
+  void reach(const Error& cause) {
     const bool first = cause_.with([&](std::optional<Error>& known) {
       if (known) return false;
       known = cause;
       reached_.store(true, std::memory_order_release);
       return true;
     });
-    if (first) {
-      for (const auto& wake : wake_) wake();
-    }
-    return first;
+    if (first) wake_();
   }
 
   /// Cheap enough for a polling loop.
@@ -49,7 +45,7 @@ class Verdict {
  private:
   mutable Guarded<std::optional<Error>> cause_;
   std::atomic<bool> reached_{false};
-  std::vector<std::function<void()>> wake_;
+  const std::function<void()> wake_;
 };
 
 }  // namespace peal::engine

@@ -14,9 +14,15 @@ namespace {
 /// Users' tags count from 0, so these are never theirs.
 constexpr Tag kArrival{-1};
 constexpr Tag kRelease{-2};
+constexpr Tag kPresence{-3};  // of rank 0
 
-/// How much longer than the timeout the ranks stay to hear rank 0's verdict.
+/// How much longer than the timeout, counted from rank 0's arrival, the ranks stay to hear its
+/// verdict.
 constexpr Timeout kGrace = std::chrono::seconds(1);
+
+Timeout with_grace(Timeout timeout) {
+  return timeout > Timeout::max() - kGrace ? timeout : timeout + kGrace;
+}
 
 /// Messages of one byte to or from each rank. Their memory lives until the last of them has ended,
 /// whatever is thrown meanwhile.
@@ -58,6 +64,17 @@ class Tokens {
     works_[static_cast<std::size_t>(peer)] = backend_.start({&request, 1}, timeout);
   }
 
+  /// Whether the token has come, or gone, within the time. Its Work goes on.
+  bool is_there_within(Rank peer, Timeout timeout) {
+    try {
+      of(peer).wait(timeout);
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kTimeout || of(peer).is_completed()) throw;
+      return false;
+    }
+  }
+
   Work& of(Rank peer) { return *works_[static_cast<std::size_t>(peer)]; }
 
  private:
@@ -66,57 +83,70 @@ class Tokens {
   std::vector<WorkPtr> works_;
 };
 
+Error not_there(const std::string& group, const std::vector<Rank>& missing, Timeout timeout) {
+  return Error(ErrorKind::kTimeout,
+               fmt::format("monitored_barrier of the group {}: rank{} {} did not come within {} s",
+                           group,
+                           missing.size() == 1 ? "" : "s",
+                           fmt::join(missing, ", "),
+                           static_cast<double>(timeout.count()) / 1000.0));
+}
+
+void abort_with(Backend& backend, const Error& error) {
+  backend.abort(error);
+  throw error;
+}
+
 /// Waits for every rank's token and returns those that did not come.
 std::vector<Rank> missing_after(Tokens& arrivals, int ranks, Timeout timeout) {
   const Deadline deadline = Deadline::after(timeout);
   for (Rank r = 1; r < ranks; ++r) {
-    arrivals.start(Operation::kRecv, r, kArrival, timeout + 2 * kGrace);
+    arrivals.start(Operation::kRecv, r, kArrival, with_grace(with_grace(timeout)));
   }
   std::vector<Rank> missing;
   for (Rank r = 1; r < ranks; ++r) {
-    Work& arrival = arrivals.of(r);
-    try {
-      arrival.wait(deadline.left());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kTimeout || arrival.is_completed()) throw;
-      missing.push_back(r);
-    }
+    if (!arrivals.is_there_within(r, deadline.left())) missing.push_back(r);
   }
   return missing;
 }
 
-void release_all(Backend& backend, const std::string& group, Timeout timeout) {
+void tell_all(Tokens& tokens, int ranks, Tag tag, Timeout timeout) {
+  for (Rank r = 1; r < ranks; ++r) tokens.start(Operation::kSend, r, tag, timeout);
+}
+
+/// Rank 0's part: it decides.
+void gather_and_release(Backend& backend, const std::string& group, Timeout timeout) {
+  const int ranks = backend.size();
+  Tokens presences(backend);
+  tell_all(presences, ranks, kPresence, with_grace(timeout));
   Tokens arrivals(backend);
-  if (const auto missing = missing_after(arrivals, backend.size(), timeout); !missing.empty()) {
-    const Error error(
-        ErrorKind::kTimeout,
-        fmt::format("monitored_barrier of the group {}: rank{} {} did not come within {} s",
-                    group,
-                    missing.size() == 1 ? "" : "s",
-                    fmt::join(missing, ", "),
-                    static_cast<double>(timeout.count()) / 1000.0));
-    backend.abort(error);
-    throw error;
+  if (const auto missing = missing_after(arrivals, ranks, timeout); !missing.empty()) {
+    abort_with(backend, not_there(group, missing, timeout));
   }
   Tokens releases(backend);
-  for (Rank r = 1; r < backend.size(); ++r) {
-    releases.start(Operation::kSend, r, kRelease, timeout);
-  }
-  for (Rank r = 1; r < backend.size(); ++r) releases.of(r).wait();
+  tell_all(releases, ranks, kRelease, with_grace(timeout));
+  for (Rank r = 1; r < ranks; ++r) releases.of(r).wait();
+}
+
+void arrive_and_wait(Backend& backend, const std::string& group, Timeout timeout) {
+  Tokens arrival(backend);
+  arrival.start(Operation::kSend, 0, kArrival, with_grace(timeout));
+  Tokens presence(backend);
+  presence.start(Operation::kRecv, 0, kPresence, with_grace(with_grace(timeout)));
+  if (!presence.is_there_within(0, timeout)) abort_with(backend, not_there(group, {0}, timeout));
+  Tokens release(backend);
+  release.start(Operation::kRecv, 0, kRelease, with_grace(timeout));
+  release.of(0).wait();
 }
 
 }  // namespace
 
 void monitored_barrier(Backend& backend, const std::string& group, Timeout timeout) {
   if (backend.rank() == 0) {
-    release_all(backend, group, timeout);
-    return;
+    gather_and_release(backend, group, timeout);
+  } else {
+    arrive_and_wait(backend, group, timeout);
   }
-  Tokens tokens(backend);
-  tokens.start(Operation::kSend, 0, kArrival, timeout + kGrace);
-  tokens.of(0).wait();
-  tokens.start(Operation::kRecv, 0, kRelease, timeout + kGrace);
-  tokens.of(0).wait();
 }
 
 }  // namespace peal

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/base/thread.h"
 #include "peal/net/socket.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_session.h"
@@ -129,7 +130,7 @@ TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
     : address_(net::local_address(listeners.at(0).get())),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_) throw system_error("cannot make an eventfd for the store's server", errno);
-  thread_ = std::thread(
+  thread_ = start_thread(
       [this](ServerLoop loop) {
         try {
           while (loop.turn(stop_.get())) publish(loop.clients());

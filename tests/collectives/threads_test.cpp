@@ -1,123 +1,193 @@
 // One group in the hands of several threads of a process: whatever they do at the same moment, each
 // call ends, well or with the group's cause.
+#include <array>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "peal/base/testing/error_of.h"
 
 #include "tests/support/fabric.h"
 
 namespace peal::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 class ThreadsTest : public ::testing::TestWithParam<Fabric> {};
 
-/// What the call ended with; empty if well.
+/// What the call ended with.
 template <class Call>
-std::string error_of(Call&& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+std::string end_of(Call&& call) {
+  return error_of(std::forward<Call>(call)).what();
 }
 
 TEST_P(ThreadsTest, DestroyEndsWhatOtherThreadsAreBlockedIn) {
+  struct Ends {
+    std::string destroyed, received, reduced;
+  };
   Job job(GetParam(), 2);
   const auto ended = on_ranks(2, [&](Rank rank) {
     const ProcessGroupPtr group = job.join(rank);
-    if (rank == 1) {
-      // Nothing is said to rank 0 until it has given up.
-      std::vector<float> data(1);
-      return error_of([&] { group->recv(data, 0); });
-    }
     std::vector<float> data(100);
     std::vector<float> more(100);
-    const WorkPtr queued = group->all_reduce_async(data);  // rank 1 never joins
-    std::string received;
-    std::thread receiver([&] { received = error_of([&] { group->recv(more, 1); }); });
-    const std::string destroyed = error_of([&] { group->destroy(Timeout(200)); });
+    Ends ends;
+    if (rank == 1) {  // never joins the all_reduce
+      ends.received = end_of([&] { group->recv(data, 0); });
+      return ends;
+    }
+    const WorkPtr queued = group->all_reduce_async(data);
+    std::thread receiver([&] { ends.received = end_of([&] { group->recv(more, 1); }); });
+    ends.destroyed = end_of([&] { group->destroy(Timeout(200)); });
     receiver.join();
-    EXPECT_THAT(received, HasSubstr("destroyed"));
-    EXPECT_THAT(error_of([&] { queued->wait(); }), HasSubstr("with collectives under way"));
-    return destroyed;
+    ends.reduced = end_of([&] { queued->wait(); });
+    return ends;
   });
-  for (const auto& outcome : ended) {
-    EXPECT_THAT(outcome.result, HasSubstr("destroyed on rank 0 with collectives under way"));
-  }
+  const char* const why = "destroyed on rank 0 with collectives under way";
+  EXPECT_THAT(ended[0].result.destroyed, HasSubstr(why));
+  EXPECT_THAT(ended[0].result.reduced, HasSubstr(why));
+  EXPECT_THAT(ended[0].result.received, HasSubstr("destroyed"));
+  EXPECT_THAT(ended[1].result.received, HasSubstr(why)) << ended[1].error;
 }
 
 TEST_P(ThreadsTest, AbortFreesAThreadThatIsInDestroy) {
   Job job(GetParam(), 2);
-  std::atomic<bool> may_leave{false};
   const auto ended = on_ranks(2, [&](Rank rank) {
     const ProcessGroupPtr group = job.join(rank);
-    if (rank == 1) {
-      while (!may_leave) std::this_thread::yield();
-      return std::string();
-    }
     std::vector<float> data(100);
+    if (rank == 1) return end_of([&] { group->recv(data, 0); });
     const WorkPtr reduced = group->all_reduce_async(data);
     std::thread destroyer([&] { group->destroy(std::chrono::minutes(5)); });
+    while (end_of([&] { group->allocate(1_B); }).find("destroyed") == std::string::npos) {
+    }  // until it has begun
     group->abort("enough");
     destroyer.join();
-    may_leave = true;
-    return error_of([&] { reduced->wait(); });
+    return end_of([&] { reduced->wait(); });
   });
-  EXPECT_THAT(ended[0].result, HasSubstr("enough"));
+  for (const auto& outcome : ended) EXPECT_THAT(outcome.result, HasSubstr("enough"));
 }
 
 TEST_P(ThreadsTest, CallsThatRaceWithDestroyEndWellOrSayThatItIsDestroyed) {
   for (int round = 0; round < 20; ++round) {
     Job job(GetParam(), 1 + round % 3);
-    on_ranks(job.ranks(), [&](Rank rank) {
+    const auto ended = on_ranks(job.ranks(), [&](Rank rank) {
       const ProcessGroupPtr group = job.join(rank);
       const std::vector<float> data(10);  // outlives the sends that nobody waits for
+      const Rank peer = (rank + 1) % group->size();
+      const std::array<std::function<void()>, 3> calls = {
+          [&] { group->barrier(std::chrono::seconds(30)); },
+          [&] { group->isend(data, peer); },
+          [&] { group->allocate(64_B); },
+      };
+      std::vector<std::string> ends(calls.size());
+      std::atomic<int> made{0};
       std::vector<std::thread> threads;
-      std::atomic<int> calls{0};
-      for (int t = 0; t < 3; ++t) {
+      for (std::size_t t = 0; t < calls.size(); ++t) {
         threads.emplace_back([&, t] {
-          std::string error;
-          while (error.empty()) {
-            error = error_of([&] {
-              const Rank peer = (rank + 1) % group->size();
-              if (t == 0) group->barrier(std::chrono::seconds(30));
-              if (t == 1) group->isend(data, peer);
-              if (t == 2) group->allocate(64_B);
-            });
-            ++calls;
+          try {
+            for (;; ++made) calls[t]();
+          } catch (const Error& error) {
+            ends[t] = error.what();
           }
-          EXPECT_THAT(error, AnyOf(HasSubstr("destroyed"), HasSubstr("left the group"))) << t;
         });
       }
-      while (calls < 30) std::this_thread::yield();
-      error_of([&] { group->destroy(std::chrono::seconds(5)); });
+      while (made < 30) std::this_thread::yield();
+      // Sends that nobody takes fail the group of whoever is still in it.
+      ends.push_back(end_of([&] { group->destroy(std::chrono::seconds(5)); }));
       for (std::thread& thread : threads) thread.join();
-      return 0;
+      return ends;
     });
+    for (const auto& outcome : ended) {
+      EXPECT_EQ(outcome.error, "");
+      EXPECT_THAT(outcome.result,
+                  Each(AnyOf(HasSubstr("destroyed"),
+                             HasSubstr("left the group"),
+                             HasSubstr("nothing was thrown"))));
+    }
   }
+}
+
+TEST_P(ThreadsTest, ACollectiveThatWaitsBehindAnotherHasItsOwnTimeout) {
+  Job job(GetParam(), 2);
+  const auto ended = on_ranks(2, [&](Rank rank) {
+    const ProcessGroupPtr group = job.join(rank);
+    std::vector<float> data(100);
+    if (rank == 1) return end_of([&] { group->recv(data, 0); });
+    const WorkPtr reduced = group->all_reduce_async(data, ReduceOp::kSum, std::chrono::minutes(5));
+    return end_of([&] { group->barrier(Timeout(200)); });
+  });
+  for (const auto& outcome : ended) {
+    EXPECT_THAT(outcome.result,
+                AllOf(HasSubstr("timeout: barrier on rank 0"),
+                      HasSubstr("has not begun within 0.2 s, behind all_reduce #1"),
+                      HasSubstr("rank 1")));
+  }
+}
+
+TEST(AloneTest, AnAbortEndsAGroupOfOneToo) {
+  for (const bool sends_first : {false, true}) {
+    Job job(Fabric::kMemory, 1);
+    const ProcessGroupPtr group = job.join(0);
+    std::vector<float> data(10);
+    if (sends_first) group->send(data, 0);
+    group->abort("enough");
+    EXPECT_THAT(end_of([&] { group->all_reduce(data); }), HasSubstr("enough"));
+    EXPECT_THAT(end_of([&] { group->send(data, 0); }), HasSubstr("enough"));
+  }
+}
+
+TEST(AloneTest, AnAlgorithmThatIsNoneIsRefusedWithOneRankToo) {
+  Config config;
+  config.algorithm = "rign";
+  Job job(Fabric::kMemory, 1, config);
+  EXPECT_THAT(end_of([&] { job.join(0); }), AllOf(HasSubstr("usage"), HasSubstr("rign")));
+}
+
+TEST(MonitoredBarrierTest, ALateRank0StillNamesWhoIsMissing) {
+  constexpr Timeout timeout = std::chrono::seconds(2);
+  Job job(Fabric::kMemory, 3);
+  const auto ended = on_ranks(3, [&](Rank rank) {
+    const ProcessGroupPtr group = job.join(rank);
+    std::vector<float> data(10);
+    if (rank == 2) return end_of([&] { group->recv(data, 0); });  // never comes
+    // Later than the others' patience for a verdict, earlier than their timeout.
+    if (rank == 0) std::this_thread::sleep_for(timeout * 3 / 4);
+    return end_of([&] { group->monitored_barrier(timeout); });
+  });
+  for (const auto& outcome : ended) EXPECT_THAT(outcome.result, HasSubstr("rank 2 did not come"));
+}
+
+TEST(MonitoredBarrierTest, ATimeoutThatMeansNeverIsNoOverflow) {
+  Job job(Fabric::kMemory, 2);
+  const auto ended = on_group(job, [](ProcessGroup& group) {
+    group.monitored_barrier(Timeout::max());
+    return std::string();
+  });
+  EXPECT_EQ(complaints(ended), "");
 }
 
 TEST_P(ThreadsTest, BlockingCollectivesOfTwoThreadsAreCarriedOutOneAfterTheOther) {
   Job job(GetParam(), 2);
   const auto ended = on_group(job, [](ProcessGroup& group) {
+    std::atomic<int> wrong{0};
     // Of the same shape, since nothing says which of the two comes first on a rank.
-    const auto reduce_often = [&group] {
+    const auto reduce_often = [&] {
       for (int i = 0; i < 50; ++i) {
         std::vector<float> data(1'000, 1);
         group.all_reduce(data);
-        EXPECT_THAT(data, ::testing::Each(2.F));
+        if (data != std::vector<float>(1'000, 2)) ++wrong;
       }
     };
     std::thread other(reduce_often);
     reduce_often();
     other.join();
-    return std::string();
+    return wrong == 0 ? std::string() : "wrong sums";
   });
   EXPECT_EQ(complaints(ended), "");
 }

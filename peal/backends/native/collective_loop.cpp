@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/thread.h"
 #include "peal/transport/window.h"
 
 namespace peal::native {
@@ -45,7 +46,7 @@ void CollectiveLoop::stop() {
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
     const TicketPtr ticket = start(request, timeout);
-    ticket->wait(Deadline(TimePoint::max()));  // the worker ends it at its deadline
+    ticket->wait(Deadline(TimePoint::max()));  // whoever has the turn looks at its deadline
     if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
     return;
   }
@@ -62,8 +63,8 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
   auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
   queue_.update([&](Queue& queue) {
     parts_.verdict.check();  // also if stopping: it was reached before
+    if (!queue.worker.joinable()) queue.worker = start_thread([this] { work(); });
     queue.jobs.push_back({OwnedRequest(request), ticket});
-    if (!queue.worker.joinable()) queue.worker = std::thread([this] { work(); });
   });
   return ticket;
 }
@@ -126,7 +127,7 @@ void CollectiveLoop::carry_out(const Request& request,
   } catch (const engine::PeerClosed& end) {
     parts_.verdict.reach(closed(end.peer));
   } catch (const std::exception&) {
-    parts_.verdict.reach(current_error(collective_.describe()));
+    parts_.verdict.reach(current_error(describe(request)));
   }
   if (parts_.verdict.reached()) {
     collective_.abandon();
@@ -136,17 +137,17 @@ void CollectiveLoop::carry_out(const Request& request,
 
 void CollectiveLoop::drive(Timeout timeout, Deadline deadline, Cores cores) {
   Patience patience(cores);
-  SeldomDeadline while_moving(deadline);
+  Seldom seldom;
   while (true) {
     const Progress progress = collective_.advance();
     if (progress == Progress::kDone || parts_.verdict.reached()) return;
     if (progress == Progress::kMoved) {
-      if (while_moving.passed()) throw timed_out(timeout);
+      if (seldom.is_due()) check_deadlines(timeout, deadline);
       patience.renew();
       continue;
     }
     if (patience.wait()) continue;
-    if (deadline.passed()) throw timed_out(timeout);
+    check_deadlines(timeout, deadline);
     look_around();
     sleep(deadline);
   }
@@ -188,6 +189,31 @@ Error CollectiveLoop::closed(Rank peer) {
                            collective_.describe(),
                            parts_.self,
                            parts_.group));
+}
+
+void CollectiveLoop::check_deadlines(Timeout timeout, Deadline deadline) {
+  const TimePoint now = Clock::now();
+  if (deadline.passed(now)) throw timed_out(timeout);
+  const TicketPtr late = queue_.with([&](const Queue& queue) {
+    const auto found = std::find_if(queue.jobs.begin(), queue.jobs.end(), [&](const Job& job) {
+      return job.ticket->deadline().passed(now);
+    });
+    return found != queue.jobs.end() ? found->ticket : nullptr;
+  });
+  if (late) throw never_begun(*late);
+}
+
+Error CollectiveLoop::never_begun(const engine::Ticket& late) const {
+  return Error(
+      ErrorKind::kTimeout,
+      fmt::format("{} on rank {} of the group {} has not begun within {} s, behind {}, which waits "
+                  "for {}",
+                  late.what(),
+                  parts_.self,
+                  parts_.group,
+                  static_cast<double>(late.timeout().count()) / 1000.0,
+                  collective_.describe(),
+                  collective_.describe_missing()));
 }
 
 Error CollectiveLoop::timed_out(Timeout timeout) const {

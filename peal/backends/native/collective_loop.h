@@ -71,7 +71,10 @@ class CollectiveLoop {
   void sleep(Deadline deadline);
   /// For one that has been blocked for a while: is there still hope?
   void look_around();
+  /// Throws if it, or one that waits behind it, has had its time.
+  void check_deadlines(Timeout timeout, Deadline deadline);
   Error closed(Rank peer);
+  Error never_begun(const engine::Ticket& late) const;
   Error timed_out(Timeout timeout) const;
 
   Parts parts_;

@@ -6,12 +6,16 @@
 
 #include "peal/backends/native/task.h"
 #include "peal/base/error.h"
+#include "peal/base/thread.h"
 
 namespace peal::native {
 namespace {
 
 using engine::Mailbox;
 using engine::TicketPtr;
+
+/// What cannot be done is not tried again at once.
+constexpr auto kPause = std::chrono::milliseconds(10);
 
 /// A rank that has no time left still says why it leaves.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
@@ -38,7 +42,7 @@ MessageLoop::MessageLoop(
                transport,
                Mailbox::Events{.failed = [this](const Error& error) { verdict_.reach(error); },
                                .lost = [this](Rank peer) { lost(peer); }}) {
-  thread_ = std::thread([this] { loop(); });
+  thread_ = start_thread([this] { loop(); });
 }
 
 MessageLoop::~MessageLoop() { stop(); }
@@ -79,14 +83,16 @@ Rank MessageLoop::run(const Request& request, Timeout timeout) {
     post(mailbox, ticket, request);
   });
   Patience patience(cores_);
-  SeldomDeadline deadline(ticket->deadline());
+  Seldom seldom;
+  bool in_time = true;
   bool leaves_unsent = false;  // also of other operations: what was accepted in passing
   do {
     mailbox_.with([&](Mailbox& mailbox) {
       if (mailbox.advance()) patience.renew();
       leaves_unsent = mailbox.has_unsent();
     });
-  } while (!ticket->ended() && !verdict_.reached() && !deadline.passed() && patience.wait());
+    if (seldom.is_due()) in_time = !ticket->deadline().passed();
+  } while (!ticket->ended() && !verdict_.reached() && in_time && patience.wait());
   if (!ticket->ended() || leaves_unsent) transport_.mail().interrupt();  // the loop goes on with it
   ticket->wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
   if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
@@ -103,6 +109,7 @@ void MessageLoop::loop() {
       if (!moved) transport_.mail().wait(interests_, Deadline(next));
     } catch (const std::exception&) {
       verdict_.reach(current_error("the exchange of messages"));
+      std::this_thread::sleep_for(kPause);
     }
   }
 }

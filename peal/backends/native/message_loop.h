@@ -15,7 +15,7 @@
 
 namespace peal::native {
 
-/// Threads: any number at once, but for `leave` and `stop`: one of them, once.
+/// Threads: any number at once, but `leave` and `stop` from one at a time.
 class MessageLoop {
  public:
   MessageLoop(
@@ -35,7 +35,7 @@ class MessageLoop {
   /// Says farewell (before it the verdict, if it is reached), waits until the deadline for what is
   /// to be sent, and stops.
   void leave(Deadline deadline);
-  /// Ends the loop's thread, without a farewell, and what is open.
+  /// Ends the loop's thread, without a farewell, and what is open. A second time it does nothing.
   void stop();
 
  private:

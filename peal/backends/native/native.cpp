@@ -62,12 +62,8 @@ struct Engine {
       : transport(std::move(t)),
         ranks(static_cast<int>(options.world_ranks.size())),
         cores(cores_for(*transport)),
-        planner(options.rank, options.config.algorithm) {
-    verdict.on_reached([this] {
-      transport->data().interrupt();
-      transport->mail().interrupt();
-      if (transport->window() != nullptr) transport->window()->wake_all();
-    });
+        planner(options.rank, options.config.algorithm),
+        verdict([this] { wake_all(); }) {
     messages.emplace(options.rank, ranks, *transport, verdict, cores);
     collectives.emplace(
         CollectiveLoop::Parts{.group = options.group,
@@ -79,6 +75,12 @@ struct Engine {
                               .stage = options.config.stage,
                               .cores = cores,
                               .has_left = [this](Rank peer) { return messages->has_left(peer); }});
+  }
+
+  void wake_all() {
+    transport->data().interrupt();
+    transport->mail().interrupt();
+    if (transport->window() != nullptr) transport->window()->wake_all();
   }
 
   /// Ends what is under way with `cause`, but for what has ended already.
@@ -118,7 +120,7 @@ class NativeBackend final : public Backend {
   Rank run(const Request& request, Timeout timeout) override {
     if (is_message(request)) return engine_for_messages()->messages->run(request, timeout);
     if (size() == 1) {
-      TaskMaker::run_alone(request);
+      run_alone(request);
     } else {
       engine()->collectives->run(request, timeout);
     }
@@ -135,7 +137,7 @@ class NativeBackend final : public Backend {
       if (size() > 1) {
         tickets.push_back(engine()->collectives->start(request, timeout));
       } else {
-        TaskMaker::run_alone(request);
+        run_alone(request);
       }
     }
     return std::make_shared<TicketsWork>(std::move(tickets));
@@ -166,7 +168,10 @@ class NativeBackend final : public Backend {
   }
 
   void abort(const Error& cause) noexcept override {
-    const EnginePtr engine = life_.with([](const Life& life) { return life.engine; });
+    const EnginePtr engine = life_.with([&](Life& life) {
+      if (!life.engine && !life.aborted) life.aborted = cause;
+      return life.engine;
+    });
     if (engine) engine->verdict.reach(cause);
   }
 
@@ -190,21 +195,32 @@ class NativeBackend final : public Backend {
   using EnginePtr = std::shared_ptr<Engine>;  // shared with the calls that are under way
 
   struct Life {
-    EnginePtr engine;   // in a group of one only when a message has been sent or received
-    bool over = false;  // calls are refused
+    EnginePtr engine;  // in a group of one only when a message has been sent or received
+    std::optional<Error> aborted;  // where there was no engine that could keep the cause
+    bool over = false;             // calls are refused
+
+    void check(const std::string& group) const {
+      if (over) throw destroyed(group);
+      if (aborted) throw Error(*aborted);
+    }
   };
 
   EnginePtr engine() {
     return life_.with([&](const Life& life) {
-      if (life.over) throw destroyed(options_.group);
+      life.check(options_.group);
       return life.engine;
     });
+  }
+
+  void run_alone(const Request& request) {
+    if (const EnginePtr held = engine()) held->verdict.check();
+    TaskMaker::run_alone(request);
   }
 
   /// In a group of one, messages to oneself are the only use of an engine.
   EnginePtr engine_for_messages() {
     return life_.with([&](Life& life) {
-      if (life.over) throw destroyed(options_.group);
+      life.check(options_.group);
       if (!life.engine) {
         life.engine = std::make_shared<Engine>(
             options_, std::move(transport::make_memory_transports(1, {}).front()));
@@ -228,6 +244,8 @@ class NativeBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(Options options, Deadline deadline) {
+  static_cast<void>(
+      PlanCache(options.rank, options.config.algorithm));  // is there one of that name?
   std::unique_ptr<transport::Transport> transport;
   if (options.world_ranks.size() > 1) {
     transport = options.connect(options.world_ranks, options.group, deadline);

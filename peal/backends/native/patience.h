@@ -7,8 +7,6 @@
 
 #include <cstdint>
 
-#include "peal/base/clock.h"
-
 namespace peal::native {
 
 enum class Cores : std::uint8_t {
@@ -52,15 +50,13 @@ class Patience {
   int polls_ = 0;
 };
 
-/// A deadline for loops that go round too fast to ask for the time each time.
-class SeldomDeadline {
+/// For what a loop that goes round too fast for it is to do now and then, as asking for the time.
+class Seldom {
  public:
-  explicit SeldomDeadline(Deadline deadline) : deadline_(deadline) {}
-  bool passed() { return ++asked_ % kEvery == 0 && deadline_.passed(); }
+  bool is_due() { return ++asked_ % kEvery == 0; }
 
  private:
   static constexpr std::uint32_t kEvery = 256;
-  Deadline deadline_;
   std::uint32_t asked_ = 0;
 };
 
