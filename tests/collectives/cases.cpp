@@ -12,7 +12,52 @@ namespace {
 
 using Form = Case::Form;
 using Place = Case::Place;
+using Memory = Case::Memory;
 using Blocks = Case::Blocks;
+
+std::string_view name_of(Form form) {
+  switch (form) {
+    case Form::kBlocking:
+      return "blocking";
+    case Form::kAsync:
+      return "async";
+  }
+  return "invalid";
+}
+
+std::string_view name_of(Place place) {
+  switch (place) {
+    case Place::kApart:
+      return "apart";
+    case Place::kInPlace:
+      return "in_place";
+  }
+  return "invalid";
+}
+
+std::string_view name_of(Memory memory) {
+  switch (memory) {
+    case Memory::kForeign:
+      return "foreign";
+    case Memory::kRegistered:
+      return "registered";
+    case Memory::kMixed:
+      return "mixed";
+  }
+  return "invalid";
+}
+
+std::string_view name_of(Blocks blocks) {
+  switch (blocks) {
+    case Blocks::kEven:
+      return "even";
+    case Blocks::kUneven:
+      return "uneven";
+    case Blocks::kList:
+      return "list";
+  }
+  return "invalid";
+}
 
 ReduceOp op_of(const Case& c) {
   return c.op == ReduceOp::Kind::kPremulSum ? ReduceOp::premul_sum(0.5) : ReduceOp{c.op};
@@ -83,7 +128,7 @@ class Runner {
 
  private:
   Values values(std::int64_t count) {
-    if (case_.memory == Case::Memory::kForeign) return Values(case_.dtype, count);
+    if (!is_registered(case_.memory, rank_)) return Values(case_.dtype, count);
     memory_.push_back(group_.allocate(bytes_of(Elements(count), case_.dtype)));
     return Values(memory_.back().get(), case_.dtype, count);
   }
@@ -339,15 +384,15 @@ class Runner {
 
 std::string describe(const Case& c) {
   return fmt::format("{} {} {} count={} root={} form={} place={} memory={} blocks={}",
-                     name_of(c.operation),
-                     name_of(c.dtype),
-                     name_of(c.op),
+                     peal::name_of(c.operation),
+                     peal::name_of(c.dtype),
+                     peal::name_of(c.op),
                      c.count,
                      c.root,
-                     static_cast<int>(c.form),
-                     static_cast<int>(c.place),
-                     static_cast<int>(c.memory),
-                     static_cast<int>(c.blocks));
+                     name_of(c.form),
+                     name_of(c.place),
+                     name_of(c.memory),
+                     name_of(c.blocks));
 }
 
 std::string run_case(ProcessGroup& group, const Case& c) { return Runner(group, c).run(); }

@@ -2,6 +2,7 @@
 // rank.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace peal::testing {
 struct Case {
   enum class Form : unsigned char { kBlocking, kAsync };
   enum class Place : unsigned char { kApart, kInPlace };
-  enum class Memory : unsigned char { kForeign, kRegistered };
+  /// kMixed: registered on even ranks, foreign on the others.
+  enum class Memory : unsigned char { kForeign, kRegistered, kMixed };
   enum class Blocks : unsigned char { kEven, kUneven, kList };
 
   Operation operation = Operation::kAllReduce;  // kSend: each rank to the next, and its receive
@@ -26,6 +28,11 @@ struct Case {
   Blocks blocks = Blocks::kEven;
 };
 
+/// Whether the rank's memory is to be registered.
+constexpr bool is_registered(Case::Memory memory, Rank rank) {
+  return memory == Case::Memory::kRegistered || (memory == Case::Memory::kMixed && rank % 2 == 0);
+}
+
 std::string describe(const Case& c);
 
 /// Carries the case out as this rank of the group. Returns what is wrong with the result, or "".
@@ -37,5 +44,15 @@ std::string run_cases(ProcessGroup& group, const std::vector<Case>& cases);
 /// The property grid for so many ranks: every operation, type and operator, and the counts at which
 /// algorithms go wrong. Equal on all ranks for the same seed.
 std::vector<Case> grid_cases(int ranks, unsigned seed = 1);
+
+/// Elements of a buffer or block of the large cases, and their types: over 16 KiB, from where ranks
+/// touch each other's registered memory, and no multiple of a number of ranks or of a stage.
+inline constexpr std::int64_t kLargeCount = 2063;
+inline constexpr std::array kLargeDTypes = {DType::kI64, DType::kF64, DType::kC64, DType::kC128};
+
+/// The cases that depend on where the memory lies: every collective, in place and apart, with
+/// registered memory on all ranks, on some and on none. For ranks that share a window: elsewhere
+/// nothing is registered. Equal on all ranks for the same seed.
+std::vector<Case> large_cases(int ranks, unsigned seed = 1);
 
 }  // namespace peal::testing

@@ -7,6 +7,12 @@
 // Shared out by chance: root, blocking or not, and what of the above is not paired with each other:
 // a deck deals each value once before any comes again, so that each meets each operation in each
 // run; over the fabrics, algorithms and seeds all of them meet.
+//
+// The large cases, for each collective that carries data:
+//   in place or apart x memory                   (reductions by sum)
+//   in place or apart with a list of blocks in registered memory, which is not touched in place
+//   operator                                     (the operations that reduce)
+// Type, root, and for the operators place and memory, come from decks.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -59,7 +65,20 @@ std::vector<Variant> all_variants() {
   return all;
 }
 
-/// Where algorithms go wrong; the last is larger than most stages and rings of the tests.
+/// Equal blocks: others are not touched in place.
+std::vector<Variant> large_variants() {
+  std::vector<Variant> all;
+  for (const Place place : {Place::kApart, Place::kInPlace}) {
+    for (const Memory memory : {Memory::kForeign, Memory::kRegistered, Memory::kMixed}) {
+      all.push_back({place, memory, Blocks::kEven});
+    }
+  }
+  return all;
+}
+
+/// Where algorithms go wrong. The last is 1 to 16 KB, by type: some of it fits into the memory
+/// transport's rings (4 KiB) and the grid's stage (8 KiB) at once, some not, and all of it is below
+/// what large_cases() is for.
 std::vector<std::int64_t> counts_for(int ranks) {
   const std::set<std::int64_t> counts = {0, 1, ranks - 1, ranks, ranks + 1, 1000};
   return {counts.begin(), counts.end()};
@@ -98,14 +117,37 @@ class Builder {
     }
   }
 
-  /// So large that a message asks before it is sent, and comes in pieces.
   void add_large() {
+    Deck<DType> dtypes({kLargeDTypes.begin(), kLargeDTypes.end()}, random_);
+    std::vector<Variant> variants = large_variants();
+    for (const Place place : {Place::kApart, Place::kInPlace}) {
+      variants.push_back({place, Memory::kRegistered, Blocks::kList});
+    }
+    for (const Variant& variant : variants) {
+      add(dtypes.deal(), ReduceOp::Kind::kSum, kLargeCount, variant);
+    }
+  }
+
+  void add_large_operators() {
+    Deck<Variant> variants(large_variants(), random_);
+    for (const ReduceOp::Kind op : kAllReduceOpKinds) {
+      std::vector<DType> dtypes(kLargeDTypes.begin(), kLargeDTypes.end());
+      std::erase_if(dtypes, [&](DType dtype) { return !has_meaning(op, dtype); });
+      add(Deck<DType>(dtypes, random_).deal(), op, kLargeCount, variants.deal());
+    }
+  }
+
+  /// So large that a message asks before it is sent, and comes in pieces.
+  void add_large_messages() {
     for (const DType dtype : kAllDTypes) add(dtype, ReduceOp::Kind::kSum, 20'000);
   }
 
  private:
   void add(DType dtype, ReduceOp::Kind op, std::int64_t count) {
-    const Variant variant = variants_.deal();
+    add(dtype, op, count, variants_.deal());
+  }
+
+  void add(DType dtype, ReduceOp::Kind op, std::int64_t count, const Variant& variant) {
     cases_.push_back({.operation = operation_,
                       .dtype = dtype,
                       .op = op,
@@ -139,9 +181,21 @@ std::vector<Case> grid_cases(int ranks, unsigned seed) {
   }
   Builder messages(Operation::kSend, ranks, random, cases);
   messages.add_types_and_counts();
-  messages.add_large();
+  messages.add_large_messages();
   for (const Form form : {Form::kBlocking, Form::kAsync}) {
     cases.push_back({.operation = Operation::kBarrier, .form = form});
+  }
+  return cases;
+}
+
+std::vector<Case> large_cases(int ranks, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Case> cases;
+  for (const Operation operation : kAllCollectives) {
+    if (operation == Operation::kBarrier) continue;
+    Builder builder(operation, ranks, random, cases);
+    builder.add_large();
+    if (reduces(operation)) builder.add_large_operators();
   }
   return cases;
 }

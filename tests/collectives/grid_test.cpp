@@ -73,6 +73,14 @@ TEST_P(AlgorithmsTest, EachGivesWhatTheFormulaSays) {
   }
 }
 
+/// Where ranks share a window. Which of the cases touch registered memory: registered_test.cpp.
+class WindowTest : public GridTest {};
+
+TEST_P(WindowTest, LargeOperationsGiveWhatTheirFormulasSayWhereverTheMemoryLies) {
+  const auto [fabric, ranks] = GetParam();
+  EXPECT_EQ(failures_of(fabric, ranks, "", large_cases(ranks, seed())), "");
+}
+
 const auto kName = [](const auto& instance) {
   return name_of(std::get<0>(instance.param)) + "_" + std::to_string(std::get<1>(instance.param));
 };
@@ -89,6 +97,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Fabric::kMemory, Fabric::kShm, Fabric::kTcp),
                        kSeveralRanks),
     kName);
+INSTANTIATE_TEST_SUITE_P(Windows,
+                         WindowTest,
+                         ::testing::Combine(::testing::Values(Fabric::kMemory, Fabric::kShm),
+                                            kSeveralRanks),
+                         kName);
 
 }  // namespace
 }  // namespace peal::testing

@@ -20,7 +20,8 @@ using namespace peal;
 
 int run_grid(ProcessGroup& group) {
   std::cout << "working" << std::endl;
-  const std::string wrong = testing::run_cases(group, testing::grid_cases(group.size()));
+  const std::string wrong = testing::run_cases(group, testing::grid_cases(group.size())) +
+                            testing::run_cases(group, testing::large_cases(group.size()));
   std::cout << wrong << "done" << std::endl;
   group.destroy();
   return wrong.empty() ? 0 : 1;

@@ -57,9 +57,18 @@ double tolerance(DType dtype, ReduceOp::Kind op) {
     case DType::kF32:
     case DType::kC64:
       return 1e-6;
-    default:
+    case DType::kF64:
+    case DType::kC128:
       return 1e-14;
+    case DType::kBool:  // whole numbers have no average
+    case DType::kU8:
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kI64:
+      return 0;
   }
+  return 0;
 }
 
 }  // namespace

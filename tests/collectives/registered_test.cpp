@@ -1,0 +1,180 @@
+// Which operations touch the ranks' registered memory in place: what the engine asks its planner
+// for, over a window. That the results are right is the grid's to say; it has operations of the
+// same size and types.
+#include <algorithm>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/engine/collective.h"
+#include "peal/plan/plan.h"
+#include "peal/schedule/problem.h"
+#include "peal/transport/memory/memory.h"
+#include "peal/transport/window.h"
+
+#include "tests/collectives/cases.h"
+
+namespace peal::testing {
+namespace {
+
+using schedule::Access;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::SizeIs;
+
+/// Plans as usual, and keeps what it was asked for.
+class Observer final : public engine::Planner {
+ public:
+  explicit Observer(Rank self) : self_(self) {}
+
+  std::uint8_t choose(const schedule::Problem& problem, Bytes element) override {
+    return static_cast<std::uint8_t>(&plan::choose(problem, element) - plan::algorithms().data());
+  }
+
+  const engine::PlannedPart& plan(std::uint8_t algorithm,
+                                  const schedule::Problem& problem) override {
+    asked_ = problem.access;
+    return part_.emplace(plan::algorithms()[algorithm].plan(problem, self_), problem.ranks);
+  }
+
+  std::optional<Access> asked() const { return asked_; }
+
+ private:
+  Rank self_;
+  std::optional<engine::PlannedPart> part_;
+  std::optional<Access> asked_;
+};
+
+/// One rank with the memory of one operation.
+class Member {
+ public:
+  Member(Rank self, int ranks, std::unique_ptr<transport::Transport> transport)
+      : self_(self),
+        transport_(std::move(transport)),
+        planner_(self),
+        collective_(self, ranks, *transport_, planner_, 0_B) {}
+
+  void begin(const schedule::Problem& problem, DType dtype, Case::Memory memory) {
+    const Elements input = schedule::input_size(problem, self_);
+    const Elements output = schedule::output_size(problem, self_);
+    engine::Task task;
+    task.problem = problem;
+    task.dtype = dtype;
+    if (const auto place = schedule::placement(problem, self_)) {
+      const Elements size = std::max(place->input + input, place->output + output);
+      std::byte* const both = allocate(bytes_of(size, dtype), memory);
+      task.input.add(both + bytes_of(place->input, dtype).value, input);
+      task.output.add(both + bytes_of(place->output, dtype).value, output);
+    } else {
+      task.input.add(allocate(bytes_of(input, dtype), memory), input);
+      task.output.add(allocate(bytes_of(output, dtype), memory), output);
+    }
+    collective_.begin(task);
+  }
+
+  bool is_done() { return collective_.advance() == engine::Progress::kDone; }
+  std::optional<Access> asked() const { return planner_.asked(); }
+
+ private:
+  /// Registered memory goes with the transport.
+  std::byte* allocate(Bytes size, Case::Memory memory) {
+    const bool registered =
+        memory == Case::Memory::kRegistered || (memory == Case::Memory::kMixed && self_ % 2 == 0);
+    if (registered) return transport_->window()->allocate(size);
+    return foreign_.emplace_back(static_cast<std::size_t>(size.value)).data();
+  }
+
+  Rank self_;
+  std::unique_ptr<transport::Transport> transport_;
+  Observer planner_;
+  engine::Collective collective_;
+  std::vector<std::vector<std::byte>> foreign_;
+};
+
+/// Runs the operation on all ranks in turn and returns what each one's planner was asked for; less
+/// than all of them if it does not end.
+std::vector<Access> accesses_of(schedule::Problem problem, DType dtype, Case::Memory memory) {
+  constexpr int kRounds = 100'000;
+  transport::MemoryOptions options;
+  options.stage = 8_KiB;
+  options.arena = 4_MiB;
+  auto transports = transport::make_memory_transports(problem.ranks, options);
+  std::vector<std::unique_ptr<Member>> members;
+  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+    auto& transport = transports[static_cast<std::size_t>(rank)];
+    members.push_back(std::make_unique<Member>(rank, problem.ranks, std::move(transport)));
+    members.back()->begin(problem, dtype, memory);
+  }
+  std::vector<Member*> busy;
+  for (const auto& member : members) busy.push_back(member.get());
+  std::vector<Access> accesses;
+  for (int round = 0; round < kRounds && !busy.empty(); ++round) {
+    std::erase_if(busy, [&](Member* member) {
+      const bool done = member->is_done();
+      if (done) accesses.push_back(member->asked().value());
+      return done;
+    });
+  }
+  return accesses;
+}
+
+std::vector<Case::Place> places_of(Operation operation) {
+  if (operation == Operation::kBroadcast) return {Case::Place::kInPlace};
+  if (operation == Operation::kAllToAll) return {Case::Place::kApart};
+  return {Case::Place::kApart, Case::Place::kInPlace};
+}
+
+class RegisteredTest : public ::testing::TestWithParam<std::tuple<Operation, int>> {
+ protected:
+  static void expect(Access access, std::int64_t count, DType dtype, Case::Memory memory) {
+    const auto [operation, ranks] = GetParam();
+    for (const Case::Place place : places_of(operation)) {
+      const schedule::Problem problem{.operation = operation,
+                                      .ranks = ranks,
+                                      .root = ranks - 1,
+                                      .count = Elements(count),
+                                      .in_place = place == Case::Place::kInPlace};
+      EXPECT_THAT(accesses_of(problem, dtype, memory),
+                  AllOf(SizeIs(static_cast<std::size_t>(ranks)), Each(access)))
+          << name_of(dtype) << (problem.in_place ? " in place" : " apart");
+    }
+  }
+};
+
+TEST_P(RegisteredTest, LargeOperationsTouchRegisteredMemoryInPlace) {
+  for (const DType dtype : kLargeDTypes) {
+    expect(Access::kRegistered, kLargeCount, dtype, Case::Memory::kRegistered);
+  }
+}
+
+TEST_P(RegisteredTest, OneRankWhoseMemoryIsForeignKeepsAllFromIt) {
+  expect(Access::kForeign, kLargeCount, DType::kC128, Case::Memory::kMixed);
+}
+
+TEST_P(RegisteredTest, ForeignMemoryIsNotTouched) {
+  expect(Access::kForeign, kLargeCount, DType::kC128, Case::Memory::kForeign);
+}
+
+TEST_P(RegisteredTest, SmallOperationsAreNotWorthTheAgreement) {
+  expect(Access::kForeign, 1000, DType::kC128, Case::Memory::kRegistered);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations,
+                         RegisteredTest,
+                         ::testing::Combine(::testing::Values(Operation::kBroadcast,
+                                                              Operation::kReduce,
+                                                              Operation::kAllReduce,
+                                                              Operation::kScatter,
+                                                              Operation::kGather,
+                                                              Operation::kAllGather,
+                                                              Operation::kReduceScatter,
+                                                              Operation::kAllToAll),
+                                            ::testing::Values(2, 3, 16)),
+                         [](const auto& instance) {
+                           return std::string(name_of(std::get<0>(instance.param))) + "_" +
+                                  std::to_string(std::get<1>(instance.param));
+                         });
+
+}  // namespace
+}  // namespace peal::testing
