@@ -24,6 +24,11 @@ std::string_view name_of(ErrorKind kind) {
   return "invalid";
 }
 
+std::optional<ErrorKind> error_kind_of(std::uint8_t number) {
+  if (number >= kAllErrorKinds.size()) return std::nullopt;
+  return kAllErrorKinds[number];
+}
+
 Error::Error(ErrorKind kind, const std::string& message)
     : std::runtime_error(std::string(name_of(kind)) + ": " + message), kind_(kind) {}
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -30,6 +32,9 @@ inline constexpr std::array kAllErrorKinds = {ErrorKind::kUsage,
 /// "usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug"; "invalid" for
 /// none.
 std::string_view name_of(ErrorKind kind);
+
+/// The kind that was sent as this number; nothing where no kind has it.
+std::optional<ErrorKind> error_kind_of(std::uint8_t number);
 
 /// `what()` reads "<kind>: <message>", and the message says what happened, where, and what to do.
 class Error : public std::runtime_error {

@@ -27,6 +27,18 @@ TEST(ErrorTest, EveryKindHasANameOfItsOwn) {
   EXPECT_EQ(name_of(static_cast<ErrorKind>(200)), "invalid");
 }
 
+TEST(ErrorTest, AKindIsFoundByTheNumberThatItIsSentAs) {
+  for (const ErrorKind kind : kAllErrorKinds) {
+    EXPECT_EQ(error_kind_of(static_cast<std::uint8_t>(kind)), kind);
+  }
+}
+
+TEST(ErrorTest, OtherNumbersAreNoKind) {
+  for (std::size_t number = kAllErrorKinds.size(); number < 256; ++number) {
+    EXPECT_EQ(error_kind_of(static_cast<std::uint8_t>(number)), std::nullopt) << number;
+  }
+}
+
 TEST(ErrorTest, ASystemErrorIsAResourceErrorInTheSystemsWords) {
   const Error error = system_error("opening /x", ENOENT);
   EXPECT_EQ(error.kind(), ErrorKind::kResource);

@@ -181,8 +181,7 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kAbort: {
       const auto& text = at(from).text;
       const std::string message(reinterpret_cast<const char*>(text.data()), text.size());
-      const bool known = frame.dtype <= static_cast<std::uint8_t>(ErrorKind::kBug);
-      events_.failed(Error(known ? ErrorKind{frame.dtype} : ErrorKind::kBug, message));
+      events_.failed(Error(error_kind_of(frame.dtype).value_or(ErrorKind::kBug), message));
       break;
     }
     case MailFrame::Kind::kFarewell:

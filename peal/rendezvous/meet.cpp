@@ -67,7 +67,7 @@ std::string encode(const Verdict& verdict) {
 Verdict decode_verdict(std::string_view bytes) {
   net::Reader reader(bytes, "verdict of the meeting");
   if (reader.get_u8() == 0) return std::nullopt;
-  const auto kind = static_cast<ErrorKind>(reader.get_u8());
+  const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
   return Error(kind, std::string(reader.get_text(kMaxText)));
 }
 
