@@ -27,8 +27,8 @@ struct Fingerprint {
   std::uint8_t algorithm = 0;  // index in plan::algorithms()
   Rank root = 0;
   Elements count;
-  std::uint64_t detail =
-      0;  // hash of what else must agree: all blocks' counts, the size of the stage
+  /// Hash of what else must agree: all blocks' counts, the size of the stage.
+  std::uint64_t detail = 0;
 
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
@@ -45,8 +45,8 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
 struct Header {
   static constexpr std::size_t kSize = 48;
   Fingerprint fingerprint;
-  Bytes link_bytes;  // that the sender will send on this link in this operation, the header not
-                     // counted
+  /// That the sender will send on this link in this operation, the header not counted.
+  Bytes link_bytes;
 
   std::array<std::byte, kSize> encode() const;
   /// Nothing if these are not the bytes of a header.

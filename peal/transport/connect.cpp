@@ -47,7 +47,10 @@ std::vector<bool> near_ranks(const ConnectOptions& options, std::span<const Cont
   return near;
 }
 
-LinkPlan::Peer plan_of(Rank rank, const Contact& contact, bool near) {
+enum class Way : unsigned char { kSharedMemory, kNetwork };
+
+LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
+  const bool near = way == Way::kSharedMemory;
   LinkPlan::Peer peer{name_of(rank, contact), {}, {}};
   std::ranges::copy_if(contact.addresses,
                        std::back_inserter(peer.addresses),
@@ -196,7 +199,8 @@ class PendingTransport final : public Pending {
     for (const Fd& listener : listeners_) plan.listeners.push_back(listener.get());
     for (Rank rank = 0; rank < options_.size; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
-      if (rank != options_.rank) plan.peers[rank] = plan_of(rank, contacts[index], near[index]);
+      const Way way = near[index] ? Way::kSharedMemory : Way::kNetwork;
+      if (rank != options_.rank) plan.peers[rank] = plan_of(rank, contacts[index], way);
     }
     return plan;
   }

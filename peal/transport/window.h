@@ -33,12 +33,13 @@ struct Notice {
 };
 
 /// Where one rank's share of the window lies in this process.
+/// All three are 64-byte aligned.
 struct Segment {
-  std::span<std::byte>
-      control;  // Window::kControlBytes, zeroed before any rank uses it, 64-byte aligned
-  std::span<std::byte> stage;  // 64-byte aligned
-  std::span<std::byte>
-      arena;  // address space; the owner commits it as it allocates; 64-byte aligned
+  /// Window::kControlBytes, zeroed before any rank uses it.
+  std::span<std::byte> control;
+  std::span<std::byte> stage;
+  /// Address space; the owner commits it as it allocates.
+  std::span<std::byte> arena;
 };
 
 /// Threads: `allocate`, `deallocate` and `locate` from any; `wake_all` from any; the rest from one
