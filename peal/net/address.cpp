@@ -10,12 +10,12 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/net/resolve.h"
 
 namespace peal::net {
 namespace {
@@ -71,42 +71,16 @@ Address unix_address(std::string_view leading, std::string_view name) {
   return Address(reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size));
 }
 
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
-using AddressList = std::unique_ptr<addrinfo, FreeAddresses>;
-
-/// `failure` receives what getaddrinfo says when there is nothing.
-std::vector<Address> look_up(const std::string& host, int family, int flags, int& failure) {
-  addrinfo hints{};
-  hints.ai_family = family;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
-  addrinfo* first = nullptr;
-  failure = ::getaddrinfo(host.c_str(), nullptr, &hints, &first);
-  if (failure != 0) return {};
-  const AddressList list(first);
-  std::vector<Address> addresses;
-  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
-    const Address address(entry->ai_addr, entry->ai_addrlen);
-    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-      addresses.push_back(address);
-    }
-  }
-  return addresses;
-}
-
 std::optional<Address> numeric_address(std::string_view host, std::string_view port_text) {
   std::uint16_t port = 0;
   const char* const end = port_text.data() + port_text.size();
   const auto [stop, error] = std::from_chars(port_text.data(), end, port);
   if (error != std::errc() || stop != end) return std::nullopt;
   if (host.starts_with('[') && host.ends_with(']')) {
-    int failure = 0;  // getaddrinfo, since inet_pton knows no scopes ("fe80::1%eth0")
-    const std::string name(host.substr(1, host.size() - 2));
-    const auto found = look_up(name, AF_INET6, AI_NUMERICHOST, failure);
-    if (found.empty()) return std::nullopt;
-    return found.front().with_port(port);
+    // Not inet_pton, which knows no scopes ("fe80::1%eth0").
+    const Answer found = read_number(std::string(host.substr(1, host.size() - 2)), AF_INET6);
+    if (found.addresses.empty()) return std::nullopt;
+    return found.addresses.front().with_port(port);
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -207,20 +181,6 @@ Address Address::with_port(std::uint16_t port) const {
 
 bool operator==(const Address& a, const Address& b) {
   return a.size_ == b.size_ && std::memcmp(&a.storage_, &b.storage_, a.size_) == 0;
-}
-
-std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
-  int failure = 0;
-  std::vector<Address> addresses = look_up(host, AF_UNSPEC, 0, failure);
-  if (addresses.empty()) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("no address is known for the host \"{}\" ({}): check its spelling and "
-                            "this machine's name service",
-                            host,
-                            failure == 0 ? "the list is empty" : ::gai_strerror(failure)));
-  }
-  for (Address& address : addresses) address = address.with_port(port);
-  return addresses;
 }
 
 }  // namespace peal::net

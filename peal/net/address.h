@@ -6,9 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "peal/base/clock.h"
 
 namespace peal::net {
 
@@ -20,7 +17,8 @@ class Address {
   Address(const sockaddr* address, socklen_t size);
 
   /// "127.0.0.1:4711", "[::1]:4711", "unix:@name" (abstract: no file to leave behind),
-  /// "unix:/path". Throws Error(usage) for anything else; names are `resolve`'s matter.
+  /// "unix:/path". Throws Error(usage) for anything else; names are the matter of `resolve`
+  /// (resolve.h).
   static Address parse(std::string_view text);
   static Address abstract_unix(std::string_view name);
 
@@ -40,10 +38,5 @@ class Address {
   sockaddr_storage storage_{};
   socklen_t size_ = 0;
 };
-
-/// All addresses of a name or number, IPv4 and IPv6, in the system's order of preference.
-/// Throws Error(usage) that names the host where there is none. Asks the system's name service,
-/// which may take seconds.
-std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 
 }  // namespace peal::net

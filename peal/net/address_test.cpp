@@ -8,7 +8,6 @@
 namespace peal::net {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 
 TEST(AddressTest, WhatIsParsedIsPrintedTheSame) {
@@ -83,24 +82,6 @@ TEST(AddressTest, AddressesDifferInHostPortAndFamily) {
   EXPECT_FALSE(address == Address::parse("[::1]:4711"));
   EXPECT_FALSE(Address::parse("unix:@a") == Address::parse("unix:@ab"));
   EXPECT_EQ(Address().to_string(), "nowhere");
-}
-
-TEST(AddressTest, NumbersAndNamesAreResolved) {
-  EXPECT_THAT(resolve("127.0.0.1", 80), Contains(Address::parse("127.0.0.1:80")));
-  EXPECT_THAT(resolve("::1", 80), Contains(Address::parse("[::1]:80")));
-  const std::vector<Address> found = resolve("localhost", 80);
-  ASSERT_FALSE(found.empty());
-  for (const Address& address : found) EXPECT_TRUE(address.is_loopback()) << address.to_string();
-}
-
-TEST(AddressTest, AnUnknownHostIsNamed) {
-  try {
-    resolve("no-such-host.invalid", 80);
-    FAIL() << "resolved";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
-  }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "peal/net/socket.h"
 #include "peal/rendezvous/interfaces.h"
 #include "peal/rendezvous/rendezvous.h"
+#include "peal/store/file_store.h"
 #include "peal/store/tcp_store.h"
 
 namespace peal::rendezvous {
@@ -267,7 +268,7 @@ TEST_F(MeetTest, AMasterThatIsNotThereIsAnErrorAtTheDeadline) {
 
 TEST_F(MeetTest, AMasterWhoseNameIsUnknownIsNamed) {
   std::vector<Outcome> outcomes =
-      meet_all(ranks_of("tcp://no-such-host.invalid:29500", 2), Deadline::after(milliseconds(100)));
+      meet_all(ranks_of("tcp://no-such-host.invalid:29500", 2), Deadline::after(milliseconds(700)));
   expect_all(outcomes, ErrorKind::kUsage, HasSubstr("no-such-host.invalid"));
 }
 
@@ -328,6 +329,19 @@ TEST_F(MeetTest, AnErrorIsToldToRanksThatComeALittleLater) {
     EXPECT_EQ(early.wait_for(milliseconds(300)), std::future_status::timeout);
     expect_all({attend(attendants[2], soon())}, ErrorKind::kUsage, HasSubstr("given twice"));
     expect_all(early.get(), ErrorKind::kUsage, HasSubstr("given twice"));
+  }
+}
+
+TEST_F(MeetTest, AVerdictOfAKindThatIsNoneIsABug) {
+  for (const std::uint8_t number : {std::uint8_t{7}, std::uint8_t{255}}) {
+    const std::string url = "file://" + path_;
+    const auto store =
+        store::open_file_store(path_, {.members = 2, .timeout = seconds(60)}, soon());
+    net::Writer verdict;
+    verdict.put_u8(1).put_u8(number).put_text("from a newer peal");
+    store->set("meeting/verdict", std::move(verdict).take());
+    const Outcome outcome = attend({{.url = url, .rank = 1, .world_size = 2}}, soon());
+    expect_all({outcome}, ErrorKind::kBug, testing::StrEq("bug: from a newer peal"));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "peal/rendezvous/open_store.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "peal/base/error.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
+#include "peal/net/resolve.h"
 #include "peal/net/socket.h"
 #include "peal/net/subnet.h"
 #include "peal/rendezvous/interfaces.h"
@@ -45,11 +47,15 @@ struct Host {
 
 /// Waits for names too: that of a master that is about to start may not be known yet.
 Addresses resolve_patiently(const PortPlace& place, Deadline deadline) {
+  std::optional<Error> unknown;
   while (true) {
     try {
-      return net::resolve(place.host, place.port);
-    } catch (const Error&) {
-      if (deadline.passed()) throw;
+      return net::resolve(place.host, place.port, deadline);
+    } catch (const Error& error) {
+      // What the service has said tells more than that it did not say it once again.
+      if (error.kind() == ErrorKind::kTimeout && unknown) throw Error(*unknown);
+      if (error.kind() != ErrorKind::kUsage || deadline.passed()) throw;
+      unknown = error;
     }
     std::this_thread::sleep_until(deadline.within(std::chrono::milliseconds(500)).at());
   }
@@ -80,10 +86,12 @@ bool leads_elsewhere_for_others(const PortPlace& place,
   return place.host != "localhost";
 }
 
-/// Exactly the addresses of this machine that the place means.
-Addresses addresses_to_serve(const PortPlace& place, const Launch& launch, const Config& config) {
+/// Exactly the addresses of this machine that the place means. `found`: those of its name.
+Addresses addresses_to_serve(const PortPlace& place,
+                             const Launch& launch,
+                             const Config& config,
+                             Addresses found) {
   const std::vector<Interface> interfaces = own_interfaces();
-  Addresses found = net::resolve(place.host, place.port);
   const bool widen = leads_elsewhere_for_others(place, launch, found);
   std::erase_if(found, [&](const net::Address& a) { return !is_own(a, interfaces); });
   if (widen) {
@@ -168,10 +176,12 @@ struct Open {
   }
 
   std::shared_ptr<store::Store> operator()(const PortPlace& place) const {
+    Addresses found = resolve_patiently(place, deadline);
     if (launch.identity.rank == 0) {
-      return serve(addresses_to_serve(place, launch, config), context(), config.timeout, deadline);
+      found = addresses_to_serve(place, launch, config, std::move(found));
+      return serve(found, context(), config.timeout, deadline);
     }
-    return join(resolve_patiently(place, deadline),
+    return join(found,
                 launch.identity,
                 fmt::format("{}:{}", place.host, place.port),
                 context(),

@@ -15,8 +15,10 @@ namespace peal::rendezvous {
 /// Rank 0 serves the store for as long as it keeps it, and when it lets go waits up to a second for
 /// the others to let go too; the others come patiently. A store that is served already at a port
 /// that rank 0 should serve is joined: the meeting then finds a rank that was given twice.
-/// Errors: usage (an address of another machine, another secret, a stranger at the port), resource
-/// (a taken port), peer_lost (rank 0 is unreachable), timeout (the file serves another job).
+/// A name that is not known yet is asked for again until the deadline, by every rank.
+/// Errors: usage (an unknown host, an address of another machine, another secret, a stranger at the
+/// port), resource (a taken port), peer_lost (rank 0 is unreachable), timeout (the file serves
+/// another job, or the name service does not answer).
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,

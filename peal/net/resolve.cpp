@@ -1,0 +1,101 @@
+#include "peal/net/resolve.h"
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/guarded.h"
+
+namespace peal::net {
+namespace {
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using AddressList = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Answer look_up(const std::string& host, int family, int flags) {
+  addrinfo hints{};
+  hints.ai_family = family;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* first = nullptr;
+  const int failure = ::getaddrinfo(host.c_str(), nullptr, &hints, &first);
+  if (failure != 0) return {{}, ::gai_strerror(failure)};
+  const AddressList list(first);
+  Answer answer{{}, "the list is empty"};
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    const Address address(entry->ai_addr, entry->ai_addrlen);
+    if (std::ranges::count(answer.addresses, address) == 0) answer.addresses.push_back(address);
+  }
+  return answer;
+}
+
+/// Where the answer is laid down, by a thread that may come when nobody waits any more.
+using Desk = Guarded<std::optional<Answer>>;
+
+void ask(const NameService& service, const std::string& host, Desk& desk) {
+  Answer answer;
+  try {
+    answer = service(host);
+  } catch (const std::exception& exception) {
+    answer = {{}, exception.what()};
+  }
+  desk.update([&](std::optional<Answer>& laid_down) { laid_down = std::move(answer); });
+}
+
+Answer answer_before(Deadline deadline, const std::string& host, NameService service) {
+  const auto desk = std::make_shared<Desk>();
+  try {
+    std::thread([desk, host, service = std::move(service)] { ask(service, host, *desk); }).detach();
+  } catch (const std::system_error& error) {
+    throw system_error(fmt::format("a thread to look up the host \"{}\"", host),
+                       error.code().value());
+  }
+  Answer answer;
+  const bool answered = desk->wait(
+      deadline,
+      [](const std::optional<Answer>& laid_down) { return laid_down.has_value(); },
+      [&](std::optional<Answer>& laid_down) { answer = std::move(*laid_down); });
+  if (answered) return answer;
+  throw Error(ErrorKind::kTimeout,
+              fmt::format("the name service did not say in time where the host \"{}\" is: look at "
+                          "this machine's name service, or give the host's number",
+                          host));
+}
+
+}  // namespace
+
+Answer ask_system(const std::string& host) { return look_up(host, AF_UNSPEC, 0); }
+
+Answer read_number(const std::string& host, int family) {
+  return look_up(host, family, AI_NUMERICHOST);
+}
+
+std::vector<Address> resolve(const std::string& host,
+                             std::uint16_t port,
+                             Deadline deadline,
+                             NameService service) {
+  Answer answer = read_number(host, AF_UNSPEC);
+  if (answer.addresses.empty()) answer = answer_before(deadline, host, std::move(service));
+  if (answer.addresses.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("no address is known for the host \"{}\" ({}): check its spelling and "
+                            "this machine's name service",
+                            host,
+                            answer.failure));
+  }
+  for (Address& address : answer.addresses) address = address.with_port(port);
+  return std::move(answer.addresses);
+}
+
+}  // namespace peal::net
