@@ -1,6 +1,7 @@
 // What carries out a group's operations. `backends/native` is peal's own engine.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -41,6 +42,9 @@ struct Capabilities {
   std::vector<DType> dtypes;
   /// Whether `allocate` returns memory that operations use without copying.
   bool registered_memory = false;
+
+  bool has(Operation operation) const { return std::ranges::count(operations, operation) > 0; }
+  bool has(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };
 
 /// Memory that goes back where it came from.
@@ -78,7 +82,8 @@ class Backend {
   virtual void abort(const Error& cause) noexcept = 0;
 
   /// Leaves the group in order: peers do not take it for a loss. Waits at most until the deadline
-  /// for operations under way.
+  /// for collectives under way and for sends that were not taken yet. Throws Error(timeout) if a
+  /// collective did not end; a send or receive that did not only fails its own Work.
   virtual void shutdown(Deadline deadline) = 0;
 };
 

@@ -94,7 +94,8 @@ class BlockCollectives {
 
   // ---- a buffer for each rank
   // The operations above, with one buffer for each block, of any sizes. Rank r's block must have
-  // the same size wherever it is named.
+  // the same size wherever it is named. In place: the rank's own block is the same memory in and
+  // out, but for all_to_all; any other overlap is an error, of outputs with each other too.
 
   /// Shape: `in` is n buffers at the root and none elsewhere.
   void scatter(std::span<const ConstBuffer> in,
@@ -134,6 +135,8 @@ class BlockCollectives {
                            Timeout timeout = kGroupTimeout);
 
   // ---- several buffers as one operation (coalesced), all of one type
+  // In place: each small buffer is the rank's own block of its large one, or none is; any other
+  // overlap is an error.
 
   /// out[k] = in_0[k] in_1[k] ...
   /// Shape: each out[k] holds n blocks like in[k].

@@ -33,7 +33,7 @@ void Call::barrier() { begin(Operation::kBarrier); }
 void Call::broadcast(std::span<const Buffer> data, Rank root) {
   begin(Operation::kBroadcast);
   use_root(root);
-  use_both(data);
+  use_both(data);  // that may overlap: what is written twice is the same
   request_.in_place = true;
   request_.count = total_of(data);
 }
@@ -41,6 +41,7 @@ void Call::broadcast(std::span<const Buffer> data, Rank root) {
 void Call::all_reduce(std::span<const Buffer> data, ReduceOp op) {
   begin(Operation::kAllReduce);
   use_both(data);
+  if (data.size() > 1) note_places(request_.input, request_.output);
   use_op(op);
   request_.in_place = true;
   request_.count = total_of(data);
@@ -50,6 +51,7 @@ void Call::reduce(std::span<const Buffer> data, Rank root, ReduceOp op) {
   begin(Operation::kReduce);
   use_root(root);
   use_both(data);
+  if (data.size() > 1) note_places(request_.input, request_.output);
   use_op(op);
   if (rank_ != root) request_.output = {};
   request_.in_place = true;

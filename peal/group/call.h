@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -11,7 +13,7 @@
 namespace peal {
 
 /// Threads: one. Borrows the spans that it is given. No allocation where one buffer goes in and one
-/// comes out.
+/// comes out. Buffers without elements overlap nothing.
 /// Errors of every method but the constructor: usage (shapes, types, ranks, overlap), unsupported.
 class Call {
  public:
@@ -82,7 +84,24 @@ class Call {
   };
   /// `small` is the rank's own block (at `own`) inside `large`, or apart from it.
   void note_place(const void* small, Elements small_count, const void* own, const Extent& large);
+  const void* end_of(const Extent& extent) const;
   bool overlap(const Extent& a, const Extent& b) const;
+  /// The same for lists, when input and output are set: `in` and `out` are the rank's own block
+  /// among them. In place they are the same memory, each buffer of the one and of the other; beyond
+  /// that no output overlaps an input or another output.
+  /// Cost: sorts the buffers by address.
+  void note_places(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+  struct Use {
+    Extent extent;
+    enum class Kind : std::uint8_t { kRead, kWritten } kind;
+  };
+  void check_apart(std::vector<Use> uses) const;
+  /// The rank's own ones, of blocks that are listed by rank.
+  template <class AnyBuffer>
+  std::span<const AnyBuffer> own_blocks(std::span<const AnyBuffer> blocks) const {
+    const std::size_t each = blocks.size() / static_cast<std::size_t>(size_);
+    return blocks.subspan(each * static_cast<std::size_t>(rank_), each);
+  }
   const void* own_block(const void* large) const;
   Elements own_offset() const;
   static Elements total(std::span<const Elements> counts);

@@ -15,8 +15,7 @@ Elements Call::total(std::span<const Elements> counts) {
 
 void Call::begin(Operation operation) {
   request_.operation = operation;
-  const auto& able = capabilities_.operations;
-  if (std::find(able.begin(), able.end(), operation) == able.end()) {
+  if (!capabilities_.has(operation)) {
     throw Error(
         ErrorKind::kUnsupported,
         fmt::format("{}: the {} backend cannot do it", name_of(operation), capabilities_.name));
@@ -103,8 +102,7 @@ void Call::check_type(DType dtype) {
     refuse(fmt::format(
         "buffers of different types, {} and {}", name_of(request_.dtype), name_of(dtype)));
   }
-  const auto& able = capabilities_.dtypes;
-  if (std::find(able.begin(), able.end(), dtype) == able.end()) {
+  if (!capabilities_.has(dtype)) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: the {} backend does not know the type {}",
                             name_of(request_.operation),
@@ -144,13 +142,54 @@ void Call::note_place(const void* small,
   }
 }
 
-bool Call::overlap(const Extent& a, const Extent& b) const {
-  const auto end = [&](const Extent& extent) -> const void* {
-    return static_cast<const std::byte*>(extent.data) +
-           bytes_of(extent.count, request_.dtype).value;
-  };
+void Call::note_places(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
+  std::size_t full = 0;
+  std::size_t same = 0;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (in[k].count.value == 0) continue;
+    full += 1;
+    same += in[k].data == out[k].data ? 1 : 0;
+  }
+  request_.in_place = full > 0 && same == full;
+
+  std::vector<Use> uses;
+  for (const ConstBuffer& buffer : request_.input) {
+    const bool is_own = !in.empty() && &buffer >= &in.front() && &buffer <= &in.back();
+    if (is_own && request_.in_place) continue;  // it is its output
+    uses.push_back({{buffer.data, buffer.count}, Use::Kind::kRead});
+  }
+  for (const Buffer& buffer : request_.output) {
+    uses.push_back({{buffer.data, buffer.count}, Use::Kind::kWritten});
+  }
+  std::erase_if(uses, [](const Use& use) { return use.extent.count.value == 0; });
+  check_apart(std::move(uses));
+}
+
+/// From the lowest address up: whatever came before and ends behind a beginning overlaps it.
+void Call::check_apart(std::vector<Use> uses) const {
   const std::less<const void*> before;
-  return before(a.data, end(b)) && before(b.data, end(a));
+  std::ranges::sort(uses, before, [](const Use& use) { return use.extent.data; });
+  const void* read_to = nullptr;
+  const void* written_to = nullptr;
+  for (const Use& use : uses) {
+    const bool writes = use.kind == Use::Kind::kWritten;
+    if (before(use.extent.data, written_to) || (writes && before(use.extent.data, read_to))) {
+      refuse(
+          "an output overlaps an input or another output: the only memory that may be both is the "
+          "rank's own block, where the operation has a form in place, and then the whole of it");
+    }
+    const void*& end = writes ? written_to : read_to;
+    end = std::max(end, end_of(use.extent), before);
+  }
+}
+
+const void* Call::end_of(const Extent& extent) const {
+  return static_cast<const std::byte*>(extent.data) + bytes_of(extent.count, request_.dtype).value;
+}
+
+bool Call::overlap(const Extent& a, const Extent& b) const {
+  const std::less<const void*> before;
+  return before(a.data, end_of(b)) && before(b.data, end_of(a));
 }
 
 const void* Call::own_block(const void* large) const {

@@ -43,8 +43,7 @@ void Call::all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> o
   outputs_ = by_rank(out, size_);
   use_output(outputs_);
   request_.count = total_of(in);
-  if (in.size() == 1)
-    note_place(in[0].data, in[0].count, own_block(out[0].data), {out[0].data, out[0].count});
+  note_places(in, own_blocks(request_.output));
 }
 
 void Call::reduce_scatter(std::span<const ConstBuffer> in,
@@ -62,8 +61,7 @@ void Call::reduce_scatter(std::span<const ConstBuffer> in,
   use_output(out);
   use_op(op);
   request_.count = total_of(out);
-  if (in.size() == 1)
-    note_place(out[0].data, out[0].count, own_block(in[0].data), {in[0].data, in[0].count});
+  note_places(own_blocks(request_.input), out);
 }
 
 void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank root) {
@@ -78,7 +76,7 @@ void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank
     const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
     check_total("output", out.count, own.count);
     use_input(in);
-    note_place(out.data, out.count, own.data, {own.data, own.count});
+    note_places(own_blocks(request_.input), request_.output);
   }
   counts[static_cast<std::size_t>(rank_)] = out.count;
   use_own_blocks(std::move(counts));
@@ -96,7 +94,7 @@ void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out, Rank 
     const Buffer& own = out[static_cast<std::size_t>(rank_)];
     check_total("output for this rank", own.count, in.count);
     use_output(out);
-    note_place(in.data, in.count, own.data, {own.data, own.count});
+    note_places(request_.input, own_blocks(request_.output));
   }
   counts[static_cast<std::size_t>(rank_)] = in.count;
   use_own_blocks(std::move(counts));
@@ -114,7 +112,7 @@ void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
   use_output(out);
   const Buffer& own = out[static_cast<std::size_t>(rank_)];
   check_total("output for this rank", own.count, in.count);
-  note_place(in.data, in.count, own.data, {own.data, own.count});
+  note_places(request_.input, own_blocks(request_.output));
 }
 
 void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out, ReduceOp op) {
@@ -130,7 +128,7 @@ void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& ou
   use_op(op);
   const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
   check_total("output", out.count, own.count);
-  note_place(out.data, out.count, own.data, {own.data, own.count});
+  note_places(own_blocks(request_.input), request_.output);
 }
 
 void Call::all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
@@ -149,6 +147,7 @@ void Call::all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buff
     counts[peer * ranks + own] = out[peer].count;
   }
   check_total("output for this rank", out[own].count, in[own].count);
+  note_places({}, {});
   use_own_blocks(std::move(counts));
 }
 

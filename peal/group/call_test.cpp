@@ -1,23 +1,27 @@
 #include "peal/group/call.h"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/group/testing/idle_backend.h"
 
 namespace peal {
 namespace {
 
 using ::testing::HasSubstr;
 
-Capabilities everything() {
-  Capabilities capabilities;
-  capabilities.name = "test";
-  capabilities.operations.assign(kAllCollectives.begin(), kAllCollectives.end());
-  capabilities.operations.push_back(Operation::kSend);
-  capabilities.operations.push_back(Operation::kRecv);
-  capabilities.dtypes.assign(kAllDTypes.begin(), kAllDTypes.end());
-  return capabilities;
+using testing::everything;
+
+/// Buffers of `each` elements, one behind the other.
+std::vector<Buffer> cut(std::vector<float>& values, std::size_t each) {
+  std::vector<Buffer> blocks;
+  for (std::size_t begin = 0; begin < values.size(); begin += each) {
+    blocks.emplace_back(std::span(values).subspan(begin, each));
+  }
+  return blocks;
 }
 
 class CallTest : public ::testing::Test {
@@ -70,6 +74,107 @@ TEST_F(CallTest, OverlapInAnyOtherWayIsRefused) {
   expect_refused(ErrorKind::kUsage, "overlap", [&](Call& call) {
     call.all_to_all(Buffer(nine_), nine_, {}, {});
   });
+}
+
+TEST_F(CallTest, AListMayHaveTheOwnBlockInPlace) {
+  const std::vector<Buffer> blocks = cut(nine_, 3);
+  const std::vector<ConstBuffer> inputs(blocks.begin(), blocks.end());
+  const std::vector<std::function<void(Call&)>> calls = {
+      [&](Call& call) { call.scatter_list(inputs, blocks[1], 1); },
+      [&](Call& call) { call.gather_list(inputs[1], blocks, 1); },
+      [&](Call& call) { call.all_gather_list(inputs[1], blocks); },
+      [&](Call& call) { call.reduce_scatter_list(inputs, blocks[1], ReduceOp::kSum); }};
+  for (const auto& make : calls) {
+    Call call(1, 3, capabilities_);
+    make(call);
+    EXPECT_TRUE(call.request().in_place) << name_of(call.request().operation);
+  }
+}
+
+TEST_F(CallTest, ALargeBufferOfAListIsInPlaceOnlyTogetherWithTheOthers) {
+  std::vector<float> other(9);
+  const std::vector<Buffer> large = {nine_, other};
+  const std::vector<ConstBuffer> inputs(large.begin(), large.end());
+  const std::vector<Buffer> own = {cut(nine_, 3)[1], cut(other, 3)[1]};
+  const std::vector<ConstBuffer> own_inputs(own.begin(), own.end());
+  Call gather(1, 3, capabilities_);
+  gather.all_gather(own_inputs, large);
+  EXPECT_TRUE(gather.request().in_place);
+  Call scatter(1, 3, capabilities_);
+  scatter.reduce_scatter(inputs, own, ReduceOp::kSum);
+  EXPECT_TRUE(scatter.request().in_place);
+
+  expect_refused(ErrorKind::kUsage, "overlaps", [&](Call& call) {
+    call.all_gather(std::vector<ConstBuffer>{own[0], three_}, large);
+  });
+  expect_refused(ErrorKind::kUsage, "overlaps", [&](Call& call) {
+    call.reduce_scatter(inputs, std::vector<Buffer>{three_, own[1]}, ReduceOp::kSum);
+  });
+}
+
+TEST_F(CallTest, AListThatOverlapsInAnyOtherWayIsRefused) {
+  const std::vector<Buffer> blocks = cut(nine_, 3);
+  const std::vector<ConstBuffer> inputs(blocks.begin(), blocks.end());
+  std::vector<float> others(9);
+  const std::vector<Buffer> apart = cut(others, 3);
+  const Buffer shifted = std::span(nine_).subspan(2, 3);  // of blocks 0 and 1
+  const std::vector<std::function<void(Call&)>> calls = {
+      [&](Call& call) { call.scatter_list(inputs, blocks[2], 1); },
+      [&](Call& call) { call.scatter_list(inputs, shifted, 1); },
+      [&](Call& call) { call.gather_list(inputs[0], blocks, 1); },
+      [&](Call& call) { call.gather_list(shifted, blocks, 1); },
+      [&](Call& call) { call.all_gather_list(inputs[2], blocks); },
+      [&](Call& call) { call.all_gather_list(shifted, blocks); },
+      [&](Call& call) { call.reduce_scatter_list(inputs, blocks[0], ReduceOp::kSum); },
+      [&](Call& call) { call.reduce_scatter_list(inputs, shifted, ReduceOp::kSum); },
+      [&](Call& call) { call.all_to_all_list(inputs, blocks); },
+      [&](Call& call) {
+        call.all_to_all_list(inputs, std::vector<Buffer>{apart[0], apart[1], shifted});
+      },
+      [&](Call& call) {
+        call.all_gather(std::vector<ConstBuffer>{three_, three_},
+                        std::vector<Buffer>{nine_, nine_});
+      },
+      [&](Call& call) {
+        call.reduce_scatter(std::vector<ConstBuffer>{nine_, others},
+                            std::vector<Buffer>{three_, shifted},
+                            ReduceOp::kSum);
+      }};
+  for (const auto& make : calls) expect_refused(ErrorKind::kUsage, "overlaps", make);
+}
+
+TEST_F(CallTest, OutputsOfAListDoNotOverlapEachOther) {
+  const std::vector<Buffer> twice = {three_, cut(nine_, 3)[0], three_};
+  std::vector<float> others(9);
+  const std::vector<Buffer> apart = cut(others, 3);
+  const std::vector<ConstBuffer> inputs(apart.begin(), apart.end());
+  const std::vector<std::function<void(Call&)>> calls = {
+      [&](Call& call) { call.gather_list(inputs[1], twice, 1); },
+      [&](Call& call) { call.all_gather_list(inputs[1], twice); },
+      [&](Call& call) { call.all_to_all_list(inputs, twice); },
+      [&](Call& call) { call.all_reduce(twice, ReduceOp::kSum); },
+      [&](Call& call) { call.reduce(twice, 0, ReduceOp::kSum); }};
+  for (const auto& make : calls) expect_refused(ErrorKind::kUsage, "overlaps", make);
+}
+
+TEST_F(CallTest, WhatIsBroadcastMayOverlapAsTiedParametersDo) {
+  Call call(1, 3, capabilities_);
+  call.broadcast(std::vector<Buffer>{three_, nine_, three_}, 0);
+  EXPECT_EQ(call.request().output.size(), 3U);
+}
+
+TEST_F(CallTest, InputsMayOverlapAndEmptyBuffersMayLieAnywhere) {
+  std::vector<float> others(9);
+  const std::vector<Buffer> apart = cut(others, 3);
+  Call same_input(1, 3, capabilities_);
+  same_input.all_to_all_list(std::vector<ConstBuffer>(3, three_), apart);
+  EXPECT_FALSE(same_input.request().in_place);
+
+  const Buffer empty = std::span(others).subspan(4, 0);
+  Call nothing(1, 3, capabilities_);
+  nothing.all_to_all_list(std::vector<ConstBuffer>{three_, empty, three_},
+                          std::vector<Buffer>{apart[0], empty, apart[1]});
+  EXPECT_FALSE(nothing.request().in_place);
 }
 
 TEST_F(CallTest, SizesThatDoNotFitSayWhatIsDue) {

@@ -1,5 +1,8 @@
 #include "peal/group/collectives.h"
 
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
 #include "peal/group/monitored_barrier.h"
 #include "peal/group/state.h"
 
@@ -57,6 +60,13 @@ WorkPtr Collectives::barrier_async(Timeout timeout) {
   return state_.start(timeout, [](Call& call) { call.barrier(); });
 }
 void Collectives::monitored_barrier(Timeout timeout) {
+  const Capabilities& able = state_.backend->capabilities();
+  if (!able.has(Operation::kSend) || !able.has(Operation::kRecv) || !able.has(DType::kU8)) {
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("monitored_barrier is made of sends and receives of bytes, which the "
+                            "{} backend cannot do: use barrier",
+                            able.name));
+  }
   state_.check_alive();
   peal::monitored_barrier(*state_.backend, state_.options.name, state_.resolve(timeout));
 }

@@ -68,7 +68,8 @@ class Collectives {
                        Timeout timeout = kGroupTimeout);
 
   // ---- several buffers as one operation (coalesced), all of one type
-  // As if the buffers were one, and at its cost; but a list is never used in place by peers.
+  // As if the buffers were one, and at its cost; but a list is never used in place by peers. Two
+  // that overlap are an error, but for broadcast, where they get the same.
 
   void broadcast(std::span<const Buffer> data, Rank root, Timeout timeout = kGroupTimeout);
   WorkPtr broadcast_async(std::span<const Buffer> data, Rank root, Timeout timeout = kGroupTimeout);
@@ -95,7 +96,8 @@ class Collectives {
   WorkPtr barrier_async(Timeout timeout = kGroupTimeout);
 
   /// A barrier whose Error(timeout) names every rank that did not come, in the same words on all.
-  /// Cost: 2·(n-1) messages, all through rank 0.
+  /// Errors: unsupported too, where the backend cannot send and receive bytes.
+  /// Cost: 3·(n-1) messages, all to or from rank 0.
   void monitored_barrier(Timeout timeout = kGroupTimeout);
 
  protected:

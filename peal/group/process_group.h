@@ -72,8 +72,10 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   void abort(const std::string& reason);
 
   /// Leaves the group, so that peers do not take it for a loss; later calls throw usage. Waits at
-  /// most `timeout` for the collectives under way. A second call does nothing.
-  /// Errors: timeout (collectives were under way; the group is gone all the same).
+  /// most `timeout` for the collectives under way, and for large sends that no receive has taken
+  /// yet. A second call does nothing.
+  /// Errors: timeout (collectives were under way; the group is gone all the same). Sends and
+  ///   receives that are open at the end are no error of this call: their Works fail.
   void destroy(Timeout timeout = kGroupTimeout);
 
  private:

@@ -1,0 +1,87 @@
+// A backend that carries nothing out and remembers what it was asked: for tests of what is asked,
+// and of what is refused before anything is asked.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "peal/group/backend.h"
+
+namespace peal::testing {
+
+/// Every operation and type.
+inline Capabilities everything() {
+  Capabilities capabilities;
+  capabilities.name = "test";
+  capabilities.operations.assign(kAllCollectives.begin(), kAllCollectives.end());
+  capabilities.operations.push_back(Operation::kSend);
+  capabilities.operations.push_back(Operation::kRecv);
+  capabilities.dtypes.assign(kAllDTypes.begin(), kAllDTypes.end());
+  return capabilities;
+}
+
+/// An operation, and the size of what it was given.
+struct Asked {
+  Operation operation;
+  Bytes size;
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+/// Rank 0 of some. Threads: one.
+class IdleBackend final : public Backend {
+ public:
+  explicit IdleBackend(int size, Capabilities capabilities = everything())
+      : size_(size), capabilities_(std::move(capabilities)) {}
+
+  const std::vector<Asked>& asked() const { return asked_; }
+
+  Rank rank() const override { return 0; }
+  int size() const override { return size_; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Rank run(const Request& request, Timeout) override {
+    note(request);
+    return request.root;
+  }
+
+  WorkPtr start(std::span<const Request> requests, Timeout) override {
+    for (const Request& request : requests) note(request);
+    return std::make_shared<Ended>();
+  }
+
+  std::unique_ptr<Backend> subgroup(std::span<const Rank> members,
+                                    const std::string&,
+                                    Timeout) override {
+    return std::make_unique<IdleBackend>(static_cast<int>(members.size()), capabilities_);
+  }
+
+  Memory allocate(Bytes size) override {
+    return Memory(new std::byte[static_cast<std::size_t>(size.value)]());
+  }
+
+  void abort(const Error&) noexcept override {}
+  void shutdown(Deadline) override {}
+
+ private:
+  struct Ended final : Work {
+    void wait(Timeout) override {}
+    bool is_completed() const override { return true; }
+    std::exception_ptr exception() const override { return nullptr; }
+    Rank source() const override { return 0; }
+  };
+
+  void note(const Request& request) {
+    Elements count;
+    for (const ConstBuffer& buffer : request.input) count += buffer.count;
+    asked_.push_back({request.operation, bytes_of(count, request.dtype)});
+  }
+
+  int size_;
+  Capabilities capabilities_;
+  std::vector<Asked> asked_;
+};
+
+}  // namespace peal::testing
