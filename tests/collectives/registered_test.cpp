@@ -143,7 +143,7 @@ class RegisteredTest : public ::testing::TestWithParam<std::tuple<Operation, int
 };
 
 TEST_P(RegisteredTest, LargeOperationsTouchRegisteredMemoryInPlace) {
-  for (const DType dtype : kLargeDTypes) {
+  for (const DType dtype : {kLargeDTypes.front(), kLargeDTypes.back()}) {  // smallest and largest
     expect(Access::kRegistered, kLargeCount, dtype, Case::Memory::kRegistered);
   }
 }
