@@ -14,7 +14,8 @@ namespace peal::train {
 /// Order: collective.
 /// Errors: mismatch, on every rank the same: `what`, the first line that differs, and both sides.
 /// Those of the operations, each of which takes at most `timeout`.
-/// Cost: 3 small operations and a broadcast of the lines; 2 broadcasts more where they differ.
+/// Cost: 2 small operations and a broadcast of the lines; 2 small broadcasts more where they
+/// differ.
 void require_agreement(ProcessGroup& group,
                        std::string_view what,
                        const std::vector<std::string>& lines,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/group/testing/idle_backend.h"
 #include "peal/train/testing/ranks.h"
 
 namespace peal::train {
@@ -44,6 +45,18 @@ TEST(AgreementTest, ALineTooManyOrTooFewIsADifference) {
               Each(HasSubstr("number 1 is b on rank 0 and nothing on rank 1")));
   EXPECT_THAT(told(2, [](Rank rank) { return rank == 1 ? Lines{"a"} : Lines{}; }),
               Each(HasSubstr("number 0 is nothing on rank 0 and a on rank 1")));
+}
+
+TEST(AgreementTest, AgreementCostsTwoSmallOperationsAndABroadcastOfTheLines) {
+  auto backend = std::make_unique<peal::testing::IdleBackend>(2);
+  const auto& asked = backend->asked();
+  ProcessGroup group(std::move(backend), {});
+  require_agreement(group, "bells", {std::string(100, 'x')});
+  using peal::testing::Asked;
+  EXPECT_THAT(asked,
+              ::testing::ElementsAre(Asked{Operation::kBroadcast, 8_B},
+                                     Asked{Operation::kBroadcast, 101_B},
+                                     Asked{Operation::kAllReduce, 8_B}));
 }
 
 }  // namespace

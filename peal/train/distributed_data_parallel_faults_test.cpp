@@ -80,6 +80,28 @@ TEST(DistributedDataParallelFaultsTest, ABackwardPassThatWasLeftHalfwayIsNotCont
   }
 }
 
+TEST(DistributedDataParallelFaultsTest, APassThatFailsAtItsEndIsNotContinuedEither) {
+  const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<TwoPaths>();
+    DistributedDataParallel model(net,
+                                  group,
+                                  {.bucket_cap = 1_B,
+                                   .first_bucket_cap = 1_B,
+                                   .unused = UnusedParameters::kContributeNothing});
+    const Tensor x = torch::ones({1, 3});
+    // Not reached, so that it is looked at when those of `second` have been sent.
+    net->first->weight.mutable_grad() = torch::ones({3, 3}).requires_grad_();
+    const std::string first = error_of([&] { net->second(x).sum().backward(); });
+    net->zero_grad();
+    const std::string second = error_of([&] { model.forward(x).sum().backward(); });
+    return std::pair(first, second);
+  });
+  for (const auto& [first, second] : errors) {
+    EXPECT_THAT(first, AllOf(HasSubstr("unsupported"), HasSubstr("create_graph")));
+    EXPECT_THAT(second, AllOf(HasSubstr("usage"), HasSubstr("no longer in step")));
+  }
+}
+
 TEST(DistributedDataParallelFaultsTest, AFaultBeforeAnythingWasSentDoesNoHarm) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();

@@ -137,14 +137,17 @@ void GradientReducer::send_complete_buckets() {
   }
 }
 
+/// Until all ranks have ended the pass it is not over: what throws before that leaves operations
+/// under way, which begin_backward finds.
 void GradientReducer::end_backward() {
-  backward_ = kIdle;
   for (Parameter& parameter : parameters_) {
     if (!parameter.arrived) do_without(parameter);
   }
   send_complete_buckets();
   send_buffers();
-  if (const std::exception_ptr cause = wait_for_all()) std::rethrow_exception(cause);
+  const std::exception_ptr cause = wait_for_all();
+  backward_ = kIdle;  // the ranks are in step, or their group has failed and will say so itself
+  if (cause) std::rethrow_exception(cause);
   settle_unused();
 }
 

@@ -42,7 +42,7 @@ struct DataParallelOptions {
   Timeout timeout = kGroupTimeout;
 };
 
-/// States of one backward pass: idle -> (first gradient) collecting -> (end of backward) idle.
+/// States of one backward pass: idle -> (first gradient) collecting -> (all ranks ended it) idle.
 /// A bucket is sent when it and all before it are complete, so that every rank sends in the same
 /// order, whatever the order in which its gradients come.
 /// Threads: all calls, and the backward passes, from one at a time.
