@@ -32,6 +32,16 @@ std::optional<ErrorKind> error_kind_of(std::uint8_t number) {
 Error::Error(ErrorKind kind, const std::string& message)
     : std::runtime_error(std::string(name_of(kind)) + ": " + message), kind_(kind) {}
 
+Error::Error(const Error& other)
+    : std::runtime_error(std::string(other.what())), kind_(other.kind_) {}
+
+Error& Error::operator=(const Error& other) {
+  if (this == &other) return *this;
+  std::runtime_error::operator=(std::runtime_error(std::string(other.what())));
+  kind_ = other.kind_;
+  return *this;
+}
+
 std::string_view Error::message() const {
   return std::string_view(what()).substr(name_of(kind_).size() + 2);
 }

@@ -37,9 +37,13 @@ std::string_view name_of(ErrorKind kind);
 std::optional<ErrorKind> error_kind_of(std::uint8_t number);
 
 /// `what()` reads "<kind>: <message>", and the message says what happened, where, and what to do.
+/// Copies share nothing, so that each thread can have one of its own.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message);
+  Error(const Error& other);
+  Error& operator=(const Error& other);
+  ~Error() override = default;
 
   ErrorKind kind() const { return kind_; }
   /// what() without the kind.

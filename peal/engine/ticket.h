@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "peal/base/clock.h"
@@ -24,13 +25,16 @@ class Ticket {
   Timeout timeout() const { return timeout_; }
   Deadline deadline() const { return deadline_; }
 
-  void succeed(Rank source) { end({source, nullptr}); }
-  void fail(const Error& error) { end({kAnySource, std::make_exception_ptr(error)}); }
+  void succeed(Rank source) { end({source, std::nullopt}); }
+  void fail(const Error& error) { end({kAnySource, error}); }
 
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  /// Null while it runs and after it went well.
+  /// Null while it runs and after it went well. Each call makes one of its own: exceptions that
+  /// threads share are a race for whoever looks at them.
   std::exception_ptr exception() const {
-    return end_.with([](const End& end) { return end.exception; });
+    return end_.with([](const End& end) {
+      return end.failure ? std::make_exception_ptr(Error(*end.failure)) : nullptr;
+    });
   }
   /// When ended well; else kAnySource.
   Rank source() const {
@@ -46,7 +50,7 @@ class Ticket {
  private:
   struct End {
     Rank source = kAnySource;
-    std::exception_ptr exception;
+    std::optional<Error> failure;
   };
 
   void end(End how) {
