@@ -165,12 +165,15 @@ class Registration {
     return pass(absence(absent, ranks.size(), "come to the meeting"));
   }
 
-  /// A bad verdict is of no use to ranks that come when rank 0 and the store are gone: they would
-  /// wait for a meeting that nobody holds. So rank 0 leaves last, if the others come soon.
+  /// A bad verdict is of no use to ranks that come when the store is gone: they would wait for a
+  /// meeting that nobody holds. So rank 0 leaves last, if the others come soon; and while it has
+  /// not come itself (to a file, which the last to leave removes) nobody leaves.
   void stay_for_others(Deadline deadline) {
     try {
       if (store_->add("told", 1) >= agreed_size_) store_->set("all_told", "");
-      if (self().rank == 0) store_->get("all_told", deadline.within(std::chrono::seconds(5)));
+      if (self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0))) {
+        store_->get("all_told", deadline.within(std::chrono::seconds(5)));
+      }
     } catch (const Error&) {
       // Whoever comes later is on its own; the verdict is what matters.
     }

@@ -99,8 +99,9 @@ TEST_P(ThreadsTest, CallsThatRaceWithDestroyEndWellOrSayThatItIsDestroyed) {
       }
       while (made < 30) std::this_thread::yield();
       // Sends that nobody takes fail the group of whoever is still in it.
-      ends.push_back(end_of([&] { group->destroy(std::chrono::seconds(5)); }));
+      const std::string destroyed = end_of([&] { group->destroy(std::chrono::seconds(5)); });
       for (std::thread& thread : threads) thread.join();
+      ends.push_back(destroyed);
       return ends;
     });
     for (const auto& outcome : ended) {
