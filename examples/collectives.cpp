@@ -1,6 +1,6 @@
 // Every collective operation once, each with its picture. Rank r begins with values made of r, so
 // that the output shows what went where.
-//   peal run -n 4 collectives
+//   build/release/bin/peal run -n 4 build/release/bin/collectives
 #include <iostream>
 #include <numeric>
 #include <string>

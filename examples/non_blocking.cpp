@@ -1,5 +1,5 @@
 // Non-blocking point-to-point: isend and irecv return at once with a Work to wait for.
-//   peal run -n 2 non_blocking
+//   build/release/bin/peal run -n 2 build/release/bin/non_blocking
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ int main() try {
   const peal::ProcessGroupPtr group = peal::init_process_group();
   const std::string name = "Rank " + std::to_string(group->rank());
   if (group->size() < 2) {
-    std::cout << "Two ranks are needed: peal run -n 2 non_blocking\n";
+    std::cout << "Two ranks are needed: start this with peal run -n 2.\n";
     return 0;
   }
 

@@ -1,5 +1,5 @@
 // Blocking point-to-point: rank 0 sends a number, the others receive it.
-//   peal run -n 2 point_to_point
+//   build/release/bin/peal run -n 2 build/release/bin/point_to_point
 #include <iostream>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // A user's own collective: the ring all-reduce of DeepSpeech, from isend and recv, in chunks.
-//   peal run -n 4 ring_all_reduce
+//   build/release/bin/peal run -n 4 build/release/bin/ring_all_reduce
 //
 // The data is cut into as many chunks as there are ranks, and chunks travel to the right.
 //   Reduce: in each of n - 1 rounds a rank passes on a chunk and adds its own part to the one that

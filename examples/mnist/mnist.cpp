@@ -1,7 +1,7 @@
-// Trains a network on handwritten digits, data-parallel, in two ways:
-//   peal run -n 2 mnist          the tutorial's: a partition of the data for each rank, gradients
+// Trains a network on handwritten digits, data-parallel, in two ways (from build/release/bin):
+//   peal run -n 2 ./mnist        the tutorial's: a partition of the data for each rank, gradients
 //                                averaged by hand after backward
-//   peal run -n 2 mnist --ddp    the real thing: DistributedDataParallel and DistributedSampler
+//   peal run -n 2 ./mnist --ddp  the real thing: DistributedDataParallel and DistributedSampler
 // `--data DIR` reads MNIST's own files; else the digits are drawn. `--help` tells the rest.
 #include "peal/train/data/mnist.h"
 

@@ -5,7 +5,7 @@
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app(
       "Trains a convolutional network on handwritten digits, on as many ranks as there are:\n"
-      "  peal run -n 2 mnist --ddp --data DIR");
+      "  peal run -n 2 build/release/bin/mnist --ddp --data DIR");
   bool ddp = false, no_dropout = false;
   app.add_flag("--ddp", ddp, "By DistributedDataParallel, instead of averaging by hand");
   app.add_option(
