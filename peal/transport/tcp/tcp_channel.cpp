@@ -18,7 +18,7 @@ struct TcpChannel::Peer {
   std::atomic<bool> gone = false;
 };
 
-TcpChannel::TcpChannel(std::map<Rank, Fd> connections) : bell_(bell_state_) {
+TcpChannel::TcpChannel(std::map<Rank, Fd>&& connections) : bell_(bell_state_) {
   for (auto& [rank, connection] : connections) {
     const auto index = static_cast<std::size_t>(rank);
     if (peers_.size() <= index) peers_.resize(index + 1);

@@ -18,7 +18,7 @@ namespace peal::transport {
 class TcpChannel final : public PollableChannel {
  public:
   /// Connections to other ranks, proved. Throws Error(resource).
-  explicit TcpChannel(std::map<Rank, Fd> connections);
+  explicit TcpChannel(std::map<Rank, Fd>&& connections);
   /// Peers take what was sent before and then see `closed`.
   ~TcpChannel() override;
 
