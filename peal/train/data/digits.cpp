@@ -81,7 +81,7 @@ void ink(Canvas& canvas, Point a, Point b, double half_width) {
       const Point pixel{static_cast<double>(x), static_cast<double>(y)};
       const double away = std::sqrt(distance_squared(pixel, a, b));
       const double grey = 255 * std::clamp(half_width + 0.5 - away, 0.0, 1.0);
-      double& there = canvas[static_cast<std::size_t>(y * kSide + x)];
+      double& there = canvas[static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x)];
       there = std::max(there, grey);
     }
   }

@@ -12,7 +12,7 @@ namespace peal::train::data {
 
 class Random {
  public:
-  explicit Random(std::initializer_list<std::uint64_t> seeds) : engine_(seeded(seeds)) {}
+  Random(std::initializer_list<std::uint64_t> seeds) : engine_(seeded(seeds)) {}
 
   /// Uniform in 0 .. bound - 1; `bound` is at least 1. Without bias: numbers of the incomplete
   /// last round are drawn again.
