@@ -27,6 +27,11 @@ if(TARGET peal_program)
   install(TARGETS peal_program DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# Where a user's project looks for LibTorch last: the one that train was built with.
+set(PEAL_TORCH_FOLDER "")
+if(train)
+  set(PEAL_TORCH_FOLDER ${Torch_DIR})
+endif()
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/pealConfig.cmake.in ${PROJECT_BINARY_DIR}/pealConfig.cmake
   INSTALL_DESTINATION ${PEAL_PACKAGE_DIR})
@@ -35,6 +40,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/pealConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/pealConfig.cmake ${PROJECT_BINARY_DIR}/pealConfigVersion.cmake
         DESTINATION ${PEAL_PACKAGE_DIR})
 if(train)
-  install(FILES ${PROJECT_SOURCE_DIR}/cmake/PealTorch.cmake DESTINATION ${PEAL_PACKAGE_DIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/PealFindTorch.cmake DESTINATION ${PEAL_PACKAGE_DIR})
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
