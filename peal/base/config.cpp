@@ -4,9 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 
@@ -37,22 +38,34 @@ Bytes parse_bytes(std::string_view text) {
   return Bytes(static_cast<std::int64_t>(number));
 }
 
-constexpr std::array<std::string_view, 3> kTransportNames = {"auto", "shm", "tcp"};
-
 TransportChoice parse_transport(std::string_view text) {
-  for (std::size_t i = 0; i < kTransportNames.size(); ++i) {
-    if (text == kTransportNames[i]) return static_cast<TransportChoice>(i);
+  for (const TransportChoice choice : kAllTransportChoices) {
+    if (text == name_of(choice)) return choice;
   }
   throw wrong_value();
+}
+
+std::string read_secret(std::string_view path) {
+  std::ifstream file{std::string(path)};
+  std::string secret;
+  if (!std::getline(file, secret) || secret.empty()) throw wrong_value();
+  return secret;
 }
 
 const std::array kVariables = {
     Variable{"PEAL_SECRET",
              "any text",
-             "The job's secret; every connection is proved with it. PEAL_SECRET_FILE names a file "
-             "instead.",
+             "The job's secret; every connection is proved with it.",
              [](std::string_view text, Config& c) { c.secret = text; },
              [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; }},
+    Variable{"PEAL_SECRET_FILE",
+             "the path of a file whose first line is the secret",
+             "Where the secret is read if PEAL_SECRET is not set.",
+             [](std::string_view text, Config& c) {
+               if (c.secret.empty()) c.secret = read_secret(text);
+               c.secret_file = text;
+             },
+             [](const Config& c) { return c.secret_file; }},
     Variable{"PEAL_INTERFACE",
              "names, ^names and CIDR, separated by commas, as in eth0,10.0.0.0/8 or ^docker0",
              "The network interfaces to use.",
@@ -63,9 +76,7 @@ const std::array kVariables = {
         "auto, shm or tcp",
         "How ranks reach each other; auto is shared memory inside a host and TCP between hosts.",
         [](std::string_view text, Config& c) { c.transport = parse_transport(text); },
-        [](const Config& c) {
-          return std::string(kTransportNames[static_cast<std::size_t>(c.transport)]);
-        }},
+        [](const Config& c) { return std::string(name_of(c.transport)); }},
     Variable{"PEAL_TIMEOUT",
              "seconds, as in 300 or 0.5",
              "How long rendezvous, connection and each operation may take.",
@@ -87,37 +98,55 @@ const std::array kVariables = {
              [](const Config& c) { return fmt::format("{}", c.stage.value); }},
 };
 
-std::string read_secret(const std::string& path) {
-  std::ifstream file(path);
-  std::string secret;
-  if (!std::getline(file, secret) || secret.empty()) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("PEAL_SECRET_FILE: cannot read a secret from the first line of \"{}\"", path));
-  }
-  return secret;
-}
+constexpr std::array kOtherVariables = {
+    OtherVariable{"PEAL_JOB",
+                  "Tells jobs on one machine apart, the same on all ranks; `peal run` sets it."},
+    OtherVariable{"PEAL_MASTER_PORT",
+                  "The port where ranks meet, before MASTER_PORT (which torchrun needs itself)."},
+    OtherVariable{"PEAL_TERMINAL_WIDTH",
+                  "The columns for a line of a rank, on a terminal; `peal run` sets it."},
+};
 
 }  // namespace
 
+std::string_view name_of(TransportChoice choice) {
+  switch (choice) {
+    case TransportChoice::kAuto:
+      return "auto";
+    case TransportChoice::kShm:
+      return "shm";
+    case TransportChoice::kTcp:
+      return "tcp";
+  }
+  return "invalid";
+}
+
 std::span<const Variable> variables() { return kVariables; }
 
-Config config_from(const Environment& environment) {
-  Config config;
+std::span<const OtherVariable> other_variables() { return kOtherVariables; }
+
+ConfigReading read_config(const Environment& environment) {
+  ConfigReading reading;
   for (const Variable& variable : kVariables) {
     const auto text = environment(std::string(variable.name));
     if (!text) continue;
     try {
-      variable.parse(*text, config);
+      variable.parse(*text, reading.config);
     } catch (const Error&) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("{}=\"{}\": it takes {}", variable.name, *text, variable.value));
+      reading.wrong.push_back(
+          {variable.name,
+           fmt::format("{}=\"{}\": it takes {}", variable.name, *text, variable.value)});
     }
   }
-  if (const auto path = environment("PEAL_SECRET_FILE"); path && config.secret.empty()) {
-    config.secret = read_secret(*path);
-  }
-  return config;
+  return reading;
+}
+
+Config config_from(const Environment& environment) {
+  ConfigReading reading = read_config(environment);
+  if (reading.wrong.empty()) return std::move(reading.config);
+  std::vector<std::string_view> problems;
+  for (const WrongValue& wrong : reading.wrong) problems.emplace_back(wrong.problem);
+  throw Error(ErrorKind::kUsage, fmt::format("{}", fmt::join(problems, "; ")));
 }
 
 }  // namespace peal

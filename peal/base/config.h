@@ -3,9 +3,11 @@
 // matter.)
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/environment.h"
@@ -20,9 +22,17 @@ enum class TransportChoice : unsigned char {
   kTcp,   // TCP everywhere
 };
 
+inline constexpr std::array kAllTransportChoices = {
+    TransportChoice::kAuto, TransportChoice::kShm, TransportChoice::kTcp};
+
+/// "auto", "shm", "tcp"
+std::string_view name_of(TransportChoice choice);
+
 struct Config {
   /// Known to all ranks of the job and nobody else; every connection is proved with it.
   std::string secret;
+  /// Where the secret was looked for, if that is what was said.
+  std::string secret_file = {};
   /// Which network interfaces to publish and connect from; see rendezvous/interfaces.h. Empty: all.
   std::string interfaces;
   TransportChoice transport = TransportChoice::kAuto;
@@ -41,14 +51,38 @@ struct Variable {
   std::string_view name;   // "PEAL_TIMEOUT"
   std::string_view value;  // what it takes: "seconds, as in 300 or 0.5"
   std::string_view meaning;
-  void (*parse)(std::string_view text, Config& config);  // throws Error(usage) without the name
+  void (*parse)(std::string_view text, Config& config);  // throws Error(usage) without the name,
+                                                         // and leaves `config` as it was
   std::string (*print)(const Config& config);            // the inverse; secrets as "(set)" or ""
 };
 
+/// In the order in which they are read: PEAL_SECRET goes before PEAL_SECRET_FILE.
 std::span<const Variable> variables();
 
-/// Throws Error(usage) that names the variable and what it takes. PEAL_SECRET_FILE names a file
-/// that holds the secret. A variable that begins with PEAL_ and is in no table is not an error.
+/// A variable that is read elsewhere, and no part of Config.
+struct OtherVariable {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+std::span<const OtherVariable> other_variables();
+
+/// A value that a variable does not take.
+struct WrongValue {
+  std::string_view name;
+  std::string problem;  // `NAME="value": it takes ...`
+};
+
+/// What could be read; a variable with a wrong value has its default in `config`.
+struct ConfigReading {
+  Config config;
+  std::vector<WrongValue> wrong;
+};
+
+ConfigReading read_config(const Environment& environment);
+
+/// Throws Error(usage) that names each variable with a wrong value and what it takes. A variable
+/// that begins with PEAL_ and is in no table is not an error (see unknown_variables.h).
 Config config_from(const Environment& environment);
 
 }  // namespace peal

@@ -1,25 +1,77 @@
 #include "peal/cli/config_command.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/config.h"
+#include "peal/base/environment.h"
+#include "peal/base/unknown_variables.h"
 
 namespace peal::cli {
+namespace {
 
-std::string describe_config(const Environment& environment) {
-  const Config config = config_from(environment);
-  std::string text = "The environment variables that peal reads, and their values here:\n";
-  for (const Variable& variable : variables()) {
-    const std::string value = variable.print(config);
-    const bool is_set = environment(std::string(variable.name)).has_value();
-    text += fmt::format("\n{} = {}{}\n    {}\n    It takes {}.\n",
-                        variable.name,
-                        value.empty() ? "none" : value,
-                        is_set ? "" : " (default)",
-                        variable.meaning,
-                        variable.value);
+constexpr int kUsage = 2;
+
+std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
+
+/// "PEAL_TIMEOUT = 300 (default)" and what it means.
+std::string describe(const Variable& variable, const ConfigReading& reading, bool is_set) {
+  const auto wrong = std::ranges::find(reading.wrong, variable.name, &WrongValue::name);
+  if (wrong != reading.wrong.end()) {
+    return fmt::format("\n! {}\n    {}\n", wrong->problem, variable.meaning);
   }
-  return text;
+  const std::string value = variable.print(reading.config);
+  const bool is_default = !is_set && value == variable.print(Config());
+  return fmt::format("\n{} = {}{}\n    {}\n    It takes {}.\n",
+                     variable.name,
+                     or_none(value),
+                     is_default ? " (default)" : "",
+                     variable.meaning,
+                     variable.value);
+}
+
+std::vector<std::string> unknown_in(const launch::Variables& variables) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : variables) names.push_back(name);
+  std::vector<std::string> texts;
+  for (const UnknownVariable& unknown : unknown_variables(names)) {
+    texts.push_back(unknown.nearest.empty()
+                        ? unknown.name
+                        : fmt::format("{} (did you mean {}?)", unknown.name, unknown.nearest));
+  }
+  return texts;
+}
+
+}  // namespace
+
+int show_config(const launch::Variables& variables) {
+  const Environment environment = fixed_environment(variables);
+  const ConfigReading reading = read_config(environment);
+  fmt::print("The environment variables that peal reads, and their values here:\n");
+  for (const Variable& variable : peal::variables()) {
+    const bool is_set = variables.contains(std::string(variable.name));
+    fmt::print("{}", describe(variable, reading, is_set));
+  }
+  for (const OtherVariable& variable : other_variables()) {
+    const auto value = environment(std::string(variable.name));
+    fmt::print("\n{} = {}\n    {}\n", variable.name, or_none(value.value_or("")), variable.meaning);
+  }
+  const std::vector<std::string> unknown = unknown_in(variables);
+  if (!unknown.empty()) fmt::print("\nSet here, and read by nothing:\n");
+  for (const std::string& text : unknown) fmt::print("    {}\n", text);
+  if (reading.wrong.empty()) return 0;
+  fmt::print("\n! {} of these values cannot be read.\n", reading.wrong.size());
+  return kUsage;
+}
+
+std::string warn_of_unknown(const launch::Variables& variables) {
+  const std::vector<std::string> unknown = unknown_in(variables);
+  if (unknown.empty()) return "";
+  return fmt::format("peal: warning: nothing reads {}; see peal config\n",
+                     fmt::join(unknown, ", "));
 }
 
 }  // namespace peal::cli

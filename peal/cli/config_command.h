@@ -1,13 +1,19 @@
-// `peal config`: the environment variables that peal reads, with what they are set to.
+// `peal config`: the environment variables that peal reads, with what they are set to; and what is
+// wrong with the environment, for `peal run` too.
 #pragma once
 
 #include <string>
 
-#include "peal/base/environment.h"
+#include "peal/launch/rank_process.h"
 
 namespace peal::cli {
 
-/// The table of base/config.h as text. Throws Error(usage) when a variable has a wrong value.
-std::string describe_config(const Environment& environment);
+/// Prints the tables of base/config.h, with the values in `variables`, those that are wrong, and
+/// the names that nothing reads. Returns the exit code: 2 when a value is wrong.
+int show_config(const launch::Variables& variables);
+
+/// One line that warns of the names in `variables` that begin with PEAL_ and that nothing reads;
+/// empty where there are none.
+std::string warn_of_unknown(const launch::Variables& variables);
 
 }  // namespace peal::cli

@@ -55,10 +55,7 @@ int dispatch(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     return wrong_arguments(app, error);
   }
-  if (config->parsed()) {
-    fmt::print("{}", describe_config(process_environment()));
-    return 0;
-  }
+  if (config->parsed()) return show_config(launch::process_variables());
   return run(run_command.options());
 }
 

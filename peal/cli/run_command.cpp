@@ -11,6 +11,7 @@
 #include "peal/base/cpus.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/cli/config_command.h"
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/job.h"
@@ -139,6 +140,9 @@ int run(const launch::LaunchOptions& options) {
     fmt::print(stderr, "peal: {}\n", command.problem);
     return command.exit_code;
   }
+  launch::Variables given = inherited;
+  for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
+  fmt::print(stderr, "{}", warn_of_unknown(given));
   const launch::Target out = target(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = line_width(out, options);

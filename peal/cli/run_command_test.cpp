@@ -320,11 +320,5 @@ TEST(RunTerminalTest, AProgressBarIsDrawnInPlaceAndItsWidthIsKnown) {
   EXPECT_THAT(ended.out, Not(HasSubstr("10%\r\n")));
 }
 
-TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
-  const Ended ended = run_program({"config"});
-  EXPECT_EQ(ended.status, 0);
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("PEAL_TIMEOUT = "), HasSubstr("PEAL_SECRET = ")));
-}
-
 }  // namespace
 }  // namespace peal::cli

@@ -11,7 +11,7 @@ namespace {
 
 using transport::Contact;
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 constexpr Bytes kMaxText = 1_KiB;
 constexpr std::uint16_t kMaxAddresses = 256;
 constexpr std::string_view kPrefix = "contact/";
@@ -25,12 +25,20 @@ net::Address decode_address(std::string_view text) {
   }
 }
 
+TransportChoice decode_choice(std::uint8_t number) {
+  for (const TransportChoice choice : kAllTransportChoices) {
+    if (number == static_cast<std::uint8_t>(choice)) return choice;
+  }
+  throw Error(ErrorKind::kMismatch, fmt::format("malformed contact: transport {}", number));
+}
+
 }  // namespace
 
 std::string encode(const Contact& contact) {
   net::Writer writer;
   writer.put_u8(kVersion).put_text(contact.host_id).put_text(contact.hostname);
-  writer.put_i64(contact.pid).put_u16(static_cast<std::uint16_t>(contact.addresses.size()));
+  writer.put_i64(contact.pid).put_u8(static_cast<std::uint8_t>(contact.choice));
+  writer.put_u16(static_cast<std::uint16_t>(contact.addresses.size()));
   for (const net::Address& address : contact.addresses) writer.put_text(address.to_string());
   return std::move(writer).take();
 }
@@ -49,6 +57,7 @@ Contact decode(std::string_view bytes) {
   contact.host_id = reader.get_text(kMaxText);
   contact.hostname = reader.get_text(kMaxText);
   contact.pid = reader.get_i64();
+  contact.choice = decode_choice(reader.get_u8());
   const std::uint16_t count = reader.get_u16();
   if (count > kMaxAddresses) {
     throw Error(ErrorKind::kMismatch, fmt::format("malformed contact: {} addresses", count));

@@ -22,6 +22,7 @@ Contact example(int i) {
   return {"boot/0/" + std::to_string(i),
           "node" + std::to_string(i),
           1000 + i,
+          kAllTransportChoices[static_cast<std::size_t>(i) % 3],
           {net::Address::parse("10.0.0.1:" + std::to_string(4000 + i)),
            net::Address::parse("[2001:db8::1]:80"),
            net::Address::parse("unix:@peal")}};
@@ -41,6 +42,9 @@ TEST(ContactTest, AnythingElseIsRefused) {
   std::string nowhere = whole;
   nowhere.replace(nowhere.find("10.0.0.1"), 8, "10.0.0.x");
   EXPECT_THROW(decode(nowhere), Error);
+  std::string pigeon = encode(Contact{});
+  pigeon[pigeon.size() - 3] = 3;
+  EXPECT_THROW(decode(pigeon), Error);
   std::string future = whole;
   future[0] = 9;
   EXPECT_THROW(decode(future), Error);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
@@ -26,6 +27,39 @@ namespace {
 
 std::string name_of(Rank rank, const Contact& contact) {
   return fmt::format("rank {} (pid {} on host {})", rank, contact.pid, contact.hostname);
+}
+
+/// "auto on rank 0, 2; tcp on rank 1"
+std::string choices_of(std::span<const Contact> contacts) {
+  constexpr std::size_t kShown = 16;
+  std::vector<std::string> texts;
+  for (const TransportChoice choice : kAllTransportChoices) {
+    std::vector<Rank> ranks;
+    for (std::size_t rank = 0; rank < contacts.size(); ++rank) {
+      if (contacts[rank].choice == choice) ranks.push_back(static_cast<Rank>(rank));
+    }
+    if (ranks.empty()) continue;
+    const std::size_t more = ranks.size() - std::min(ranks.size(), kShown);
+    ranks.resize(ranks.size() - more);
+    texts.push_back(fmt::format("{} on rank {}{}",
+                                name_of(choice),
+                                fmt::join(ranks, ", "),
+                                more == 0 ? "" : fmt::format(" and {} more", more)));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+/// Also where ranks could reach each other all the same, as auto and shm can on one host: on two
+/// they could not.
+void check_choices(std::span<const Contact> contacts) {
+  const auto differs = [&](const Contact& contact) {
+    return contact.choice != contacts.front().choice;
+  };
+  if (std::ranges::none_of(contacts, differs)) return;
+  throw Error(ErrorKind::kMismatch,
+              fmt::format("the ranks were configured with different transports: {}; give all the "
+                          "same PEAL_TRANSPORT, or none",
+                          choices_of(contacts)));
 }
 
 /// Who is reached by shared memory; the own rank is.
@@ -58,7 +92,7 @@ LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
   peer.kinds = near ? std::vector{LinkKind::kHost} : std::vector{LinkKind::kData, LinkKind::kMail};
   if (peer.addresses.empty()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{} listens at no {}; look at PEAL_INTERFACE and PEAL_TRANSPORT there",
+                fmt::format("{} listens at no {}; look at PEAL_INTERFACE there",
                             peer.name,
                             near ? "unix address" : "network address"));
   }
@@ -155,6 +189,7 @@ class PendingTransport final : public Pending {
  public:
   explicit PendingTransport(const ConnectOptions& options)
       : options_(options), contact_(own_contact()) {
+    contact_.choice = options.choice;
     make_room_for_descriptors(options.size);
     if (options.choice != TransportChoice::kShm) {
       for (const net::Address& address : options.listen_on) listen(address);
@@ -176,6 +211,7 @@ class PendingTransport final : public Pending {
                               options_.size,
                               contacts.size()));
     }
+    check_choices(contacts);
     std::vector<bool> near = near_ranks(options_, contacts);
     std::map<LinkKey, Fd> links = make_links(plan(contacts, near), deadline);
     std::unique_ptr<Host> host = join_host(near, links, deadline);

@@ -344,13 +344,21 @@ TEST(ConnectTest, ARankThatListensNowhereIsNamed) {
 }
 
 TEST(ConnectTest, RanksThatChoseDifferentTransportsAreToldSo) {
-  auto options = options_of_all(2);
+  auto options = options_of_all(4, TransportChoice::kShm);
   options[1].choice = TransportChoice::kTcp;
-  const auto outcomes = Meeting(options).connect();
-  ASSERT_TRUE(outcomes[0].error);
-  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kUsage);
-  EXPECT_THAT(outcomes[0].error->what(), AllOf(HasSubstr("rank 1"), HasSubstr("PEAL_TRANSPORT")));
-  EXPECT_TRUE(outcomes[1].error);
+  for (const TransportChoice fourth : {TransportChoice::kShm, TransportChoice::kAuto}) {
+    options[3].choice = fourth;
+    for (const Outcome& outcome : Meeting(options).connect()) {
+      ASSERT_TRUE(outcome.error);
+      EXPECT_EQ(outcome.error->kind(), ErrorKind::kMismatch);
+      EXPECT_THAT(outcome.error->what(),
+                  AllOf(HasSubstr("different transports"),
+                        HasSubstr(fourth == TransportChoice::kShm
+                                      ? ": shm on rank 0, 2, 3; tcp on rank 1;"
+                                      : ": auto on rank 3; shm on rank 0, 2; tcp on rank 1;"),
+                        HasSubstr("PEAL_TRANSPORT")));
+    }
+  }
 }
 
 TEST(ConnectTest, ARankThatComesInAnUnexpectedWayIsToldSo) {

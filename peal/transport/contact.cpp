@@ -28,6 +28,8 @@ std::string own_host_id() {
   return fmt::format("{}/{}/{}", boot, ::geteuid(), known ? network.st_ino : 0);
 }
 
-Contact own_contact() { return {own_host_id(), own_hostname(), ::getpid(), {}}; }
+Contact own_contact() {
+  return {.host_id = own_host_id(), .hostname = own_hostname(), .pid = ::getpid(), .addresses = {}};
+}
 
 }  // namespace peal::transport

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "peal/base/config.h"
 #include "peal/net/address.h"
 
 namespace peal::transport {
@@ -14,12 +15,13 @@ struct Contact {
   std::string host_id;   // equal where processes can share memory and descriptors; see own_host_id
   std::string hostname;  // for messages
   std::int64_t pid = 0;  // for messages, and to see what CPUs it may use
-  std::vector<net::Address> addresses;  // where it listens, the preferred one first
+  TransportChoice choice = TransportChoice::kAuto;  // must be the same on all ranks
+  std::vector<net::Address> addresses;              // where it listens, the preferred one first
 
   friend bool operator==(const Contact&, const Contact&) = default;
 };
 
-/// host_id, hostname and pid of this process; no addresses.
+/// host_id, hostname and pid of this process; no addresses, and the transport of who asks for none.
 Contact own_contact();
 
 /// The machine's boot, the user and the network namespace: what processes must share to meet over a

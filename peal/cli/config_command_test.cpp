@@ -1,0 +1,84 @@
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/cli/testing/program.h"
+
+namespace peal::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A variable of this process, and so of the programs that it starts.
+class Set final {
+ public:
+  Set(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Set() { ::unsetenv(name_); }
+  Set(const Set&) = delete;
+  Set& operator=(const Set&) = delete;
+
+ private:
+  const char* name_;
+};
+
+const std::vector<std::string> kRunTrue = {"run", "-n", "2", "true"};
+
+TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
+  const Set timeout("PEAL_TIMEOUT", "300");
+  const Set job("PEAL_JOB", "mine");
+  const Ended ended = run_program({"config"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("PEAL_TIMEOUT = 300\n"),
+                    HasSubstr("PEAL_SECRET = none (default)"),
+                    HasSubstr("PEAL_JOB = mine\n"),
+                    HasSubstr("PEAL_MASTER_PORT = none\n"),
+                    Not(HasSubstr("read by nothing"))));
+}
+
+TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
+  const Set timeout("PEAL_TIMEOUT", "soon");
+  const Set secret("PEAL_SECRET_FILE", "/no/such/file");
+  const Set stage("PEAL_STAGE", "64K");
+  const Ended ended = run_program({"config"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("\n! PEAL_TIMEOUT=\"soon\": it takes seconds"),
+                    HasSubstr("\n! PEAL_SECRET_FILE=\"/no/such/file\": it takes the path"),
+                    HasSubstr("PEAL_TRANSPORT = auto (default)"),
+                    HasSubstr("PEAL_STAGE = 65536\n"),
+                    HasSubstr("2 of these values")));
+}
+
+TEST(ConfigCommandTest, NamesThatNothingReadsAreListedWithTheNearestThatIs) {
+  const Set timeout("PEAL_TIMOUT", "10");
+  const Set other("PEAL_Q", "");
+  const Ended ended = run_program({"config"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out,
+              HasSubstr("read by nothing:\n    PEAL_Q\n    PEAL_TIMOUT (did you mean "
+                        "PEAL_TIMEOUT?)\n"));
+}
+
+TEST(RunWarningTest, NamesThatNothingReadsAreOneLineAndNoFailure) {
+  const Set timeout("PEAL_TIMOUT", "10");
+  const Ended ended = run_program({"run", "-n", "2", "-x", "PEAL_STAGES=1M", "true"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.err,
+            "peal: warning: nothing reads PEAL_STAGES (did you mean PEAL_STAGE?), PEAL_TIMOUT (did "
+            "you mean PEAL_TIMEOUT?); see peal config\n");
+}
+
+TEST(RunWarningTest, WithNamesThatAreReadAndThoseOfTestsThereIsNoWarning) {
+  const Set timeout("PEAL_TIMEOUT", "10");
+  const Set seed("PEAL_TEST_SEED", "1");
+  EXPECT_EQ(run_program(kRunTrue).err, "");
+}
+
+}  // namespace
+}  // namespace peal::cli
