@@ -8,12 +8,15 @@ add_library(peal_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp)
 target_link_libraries(peal_headers PRIVATE peal_options fmt::fmt)
 target_precompile_headers(peal_headers PRIVATE ${peal_usual_headers})
 
-# Tests are not optimised under the sanitizers: that takes the compiler longer than it saves the tests.
+# Tests are optimised a little, and under the sanitizers not at all: more takes the compiler longer than it
+# saves the tests.
 if(PEAL_TESTS)
   add_library(peal_test_options INTERFACE)
   target_link_libraries(peal_test_options INTERFACE peal_options)
   if(PEAL_SANITIZE)
     target_compile_options(peal_test_options INTERFACE -O0)
+  else()
+    target_compile_options(peal_test_options INTERFACE $<$<CONFIG:Release>:-O1>)
   endif()
 
   file(CONFIGURE OUTPUT test_headers.cpp CONTENT "int main() {}\n")

@@ -12,9 +12,9 @@ endfunction()
 # One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
 # and one test program `<name>_test`. The link graph is the include graph: LINKS names the folders
 # that this one may look into, and nothing else reaches it. HEADERS are those that users include:
-# they are installed. PRECOMPILE: headers of a precompiled header of its own.
+# they are installed. PRECOMPILE: headers of a precompiled header of its own. ONE_THREAD: so are its tests.
 function(peal_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   add_library(peal_${target} STATIC ${ARG_SOURCES})
   add_library(peal::${target} ALIAS peal_${target})
@@ -30,14 +30,21 @@ function(peal_module name)
   peal_precompile(peal_${target} peal_headers ${ARG_PRECOMPILE})
   set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})
   if(PEAL_TESTS AND ARG_TESTS)
-    peal_test(${target}_test SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
+    if(ARG_ONE_THREAD)
+      set(one_thread ONE_THREAD)
+    endif()
+    peal_test(${target}_test ${one_thread} SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
   endif()
 endfunction()
 
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, known to ctest under its name; with
 # SHARDS n as name_1 to name_n, each with its share of the tests and TIMEOUT for itself. PRECOMPILE as above.
+# ONE_THREAD: there is nothing in it for the thread sanitizer, and where that is asked for it is left out.
 function(peal_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
+  if(ARG_ONE_THREAD AND PEAL_SANITIZE STREQUAL thread)
+    return()
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()

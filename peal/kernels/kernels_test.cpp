@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/kernels/testing/every_target.h"
 #include "peal/kernels/testing/reference.h"
 
@@ -106,11 +107,14 @@ void expect_reduces(const std::vector<Memory>& inputs,
   }
 }
 
+const std::vector<std::size_t> kInputCounts =
+    kSanitized ? std::vector<std::size_t>{1, 2, 9} : std::vector<std::size_t>{1, 2, 3, 4, 5, 9, 19};
+
 template <class T>
 void expect_reduces_all_shapes(Kind op) {
   std::mt19937_64 random(20240607);
   const double divisor = op == Kind::kAvg ? 3.0 : 1.0;
-  for (const std::size_t input_count : {1, 2, 3, 4, 5, 9, 19}) {
+  for (const std::size_t input_count : kInputCounts) {
     std::vector<Memory> inputs;
     for (std::size_t k = 0; k < input_count; ++k) inputs.push_back(random_memory<T>(kMost, random));
     const Memory expected = reference<T>(inputs, op, divisor);

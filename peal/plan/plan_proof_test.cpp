@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/sanitized.h"
 #include "peal/plan/plan.h"
 #include "peal/plan/testing/problems.h"
 
@@ -22,9 +23,11 @@ struct Case {
 };
 
 std::vector<Case> cases() {
+  const std::vector numbers =
+      kSanitized ? std::vector{2, 3, 4, 5, 8} : std::vector{2, 3, 4, 5, 6, 7, 8, 9, 16};
   std::vector<Case> all;
   for (const Algorithm& algorithm : algorithms()) {
-    for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 16}) all.push_back({algorithm.name, ranks});
+    for (const int ranks : numbers) all.push_back({algorithm.name, ranks});
   }
   return all;
 }
@@ -119,7 +122,7 @@ std::vector<Schedule> schedules_of_one_host(int ranks) {
 }
 
 TEST(SequenceProofTest, SchedulesInARowAreRight) {
-  constexpr int kSequences = 400;
+  constexpr int kSequences = kSanitized ? 100 : 400;
   constexpr int kLength = 6;
   for (const int ranks : {2, 3, 4, 5}) {
     const std::vector<Schedule> all = schedules_of_one_host(ranks);

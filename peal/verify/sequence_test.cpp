@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/sanitized.h"
 #include "peal/plan/plan.h"
 #include "peal/schedule/text.h"
 #include "peal/verify/verify.h"
@@ -90,7 +91,10 @@ TEST_P(SequenceTest, RowsOfFiveAreRight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, SequenceTest, testing::Values(2, 3, 4, 5));
+INSTANTIATE_TEST_SUITE_P(Ranks,
+                         SequenceTest,
+                         testing::ValuesIn(kSanitized ? std::vector{2, 3}
+                                                      : std::vector{2, 3, 4, 5}));
 
 }  // namespace
 }  // namespace peal::verify

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/sanitized.h"
+
 #include "tests/support/belongings.h"
 
 namespace peal::testing {
@@ -21,11 +23,7 @@ using ::testing::HasSubstr;
 constexpr auto kPatience = std::chrono::seconds(60);
 /// What survivors of a kill may take to notice. It takes them some milliseconds; the rest is for a
 /// machine that is busy with other tests.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr auto kNotice = std::chrono::seconds(2);
-#else
-constexpr auto kNotice = std::chrono::seconds(1);
-#endif
+constexpr auto kNotice = std::chrono::seconds(kSanitized ? 2 : 1);
 
 class ProcessesTest : public ::testing::TestWithParam<std::string> {
  protected:

@@ -22,6 +22,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/transport/connect.h"
 #include "peal/transport/shm/shared_file.h"
 #include "peal/transport/testing/testing.h"
@@ -287,9 +288,7 @@ TEST(ShmTest, MemoryThatIsFullIsAnErrorAndNotASignal) {
 }
 
 TEST(ShmTest, AProcessWithLittleAddressSpaceSharesLess) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers take terabytes of address space";
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers take terabytes of address space";
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit limit{1 << 30, 1 << 30};
