@@ -4,20 +4,24 @@
 
 namespace peal::engine {
 
-Error messages_from_gone(Rank self, Rank peer, const transport::Transport& transport) {
-  if (peer == kAnySource) {
-    return Error(ErrorKind::kPeerLost,
-                 fmt::format("all other ranks have left the group, and rank {} waits for a message "
-                             "from any of them",
-                             self));
-  }
-  return Error(
-      ErrorKind::kPeerLost,
-      fmt::format("rank {} ({}) has left the group, and rank {} has messages to or from it that "
-                  "can never be delivered",
-                  peer,
-                  transport.describe(peer),
-                  self));
+Error messages_from_gone(Rank self,
+                         Rank peer,
+                         Departure departure,
+                         const transport::Transport& transport) {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("rank {} ({}) {}, and rank {} has messages to or from it that can never "
+                           "be delivered",
+                           peer,
+                           transport.describe(peer),
+                           describe(departure),
+                           self));
+}
+
+Error messages_from_all_gone(Rank self) {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("all other ranks have left the group, and rank {} waits for a message "
+                           "from any of them",
+                           self));
 }
 
 Error no_fit(Rank self, const Envelope& expected, Rank from, const MailFrame& frame) {

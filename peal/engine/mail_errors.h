@@ -9,8 +9,14 @@
 
 namespace peal::engine {
 
-/// `peer` has left, or with kAnySource all others have, and what is open can never be delivered.
-Error messages_from_gone(Rank self, Rank peer, const transport::Transport& transport);
+/// `peer` has left, and what is open can never be delivered.
+Error messages_from_gone(Rank self,
+                         Rank peer,
+                         Departure departure,
+                         const transport::Transport& transport);
+
+/// The same for a receive from any rank when all have left.
+Error messages_from_all_gone(Rank self);
 
 /// The message `frame` meets a receive that expects another shape.
 Error no_fit(Rank self, const Envelope& expected, Rank from, const MailFrame& frame);

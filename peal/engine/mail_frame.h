@@ -20,12 +20,12 @@ struct MailFrame {
     kAccept,     // its receive is there: send
     kData,       // a piece of its payload
     kAbort,      // the group has failed: `dtype` is the kind of error, the payload its text
-    kFarewell,   // the sender leaves the group in order
+    kFarewell,   // the sender leaves the group: `dtype` is its Departure
   };
   static constexpr std::size_t kSize = 32;
 
   Kind kind = Kind::kEager;
-  std::uint8_t dtype = 0;  // a DType; of kAbort an ErrorKind
+  std::uint8_t dtype = 0;  // a DType; of kAbort an ErrorKind, of kFarewell a Departure
   Tag tag = {};            // of kEager and kOffer
   Elements count = {};     // of kEager and kOffer: the whole message
   std::uint64_t id = 0;    // of kOffer, kAccept and kData: which message, numbered by its sender

@@ -40,7 +40,7 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     return;
   }
   if (is_gone(envelope.peer)) {
-    events_.failed(messages_from_gone(self_, envelope.peer, transport_));
+    events_.failed(gone(envelope.peer));
     return;
   }
   Peer& peer = at(envelope.peer);
@@ -67,7 +67,7 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     return;
   }
   if (envelope.peer == kAnySource ? all_others_are_gone() : is_gone(envelope.peer)) {
-    events_.failed(messages_from_gone(self_, envelope.peer, transport_));
+    events_.failed(gone(envelope.peer));
     return;
   }
   posted_.push_back(std::move(receive));
@@ -185,7 +185,7 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
       break;
     }
     case MailFrame::Kind::kFarewell:
-      on_farewell(from);
+      on_farewell(from, Departure{frame.dtype});
       break;
   }
 }
@@ -302,7 +302,7 @@ void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   if (at(from).closed) {
-    events_.failed(messages_from_gone(self_, from, transport_));
+    events_.failed(gone(from));
     return;
   }
   at(from).large.emplace(offer.id, std::move(receive));
@@ -347,19 +347,20 @@ void Mailbox::tell_abort(const Error& cause) {
   }
 }
 
-void Mailbox::say_farewell() {
+void Mailbox::say_farewell(Departure departure) {
+  const MailFrame frame{.kind = MailFrame::Kind::kFarewell,
+                        .dtype = static_cast<std::uint8_t>(departure)};
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank != self_ && !at(rank).closed)
-      at(rank).stream.post({.kind = MailFrame::Kind::kFarewell});
+    if (rank != self_ && !at(rank).closed) at(rank).stream.post(frame);
   }
 }
 
 void Mailbox::on_stream_end(Rank peer) {
   at(peer).closed = true;
-  if (!at(peer).left) {
+  if (!at(peer).departure) {
     events_.lost(peer);
   } else if (has_messages_for(peer) || awaits(peer)) {
-    events_.failed(messages_from_gone(self_, peer, transport_));
+    events_.failed(gone(peer));
   }
 }
 
@@ -369,15 +370,28 @@ void Mailbox::close_damaged(Rank peer, const std::string& how) {
 }
 
 /// It takes nothing more, and what is expected of it must be on its way already.
-void Mailbox::on_farewell(Rank peer) {
-  at(peer).left = true;
+void Mailbox::on_farewell(Rank peer, Departure departure) {
+  at(peer).departure = departure;
   const bool expected = std::any_of(posted_.begin(), posted_.end(), [&](const Receive& receive) {
     const Rank from = receive.envelope.peer;
     return from == peer || (from == kAnySource && all_others_are_gone());
   });
   if (expected || has_messages_for(peer)) {
-    events_.failed(messages_from_gone(self_, peer, transport_));
+    events_.failed(gone(peer));
   }
+}
+
+/// Where all ranks are gone, one that an exception has ended is the one to look at.
+Error Mailbox::gone(Rank peer) const {
+  if (peer == kAnySource) {
+    const auto thrower = std::find_if(peers_.begin(), peers_.end(), [](const Peer& p) {
+      return p.departure == Departure::kByException;
+    });
+    if (thrower == peers_.end()) return messages_from_all_gone(self_);
+    peer = static_cast<Rank>(thrower - peers_.begin());
+  }
+  const Departure departure = at(peer).departure.value_or(Departure::kInOrder);
+  return messages_from_gone(self_, peer, departure, transport_);
 }
 
 bool Mailbox::all_others_are_gone() const {

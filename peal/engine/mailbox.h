@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "peal/base/departure.h"
 #include "peal/engine/mail_frame.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/ticket.h"
@@ -61,14 +62,14 @@ class Mailbox final : private MailReader {
   void tell_abort(const Error& cause);
   /// Tells every peer that this rank will start no more messages and receive none. What it has
   /// offered still stands.
-  void say_farewell();
+  void say_farewell(Departure departure);
   /// Whether something waits until a stream can take it: whoever sleeps must watch for that.
   bool has_unsent() const;
   /// Whether everything has been handed over to the transport.
   bool is_flushed() const;
 
-  /// Whether the peer has said farewell.
-  bool has_left(Rank peer) const { return at(peer).left; }
+  /// How the peer has left; nothing while it has not said farewell.
+  std::optional<Departure> departure(Rank peer) const { return at(peer).departure; }
 
   /// The tickets that have not ended, for their deadlines.
   const std::vector<TicketPtr>& open_tickets();
@@ -97,9 +98,9 @@ class Mailbox final : private MailReader {
   struct Peer {
     explicit Peer(MailStream s) : stream(std::move(s)) {}
     MailStream stream;
-    bool left = false;    // it has said farewell
-    bool deaf = false;    // it takes nothing more
-    bool closed = false;  // nothing more comes either, or what comes makes no sense
+    std::optional<Departure> departure;  // it has said farewell
+    bool deaf = false;                   // it takes nothing more
+    bool closed = false;                 // nothing more comes either, or what comes makes no sense
     std::map<std::uint64_t, LargeSend> offered;
     std::deque<LargeSend> accepted;
     std::map<std::uint64_t, Receive> large;  // receives of large messages that were accepted
@@ -130,9 +131,10 @@ class Mailbox final : private MailReader {
                     std::span<const std::byte> data);
 
   void on_stream_end(Rank peer);
-  void on_farewell(Rank peer);
+  void on_farewell(Rank peer, Departure departure);
+  Error gone(Rank peer) const;
   void close_damaged(Rank peer, const std::string& how);
-  bool is_gone(Rank peer) const { return at(peer).left || at(peer).closed; }
+  bool is_gone(Rank peer) const { return at(peer).departure || at(peer).closed; }
   bool all_others_are_gone() const;
   bool has_messages_for(Rank peer) const;
   bool awaits(Rank peer) const;

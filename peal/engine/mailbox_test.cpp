@@ -132,12 +132,12 @@ TEST_F(MailboxTest, AfterAFailureNoBorrowedMemoryIsTouchedAndThePeerHearsTheCaus
 }
 
 TEST_F(MailboxTest, AFarewellIsNoLossUnlessSomethingIsStillExpected) {
-  box(0).say_farewell();
+  box(0).say_farewell(Departure::kInOrder);
   settle();
   end(0).mailbox.reset();
   end(0).transport.reset();
   for (int i = 0; i < 600; ++i) box(1).advance();
-  EXPECT_TRUE(box(1).has_left(0));
+  EXPECT_EQ(box(1).departure(0), Departure::kInOrder);
   EXPECT_THAT(end(1).lost, ::testing::IsEmpty());
   EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
 
@@ -147,11 +147,29 @@ TEST_F(MailboxTest, AFarewellIsNoLossUnlessSomethingIsStillExpected) {
   EXPECT_THAT(end(1).failures[0], HasSubstr("has left the group"));
 }
 
+TEST_F(MailboxTest, WhoLeavesByAnExceptionIsNamedAlsoWhereAnyRankWouldDo) {
+  for (const Rank source : {0, kAnySource}) {
+    connect({});
+    std::vector<float> in(3);
+    receive(1, in, source);
+    box(0).say_farewell(Departure::kByException);
+    settle();
+    EXPECT_EQ(box(1).departure(0), Departure::kByException);
+    receive(1, in, source, Tag{1});
+    ASSERT_THAT(end(1).failures, ::testing::SizeIs(2));
+    for (const std::string& failure : end(1).failures) {
+      EXPECT_THAT(failure, HasSubstr("peer_lost: rank 0 ("));
+      EXPECT_THAT(failure, HasSubstr("has left the group because of an exception"));
+    }
+    end(1).failures.clear();
+  }
+}
+
 TEST_F(MailboxTest, AMessageThatCameBeforeTheFarewellCanStillBeReceived) {
   const std::vector<float> out = {4};
   std::vector<float> in(1);
   send(0, out);
-  box(0).say_farewell();
+  box(0).say_farewell(Departure::kInOrder);
   settle();
   EXPECT_TRUE(receive(1, in, 0)->ended());
   EXPECT_EQ(in, out);
@@ -195,7 +213,7 @@ TEST_F(MailboxTest, AMessageThatTheOneWhoLeavesNeverTookIsAFailure) {
   const std::vector<float> out(2'000);
   const TicketPtr sent = send(1, out);  // small enough to go uninvited, and still on its way
   box(1).advance();
-  box(0).say_farewell();
+  box(0).say_farewell(Departure::kInOrder);
   for (int i = 0; i < 20; ++i) box(0).advance() || box(1).advance();
   EXPECT_FALSE(sent->exception());
   ASSERT_THAT(end(1).failures, ::testing::Not(::testing::IsEmpty()));
@@ -207,7 +225,7 @@ TEST_F(MailboxTest, AReceiveFromAnyRankFailsWhenAllOthersHaveLeft) {
   receive(1, in, kAnySource);
   settle();
   EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
-  box(0).say_farewell();
+  box(0).say_farewell(Departure::kInOrder);
   settle();
   ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
   receive(1, in, kAnySource, Tag{1});
@@ -219,7 +237,7 @@ TEST_F(MailboxTest, WhatWasOfferedBeforeTheFarewellIsStillDelivered) {
   const std::vector<float> out(500'000, 3);
   std::vector<float> in(500'000);
   const TicketPtr sent = send(0, out);
-  box(0).say_farewell();
+  box(0).say_farewell(Departure::kInOrder);
   settle();
   const TicketPtr received = receive(1, in, 0);
   settle();
@@ -234,7 +252,7 @@ TEST_F(MailboxTest, AnOfferWhoseSenderIsGoneCannotBeAccepted) {
   const std::vector<float> out(500'000, 3);
   std::vector<float> in(500'000);
   send(0, out);
-  box(0).say_farewell();
+  box(0).say_farewell(Departure::kInOrder);
   settle();
   end(0).mailbox.reset();
   end(0).transport.reset();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/base/departure.h"
 #include "peal/base/error.h"
 #include "peal/base/operation.h"
 #include "peal/base/reduce_op.h"
@@ -81,10 +82,11 @@ class Backend {
   /// wins.
   virtual void abort(const Error& cause) noexcept = 0;
 
-  /// Leaves the group in order: peers do not take it for a loss. Waits at most until the deadline
-  /// for collectives under way and for sends that were not taken yet. Throws Error(timeout) if a
-  /// collective did not end; a send or receive that did not only fails its own Work.
-  virtual void shutdown(Deadline deadline) = 0;
+  /// Leaves the group and tells the peers how, so that none takes it for a loss. Waits at most
+  /// until the deadline for collectives under way and for sends that were not taken yet. If a
+  /// collective did not end, throws Error(timeout), or Error(peer_lost) where it leaves by an
+  /// exception; a send or receive that did not only fails its own Work.
+  virtual void shutdown(Departure departure, Deadline deadline) = 0;
 };
 
 }  // namespace peal

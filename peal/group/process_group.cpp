@@ -121,7 +121,7 @@ void ProcessGroup::abort(const std::string& reason) {
 
 void ProcessGroup::destroy(Timeout timeout) {
   if (state_->destroyed.exchange(true)) return;
-  state_->backend->shutdown(Deadline::after(state_->resolve(timeout)));
+  state_->backend->shutdown(state_->departure(), Deadline::after(state_->resolve(timeout)));
 }
 
 }  // namespace peal

@@ -35,7 +35,8 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   using Options = GroupOptions;
 
   ProcessGroup(std::unique_ptr<Backend> backend, Options options);
-  /// As destroy(), bounded by a second, without throwing.
+  /// As destroy(), bounded by a second, without throwing. So a rank whose exception ends the group
+  /// is named as such by its peers' errors.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -74,8 +75,12 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   /// Leaves the group, so that peers do not take it for a loss; later calls throw usage. Waits at
   /// most `timeout` for the collectives under way, and for large sends that no receive has taken
   /// yet. A second call does nothing.
-  /// Errors: timeout (collectives were under way; the group is gone all the same). Sends and
-  ///   receives that are open at the end are no error of this call: their Works fail.
+  /// A peer that still needs this rank gets peer_lost: it "has left the group"; and, where this
+  ///   runs while an exception unwinds, "because of an exception". In a catch block none unwinds
+  ///   any more: call abort() there to give the peers the reason.
+  /// Errors: timeout (collectives were under way; the group is gone all the same), peer_lost (so
+  ///   too, while an exception unwinds). Sends and receives that are open at the end are no error
+  ///   of this call: their Works fail.
   void destroy(Timeout timeout = kGroupTimeout);
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <map>
 #include <memory>
 #include <vector>
@@ -37,11 +38,18 @@ struct GroupState {
     return timeout == kGroupTimeout ? options.timeout : timeout;
   }
 
+  /// Whether an exception unwinds that did not when the group was made.
+  Departure departure() const noexcept {
+    return std::uncaught_exceptions() > exceptions_before ? Departure::kByException
+                                                          : Departure::kInOrder;
+  }
+
   /// Throws Error(usage) once the group has been destroyed.
   void check_alive() const;
 
   std::unique_ptr<Backend> backend;
   GroupOptions options;
+  const int exceptions_before = std::uncaught_exceptions();  // a destructor may have made the group
   std::atomic<bool> destroyed{false};
   /// How many groups were made of each list of ranks: their members agree on the number.
   Guarded<std::map<std::vector<Rank>, int>> groups_made;

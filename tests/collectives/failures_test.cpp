@@ -1,6 +1,7 @@
 // What goes wrong ends with the same cause on every rank, in time, and says who and what.
 #include <array>
 #include <latch>
+#include <stdexcept>
 #include <thread>
 #include <type_traits>
 
@@ -14,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr auto kSoon = std::chrono::milliseconds(300);
 
@@ -228,6 +230,88 @@ TEST_P(FailuresTest, ARankThatLeavesInOrderIsMissedByThoseWhoStillNeedIt) {
     EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
     EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 1"), HasSubstr("left")));
   }
+}
+
+TEST_P(FailuresTest, ARankWhoseExceptionEndsTheGroupIsNamedWithThatReason) {
+  const auto ended = outcomes(4, [](ProcessGroup& group) {
+    auto data = some(50'000);
+    group.all_reduce(data);
+    if (group.rank() == 1) throw std::runtime_error("out of luck");
+    if (group.rank() == 3) group.recv(data, 1);
+    group.all_reduce(data);
+  });
+  EXPECT_EQ(ended[1].error, "out of luck");
+  for (const Rank rank : {0, 2, 3}) {
+    const auto& outcome = ended[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 1"), HasSubstr("because of an exception")));
+  }
+}
+
+TEST_P(FailuresTest, AnExceptionWithCollectivesUnderWayIsNamedToo) {
+  std::vector<float> abandoned = some();
+  const auto ended = outcomes(2, [&](ProcessGroup& group) {
+    auto data = some();
+    if (group.rank() == 0) {
+      group.recv(data, 1);
+    } else {
+      group.all_reduce_async(abandoned);
+      throw std::runtime_error("out of luck");
+    }
+  });
+  EXPECT_EQ(ended[1].error, "out of luck");
+  EXPECT_EQ(ended[0].kind, ErrorKind::kPeerLost) << ended[0].error;
+  EXPECT_THAT(ended[0].error, AllOf(HasSubstr("rank 1"), HasSubstr("because of an exception")));
+}
+
+TEST_P(FailuresTest, RanksThatAllThrowAfterACollectiveHaveEachCompletedIt) {
+  for (int round = 0; round < 10; ++round) {
+    const auto ended = outcomes(3, [](ProcessGroup& group) {
+      auto data = some(5'000);
+      group.broadcast(data, 0);  // the root does not wait for the others
+      throw std::runtime_error("all agreed to stop");
+    });
+    for (const auto& outcome : ended) EXPECT_EQ(outcome.error, "all agreed to stop");
+  }
+}
+
+/// Where rank 1 leaves `job` while rank 0 still needs it: what rank 0 is told.
+std::string told_when(Job& job, void (*leave)(Job&)) {
+  const auto ended = on_ranks(2, [&](Rank rank) -> std::string {
+    if (rank == 1) {
+      leave(job);
+    } else {
+      job.join(0)->barrier();
+    }
+    return "";
+  });
+  return ended[0].error;
+}
+
+TEST_P(FailuresTest, AnExceptionThatTheRankHasCaughtBeforeItLeavesIsItsOwnMatter) {
+  Job job(GetParam(), 2);
+  const std::string told = told_when(job, [](Job& world) {
+    const ProcessGroupPtr group = world.join(1);
+    try {
+      throw std::runtime_error("out of luck");
+    } catch (const std::exception&) {
+      group->destroy();
+    }
+  });
+  EXPECT_THAT(told, AllOf(HasSubstr("rank 1"), HasSubstr("left"), Not(HasSubstr("exception"))));
+}
+
+TEST_P(FailuresTest, AGroupThatIsMadeAndEndedWhileAnExceptionUnwindsEndsInOrder) {
+  Job job(GetParam(), 2);
+  const std::string told = told_when(job, [](Job& world) {
+    struct LastWords {
+      Job& world;
+      ~LastWords() { world.join(1); }
+    };
+    const LastWords last_words{world};
+    throw std::runtime_error("out of luck");
+  });
+  EXPECT_THAT(told, AllOf(HasSubstr("rank 1"), HasSubstr("left"), Not(HasSubstr("exception"))));
 }
 
 TEST_P(FailuresTest, WhoLeavesInOrderDisturbsNobodyWhoIsDoneWithIt) {

@@ -168,7 +168,7 @@ void CollectiveLoop::look_around() {
   collective_.compare_entries();
   if (!collective_.blocked().counter) return;  // the wire tells of its own end
   for (const Rank rank : collective_.waiting_for()) {
-    if (!parts_.has_left(rank)) continue;
+    if (!parts_.departure(rank)) continue;
     // It may have done its share before it left: what it signalled is visible by now.
     const std::vector<Rank> still = collective_.waiting_for();
     if (std::find(still.begin(), still.end(), rank) != still.end()) throw engine::PeerClosed{rank};
@@ -177,15 +177,16 @@ void CollectiveLoop::look_around() {
 
 Error CollectiveLoop::closed(Rank peer) {
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(kNewsTravels));
-  while (!parts_.verdict.reached() && !parts_.has_left(peer) && !deadline.passed()) {
+  while (!parts_.verdict.reached() && !parts_.departure(peer) && !deadline.passed()) {
     std::this_thread::sleep_for(kShortNap);
   }
+  const std::optional<Departure> departure = parts_.departure(peer);
   return Error(ErrorKind::kPeerLost,
                fmt::format("rank {} ({}) {} {}, on rank {} of the group {}",
                            peer,
                            parts_.transport.describe(peer),
-                           parts_.has_left(peer) ? "has left the group and is missing in"
-                                                 : "was lost during",
+                           departure ? fmt::format("{} and is missing in", describe(*departure))
+                                     : "was lost during",
                            collective_.describe(),
                            parts_.self,
                            parts_.group));

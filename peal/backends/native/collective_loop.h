@@ -30,8 +30,8 @@ class CollectiveLoop {
     engine::Verdict& verdict;
     Bytes stage;
     Cores cores = Cores::kOwn;
-    /// Whether a peer has said farewell.
-    std::function<bool(Rank)> has_left;
+    /// How a peer has left; nothing while it has not said farewell.
+    std::function<std::optional<Departure>(Rank)> departure;
   };
 
   explicit CollectiveLoop(Parts parts);

@@ -158,10 +158,10 @@ void MessageLoop::lost(Rank peer) {
 
 /// The farewell goes first: if two ranks leave with messages for each other, each hears that nobody
 /// will receive them.
-void MessageLoop::leave(Deadline deadline) {
-  mailbox_.with([this](Mailbox& mailbox) {
+void MessageLoop::leave(Departure departure, Deadline deadline) {
+  mailbox_.with([&](Mailbox& mailbox) {
     pass_on_verdict(mailbox);
-    mailbox.say_farewell();
+    mailbox.say_farewell(departure);
   });
   const Deadline end(std::max(deadline.at(), Deadline::after(kLastWords).at()));
   Patience patience(Cores::kShared);

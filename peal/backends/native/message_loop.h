@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -27,14 +28,14 @@ class MessageLoop {
   /// Posts one and sees it through. Returns who was at the other end.
   Rank run(const Request& request, Timeout timeout);
 
-  /// Whether the peer has said farewell.
-  bool has_left(Rank peer) {
-    return mailbox_.with([&](const engine::Mailbox& mailbox) { return mailbox.has_left(peer); });
+  /// How the peer has left; nothing while it has not said farewell.
+  std::optional<Departure> departure(Rank peer) {
+    return mailbox_.with([&](const engine::Mailbox& mailbox) { return mailbox.departure(peer); });
   }
 
   /// Says farewell (before it the verdict, if it is reached), waits until the deadline for what is
   /// to be sent, and stops.
-  void leave(Deadline deadline);
+  void leave(Departure departure, Deadline deadline);
   /// Ends the loop's thread, without a farewell, and what is open. A second time it does nothing.
   void stop();
 

@@ -65,16 +65,16 @@ struct Engine {
         planner(options.rank, options.config.algorithm),
         verdict([this] { wake_all(); }) {
     messages.emplace(options.rank, ranks, *transport, verdict, cores);
-    collectives.emplace(
-        CollectiveLoop::Parts{.group = options.group,
-                              .self = options.rank,
-                              .ranks = ranks,
-                              .transport = *transport,
-                              .planner = planner,
-                              .verdict = verdict,
-                              .stage = options.config.stage,
-                              .cores = cores,
-                              .has_left = [this](Rank peer) { return messages->has_left(peer); }});
+    collectives.emplace(CollectiveLoop::Parts{
+        .group = options.group,
+        .self = options.rank,
+        .ranks = ranks,
+        .transport = *transport,
+        .planner = planner,
+        .verdict = verdict,
+        .stage = options.config.stage,
+        .cores = cores,
+        .departure = [this](Rank peer) { return messages->departure(peer); }});
   }
 
   void wake_all() {
@@ -175,17 +175,13 @@ class NativeBackend final : public Backend {
     if (engine) engine->verdict.reach(cause);
   }
 
-  void shutdown(Deadline deadline) override {
+  void shutdown(Departure departure, Deadline deadline) override {
     const EnginePtr engine = end_life();
     if (!engine) return;
     const bool drained = engine->collectives->drain(deadline);
-    const Error cause(
-        ErrorKind::kTimeout,
-        fmt::format("the group {} was destroyed on rank {} with collectives under way",
-                    options_.group,
-                    options_.rank));
+    const Error cause = unfinished(departure);
     if (!drained) engine->verdict.reach(cause);  // the peers hear of it with the farewell
-    engine->messages->leave(deadline);
+    engine->messages->leave(departure, deadline);
     engine->stop(destroyed(options_.group));
     life_.with([](Life& life) { life.engine.reset(); });
     if (!drained) throw cause;
@@ -210,6 +206,24 @@ class NativeBackend final : public Backend {
       life.check(options_.group);
       return life.engine;
     });
+  }
+
+  /// Why the collectives under way end.
+  Error unfinished(Departure departure) const {
+    switch (departure) {
+      case Departure::kInOrder:
+        return Error(ErrorKind::kTimeout,
+                     fmt::format("the group {} was destroyed on rank {} with collectives under way",
+                                 options_.group,
+                                 options_.rank));
+      case Departure::kByException:
+        break;
+    }
+    return Error(ErrorKind::kPeerLost,
+                 fmt::format("rank {} {}, with collectives of the group {} under way",
+                             options_.rank,
+                             describe(departure),
+                             options_.group));
   }
 
   void run_alone(const Request& request) {

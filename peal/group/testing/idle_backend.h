@@ -63,7 +63,7 @@ class IdleBackend final : public Backend {
   }
 
   void abort(const Error&) noexcept override {}
-  void shutdown(Deadline) override {}
+  void shutdown(Departure, Deadline) override {}
 
  private:
   struct Ended final : Work {

@@ -1,0 +1,26 @@
+// How a rank leaves a group, as its peers are told.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace peal {
+
+/// The numbers are part of the wire format: append, never reorder.
+enum class Departure : std::uint8_t {
+  kInOrder = 0,
+  kByException,  // the group was destroyed while an exception unwound
+};
+
+/// What a rank did, for errors: "has left the group", ...
+constexpr std::string_view describe(Departure departure) {
+  switch (departure) {
+    case Departure::kInOrder:
+      return "has left the group";
+    case Departure::kByException:
+      return "has left the group because of an exception";
+  }
+  return "has left the group in a way that this version does not know";
+}
+
+}  // namespace peal
