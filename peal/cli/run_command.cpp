@@ -28,8 +28,9 @@ constexpr const char* kDetails = R"(Everything after COMMAND belongs to it, opti
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
 of the cores (OMP_NUM_THREADS says how many). Rank 0 reads the standard input.
-When a rank fails, the others are ended; what failed first is reported, and
-gives the exit code: the rank's own, or 128 + the number of its signal.
+When a rank fails, the others are told to end a second later. The report names
+all that failed by themselves; the exit code is that of the one whose last lines
+it shows: the rank's own, or 128 + the number of its signal.
 
 Examples:
   peal run -n 2 ./train --epochs 5

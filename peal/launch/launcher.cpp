@@ -16,6 +16,9 @@
 namespace peal::launch {
 namespace {
 
+/// How long the others have, once a rank has failed, to fail by themselves and to say why, before
+/// they are told to end: who fails first is not always the one that the others failed of.
+constexpr Timeout kOwnEnds{1000};
 /// How long the outputs may stay open and silent when all processes have ended.
 constexpr Timeout kLastOutput{1000};
 /// How long to kill what a lost guard leaves, before it is said to hang in the kernel.
@@ -46,12 +49,15 @@ class Launch final {
  private:
   enum class Stage : unsigned char {
     kRunning,
+    kFailing,    // a rank has failed, and others may be about to
     kStopping,   // the ranks are told to end
     kGone,       // all have ended; what they wrote is still to be shown
     kAbandoned,  // nobody wants to see it
   };
 
   bool is_over() const;
+  bool waits_for_last_output() const;
+  int longest_wait() const;
   void wait_and_handle();
   void handle_signals();
   void end_by_signal(SignalReader::Taken taken);
@@ -66,6 +72,7 @@ class Launch final {
   const std::vector<RankProcess>& ranks_;
   const TimePoint start_ = Clock::now();
   Stage stage_ = Stage::kRunning;
+  TimePoint stopping_from_ = TimePoint::max();  // those that have not failed by themselves by then
   TimePoint killing_from_ = TimePoint::max();
   LaunchReport report_;
   Outputs outputs_;
@@ -89,9 +96,8 @@ Launch::Launch(const LaunchOptions& options,
 LaunchReport Launch::run() {
   while (!is_over()) wait_and_handle();
   report_.after = Clock::now() - start_;
-  std::ranges::sort(report_.killed);
-  if (report_.first_failure) {
-    report_.last_lines = outputs_.last_lines(report_.first_failure->rank);
+  for (RankEnd& end : report_.ends) {
+    if (failed_by_itself(end)) end.last_lines = outputs_.last_lines(end.rank);
   }
   return report_;
 }
@@ -100,20 +106,33 @@ bool Launch::is_over() const {
   return stage_ == Stage::kAbandoned || (stage_ == Stage::kGone && outputs_.is_done());
 }
 
+bool Launch::waits_for_last_output() const {
+  return stage_ == Stage::kGone && (report_.signal != 0 || !outputs_.is_full());
+}
+
+/// In milliseconds, as poll(2) takes it.
+int Launch::longest_wait() const {
+  if (stage_ == Stage::kFailing) return static_cast<int>(Deadline(stopping_from_).left().count());
+  return waits_for_last_output() ? static_cast<int>(kLastOutput.count()) : -1;
+}
+
 void Launch::wait_and_handle() {
   std::vector<pollfd> entries = {{signals_.fd(), POLLIN, 0},
                                  {stage_ == Stage::kGone ? -1 : guard_.events(), POLLIN, 0}};
   outputs_.add_to(entries);
-  const bool told_to_end = report_.signal != 0;
-  const bool limited = stage_ == Stage::kGone && (told_to_end || !outputs_.is_full());
-  const int ready =
-      ::poll(entries.data(), entries.size(), limited ? static_cast<int>(kLastOutput.count()) : -1);
+  const bool limited = waits_for_last_output();
+  const int ready = ::poll(entries.data(), entries.size(), longest_wait());
   // Signals before events: ranks that end by a signal which came to all of us have not failed.
   if (entries[0].revents != 0) handle_signals();
   if (entries[1].revents != 0) handle_events();
   outputs_.handle(std::span(entries).subspan(2));
-  if (ready == 0) outputs_.finish();
-  if (ready == 0 && told_to_end) stage_ = Stage::kAbandoned;  // whoever reads us does not read on
+  if (stage_ == Stage::kFailing && Clock::now() >= stopping_from_) {
+    stop(SIGTERM, SignalOrigin::kProcess);
+  }
+  if (ready == 0 && limited) {
+    outputs_.finish();
+    if (report_.signal != 0) stage_ = Stage::kAbandoned;  // whoever reads us does not read on
+  }
   if (outputs_.is_closed() && stage_ == Stage::kRunning) {
     report_.output_closed = true;
     stop(SIGTERM, SignalOrigin::kProcess);
@@ -142,6 +161,8 @@ void Launch::end_by_signal(SignalReader::Taken taken) {
   switch (stage_) {
     case Stage::kRunning:
       report_.signal = taken.signal;
+      return stop(taken.signal, taken.origin);
+    case Stage::kFailing:
       return stop(taken.signal, taken.origin);
     case Stage::kStopping:
       return kill();
@@ -174,14 +195,15 @@ void Launch::handle(const GuardEvent& event) {
 
 void Launch::rank_ended(const GuardEvent& event) {
   const TimePoint now = Clock::now();
-  const RankEnd end{event.rank, event.pid, event.value, now - start_};
+  RankEnd end{event.rank, event.pid, event.value, now - start_};
+  if (stage_ == Stage::kStopping) {
+    const bool by_sigkill = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
+    end.ending = by_sigkill && now >= killing_from_ ? Ending::kKilled : Ending::kTold;
+  }
   report_.ends.push_back(end);
-  if (!failed(end.status)) return;
-  if (stage_ == Stage::kRunning) {
-    report_.first_failure = end;
-    stop(SIGTERM, SignalOrigin::kProcess);
-  } else if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL && now >= killing_from_) {
-    report_.killed.push_back(end.rank);
+  if (stage_ == Stage::kRunning && failed(end.status)) {
+    stage_ = Stage::kFailing;
+    stopping_from_ = now + kOwnEnds;
   }
 }
 

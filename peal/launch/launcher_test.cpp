@@ -185,14 +185,53 @@ TEST(LauncherTest, TheFirstFailureEndsTheOthersAndIsReportedWithItsLastLines) {
       fi
       sleep 100)"));
   EXPECT_EQ(exit_code(outcome.report), 3);
-  ASSERT_TRUE(outcome.report.first_failure);
-  EXPECT_EQ(outcome.report.first_failure->rank, 1);
-  ASSERT_EQ(outcome.report.last_lines.size(), Tail::kLines);
-  EXPECT_EQ(outcome.report.last_lines.back(), "line 30");
+  const RankEnd* failure = main_failure(outcome.report);
+  ASSERT_NE(failure, nullptr);
+  EXPECT_EQ(failure->rank, 1);
+  ASSERT_EQ(failure->last_lines.size(), Tail::kLines);
+  EXPECT_EQ(failure->last_lines.back(), "line 30");
   EXPECT_THAT(describe(outcome.report),
               AllOf(HasSubstr("rank 1 (pid"),
                     HasSubstr("exit code 3"),
                     HasSubstr("ranks 0 and 2 were stopped")));
+}
+
+TEST(LauncherTest, ARankThatThePeersBlameHasTimeToSayWhyAndIsTheOneThatIsNamed) {
+  const Fifo fifo;
+  LaunchOptions options = shell(3, R"(
+      case $RANK in
+        0) echo "peer_lost: rank 1 (pid 7) has left the group"; echo $$ > $FIFO; exit 1;;
+        1) read pid < $FIFO; while kill -0 $pid; do :; done; echo out of luck; exit 42;;
+        2) sleep 100;;
+      esac 2>&-)");
+  options.variables = {fifo.variable()};
+  const Outcome outcome = launch(options);
+  EXPECT_EQ(exit_code(outcome.report), 42);
+  EXPECT_THAT(outcome.out,
+              ElementsAre("[0] peer_lost: rank 1 (pid 7) has left the group", "[1] out of luck"));
+  const std::string text = describe(outcome.report);
+  EXPECT_THAT(text, HasSubstr("2 ranks failed, in this order; rank 2 was stopped:\n  rank 0 (pid"));
+  EXPECT_THAT(text, HasSubstr("the last lines of rank 1:\n  | out of luck\n"));
+}
+
+TEST(LauncherTest, ARankThatEndsWithZeroAfterAFailureWasNotStopped) {
+  const Fifo fifo;
+  LaunchOptions options = shell(2, R"(
+      case $RANK in
+        0) echo $$ > $FIFO; exit 3;;
+        1) read pid < $FIFO; while kill -0 $pid; do :; done;;
+      esac 2>&-)");
+  options.variables = {fifo.variable()};
+  const Outcome outcome = launch(options);
+  EXPECT_EQ(exit_code(outcome.report), 3);
+  EXPECT_THAT(describe(outcome.report), Not(HasSubstr("rank 1")));
+}
+
+TEST(LauncherTest, NobodyIsWaitedForWhenAllHaveFailed) {
+  const Outcome outcome = launch(shell(3, "exit 1"));
+  EXPECT_EQ(exit_code(outcome.report), 1);
+  EXPECT_THAT(describe(outcome.report), HasSubstr("3 ranks failed"));
+  EXPECT_LT(outcome.report.after - outcome.report.ends.back().after, milliseconds(500));
 }
 
 TEST(LauncherTest, ADeathByASignalIsReportedAsOne) {
@@ -225,7 +264,7 @@ TEST(LauncherTest, RanksMayTakeTheirTimeToEndWithinTheGrace) {
   const Outcome outcome = launch(options);
   EXPECT_THAT(outcome.out, ElementsAre("[0] saved"));
   EXPECT_EQ(exit_code(outcome.report), 5);
-  EXPECT_THAT(outcome.report.killed, IsEmpty());
+  EXPECT_EQ(outcome.report.ends.back().ending, Ending::kTold);
 }
 
 TEST(LauncherTest, WhoIgnoresBeingToldToEndIsKilledAfterTheGrace) {
@@ -239,7 +278,7 @@ TEST(LauncherTest, WhoIgnoresBeingToldToEndIsKilledAfterTheGrace) {
   options.grace = milliseconds(100);
   const Outcome outcome = launch(options);
   EXPECT_EQ(exit_code(outcome.report), 5);
-  EXPECT_THAT(outcome.report.killed, ElementsAre(0));
+  EXPECT_EQ(outcome.report.ends.back().ending, Ending::kKilled);
   EXPECT_THAT(describe(outcome.report), HasSubstr("rank 0 was killed, not having ended"));
 }
 

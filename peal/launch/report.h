@@ -13,12 +13,21 @@
 
 namespace peal::launch {
 
+/// The launcher's part in the end of a rank.
+enum class Ending : unsigned char {
+  kItself,  // none: it had been told nothing
+  kTold,    // it had been told to end
+  kKilled,  // it had been told to end, and was killed after the grace
+};
+
 /// How the process of a rank ended.
 struct RankEnd {
   Rank rank = 0;
   pid_t pid = 0;
   int status = 0;    // as waitpid(2) gives it
   Duration after{};  // since the start
+  Ending ending = Ending::kItself;
+  std::vector<std::string> last_lines{};  // that it wrote, where it failed by itself
   friend bool operator==(const RankEnd&, const RankEnd&) = default;
 };
 
@@ -33,14 +42,11 @@ struct StartFailure {
 struct LaunchReport {
   std::vector<RankEnd> ends;  // in the order in which they ended
   std::optional<StartFailure> start_failure;
-  std::optional<RankEnd> first_failure;  // of a rank that was not told to end
-  std::vector<std::string> last_lines;   // that the first rank to fail wrote
-  int signal = 0;                        // that told the launcher to end; 0: none did
-  Duration after{};                      // when it all had ended
-  bool output_closed = false;            // whoever read the launcher's stdout is gone
-  bool guard_lost = false;               // the guard was killed, and the ranks with it
-  int survivors = 0;                     // processes that SIGKILL did not end
-  std::vector<Rank> killed;              // told to end, and killed after the grace
+  int signal = 0;              // that told the launcher to end; 0: none did
+  Duration after{};            // when it all had ended
+  bool output_closed = false;  // whoever read the launcher's stdout is gone
+  bool guard_lost = false;     // the guard was killed, and the ranks with it
+  int survivors = 0;           // processes that SIGKILL did not end
   Timeout grace{};
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
@@ -48,12 +54,20 @@ struct LaunchReport {
 /// Whether the wait status is anything but exit(0).
 bool failed(int status);
 
-/// 0 when every rank ended with 0. Else what a shell gives for the first rank that failed: its
-/// code, or 128 + signal; 126 or 127 when the program could not be executed.
+/// Whether it failed, and not because it was told to end.
+bool failed_by_itself(const RankEnd& end);
+
+/// Of the ranks that failed by themselves the one to look at, null if there is none: the first that
+/// did not write that it had lost a peer (of those, one that crashed is before one that ended with
+/// a code), else the first.
+const RankEnd* main_failure(const LaunchReport& report);
+
+/// 0 when every rank ended with 0. Else what a shell gives for the main failure: its code, or
+/// 128 + signal; 126 or 127 when the program could not be executed.
 int exit_code(const LaunchReport& report);
 
-/// One or two sentences with the first failure and what became of the others, then the last lines
-/// that the rank wrote. Empty when there is nothing to say; ends in a newline otherwise.
+/// Who failed, in order, what became of the others, and the last lines of the main failure. Empty
+/// when there is nothing to say; ends in a newline otherwise.
 std::string describe(const LaunchReport& report);
 
 }  // namespace peal::launch

@@ -17,18 +17,37 @@ using testing::Not;
 constexpr int exited(int code) { return code << 8; }
 constexpr int killed_by(int signal) { return signal; }
 
-RankEnd end_of(Rank rank, int status) {
-  return {.rank = rank, .pid = 4711 + rank, .status = status, .after = milliseconds(3210)};
+RankEnd end_of(Rank rank, int status, Ending ending = Ending::kItself) {
+  return {.rank = rank,
+          .pid = 4711 + rank,
+          .status = status,
+          .after = milliseconds(3210),
+          .ending = ending};
+}
+
+RankEnd failed_with(Rank rank, int status, const std::string& last_line) {
+  RankEnd end = end_of(rank, status);
+  end.last_lines = {last_line};
+  return end;
 }
 
 /// `first` failed, then the others ended by the launcher's SIGTERM.
 LaunchReport failure(const RankEnd& first, const std::vector<Rank>& others) {
   LaunchReport report;
-  report.first_failure = first;
   report.ends = {first};
-  for (const Rank rank : others) report.ends.push_back(end_of(rank, killed_by(SIGTERM)));
+  for (const Rank rank : others) {
+    report.ends.push_back(end_of(rank, killed_by(SIGTERM), Ending::kTold));
+  }
   return report;
 }
+
+LaunchReport failures(const std::vector<RankEnd>& ends) {
+  LaunchReport report;
+  report.ends = ends;
+  return report;
+}
+
+constexpr const char* kLostRank1 = "peer_lost: rank 1 (pid 4712 on here) has left the group";
 
 TEST(ReportTest, WhenAllWentWellThereIsNothingToSay) {
   LaunchReport report;
@@ -38,12 +57,13 @@ TEST(ReportTest, WhenAllWentWellThereIsNothingToSay) {
 }
 
 TEST(ReportTest, ADeathByASignalIsNamedWithItsLastLines) {
-  LaunchReport report = failure(end_of(1, killed_by(SIGSEGV)), {0});
-  report.last_lines = {"loss 0.25", "step 17"};
+  RankEnd end = end_of(1, killed_by(SIGSEGV));
+  end.last_lines = {"loss 0.25", "step 17"};
+  const LaunchReport report = failure(end, {0});
   EXPECT_EQ(exit_code(report), 128 + SIGSEGV);
   EXPECT_EQ(describe(report),
-            "peal: rank 1 (pid 4712) was killed by SIGSEGV after 3.2 s; rank 0 was stopped. "
-            "The last lines of rank 1:\n  | loss 0.25\n  | step 17\n");
+            "peal: rank 1 (pid 4712) was killed by SIGSEGV after 3.2 s; rank 0 was stopped\n"
+            "peal: the last lines of rank 1:\n  | loss 0.25\n  | step 17\n");
 }
 
 TEST(ReportTest, AnExitCodeIsPassedOn) {
@@ -51,7 +71,7 @@ TEST(ReportTest, AnExitCodeIsPassedOn) {
   EXPECT_EQ(exit_code(report), 3);
   EXPECT_EQ(describe(report),
             "peal: rank 2 (pid 4713) ended with exit code 3 after 3.2 s; ranks 0, 1 and 3 were "
-            "stopped. It wrote nothing.\n");
+            "stopped\npeal: rank 2 wrote nothing\n");
 }
 
 TEST(ReportTest, ManyRanksAreCounted) {
@@ -59,16 +79,67 @@ TEST(ReportTest, ManyRanksAreCounted) {
   EXPECT_THAT(describe(report), HasSubstr("; 9 ranks were stopped"));
 }
 
-TEST(ReportTest, WhoEndedBeforeTheFailureWasNotStopped) {
+TEST(ReportTest, WhoEndedWithZeroByItselfIsNotMentioned) {
+  const LaunchReport report = failures(
+      {end_of(0, exited(0)), failed_with(1, exited(1), "out of luck"), end_of(2, exited(0))});
+  EXPECT_EQ(describe(report),
+            "peal: rank 1 (pid 4712) ended with exit code 1 after 3.2 s\n"
+            "peal: the last lines of rank 1:\n  | out of luck\n");
+}
+
+TEST(ReportTest, AllThatFailedByThemselvesAreNamedInOrderAndApartFromWhoWasStopped) {
+  const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
+                                        failed_with(1, exited(42), "out of luck"),
+                                        end_of(2, killed_by(SIGTERM), Ending::kTold)});
+  EXPECT_EQ(exit_code(report), 42);
+  EXPECT_EQ(describe(report),
+            "peal: 2 ranks failed, in this order; rank 2 was stopped:\n"
+            "  rank 0 (pid 4711) ended with exit code 1 after 3.2 s, having lost another rank "
+            "(peer_lost)\n"
+            "  rank 1 (pid 4712) ended with exit code 42 after 3.2 s\n"
+            "peal: the last lines of rank 1:\n  | out of luck\n");
+}
+
+TEST(ReportTest, TheMainFailureIsTheFirstThatDidNotComeOfTheLossOfAnother) {
+  struct Case {
+    std::vector<RankEnd> ends;
+    Rank main;
+  };
+  const std::vector<Case> cases = {
+      {{failed_with(0, exited(1), "no luck"), failed_with(1, exited(2), "no luck")}, 0},
+      {{failed_with(2, exited(1), kLostRank1), failed_with(0, exited(1), kLostRank1)}, 2},
+      // An uncaught error ends by abort(), that of the one who lost a peer too.
+      {{failed_with(0, killed_by(SIGABRT), kLostRank1),
+        failed_with(1, killed_by(SIGABRT), "no luck")},
+       1},
+      {{failed_with(0, killed_by(SIGABRT), "no luck"), failed_with(1, exited(3), "no luck")}, 0},
+      // Peers may catch the loss of a rank that crashed, and say nothing of it.
+      {{failed_with(0, exited(1), "failed"), end_of(1, killed_by(SIGKILL))}, 1},
+      {{end_of(0, exited(0)), failed_with(1, exited(1), kLostRank1)}, 1},
+  };
+  for (const Case& each : cases) {
+    const LaunchReport report = failures(each.ends);
+    ASSERT_NE(main_failure(report), nullptr);
+    EXPECT_EQ(main_failure(report)->rank, each.main) << describe(report);
+  }
+  EXPECT_EQ(main_failure(failures({end_of(0, exited(0))})), nullptr);
+}
+
+TEST(ReportTest, WhoWasToldToEndAndMadeSomethingElseOfItIsNotSaidToHaveBeenStopped) {
   LaunchReport report = failure(end_of(1, exited(1)), {});
-  report.ends.insert(report.ends.begin(), end_of(0, exited(0)));
-  EXPECT_THAT(describe(report), Not(HasSubstr("stopped")));
+  report.ends.push_back(end_of(0, exited(0), Ending::kTold));
+  report.ends.push_back(end_of(2, exited(128 + SIGTERM), Ending::kTold));
+  report.ends.push_back(end_of(3, killed_by(SIGSEGV), Ending::kTold));
+  EXPECT_EQ(exit_code(report), 1);
+  EXPECT_THAT(describe(report), HasSubstr("; ranks 0 and 2 were stopped\n"));
+  EXPECT_THAT(describe(report),
+              HasSubstr("peal: rank 3 (pid 4714) was killed by SIGSEGV after 3.2 s, when it had "
+                        "been told to end\n"));
 }
 
 TEST(ReportTest, WhoHadToBeKilledIsNamedOnce) {
-  LaunchReport report = failure(end_of(1, exited(1)), {0});
-  report.ends.back().status = killed_by(SIGKILL);
-  report.killed = {0};
+  LaunchReport report = failure(end_of(1, exited(1)), {});
+  report.ends.push_back(end_of(0, killed_by(SIGKILL), Ending::kKilled));
   report.grace = milliseconds(1500);
   EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was stopped")));
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, not having ended within 1.5 s"));
@@ -82,7 +153,8 @@ TEST(ReportTest, ASignalThatCameToTheLauncherIsNoFailureOfARank) {
   LaunchReport report;
   report.signal = SIGINT;
   report.after = milliseconds(1000);
-  report.ends = {end_of(0, killed_by(SIGINT)), end_of(1, killed_by(SIGINT))};
+  report.ends = {end_of(0, killed_by(SIGINT), Ending::kTold),
+                 end_of(1, killed_by(SIGINT), Ending::kTold)};
   EXPECT_EQ(exit_code(report), 128 + SIGINT);
   EXPECT_EQ(describe(report), "peal: ended by SIGINT after 1.0 s\n");
 }
@@ -97,8 +169,7 @@ TEST(ReportTest, RanksThatEndInOrderAfterASignalGiveZero) {
 TEST(ReportTest, RanksThatIgnoreTheSignalGiveItsCodeAndNotThatOfTheKill) {
   LaunchReport report;
   report.signal = SIGTERM;
-  report.ends = {end_of(0, killed_by(SIGKILL))};
-  report.killed = {0};
+  report.ends = {end_of(0, killed_by(SIGKILL), Ending::kKilled)};
   EXPECT_EQ(exit_code(report), 128 + SIGTERM);
 }
 
@@ -115,7 +186,7 @@ TEST(ReportTest, AProgramThatCannotBeExecutedIsAsInAShell) {
 TEST(ReportTest, AReaderThatHasGoneIsMetWithSilence) {
   LaunchReport report;
   report.output_closed = true;
-  report.ends = {end_of(0, killed_by(SIGTERM))};
+  report.ends = {end_of(0, killed_by(SIGTERM), Ending::kTold)};
   EXPECT_EQ(exit_code(report), 128 + SIGPIPE);
   EXPECT_EQ(describe(report), "");
 }

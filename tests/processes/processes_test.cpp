@@ -1,5 +1,5 @@
 // Ranks as real processes: the grid once more, and what becomes of the others when one is killed,
-// frozen or never comes.
+// frozen, throws or never comes.
 #include "tests/support/processes.h"
 
 #include <signal.h>
@@ -18,6 +18,7 @@
 namespace peal::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(60);
@@ -70,6 +71,13 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     }
   }
 
+  /// Three ranks, of which rank 1 throws, started by `peal run`.
+  Processes::Ended launch_with_bad_luck(const std::string& what) {
+    processes_.start({PEAL_PROGRAM, "run", "-n", "3", PEAL_TEST_RANK, what},
+                     {{"PEAL_STAGE", "8K"}, {"PEAL_TRANSPORT", GetParam()}});
+    return processes_.wait(Deadline::after(kPatience)).front();
+  }
+
   static std::string port() {
     // Below the range from which the system takes those of clients; one for each test and process.
     static int next = 0;
@@ -99,6 +107,26 @@ TEST_P(ProcessesTest, AKilledRankIsTheSameErrorOnAllOthersAndNothingHangs) {
 
 TEST_P(ProcessesTest, AKilledRankEndsMessagesThatWaitForItAndThoseThatDoNot) {
   kill_one_of_four("messages");
+}
+
+TEST_P(ProcessesTest, ARankThatThrowsSpeaksForItselfAndIsTheOneThatIsNamed) {
+  const Processes::Ended ended = launch_with_bad_luck("throw");
+  EXPECT_EQ(ended.code, 7) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("[1] out of luck\n"));
+  EXPECT_THAT(ended.output,
+              ContainsRegex("\\[0\\] peer_lost: rank 1 \\(pid [0-9]+ on [^)]+\\) has "
+                            "left the group because of an exception"));
+  EXPECT_THAT(ended.output, HasSubstr("peal: 3 ranks failed, in this order:\n"));
+  EXPECT_THAT(ended.output, HasSubstr("peal: the last lines of rank 1:\n  | out of luck\n"));
+}
+
+TEST_P(ProcessesTest, ARankThatTerminatesIsTheOneThatIsNamed) {
+  const Processes::Ended ended = launch_with_bad_luck("terminate");
+  EXPECT_EQ(ended.code, 128 + SIGABRT) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("\\[1\\] .*out of luck\n"));
+  EXPECT_THAT(ended.output, ContainsRegex("\\[0\\] .*peer_lost: rank 1 \\(pid.*was lost"));
+  EXPECT_THAT(ended.output,
+              ContainsRegex("peal: the last lines of rank 1:\n(  \\| .*\n)*  \\| .*out of luck"));
 }
 
 TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {

@@ -4,9 +4,13 @@
 //   messages      the same with a ring of sends and receives
 //   leave         the same as work, and leaves a child behind
 //   meet          only joins the group, and says so
+//   throw         the same as work, but rank 1 throws in the middle, and main says what was thrown
+//   terminate     the same, but nobody catches what is thrown
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -67,8 +71,25 @@ int work_until_it_fails(ProcessGroup& group, void (*what)(ProcessGroup&)) {
   return 5;
 }
 
-int run(const std::string& what) {
+void work_with_bad_luck(ProcessGroup& group) {
+  std::vector<float> data(5'000, 1);
+  for (int i = 0; i < 10; ++i) group.all_reduce(data, ReduceOp::kMax);
+  if (group.rank() == 1) throw std::runtime_error("out of luck");
+  work(group);
+}
+
+/// `noexcept` ends the program before the group is left, as a main that catches nothing does.
+void work_uncaught() noexcept {
+  const rlimit no_core{};
+  ::setrlimit(RLIMIT_CORE, &no_core);
   const ProcessGroupPtr group = init_process_group();
+  work_with_bad_luck(*group);
+}
+
+int run(const std::string& what) {
+  if (what == "terminate") work_uncaught();
+  const ProcessGroupPtr group = init_process_group();
+  if (what == "throw") work_with_bad_luck(*group);
   if (what == "grid") return run_grid(*group);
   if (what == "leave") leave_a_child();
   if (what == "work" || what == "leave") return work_until_it_fails(*group, work);
@@ -82,8 +103,11 @@ int run(const std::string& what) {
 int main(int, char** arguments) {
   try {
     return run(arguments[1]);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     std::cout << error.what() << std::endl;
     return 2;
+  } catch (const std::exception& error) {
+    std::cout << error.what() << std::endl;
+    return 7;
   }
 }
