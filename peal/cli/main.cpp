@@ -13,6 +13,7 @@
 
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
+#include "peal/cli/hints.h"
 #include "peal/cli/run_command.h"
 
 namespace peal::cli {
@@ -28,10 +29,16 @@ void open_standard_descriptors() {
   }
 }
 
-int wrong_arguments(const CLI::App& app, const CLI::ParseError& error) {
-  const auto commands = app.get_subcommands();
-  const std::string command = commands.empty() ? "" : " " + commands.front()->get_name();
-  fmt::print(stderr, "peal: {}\nSee peal{} --help\n", error.what(), command);
+int wrong_arguments(const CLI::App& app,
+                    const std::vector<std::string>& arguments,
+                    const CLI::ParseError& error) {
+  if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
+    fmt::print(stderr, "peal: {}\nSee peal {} --help\n", error.what(), chosen.front()->get_name());
+    return kUsage;
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  fmt::print(stderr, "peal: {}\nSee peal --help\n", no_such_command(arguments, commands));
   return kUsage;
 }
 
@@ -53,7 +60,7 @@ int dispatch(std::vector<std::string> arguments) {
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return wrong_arguments(app, error);
+    return wrong_arguments(app, arguments, error);
   }
   if (config->parsed()) return show_config(launch::process_variables());
   return run(run_command.options());

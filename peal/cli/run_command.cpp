@@ -3,10 +3,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/cpus.h"
 #include "peal/base/environment.h"
@@ -38,6 +44,13 @@ Examples:
   peal run -n 2 -x OMP_NUM_THREADS=1 --bind none ./train
   peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE')";
 
+std::optional<int> try_parse_count(std::string_view text) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), count);
+  if (error != std::errc() || end != text.end()) return std::nullopt;
+  return count;
+}
+
 /// "NAME=value", or "NAME" for the value that it has here.
 launch::Assignment parse_assignment(const std::string& text, const Environment& environment) {
   const auto equals = text.find('=');
@@ -53,6 +66,48 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
                 fmt::format("-x {0}: {0} is not set here; give its value, as in -x {0}=1", name));
   }
   return {name, *value};
+}
+
+/// How mpirun and torchrun spell it, and what was meant by -n=2, as the options are declared.
+std::string as_declared(const std::string& option) {
+  const std::size_t equals = option.find('=');
+  std::string name = option.substr(0, equals);
+  if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+  if (name == "-n" || name == "-np" || name == "--nproc-per-node") {
+    return equals == std::string::npos ? "-n" : "-n" + option.substr(equals + 1);
+  }
+  return name + option.substr(name.size());
+}
+
+Error no_count(const std::vector<std::string>& command) {
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string option = as_declared(command[i]);
+    if (!option.starts_with("-n")) continue;
+    std::string count = option.substr(2);
+    if (count.empty() && i + 1 < command.size()) count = command[i + 1];
+    if (!try_parse_count(count)) continue;
+    return Error(ErrorKind::kUsage,
+                 fmt::format("how many ranks? What follows the command is the command's own; did "
+                             "you mean: peal run -n {} {}",
+                             count,
+                             command.front()));
+  }
+  return Error(ErrorKind::kUsage, "how many ranks? Say it with -n, as in: peal run -n 2 ./train");
+}
+
+int parse_count(const std::vector<std::string>& counts, const std::vector<std::string>& command) {
+  if (counts.empty()) throw no_count(command);
+  if (counts.size() > 1) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("-n is there {} times, with {} (-np and --nproc-per-node are the same "
+                            "option); give it once",
+                            counts.size(),
+                            fmt::join(counts, " and ")));
+  }
+  if (const auto count = try_parse_count(counts.front())) return *count;
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("-n \"{}\": it takes how many ranks to start, 1 or more", counts.front()));
 }
 
 launch::Binding parse_binding(const std::string& text) {
@@ -82,7 +137,10 @@ int line_width(const launch::Target& out, const launch::LaunchOptions& options) 
 
 RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kSummary)) {
   run_->footer(kDetails);
-  run_->add_option("-n", options_.ranks, "How many ranks to start (also: -np)")->type_name("RANKS");
+  run_->add_option("-n", counts_, "How many ranks to start (also: -np, --nproc-per-node)")
+      ->type_name("RANKS")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   run_->add_option("COMMAND", command_, "The program to run, and its arguments")->type_name("");
   run_->add_flag_callback(
       "--no-prefix",
@@ -106,7 +164,7 @@ RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kSummary)
 void RunCommand::take_command(std::vector<std::string>& arguments) {
   std::size_t i = 0;
   for (; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
-    if (arguments[i] == "-np") arguments[i] = "-n";
+    arguments[i] = as_declared(arguments[i]);
     const CLI::Option* option = run_->get_option_no_throw(arguments[i]);
     if (option != nullptr && option->get_items_expected_min() > 0) ++i;
   }
@@ -123,9 +181,7 @@ launch::LaunchOptions RunCommand::options() const {
   for (const std::string& text : variables_) {
     options.variables.push_back(parse_assignment(text, environment));
   }
-  if (run_->count("-n") == 0) {
-    throw Error(ErrorKind::kUsage, "how many ranks? Say it with -n, as in: peal run -n 2 ./train");
-  }
+  options.ranks = parse_count(counts_, options.command);
   options.binding = parse_binding(binding_);
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
   check(options);

@@ -19,7 +19,7 @@ class RunCommand final {
 
   /// What follows the first argument that is neither an option nor an option's value belongs to the
   /// command, options included: takes it out of `arguments` (those after "run"), before they are
-  /// parsed. `-np` becomes `-n`.
+  /// parsed. `-np`, `--nproc_per_node` and `-n=2` become `-n` and `-n2`.
   void take_command(std::vector<std::string>& arguments);
   bool was_asked_for() const { return run_->parsed(); }
   /// What the arguments asked for. Throws Error(usage).
@@ -29,6 +29,7 @@ class RunCommand final {
   CLI::App* run_;  // CLI11 owns it
   launch::LaunchOptions options_;
   std::vector<std::string> command_;
+  std::vector<std::string> counts_;  // one, if all is well
   std::vector<std::string> variables_;
   std::string binding_ = "cores";
   double grace_seconds_ = 5;

@@ -46,8 +46,13 @@ std::vector<std::string> sorted_lines(const std::string& text) {
 constexpr const char* kLive = "echo ready; while :; do sleep 0.01; done";
 
 TEST(RunArgumentsTest, EveryWayToSayHowManyRanksWorks) {
-  for (const std::vector<std::string>& ways :
-       {std::vector<std::string>{"-n", "2"}, {"-np", "2"}, {"-n2"}}) {
+  for (const std::vector<std::string>& ways : {std::vector<std::string>{"-n", "2"},
+                                               {"-np", "2"},
+                                               {"-n2"},
+                                               {"-n=2"},
+                                               {"-np=2"},
+                                               {"--nproc-per-node", "2"},
+                                               {"--nproc_per_node=2"}}) {
     std::vector<std::string> arguments = {"run"};
     arguments.insert(arguments.end(), ways.begin(), ways.end());
     arguments.insert(arguments.end(), {"sh", "-c", "echo $RANK/$WORLD_SIZE"});
@@ -69,19 +74,31 @@ TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
     std::string message;
   };
   const std::vector<Case> cases = {
-      {{}, "peal --help"},
-      {{"fly"}, "peal --help"},
+      {{}, "peal run -n 2 ./train\nSee peal --help"},
+      {{"fly"}, "there is no command \"fly\", only run and config"},
+      {{"./prog", "5"}, "peal run -n 2 ./prog 5\n"},
+      {{"rn", "-n", "2", "ls"}, "did you mean run?"},
+      {{"conf"}, "did you mean config?"},
+      {{"-n", "2", "ls"}, "-n belongs to run: peal run -n 2 ls\n"},
+      {{"--fast"}, "which command?"},
       {{"run", "ls"}, "-n"},
+      {{"run", "ls", "-n", "2"}, "did you mean: peal run -n 2 ls\n"},
+      {{"run", "ls", "-l", "-np=2"}, "did you mean: peal run -n 2 ls\n"},
+      {{"run", "head", "-n"}, "peal run -n 2 ./train\n"},
+      {{"run", "-n", "2", "-np", "3", "ls"}, "-n is there 2 times, with 2 and 3"},
       {{"run", "-n", "2"}, "no command"},
       {{"run", "-n"}, "peal run --help"},
       {{"run", "-n", "0", "ls"}, "1 or more"},
       {{"run", "-n", "-3", "ls"}, "1 or more"},
-      {{"run", "-n", "two", "ls"}, "peal run --help"},
+      {{"run", "-n", "two", "ls"}, "-n \"two\": it takes how many ranks"},
+      {{"run", "-n", "./prog"}, "-n \"./prog\": it takes how many ranks"},
+      {{"run", "-n", "99999999999", "ls"}, "it takes how many ranks"},
       {{"run", "--fast", "-n", "2", "ls"}, "--fast"},
       {{"run", "-n", "1", "--bind", "sockets", "ls"}, "cores or none"},
       {{"run", "-n", "1", "--grace", "-1", "ls"}, "--grace"},
       {{"run", "-n", "1", "-x", "=1", "ls"}, "NAME=VALUE"},
       {{"run", "-n", "1", "-x", "PEAL_NOT_SET_ANYWHERE", "ls"}, "not set"},
+      {{"run", "-n", "1", "-x", "WORLD_SIZE=4", "ls"}, "peal run itself sets WORLD_SIZE"},
   };
   for (const Case& wrong : cases) {
     const Ended ended = run_program(wrong.arguments);
@@ -96,6 +113,10 @@ TEST(RunArgumentsTest, ACommandThatCannotRunIsOneErrorAsInAShell) {
   EXPECT_EQ(missing.status, 127);
   EXPECT_EQ(sorted_lines(missing.err).size(), 1u);
   EXPECT_THAT(missing.err, HasSubstr("peal-no-such-command"));
+  const Ended quoted = run_program({"run", "-n", "3", "echo hi"});
+  EXPECT_EQ(quoted.status, 127);
+  EXPECT_EQ(sorted_lines(quoted.err).size(), 1u);
+  EXPECT_THAT(quoted.err, HasSubstr("leave out the quotes, as in: echo hi;"));
   EXPECT_EQ(run_program({"run", "-n", "3", "/etc/passwd"}).status, 126);
   EXPECT_EQ(run_program({"run", "-n", "3", "/etc"}).status, 126);
 }

@@ -19,6 +19,15 @@ Found look_at(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 ? Found::kProgram : Found::kNotExecutable;
 }
 
+bool is_a_line(const std::string& name) { return name.find(' ') != std::string::npos; }
+
+std::string how_to_run_a_line(const std::string& line) {
+  return fmt::format(
+      "no program has that name; leave out the quotes, as in: {0}; or have a shell "
+      "read it: sh -c '{0}'",
+      line);
+}
+
 CommandLookup outcome(const std::string& path, Found found) {
   switch (found) {
     case Found::kProgram:
@@ -34,7 +43,33 @@ CommandLookup outcome(const std::string& path, Found found) {
     case Found::kNothing:
       break;
   }
-  return {.exit_code = 127, .problem = fmt::format("cannot run \"{}\": no such file", path)};
+  return {.exit_code = 127,
+          .problem = fmt::format("cannot run \"{}\": {}",
+                                 path,
+                                 is_a_line(path) ? how_to_run_a_line(path) : "no such file")};
+}
+
+/// A name without a slash.
+std::string why_not_found(const std::string& name) {
+  if (is_a_line(name)) return how_to_run_a_line(name);
+  switch (look_at("./" + name)) {
+    case Found::kProgram:
+      return fmt::format("it is not in PATH; the one in this directory is ./{}", name);
+    case Found::kNotExecutable:
+      return fmt::format(
+          "the one in this directory is not executable; chmod +x {0} and give "
+          "./{0}, or name its interpreter, as in: python3 {0}",
+          name);
+    case Found::kNothing:
+    case Found::kDirectory:
+      break;
+  }
+  return "command not found; check its spelling and PATH, or give its path";
+}
+
+CommandLookup not_found(const std::string& name) {
+  return {.exit_code = 127,
+          .problem = fmt::format("cannot run \"{}\": {}", name, why_not_found(name))};
 }
 
 }  // namespace
@@ -52,15 +87,7 @@ CommandLookup find_command(const std::string& name, std::string_view search_path
     if (end == std::string_view::npos) break;
     search_path.remove_prefix(end + 1);
   }
-  if (best.problem.empty()) {
-    const bool here = look_at("./" + name) == Found::kProgram;
-    best.problem =
-        fmt::format("cannot run \"{0}\": {1}",
-                    name,
-                    here ? fmt::format("it is not in PATH; the one in this directory is ./{}", name)
-                         : "command not found; check its spelling and PATH, or give its path");
-  }
-  return best;
+  return best.problem.empty() ? not_found(name) : best;
 }
 
 }  // namespace peal::launch

@@ -63,6 +63,28 @@ TEST_F(CommandTest, WhatCannotBeExecutedIs126AndSaysWhatToDo) {
   EXPECT_THAT(folder.problem, HasSubstr("directory"));
 }
 
+TEST_F(CommandTest, AProgramOfThisFolderThatIsNotInThePathIsPointedAt) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  const CommandLookup program = find_command("program", "/nowhere");
+  const CommandLookup plain = find_command("plain", "/nowhere");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(program.exit_code, 127);
+  EXPECT_THAT(program.problem, HasSubstr("the one in this directory is ./program"));
+  EXPECT_EQ(plain.exit_code, 127);
+  EXPECT_THAT(plain.problem, HasSubstr("chmod +x plain and give ./plain"));
+}
+
+TEST_F(CommandTest, ALineInQuotesIsNoName) {
+  for (const std::string& line : {std::string("program --fast"), folder_ + "/program --fast"}) {
+    const CommandLookup lookup = find_command(line, folder_);
+    EXPECT_EQ(lookup.exit_code, 127);
+    EXPECT_THAT(lookup.problem, HasSubstr("leave out the quotes, as in: " + line));
+  }
+  make("a program", 0755);
+  EXPECT_EQ(find_command("a program", folder_).path, folder_ + "/a program");
+}
+
 TEST_F(CommandTest, AProgramFurtherOnInThePathWinsOverAPlainFile) {
   std::filesystem::create_directory(folder_ + "/folder/bin");
   make("folder/bin/plain", 0755);

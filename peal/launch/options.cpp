@@ -1,10 +1,37 @@
 #include "peal/launch/options.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 
 namespace peal::launch {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kOfTheLauncher = {"RANK",
+                                                            "LOCAL_RANK",
+                                                            "WORLD_SIZE",
+                                                            "LOCAL_WORLD_SIZE",
+                                                            "MASTER_ADDR",
+                                                            "MASTER_PORT",
+                                                            "PEAL_JOB",
+                                                            "PEAL_TERMINAL_WIDTH"};
+
+void check(const Assignment& variable) {
+  if (std::ranges::count(kOfTheLauncher, variable.name) == 0) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("-x {0}: peal run itself sets {0} for each rank{1}; leave it out (to "
+                          "override it all the same: env {0}={2} before the command)",
+                          variable.name,
+                          variable.name == "WORLD_SIZE" ? ", from -n" : "",
+                          variable.value));
+}
+
+}  // namespace
 
 void check(const LaunchOptions& options) {
   if (options.command.empty() || options.command.front().empty()) {
@@ -15,6 +42,7 @@ void check(const LaunchOptions& options) {
         ErrorKind::kUsage,
         fmt::format("cannot start {} ranks: -n takes how many to start, 1 or more", options.ranks));
   }
+  for (const Assignment& variable : options.variables) check(variable);
   if (options.grace < Timeout(0)) {
     throw Error(ErrorKind::kUsage, "--grace takes seconds, 0 or more");
   }

@@ -33,7 +33,7 @@ struct LaunchOptions {
   int ranks = 1;
   Labels labels = Labels::kRank;
   Binding binding = Binding::kCores;
-  std::vector<Assignment> variables;  // these win over everything that the launcher sets
+  std::vector<Assignment> variables;  // these win over what is inherited and over defaults
   std::string log_directory;          // empty: none; else rank-N.out and rank-N.err besides
   /// What a process has between being told to end and being killed.
   Timeout grace = std::chrono::seconds(5);
@@ -41,7 +41,8 @@ struct LaunchOptions {
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Throws Error(usage) that says what to do: no command, no ranks, a negative grace.
+/// Throws Error(usage) that says what to do: no command, no ranks, a negative grace, a variable by
+/// which the launcher tells a rank who it is and where it finds the others.
 void check(const LaunchOptions& options);
 
 }  // namespace peal::launch

@@ -1,5 +1,7 @@
 #include "peal/launch/rank_process.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,11 +65,11 @@ TEST(RankProcessTest, ARankOfAnotherLaunchDoesNotKeepItsPlace) {
   EXPECT_THAT(variables, Contains(Pair("PEAL_JOB", "f00d")));
 }
 
-TEST(RankProcessTest, TheOptionsVariablesWinOverAll) {
+TEST(RankProcessTest, TheOptionsVariablesWin) {
   LaunchOptions options = two_ranks();
-  options.variables = {{"MASTER_PORT", "29500"}, {"OMP_NUM_THREADS", "1"}, {"NEW", ""}};
+  options.variables = {{"PEAL_SECRET", "mine"}, {"OMP_NUM_THREADS", "1"}, {"NEW", ""}};
   const Variables variables = make_environment(options, kJob, 0, 4, {{"OMP_NUM_THREADS", "7"}});
-  EXPECT_THAT(variables, Contains(Pair("MASTER_PORT", "29500")));
+  EXPECT_THAT(variables, Contains(Pair("PEAL_SECRET", "mine")));
   EXPECT_THAT(variables, Contains(Pair("OMP_NUM_THREADS", "1")));
   EXPECT_THAT(variables, Contains(Pair("NEW", "")));
 }
@@ -126,6 +128,19 @@ TEST(OptionsTest, OptionsWithoutAMeaningAreRefusedWithWhatToDo) {
   options = two_ranks();
   options.grace = Timeout(-1);
   EXPECT_THAT(refusal(options), HasSubstr("--grace"));
+}
+
+TEST(OptionsTest, WhatTheLauncherSetsIsRefusedUnlessItIsADefault) {
+  const std::set<std::string> defaults = {"PEAL_SECRET", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"};
+  Job job = kJob;
+  job.terminal_width = 76;
+  for (const auto& [name, value] : make_environment(two_ranks(), job, 0, 1, {})) {
+    LaunchOptions options = two_ranks();
+    options.variables = {{name, "9"}};
+    const std::string refused = refusal(options);
+    EXPECT_EQ(refused.empty(), defaults.contains(name)) << name << ": " << refused;
+    EXPECT_THAT(refused, testing::AnyOf("", HasSubstr("env " + name + "=9")));
+  }
 }
 
 }  // namespace

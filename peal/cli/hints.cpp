@@ -1,0 +1,32 @@
+#include "peal/cli/hints.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/difference.h"
+
+namespace peal::cli {
+std::string no_such_command(const std::vector<std::string>& arguments,
+                            const std::vector<std::string>& commands) {
+  const std::string word = arguments.empty() ? "" : arguments.front();
+  if (word.starts_with("-n") || word.starts_with("--nproc")) {
+    return fmt::format("{} belongs to run: peal run {}", word, fmt::join(arguments, " "));
+  }
+  if (word.empty() || word.starts_with('-')) {
+    return "which command? To start a program, for example: peal run -n 2 ./train";
+  }
+  const std::string& nearest = *std::ranges::min_element(
+      commands, {}, [&](const std::string& command) { return difference(word, command); });
+  if (difference(word, nearest) <= kNear) {
+    return fmt::format("there is no command \"{}\"; did you mean {}?", word, nearest);
+  }
+  return fmt::format(
+      "there is no command \"{}\", only {}; to start a program: peal run -n 2 {}",
+      word,
+      fmt::join(commands, " and "),
+      word.find('/') == std::string::npos ? "./train" : fmt::to_string(fmt::join(arguments, " ")));
+}
+
+}  // namespace peal::cli
