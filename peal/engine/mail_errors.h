@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include "peal/base/departure.h"
 #include "peal/base/error.h"
 #include "peal/engine/mail_frame.h"
-#include "peal/engine/mailbox.h"
+#include "peal/engine/matching.h"
+#include "peal/transport/transport.h"
 
 namespace peal::engine {
 

@@ -10,13 +10,6 @@
 #include "peal/kernels/kernels.h"
 
 namespace peal::engine {
-namespace {
-
-bool matches(const Envelope& envelope, Rank from, Tag tag) {
-  return (envelope.peer == kAnySource || envelope.peer == from) && envelope.tag == tag;
-}
-
-}  // namespace
 
 Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
     : self_(self), transport_(transport), events_(std::move(events)) {
@@ -59,10 +52,7 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
   if (failure_) return ticket->fail(*failure_);
   open_.push_back(ticket);
   Receive receive{ticket, envelope, data, 0_B};
-  const auto arrival = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
-    return !a.claimed_by && matches(envelope, a.from, a.frame.tag);
-  });
-  if (arrival != arrivals_.end()) {
+  if (const auto arrival = matching_.find(envelope); arrival != matching_.nowhere()) {
     meet(arrival, std::move(receive));
     return;
   }
@@ -70,17 +60,17 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     events_.failed(gone(envelope.peer));
     return;
   }
-  posted_.push_back(std::move(receive));
+  matching_.post(std::move(receive));
 }
 
 /// Memory to memory: the message is kept until its receive comes, like any small one.
 void Mailbox::send_to_self(const TicketPtr& ticket,
                            const MailFrame& frame,
                            std::span<const std::byte> data) {
-  arrivals_.push_back({self_, frame, {data.begin(), data.end()}, true, std::nullopt});
+  const auto arrival =
+      matching_.keep({self_, frame, {data.begin(), data.end()}, true, std::nullopt});
   ticket->succeed(self_);
-  if (auto receive = take_posted(self_, frame.tag))
-    meet(std::prev(arrivals_.end()), std::move(*receive));
+  if (auto receive = matching_.take(self_, frame.tag)) meet(arrival, std::move(*receive));
 }
 
 // ---- moving
@@ -148,7 +138,7 @@ const std::vector<TicketPtr>& Mailbox::open_tickets() {
 std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
   Peer& peer = at(from);
   peer.eager.reset();
-  peer.arriving = arrivals_.end();
+  peer.arriving = matching_.nowhere();
   switch (frame.kind) {
     case MailFrame::Kind::kEager:
     case MailFrame::Kind::kOffer:
@@ -193,7 +183,7 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
 /// A message, or the offer of one: goes to the first receive that it matches, or waits for one.
 std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
   Peer& peer = at(from);
-  if (auto receive = take_posted(from, frame.tag)) {
+  if (auto receive = matching_.take(from, frame.tag)) {
     if (!fits(*receive, from, frame)) return {};
     if (frame.kind == MailFrame::Kind::kOffer) {
       accept(from, frame, std::move(*receive));
@@ -202,9 +192,10 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
     peer.eager = std::move(receive);
     return {peer.eager->data, static_cast<std::size_t>(frame.payload.value)};
   }
-  arrivals_.push_back({from, frame, {}, frame.kind == MailFrame::Kind::kOffer, std::nullopt});
-  if (frame.kind == MailFrame::Kind::kOffer) return {};
-  peer.arriving = std::prev(arrivals_.end());
+  const bool is_offer = frame.kind == MailFrame::Kind::kOffer;
+  const auto arrival = matching_.keep({from, frame, {}, is_offer, std::nullopt});
+  if (is_offer) return {};
+  peer.arriving = arrival;
   peer.arriving->payload.resize(static_cast<std::size_t>(frame.payload.value));
   return peer.arriving->payload;
 }
@@ -214,8 +205,8 @@ void Mailbox::end_message(Rank from) {
   if (peer.eager) {
     peer.eager->ticket->succeed(from);
     peer.eager.reset();
-  } else if (peer.arriving != arrivals_.end()) {
-    const auto arrival = std::exchange(peer.arriving, arrivals_.end());
+  } else if (peer.arriving != matching_.nowhere()) {
+    const auto arrival = std::exchange(peer.arriving, matching_.nowhere());
     arrival->complete = true;
     if (arrival->claimed_by) {
       Receive receive = std::move(*arrival->claimed_by);
@@ -273,20 +264,10 @@ bool Mailbox::post_next_piece(Peer& peer) {
   return true;
 }
 
-// ---- matching
-
-std::optional<Mailbox::Receive> Mailbox::take_posted(Rank from, Tag tag) {
-  const auto found = std::find_if(posted_.begin(), posted_.end(), [&](const Receive& receive) {
-    return matches(receive.envelope, from, tag);
-  });
-  if (found == posted_.end()) return std::nullopt;
-  std::optional<Receive> receive = std::move(*found);
-  posted_.erase(found);
-  return receive;
-}
+// ---- a receive meets its message
 
 /// A receive and the message that waited for it.
-void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
+void Mailbox::meet(Matching::Place arrival, Receive receive) {
   if (!fits(receive, arrival->from, arrival->frame)) return;
   if (arrival->frame.kind == MailFrame::Kind::kOffer) {
     accept(arrival->from, arrival->frame, std::move(receive));
@@ -297,7 +278,7 @@ void Mailbox::meet(std::list<Arrival>::iterator arrival, Receive receive) {
     kernels::copy(arrival->payload.data(), receive.data, receive.size());
     receive.ticket->succeed(arrival->from);
   }
-  arrivals_.erase(arrival);
+  matching_.drop(arrival);
 }
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
@@ -326,10 +307,9 @@ void Mailbox::fail(const Error& cause) {
     peer.accepted.clear();
     peer.large.clear();
     peer.eager.reset();
-    peer.arriving = arrivals_.end();
+    peer.arriving = matching_.nowhere();
   }
-  posted_.clear();
-  arrivals_.clear();
+  matching_.clear();
   for (const TicketPtr& ticket : open_) ticket->fail(cause);
   open_.clear();
 }
@@ -372,10 +352,8 @@ void Mailbox::close_damaged(Rank peer, const std::string& how) {
 /// It takes nothing more, and what is expected of it must be on its way already.
 void Mailbox::on_farewell(Rank peer, Departure departure) {
   at(peer).departure = departure;
-  const bool expected = std::any_of(posted_.begin(), posted_.end(), [&](const Receive& receive) {
-    const Rank from = receive.envelope.peer;
-    return from == peer || (from == kAnySource && all_others_are_gone());
-  });
+  const bool expected =
+      matching_.expects(peer) || (all_others_are_gone() && matching_.expects(kAnySource));
   if (expected || has_messages_for(peer)) {
     events_.failed(gone(peer));
   }
@@ -406,10 +384,7 @@ bool Mailbox::has_messages_for(Rank peer) const {
 }
 
 bool Mailbox::awaits(Rank peer) const {
-  return !at(peer).large.empty() ||
-         std::any_of(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
-           return a.from == peer && a.claimed_by;
-         });
+  return !at(peer).large.empty() || matching_.has_claim_on(peer);
 }
 
 }  // namespace peal::engine

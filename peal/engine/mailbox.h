@@ -1,4 +1,4 @@
-// Point-to-point messages of one rank: receives meet sends by source and tag. Small messages come
+// Point-to-point messages of one rank: receives meet sends (matching.h). Small messages come
 // uninvited and wait in the mailbox; large ones are offered and come when their receive is there.
 // So every frame can be taken at once, and no message stands in another's way. Also carries the
 // news that the group has failed, and farewells. A state machine that owns no thread and reads no
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,18 +18,11 @@
 #include "peal/base/departure.h"
 #include "peal/engine/mail_frame.h"
 #include "peal/engine/mail_stream.h"
+#include "peal/engine/matching.h"
 #include "peal/engine/ticket.h"
 #include "peal/transport/transport.h"
 
 namespace peal::engine {
-
-/// A message's address and shape.
-struct Envelope {
-  Rank peer = 0;  // where it goes or comes from; kAnySource: of receives only
-  Tag tag;
-  DType dtype = DType::kU8;
-  Elements count;
-};
 
 /// Threads: one at a time.
 class Mailbox final : private MailReader {
@@ -75,21 +67,6 @@ class Mailbox final : private MailReader {
   const std::vector<TicketPtr>& open_tickets();
 
  private:
-  struct Receive {  // waits for its message, or is being filled
-    TicketPtr ticket;
-    Envelope envelope;
-    std::byte* data = nullptr;
-    Bytes have;
-
-    Bytes size() const { return bytes_of(envelope.count, envelope.dtype); }
-  };
-  struct Arrival {  // a message that waits for its receive
-    Rank from = 0;
-    MailFrame frame;
-    std::vector<std::byte> payload;  // of an eager one
-    bool complete = false;
-    std::optional<Receive> claimed_by;  // a receive that came while the payload was still coming
-  };
   struct LargeSend {
     TicketPtr ticket;
     std::uint64_t id = 0;
@@ -106,7 +83,7 @@ class Mailbox final : private MailReader {
     std::map<std::uint64_t, Receive> large;  // receives of large messages that were accepted
     // what the frame that is coming fills
     std::optional<Receive> eager;
-    std::list<Arrival>::iterator arriving;
+    Matching::Place arriving;
     std::vector<std::byte> text;
 
     bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
@@ -122,8 +99,7 @@ class Mailbox final : private MailReader {
   void start_sending(Rank to, std::uint64_t id);
   bool post_next_piece(Peer& peer);
 
-  std::optional<Receive> take_posted(Rank from, Tag tag);
-  void meet(std::list<Arrival>::iterator arrival, Receive receive);
+  void meet(Matching::Place arrival, Receive receive);
   void accept(Rank from, const MailFrame& offer, Receive receive);
   bool fits(const Receive& receive, Rank from, const MailFrame& frame);
   void send_to_self(const TicketPtr& ticket,
@@ -146,8 +122,7 @@ class Mailbox final : private MailReader {
   transport::Transport& transport_;
   Events events_;
   std::vector<Peer> peers_;
-  std::list<Receive> posted_;
-  std::list<Arrival> arrivals_;
+  Matching matching_;
   std::vector<TicketPtr> open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;

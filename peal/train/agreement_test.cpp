@@ -10,7 +10,7 @@ namespace peal::train {
 namespace {
 
 using ::testing::Each;
-using testing::error_of;
+using testing::thrown_text;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 
@@ -20,7 +20,7 @@ using Lines = std::vector<std::string>;
 template <class LinesOf>
 Lines told(int ranks, LinesOf&& lines_of) {
   return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
-    return error_of([&] { require_agreement(*group, "bells", lines_of(group->rank())); });
+    return thrown_text([&] { require_agreement(*group, "bells", lines_of(group->rank())); });
   });
 }
 

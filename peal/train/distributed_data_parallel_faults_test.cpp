@@ -18,7 +18,7 @@ namespace peal::train {
 namespace {
 
 using ::testing::AllOf;
-using testing::error_of;
+using testing::thrown_text;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 using testing::SmallNet;
@@ -30,7 +30,7 @@ TEST(DistributedDataParallelFaultsTest, ARankThatDoesNotComeIsAnErrorOfBackward)
     const std::chrono::milliseconds timeout(300);
     DistributedDataParallel model(std::make_shared<SmallNet>(), group, {.timeout = timeout});
     if (group->rank() == 1) return std::string();
-    return error_of([&] { model.forward(torch::ones({2, 1, 8, 8})).sum().backward(); });
+    return thrown_text([&] { model.forward(torch::ones({2, 1, 8, 8})).sum().backward(); });
   });
   EXPECT_THAT(errors[0], ::testing::AnyOf(HasSubstr("timeout"), HasSubstr("peer_lost")));
 }
@@ -44,7 +44,7 @@ TEST(DistributedDataParallelFaultsTest, TheTimeoutHoldsForConstructionToo) {
       return std::string();
     }
     const auto begin = Clock::now();
-    const std::string error = error_of([&] {
+    const std::string error = thrown_text([&] {
       DistributedDataParallel(std::make_shared<SmallNet>(), group, {.timeout = timeout});
     });
     const bool in_time = Clock::now() - begin < testing::kPatience / 4;  // the group's is all of it
@@ -70,8 +70,8 @@ TEST(DistributedDataParallelFaultsTest, ABackwardPassThatWasLeftHalfwayIsNotCont
     DistributedDataParallel model(net, group, {.bucket_cap = 1_B, .first_bucket_cap = 1_B});
     const Tensor x = torch::ones({1, 3});
     const std::string first =
-        error_of([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
-    const std::string second = error_of([&] { model.forward(x).sum().backward(); });
+        thrown_text([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
+    const std::string second = thrown_text([&] { model.forward(x).sum().backward(); });
     return std::pair(first, second);
   });
   for (const auto& [first, second] : errors) {
@@ -91,9 +91,9 @@ TEST(DistributedDataParallelFaultsTest, APassThatFailsAtItsEndIsNotContinuedEith
     const Tensor x = torch::ones({1, 3});
     // Not reached, so that it is looked at when those of `second` have been sent.
     net->first->weight.mutable_grad() = torch::ones({3, 3}).requires_grad_();
-    const std::string first = error_of([&] { net->second(x).sum().backward(); });
+    const std::string first = thrown_text([&] { net->second(x).sum().backward(); });
     net->zero_grad();
-    const std::string second = error_of([&] { model.forward(x).sum().backward(); });
+    const std::string second = thrown_text([&] { model.forward(x).sum().backward(); });
     return std::pair(first, second);
   });
   for (const auto& [first, second] : errors) {
@@ -107,7 +107,7 @@ TEST(DistributedDataParallelFaultsTest, AFaultBeforeAnythingWasSentDoesNoHarm) {
     const auto net = std::make_shared<TwoPaths>();
     DistributedDataParallel model(net, group);
     const Tensor x = torch::ones({1, 3});
-    error_of([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
+    thrown_text([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
     net->zero_grad();
     model.forward(x).sum().backward();
     return net->second->bias.grad().equal(torch::ones({3}));
@@ -123,11 +123,11 @@ TEST(DistributedDataParallelFaultsTest, GradientsThatCannotBeAveragedAreUnsuppor
   };
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     DistributedDataParallel sparse(std::make_shared<Sparse>(), group);
-    const std::string first = error_of([&] {
+    const std::string first = thrown_text([&] {
       sparse.forward(torch::tensor({1, 2})).sum().backward();
     });
     DistributedDataParallel net(std::make_shared<TwoPaths>(), group);
-    const std::string second = error_of([&] {
+    const std::string second = thrown_text([&] {
       net.forward(torch::ones({1, 3})).square().sum().backward({}, true, true);
     });
     return std::pair(first, second);
@@ -139,7 +139,7 @@ TEST(DistributedDataParallelFaultsTest, GradientsThatCannotBeAveragedAreUnsuppor
 }
 
 TEST(DistributedDataParallelFaultsTest, NoModuleAndNoGroupAreUsageErrors) {
-  EXPECT_THAT(error_of([] { DistributedDataParallel(std::make_shared<SmallNet>(), nullptr); }),
+  EXPECT_THAT(thrown_text([] { DistributedDataParallel(std::make_shared<SmallNet>(), nullptr); }),
               HasSubstr("usage"));
 }
 

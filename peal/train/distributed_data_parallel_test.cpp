@@ -17,7 +17,7 @@ namespace peal::train {
 namespace {
 
 using ::testing::AllOf;
-using testing::error_of;
+using testing::thrown_text;
 using testing::flat_gradients;
 using testing::flat_parameters;
 using ::testing::HasSubstr;
@@ -53,7 +53,7 @@ TEST(DistributedDataParallelTest, DifferentModulesAreAMismatchThatNamesBothSides
   const auto errors = on_ranks(3, [](const ProcessGroupPtr& group) {
     const std::int64_t width = group->rank() == 2 ? 5 : 4;
     const torch::nn::Sequential net(torch::nn::Linear(3, 4), torch::nn::Linear(4, width));
-    return error_of([&] { DistributedDataParallel(net, group); });
+    return thrown_text([&] { DistributedDataParallel(net, group); });
   });
   for (const std::string& error : errors) {
     EXPECT_THAT(error,
@@ -68,7 +68,7 @@ TEST(DistributedDataParallelTest, AParameterMoreOnOneRankIsAMismatch) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Sequential net(torch::nn::Linear(3, 4));
     if (group->rank() == 1) net->push_back(torch::nn::Linear(4, 4));
-    return error_of([&] { DistributedDataParallel(net, group); });
+    return thrown_text([&] { DistributedDataParallel(net, group); });
   });
   for (const std::string& error : errors) {
     EXPECT_THAT(error, AllOf(HasSubstr("nothing on rank 0"), HasSubstr("1.weight")));
@@ -122,7 +122,7 @@ TEST(DistributedDataParallelTest, AParameterUnusedOnOneRankIsAnErrorOnEveryRank)
     DistributedDataParallel model(std::make_shared<TwoPaths>(), group);
     const auto path = group->rank() == 0 ? TwoPaths::Path::kBoth : TwoPaths::Path::kFirst;
     const Tensor x = torch::ones({1, 3});
-    const std::string error = error_of([&] { model.forward(x, path).sum().backward(); });
+    const std::string error = thrown_text([&] { model.forward(x, path).sum().backward(); });
     model.forward(x).sum().backward();  // the ranks are still in step
     return error;
   });

@@ -74,7 +74,7 @@ auto on_ranks(int ranks, Body&& body) {
 
 /// The text of the error that `call` throws, or "no error".
 template <class Call>
-std::string error_of(Call&& call) {
+std::string thrown_text(Call&& call) {
   try {
     call();
   } catch (const std::exception& error) {

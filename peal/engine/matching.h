@@ -1,0 +1,71 @@
+// Which receive gets which message: receives that wait for their message, and messages that wait
+// for their receive. By source and tag, in the order in which they came; nothing overtakes among
+// those of one source and tag. The mailbox moves the bytes.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "peal/engine/mail_frame.h"
+#include "peal/engine/ticket.h"
+
+namespace peal::engine {
+
+/// A message's address and shape.
+struct Envelope {
+  Rank peer = 0;  // where it goes or comes from; kAnySource: of receives only
+  Tag tag;
+  DType dtype = DType::kU8;
+  Elements count;
+};
+
+/// Waits for its message, or is being filled.
+struct Receive {
+  TicketPtr ticket;
+  Envelope envelope;
+  std::byte* data = nullptr;
+  Bytes have;
+
+  Bytes size() const { return bytes_of(envelope.count, envelope.dtype); }
+};
+
+/// A message, or the offer of one, that came before its receive.
+struct Arrival {
+  Rank from = 0;
+  MailFrame frame;
+  std::vector<std::byte> payload;  // of an eager one
+  bool complete = false;
+  std::optional<Receive> claimed_by;  // a receive that came while the payload was still coming
+};
+
+/// Cost: linear in what waits. Threads: one at a time.
+class Matching {
+ public:
+  using Place = std::list<Arrival>::iterator;
+
+  /// A receive that no message has met.
+  void post(Receive receive) { receives_.push_back(std::move(receive)); }
+  /// Takes out the first receive that wants a message from `from` with `tag`.
+  std::optional<Receive> take(Rank from, Tag tag);
+  /// Whether a receive waits that names this source; kAnySource: that takes any.
+  bool expects(Rank source) const;
+
+  /// A message that no receive has met. Its place stays valid until it is dropped.
+  Place keep(Arrival arrival) { return arrivals_.insert(arrivals_.end(), std::move(arrival)); }
+  /// The first message that is wanted and that no receive has claimed; else `nowhere`.
+  Place find(const Envelope& wanted);
+  void drop(Place arrival) { arrivals_.erase(arrival); }
+  Place nowhere() { return arrivals_.end(); }
+  /// Whether a receive has claimed a message of this rank that is still coming.
+  bool has_claim_on(Rank from) const;
+
+  void clear();
+
+ private:
+  std::list<Receive> receives_;
+  std::list<Arrival> arrivals_;
+};
+
+}  // namespace peal::engine
