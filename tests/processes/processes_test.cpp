@@ -208,6 +208,26 @@ TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
   }
 }
 
+TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
+  const std::string meeting = port();
+  for (const int rank : {0, 1, 2}) {
+    processes_.start({PEAL_TEST_RANK, "meet"},
+                     {{"RANK", std::to_string(rank)},
+                      {"WORLD_SIZE", "3"},
+                      {"MASTER_ADDR", "127.0.0.1"},
+                      {"MASTER_PORT", meeting},
+                      {"PEAL_TRANSPORT", rank == 1 ? "auto" : GetParam()}});
+  }
+  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+    EXPECT_TRUE(ended.in_time);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.output,
+                HasSubstr("mismatch: the ranks were configured with different transports: auto on "
+                          "rank 1; " +
+                          GetParam() + " on rank 0, 2; "));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports,
                          ProcessesTest,
                          ::testing::Values("shm", "tcp"),
