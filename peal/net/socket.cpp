@@ -69,7 +69,10 @@ template <int (*Get)(int, sockaddr*, socklen_t*)>
 Address address_by(int fd, const char* what) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
-  if (Get(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) throw system_error(what, errno);
+  if (Get(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+    if (errno != ENOTCONN) throw system_error(what, errno);
+    throw Error(ErrorKind::kPeerLost, "the other end has broken the connection off");
+  }
   return Address(reinterpret_cast<const sockaddr*>(&storage), size);
 }
 

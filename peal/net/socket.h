@@ -29,6 +29,7 @@ Fd reserve(const Address& address);
 
 /// The address that a socket is bound to, with its port.
 Address local_address(int fd);
+/// Errors: peer_lost (the connection is no more).
 Address peer_address(int fd);
 /// The other end for messages: "127.0.0.1:4711", or words where nothing is known of it.
 std::string peer_name(int fd);

@@ -1,6 +1,8 @@
 #include "peal/net/socket.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <cstring>
 #include <future>
@@ -213,6 +215,18 @@ TEST(SocketTest, AUnixSocketTellsWhoIsAtTheOtherEnd) {
     EXPECT_EQ(neighbour_at(fd).process, ::getpid());
   }
   EXPECT_EQ(error_of([] { neighbour_at(-1); }).kind(), ErrorKind::kResource);
+}
+
+TEST(SocketTest, AConnectionThatWasBrokenOffIsALostPeerToWhoeverAsksForItsAddress) {
+  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
+  const Fd client = connect_to(local_address(listener.get()), soon());
+  std::optional<Fd> server = accept_from(listener.get(), soon());
+  const linger at_once{1, 0};
+  ASSERT_EQ(::setsockopt(server->get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  server.reset();
+  pollfd entry{client.get(), POLLIN, 0};
+  ASSERT_TRUE(poll_until({&entry, 1}, soon()));
+  EXPECT_EQ(error_of([&] { peer_address(client.get()); }).kind(), ErrorKind::kPeerLost);
 }
 
 TEST(SocketTest, AnEndThatIsGoneStillHasAName) {
