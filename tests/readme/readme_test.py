@@ -1,4 +1,5 @@
-"""README.md shows examples/readme.cpp, which is compiled and run, and names files that exist."""
+"""What README.md and the guide to groups show is in examples, which are compiled and run; and the documents
+name files that exist."""
 import pathlib
 import re
 import unittest
@@ -7,9 +8,26 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
+def code_blocks(text):
+    return re.findall(r"```cpp\n(.*?)```", text, re.DOTALL)
+
+
+def without_indentation(text):
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+class TheGuide(unittest.TestCase):
+    def test_shows_parts_of_examples(self):
+        examples = [without_indentation(path.read_text()) for path in (ROOT / "examples").glob("*.cpp")]
+        blocks = code_blocks((ROOT / "docs/guide/groups.md").read_text())
+        self.assertGreater(len(blocks), 10)
+        for block in blocks:
+            self.assertTrue(any(without_indentation(block) in example for example in examples), block)
+
+
 class TheReadme(unittest.TestCase):
     def test_shows_the_example_that_is_compiled(self):
-        shown = re.search(r"```cpp\n(.*?)```", README, re.DOTALL)[1]
+        shown = code_blocks(README)[0]
         comment, program = (ROOT / "examples/readme.cpp").read_text().split("\n", 1)
         self.assertTrue(comment.startswith("//"))
         self.assertEqual(shown, program)
