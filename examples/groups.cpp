@@ -28,16 +28,11 @@ peal::InitOptions options_of(const std::vector<std::string>& arguments) {
     options.rank = std::stoi(arguments[1]);
     options.world_size = std::stoi(arguments[2]);
   }
-  return options;
-}
-
-peal::ProcessGroupPtr start(peal::InitOptions options) {
   options.timeout = std::chrono::seconds(30);
   options.report = [](peal::Severity, std::string_view message) {
     std::cerr << std::string(message) + "\n";
   };
-  const peal::ProcessGroupPtr group = peal::init_process_group(options);
-  return group;
+  return options;
 }
 
 void whole_buffers(peal::ProcessGroup& group) {
@@ -192,7 +187,8 @@ void run(peal::ProcessGroup& group) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const peal::ProcessGroupPtr group = start(options_of({argv + 1, argv + argc}));
+  const peal::InitOptions options = options_of({argv + 1, argv + argc});
+  const peal::ProcessGroupPtr group = peal::init_process_group(options);
   if (group->size() < 2) {
     std::cout << "Two ranks are needed: start this with peal run -n 2.\n";
     return 0;
