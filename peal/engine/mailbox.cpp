@@ -352,10 +352,10 @@ void Mailbox::close_damaged(Rank peer, const std::string& how) {
 /// It takes nothing more, and what is expected of it must be on its way already.
 void Mailbox::on_farewell(Rank peer, Departure departure) {
   at(peer).departure = departure;
-  const bool expected =
-      matching_.expects(peer) || (all_others_are_gone() && matching_.expects(kAnySource));
-  if (expected || has_messages_for(peer)) {
+  if (matching_.expects(peer) || has_messages_for(peer)) {
     events_.failed(gone(peer));
+  } else if (all_others_are_gone() && matching_.expects(kAnySource)) {
+    events_.failed(gone(kAnySource));  // who happens to be the last need not be the one to look at
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Two mailboxes that face each other.
+/// Mailboxes that face each other: two of them, unless a test connects more.
 class MailboxTest : public ::testing::Test {
  protected:
   struct End {
@@ -25,16 +25,16 @@ class MailboxTest : public ::testing::Test {
 
   MailboxTest() { connect({}); }
 
-  void connect(const transport::Faults& faults) {
-    auto transports = transport::make_memory_transports(2);
-    for (Rank rank = 0; rank < 2; ++rank) {
+  void connect(const transport::Faults& faults, int ranks = 2) {
+    auto transports = transport::make_memory_transports(ranks);
+    ends_ = std::vector<End>(transports.size());
+    for (Rank rank = 0; rank < ranks; ++rank) {
       End& end = ends_[static_cast<std::size_t>(rank)];
-      end.mailbox.reset();
       end.transport =
           transport::make_faulty(std::move(transports[static_cast<std::size_t>(rank)]), faults);
       end.mailbox = std::make_unique<Mailbox>(
           rank,
-          2,
+          ranks,
           *end.transport,
           Mailbox::Events{
               .failed = [&end](const Error& error) { end.failures.emplace_back(error.what()); },
@@ -58,15 +58,19 @@ class MailboxTest : public ::testing::Test {
     return ticket;
   }
 
-  /// Advances both until nothing moves any more.
+  /// Advances all until nothing moves any more.
   void settle() {
-    for (int quiet = 0; quiet < 1'000;) quiet = box(0).advance() | box(1).advance() ? 0 : quiet + 1;
+    for (int quiet = 0; quiet < 1'000; ++quiet) {
+      for (const End& end : ends_) {
+        if (end.mailbox->advance()) quiet = 0;
+      }
+    }
   }
 
   Mailbox& box(Rank rank) { return *ends_[static_cast<std::size_t>(rank)].mailbox; }
   End& end(Rank rank) { return ends_[static_cast<std::size_t>(rank)]; }
 
-  std::array<End, 2> ends_;
+  std::vector<End> ends_;
 };
 
 TEST_F(MailboxTest, AMessageWaitsForItsReceive) {
@@ -161,8 +165,33 @@ TEST_F(MailboxTest, WhoLeavesByAnExceptionIsNamedAlsoWhereAnyRankWouldDo) {
       EXPECT_THAT(failure, HasSubstr("peer_lost: rank 0 ("));
       EXPECT_THAT(failure, HasSubstr("has left the group because of an exception"));
     }
-    end(1).failures.clear();
   }
+}
+
+TEST_F(MailboxTest, WhoLeftByAnExceptionIsNamedAlsoWhereOthersLeaveLater) {
+  connect({}, 3);
+  std::vector<float> in(3);
+  receive(0, in, kAnySource);
+  box(1).say_farewell(Departure::kByException);
+  settle();
+  EXPECT_THAT(end(0).failures, ::testing::IsEmpty());  // rank 2 may still send
+  box(2).say_farewell(Departure::kInOrder);
+  settle();
+  ASSERT_THAT(end(0).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(0).failures[0], HasSubstr("peer_lost: rank 1 ("));
+  EXPECT_THAT(end(0).failures[0], HasSubstr("has left the group because of an exception"));
+}
+
+TEST_F(MailboxTest, WhoLeavesWithoutTheMessageThatIsExpectedOfItIsNamed) {
+  connect({}, 3);
+  std::vector<float> in(3);
+  receive(0, in, 2);
+  box(1).say_farewell(Departure::kByException);
+  settle();
+  box(2).say_farewell(Departure::kInOrder);
+  settle();
+  ASSERT_THAT(end(0).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(0).failures[0], HasSubstr("peer_lost: rank 2 ("));
 }
 
 TEST_F(MailboxTest, AMessageThatCameBeforeTheFarewellCanStillBeReceived) {
