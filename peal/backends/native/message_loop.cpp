@@ -156,6 +156,16 @@ void MessageLoop::lost(Rank peer) {
 
 // ---- leaving
 
+void MessageLoop::give_up(const Error& cause, const Error& to_peers) {
+  mailbox_.with([&](Mailbox& mailbox) {
+    pass_on_verdict(mailbox);
+    if (mailbox.has_failed()) return;
+    verdict_.reach(cause);  // the loop passes it on only with the mailbox, which has failed then
+    mailbox.fail(verdict_.cause());
+    mailbox.tell_abort(to_peers);
+  });
+}
+
 /// The farewell goes first: if two ranks leave with messages for each other, each hears that nobody
 /// will receive them.
 void MessageLoop::leave(Departure departure, Deadline deadline) {

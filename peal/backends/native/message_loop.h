@@ -33,6 +33,9 @@ class MessageLoop {
     return mailbox_.with([&](const engine::Mailbox& mailbox) { return mailbox.departure(peer); });
   }
 
+  /// Reaches the verdict `cause`; the peers are told `to_peers` instead. After another verdict it
+  /// does nothing.
+  void give_up(const Error& cause, const Error& to_peers);
   /// Says farewell (before it the verdict, if it is reached), waits until the deadline for what is
   /// to be sent, and stops.
   void leave(Departure departure, Deadline deadline);

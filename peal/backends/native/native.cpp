@@ -179,8 +179,8 @@ class NativeBackend final : public Backend {
     const EnginePtr engine = end_life();
     if (!engine) return;
     const bool drained = engine->collectives->drain(deadline);
-    const Error cause = unfinished(departure);
-    if (!drained) engine->verdict.reach(cause);  // the peers hear of it with the farewell
+    const Error cause = unfinished();
+    if (!drained) engine->messages->give_up(cause, left_unfinished(departure));
     engine->messages->leave(departure, deadline);
     engine->stop(destroyed(options_.group));
     life_.with([](Life& life) { life.engine.reset(); });
@@ -208,17 +208,16 @@ class NativeBackend final : public Backend {
     });
   }
 
-  /// Why the collectives under way end.
-  Error unfinished(Departure departure) const {
-    switch (departure) {
-      case Departure::kInOrder:
-        return Error(ErrorKind::kTimeout,
-                     fmt::format("the group {} was destroyed on rank {} with collectives under way",
-                                 options_.group,
-                                 options_.rank));
-      case Departure::kByException:
-        break;
-    }
+  /// Why the collectives under way end here.
+  Error unfinished() const {
+    return Error(ErrorKind::kTimeout,
+                 fmt::format("the group {} was destroyed on rank {} with collectives under way",
+                             options_.group,
+                             options_.rank));
+  }
+
+  /// And on the peers, which have lost this rank.
+  Error left_unfinished(Departure departure) const {
     return Error(ErrorKind::kPeerLost,
                  fmt::format("rank {} {}, with collectives of the group {} under way",
                              options_.rank,
