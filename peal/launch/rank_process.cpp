@@ -2,11 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
 
 namespace peal::launch {
+namespace {
+
+bool sets(const LaunchOptions& options, std::string_view name) {
+  return std::ranges::count(options.variables, name, &Assignment::name) > 0;
+}
+
+}  // namespace
 
 Variables process_variables() {
   Variables variables;
@@ -32,7 +40,11 @@ Variables make_environment(const LaunchOptions& options,
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["MASTER_PORT"] = fmt::format("{}", job.port);
   variables["PEAL_JOB"] = job.id;
-  if (!inherited.contains("PEAL_SECRET_FILE")) variables.try_emplace("PEAL_SECRET", job.secret);
+  if (sets(options, "PEAL_SECRET_FILE")) {
+    variables.erase("PEAL_SECRET");  // which ranks look for first
+  } else if (!inherited.contains("PEAL_SECRET_FILE")) {
+    variables.try_emplace("PEAL_SECRET", job.secret);
+  }
   if (job.terminal_width > 0) {
     variables["PEAL_TERMINAL_WIDTH"] = fmt::format("{}", job.terminal_width);
   } else {

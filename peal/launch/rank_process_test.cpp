@@ -57,6 +57,18 @@ TEST(RankProcessTest, ASecretInAFileIsEnough) {
   EXPECT_THAT(variables, Not(Contains(Key("PEAL_SECRET"))));
 }
 
+TEST(RankProcessTest, ASecretInAFileThatTheOptionsNameWins) {
+  LaunchOptions options = two_ranks();
+  options.variables = {{"PEAL_SECRET_FILE", "/run/secret"}};
+  for (const Variables& inherited : {Variables(), Variables{{"PEAL_SECRET", "mine"}}}) {
+    const Variables variables = make_environment(options, kJob, 0, 1, inherited);
+    EXPECT_THAT(variables, Contains(Pair("PEAL_SECRET_FILE", "/run/secret")));
+    EXPECT_THAT(variables, Not(Contains(Key("PEAL_SECRET"))));
+  }
+  options.variables.push_back({"PEAL_SECRET", "other"});
+  EXPECT_THAT(make_environment(options, kJob, 0, 1, {}), Contains(Pair("PEAL_SECRET", "other")));
+}
+
 TEST(RankProcessTest, ARankOfAnotherLaunchDoesNotKeepItsPlace) {
   const Variables variables = make_environment(
       two_ranks(), kJob, 0, 1, {{"RANK", "9"}, {"WORLD_SIZE", "16"}, {"PEAL_JOB", "old"}});
