@@ -17,8 +17,10 @@ namespace peal::launch {
 namespace {
 
 /// How long the others have, once a rank has failed, to fail by themselves and to say why, before
-/// they are told to end: who fails first is not always the one that the others failed of.
-constexpr Timeout kOwnEnds{1000};
+/// they are told to end: who fails first is not always the one that the others failed of. More than
+/// the end of a group may hold up whoever unwinds it (~ProcessGroup: a second, and 200 ms for last
+/// words), since only then does it print its error. Costs nothing unless somebody lingers.
+constexpr Timeout kOwnEnds{3000};
 /// How long the outputs may stay open and silent when all processes have ended.
 constexpr Timeout kLastOutput{1000};
 /// How long to kill what a lost guard leaves, before it is said to hang in the kernel.
@@ -165,6 +167,7 @@ void Launch::end_by_signal(SignalReader::Taken taken) {
     case Stage::kFailing:
       return stop(taken.signal, taken.origin);
     case Stage::kStopping:
+      report_.told_twice = true;
       return kill();
     case Stage::kGone:
     case Stage::kAbandoned:

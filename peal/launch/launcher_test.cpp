@@ -210,7 +210,9 @@ TEST(LauncherTest, ARankThatThePeersBlameHasTimeToSayWhyAndIsTheOneThatIsNamed) 
   EXPECT_THAT(outcome.out,
               ElementsAre("[0] peer_lost: rank 1 (pid 7) has left the group", "[1] out of luck"));
   const std::string text = describe(outcome.report);
-  EXPECT_THAT(text, HasSubstr("2 ranks failed, in this order; rank 2 was stopped:\n  rank 0 (pid"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("2 ranks failed, the likely cause first; rank 2 was stopped:\n  rank 1 (pid"));
   EXPECT_THAT(text, HasSubstr("the last lines of rank 1:\n  | out of luck\n"));
 }
 

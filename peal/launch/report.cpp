@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +18,8 @@
 namespace peal::launch {
 namespace {
 
-constexpr int kSignalBase = 128;  // what shells add to a signal's number
+constexpr int kSignalBase = 128;   // what shells add to a signal's number
+constexpr std::size_t kNamed = 8;  // where there are more, they are counted
 /// By which the launcher and its user tell a rank to end.
 constexpr std::array kSignalsToEnd = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
@@ -42,14 +45,18 @@ std::string hint(int status) {
   return " (not by peal; when memory runs out, the kernel does this, and dmesg shows it)";
 }
 
-/// "rank 0 was", "ranks 0, 2 and 3 were", "12 ranks were"
-std::string subject(std::vector<Rank> ranks) {
-  constexpr std::size_t kNamed = 8;
-  if (ranks.size() == 1) return fmt::format("rank {} was", ranks.front());
-  if (ranks.size() > kNamed) return fmt::format("{} ranks were", ranks.size());
+/// "rank 0", "ranks 0, 2 and 3", "12 ranks"
+std::string names_of(std::vector<Rank> ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  if (ranks.size() > kNamed) return fmt::format("{} ranks", ranks.size());
   std::ranges::sort(ranks);
   return fmt::format(
-      "ranks {} and {} were", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
+      "ranks {} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
+}
+
+/// The same with "was" or "were".
+std::string subject(const std::vector<Rank>& ranks) {
+  return fmt::format("{} {}", names_of(ranks), ranks.size() == 1 ? "was" : "were");
 }
 
 /// Whether it ended as one does that is told to: by the signal, whether it handled it or not.
@@ -83,8 +90,22 @@ bool crashed(const RankEnd& end) {
   return WIFSIGNALED(end.status) && WTERMSIG(end.status) != SIGABRT;
 }
 
-/// How likely it is that this failure came of another: the lower, the less.
-int is_consequence(const RankEnd& end) { return lost_a_peer(end) ? 2 : crashed(end) ? 0 : 1; }
+/// What a rank failed of. The earlier here, the less likely it is that this came of another's
+/// failure.
+enum class Origin : unsigned char { kCrash, kOwnError, kLostPeer };
+
+Origin origin_of(const RankEnd& end) {
+  if (lost_a_peer(end)) return Origin::kLostPeer;
+  return crashed(end) ? Origin::kCrash : Origin::kOwnError;
+}
+
+/// Those that failed by themselves, the likely cause of the others first.
+std::vector<RankEnd> failures_of(const LaunchReport& report) {
+  std::vector<RankEnd> failures;
+  std::ranges::copy_if(report.ends, std::back_inserter(failures), failed_by_itself);
+  std::ranges::stable_sort(failures, {}, origin_of);
+  return failures;
+}
 
 std::string describe(const RankEnd& end) {
   return fmt::format("rank {} (pid {}) {}{} after {:.1f} s{}",
@@ -96,17 +117,32 @@ std::string describe(const RankEnd& end) {
                      lost_a_peer(end) ? ", having lost another rank (peer_lost)" : "");
 }
 
-/// "peal: rank 1 (pid 12) ...; rank 0 was stopped", or a line for each that failed.
+/// A line for each that failed, and one for all that only lost a peer, unless all did.
+std::string list(std::span<const RankEnd> failures) {
+  const auto lost = std::ranges::find(failures, Origin::kLostPeer, origin_of);
+  const auto own = static_cast<std::size_t>(lost - failures.begin());
+  const std::size_t listed = own > 0 ? own : failures.size();
+  std::string text;
+  for (const RankEnd& end : failures.first(std::min(listed, kNamed))) {
+    text += fmt::format("  {}\n", describe(end));
+  }
+  if (listed > kNamed) text += fmt::format("  and {} more\n", listed - kNamed);
+  if (listed == failures.size()) return text;
+  std::vector<Rank> others;
+  std::ranges::transform(failures.subspan(own), std::back_inserter(others), &RankEnd::rank);
+  return text + fmt::format("  {} ended having lost another rank (peer_lost)\n", names_of(others));
+}
+
+/// "peal: rank 1 (pid 12) ...; rank 0 was stopped", or a list of those that failed.
 std::string who_failed(const LaunchReport& report) {
-  const std::size_t failures = ranks_that(report, failed_by_itself).size();
+  const std::vector<RankEnd> failures = failures_of(report);
   const std::vector<Rank> others = ranks_that(report, was_stopped);
   const std::string stopped = others.empty() ? "" : fmt::format("; {} stopped", subject(others));
-  if (failures == 1) return fmt::format("peal: {}{}\n", describe(*main_failure(report)), stopped);
-  std::string text = fmt::format("peal: {} ranks failed, in this order{}:\n", failures, stopped);
-  for (const RankEnd& end : report.ends) {
-    if (failed_by_itself(end)) text += fmt::format("  {}\n", describe(end));
-  }
-  return text;
+  if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), stopped);
+  return fmt::format("peal: {} ranks failed, the likely cause first{}:\n{}",
+                     failures.size(),
+                     stopped,
+                     list(failures));
 }
 
 std::string failure(const LaunchReport& report) {
@@ -146,6 +182,12 @@ std::string what_ended_it(const LaunchReport& report) {
   return main_failure(report) != nullptr ? failure(report) : "";
 }
 
+std::string why_killed(const LaunchReport& report) {
+  if (report.told_twice) return "as a second signal asked for";
+  return fmt::format("not having ended within {} s (--grace)",
+                     static_cast<double>(report.grace.count()) / 1000.0);
+}
+
 }  // namespace
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
@@ -158,7 +200,7 @@ const RankEnd* main_failure(const LaunchReport& report) {
   const RankEnd* main = nullptr;
   for (const RankEnd& end : report.ends) {
     if (!failed_by_itself(end)) continue;
-    if (main == nullptr || is_consequence(end) < is_consequence(*main)) main = &end;
+    if (main == nullptr || origin_of(end) < origin_of(*main)) main = &end;
   }
   return main;
 }
@@ -179,9 +221,7 @@ std::string describe(const LaunchReport& report) {
   std::string text = what_ended_it(report);
   if (const auto killed = ranks_that(report, was_killed);
       !killed.empty() && !report.output_closed) {
-    text += fmt::format("peal: {} killed, not having ended within {} s (--grace)\n",
-                        subject(killed),
-                        static_cast<double>(report.grace.count()) / 1000.0);
+    text += fmt::format("peal: {} killed, {}\n", subject(killed), why_killed(report));
   }
   if (report.survivors > 0) {
     text += fmt::format("peal: {} processes hang in the kernel and could not be killed\n",

@@ -47,6 +47,7 @@ struct LaunchReport {
   bool output_closed = false;  // whoever read the launcher's stdout is gone
   bool guard_lost = false;     // the guard was killed, and the ranks with it
   int survivors = 0;           // processes that SIGKILL did not end
+  bool told_twice = false;     // a second signal ended the grace
   Timeout grace{};
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
@@ -66,8 +67,8 @@ const RankEnd* main_failure(const LaunchReport& report);
 /// 128 + signal; 126 or 127 when the program could not be executed.
 int exit_code(const LaunchReport& report);
 
-/// Who failed, in order, what became of the others, and the last lines of the main failure. Empty
-/// when there is nothing to say; ends in a newline otherwise.
+/// Who failed, the main failure first, what became of the others, and the main failure's last
+/// lines. Some lines, however many ranks there are; empty when there is nothing to say.
 std::string describe(const LaunchReport& report);
 
 }  // namespace peal::launch

@@ -87,17 +87,41 @@ TEST(ReportTest, WhoEndedWithZeroByItselfIsNotMentioned) {
             "peal: the last lines of rank 1:\n  | out of luck\n");
 }
 
-TEST(ReportTest, AllThatFailedByThemselvesAreNamedInOrderAndApartFromWhoWasStopped) {
+TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWasStopped) {
   const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
                                         failed_with(1, exited(42), "out of luck"),
                                         end_of(2, killed_by(SIGTERM), Ending::kTold)});
   EXPECT_EQ(exit_code(report), 42);
   EXPECT_EQ(describe(report),
-            "peal: 2 ranks failed, in this order; rank 2 was stopped:\n"
-            "  rank 0 (pid 4711) ended with exit code 1 after 3.2 s, having lost another rank "
-            "(peer_lost)\n"
+            "peal: 2 ranks failed, the likely cause first; rank 2 was stopped:\n"
             "  rank 1 (pid 4712) ended with exit code 42 after 3.2 s\n"
+            "  rank 0 ended having lost another rank (peer_lost)\n"
             "peal: the last lines of rank 1:\n  | out of luck\n");
+}
+
+TEST(ReportTest, OfManyFailuresTheFirstAreListedAndTheOthersCounted) {
+  std::vector<RankEnd> ends;
+  for (Rank rank = 0; rank < 61; ++rank) ends.push_back(failed_with(rank, exited(1), kLostRank1));
+  ends.push_back(end_of(61, exited(3)));
+  ends.push_back(end_of(62, killed_by(SIGSEGV)));
+  EXPECT_EQ(describe(failures(ends)),
+            "peal: 63 ranks failed, the likely cause first:\n"
+            "  rank 62 (pid 4773) was killed by SIGSEGV after 3.2 s\n"
+            "  rank 61 (pid 4772) ended with exit code 3 after 3.2 s\n"
+            "  61 ranks ended having lost another rank (peer_lost)\n"
+            "peal: rank 62 wrote nothing\n");
+}
+
+TEST(ReportTest, ManyFailuresOfTheSameKindAreEightLinesAndANumber) {
+  for (const std::string last_line : {"no luck", kLostRank1}) {
+    std::vector<RankEnd> ends;
+    for (Rank rank = 0; rank < 64; ++rank) ends.push_back(failed_with(rank, exited(1), last_line));
+    const std::string text = describe(failures(ends));
+    EXPECT_THAT(text, HasSubstr("  rank 0 (pid 4711) ended with exit code 1"));
+    EXPECT_THAT(text, HasSubstr("  rank 7 (pid 4718) ended with exit code 1"));
+    EXPECT_THAT(text, HasSubstr("\n  and 56 more\npeal: the last lines of rank 0:\n"));
+    EXPECT_THAT(text, Not(HasSubstr("rank 8")));
+  }
 }
 
 TEST(ReportTest, TheMainFailureIsTheFirstThatDidNotComeOfTheLossOfAnother) {
@@ -143,6 +167,8 @@ TEST(ReportTest, WhoHadToBeKilledIsNamedOnce) {
   report.grace = milliseconds(1500);
   EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was stopped")));
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, not having ended within 1.5 s"));
+  report.told_twice = true;
+  EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as a second signal asked for\n"));
 }
 
 TEST(ReportTest, SigkillFromOutsideHintsAtTheMemory) {

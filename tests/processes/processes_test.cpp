@@ -71,7 +71,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  /// Three ranks, of which rank 1 throws, started by `peal run`.
+  /// Three ranks, of which rank 1 fails and the others miss it, started by `peal run`.
   Processes::Ended launch_with_bad_luck(const std::string& what) {
     processes_.start({PEAL_PROGRAM, "run", "-n", "3", PEAL_TEST_RANK, what},
                      {{"PEAL_STAGE", "8K"}, {"PEAL_TRANSPORT", GetParam()}});
@@ -116,7 +116,7 @@ TEST_P(ProcessesTest, ARankThatThrowsSpeaksForItselfAndIsTheOneThatIsNamed) {
   EXPECT_THAT(ended.output,
               ContainsRegex("\\[0\\] peer_lost: rank 1 \\(pid [0-9]+ on [^)]+\\) has "
                             "left the group because of an exception"));
-  EXPECT_THAT(ended.output, HasSubstr("peal: 3 ranks failed, in this order:\n"));
+  EXPECT_THAT(ended.output, HasSubstr("peal: 3 ranks failed, the likely cause first:\n  rank 1 ("));
   EXPECT_THAT(ended.output, HasSubstr("peal: the last lines of rank 1:\n  | out of luck\n"));
 }
 
@@ -127,6 +127,13 @@ TEST_P(ProcessesTest, ARankThatTerminatesIsTheOneThatIsNamed) {
   EXPECT_THAT(ended.output, ContainsRegex("\\[0\\] .*peer_lost: rank 1 \\(pid.*was lost"));
   EXPECT_THAT(ended.output,
               ContainsRegex("peal: the last lines of rank 1:\n(  \\| .*\n)*  \\| .*out of luck"));
+}
+
+TEST_P(ProcessesTest, ARankThatLeavesWithCollectivesUnderWayIsTheOneThatIsNamed) {
+  const Processes::Ended ended = launch_with_bad_luck("abandon");
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("[0] peer_lost: rank 1 has left the group, with"));
+  EXPECT_THAT(ended.output, HasSubstr("peal: the last lines of rank 1:\n  | timeout: the group"));
 }
 
 TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {

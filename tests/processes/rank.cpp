@@ -6,6 +6,7 @@
 //   meet          only joins the group, and says so
 //   throw         the same as work, but rank 1 throws in the middle, and main says what was thrown
 //   terminate     the same, but nobody catches what is thrown
+//   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -86,11 +87,22 @@ void work_uncaught() noexcept {
   work_with_bad_luck(*group);
 }
 
+int abandon(ProcessGroup& group) {
+  std::vector<float> data(5'000, 1);
+  if (group.rank() == 1) {
+    const WorkPtr abandoned = group.all_reduce_async(data);
+    group.destroy(std::chrono::milliseconds(100));  // throws
+  }
+  group.recv(data, 1);
+  return 0;
+}
+
 int run(const std::string& what) {
   if (what == "terminate") work_uncaught();
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
   if (what == "grid") return run_grid(*group);
+  if (what == "abandon") return abandon(*group);
   if (what == "leave") leave_a_child();
   if (what == "work" || what == "leave") return work_until_it_fails(*group, work);
   if (what == "messages") return work_until_it_fails(*group, exchange_messages);
