@@ -11,6 +11,6 @@ namespace peal {
 double difference(std::string_view a, std::string_view b);
 
 /// Up to here, where half of the letters are kept, one may have been meant by the other.
-inline constexpr double kNear = 0.5;
+inline constexpr double kNearDifference = 0.5;
 
 }  // namespace peal

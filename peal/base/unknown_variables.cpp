@@ -26,7 +26,7 @@ std::string_view nearest_to(std::string_view name, std::span<const std::string_v
     return difference(name.substr(kPrefix.size()), other.substr(kPrefix.size()));
   };
   const std::string_view nearest = *std::ranges::min_element(known, {}, difference_to);
-  return difference_to(nearest) <= kNear ? nearest : std::string_view();
+  return difference_to(nearest) <= kNearDifference ? nearest : std::string_view();
 }
 
 }  // namespace

@@ -9,11 +9,10 @@
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
 #include "peal/base/unknown_variables.h"
+#include "peal/cli/exit_codes.h"
 
 namespace peal::cli {
 namespace {
-
-constexpr int kUsage = 2;
 
 std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
 

@@ -13,14 +13,12 @@
 
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
+#include "peal/cli/exit_codes.h"
 #include "peal/cli/hints.h"
 #include "peal/cli/run_command.h"
 
 namespace peal::cli {
 namespace {
-
-constexpr int kFailure = 1;
-constexpr int kUsage = 2;
 
 /// A program started without a standard descriptor would give its number to the next pipe.
 void open_standard_descriptors() {

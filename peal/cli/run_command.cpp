@@ -18,6 +18,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
+#include "peal/cli/spelling.h"
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/job.h"
@@ -34,9 +35,9 @@ constexpr const char* kDetails = R"(Everything after COMMAND belongs to it, opti
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
 of the cores (OMP_NUM_THREADS says how many). Rank 0 reads the standard input.
-When a rank fails, the others are told to end a second later. The report names
-all that failed by themselves; the exit code is that of the one whose last lines
-it shows: the rank's own, or 128 + the number of its signal.
+When a rank fails, the others are told to end three seconds later. The report
+begins with the likely cause and shows its last lines; the exit code is that
+rank's own, or 128 + the number of its signal.
 
 Examples:
   peal run -n 2 ./train --epochs 5
@@ -46,8 +47,9 @@ Examples:
 
 std::optional<int> try_parse_count(std::string_view text) {
   int count = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), count);
-  if (error != std::errc() || end != text.end()) return std::nullopt;
+  const char* const past = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), past, count);
+  if (error != std::errc() || end != past) return std::nullopt;
   return count;
 }
 
@@ -66,17 +68,6 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
                 fmt::format("-x {0}: {0} is not set here; give its value, as in -x {0}=1", name));
   }
   return {name, *value};
-}
-
-/// How mpirun and torchrun spell it, and what was meant by -n=2, as the options are declared.
-std::string as_declared(const std::string& option) {
-  const std::size_t equals = option.find('=');
-  std::string name = option.substr(0, equals);
-  if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
-  if (name == "-n" || name == "-np" || name == "--nproc-per-node") {
-    return equals == std::string::npos ? "-n" : "-n" + option.substr(equals + 1);
-  }
-  return name + option.substr(name.size());
 }
 
 Error no_count(const std::vector<std::string>& command) {

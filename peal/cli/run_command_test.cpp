@@ -80,7 +80,11 @@ TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
       {{"rn", "-n", "2", "ls"}, "did you mean run?"},
       {{"conf"}, "did you mean config?"},
       {{"-n", "2", "ls"}, "-n belongs to run: peal run -n 2 ls\n"},
-      {{"--fast"}, "which command?"},
+      {{"-n2", "ls"}, "-n2 belongs to run: peal run -n2 ls\n"},
+      {{"--nproc_per_node=2", "ls"}, "--nproc_per_node=2 belongs to run"},
+      {{"--verison"}, "there is no option --verison"},
+      {{"-nice", "ls"}, "there is no option -nice"},
+      {{"--nproc-foo", "2"}, "there is no option --nproc-foo"},
       {{"run", "ls"}, "-n"},
       {{"run", "ls", "-n", "2"}, "did you mean: peal run -n 2 ls\n"},
       {{"run", "ls", "-l", "-np=2"}, "did you mean: peal run -n 2 ls\n"},
@@ -224,6 +228,36 @@ TEST(RunSignalTest, ASecondSignalEndsWhoeverIgnoredTheFirst) {
   program.read_until("told", 2);
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait().status, 128 + SIGTERM);
+  program.wait_until_none_is_left();
+}
+
+TEST(RunSignalTest, ASignalAfterAFailureReachesTheOthersAtOnceAndTheReportStaysTheFailures) {
+  Program program(shell(2,
+                        fmt::format("case $RANK in "
+                                    "0) for s in USR1 INT TERM; do trap \"echo got $s\" $s; done;; "
+                                    "1) echo pid $$ end; trap 'exit 3' USR1;; esac; {}",
+                                    kLive),
+                        {"--no-prefix", "--grace", "1000"}));
+  program.read_until("ready", 2);
+  const std::string out = program.out();
+  const pid_t rank1 = std::stoi(out.substr(out.find("pid ") + 4));
+  program.signal(SIGUSR1);  // rank 1 fails of it
+  program.read_until("got USR1");
+  wait_until([&] { return ::kill(rank1, 0) != 0; });
+  // The guard has reaped it, and reports that before it passes on another signal.
+  program.signal(SIGUSR1);
+  program.read_until("got USR1", 2);
+  program.signal(SIGINT);
+  program.read_until("got INT");
+  program.signal(SIGINT);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_THAT(ended.out, Not(HasSubstr("got TERM")));
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("peal: rank 1 (pid "),
+                    HasSubstr("ended with exit code 3"),
+                    HasSubstr("rank 0 was killed, as a second signal asked for"),
+                    Not(HasSubstr("ended by SIGINT"))));
   program.wait_until_none_is_left();
 }
 

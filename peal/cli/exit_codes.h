@@ -1,0 +1,9 @@
+// The exit codes of the program `peal` itself, apart from those that it takes over from the ranks.
+#pragma once
+
+namespace peal::cli {
+
+inline constexpr int kFailure = 1;
+inline constexpr int kUsage = 2;
+
+}  // namespace peal::cli

@@ -1,0 +1,34 @@
+#include "peal/cli/spelling.h"
+
+#include <algorithm>
+
+namespace peal::cli {
+namespace {
+
+/// What stands before the "=", if there is one.
+std::string name_in(const std::string& option) {
+  std::string name = option.substr(0, option.find('='));
+  if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+bool names_rank_count(const std::string& name) {
+  return name == "-n" || name == "-np" || name == "--nproc-per-node";
+}
+
+}  // namespace
+
+std::string as_declared(const std::string& option) {
+  const std::string name = name_in(option);
+  const std::string rest = option.substr(name.size());
+  if (!names_rank_count(name)) return name + rest;
+  return rest.empty() ? "-n" : "-n" + rest.substr(1);
+}
+
+bool is_rank_count(const std::string& option) {
+  if (names_rank_count(name_in(option))) return true;
+  return option.size() > 2 && option.starts_with("-n") &&
+         option.find_first_not_of("0123456789", 2) == std::string::npos;
+}
+
+}  // namespace peal::cli

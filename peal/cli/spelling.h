@@ -1,0 +1,15 @@
+// The spellings of the option that says how many ranks: the program's own, mpirun's and torchrun's.
+#pragma once
+
+#include <string>
+
+namespace peal::cli {
+
+/// `option` as `peal run` declares it: -np 2, -np=2, -n=2, --nproc-per-node=2 and
+/// --nproc_per_node=2 are -n 2 and -n2. Of other options, only _ becomes -.
+std::string as_declared(const std::string& option);
+
+/// Whether `option` says how many ranks, in any of those spellings.
+bool is_rank_count(const std::string& option);
+
+}  // namespace peal::cli
