@@ -1,38 +1,77 @@
-# The order in which LibTorch is found, for peal's own build (PealTorch.cmake) and for projects that use an
-# installed peal (pealConfig.cmake), beside which this file is installed.
+# How LibTorch is chosen and loaded, for peal's own build (PealTorch.cmake) and for projects that use an
+# installed peal (pealConfig.cmake), beside which this file is installed. Each has an order of its own.
 set(PEAL_TORCH_OLDEST 2.11)
 
-# Where the `torch` that this Python imports keeps its CMake package; empty if it has none.
-function(peal_torch_of_python python result)
-  execute_process(
-    COMMAND ${python} -c "import torch; print(torch.utils.cmake_prefix_path)"
-    OUTPUT_VARIABLE prefix
-    OUTPUT_STRIP_TRAILING_WHITESPACE
-    ERROR_QUIET)
-  set(${result} "${prefix}" PARENT_SCOPE)
+# peal_try_torch([find_package's arguments that say where]): unless an earlier call found one, puts the
+# folder and version of the first LibTorch there into PEAL_TORCH_CHOICE and PEAL_TORCH_CHOICE_VERSION.
+# Those that are too old it passes over and appends to PEAL_TORCH_TOO_OLD. Torch_DIR stays as it was.
+#
+# Nothing is loaded: no LibTorch has the version asked for, so find_package only lists what it considered.
+# One that is not taken thus leaves no targets behind and enables no language.
+function(peal_try_torch)
+  if(PEAL_TORCH_CHOICE)
+    return()
+  endif()
+  set(named "${Torch_DIR}")
+  unset(Torch_CONSIDERED_CONFIGS)
+  unset(Torch_CONSIDERED_VERSIONS)
+  set(CMAKE_REQUIRE_FIND_PACKAGE_Torch FALSE)
+  find_package(Torch 999999 QUIET CONFIG ${ARGN})
+  if(named)
+    set(Torch_DIR "${named}" CACHE PATH "The folder of TorchConfig.cmake" FORCE)
+  else()
+    unset(Torch_DIR CACHE)
+  endif()
+
+  foreach(config version IN ZIP_LISTS Torch_CONSIDERED_CONFIGS Torch_CONSIDERED_VERSIONS)
+    cmake_path(GET config PARENT_PATH folder)
+    if(version VERSION_GREATER_EQUAL PEAL_TORCH_OLDEST)
+      set(PEAL_TORCH_CHOICE "${folder}" PARENT_SCOPE)
+      set(PEAL_TORCH_CHOICE_VERSION "${version}" PARENT_SCOPE)
+      break()
+    endif()
+    list(APPEND PEAL_TORCH_TOO_OLD "LibTorch ${version} in ${folder}")
+  endforeach()
+  set(PEAL_TORCH_TOO_OLD "${PEAL_TORCH_TOO_OLD}" PARENT_SCOPE)
 endfunction()
 
-# peal_find_torch([PYTHON python] [FOLDER folder]): gives the target peal::torch, or says FALSE in Torch_FOUND.
-#
-# Looked for in this order: CMAKE_PREFIX_PATH or Torch_DIR; the `torch` of the active Python; that of
-# `python`; the package in `folder`.
-function(peal_find_torch)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "PYTHON;FOLDER" "")
-  set(CMAKE_MESSAGE_LOG_LEVEL ERROR)  # TorchConfig.cmake warns of parts that its CPU build lacks (kineto)
-  find_package(Torch ${PEAL_TORCH_OLDEST} QUIET CONFIG)
-  foreach(python IN ITEMS python3 ${ARG_PYTHON})
-    if(NOT Torch_FOUND)
-      peal_torch_of_python(${python} prefix)
-      if(prefix)
-        find_package(Torch ${PEAL_TORCH_OLDEST} QUIET CONFIG PATHS ${prefix} NO_DEFAULT_PATH)
-      endif()
+# The same for the `torch` that this Python imports.
+macro(peal_try_torch_of_python python)
+  if(NOT PEAL_TORCH_CHOICE)
+    execute_process(
+      COMMAND ${python} -c "import torch; print(torch.utils.cmake_prefix_path)"
+      OUTPUT_VARIABLE peal_torch_prefix
+      OUTPUT_STRIP_TRAILING_WHITESPACE
+      ERROR_QUIET)
+    if(peal_torch_prefix)
+      peal_try_torch(PATHS "${peal_torch_prefix}" NO_DEFAULT_PATH)
     endif()
-  endforeach()
-  if(NOT Torch_FOUND AND ARG_FOLDER)
-    find_package(Torch ${PEAL_TORCH_OLDEST} QUIET CONFIG PATHS ${ARG_FOLDER} NO_DEFAULT_PATH)
+    unset(peal_torch_prefix)
   endif()
-  set(Torch_FOUND ${Torch_FOUND} PARENT_SCOPE)
-  set(Torch_VERSION ${Torch_VERSION} PARENT_SCOPE)
+endmacro()
+
+# What to tell of those that were passed over; empty if none was.
+function(peal_tell_too_old result)
+  set(told "")
+  foreach(torch IN LISTS PEAL_TORCH_TOO_OLD)
+    string(APPEND told " ${torch} is too old: peal needs ${PEAL_TORCH_OLDEST} or newer.")
+  endforeach()
+  set(${result} "${told}" PARENT_SCOPE)
+endfunction()
+
+# Loads the LibTorch in `folder` and makes the target peal::torch of it, or says FALSE in Torch_FOUND.
+#
+# A macro, and never to be called from a function: a LibTorch with CUDA calls enable_language, which works
+# only at file scope, and its TORCH_ variables are for the user's scope.
+macro(peal_load_torch folder)
+  set(peal_log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
+  set(CMAKE_MESSAGE_LOG_LEVEL ERROR)  # TorchConfig.cmake warns of parts that its CPU build lacks (kineto)
+  find_package(Torch ${PEAL_TORCH_OLDEST} QUIET CONFIG PATHS "${folder}" NO_DEFAULT_PATH)
+  unset(CMAKE_MESSAGE_LOG_LEVEL)
+  if(NOT "${peal_log_level}" STREQUAL "")
+    set(CMAKE_MESSAGE_LOG_LEVEL "${peal_log_level}")
+  endif()
+  unset(peal_log_level)
 
   # Its flags reach only who links this. Imported, so that its headers are the system's (their warnings
   # are not ours) and an installed peal::train asks for it by name.
@@ -41,4 +80,4 @@ function(peal_find_torch)
     target_link_libraries(peal::torch INTERFACE ${TORCH_LIBRARIES})
     target_include_directories(peal::torch INTERFACE ${TORCH_INCLUDE_DIRS})
   endif()
-endfunction()
+endmacro()

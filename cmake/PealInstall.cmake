@@ -27,7 +27,7 @@ if(TARGET peal_program)
   install(TARGETS peal_program DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# Where a user's project looks for LibTorch last: the one that train was built with.
+# Where a user's project looks for LibTorch unless it names one: where that is with which train was built.
 set(PEAL_TORCH_FOLDER "")
 if(train)
   set(PEAL_TORCH_FOLDER ${Torch_DIR})

@@ -1,11 +1,19 @@
 # LibTorch, for peal/train and nothing else. Included where PEAL_TORCH is on.
 include(${CMAKE_CURRENT_LIST_DIR}/PealFindTorch.cmake)
 
-peal_find_torch(PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python)  # which scripts/bootstrap makes
-if(NOT Torch_FOUND)
+peal_try_torch()  # CMAKE_PREFIX_PATH or Torch_DIR
+peal_try_torch_of_python(python3)
+peal_try_torch_of_python(${PROJECT_SOURCE_DIR}/.venv/bin/python)  # which scripts/bootstrap makes
+if(NOT PEAL_TORCH_CHOICE)
+  peal_tell_too_old(PEAL_TORCH_TOO_OLD)
   message(FATAL_ERROR
     "LibTorch ${PEAL_TORCH_OLDEST} or newer was not found: neither in CMAKE_PREFIX_PATH or Torch_DIR, "
-    "nor as the `torch` of python3, nor in ${PROJECT_SOURCE_DIR}/.venv. Run scripts/bootstrap, which "
-    "installs it there, or build the core alone with -DPEAL_TORCH=OFF.")
+    "nor as the `torch` of python3, nor in ${PROJECT_SOURCE_DIR}/.venv.${PEAL_TORCH_TOO_OLD} Run "
+    "scripts/bootstrap, which installs it there, or build the core alone with -DPEAL_TORCH=OFF.")
+endif()
+peal_load_torch(${PEAL_TORCH_CHOICE})
+if(NOT Torch_FOUND)
+  message(FATAL_ERROR "The LibTorch in ${PEAL_TORCH_CHOICE} does not load: its TorchConfig.cmake finds "
+    "itself incomplete. Install it anew, or build the core alone with -DPEAL_TORCH=OFF.")
 endif()
 message(STATUS "LibTorch ${Torch_VERSION}: ${Torch_DIR}")

@@ -105,6 +105,14 @@ class Discovery(unittest.TestCase):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("scripts/bootstrap", run.stdout)
         self.assertIn("PEAL_TORCH=OFF", run.stdout)
+        self.assertNotIn("too old", run.stdout)
+
+    def test_where_there_are_only_such_that_are_too_old_they_are_named(self):
+        old = self.torch("old", "2.10.9")
+        self.active_python(old)
+        run = self.configure()
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn(f"LibTorch 2.10.9 in {old}/Torch is too old", " ".join(run.stdout.split()))
 
 
 if __name__ == "__main__":

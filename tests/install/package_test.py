@@ -5,6 +5,7 @@ build, the compiler, and the folder of the LibTorch that peal was built with, if
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,12 @@ class User(unittest.TestCase):
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
+    def copied(self):
+        """The installation in another folder; links, no copies."""
+        prefix = self.folder / "copied"
+        shutil.copytree(PREFIX, prefix, copy_function=os.link)
+        return prefix
+
     def configure(self, calls, *arguments, prefix=PREFIX):
         (self.folder / "CMakeLists.txt").write_text(PROJECT.format(calls))
         environment = {name: value for name, value in os.environ.items()
@@ -70,9 +77,8 @@ class User(unittest.TestCase):
 
 class Package(User):
     def without_train(self):
-        """What an installation of a peal that was built with PEAL_TORCH=OFF has; links, no copies."""
-        prefix = self.folder / "core"
-        shutil.copytree(PREFIX, prefix, copy_function=os.link)
+        """What an installation of a peal that was built with PEAL_TORCH=OFF has."""
+        prefix = self.copied()
         for file in prefix.rglob("pealTrainTargets*.cmake"):
             file.unlink()
         return prefix
@@ -99,13 +105,17 @@ class Package(User):
         self.assertIn("has peal::peal", output)
         self.assertIn("peal: 1, train:", output)
 
-    def test_a_library_that_peal_links_and_that_is_missing_is_fatal_only_where_peal_is_required(self):
-        (self.folder / "bin/pkg-config").write_text(
-            '#!/bin/sh\ncase "$*" in *libhwy*) exit 1;; *--version*) echo 1.8;; *) exit 0;; esac\n')
-        (self.folder / "bin/pkg-config").chmod(0o755)
-        self.assertIn("peal: 0, train: -- reason: pkg-config does not find libhwy",
-                      self.output("find_package(peal QUIET)"))
-        self.assertIn("does not find libhwy", self.failure("find_package(peal REQUIRED)"))
+    def test_a_missing_library_that_peal_links_is_named_and_fatal_only_where_peal_is_required(self):
+        for missing, other in ("libhwy", "hwloc"), ("hwloc", "libhwy"):
+            with self.subTest(missing):
+                script = self.folder / "bin/pkg-config"
+                script.write_text(
+                    f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1;; *--version*) echo 1.8;; esac\n')
+                script.chmod(0o755)
+                output = self.output("find_package(peal QUIET)", "--fresh")
+                self.assertIn(f"peal: 0, train: -- reason: pkg-config does not find {missing}", output)
+                self.assertNotIn(f"does not find {other}", output)
+                self.assertIn(f"does not find {missing}", self.failure("find_package(peal REQUIRED)"))
 
 
 @unittest.skipUnless(TORCH, "this peal was built without LibTorch")
@@ -145,25 +155,141 @@ class Train(User):
         output = self.output("find_package(peal QUIET OPTIONAL_COMPONENTS train)", NO_TORCH)
         self.assertNotIn("LibTorch", output)
 
-    def test_the_libtorch_that_peal_was_built_with_is_found_last(self):
-        output = self.output("find_package(peal REQUIRED COMPONENTS train)")
-        self.assertIn("has peal::train", output)
-        self.assertIn(f": {TORCH} (peal was built with", output)
-
-    def test_the_active_pythons_libtorch_comes_before_it(self):
-        package = self.folder / "active/Torch"
-        package.mkdir(parents=True)
-        (package / "TorchConfig.cmake").write_text("")
-        (package / "TorchConfigVersion.cmake").write_text(
-            "set(PACKAGE_VERSION 99.0)\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n")
-        self.python(f"echo {package.parent}")
-        output = self.output("find_package(peal REQUIRED COMPONENTS train)")
-        self.assertIn(f"LibTorch 99.0: {package} (peal was built with", output)
-
     def test_a_train_that_is_found_quietly_says_nothing(self):
         output = self.output("find_package(peal REQUIRED QUIET COMPONENTS train)")
         self.assertIn("has peal::train", output)
         self.assertNotIn("LibTorch", output)
+
+
+FAKE_VERSION = """
+set(PACKAGE_VERSION {})
+if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+"""
+NEVER_LOADED = 'message(FATAL_ERROR "loaded")'
+REQUIRED = "find_package(peal REQUIRED COMPONENTS train)"
+OPTIONAL = "find_package(peal REQUIRED OPTIONAL_COMPONENTS train)"
+
+
+@unittest.skipUnless(TORCH, "this peal was built without LibTorch")
+class Choice(User):
+    """Which LibTorch is taken for train, of several that mostly only pretend."""
+
+    def setUp(self):
+        super().setUp()
+        text = (pathlib.Path(TORCH) / "TorchConfigVersion.cmake").read_text()
+        self.built = re.search(r'PACKAGE_VERSION "([^"]*)"', text).group(1)
+        major, minor = self.built.split(".")[:2]
+        self.same = f"{major}.{minor}.99"
+        self.other = f"{major}.{int(minor) + 1}.0"
+
+    def torch(self, name, version, config=""):
+        package = self.folder / name / "Torch"
+        package.mkdir(parents=True)
+        (package / "TorchConfig.cmake").write_text(config)
+        (package / "TorchConfigVersion.cmake").write_text(FAKE_VERSION.format(version))
+        return package
+
+    def remembers_nothing(self):
+        """An installation whose LibTorch of then is gone: its prefix, and that LibTorch's folder."""
+        prefix = self.copied()
+        config, = prefix.rglob("pealConfig.cmake")
+        text = config.read_text()
+        config.unlink()  # a link: what it leads to stays as it is
+        gone = self.folder / "gone/Torch"
+        self.assertIn(f"[[{TORCH}]]", text)
+        config.write_text(text.replace(f"[[{TORCH}]]", f"[[{gone}]]"))
+        return prefix, gone
+
+    def took(self, package, output):
+        self.assertIn(f": {package} (peal was built with {self.built})", output)
+        self.assertIn("has peal::train", output)
+
+    def test_what_the_user_names_comes_first_then_that_of_then_then_the_active_pythons(self):
+        named = self.torch("named", self.same)
+        active = self.torch("active", self.same)
+        self.python(f"echo {active.parent}")
+        self.took(named, self.output(REQUIRED, f"-DTorch_DIR={named}"))
+        self.took(named, self.output(REQUIRED, "--fresh", prefix=f"{PREFIX};{named.parent}"))
+        self.took(TORCH, self.output(REQUIRED, "--fresh"))
+        prefix, _ = self.remembers_nothing()
+        self.took(active, self.output(REQUIRED, "--fresh", prefix=prefix))
+
+    def test_an_installation_that_was_copied_elsewhere_is_used_from_there(self):
+        prefix = self.copied()
+        output = self.output(
+            REQUIRED + "\nget_target_property(headers peal::train INTERFACE_INCLUDE_DIRECTORIES)"
+            "\nmessage(STATUS \"headers: ${headers}\")", prefix=prefix)
+        self.took(TORCH, output)
+        self.assertIn(f"headers: {prefix}/include", output)
+        self.assertNotIn(f"{PREFIX}/", output)
+
+    def test_a_libtorch_of_then_that_is_gone_is_said_to_be(self):
+        prefix, gone = self.remembers_nothing()
+        output = self.failure(REQUIRED, prefix=prefix)
+        self.assertIn(f"nor in {gone}, with which this peal was built and which is gone", output)
+        self.assertIn(ADVICE, output)
+
+    def test_a_torch_dir_that_is_gone_is_said_to_be_and_not_replaced(self):
+        gone = self.folder / "gone/Torch"
+        for arguments in (f"-DTorch_DIR={gone}",), ():  # the cache has it the second time
+            output = self.failure(REQUIRED, *arguments)
+            self.assertIn(f"not found in Torch_DIR, which is {gone}. Set Torch_DIR", output)
+        output = self.output(OPTIONAL)
+        self.assertIn("peal without train: train needs LibTorch", output)
+        self.assertIn("peal: 1, train: FALSE", output)
+        self.took(TORCH, self.output(REQUIRED, "-UTorch_DIR"))
+
+    def test_a_libtorch_that_is_too_old_is_told_as_such(self):
+        old = self.torch("old", "1.0", NEVER_LOADED)
+        told = f"LibTorch 1.0 in {old} is too old: peal needs 2.11 or newer."
+        self.assertIn(f"Torch_DIR, which is {old}. {told}", self.failure(REQUIRED, f"-DTorch_DIR={old}"))
+        self.took(TORCH, self.output(REQUIRED, "--fresh", prefix=f"{PREFIX};{old.parent}"))
+        prefix, _ = self.remembers_nothing()
+        self.assertIn(told, self.failure(REQUIRED, "--fresh", prefix=f"{prefix};{old.parent}"))
+        self.python(f"echo {old.parent}")
+        self.assertIn(told, self.failure(REQUIRED, "--fresh", prefix=prefix))
+
+    def test_another_minor_version_is_refused_with_both_named(self):
+        other = self.torch("other", self.other, NEVER_LOADED)
+        prefix, gone = self.remembers_nothing()
+        refusal = "train was built with LibTorch {} in {} and does not fit LibTorch {} in {}"
+        with self.subTest("Torch_DIR"):
+            output = self.failure(REQUIRED, f"-DTorch_DIR={other}")
+            self.assertIn(refusal.format(self.built, TORCH, self.other, other), output)
+            self.assertIn("Point Torch_DIR at the one that it was built with", output)
+        with self.subTest("CMAKE_PREFIX_PATH"):
+            output = self.failure(REQUIRED, "--fresh", prefix=f"{PREFIX};{other.parent}")
+            self.assertIn(refusal.format(self.built, TORCH, self.other, other), output)
+            self.assertIn("Point CMAKE_PREFIX_PATH at the one that it was built with", output)
+        with self.subTest("python3"):
+            self.python(f"echo {other.parent}")
+            output = self.output(OPTIONAL, "--fresh", prefix=prefix)
+            self.assertIn(refusal.format(self.built, gone, self.other, other), output)
+            self.assertIn("peal: 1, train: FALSE", output)
+        with self.subTest("the advice helps without --fresh"):
+            named = self.torch("named", self.same)
+            self.took(named, self.output(REQUIRED, prefix=f"{prefix};{named.parent}"))
+
+    def test_a_libtorch_that_finds_itself_incomplete_costs_only_train(self):
+        broken = self.torch("broken", self.same, "set(Torch_FOUND FALSE)")
+        output = self.output(OPTIONAL, f"-DTorch_DIR={broken}")
+        self.assertIn(f"the LibTorch in {broken} does not load", output)
+        self.assertIn("peal: 1, train: FALSE", output)
+
+    def test_libtorch_is_loaded_at_the_users_file_scope_and_its_warnings_are_not_told(self):
+        named = self.torch("named", self.same, """
+message(WARNING "without kineto")
+enable_language(C)
+set(TORCH_CXX_FLAGS -DOF_TORCH)
+""")
+        output = self.output(
+            REQUIRED + "\nmessage(STATUS \"flags: ${TORCH_CXX_FLAGS}, rule: ${CMAKE_C_COMPILE_OBJECT}"
+            ", level: <${CMAKE_MESSAGE_LOG_LEVEL}>\")", f"-DTorch_DIR={named}")
+        self.assertIn("flags: -DOF_TORCH, rule: <CMAKE_C_COMPILER>", output)
+        self.assertIn("level: <>", output)
+        self.assertNotIn("kineto", output)
 
 
 if __name__ == "__main__":
