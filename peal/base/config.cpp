@@ -1,8 +1,10 @@
 #include "peal/base/config.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -14,7 +16,8 @@
 namespace peal {
 namespace {
 
-Error wrong_value() { return Error(ErrorKind::kUsage, "wrong value"); }
+/// The row of the table says what would be right.
+Error wrong_value() { return Error(ErrorKind::kUsage, ""); }
 
 double parse_number(std::string_view text) {
   double number = 0;
@@ -47,8 +50,13 @@ TransportChoice parse_transport(std::string_view text) {
 
 std::string read_secret(std::string_view path) {
   std::ifstream file{std::string(path)};
+  if (!file) {
+    throw Error(ErrorKind::kUsage, fmt::format("cannot be read: {}", std::strerror(errno)));
+  }
   std::string secret;
-  if (!std::getline(file, secret) || secret.empty()) throw wrong_value();
+  if (!std::getline(file, secret) || secret.empty()) {
+    throw Error(ErrorKind::kUsage, "its first line is empty");
+  }
   return secret;
 }
 
@@ -132,10 +140,14 @@ ConfigReading read_config(const Environment& environment) {
     if (!text) continue;
     try {
       variable.parse(*text, reading.config);
-    } catch (const Error&) {
-      reading.wrong.push_back(
-          {variable.name,
-           fmt::format("{}=\"{}\": it takes {}", variable.name, *text, variable.value)});
+    } catch (const Error& error) {
+      const std::string reason(error.message());
+      reading.wrong.push_back({variable.name,
+                               fmt::format("{}=\"{}\": {}it takes {}",
+                                           variable.name,
+                                           *text,
+                                           reason.empty() ? "" : reason + "; ",
+                                           variable.value)});
     }
   }
   return reading;

@@ -31,7 +31,7 @@ std::string_view name_of(TransportChoice choice);
 struct Config {
   /// Known to all ranks of the job and nobody else; every connection is proved with it.
   std::string secret;
-  /// Where the secret was looked for, if that is what was said.
+  /// As PEAL_SECRET_FILE says; read only if there is no PEAL_SECRET.
   std::string secret_file = {};
   /// Which network interfaces to publish and connect from; see rendezvous/interfaces.h. Empty: all.
   std::string interfaces;
@@ -51,8 +51,8 @@ struct Variable {
   std::string_view name;   // "PEAL_TIMEOUT"
   std::string_view value;  // what it takes: "seconds, as in 300 or 0.5"
   std::string_view meaning;
-  void (*parse)(std::string_view text, Config& config);  // throws Error(usage) without the name,
-                                                         // and leaves `config` as it was
+  void (*parse)(std::string_view text, Config& config);  // throws Error(usage) with what the row
+                                                         // does not say, and leaves `config` be
   std::string (*print)(const Config& config);            // the inverse; secrets as "(set)" or ""
 };
 

@@ -67,6 +67,18 @@ TEST(ConfigTest, TheSecretCanComeFromAFile) {
       "mine");
 }
 
+TEST(ConfigTest, ASecretThatCannotBeReadSaysWhy) {
+  const std::string empty = testing::TempDir() + "peal_config_test_empty";
+  std::ofstream(empty) << "\n";
+  for (const auto& [path, reason] :
+       {std::pair<std::string, std::string>{"/no/such", "No such file"},
+        {empty, "its first line is empty"}}) {
+    const ConfigReading reading = read_config(fixed_environment({{"PEAL_SECRET_FILE", path}}));
+    ASSERT_EQ(reading.wrong.size(), 1u);
+    EXPECT_NE(reading.wrong[0].problem.find(reason), std::string::npos) << reading.wrong[0].problem;
+  }
+}
+
 TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
   const Config config = config_from(fixed_environment({{"PEAL_INTERFACE", "^docker0"},
                                                        {"PEAL_TRANSPORT", "tcp"},

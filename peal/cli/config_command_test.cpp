@@ -47,12 +47,13 @@ TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
   const Set stage("PEAL_STAGE", "64K");
   const Ended ended = run_program({"config"});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(ended.out,
-              AllOf(HasSubstr("\n! PEAL_TIMEOUT=\"soon\": it takes seconds"),
-                    HasSubstr("\n! PEAL_SECRET_FILE=\"/no/such/file\": it takes the path"),
-                    HasSubstr("PEAL_TRANSPORT = auto (default)"),
-                    HasSubstr("PEAL_STAGE = 65536\n"),
-                    HasSubstr("2 of these values")));
+  EXPECT_THAT(
+      ended.out,
+      AllOf(HasSubstr("\n! PEAL_TIMEOUT=\"soon\": it takes seconds"),
+            HasSubstr("\n! PEAL_SECRET_FILE=\"/no/such/file\": cannot be read: No such file"),
+            HasSubstr("PEAL_TRANSPORT = auto (default)"),
+            HasSubstr("PEAL_STAGE = 65536\n"),
+            HasSubstr("2 of these values")));
 }
 
 TEST(ConfigCommandTest, NamesThatNothingReadsAreListedWithTheNearestThatIs) {

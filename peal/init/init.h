@@ -26,7 +26,8 @@ struct InitOptions {
 /// Meets the other ranks and returns the group of all of them.
 /// Order: called by every rank of the job.
 /// Errors: usage (what is missing, given twice or contradicts), timeout (who did not come),
-/// peer_lost, resource, unsupported (no such backend).
+/// mismatch (ranks that were given different transports), peer_lost, resource, unsupported (no such
+/// backend).
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
 }  // namespace peal

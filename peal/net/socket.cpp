@@ -76,11 +76,16 @@ Address address_by(int fd, const char* what) {
   return Address(reinterpret_cast<const sockaddr*>(&storage), size);
 }
 
-/// A connection to a free port of the own machine can be given that very port as its source, and
-/// then talks to itself. It is as good as refused.
-bool talks_to_itself(int fd) {
-  const Address local = local_address(fd);
-  return !local.is_unix() && local == peer_address(fd);
+/// 0, or why a connection that was made is none. One to a free port of the own machine can be given
+/// that very port as its source, and then talks to itself: it is as good as refused.
+int flaw(int fd) {
+  try {
+    const Address local = local_address(fd);
+    return !local.is_unix() && local == peer_address(fd) ? ECONNREFUSED : 0;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;
+    return ECONNRESET;
+  }
 }
 
 /// 0, or why the connection that is under way failed.
@@ -146,7 +151,7 @@ Fd connect_to(const Address& address, Deadline deadline) {
     throw Error(ErrorKind::kTimeout, fmt::format("no answer from {} in time", address.to_string()));
   }
   if (error_number != 0) throw cannot_connect(address, error_number);
-  if (talks_to_itself(fd.get())) throw cannot_connect(address, ECONNREFUSED);
+  if (const int error = flaw(fd.get())) throw cannot_connect(address, error);
   return fd;
 }
 

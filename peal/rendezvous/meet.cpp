@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -77,6 +79,19 @@ class Registration {
   Registration(std::shared_ptr<store::Store> store, Launch launch)
       : store_(store::make_prefix_store(std::move(store), "meeting")), launch_(std::move(launch)) {}
 
+  /// Whether this is the store of a meeting that went well and that this process was at: of a group
+  /// which it has left, and which others still hold.
+  bool is_over() {
+    const auto verdict = store_->try_get("verdict");
+    if (!verdict || decode_verdict(*verdict)) return false;
+    const int size = parse_int(store_->try_get("world_size").value_or("")).value_or(0);
+    for (const Rank rank : all_ranks(size)) {
+      const auto claim = store_->try_get(key_of_rank(kClaim, rank));
+      if (claim && Claim::decode(*claim).who == claim_.who) return true;
+    }
+    return false;
+  }
+
   /// Returns when all ranks are there and agree. Throws what the first to object said.
   void agree(Deadline deadline) {
     Verdict verdict = object();
@@ -131,13 +146,17 @@ class Registration {
     const std::string key = key_of_rank(kClaim, self().rank);
     const std::string first = store_->compare_set(key, "", claim_.encode());
     if (first != claim_.encode()) {
-      return Error(
-          ErrorKind::kUsage,
-          fmt::format("rank {} is given twice: to {} and to {}; give each process a rank of "
-                      "its own, and each job a place of its own to meet",
-                      self().rank,
-                      Claim::decode(first).who,
-                      claim_.who));
+      const std::string other = Claim::decode(first).who;
+      return Error(ErrorKind::kUsage,
+                   fmt::format("rank {} is given twice: to {} and to {}; {}",
+                               self().rank,
+                               other,
+                               claim_.who,
+                               other == claim_.who
+                                   ? "before it meets here again, let all ranks destroy the group "
+                                     "that met here first"
+                                   : "give each process a rank of its own, and each job a place "
+                                     "of its own to meet"));
     }
     if (self().rank == 0) {
       store_->set("job", launch_.job.empty() ? net::make_secret().substr(0, 16) : launch_.job);
@@ -192,6 +211,26 @@ class Registration {
   }
 };
 
+/// Processes may meet again where they met before. They do not leave at the same moment, so who
+/// comes back early waits until the store of the earlier meeting is gone. Not so rank 0 at a port
+/// or socket, which holds that store itself: there is nothing to wait for.
+std::shared_ptr<store::Store> open_new_store(const Place& place,
+                                             const Launch& launch,
+                                             const Config& config,
+                                             Deadline deadline) {
+  const bool holds = launch.identity.rank == 0 && !std::holds_alternative<FilePlace>(place);
+  while (true) {
+    std::shared_ptr<store::Store> store = open_store(place, launch, config, deadline);
+    try {
+      if (holds || !Registration(store, launch).is_over()) return store;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kPeerLost) throw;  // it goes just now
+    }
+    std::this_thread::sleep_until(deadline.within(std::chrono::milliseconds(20)).at());
+    if (deadline.passed()) return store;  // where the meeting then finds what is wrong
+  }
+}
+
 }  // namespace
 
 Meeting meet(const Wish& wish,
@@ -202,7 +241,7 @@ Meeting meet(const Wish& wish,
   const Launch launch = read_launch(wish, url, environment);
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   Meeting meeting;
-  meeting.store = open_store(place, launch, config, deadline);
+  meeting.store = open_new_store(place, launch, config, deadline);
   try {
     Registration registration(meeting.store, launch);
     registration.agree(deadline);

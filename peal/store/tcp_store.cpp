@@ -170,7 +170,7 @@ class TcpStore final : public Store {
 }  // namespace
 
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
-                                         net::ProofContext context,
+                                         const net::ProofContext& context,
                                          Timeout timeout,
                                          Deadline deadline) {
   constexpr Duration kPause = std::chrono::milliseconds(20);
@@ -179,7 +179,7 @@ std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addres
     try {
       if (!net::peer_address(connection.get()).is_unix()) net::set_no_delay(connection.get());
       net::prove(connection.get(), net::Role::kConnector, context, {}, deadline);
-      return std::make_unique<TcpStore>(std::move(connection), std::move(context), timeout);
+      return std::make_unique<TcpStore>(std::move(connection), context, timeout);
     } catch (const Error& error) {
       // The server of an earlier job may have been about to end.
       if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;

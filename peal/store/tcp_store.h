@@ -15,7 +15,7 @@ namespace peal::store {
 /// `timeout` bounds each call that has no deadline of its own.
 /// Errors: usage (the server has another secret, or is no peal), peer_lost (nobody there).
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
-                                         net::ProofContext context,
+                                         const net::ProofContext& context,
                                          Timeout timeout,
                                          Deadline deadline);
 

@@ -10,9 +10,9 @@ namespace peal::train {
 namespace {
 
 using ::testing::Each;
-using testing::thrown_text;
 using ::testing::HasSubstr;
 using testing::on_ranks;
+using testing::thrown_text;
 
 using Lines = std::vector<std::string>;
 

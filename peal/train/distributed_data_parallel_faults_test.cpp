@@ -18,10 +18,10 @@ namespace peal::train {
 namespace {
 
 using ::testing::AllOf;
-using testing::thrown_text;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 using testing::SmallNet;
+using testing::thrown_text;
 using testing::TwoPaths;
 using torch::Tensor;
 

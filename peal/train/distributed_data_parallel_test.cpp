@@ -17,13 +17,13 @@ namespace peal::train {
 namespace {
 
 using ::testing::AllOf;
-using testing::thrown_text;
 using testing::flat_gradients;
 using testing::flat_parameters;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 using testing::replicas;
 using testing::SmallNet;
+using testing::thrown_text;
 using testing::TwoPaths;
 using torch::Tensor;
 

@@ -15,9 +15,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
-using testing::thrown_text;
 using ::testing::HasSubstr;
 using testing::on_ranks;
+using testing::thrown_text;
 
 constexpr int kRanks = 3;
 

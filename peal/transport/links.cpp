@@ -131,8 +131,8 @@ class Doorkeeper {
     if (!expected) {
       throw Error(
           ErrorKind::kMismatch,
-          fmt::format("rank {} was not expected: give all ranks the same PEAL_TRANSPORT, and "
-                      "none twice",
+          fmt::format("a link of rank {} came that this rank does not expect: the ranks do not "
+                      "agree on how they reach each other; give each process a rank of its own",
                       key.peer));
     }
     links_[key] = std::move(guest.fd);

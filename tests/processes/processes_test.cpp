@@ -101,6 +101,14 @@ TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
   }
 }
 
+TEST_P(ProcessesTest, TheSameProcessesMeetAgainAndAgainAtTheSamePlace) {
+  start(3, "again");
+  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("done"));
+  }
+}
+
 TEST_P(ProcessesTest, AKilledRankIsTheSameErrorOnAllOthersAndNothingHangs) {
   kill_one_of_four("work");
 }

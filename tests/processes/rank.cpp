@@ -4,8 +4,9 @@
 //   messages      the same with a ring of sends and receives
 //   leave         the same as work, and leaves a child behind
 //   meet          only joins the group, and says so
-//   throw         the same as work, but rank 1 throws in the middle, and main says what was thrown
-//   terminate     the same, but nobody catches what is thrown
+//   again         joins a group and leaves it, many times at the same place, and says "done"
+//   throw         works like work, but rank 1 throws in the middle, and main says what was thrown
+//   terminate     the same as throw, but nobody catches what is thrown
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
 #include <sys/resource.h>
 #include <unistd.h>
@@ -97,7 +98,19 @@ int abandon(ProcessGroup& group) {
   return 0;
 }
 
+int meet_again_and_again() {
+  for (int i = 0; i < 10; ++i) {
+    const ProcessGroupPtr group = init_process_group();
+    std::vector<int> data = {group->rank()};
+    group->all_reduce(data, ReduceOp::kMax);
+    if (data[0] != group->size() - 1) return 1;
+  }
+  std::cout << "done" << std::endl;
+  return 0;
+}
+
 int run(const std::string& what) {
+  if (what == "again") return meet_again_and_again();
   if (what == "terminate") work_uncaught();
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
