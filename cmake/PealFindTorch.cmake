@@ -1,4 +1,4 @@
-# How LibTorch is chosen and loaded, for peal's own build (PealTorch.cmake) and for projects that use an
+# How LibTorch is chosen and linked, for peal's own build (PealTorch.cmake) and for projects that use an
 # installed peal (pealConfig.cmake), beside which this file is installed. Each has an order of its own.
 set(PEAL_TORCH_OLDEST 2.11)
 
@@ -6,8 +6,7 @@ set(PEAL_TORCH_OLDEST 2.11)
 # folder and version of the first LibTorch there into PEAL_TORCH_CHOICE and PEAL_TORCH_CHOICE_VERSION.
 # Those that are too old it passes over and appends to PEAL_TORCH_TOO_OLD. Torch_DIR stays as it was.
 #
-# Nothing is loaded: no LibTorch has the version asked for, so find_package only lists what it considered.
-# One that is not taken thus leaves no targets behind and enables no language.
+# No LibTorch has the version asked for, so find_package only lists what it considered, and loads nothing.
 function(peal_try_torch)
   if(PEAL_TORCH_CHOICE)
     return()
@@ -59,25 +58,30 @@ function(peal_tell_too_old result)
   set(${result} "${told}" PARENT_SCOPE)
 endfunction()
 
-# Loads the LibTorch in `folder` and makes the target peal::torch of it, or says FALSE in Torch_FOUND.
+# Makes the target peal::torch of the LibTorch whose package lies in `folder`, or says in `result` what
+# that one lacks.
 #
-# A macro, and never to be called from a function: a LibTorch with CUDA calls enable_language, which works
-# only at file scope, and its TORCH_ variables are for the user's scope.
-macro(peal_load_torch folder)
-  set(peal_log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
-  set(CMAKE_MESSAGE_LOG_LEVEL ERROR)  # TorchConfig.cmake warns of parts that its CPU build lacks (kineto)
-  find_package(Torch ${PEAL_TORCH_OLDEST} QUIET CONFIG PATHS "${folder}" NO_DEFAULT_PATH)
-  unset(CMAKE_MESSAGE_LOG_LEVEL)
-  if(NOT "${peal_log_level}" STREQUAL "")
-    set(CMAKE_MESSAGE_LOG_LEVEL "${peal_log_level}")
-  endif()
-  unset(peal_log_level)
-
-  # Its flags reach only who links this. Imported, so that its headers are the system's (their warnings
-  # are not ours) and an installed peal::train asks for it by name.
-  if(Torch_FOUND AND NOT TARGET peal::torch)
+# Not by its TorchConfig.cmake: with CUDA that ends the configuration where no toolkit is installed, although
+# nothing of peal needs one, and enables languages. What peal needs are headers and three libraries.
+# Imported, so that the headers are the system's (their warnings are not ours) and an installed peal::train
+# asks for it by name.
+function(peal_make_torch folder result)
+  get_filename_component(root "${folder}/../../.." ABSOLUTE)
+  set(headers "${root}/include" "${root}/include/torch/csrc/api/include")
+  foreach(file IN ITEMS include/torch/csrc/api/include/torch/torch.h lib/libtorch.so lib/libtorch_cpu.so
+                        lib/libc10.so)
+    if(NOT EXISTS "${root}/${file}")
+      set(${result} "the LibTorch in ${folder} has no ${root}/${file}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${result} "" PARENT_SCOPE)
+  if(NOT TARGET peal::torch)
     add_library(peal::torch INTERFACE IMPORTED GLOBAL)
-    target_link_libraries(peal::torch INTERFACE ${TORCH_LIBRARIES})
-    target_include_directories(peal::torch INTERFACE ${TORCH_INCLUDE_DIRS})
+    target_include_directories(peal::torch INTERFACE ${headers})
+    # Nobody names anything of libtorch.so; it is linked all the same, for the devices that come with it.
+    target_link_libraries(peal::torch INTERFACE
+      "-Wl,--no-as-needed,\"${root}/lib/libtorch.so\" -Wl,--as-needed"
+      "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
   endif()
-endmacro()
+endfunction()

@@ -30,7 +30,7 @@ endif()
 # Where a user's project looks for LibTorch unless it names one: where that is with which train was built.
 set(PEAL_TORCH_FOLDER "")
 if(train)
-  set(PEAL_TORCH_FOLDER ${Torch_DIR})
+  set(PEAL_TORCH_FOLDER ${PEAL_TORCH_CHOICE})
 endif()
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/pealConfig.cmake.in ${PROJECT_BINARY_DIR}/pealConfig.cmake

@@ -11,9 +11,10 @@ if(NOT PEAL_TORCH_CHOICE)
     "nor as the `torch` of python3, nor in ${PROJECT_SOURCE_DIR}/.venv.${PEAL_TORCH_TOO_OLD} Run "
     "scripts/bootstrap, which installs it there, or build the core alone with -DPEAL_TORCH=OFF.")
 endif()
-peal_load_torch(${PEAL_TORCH_CHOICE})
-if(NOT Torch_FOUND)
-  message(FATAL_ERROR "The LibTorch in ${PEAL_TORCH_CHOICE} does not load: its TorchConfig.cmake finds "
-    "itself incomplete. Install it anew, or build the core alone with -DPEAL_TORCH=OFF.")
+peal_make_torch(${PEAL_TORCH_CHOICE} peal_torch_lack)
+if(peal_torch_lack)
+  message(FATAL_ERROR "Install LibTorch anew, or build the core alone with -DPEAL_TORCH=OFF: "
+    "${peal_torch_lack}")
 endif()
-message(STATUS "LibTorch ${Torch_VERSION}: ${Torch_DIR}")
+set(Torch_DIR ${PEAL_TORCH_CHOICE} CACHE PATH "The folder of TorchConfig.cmake" FORCE)  # of later runs too
+message(STATUS "LibTorch ${PEAL_TORCH_CHOICE_VERSION}: ${PEAL_TORCH_CHOICE}")

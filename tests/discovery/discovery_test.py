@@ -15,7 +15,7 @@ PROJECT = f"""
 cmake_minimum_required(VERSION 3.25)
 project(discovery LANGUAGES NONE)
 include({MODULE})
-message(STATUS "found: ${{Torch_DIR}}")
+message(STATUS "found: ${{PEAL_TORCH_CHOICE}}")
 """
 VERSION = """
 set(PACKAGE_VERSION {})
@@ -23,6 +23,8 @@ if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
 endif()
 """
+WHOLE = ("include/torch/csrc/api/include/torch/torch.h",
+         "lib/libtorch.so", "lib/libtorch_cpu.so", "lib/libc10.so")
 
 
 class Discovery(unittest.TestCase):
@@ -40,9 +42,13 @@ class Discovery(unittest.TestCase):
         return path
 
     def torch(self, name, version="2.13.0"):
-        """A prefix with a package in it."""
-        self.write(f"{name}/Torch/TorchConfigVersion.cmake", VERSION.format(version))
-        return self.write(f"{name}/Torch/TorchConfig.cmake", "").parent.parent
+        """What torch.utils.cmake_prefix_path would be: the folder of a package, with the rest around it."""
+        for file in WHOLE:
+            self.write(f"{name}/{file}", "")
+        prefix = f"{name}/share/cmake"
+        self.write(f"{prefix}/Torch/TorchConfigVersion.cmake", VERSION.format(version))
+        self.write(f"{prefix}/Torch/TorchConfig.cmake", 'message(FATAL_ERROR "no CUDA toolkit")')
+        return self.folder / prefix
 
     def python(self, name, prefix):
         """A Python whose torch has its package there; one without torch for None."""
@@ -91,7 +97,7 @@ class Discovery(unittest.TestCase):
     def test_a_version_that_is_too_old_is_passed_over(self):
         self.active_python(self.torch("old", "2.10.9"))
         self.venv(self.torch("oldest", "2.11.0"))
-        self.finds(self.folder / "oldest")
+        self.finds(self.folder / "oldest/share/cmake")
 
     def test_the_choice_is_kept_when_the_environment_changes_later(self):
         _, active, _ = self.everywhere()
@@ -113,6 +119,15 @@ class Discovery(unittest.TestCase):
         run = self.configure()
         self.assertNotEqual(run.returncode, 0)
         self.assertIn(f"LibTorch 2.10.9 in {old}/Torch is too old", " ".join(run.stdout.split()))
+
+    def test_one_that_is_not_whole_is_an_error_that_names_what_it_lacks(self):
+        for file in WHOLE:
+            with self.subTest(file):
+                self.active_python(self.torch("active"))
+                (self.folder / "active" / file).unlink()
+                run = self.configure("--fresh")
+                self.assertNotEqual(run.returncode, 0)
+                self.assertIn(f"has no {self.folder}/active/{file}", " ".join(run.stdout.split()))
 
 
 if __name__ == "__main__":
