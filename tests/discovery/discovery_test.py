@@ -62,9 +62,10 @@ class Discovery(unittest.TestCase):
 
     def configure(self, *arguments, **variables):
         environment = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", **variables}
-        return subprocess.run([CMAKE, "-S", self.folder, "-B", self.folder / "build", *arguments],
-                              env=environment, timeout=60, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return subprocess.run(
+            [CMAKE, "-S", self.folder, "-B", self.folder / "build", "-G", "Ninja", *arguments],
+            env=environment, timeout=60, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def finds(self, prefix, *arguments, **variables):
         run = self.configure(*arguments, **variables)

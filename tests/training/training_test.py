@@ -23,7 +23,8 @@ SKIPPED = 77    # the exit code that ctest takes for it
 
 
 TWO_RANKS = [PEAL, "run", "-n", "2", MNIST, "--ddp"]
-ONE_CORE_EACH = os.environ | {"OMP_NUM_THREADS": "1"}
+# A TERM of its own: what calls the tests need not have one.
+ONE_CORE_EACH = os.environ | {"OMP_NUM_THREADS": "1", "TERM": "xterm"}
 
 
 def mnist(*arguments):
