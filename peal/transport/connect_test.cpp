@@ -385,12 +385,14 @@ TEST(ConnectTest, ARankThatComesInAnUnexpectedWayIsToldSo) {
 }
 
 TEST(ConnectTest, RanksWhoseStagesDifferAreToldSo) {
-  auto options = options_of_all(2);
-  options[1].stage = 1_MiB;
-  for (const Outcome& outcome : Meeting(options).connect()) {
-    ASSERT_TRUE(outcome.error);
-    EXPECT_EQ(outcome.error->kind(), ErrorKind::kMismatch);
-    EXPECT_THAT(outcome.error->what(), AllOf(HasSubstr("rank"), HasSubstr("PEAL_STAGE")));
+  for (const int size : {2, 3, 5}) {
+    auto options = options_of_all(size);
+    options[1].stage = 1_MiB;
+    for (const Outcome& outcome : Meeting(options).connect()) {
+      ASSERT_TRUE(outcome.error);
+      EXPECT_EQ(outcome.error->kind(), ErrorKind::kMismatch) << outcome.error->what();
+      EXPECT_THAT(outcome.error->what(), AllOf(HasSubstr("rank"), HasSubstr("PEAL_STAGE")));
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -74,15 +75,23 @@ Bytes arena_within_limits(Bytes wanted, int ranks) {
   return std::max(size, kSmallestArena);
 }
 
-/// Calls `exchange`, whose errors do not say which rank they are about.
+/// Calls `exchange(rank, connection)` for each. Its errors do not say which rank they are about,
+/// and a rank that is gone may have seen what this one has not read yet: that the two do not fit.
+/// So a loss is returned, the first of them, and the others are gone through.
 template <class Exchange>
-void naming(Rank rank, const Exchange& exchange) {
-  try {
-    exchange();
-  } catch (const Error& error) {
-    throw Error(error.kind(),
-                fmt::format("cannot share memory with rank {}: {}", rank, error.message()));
+std::optional<Error> exchange_with_all(std::map<Rank, Fd>& connections, const Exchange& exchange) {
+  std::optional<Error> lost;
+  for (auto& [rank, connection] : connections) {
+    try {
+      exchange(rank, connection);
+    } catch (const Error& error) {
+      Error named(error.kind(),
+                  fmt::format("cannot share memory with rank {}: {}", rank, error.message()));
+      if (error.kind() != ErrorKind::kPeerLost) throw named;
+      if (!lost) lost = std::move(named);
+    }
   }
+  return lost;
 }
 
 /// The process at the other end, as a descriptor that ends with it; none where the system gives
@@ -154,13 +163,12 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline 
         std::make_shared<Doorbell>(memory_->layout.bell_in(memory_->segment(options.self), kind));
   }
   // All offers first, so that no rank waits for one that waits for it.
-  for (const auto& link : connections) {
-    naming(link.first, [&] { offer_to(link.second.get(), deadline); });
-  }
-  for (auto& link : connections) {
-    const Rank rank = link.first;
-    naming(rank, [&] { neighbours_[rank] = accept_from(rank, std::move(link.second), deadline); });
-  }
+  const auto lost = exchange_with_all(
+      connections, [&](Rank, const Fd& connection) { offer_to(connection.get(), deadline); });
+  const auto lost_later = exchange_with_all(connections, [&](Rank rank, Fd& connection) {
+    neighbours_[rank] = accept_from(rank, std::move(connection), deadline);
+  });
+  if (lost || lost_later) throw Error(lost ? *lost : *lost_later);
   memory_->segment_file.reset();
 }
 
