@@ -256,8 +256,27 @@ TEST(RunSignalTest, ASignalAfterAFailureReachesTheOthersAtOnceAndTheReportStaysT
   EXPECT_THAT(ended.err,
               AllOf(HasSubstr("peal: rank 1 (pid "),
                     HasSubstr("ended with exit code 3"),
-                    HasSubstr("rank 0 was killed, as a second signal asked for"),
+                    HasSubstr("rank 0 was killed, as SIGINT asked for"),
                     Not(HasSubstr("ended by SIGINT"))));
+  program.wait_until_none_is_left();
+}
+
+TEST(RunSignalTest, TheFirstSignalEndsWhoeverAFailureHasToldToEndAndIsNamed) {
+  Program program(shell(2,
+                        fmt::format("case $RANK in "
+                                    "0) trap '' USR1; trap 'echo told' TERM;; "
+                                    "1) trap 'exit 3' USR1;; esac; {}",
+                                    kLive),
+                        {"--no-prefix", "--grace", "1000"}));
+  program.read_until("ready", 2);
+  program.signal(SIGUSR1);  // rank 1 fails of it
+  program.read_until("told");
+  program.signal(SIGINT);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("ended with exit code 3"),
+                    HasSubstr("rank 0 was killed, as SIGINT asked for")));
   program.wait_until_none_is_left();
 }
 

@@ -68,7 +68,7 @@ class Launch final {
   void rank_ended(const GuardEvent& event);
   void guard_is_lost();
   void stop(int signal, SignalOrigin origin);
-  void kill();
+  void kill_at_once(int signal);
 
   const LaunchOptions& options_;
   const std::vector<RankProcess>& ranks_;
@@ -167,8 +167,7 @@ void Launch::end_by_signal(SignalReader::Taken taken) {
     case Stage::kFailing:
       return stop(taken.signal, taken.origin);
     case Stage::kStopping:
-      report_.told_twice = true;
-      return kill();
+      return kill_at_once(taken.signal);
     case Stage::kGone:
     case Stage::kAbandoned:
       stage_ = Stage::kAbandoned;
@@ -186,6 +185,7 @@ void Launch::handle(const GuardEvent& event) {
       report_.start_failure = StartFailure{
           event.rank, ranks_[static_cast<std::size_t>(event.rank)].program, event.value};
       stage_ = Stage::kStopping;  // the guard has begun to
+      killing_from_ = Clock::now() + options_.grace;
       return;
     case GuardEvent::Kind::kEnded:
       return rank_ended(event);
@@ -223,8 +223,14 @@ void Launch::stop(int signal, SignalOrigin origin) {
   guard_.stop(signal, origin);
 }
 
-void Launch::kill() {
-  killing_from_ = Clock::now();
+/// Named as the cause only within the grace. The guard begins that a little later than we do, so it
+/// is told in any case.
+void Launch::kill_at_once(int signal) {
+  const TimePoint now = Clock::now();
+  if (now < killing_from_) {
+    report_.cut_short = signal;
+    killing_from_ = now;
+  }
   guard_.kill();
 }
 

@@ -12,12 +12,12 @@ namespace peal::launch {
 /// all of them and all that they started have ended. The first that fails ends the others: they
 /// have three seconds to fail by themselves and to say why, then they get SIGTERM, and SIGKILL
 /// after the grace. Signals are passed on; those that ask to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
-/// begin the grace, and a second one ends everybody at once. One that comes in the three seconds
-/// ends them, and the report stays that of the failure. Rank 0 reads this process's stdin, the
-/// others nothing. Nothing is left behind, also when this process is killed by
-/// SIGKILL. Threads: forks; call it before the program has a second thread, one launch at a time.
-/// Signal handling is changed while it runs. Errors: resource (descriptors, processes, the log
-/// directory).
+/// begin the grace; one that comes when the ranks have been told to end, for whatever reason, ends
+/// everybody at once. One that comes in the three seconds ends them, and the report stays that of
+/// the failure. Rank 0 reads this process's stdin, the others nothing. Nothing is left behind, also
+/// when this process is killed by SIGKILL. Threads: forks; call it before the program has a second
+/// thread, one launch at a time. Signal handling is changed while it runs. Errors: resource
+/// (descriptors, processes, the log directory).
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankProcess>& ranks,
                  Target out,

@@ -66,6 +66,7 @@ bool obeyed(const RankEnd& end) {
 }
 
 bool was_stopped(const RankEnd& end) { return end.ending == Ending::kTold && obeyed(end); }
+bool disobeyed(const RankEnd& end) { return end.ending == Ending::kTold && !obeyed(end); }
 bool was_killed(const RankEnd& end) { return end.ending == Ending::kKilled; }
 
 template <class Predicate>
@@ -117,20 +118,25 @@ std::string describe(const RankEnd& end) {
                      lost_a_peer(end) ? ", having lost another rank (peer_lost)" : "");
 }
 
-/// A line for each that failed, and one for all that only lost a peer, unless all did.
+/// A line for each of the first, and one for how many more there are.
+std::string lines_of(std::span<const RankEnd> ends) {
+  std::string text;
+  for (const RankEnd& end : ends.first(std::min(ends.size(), kNamed))) {
+    text += fmt::format("  {}\n", describe(end));
+  }
+  if (ends.size() > kNamed) text += fmt::format("  and {} more\n", ends.size() - kNamed);
+  return text;
+}
+
+/// Those that failed, and one line for all that only lost a peer, unless all did.
 std::string list(std::span<const RankEnd> failures) {
   const auto lost = std::ranges::find(failures, Origin::kLostPeer, origin_of);
   const auto own = static_cast<std::size_t>(lost - failures.begin());
-  const std::size_t listed = own > 0 ? own : failures.size();
-  std::string text;
-  for (const RankEnd& end : failures.first(std::min(listed, kNamed))) {
-    text += fmt::format("  {}\n", describe(end));
-  }
-  if (listed > kNamed) text += fmt::format("  and {} more\n", listed - kNamed);
-  if (listed == failures.size()) return text;
+  if (own == 0 || own == failures.size()) return lines_of(failures);
   std::vector<Rank> others;
   std::ranges::transform(failures.subspan(own), std::back_inserter(others), &RankEnd::rank);
-  return text + fmt::format("  {} ended having lost another rank (peer_lost)\n", names_of(others));
+  return lines_of(failures.first(own)) +
+         fmt::format("  {} ended having lost another rank (peer_lost)\n", names_of(others));
 }
 
 /// "peal: rank 1 (pid 12) ...; rank 0 was stopped", or a list of those that failed.
@@ -145,13 +151,19 @@ std::string who_failed(const LaunchReport& report) {
                      list(failures));
 }
 
+/// Of those that were told to end the ones that made something else of it.
+std::string who_disobeyed(const LaunchReport& report) {
+  std::vector<RankEnd> ends;
+  std::ranges::copy_if(report.ends, std::back_inserter(ends), disobeyed);
+  if (ends.empty()) return "";
+  if (ends.size() == 1)
+    return fmt::format("peal: {}, when it had been told to end\n", describe(ends.front()));
+  return fmt::format(
+      "peal: {} ranks failed when they had been told to end:\n{}", ends.size(), lines_of(ends));
+}
+
 std::string failure(const LaunchReport& report) {
-  std::string text = who_failed(report);
-  for (const RankEnd& end : report.ends) {
-    if (end.ending == Ending::kTold && !obeyed(end)) {
-      text += fmt::format("peal: {}, when it had been told to end\n", describe(end));
-    }
-  }
+  std::string text = who_failed(report) + who_disobeyed(report);
   const RankEnd& main = *main_failure(report);
   if (main.last_lines.empty())
     return text + fmt::format("peal: rank {} wrote nothing\n", main.rank);
@@ -183,7 +195,7 @@ std::string what_ended_it(const LaunchReport& report) {
 }
 
 std::string why_killed(const LaunchReport& report) {
-  if (report.told_twice) return "as a second signal asked for";
+  if (report.cut_short != 0) return fmt::format("as {} asked for", signal_name(report.cut_short));
   return fmt::format("not having ended within {} s (--grace)",
                      static_cast<double>(report.grace.count()) / 1000.0);
 }

@@ -17,7 +17,7 @@ namespace peal::launch {
 enum class Ending : unsigned char {
   kItself,  // none: it had been told nothing
   kTold,    // it had been told to end
-  kKilled,  // it had been told to end, and was killed after the grace
+  kKilled,  // it had been told to end, and was killed after the grace, or when that was cut short
 };
 
 /// How the process of a rank ended.
@@ -47,7 +47,7 @@ struct LaunchReport {
   bool output_closed = false;  // whoever read the launcher's stdout is gone
   bool guard_lost = false;     // the guard was killed, and the ranks with it
   int survivors = 0;           // processes that SIGKILL did not end
-  bool told_twice = false;     // a second signal ended the grace
+  int cut_short = 0;           // the signal that ended the grace before its time; 0: none did
   Timeout grace{};
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };

@@ -161,14 +161,29 @@ TEST(ReportTest, WhoWasToldToEndAndMadeSomethingElseOfItIsNotSaidToHaveBeenStopp
                         "been told to end\n"));
 }
 
+TEST(ReportTest, ManyThatMadeSomethingElseOfItAreEightLinesAndANumber) {
+  LaunchReport report = failure(failed_with(64, exited(3), "no luck"), {});
+  for (Rank rank = 0; rank < 64; ++rank) {
+    report.ends.push_back(end_of(rank, exited(1), Ending::kTold));
+  }
+  const std::string text = describe(report);
+  EXPECT_THAT(text,
+              HasSubstr("after 3.2 s\npeal: 64 ranks failed when they had been told to end:\n"
+                        "  rank 0 (pid 4711) ended with exit code 1 after 3.2 s\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  rank 7 (pid 4718) ended with exit code 1 after 3.2 s\n"
+                        "  and 56 more\npeal: the last lines of rank 64:\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rank 8")));
+}
+
 TEST(ReportTest, WhoHadToBeKilledIsNamedOnce) {
   LaunchReport report = failure(end_of(1, exited(1)), {});
   report.ends.push_back(end_of(0, killed_by(SIGKILL), Ending::kKilled));
   report.grace = milliseconds(1500);
   EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was stopped")));
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, not having ended within 1.5 s"));
-  report.told_twice = true;
-  EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as a second signal asked for\n"));
+  report.cut_short = SIGINT;
+  EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as SIGINT asked for\n"));
 }
 
 TEST(ReportTest, SigkillFromOutsideHintsAtTheMemory) {
