@@ -2,6 +2,15 @@
 # installed peal (pealConfig.cmake), beside which this file is installed. Each has an order of its own.
 set(PEAL_TORCH_OLDEST 2.11)
 
+# Puts the folder that the user named, if he did, into PEAL_TORCH_NAMED: Torch_DIR, also of the environment.
+# Nothing else is tried then.
+macro(peal_read_torch_dir)
+  set(PEAL_TORCH_NAMED "${Torch_DIR}")
+  if(NOT PEAL_TORCH_NAMED)
+    set(PEAL_TORCH_NAMED "$ENV{Torch_DIR}")
+  endif()
+endmacro()
+
 # peal_try_torch([find_package's arguments that say where]): unless an earlier call found one, puts the
 # folder and version of the first LibTorch there into PEAL_TORCH_CHOICE and PEAL_TORCH_CHOICE_VERSION.
 # Those that are too old it passes over and appends to PEAL_TORCH_TOO_OLD. Torch_DIR stays as it was.
@@ -11,13 +20,13 @@ function(peal_try_torch)
   if(PEAL_TORCH_CHOICE)
     return()
   endif()
-  set(named "${Torch_DIR}")
+  set(cached "$CACHE{Torch_DIR}")
   unset(Torch_CONSIDERED_CONFIGS)
   unset(Torch_CONSIDERED_VERSIONS)
   set(CMAKE_REQUIRE_FIND_PACKAGE_Torch FALSE)
   find_package(Torch 999999 QUIET CONFIG ${ARGN})
-  if(named)
-    set(Torch_DIR "${named}" CACHE PATH "The folder of TorchConfig.cmake" FORCE)
+  if(cached)
+    set(Torch_DIR "${cached}" CACHE PATH "The folder of TorchConfig.cmake" FORCE)
   else()
     unset(Torch_DIR CACHE)
   endif()
@@ -58,11 +67,34 @@ function(peal_tell_too_old result)
   set(${result} "${told}" PARENT_SCOPE)
 endfunction()
 
+# Where PEAL_TORCH_NAMED is that has no LibTorch, and what to do then.
+function(peal_tell_named result)
+  peal_tell_too_old(too_old)
+  set(${result} " in Torch_DIR, which is ${PEAL_TORCH_NAMED}.${too_old} Set Torch_DIR to the folder of its \
+TorchConfig.cmake, or take it out of the cache with -UTorch_DIR and out of the environment" PARENT_SCOPE)
+endfunction()
+
+# The compile definitions with which the LibTorch of the package in `folder` is to be used, since they change
+# the layout of its classes: those of its torch_cpu. None if it names none.
+function(peal_read_torch_definitions folder result)
+  set(text "")
+  if(EXISTS "${folder}/../Caffe2/Caffe2Targets.cmake")
+    file(READ "${folder}/../Caffe2/Caffe2Targets.cmake" text)
+  endif()
+  set(words "")
+  set(start "set_target_properties\\(torch_cpu PROPERTIES[^)]*INTERFACE_COMPILE_DEFINITIONS")
+  if(text MATCHES "${start} \"([A-Za-z0-9_=;]*)\"")  # no generator expressions
+    set(words "${CMAKE_MATCH_1}")
+  endif()
+  set(${result} "${words}" PARENT_SCOPE)
+endfunction()
+
 # Makes the target peal::torch of the LibTorch whose package lies in `folder`, or says in `result` what
 # that one lacks.
 #
 # Not by its TorchConfig.cmake: with CUDA that ends the configuration where no toolkit is installed, although
-# nothing of peal needs one, and enables languages. What peal needs are headers and three libraries.
+# nothing of peal needs one, and enables languages. What peal needs are headers, the definitions with which
+# to read them, and three libraries.
 # Imported, so that the headers are the system's (their warnings are not ours) and an installed peal::train
 # asks for it by name.
 function(peal_make_torch folder result)
@@ -79,6 +111,8 @@ function(peal_make_torch folder result)
   if(NOT TARGET peal::torch)
     add_library(peal::torch INTERFACE IMPORTED GLOBAL)
     target_include_directories(peal::torch INTERFACE ${headers})
+    peal_read_torch_definitions("${folder}" definitions)
+    target_compile_definitions(peal::torch INTERFACE ${definitions})
     # Nobody names anything of libtorch.so; it is linked all the same, for the devices that come with it.
     target_link_libraries(peal::torch INTERFACE
       "-Wl,--no-as-needed,\"${root}/lib/libtorch.so\" -Wl,--as-needed"

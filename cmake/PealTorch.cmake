@@ -1,13 +1,22 @@
 # LibTorch, for peal/train and nothing else. Included where PEAL_TORCH is on.
 include(${CMAKE_CURRENT_LIST_DIR}/PealFindTorch.cmake)
 
-peal_try_torch()  # CMAKE_PREFIX_PATH or Torch_DIR
-peal_try_torch_of_python(python3)
-peal_try_torch_of_python(${PROJECT_SOURCE_DIR}/.venv/bin/python)  # which scripts/bootstrap makes
-if(NOT PEAL_TORCH_CHOICE)
+peal_read_torch_dir()  # the user's, or the choice of an earlier run
+if(PEAL_TORCH_NAMED)
+  peal_try_torch(PATHS "${PEAL_TORCH_NAMED}" NO_DEFAULT_PATH)
+else()
+  peal_try_torch()  # CMAKE_PREFIX_PATH
+  peal_try_torch_of_python(python3)
+  peal_try_torch_of_python(${PROJECT_SOURCE_DIR}/.venv/bin/python)  # which scripts/bootstrap makes
+endif()
+if(NOT PEAL_TORCH_CHOICE AND PEAL_TORCH_NAMED)
+  peal_tell_named(peal_torch_where)
+  message(FATAL_ERROR "LibTorch ${PEAL_TORCH_OLDEST} or newer was not found${peal_torch_where}, or build "
+    "the core alone with -DPEAL_TORCH=OFF.")
+elseif(NOT PEAL_TORCH_CHOICE)
   peal_tell_too_old(PEAL_TORCH_TOO_OLD)
   message(FATAL_ERROR
-    "LibTorch ${PEAL_TORCH_OLDEST} or newer was not found: neither in CMAKE_PREFIX_PATH or Torch_DIR, "
+    "LibTorch ${PEAL_TORCH_OLDEST} or newer was not found: neither in CMAKE_PREFIX_PATH, "
     "nor as the `torch` of python3, nor in ${PROJECT_SOURCE_DIR}/.venv.${PEAL_TORCH_TOO_OLD} Run "
     "scripts/bootstrap, which installs it there, or build the core alone with -DPEAL_TORCH=OFF.")
 endif()

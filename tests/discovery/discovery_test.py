@@ -16,12 +16,26 @@ cmake_minimum_required(VERSION 3.25)
 project(discovery LANGUAGES NONE)
 include({MODULE})
 message(STATUS "found: ${{PEAL_TORCH_CHOICE}}")
+get_target_property(definitions peal::torch INTERFACE_COMPILE_DEFINITIONS)
+message(STATUS "definitions: ${{definitions}}")
 """
 VERSION = """
 set(PACKAGE_VERSION {})
 if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
 endif()
+"""
+TARGETS = """
+set_target_properties(c10_cuda PROPERTIES
+  INTERFACE_COMPILE_DEFINITIONS "NOT_OF_THIS"
+)
+set_target_properties(torch_cpu PROPERTIES
+  INTERFACE_COMPILE_DEFINITIONS "{}"
+  INTERFACE_LINK_LIBRARIES "c10"
+)
+set_target_properties(torch_cpu_library PROPERTIES
+  INTERFACE_COMPILE_DEFINITIONS "NOR_OF_THIS"
+)
 """
 WHOLE = ("include/torch/csrc/api/include/torch/torch.h",
          "lib/libtorch.so", "lib/libtorch_cpu.so", "lib/libc10.so")
@@ -71,6 +85,13 @@ class Discovery(unittest.TestCase):
         run = self.configure(*arguments, **variables)
         self.assertEqual(run.returncode, 0, run.stdout)
         self.assertIn(f"found: {prefix}/Torch\n", run.stdout)
+        return run.stdout
+
+    def fails(self, *arguments, **variables):
+        """Its output without the breaks that cmake puts into long lines."""
+        run = self.configure(*arguments, **variables)
+        self.assertNotEqual(run.returncode, 0, run.stdout)
+        return " ".join(run.stdout.split())
 
     def everywhere(self):
         """One for the user to name, one of the active Python, one in .venv."""
@@ -106,29 +127,52 @@ class Discovery(unittest.TestCase):
         self.active_python(None)
         self.finds(active)
 
+    def test_a_torch_dir_that_is_gone_is_an_error_and_not_replaced(self):
+        _, active, _ = self.everywhere()
+        gone = self.folder / "gone/Torch"
+        told = f"not found in Torch_DIR, which is {gone}. Set Torch_DIR"
+        self.assertIn(told, self.fails(Torch_DIR=str(gone)))
+        self.finds(active)
+        for arguments in (f"-DTorch_DIR={gone}",), ():  # the cache has it the second time
+            output = self.fails(*arguments)
+            self.assertIn(told, output)
+            self.assertIn("-UTorch_DIR", output)
+        self.finds(active, "-UTorch_DIR")
+
+    def test_a_torch_dir_that_is_too_old_is_an_error_that_says_so(self):
+        self.everywhere()
+        old = self.torch("old", "2.10.9") / "Torch"
+        told = f"Torch_DIR, which is {old}. LibTorch 2.10.9 in {old} is too old"
+        self.assertIn(told, self.fails(Torch_DIR=str(old)))
+        self.assertIn(told, self.fails(f"-DTorch_DIR={old}"))
+
+    def test_the_definitions_are_those_of_its_torch_cpu(self):
+        active = self.torch("active")
+        self.active_python(active)
+        for written, read in (("USE_DISTRIBUTED;USE_RPC", "USE_DISTRIBUTED;USE_RPC"), ("A=1", "A=1"),
+                              ("\\$<TARGET_PROPERTY:c10,A>", "definitions-NOTFOUND")):
+            with self.subTest(written):
+                self.write("active/share/cmake/Caffe2/Caffe2Targets.cmake", TARGETS.format(written))
+                self.assertIn(f"definitions: {read}\n", self.finds(active))
+
     def test_none_at_all_is_an_error_that_says_what_to_do(self):
         self.active_python(None)
-        run = self.configure()
-        self.assertNotEqual(run.returncode, 0)
-        self.assertIn("scripts/bootstrap", run.stdout)
-        self.assertIn("PEAL_TORCH=OFF", run.stdout)
-        self.assertNotIn("too old", run.stdout)
+        output = self.fails()
+        self.assertIn("scripts/bootstrap", output)
+        self.assertIn("PEAL_TORCH=OFF", output)
+        self.assertNotIn("too old", output)
 
     def test_where_there_are_only_such_that_are_too_old_they_are_named(self):
         old = self.torch("old", "2.10.9")
         self.active_python(old)
-        run = self.configure()
-        self.assertNotEqual(run.returncode, 0)
-        self.assertIn(f"LibTorch 2.10.9 in {old}/Torch is too old", " ".join(run.stdout.split()))
+        self.assertIn(f"LibTorch 2.10.9 in {old}/Torch is too old", self.fails())
 
     def test_one_that_is_not_whole_is_an_error_that_names_what_it_lacks(self):
         for file in WHOLE:
             with self.subTest(file):
                 self.active_python(self.torch("active"))
                 (self.folder / "active" / file).unlink()
-                run = self.configure("--fresh")
-                self.assertNotEqual(run.returncode, 0)
-                self.assertIn(f"has no {self.folder}/active/{file}", " ".join(run.stdout.split()))
+                self.assertIn(f"has no {self.folder}/active/{file}", self.fails("--fresh"))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ foreach(target peal::peal peal::train)
 endforeach()
 message(STATUS "peal: ${{peal_FOUND}}, train: ${{peal_train_FOUND}}")
 message(STATUS "reason: ${{peal_NOT_FOUND_MESSAGE}}")
+message(STATUS "Torch_DIR: ${{Torch_DIR}}, in the cache: $CACHE{{Torch_DIR}}.")
 """
 NO_TORCH = "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"
 ADVICE = "-DCMAKE_PREFIX_PATH=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')"
@@ -52,11 +53,13 @@ class User(unittest.TestCase):
         shutil.copytree(PREFIX, prefix, copy_function=os.link)
         return prefix
 
-    def configure(self, calls, *arguments, prefix=PREFIX):
+    def configure(self, calls, *arguments, prefix=PREFIX, torch_dir=None):
         (self.folder / "CMakeLists.txt").write_text(PROJECT.format(calls))
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("CMAKE_PREFIX_PATH", "Torch_DIR")}
         environment["PATH"] = f"{self.folder}/bin:{environment['PATH']}"
+        if torch_dir:
+            environment["Torch_DIR"] = str(torch_dir)
         return subprocess.run(
             [CMAKE, "-S", self.folder, "-B", self.folder / "build", "-G", "Ninja",
              f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_PREFIX_PATH={prefix}", *arguments],
@@ -221,6 +224,18 @@ class Choice(User):
         prefix, _ = self.remembers_nothing()
         self.took(active, self.output(REQUIRED, "--fresh", prefix=prefix))
 
+    def test_the_caller_s_own_torch_is_then_the_same_and_the_cache_stays_his(self):
+        named = self.torch("named", self.same)
+        twice = f"{REQUIRED}\n{REQUIRED}"
+        for calls in REQUIRED, twice, OPTIONAL:
+            with self.subTest(calls):
+                output = self.output(calls, "--fresh", prefix=f"{PREFIX};{named.parent}")
+                self.assertIn(f"Torch_DIR: {named}, in the cache: .", output)
+        output = self.output(REQUIRED, f"-DTorch_DIR={named}")
+        self.assertIn(f"Torch_DIR: {named}, in the cache: {named}.", output)
+        output = self.output(OPTIONAL, NO_TORCH, "--fresh")
+        self.assertIn("Torch_DIR: , in the cache: .", output)
+
     def test_an_installation_that_was_copied_elsewhere_is_used_from_there(self):
         prefix = self.copied()
         output = self.output(
@@ -238,9 +253,11 @@ class Choice(User):
 
     def test_a_torch_dir_that_is_gone_is_said_to_be_and_not_replaced(self):
         gone = self.folder / "gone/Torch"
+        told = f"not found in Torch_DIR, which is {gone}. Set Torch_DIR"
+        self.assertIn(told, self.failure(REQUIRED, torch_dir=gone))
         for arguments in (f"-DTorch_DIR={gone}",), ():  # the cache has it the second time
             output = self.failure(REQUIRED, *arguments)
-            self.assertIn(f"not found in Torch_DIR, which is {gone}. Set Torch_DIR", output)
+            self.assertIn(told, output)
         output = self.output(OPTIONAL)
         self.assertIn("peal without train: train needs LibTorch", output)
         self.assertIn("peal: 1, train: FALSE", output)
