@@ -31,8 +31,17 @@ bool counts_are_common(Operation operation) {
   return operation == Operation::kAllGather || operation == Operation::kReduceScatter;
 }
 
-std::uint64_t detail_of(const schedule::Problem& problem) {
-  std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(problem.stage_limit.value));
+/// `before`: of the operation before. Ranks that were in different ones may not have noticed, as
+/// roots do not that only send; so the next operation in which they meet tells them.
+std::uint64_t detail_of(const schedule::Problem& problem, const Fingerprint& before) {
+  std::uint64_t hash = mixed(before.detail, static_cast<std::uint64_t>(before.root));
+  for (const auto word : {static_cast<std::uint64_t>(before.operation),
+                          static_cast<std::uint64_t>(before.dtype),
+                          static_cast<std::uint64_t>(before.reduce),
+                          static_cast<std::uint64_t>(before.count.value),
+                          static_cast<std::uint64_t>(problem.stage_limit.value)}) {
+    hash = mixed(hash, word);
+  }
   hash = mixed(hash, problem.counts.empty() ? 0 : 1);
   if (counts_are_common(problem.operation)) {
     for (const Elements count : problem.counts)
@@ -76,7 +85,7 @@ void Collective::begin(const Task& task) {
                   .algorithm = planner_.choose(problem_, size_of(task.dtype)),
                   .root = problem_.root,
                   .count = problem_.count,
-                  .detail = detail_of(problem_)};
+                  .detail = detail_of(problem_, fingerprint_)};
   walk_.enter(fingerprint_, [this](Rank peer) { check_entry(peer); });
   if (window_ == nullptr) {
     start_walk(Access::kForeign);

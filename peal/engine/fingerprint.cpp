@@ -62,7 +62,9 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
       own.count == theirs.count) {
     text += "; they chose different algorithms: is PEAL_ALGORITHM the same everywhere?";
   } else if (describe(own) == describe(theirs)) {
-    text += "; they differ in the counts of other blocks or in PEAL_STAGE";
+    text +=
+        "; they differ in an operation before this one (its root, perhaps), in the counts of "
+        "other blocks or in PEAL_STAGE";
   }
   return Error(ErrorKind::kMismatch, text);
 }

@@ -27,7 +27,8 @@ struct Fingerprint {
   std::uint8_t algorithm = 0;  // index in plan::algorithms()
   Rank root = 0;
   Elements count;
-  /// Hash of what else must agree: all blocks' counts, the size of the stage.
+  /// Hash of what else must agree: all blocks' counts, the size of the stage, and the operations
+  /// before.
   std::uint64_t detail = 0;
 
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;

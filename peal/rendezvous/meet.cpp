@@ -84,12 +84,16 @@ class Registration {
   bool is_over() {
     const auto verdict = store_->try_get("verdict");
     if (!verdict || decode_verdict(*verdict)) return false;
+    if (has_claim(self().rank)) return true;
     const int size = parse_int(store_->try_get("world_size").value_or("")).value_or(0);
-    for (const Rank rank : all_ranks(size)) {
-      const auto claim = store_->try_get(key_of_rank(kClaim, rank));
-      if (claim && Claim::decode(*claim).who == claim_.who) return true;
-    }
-    return false;
+    const auto ranks = all_ranks(size);
+    return std::any_of(ranks.begin(), ranks.end(), [&](Rank rank) { return has_claim(rank); });
+  }
+
+  /// Whether this process has laid down a claim for the rank, now or earlier.
+  bool has_claim(Rank rank) {
+    const auto claim = store_->try_get(key_of_rank(kClaim, rank));
+    return claim && Claim::decode(*claim).who == claim_.who;
   }
 
   /// Returns when all ranks are there and agree. Throws what the first to object said.
@@ -147,6 +151,10 @@ class Registration {
     const std::string first = store_->compare_set(key, "", claim_.encode());
     if (first != claim_.encode()) {
       const std::string other = Claim::decode(first).who;
+      const auto earlier = store_->try_get("verdict");
+      if (other == claim_.who && earlier && decode_verdict(*earlier)) {
+        return decode_verdict(*earlier);  // it came back to a meeting that failed
+      }
       return Error(ErrorKind::kUsage,
                    fmt::format("rank {} is given twice: to {} and to {}; {}",
                                self().rank,
@@ -212,22 +220,29 @@ class Registration {
 };
 
 /// Processes may meet again where they met before. They do not leave at the same moment, so who
-/// comes back early waits until the store of the earlier meeting is gone. Not so rank 0 at a port
-/// or socket, which holds that store itself: there is nothing to wait for.
+/// comes back early waits until the store of the earlier meeting is gone, and does not hold it
+/// meanwhile. Not so rank 0 that finds itself as rank 0 at a port or socket: it serves that store
+/// itself.
 std::shared_ptr<store::Store> open_new_store(const Place& place,
                                              const Launch& launch,
                                              const Config& config,
                                              Deadline deadline) {
-  const bool holds = launch.identity.rank == 0 && !std::holds_alternative<FilePlace>(place);
+  constexpr auto kLongestPause = std::chrono::milliseconds(100);
+  auto pause = std::chrono::milliseconds(10);
+  const bool may_serve = launch.identity.rank == 0 && !std::holds_alternative<FilePlace>(place);
   while (true) {
     std::shared_ptr<store::Store> store = open_store(place, launch, config, deadline);
     try {
-      if (holds || !Registration(store, launch).is_over()) return store;
+      Registration registration(store, launch);
+      if (!registration.is_over() || (may_serve && registration.has_claim(0))) return store;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kPeerLost) throw;  // it goes just now
     }
-    std::this_thread::sleep_until(deadline.within(std::chrono::milliseconds(20)).at());
-    if (deadline.passed()) return store;  // where the meeting then finds what is wrong
+    if (deadline.within(pause).at() == deadline.at())
+      return store;  // the meeting says what is wrong
+    store.reset();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 

@@ -113,24 +113,35 @@ Addresses addresses_to_serve(const PortPlace& place,
                           fmt::join(own, ", ")));
 }
 
+std::vector<Fd> listen_on_all(const Addresses& addresses) {
+  std::vector<Fd> listeners;
+  for (const net::Address& address : addresses) listeners.push_back(net::listen_on(address));
+  return listeners;
+}
+
+/// Where the port is taken, by whoever serves this job there already; or by an earlier meeting of
+/// the same processes, which may end at any moment.
 std::shared_ptr<store::Store> serve(const Addresses& addresses,
                                     const net::ProofContext& context,
                                     Timeout timeout,
                                     Deadline deadline) {
-  std::vector<Fd> listeners;
-  try {
-    for (const net::Address& address : addresses) listeners.push_back(net::listen_on(address));
-  } catch (const Error& taken) {
-    listeners.clear();
+  constexpr auto kPatience = std::chrono::seconds(5);
+  constexpr auto kTry = std::chrono::milliseconds(500);
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  const Deadline patience = deadline.within(kPatience);
+  while (true) {
     try {
-      const Deadline soon = deadline.within(std::chrono::seconds(5));
-      return store::connect_tcp_store(addresses, context, timeout, soon);
-    } catch (const Error&) {
-      throw taken;  // it is not our job that is there
+      auto host = std::make_shared<Host>(listen_on_all(addresses), context, timeout, deadline);
+      return {host, host->client.get()};
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kResource || patience.passed()) throw;
+    }
+    try {
+      return store::connect_tcp_store(addresses, context, timeout, patience.within(kTry));
+    } catch (const Error&) {  // it is not our job that is there, or not any more
+      std::this_thread::sleep_for(kPause);
     }
   }
-  auto host = std::make_shared<Host>(std::move(listeners), context, timeout, deadline);
-  return {host, host->client.get()};
 }
 
 std::shared_ptr<store::Store> join(const Addresses& addresses,

@@ -52,7 +52,8 @@ struct Meeting {
 };
 
 /// Meets the others. Where env:// leads is told at choose_place (place.h). Processes may meet again
-/// at the same place: who comes back before all others have left the first meeting waits for them.
+/// at the same place: who comes back before all others have let go of the first meeting's
+/// store waits for them, until the deadline.
 /// Errors, all inside the deadline: usage (a rank given twice, ranks that disagree on the world
 /// size, another secret: on all ranks that have come), resource (a taken port), timeout (who is
 /// missing), peer_lost (the master is unreachable). A group of one needs no network and gets a

@@ -95,6 +95,27 @@ TEST_P(FailuresTest, DifferentCountsAreAMismatchThatShowsBoth) {
   expect_mismatch(ended, "sum of 100 f32", "sum of 101 f32");
 }
 
+TEST_P(FailuresTest, RootsThatDifferAreAMismatchAtTheNextOperationAtTheLatest) {
+  for (const std::size_t count : {1, 500}) {
+    for (const bool is_broadcast : {true, false}) {
+      const auto ended = outcomes(3, [&](ProcessGroup& group) {
+        const Rank root = group.rank() == 0 ? 0 : 1;  // two roots, and neither waits for anybody
+        std::vector<float> all(count * 3), mine(count);
+        if (is_broadcast) {
+          group.broadcast(all, root);
+        } else {
+          group.scatter(all, mine, root);
+        }
+        group.barrier();
+      });
+      for (const auto& outcome : ended) {
+        EXPECT_EQ(outcome.kind, ErrorKind::kMismatch) << outcome.error;
+        EXPECT_THAT(outcome.error, HasSubstr("root"));
+      }
+    }
+  }
+}
+
 TEST_P(FailuresTest, DifferentTypesAreAMismatchThatShowsBoth) {
   const auto ended = outcomes(2, [](ProcessGroup& group) {
     if (group.rank() == 1) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -99,11 +100,20 @@ int abandon(ProcessGroup& group) {
 }
 
 int meet_again_and_again() {
+  std::vector<ProcessGroupPtr> groups;
+  std::optional<Rank> next_rank;  // now and then each has another
   for (int i = 0; i < 10; ++i) {
-    const ProcessGroupPtr group = init_process_group();
+    InitOptions options;
+    if (next_rank) options.rank = *next_rank;
+    const ProcessGroupPtr group = init_process_group(options);
     std::vector<int> data = {group->rank()};
     group->all_reduce(data, ReduceOp::kMax);
     if (data[0] != group->size() - 1) return 1;
+    if (i % 3 == 0) next_rank = (group->rank() + 1) % group->size();
+    if (i % 2 == 0) {  // else it ends with its last pointer
+      group->destroy();
+      groups.push_back(group);
+    }
   }
   std::cout << "done" << std::endl;
   return 0;

@@ -104,9 +104,12 @@ class NativeBackend final : public Backend {
  public:
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
       : options_(std::move(options)), capabilities_(native_capabilities(transport.get())) {
-    if (!transport) return;
-    auto engine = std::make_shared<Engine>(options_, std::move(transport));
-    life_.with([&](Life& life) { life.engine = std::move(engine); });
+    EnginePtr engine;
+    if (transport) engine = std::make_shared<Engine>(options_, std::move(transport));
+    life_.with([&](Life& life) {
+      life.engine = std::move(engine);
+      life.connect = std::exchange(options_.connect, nullptr);
+    });
   }
 
   ~NativeBackend() override {
@@ -149,7 +152,10 @@ class NativeBackend final : public Backend {
     Options options;
     options.group = name;
     options.config = options_.config;
-    options.connect = options_.connect;
+    options.connect = life_.with([&](const Life& life) {
+      life.check(options_.group);
+      return life.connect;
+    });
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (members[i] == options_.rank) options.rank = static_cast<Rank>(i);
       options.world_ranks.push_back(options_.world_ranks[static_cast<std::size_t>(members[i])]);
@@ -177,13 +183,16 @@ class NativeBackend final : public Backend {
 
   void shutdown(Departure departure, Deadline deadline) override {
     const EnginePtr engine = end_life();
-    if (!engine) return;
+    if (!engine) {
+      if (size() == 1) let_go();
+      return;
+    }
     const bool drained = engine->collectives->drain(deadline);
     const Error cause = unfinished();
     if (!drained) engine->messages->give_up(cause, left_unfinished(departure));
     engine->messages->leave(departure, deadline);
     engine->stop(destroyed(options_.group));
-    life_.with([](Life& life) { life.engine.reset(); });
+    let_go();
     if (!drained) throw cause;
   }
 
@@ -192,6 +201,7 @@ class NativeBackend final : public Backend {
 
   struct Life {
     EnginePtr engine;  // in a group of one only when a message has been sent or received
+    Connect connect;   // for sub-groups; holds the store in which the ranks met
     std::optional<Error> aborted;  // where there was no engine that could keep the cause
     bool over = false;             // calls are refused
 
@@ -247,6 +257,14 @@ class NativeBackend final : public Backend {
   EnginePtr end_life() {
     return life_.with(
         [](Life& life) { return std::exchange(life.over, true) ? EnginePtr() : life.engine; });
+  }
+
+  /// A group that is over holds nothing, whoever still holds the group: its ranks may meet again.
+  /// Outside of the lock, since the store waits a moment for those who still use it.
+  void let_go() {
+    life_.with([](Life& life) {
+      return std::pair(std::move(life.engine), std::exchange(life.connect, nullptr));
+    });
   }
 
   Options options_;

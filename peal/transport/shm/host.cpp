@@ -75,16 +75,23 @@ Bytes arena_within_limits(Bytes wanted, int ranks) {
   return std::max(size, kSmallestArena);
 }
 
-/// Calls `exchange(rank, connection)` for each. Its errors do not say which rank they are about,
-/// and a rank that is gone may have seen what this one has not read yet: that the two do not fit.
-/// So a loss is returned, the first of them, and the others are gone through.
+/// Calls `exchange(rank, connection, deadline)` for each. Its errors do not say which rank they are
+/// about, and a rank that is gone may have seen what this one has not read yet: that the two do not
+/// fit. So a loss is returned, the first of them; of the others then only counts what has come
+/// already. `lost_before`: by an earlier exchange.
 template <class Exchange>
-std::optional<Error> exchange_with_all(std::map<Rank, Fd>& connections, const Exchange& exchange) {
+std::optional<Error> exchange_with_all(std::map<Rank, Fd>& connections,
+                                       Deadline deadline,
+                                       const std::optional<Error>& lost_before,
+                                       const Exchange& exchange) {
+  constexpr auto kUnderWay = std::chrono::milliseconds(500);
   std::optional<Error> lost;
   for (auto& [rank, connection] : connections) {
+    const bool is_lost = lost || lost_before;
     try {
-      exchange(rank, connection);
+      exchange(rank, connection, is_lost ? deadline.within(kUnderWay) : deadline);
     } catch (const Error& error) {
+      if (is_lost && error.kind() == ErrorKind::kTimeout) continue;
       Error named(error.kind(),
                   fmt::format("cannot share memory with rank {}: {}", rank, error.message()));
       if (error.kind() != ErrorKind::kPeerLost) throw named;
@@ -163,12 +170,16 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline 
         std::make_shared<Doorbell>(memory_->layout.bell_in(memory_->segment(options.self), kind));
   }
   // All offers first, so that no rank waits for one that waits for it.
-  const auto lost = exchange_with_all(
-      connections, [&](Rank, const Fd& connection) { offer_to(connection.get(), deadline); });
-  const auto lost_later = exchange_with_all(connections, [&](Rank rank, Fd& connection) {
-    neighbours_[rank] = accept_from(rank, std::move(connection), deadline);
-  });
-  if (lost || lost_later) throw Error(lost ? *lost : *lost_later);
+  const auto deaf =
+      exchange_with_all(connections, deadline, {}, [&](Rank, const Fd& connection, Deadline until) {
+        offer_to(connection.get(), until);
+      });
+  const auto silent = exchange_with_all(
+      connections, deadline, deaf, [&](Rank rank, Fd& connection, Deadline until) {
+        neighbours_[rank] = accept_from(rank, std::move(connection), until);
+      });
+  // Who has made its offer and is gone has left because of another; who made none is the other.
+  if (silent || deaf) throw Error(silent ? *silent : *deaf);
   memory_->segment_file.reset();
 }
 
