@@ -194,6 +194,7 @@ int main(int argc, char** argv) try {
     return 0;
   }
   run(*group);
+  if (group->rank() == 0) std::cout << "All went as it should, the abort at the end too.\n";
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";

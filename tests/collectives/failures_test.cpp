@@ -96,10 +96,11 @@ TEST_P(FailuresTest, DifferentCountsAreAMismatchThatShowsBoth) {
 }
 
 TEST_P(FailuresTest, RootsThatDifferAreAMismatchAtTheNextOperationAtTheLatest) {
-  for (const std::size_t count : {1, 500}) {
+  for (const std::size_t count : {1, 100}) {
     for (const bool is_broadcast : {true, false}) {
       const auto ended = outcomes(3, [&](ProcessGroup& group) {
-        const Rank root = group.rank() == 0 ? 0 : 1;  // two roots, and neither waits for anybody
+        const Rank root =
+            group.rank() == 0 ? 0 : 1;  // two roots: what they send fits into the links
         std::vector<float> all(count * 3), mine(count);
         if (is_broadcast) {
           group.broadcast(all, root);
