@@ -114,7 +114,8 @@ function(peal_make_torch folder result)
     peal_read_torch_definitions("${folder}" definitions)
     target_compile_definitions(peal::torch INTERFACE ${definitions})
     # Nobody names anything of libtorch.so; it is linked all the same, for the devices that come with it.
-    target_link_libraries(peal::torch INTERFACE
+    # libstdc++ before it: the libtorch.so of 2.11 exports parts of an older std::filesystem, which crash.
+    target_link_libraries(peal::torch INTERFACE stdc++
       "-Wl,--no-as-needed,\"${root}/lib/libtorch.so\" -Wl,--as-needed"
       "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")
   endif()
