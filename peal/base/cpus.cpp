@@ -44,6 +44,16 @@ void keep_least(std::optional<double>& least, std::optional<double> quota) {
   if (quota) least = least ? std::min(*least, *quota) : *quota;
 }
 
+/// "32768K", as sysfs says it; nothing where it is no size.
+std::optional<Bytes> size_in(const Path& file) {
+  std::int64_t number = 0;
+  char unit = 0;
+  if (!(std::ifstream(file) >> number >> unit) || number <= 0) return std::nullopt;
+  if (unit == 'K') return number * 1_KiB;
+  if (unit == 'M') return number * 1_MiB;
+  return std::nullopt;
+}
+
 }  // namespace
 
 int cpus_of(std::span<const std::int64_t> processes) {
@@ -79,6 +89,17 @@ int cpus_at_once(std::span<const std::int64_t> processes) {
   int cpus = cpus_of(processes);
   if (const auto quota = cpu_quota()) cpus = std::min(cpus, static_cast<int>(*quota));
   return std::max(cpus, 1);
+}
+
+Bytes last_cache(const Path& root) {
+  Bytes largest;
+  const Path caches = root / "sys/devices/system/cpu/cpu0/cache";
+  for (int i = 0;; ++i) {
+    const auto size = size_in(caches / ("index" + std::to_string(i)) / "size");
+    if (!size) break;
+    largest = std::max(largest, *size);
+  }
+  return largest > 0_B ? largest : 16_MiB;
 }
 
 }  // namespace peal

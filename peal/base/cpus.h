@@ -1,11 +1,14 @@
-// How many CPUs some processes may keep busy at once. Asked by the launcher, which divides them
-// among ranks, and by transports, whose ranks may only poll where each has one to itself.
+// How many CPUs some processes may keep busy at once, and what those cache. Asked by the launcher,
+// which divides them among ranks, by transports, whose ranks may only poll where each has one to
+// itself, and by the engine, which stores past a cache that is too small.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
+
+#include "peal/base/units.h"
 
 namespace peal {
 
@@ -24,5 +27,12 @@ std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 /// How many of these processes can run at the same moment: cpus_of, as far as the quota goes; 1 at
 /// least.
 int cpus_at_once(std::span<const std::int64_t> processes);
+
+/// How much the largest cache holds that the first CPU reads data through, as the kernel says; 16
+/// MiB where it does not. (sysconf is not asked: on virtual machines it multiplies.) Data that all
+/// ranks together touch and that exceeds it will not be found there again, so it is better stored
+/// past the cache (kernels::Stores).
+/// `root` is where /sys lies. Cost: some files are read; ask once.
+Bytes last_cache(const std::filesystem::path& root = "/");
 
 }  // namespace peal

@@ -112,5 +112,24 @@ TEST(CpusTest, ProcessesThatAreBoundToOnePartEachHaveThePartsTogether) {
   }).join();
 }
 
+TEST(CpusTest, TheLastCacheIsTheLargestOfTheFirstCpu) {
+  const Root root;
+  const std::filesystem::path caches = "sys/devices/system/cpu/cpu0/cache";
+  root.write(caches / "index0/size", "32K\n");
+  root.write(caches / "index1/size", "64K\n");
+  EXPECT_EQ(last_cache(root.path()), 64_KiB);
+  root.write(caches / "index2/size", "1024K\n");
+  root.write(caches / "index3/size", "96M\n");
+  EXPECT_EQ(last_cache(root.path()), 96_MiB);
+}
+
+TEST(CpusTest, ACacheThatNobodyDescribesIsGuessed) {
+  const Root root;
+  EXPECT_EQ(last_cache(root.path()), 16_MiB);
+  root.write("sys/devices/system/cpu/cpu0/cache/index0/size", "unknown\n");
+  EXPECT_EQ(last_cache(root.path()), 16_MiB);
+  EXPECT_GT(last_cache(), 0_B);
+}
+
 }  // namespace
 }  // namespace peal

@@ -50,14 +50,14 @@ struct Xor {
 };
 
 template <class Form>
-void run_bitwise(const Fold& fold, ReduceOp::Kind op) {
-  if (op == ReduceOp::Kind::kBand) return run<Form, And>(fold);
-  if (op == ReduceOp::Kind::kBor) return run<Form, Or>(fold);
-  return run<Form, Xor>(fold);
+Loop bitwise(ReduceOp::Kind op) {
+  if (op == ReduceOp::Kind::kBand) return run<Form, And>;
+  if (op == ReduceOp::Kind::kBor) return run<Form, Or>;
+  return run<Form, Xor>;
 }
 
-void bits(const Fold& fold, ReduceOp::Kind op) { run_bitwise<Plain<std::uint8_t>>(fold, op); }
-void bools(const Fold& fold, ReduceOp::Kind op) { run_bitwise<Truth>(fold, op); }
+Loop bits(ReduceOp::Kind op) { return bitwise<Plain<std::uint8_t>>(op); }
+Loop bools(ReduceOp::Kind op) { return bitwise<Truth>(op); }
 
 }  // namespace peal::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -68,8 +68,8 @@ namespace peal::kernels {
 HWY_EXPORT(bits);
 HWY_EXPORT(bools);
 
-void fold_bits(const Fold& fold, ReduceOp::Kind op) { HWY_DYNAMIC_DISPATCH(bits)(fold, op); }
-void fold_bools(const Fold& fold, ReduceOp::Kind op) { HWY_DYNAMIC_DISPATCH(bools)(fold, op); }
+Loop bits_loop(ReduceOp::Kind op) { return HWY_DYNAMIC_DISPATCH(bits)(op); }
+Loop bools_loop(ReduceOp::Kind op) { return HWY_DYNAMIC_DISPATCH(bools)(op); }
 
 }  // namespace peal::kernels
 #endif

@@ -65,9 +65,9 @@ struct ComplexProduct {
 
 #endif
 
-void complex_product(const Fold& fold, DType dtype) {
-  if (dtype == DType::kC64) return run<Complex<float>, ComplexProduct>(fold);
-  return run<Complex<double>, ComplexProduct>(fold);
+Loop complex_product(DType dtype) {
+  if (dtype == DType::kC64) return run<Complex<float>, ComplexProduct>;
+  return run<Complex<double>, ComplexProduct>;
 }
 
 }  // namespace peal::kernels::HWY_NAMESPACE
@@ -78,9 +78,7 @@ namespace peal::kernels {
 
 HWY_EXPORT(complex_product);
 
-void fold_complex_product(const Fold& fold, DType dtype) {
-  HWY_DYNAMIC_DISPATCH(complex_product)(fold, dtype);
-}
+Loop complex_product_loop(DType dtype) { return HWY_DYNAMIC_DISPATCH(complex_product)(dtype); }
 
 }  // namespace peal::kernels
 #endif

@@ -10,9 +10,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace peal::kernels::HWY_NAMESPACE {
 
-void floats(const Fold& fold, DType dtype, ReduceOp::Kind op) {
-  if (dtype == DType::kF32) return run_floats<Plain<float>>(fold, op);
-  return run_floats<Plain<double>>(fold, op);
+Loop floats(DType dtype, ReduceOp::Kind op) {
+  if (dtype == DType::kF32) return fractions<Plain<float>>(op);
+  return fractions<Plain<double>>(op);
 }
 
 }  // namespace peal::kernels::HWY_NAMESPACE
@@ -23,9 +23,7 @@ namespace peal::kernels {
 
 HWY_EXPORT(floats);
 
-void fold_floats(const Fold& fold, DType dtype, ReduceOp::Kind op) {
-  HWY_DYNAMIC_DISPATCH(floats)(fold, dtype, op);
-}
+Loop floats_loop(DType dtype, ReduceOp::Kind op) { return HWY_DYNAMIC_DISPATCH(floats)(dtype, op); }
 
 }  // namespace peal::kernels
 #endif

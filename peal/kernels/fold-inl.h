@@ -17,13 +17,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace peal::kernels::HWY_NAMESPACE {
 
-/// As many pointers as the caller has.
+/// As many pointers as the caller has, and how far behind them the data is.
 template <class P>
 struct Many {
   P const* pointers;
   std::size_t count;
+  std::size_t offset;
   std::size_t size() const { return count; }
-  P operator[](std::size_t i) const { return pointers[i]; }
+  P operator[](std::size_t i) const { return pointers[i] + offset; }
 };
 
 /// A number that is known when compiling: the pointers stay in registers.
@@ -132,8 +133,8 @@ void fold_in_blocks(const Inputs in, const Outputs out, std::size_t bytes, Last 
 template <class Form, class Op>
 void run(const Fold& fold) {
   constexpr std::size_t kSideBySide = 16;
-  const Many<const std::byte*> in{fold.inputs, fold.input_count};
-  const Many<std::byte*> out{fold.outputs, fold.output_count};
+  const Many<const std::byte*> in{fold.inputs, fold.input_count, fold.offset};
+  const Many<std::byte*> out{fold.outputs, fold.output_count, 0};
   if (in.size() == 2 && out.size() == 1) {
     fold_all<Form, Op>(Few<const std::byte*, 2>{{in[0], in[1]}},
                        Few<std::byte*, 1>{{out[0]}},
@@ -146,25 +147,13 @@ void run(const Fold& fold) {
   }
 }
 
-/// The operators that floats have. avg and premul_sum add.
+/// The loops for the operators that floats have. avg and premul_sum add.
 template <class Form>
-void run_floats(const Fold& fold, ReduceOp::Kind op) {
-  switch (op) {
-    case ReduceOp::Kind::kProduct:
-      return run<Form, Product>(fold);
-    case ReduceOp::Kind::kMin:
-      return run<Form, Min>(fold);
-    case ReduceOp::Kind::kMax:
-      return run<Form, Max>(fold);
-    case ReduceOp::Kind::kSum:
-    case ReduceOp::Kind::kAvg:
-    case ReduceOp::Kind::kPremulSum:
-      return run<Form, Sum>(fold);
-    case ReduceOp::Kind::kBand:
-    case ReduceOp::Kind::kBor:
-    case ReduceOp::Kind::kBxor:
-      return;
-  }
+Loop fractions(ReduceOp::Kind op) {
+  if (op == ReduceOp::Kind::kProduct) return run<Form, Product>;
+  if (op == ReduceOp::Kind::kMin) return run<Form, Min>;
+  if (op == ReduceOp::Kind::kMax) return run<Form, Max>;
+  return run<Form, Sum>;
 }
 
 }  // namespace peal::kernels::HWY_NAMESPACE

@@ -16,23 +16,36 @@ struct Last {
   double operand = 1.0;
 };
 
-/// outputs[k] = last(inputs[0] op inputs[1] op ...); each of them has `bytes` bytes.
+/// outputs[k] = last(inputs[0] op inputs[1] op ...) of `bytes` bytes each, which for inputs begin
+/// `offset` bytes behind their pointers.
 struct Fold {
   const std::byte* const* inputs;
   std::size_t input_count;
   std::byte* const* outputs;
   std::size_t output_count;
+  std::size_t offset;
   std::size_t bytes;
   Last last;
 };
 
-/// Each for the types and operators in its name; the caller has seen to it that they have a
-/// meaning. `last` is for floating and complex types only.
-void fold_bits(const Fold& fold, ReduceOp::Kind op);   // band, bor, bxor of any integers
-void fold_bools(const Fold& fold, ReduceOp::Kind op);  // band, bor, bxor of truth values
-void fold_integers(const Fold& fold, DType dtype, ReduceOp::Kind op);  // sum, product, min, max
-void fold_floats(const Fold& fold, DType dtype, ReduceOp::Kind op);    // f32, f64
-void fold_halves(const Fold& fold, DType dtype, ReduceOp::Kind op);    // f16, bf16
-void fold_complex_product(const Fold& fold, DType dtype);
+/// What runs a fold with inputs, outputs and bytes.
+using Loop = void (*)(const Fold& fold);
+
+/// Each for the types and operators in its name, for the best instruction set of this CPU; the
+/// caller has seen to it that they have a meaning. `last` is for floating and complex types only.
+Loop bits_loop(ReduceOp::Kind op);                   // band, bor, bxor of any integers
+Loop bools_loop(ReduceOp::Kind op);                  // band, bor, bxor of truth values
+Loop integers_loop(DType dtype, ReduceOp::Kind op);  // sum, product, min, max
+Loop floats_loop(DType dtype, ReduceOp::Kind op);    // f32, f64
+Loop halves_loop(DType dtype, ReduceOp::Kind op);    // f16, bf16
+Loop complex_product_loop(DType dtype);
+
+/// What a streaming store writes as a whole.
+inline constexpr std::size_t kLine = 64;
+
+/// Copies past the caches, but for lines that are not whole; another thread sees it only after a
+/// store fence.
+using Copy = void (*)(const std::byte* from, std::byte* to, std::size_t bytes);
+Copy streaming_copy();
 
 }  // namespace peal::kernels

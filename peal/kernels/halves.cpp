@@ -91,9 +91,9 @@ struct BF16 {
   }
 };
 
-void halves(const Fold& fold, DType dtype, ReduceOp::Kind op) {
-  if (dtype == DType::kF16) return run_floats<F16>(fold, op);
-  return run_floats<BF16>(fold, op);
+Loop halves(DType dtype, ReduceOp::Kind op) {
+  if (dtype == DType::kF16) return fractions<F16>(op);
+  return fractions<BF16>(op);
 }
 
 }  // namespace peal::kernels::HWY_NAMESPACE
@@ -104,9 +104,7 @@ namespace peal::kernels {
 
 HWY_EXPORT(halves);
 
-void fold_halves(const Fold& fold, DType dtype, ReduceOp::Kind op) {
-  HWY_DYNAMIC_DISPATCH(halves)(fold, dtype, op);
-}
+Loop halves_loop(DType dtype, ReduceOp::Kind op) { return HWY_DYNAMIC_DISPATCH(halves)(dtype, op); }
 
 }  // namespace peal::kernels
 #endif

@@ -34,21 +34,21 @@ struct ByteProduct {
 };
 
 template <class T>
-void run_integers(const Fold& fold, ReduceOp::Kind op) {
+Loop integers_of(ReduceOp::Kind op) {
   using Wrapping = Plain<hwy::MakeUnsigned<T>>;
   using Multiply = std::conditional_t<sizeof(T) == 1, ByteProduct, Product>;
-  if (op == ReduceOp::Kind::kSum) return run<Wrapping, Sum>(fold);
-  if (op == ReduceOp::Kind::kProduct) return run<Wrapping, Multiply>(fold);
-  if (op == ReduceOp::Kind::kMin) return run<Plain<T>, Min>(fold);
-  return run<Plain<T>, Max>(fold);
+  if (op == ReduceOp::Kind::kSum) return run<Wrapping, Sum>;
+  if (op == ReduceOp::Kind::kProduct) return run<Wrapping, Multiply>;
+  if (op == ReduceOp::Kind::kMin) return run<Plain<T>, Min>;
+  return run<Plain<T>, Max>;
 }
 
-void integers(const Fold& fold, DType dtype, ReduceOp::Kind op) {
-  if (dtype == DType::kU8) return run_integers<std::uint8_t>(fold, op);
-  if (dtype == DType::kI8) return run_integers<std::int8_t>(fold, op);
-  if (dtype == DType::kI16) return run_integers<std::int16_t>(fold, op);
-  if (dtype == DType::kI32) return run_integers<std::int32_t>(fold, op);
-  return run_integers<std::int64_t>(fold, op);
+Loop integers(DType dtype, ReduceOp::Kind op) {
+  if (dtype == DType::kU8) return integers_of<std::uint8_t>(op);
+  if (dtype == DType::kI8) return integers_of<std::int8_t>(op);
+  if (dtype == DType::kI16) return integers_of<std::int16_t>(op);
+  if (dtype == DType::kI32) return integers_of<std::int32_t>(op);
+  return integers_of<std::int64_t>(op);
 }
 
 }  // namespace peal::kernels::HWY_NAMESPACE
@@ -59,8 +59,8 @@ namespace peal::kernels {
 
 HWY_EXPORT(integers);
 
-void fold_integers(const Fold& fold, DType dtype, ReduceOp::Kind op) {
-  HWY_DYNAMIC_DISPATCH(integers)(fold, dtype, op);
+Loop integers_loop(DType dtype, ReduceOp::Kind op) {
+  return HWY_DYNAMIC_DISPATCH(integers)(dtype, op);
 }
 
 }  // namespace peal::kernels

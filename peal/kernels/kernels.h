@@ -1,4 +1,5 @@
 // Loops over elements: copy, reduce, scale. SIMD by Google Highway, chosen at run time for the CPU.
+// Called by the engine for every step that moves data, and by the native backend.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,18 @@ namespace peal::kernels {
 struct Finish {
   double divisor = 1.0;
 };
+
+/// How results are written; the same bits either way.
+enum class Stores : unsigned char {
+  kCached,
+  /// Past the caches, in whole lines: for memory that will have left the last cache before anybody
+  /// reads it (last_cache() in base/cpus.h), where an ordinary store first reads the line. Below
+  /// that size it costs several times the time. Completed before the call returns, so that a
+  /// release store publishes it as it would ordinary stores.
+  kStreaming,
+};
+
+struct Fold;
 
 /// out_k[i] = finish(inputs[0][i] op inputs[1][i] op ...), left to right, for each output k. The
 /// same bits on every CPU, whatever the count and the number of outputs (of several NaNs, which
@@ -34,7 +47,27 @@ void reduce(std::span<const std::byte* const> inputs,
             Elements count,
             DType dtype,
             ReduceOp::Kind op,
-            Finish finish = {});
+            Finish finish = {},
+            Stores stores = Stores::kCached);
+
+/// reduce() with its loop chosen once, for callers that reduce again and again: a call on few
+/// elements costs a few nanoseconds.
+class Reducer {
+ public:
+  /// Errors: those of reduce() that are about op and dtype.
+  Reducer(DType dtype, ReduceOp::Kind op, Finish finish = {});
+
+  /// As reduce().
+  void operator()(std::span<const std::byte* const> inputs,
+                  std::span<std::byte* const> outputs,
+                  Elements count,
+                  Stores stores = Stores::kCached) const;
+
+ private:
+  void (*loop_)(const Fold&);
+  Bytes element_;
+  double divisor_;
+};
 
 /// to[i] = factor * from[i], for premul_sum: in f64 for f64 and c128, else in f32, rounded once.
 /// Shape: `count` elements at any address; `to` may be `from`, and not overlap it otherwise.
@@ -42,6 +75,13 @@ void reduce(std::span<const std::byte* const> inputs,
 void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, double factor);
 
 /// Copies; the two may not overlap unless they are the same place.
-void copy(const std::byte* from, std::byte* to, Bytes size);
+void copy(const std::byte* from, std::byte* to, Bytes size, Stores stores = Stores::kCached);
+
+/// Copies to each target, reading the source once. A target may be the source, and overlap neither
+/// it nor another otherwise.
+void copy(const std::byte* from,
+          std::span<std::byte* const> targets,
+          Bytes size,
+          Stores stores = Stores::kCached);
 
 }  // namespace peal::kernels

@@ -83,14 +83,16 @@ void expect_reduces(const std::vector<Memory>& inputs,
                     std::size_t output_count,
                     std::size_t shift,
                     Kind op,
-                    Finish finish) {
+                    Finish finish,
+                    Stores stores = Stores::kCached) {
   const std::size_t size = count * sizeof(T);
   std::vector<Placed> from;
   std::vector<Placed> to;
   for (std::size_t k = 0; k < inputs.size(); ++k) from.emplace_back(inputs[k], size, shift * k);
   for (std::size_t k = 0; k < output_count; ++k) to.emplace_back(size, shift * (k + 1));
   const auto elements = Elements(static_cast<std::int64_t>(count));
-  reduce(addresses_to_read(from), addresses_to_write(to), elements, dtype_of<T>, op, finish);
+  reduce(
+      addresses_to_read(from), addresses_to_write(to), elements, dtype_of<T>, op, finish, stores);
   const std::string what = fmt::format("{} of {}, {} inputs, {} outputs, {} elements, shift {}",
                                        name_of(op),
                                        name_of(dtype_of<T>),
@@ -147,6 +149,25 @@ TEST_P(KernelsTest, ManyLargeInputsAreReducedInTheirOrderToo) {
     }
     const Memory expected = reference<BFloat16>(inputs, Kind::kAvg, 40.0);
     expect_reduces<BFloat16>(inputs, expected, kCount, 2, 1, Kind::kAvg, Finish{40.0});
+  }
+}
+
+TEST_P(KernelsTest, StreamingStoresGiveTheSameBitsAtAnyAddress) {
+  constexpr std::size_t kCount = 3001;  // several pieces
+  std::mt19937_64 random(11);
+  for (const std::size_t input_count : {1, 2, 5}) {
+    std::vector<Memory> inputs;
+    for (std::size_t k = 0; k < input_count; ++k) {
+      inputs.push_back(random_memory<float>(kCount, random));
+    }
+    const Memory expected = reference<float>(inputs, Kind::kAvg, 3.0);
+    for (std::size_t shift = 0; shift < 64; ++shift) {
+      for (const std::size_t count : {std::size_t{1}, std::size_t{40}, kCount}) {
+        expect_reduces<float>(
+            inputs, expected, count, 2, shift, Kind::kAvg, Finish{3.0}, Stores::kStreaming);
+        if (HasFatalFailure()) return;
+      }
+    }
   }
 }
 
@@ -278,6 +299,27 @@ TEST(KernelsArgumentsTest, CopiesEveryByteAndNoMore) {
     EXPECT_TRUE(target.guards_stand());
   }
   copy(nullptr, nullptr, 0_B);
+}
+
+TEST_P(KernelsTest, CopiesToSeveralTargetsAtAnyAddress) {
+  constexpr std::size_t kSize = 5000;
+  std::mt19937_64 random(12);
+  const Memory content = random_memory<std::uint8_t>(kSize, random);
+  for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+    for (std::size_t shift = 0; shift < 64; ++shift) {
+      for (const std::size_t size : {std::size_t{0}, std::size_t{70}, kSize}) {
+        Placed source(content, size, 63 - shift);
+        std::vector<Placed> placed = {{size, shift}, {size, 2 * shift}};
+        std::vector<std::byte*> targets = addresses_to_write(placed);
+        targets.push_back(source.data());
+        copy(source.data(), targets, Bytes(static_cast<std::int64_t>(size)), stores);
+        for (const std::byte* target : targets) {
+          ASSERT_TRUE(std::equal(target, target + size, content.begin())) << shift << " " << size;
+        }
+        ASSERT_TRUE(placed[0].guards_stand() && placed[1].guards_stand()) << shift << " " << size;
+      }
+    }
+  }
 }
 
 }  // namespace
