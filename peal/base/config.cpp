@@ -111,6 +111,8 @@ constexpr std::array kOtherVariables = {
                   "Tells jobs on one machine apart, the same on all ranks; `peal run` sets it."},
     OtherVariable{"PEAL_MASTER_PORT",
                   "The port where ranks meet, before MASTER_PORT (which torchrun needs itself)."},
+    OtherVariable{"PEAL_BENCH_PYTHON",
+                  "The Python whose torch `peal bench` takes for gloo, in place of python3."},
     OtherVariable{"PEAL_TERMINAL_WIDTH",
                   "The columns for a line of a rank, on a terminal; `peal run` sets it."},
 };

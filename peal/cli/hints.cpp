@@ -9,6 +9,17 @@
 #include "peal/cli/spelling.h"
 
 namespace peal::cli {
+namespace {
+
+/// "run, bench and config"
+std::string enumerate(const std::vector<std::string>& words) {
+  const std::vector<std::string> first(words.begin(), words.end() - 1);
+  if (first.empty()) return words.back();
+  return fmt::format("{} and {}", fmt::join(first, ", "), words.back());
+}
+
+}  // namespace
+
 std::string no_such_command(const std::vector<std::string>& arguments,
                             const std::vector<std::string>& commands) {
   const std::string word = arguments.empty() ? "" : arguments.front();
@@ -27,7 +38,7 @@ std::string no_such_command(const std::vector<std::string>& arguments,
   return fmt::format(
       "there is no command \"{}\", only {}; to start a program: peal run -n 2 {}",
       word,
-      fmt::join(commands, " and "),
+      enumerate(commands),
       word.find('/') == std::string::npos ? "./train" : fmt::to_string(fmt::join(arguments, " ")));
 }
 

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/bench/worker.h"
+#include "peal/cli/bench_command.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/hints.h"
@@ -41,10 +43,14 @@ int wrong_arguments(const CLI::App& app,
 }
 
 int dispatch(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == bench::kWorkerCommand) {
+    return bench::work({arguments.begin() + 1, arguments.end()});
+  }
   CLI::App app("peal: distributed training for PyTorch", "peal");
   app.set_version_flag("--version", "peal " PEAL_VERSION);
   app.require_subcommand(1);
   RunCommand run_command(app);
+  BenchCommand bench_command(app);
   const CLI::App* config =
       app.add_subcommand("config", "Show the environment variables that peal reads");
   if (!arguments.empty() && arguments.front() == "run") {
@@ -61,6 +67,7 @@ int dispatch(std::vector<std::string> arguments) {
     return wrong_arguments(app, arguments, error);
   }
   if (config->parsed()) return show_config(launch::process_variables());
+  if (bench_command.was_asked_for()) return run(bench_command.request());
   return run(run_command.options());
 }
 

@@ -1,0 +1,132 @@
+#include "peal/bench/bench.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/bench/fleet.h"
+#include "peal/bench/folder.h"
+#include "peal/bench/mpi_fleet.h"
+#include "peal/bench/session.h"
+#include "peal/net/socket.h"
+
+namespace peal::bench {
+namespace {
+
+/// What is to be started for one number of ranks, and what is not.
+struct Muster {
+  std::vector<Fleet> fleets;
+  std::vector<Absent> absent;
+
+  void add(FleetOrAbsent made) {
+    if (auto* const fleet = std::get_if<Fleet>(&made)) {
+      fleets.push_back(std::move(*fleet));
+    } else {
+      absent.push_back(std::get<Absent>(std::move(made)));
+    }
+  }
+};
+
+bool wants(const BenchOptions& options, const std::string& peer) {
+  return std::ranges::count(options.peers, peer) > 0;
+}
+
+Muster muster(const BenchOptions& options, const Ground& ground, const launch::Job& job) {
+  Muster all;
+  all.add(peal_fleet(ground, job, options.transport, options.memory));
+  all.add(probe_fleet(ground));
+  if (wants(options, "gloo")) all.add(gloo_fleet(ground));
+  const std::vector<Mpi> mpis = options.peers.empty() ? std::vector<Mpi>{} : find_mpis();
+  for (const Mpi& mpi : mpis) {
+    if (wants(options, "mpi") || wants(options, mpi.name)) all.add(mpi_fleet(ground, mpi));
+  }
+  for (const std::string name : {"openmpi", "mpich"}) {
+    const bool is_there = std::ranges::count(mpis, name, &Mpi::name) > 0;
+    if (!is_there && wants(options, name)) {
+      all.absent.push_back({name, "there is no mpicc and mpirun of it in PATH"});
+    }
+  }
+  if (mpis.empty() && wants(options, "mpi")) {
+    all.absent.push_back({"mpi", "there is no mpicc in PATH"});
+  }
+  return all;
+}
+
+std::vector<std::string> describe(const Session& session, const std::vector<Absent>& absent) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < session.size(); ++i) {
+    const std::string& loss = session.loss(i);
+    lines.push_back(fmt::format(
+        "{}: {}", session.fleet(i).backend, loss.empty() ? session.note(i) : "left out: " + loss));
+  }
+  for (const Absent& one : absent) {
+    lines.push_back(fmt::format("{}: left out: {}", one.backend, one.reason));
+  }
+  return lines;
+}
+
+void run_ranks(const BenchOptions& options,
+               int ranks,
+               const BenchSink& sink,
+               launch::SignalReader& signals) {
+  const Folder folder;
+  const Ground ground = lay_ground(ranks, folder);
+  const launch::NewJob job = launch::make_job();
+  Muster all = muster(options, ground, job.job);
+  Fd socket = net::listen_on(net::Address::parse("unix:" + ground.socket));
+  Session session(std::move(all.fleets), std::move(socket), signals);
+  sink.begin(ranks, describe(session, all.absent));
+  for (std::size_t i = 0; i < session.size(); ++i) {
+    if (!session.loss(i).empty()) {
+      sink.incident({Incident::Kind::kLost, session.fleet(i).backend, session.loss(i)});
+    }
+  }
+  for (const Case& c : cases_of(options, ranks)) {
+    const Measured measured = measure(session, c, options.measure);
+    for (const Incident& incident : measured.incidents) sink.incident(incident);
+    sink.results(measured.results);
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& known_peers() {
+  static const std::vector<std::string> names = {"gloo", "mpi", "openmpi", "mpich"};
+  return names;
+}
+
+std::vector<std::string> resolve_peers(const std::vector<std::string>& peers) {
+  std::vector<std::string> resolved;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::count(resolved, name) == 0) resolved.push_back(name);
+  };
+  for (const std::string& peer : peers) {
+    if (peer != "mpi") add(peer);
+    if (peer == "mpi") {
+      for (const Mpi& mpi : find_mpis()) add(mpi.name);
+    }
+  }
+  return resolved;
+}
+
+std::vector<Case> cases_of(const BenchOptions& options, int ranks) {
+  std::vector<Case> cases;
+  for (const Op op : options.ops) {
+    for (const DType dtype : options.dtypes) {
+      for (const Bytes size : options.sizes) {
+        Case c = make_case(op, dtype, ranks, size, options.place);
+        if (op == Op::kBarrier) c.dtype = DType::kU8;
+        if (std::ranges::count(cases, c) == 0) cases.push_back(c);
+      }
+    }
+  }
+  return cases;
+}
+
+void run(const BenchOptions& options, const BenchSink& sink) {
+  launch::SignalReader signals;
+  for (const int ranks : options.ranks) run_ranks(options, ranks, sink, signals);
+}
+
+}  // namespace peal::bench

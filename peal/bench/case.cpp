@@ -1,0 +1,99 @@
+#include "peal/bench/case.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace peal::bench {
+
+Case make_case(Op op, DType dtype, int ranks, Bytes bytes, Place place) {
+  Case made{.op = op, .dtype = dtype, .ranks = ranks, .count = {}, .place = place};
+  if (op == Op::kBarrier) return made;
+  const Bytes unit = size_of(dtype) * (has_blocks(op) ? ranks : 1);
+  made.count = Elements(std::max<std::int64_t>(1, (bytes.value + unit.value - 1) / unit.value));
+  return made;
+}
+
+Elements whole_count(const Case& c) { return has_blocks(c.op) ? c.count * c.ranks : c.count; }
+
+Bytes bytes_of(const Case& c) { return peal::bytes_of(whole_count(c), c.dtype); }
+
+std::string describe(const Case& c) {
+  if (c.op == Op::kBarrier) return fmt::format("barrier on {} ranks", c.ranks);
+  return fmt::format(
+      "{} of {} B of {} on {} ranks", name_of(c.op), bytes_of(c).value, name_of(c.dtype), c.ranks);
+}
+
+Elements input_count(const Case& c, Rank rank) {
+  const bool is_root = rank == kRoot;
+  const bool is_end = rank == 0 || rank == c.ranks - 1;
+  switch (c.op) {
+    case Op::kAllReduce:
+    case Op::kReduce:
+    case Op::kReduceScatter:
+    case Op::kAllToAll:
+      return whole_count(c);
+    case Op::kAllGather:
+    case Op::kGather:
+      return c.count;
+    case Op::kBroadcast:
+    case Op::kScatter:
+      return is_root ? whole_count(c) : Elements(0);
+    case Op::kSendRecv:
+      return is_end ? c.count : Elements(0);
+    case Op::kBarrier:
+      return Elements(0);
+  }
+  return Elements(0);
+}
+
+Elements output_count(const Case& c, Rank rank) {
+  const bool is_root = rank == kRoot;
+  const bool is_end = rank == 0 || rank == c.ranks - 1;
+  switch (c.op) {
+    case Op::kAllReduce:
+    case Op::kBroadcast:
+    case Op::kAllGather:
+    case Op::kAllToAll:
+      return whole_count(c);
+    case Op::kReduceScatter:
+    case Op::kScatter:
+      return c.count;
+    case Op::kReduce:
+    case Op::kGather:
+      return is_root ? whole_count(c) : Elements(0);
+    case Op::kSendRecv:
+      return is_end ? c.count : Elements(0);
+    case Op::kBarrier:
+      return Elements(0);
+  }
+  return Elements(0);
+}
+
+Placement placement(const Case& c, Rank rank) {
+  const bool in_place = c.place == Place::kIn;
+  const Elements own = c.count * rank;
+  switch (c.op) {
+    case Op::kAllReduce:
+    case Op::kBroadcast:
+    case Op::kReduce:
+      return {.sharing = Sharing::kOneMemory};
+    case Op::kAllGather:
+      if (in_place) return {.sharing = Sharing::kOneMemory, .input = own};
+      return {};
+    case Op::kReduceScatter:
+      if (in_place) return {.sharing = Sharing::kOneMemory, .output = own};
+      return {};
+    case Op::kGather:
+    case Op::kScatter:  // the root is the first rank, so its block is the first too
+      if (in_place && rank == kRoot) return {.sharing = Sharing::kOneMemory};
+      return {};
+    case Op::kAllToAll:
+    case Op::kSendRecv:
+    case Op::kBarrier:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace peal::bench

@@ -1,0 +1,67 @@
+// A fleet is the workers of one backend: what to start for it. The functions here are called before
+// anything is started; `Session` (session.h) starts all fleets and talks to them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "peal/base/config.h"
+#include "peal/bench/flags.h"
+#include "peal/bench/folder.h"
+#include "peal/bench/shared_file.h"
+#include "peal/launch/job.h"
+#include "peal/launch/rank_process.h"
+
+namespace peal::bench {
+
+struct Fleet {
+  std::string backend;    // "peal", "probe", "gloo", "openmpi", ...: its name among the fleets
+  std::string transport;  // for the report: "shm", "tcp", "default"
+  std::vector<std::string> variants = {"default"};  // the ways in which it does each case
+  int ranks = 0;
+  std::vector<launch::RankProcess> processes = {};       // one for each rank, or one launcher
+  std::vector<std::unique_ptr<SharedFile>> memory = {};  // kept for the workers: flags, and others
+};
+
+/// What cannot be measured, and why.
+struct Absent {
+  std::string backend;
+  std::string reason;
+};
+using FleetOrAbsent = std::variant<Fleet, Absent>;
+
+/// What all fleets of a session have in common.
+struct Ground {
+  int ranks = 2;
+  /// The CPUs of each rank: one core each, in the machine's order, the same for every backend;
+  /// empty where there are more ranks than cores.
+  std::vector<std::vector<int>> cpus;
+  Waiting waiting = Waiting::kSpin;
+  std::string socket = {};   // of the coordinator
+  std::string program = {};  // this one
+  launch::Variables inherited = {};
+  const Folder* folder = nullptr;
+};
+
+/// Where `ranks` ranks run on this machine. Errors: resource.
+Ground lay_ground(int ranks, const Folder& folder);
+
+/// peal itself. `variants`: "registered", "foreign". The job must live as long as the fleet.
+Fleet peal_fleet(const Ground&,
+                 const launch::Job& job,
+                 TransportChoice transport,
+                 std::vector<std::string> variants);
+Fleet probe_fleet(const Ground&);
+/// gloo of $PEAL_BENCH_PYTHON's torch, or python3's.
+FleetOrAbsent gloo_fleet(const Ground&);
+
+/// A shared page with a line for each rank.
+std::unique_ptr<SharedFile> make_flags(int ranks);
+/// "spin", "yield"
+std::string name_of(Waiting waiting);
+
+}  // namespace peal::bench

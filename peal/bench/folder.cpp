@@ -1,0 +1,66 @@
+#include "peal/bench/folder.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::bench {
+namespace {
+
+constexpr const char* kPrefix = "peal-bench.";
+
+void remove_leftovers(const std::filesystem::path& parent) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(parent, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::error_code not_ours;
+    if (is_left_by_the_dead(entry->path().filename(), kPrefix)) {
+      std::filesystem::remove_all(entry->path(), not_ours);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return false;
+  pid_t pid = 0;
+  const auto [end, error] =
+      std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
+  if (error != std::errc() || pid <= 0) return false;
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+Folder::Folder() {
+  std::error_code unknown;
+  std::filesystem::path parent = std::filesystem::temp_directory_path(unknown);
+  if (unknown) parent = "/tmp";
+  remove_leftovers(parent);
+  std::string name = parent / fmt::format("{}{}.XXXXXX", kPrefix, ::getpid());
+  if (::mkdtemp(name.data()) == nullptr) throw system_error("cannot make " + name, errno);
+  path_ = name;
+}
+
+Folder::~Folder() {
+  std::error_code left;
+  std::filesystem::remove_all(path_, left);
+}
+
+std::string Folder::write(const std::string& name, const std::string& text) const {
+  const std::filesystem::path file = path_ / name;
+  std::ofstream stream(file);
+  stream << text;
+  stream.close();
+  if (!stream) throw system_error("cannot write " + file.string(), errno);
+  return file;
+}
+
+}  // namespace peal::bench

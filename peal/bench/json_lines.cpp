@@ -1,0 +1,44 @@
+#include "peal/bench/json_lines.h"
+
+#include <nlohmann/json.hpp>
+
+namespace peal::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json registered(const Result& result) {
+  if (result.variant == "registered") return true;
+  if (result.variant == "foreign") return false;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string to_json_line(const Result& result) {
+  const Case& c = result.the_case;
+  const Json line = {
+      {"op", name_of(c.op)},
+      {"backend", result.backend},
+      {"transport", result.transport},
+      {"dtype", name_of(c.dtype)},
+      {"np", c.ranks},
+      {"bytes", bytes_of(c).value},
+      {"in_place", c.place == Place::kIn},
+      {"registered", registered(result)},
+      {"variant", result.variant},
+      {"median_us", result.time.median},
+      {"p99_us", result.time.p99},
+      {"min_us", result.time.least},
+      {"max_us", result.time.most},
+      {"rounds", result.time.rounds},
+      {"samples", result.time.samples},
+      {"algbw_gbps", algorithm_bandwidth(result)},
+      {"busbw_gbps", bus_bandwidth(result)},
+      {"floor_fraction", result.floor_fraction ? Json(*result.floor_fraction) : Json(nullptr)},
+      {"times_faster", result.times_faster},
+  };
+  return line.dump() + "\n";
+}
+
+}  // namespace peal::bench

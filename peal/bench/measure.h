@@ -1,0 +1,46 @@
+// The measuring: case by case and round by round, all backends in turn. Called by `peal bench`.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "peal/bench/case.h"
+#include "peal/bench/result.h"
+#include "peal/bench/session.h"
+
+namespace peal::bench {
+
+struct MeasureOptions {
+  int rounds = 5;
+  double seconds = 0.1;  // about how long a backend has for a case in a round
+  Rewriting rewriting = Rewriting::kInputs;
+  std::vector<std::string> floors = {"probe"};
+};
+
+/// What went wrong on the way: the backend, and a sentence.
+struct Incident {
+  enum class Kind : unsigned char {
+    kMissing,  // the backend has no such operation or type
+    kWrong,    // a wrong result, which was not timed
+    kLost,     // a worker died or hung; the backend takes part no more
+  };
+  Kind kind = Kind::kMissing;
+  std::string backend;
+  std::string text;
+};
+
+struct Measured {
+  std::vector<Result> results;
+  std::vector<Incident> incidents;
+};
+
+/// Checks that every backend does the case right, and times those that do: in each round each one
+/// in turn, another one first each time.
+/// Up to 256 bytes operations are timed in batches of some 35 us; beyond, one by one.
+Measured measure(Session& session, const Case& c, const MeasureOptions& options);
+
+/// "peal: wrong result in all_reduce ...: rank 1, index 7: got 3, expected 5"
+std::string describe(const Incident& incident);
+
+}  // namespace peal::bench

@@ -1,0 +1,125 @@
+#include "peal/bench/mpi_fleet.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/bench/embedded.h"
+#include "peal/bench/subprocess.h"
+
+namespace peal::bench {
+namespace {
+
+constexpr Timeout kQuestion = std::chrono::seconds(20);
+constexpr Timeout kBuilding = std::chrono::seconds(120);
+
+/// "openmpi", "mpich" or "", by what the launcher says of itself.
+std::string kind_of(const std::string& launcher) {
+  const std::string text = run_program({launcher, "--version"}, Deadline::after(kQuestion)).output;
+  if (text.find("Open MPI") != std::string::npos) return "openmpi";
+  if (text.find("HYDRA") != std::string::npos) return "mpich";
+  return "";
+}
+
+std::filesystem::path cache_folder(const Folder& instead) {
+  if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0) {
+    return std::filesystem::path(cache) / "peal";
+  }
+  if (const char* const home = std::getenv("HOME"); home != nullptr && *home != 0) {
+    return std::filesystem::path(home) / ".cache" / "peal";
+  }
+  return instead.path();
+}
+
+/// Differs for every source, compiler and set of its flags.
+std::size_t fingerprint(const Mpi& mpi) {
+  std::error_code unknown;
+  const auto changed = std::filesystem::last_write_time(mpi.compiler, unknown).time_since_epoch();
+  const std::string flags = run_program({mpi.compiler, "-show"}, Deadline::after(kQuestion)).output;
+  return std::hash<std::string>()(
+      fmt::format("{}\n{}\n{}\n{}", kMpiWorker, mpi.compiler, changed.count(), flags));
+}
+
+struct Built {
+  std::string program;  // empty: it could not be built
+  std::string problem;
+};
+
+Built build_worker(const Mpi& mpi, const Folder& folder) {
+  std::error_code error;
+  std::filesystem::path cache = cache_folder(folder);
+  std::filesystem::create_directories(cache, error);
+  if (error || ::access(cache.c_str(), W_OK | X_OK) != 0) cache = folder.path();
+  const std::string program = cache / fmt::format("bench-{}-{:016x}", mpi.name, fingerprint(mpi));
+  if (::access(program.c_str(), X_OK) == 0) return {program, ""};
+  const std::string source = folder.write(mpi.name + "_worker.c", kMpiWorker);
+  const std::string made = fmt::format("{}.{}", program, ::getpid());
+  const Finished compiled =
+      run_program({mpi.compiler, "-O3", "-o", made, source}, Deadline::after(kBuilding));
+  if (compiled.status == 0) std::filesystem::rename(made, program, error);
+  if (compiled.status == 0 && !error) return {program, ""};
+  std::filesystem::remove(made, error);
+  return {"", compiled.output.substr(0, compiled.output.find('\n'))};
+}
+
+std::vector<std::string> start_of(const Mpi& mpi, const Ground& ground) {
+  const bool has_cores = ground.waiting == Waiting::kSpin;
+  const std::string ranks = fmt::format("{}", ground.ranks);
+  if (mpi.name == "mpich") {
+    return {mpi.launcher, "-bind-to", has_cores ? "core" : "none", "-n", ranks};
+  }
+  // "isolated": on this machine, so without ssh, which need not be there.
+  std::vector<std::string> words = {
+      mpi.launcher, "--allow-run-as-root", "--mca", "plm", "isolated", "-n", ranks};
+  const auto binding = has_cores ? std::vector<std::string>{"--map-by", "core", "--bind-to", "core"}
+                                 : std::vector<std::string>{"--oversubscribe", "--bind-to", "none"};
+  words.insert(words.end(), binding.begin(), binding.end());
+  return words;
+}
+
+}  // namespace
+
+std::vector<Mpi> find_mpis() {
+  std::vector<Mpi> found;
+  for (const std::string name : {"openmpi", "mpich"}) {
+    const auto compiler = find_program("mpicc." + name);
+    const auto launcher = find_program("mpirun." + name);
+    if (compiler && launcher) found.push_back({name, *compiler, *launcher});
+  }
+  if (!found.empty()) return found;
+  const auto compiler = find_program("mpicc");
+  const auto launcher = find_program("mpirun");
+  if (!compiler || !launcher) return {};
+  const std::string kind = kind_of(*launcher);
+  if (kind.empty()) return {};
+  return {{kind, *compiler, *launcher}};
+}
+
+FleetOrAbsent mpi_fleet(const Ground& ground, const Mpi& mpi) {
+  const Built built = build_worker(mpi, *ground.folder);
+  if (built.program.empty()) {
+    return Absent{mpi.name,
+                  fmt::format("{} could not build the worker: {}", mpi.compiler, built.problem)};
+  }
+  Fleet fleet{.backend = mpi.name, .transport = "default", .ranks = ground.ranks};
+  fleet.memory.push_back(make_flags(ground.ranks));
+  std::vector<std::string> words = start_of(mpi, ground);
+  words.insert(
+      words.end(),
+      {built.program, mpi.name, ground.socket, fleet.memory[0]->path(), name_of(ground.waiting)});
+  launch::Variables variables = ground.inherited;
+  variables["TMPDIR"] = ground.folder->path();  // so that what it leaves there is removed
+  fleet.processes.push_back({.rank = 0,
+                             .program = mpi.launcher,
+                             .arguments = std::move(words),
+                             .environment = std::move(variables),
+                             .cpus = {}});
+  return fleet;
+}
+
+}  // namespace peal::bench

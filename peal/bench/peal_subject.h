@@ -1,0 +1,14 @@
+// peal itself, measured through its public API. Made by `work` (worker.h).
+#pragma once
+
+#include <memory>
+
+#include "peal/bench/subject.h"
+
+namespace peal::bench {
+
+/// Joins the group that the environment names. Variants: "registered", memory of
+/// ProcessGroup::allocate; "foreign", memory of the process's own. Errors: of init_process_group.
+std::unique_ptr<Subject> make_peal_subject();
+
+}  // namespace peal::bench

@@ -1,0 +1,111 @@
+// The fleets of one run, alive: starts their processes, takes their connections, asks them, and
+// ends them. Whoever asks here is the coordinator; a backend whose worker dies is lost, and the
+// others go on.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/fd.h"
+#include "peal/bench/fleet.h"
+#include "peal/bench/protocol.h"
+#include "peal/launch/guard.h"
+#include "peal/launch/line_splitter.h"
+#include "peal/launch/signals.h"
+#include "peal/launch/tail.h"
+
+namespace peal::bench {
+
+/// A signal has told the program to end.
+class Interrupted final : public std::exception {
+ public:
+  explicit Interrupted(int signal) : signal_(signal) {}
+  const char* what() const noexcept override { return "interrupted"; }
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
+
+/// Threads: one, the program's only one, since it forks. One at a time.
+class Session final {
+ public:
+  /// Starts all fleets and returns when every worker has come, or its fleet is lost. `socket`: a
+  /// listener at Ground::socket. Errors: resource; Interrupted.
+  Session(std::vector<Fleet> fleets, Fd socket, launch::SignalReader& signals);
+  /// Lets the workers end, and ends those that do not.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  std::size_t size() const { return crews_.size(); }
+  const Fleet& fleet(std::size_t index) const { return crews_[index].fleet; }
+  /// What rank 0 has said of itself.
+  const std::string& note(std::size_t index) const { return crews_[index].note; }
+  /// Why the fleet is lost; empty: it is not.
+  const std::string& loss(std::size_t index) const { return crews_[index].loss; }
+
+  /// Says it to every rank of the fleet, and returns their answers in rank order; nothing if the
+  /// fleet is lost, now or before. Errors: resource; Interrupted.
+  std::optional<std::vector<Answer>> ask(std::size_t index,
+                                         const Command& command,
+                                         Deadline deadline);
+
+ private:
+  struct Member {
+    Fd socket;
+    Fd process;  // a pidfd
+    std::string read;
+    std::optional<Answer> answer;
+  };
+  struct Crew {
+    Fleet fleet;
+    std::vector<Member> members;  // by rank
+    std::string note, loss;
+  };
+  /// One process that was started, and what it writes.
+  struct Process {
+    std::size_t crew = 0;
+    Rank rank = 0;
+    Fd output;
+    std::unique_ptr<launch::Tail> tail = std::make_unique<launch::Tail>();
+    std::unique_ptr<launch::LineSplitter> lines;
+    std::optional<int> status;
+  };
+  struct Newcomer {
+    Fd socket;
+    std::string read;
+  };
+  enum class Guarded : unsigned char { kSome, kNone };
+
+  launch::GuardDuty make_duty();
+  void meet(Deadline deadline);
+  bool all_have_come() const;
+  void wait_for_news(Deadline deadline);
+  void obey_signals();
+  void take_events();
+  void read_output(Process& process);
+  void accept_newcomer();
+  void hear(Newcomer& newcomer);
+  void hear(Crew& crew, Member& member);
+  void lose(Crew& crew, const std::string& why);
+  void lose_by_silence(Crew& crew);
+  std::string last_words(const Crew& crew) const;
+  void end_workers();
+
+  std::vector<Crew> crews_;
+  std::vector<Process> processes_;
+  std::vector<Fd> writers_;
+  std::vector<Newcomer> newcomers_;
+  Fd listener_;
+  launch::SignalReader& signals_;
+  Guarded guarded_ = Guarded::kSome;
+  enum class Stage : unsigned char { kRunning, kInterrupted, kEnding } stage_ = Stage::kRunning;
+  std::unique_ptr<launch::Guard> guard_;
+};
+
+}  // namespace peal::bench

@@ -1,0 +1,121 @@
+#include "peal/bench/sizes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::bench {
+namespace {
+
+constexpr Bytes kLargest{std::int64_t{1} << 40};
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+int shift_of(char unit) {
+  switch (unit) {
+    case 'K':
+    case 'k':
+      return 10;
+    case 'M':
+    case 'm':
+      return 20;
+    case 'G':
+    case 'g':
+      return 30;
+  }
+  return 0;
+}
+
+std::optional<std::int64_t> try_parse_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+void add_range(const std::vector<std::string_view>& parts, std::vector<Bytes>& sizes) {
+  const Bytes first = parse_size(parts[0]);
+  const Bytes last = parse_size(parts[1]);
+  const auto factor = parts.size() == 3 ? try_parse_number(parts[2]) : 4;
+  if (!factor || *factor < 2) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("\"{}\" is no step between sizes: it is 2 or more, as in 4:256M:2", parts[2]));
+  }
+  if (first > last) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}:{} goes down: the smaller size comes first", parts[0], parts[1]));
+  }
+  for (Bytes size = first; size <= last; size = size * *factor) sizes.push_back(size);
+}
+
+}  // namespace
+
+Bytes parse_size(std::string_view text) {
+  std::string_view digits = text;
+  const int shift = text.empty() ? 0 : shift_of(text.back());
+  if (shift != 0) digits.remove_suffix(1);
+  const auto number = try_parse_number(digits);
+  if (!number || *number < 1 || *number > (kLargest.value >> shift)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("\"{}\" is no size: it takes bytes, as in 4, 64K, 1M or 2G", text));
+  }
+  return Bytes(*number << shift);
+}
+
+std::vector<Bytes> parse_sizes(std::string_view text) {
+  std::vector<Bytes> sizes;
+  for (const std::string_view part : split(text, ',')) {
+    const auto ends = split(part, ':');
+    if (ends.size() > 3) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("\"{}\" is no range of sizes: it takes FROM:TO or FROM:TO:FACTOR", part));
+    }
+    if (ends.size() == 1) {
+      sizes.push_back(parse_size(part));
+    } else {
+      add_range(ends, sizes);
+    }
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+std::string describe_size(Bytes size) {
+  for (const auto& [shift, unit] : {std::pair(30, "GiB"), {20, "MiB"}, {10, "KiB"}}) {
+    const std::int64_t whole = std::int64_t{1} << shift;
+    if (size.value >= whole && size.value % whole == 0) {
+      return fmt::format("{} {}", size.value / whole, unit);
+    }
+  }
+  return fmt::format("{} B", size.value);
+}
+
+std::vector<std::string> parse_list(std::string_view option, std::string_view text) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : split(text, ',')) {
+    if (part.empty()) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{} \"{}\": it takes names with a comma between them", option, text));
+    }
+    parts.emplace_back(part);
+  }
+  return parts;
+}
+
+}  // namespace peal::bench

@@ -1,0 +1,98 @@
+#include "peal/bench/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "peal/base/error.h"
+#include "peal/base/fd.h"
+#include "peal/launch/command.h"
+#include "peal/net/socket.h"
+
+namespace peal::bench {
+namespace {
+
+/// The attributes and file actions of posix_spawn, freed at the end.
+class SpawnPlan final {
+ public:
+  explicit SpawnPlan(int output) {
+    ::posix_spawn_file_actions_init(&actions_);
+    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigemptyset(&none);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&actions_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+/// Everything until the other end is closed; false at the deadline.
+bool read_to_end(int fd, std::string& text, Deadline deadline) {
+  std::array<char, 4096> bytes;
+  while (true) {
+    pollfd entry{fd, POLLIN, 0};
+    if (!net::poll_until({&entry, 1}, deadline)) return false;
+    const auto got = ::read(fd, bytes.data(), bytes.size());
+    if (got == 0) return true;
+    if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return true;
+  }
+}
+
+}  // namespace
+
+Finished run_program(const std::vector<std::string>& words, Deadline deadline) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  std::vector<std::string> copies = words;
+  std::vector<char*> pointers;
+  for (std::string& word : copies) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+
+  const SpawnPlan plan(writer.get());
+  pid_t pid = -1;
+  const int error = ::posix_spawnp(
+      &pid, pointers[0], plan.actions(), plan.attributes(), pointers.data(), ::environ);
+  if (error != 0) return {.status = 127, .output = system_error(words.front(), error).what()};
+  writer.reset();
+  Finished finished;
+  if (!read_to_end(reader.get(), finished.output, deadline)) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  finished.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return finished;
+}
+
+std::optional<std::string> find_program(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  const auto found = launch::find_command(name, path == nullptr ? "/usr/bin:/bin" : path);
+  if (found.exit_code != 0) return std::nullopt;
+  return found.path;
+}
+
+}  // namespace peal::bench

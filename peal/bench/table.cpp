@@ -1,0 +1,71 @@
+#include "peal/bench/table.h"
+
+#include <fmt/format.h>
+
+#include "peal/bench/sizes.h"
+
+namespace peal::bench {
+namespace {
+
+constexpr const char* kColumns =
+    "{:<14} {:<5} {:>3} {:>9} {:<8} {:<10} {:>9} {:>19} {:>9} {:>7} {:>7} {:>6}";
+
+/// Three digits that count.
+std::string three_digits(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+std::string range(const Summary& time) {
+  return describe_time(time.least) + " - " + describe_time(time.most);
+}
+
+}  // namespace
+
+std::string describe_time(double microseconds) {
+  if (microseconds < 1000) return three_digits(microseconds) + " us";
+  if (microseconds < 1e6) return three_digits(microseconds / 1000) + " ms";
+  return three_digits(microseconds / 1e6) + " s";
+}
+
+std::string table_header(const std::vector<std::string>& peers) {
+  std::string line = fmt::format(fmt::runtime(kColumns),
+                                 "op",
+                                 "dtype",
+                                 "np",
+                                 "bytes",
+                                 "backend",
+                                 "memory",
+                                 "median",
+                                 "rounds",
+                                 "p99",
+                                 "algbw",
+                                 "busbw",
+                                 "floor");
+  for (const std::string& peer : peers) line += fmt::format(" {:>10}", "x " + peer);
+  return line + "\n";
+}
+
+std::string table_row(const Result& result, const std::vector<std::string>& peers) {
+  const Case& c = result.the_case;
+  std::string line = fmt::format(fmt::runtime(kColumns),
+                                 name_of(c.op),
+                                 name_of(c.dtype),
+                                 c.ranks,
+                                 describe_size(bytes_of(c)),
+                                 result.backend,
+                                 result.variant == "default" ? "" : result.variant,
+                                 describe_time(result.time.median),
+                                 range(result.time),
+                                 describe_time(result.time.p99),
+                                 three_digits(algorithm_bandwidth(result)),
+                                 three_digits(bus_bandwidth(result)),
+                                 result.floor_fraction ? three_digits(*result.floor_fraction) : "");
+  for (const std::string& peer : peers) {
+    const auto ratio = result.times_faster.find(peer);
+    line += fmt::format(" {:>10}",
+                        ratio == result.times_faster.end() ? "" : three_digits(ratio->second));
+  }
+  return line + "\n";
+}
+
+}  // namespace peal::bench

@@ -1,0 +1,143 @@
+#include "peal/bench/values.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::bench {
+namespace {
+
+/// Calls body(T()) with the type's C++ type.
+template <class Body>
+auto with_type(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::kU8:
+      return body(std::uint8_t());
+    case DType::kI8:
+      return body(std::int8_t());
+    case DType::kI16:
+      return body(std::int16_t());
+    case DType::kI32:
+      return body(std::int32_t());
+    case DType::kI64:
+      return body(std::int64_t());
+    case DType::kF16:
+      return body(Float16());
+    case DType::kBF16:
+      return body(BFloat16());
+    case DType::kF32:
+      return body(float());
+    case DType::kF64:
+      return body(double());
+    case DType::kBool:
+    case DType::kC64:
+    case DType::kC128:
+      break;
+  }
+  throw Error(ErrorKind::kUnsupported, fmt::format("{} is not measured", name_of(dtype)));
+}
+
+template <class T>
+T from_int(int value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    return T(static_cast<float>(value));
+  }
+}
+
+template <class T>
+double to_double(T value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<double>(value);
+  } else {
+    return static_cast<double>(static_cast<float>(value));
+  }
+}
+
+/// Where a rank's input begins in the whole.
+std::int64_t input_begin(const Case& c, Rank rank) {
+  const bool has_own_block = c.op == Op::kAllGather || c.op == Op::kGather;
+  return has_own_block ? rank * c.count.value : 0;
+}
+
+int sum_at(std::int64_t index, int ranks, int modulus) {
+  int sum = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) sum += value_at(rank, index, modulus);
+  return sum;
+}
+
+/// What rank must have at `index` of its output.
+int expected_at(const Case& c, Rank rank, std::int64_t index, int modulus) {
+  const std::int64_t block = c.count.value;
+  switch (c.op) {
+    case Op::kAllReduce:
+    case Op::kReduce:
+      return sum_at(index, c.ranks, modulus);
+    case Op::kReduceScatter:
+      return sum_at(rank * block + index, c.ranks, modulus);
+    case Op::kBroadcast:
+      return value_at(kRoot, index, modulus);
+    case Op::kScatter:
+      return value_at(kRoot, rank * block + index, modulus);
+    case Op::kAllGather:
+    case Op::kGather:
+      return value_at(static_cast<Rank>(index / block), index, modulus);
+    case Op::kAllToAll:
+      return value_at(static_cast<Rank>(index / block), rank * block + index % block, modulus);
+    case Op::kSendRecv:
+      return value_at(rank == 0 ? c.ranks - 1 : 0, index, modulus);
+    case Op::kBarrier:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int modulus(DType dtype, int ranks) {
+  const bool is_byte = size_of(dtype) == 1_B;
+  const int largest = is_byte ? 127 : dtype == DType::kBF16 ? 256 : 2048;  // 8, 9 and 12 bits
+  return std::max(2, largest / ranks);
+}
+
+void fill_input(std::span<std::byte> input, const Case& c, Rank rank) {
+  const int m = modulus(c.dtype, c.ranks);
+  const std::int64_t begin = input_begin(c, rank);
+  with_type(c.dtype, [&]<class T>(T) {
+    auto* values = reinterpret_cast<T*>(input.data());
+    const auto count = static_cast<std::int64_t>(input.size() / sizeof(T));
+    for (std::int64_t i = 0; i < count; ++i) values[i] = from_int<T>(value_at(rank, begin + i, m));
+  });
+}
+
+std::optional<std::string> find_wrong(std::span<const std::byte> output, const Case& c, Rank rank) {
+  const int m = modulus(c.dtype, c.ranks);
+  return with_type(c.dtype, [&]<class T>(T) -> std::optional<std::string> {
+    const auto* values = reinterpret_cast<const T*>(output.data());
+    const auto count = static_cast<std::int64_t>(output.size() / sizeof(T));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const int expected = expected_at(c, rank, i, m);
+      const double got = to_double(values[i]);
+      if (got == expected) continue;
+      return fmt::format("index {}: got {}, expected {}", i, got, expected);
+    }
+    return std::nullopt;
+  });
+}
+
+void rewrite(std::span<std::byte> input, DType dtype) {
+  with_type(dtype, [&]<class T>(T) {
+    auto* values = reinterpret_cast<T*>(input.data());
+    std::fill_n(values, input.size() / sizeof(T), from_int<T>(1));
+  });
+}
+
+bool is_measured(DType dtype) {
+  return dtype != DType::kBool && dtype != DType::kC64 && dtype != DType::kC128;
+}
+
+}  // namespace peal::bench

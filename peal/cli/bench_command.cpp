@@ -1,0 +1,265 @@
+#include "peal/cli/bench_command.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/difference.h"
+#include "peal/base/error.h"
+#include "peal/bench/json_lines.h"
+#include "peal/bench/session.h"
+#include "peal/bench/sizes.h"
+#include "peal/bench/table.h"
+#include "peal/bench/values.h"
+#include "peal/cli/exit_codes.h"
+
+namespace peal::cli {
+namespace {
+
+constexpr const char* kSummary = "Measure collectives, and compare them with other libraries";
+
+constexpr const char* kDetails =
+    R"(OP is all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather,
+scatter, all_to_all, send_recv (a ping-pong between the first and the last
+rank, as half of the round trip), barrier, or all.
+
+The ranks are started here, each on a core of its own where there are enough.
+Every result is checked before it is timed. A sample is the time from when the
+last rank enters the operation until the last one leaves it; before each
+operation every rank writes its input anew. Up to 256 B operations are timed in
+batches. The median and p99 are those of all samples of all rounds, "rounds" is
+the range of the medians of the rounds.
+
+bytes   of the whole buffer: all_reduce, broadcast, reduce and send_recv: the
+        buffer; all_gather and gather: the output of all blocks;
+        reduce_scatter and scatter: the input of all blocks; all_to_all: what
+        one rank sends. Rounded up to whole elements in each block
+memory  peal's buffers: registered, from ProcessGroup::allocate, or foreign
+algbw   bytes / median, in 10^9 bytes per second
+busbw   algbw x 2(n-1)/n for all_reduce, (n-1)/n for operations with a block for
+        each rank, 1 for others: what NCCL's tests call bus bandwidth
+floor   the time of a bare probe in shared memory in the same run, over this
+        one's; the better of its plain and its streaming stores counts
+x PEER  how many times as fast as that peer
+
+Examples:
+  peal bench all_reduce
+  peal bench all_reduce broadcast --np 2,4 --bytes 4:256M --against gloo,mpi
+  peal bench all --bytes 4K,1M --dtype f32,bf16 --json results.jsonl)";
+
+template <class Named>
+std::string known_names(const Named& all) {
+  std::vector<std::string_view> names;
+  for (const auto& one : all) names.push_back(name_of(one));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// "there is no operation "all_redcue"; did you mean all_reduce?"
+Error no_such(std::string_view what, const std::string& word, std::vector<std::string> names) {
+  const std::string nearest = *std::ranges::min_element(
+      names, {}, [&](const std::string& name) { return difference(word, name); });
+  if (difference(word, nearest) <= kNearDifference) {
+    return Error(ErrorKind::kUsage,
+                 fmt::format("there is no {} \"{}\"; did you mean {}?", what, word, nearest));
+  }
+  return Error(ErrorKind::kUsage,
+               fmt::format("there is no {} \"{}\", only {}", what, word, fmt::join(names, ", ")));
+}
+
+std::vector<bench::Op> parse_ops(const std::vector<std::string>& words) {
+  std::vector<std::string> names = {"all"};
+  for (const bench::Op op : bench::kAllOps) names.emplace_back(name_of(op));
+  std::vector<bench::Op> ops;
+  const auto add = [&](bench::Op op) {
+    if (std::ranges::count(ops, op) == 0) ops.push_back(op);
+  };
+  for (const std::string& word : words) {
+    if (word == "all") {
+      std::ranges::for_each(bench::kAllOps, add);
+    } else if (const auto op = bench::op_named(word)) {
+      add(*op);
+    } else {
+      throw no_such("operation", word, names);
+    }
+  }
+  if (ops.empty()) {
+    throw Error(ErrorKind::kUsage, "which operation? For example: peal bench all_reduce");
+  }
+  return ops;
+}
+
+std::vector<DType> parse_dtypes(const std::string& text) {
+  std::vector<std::string> names;
+  for (const DType dtype : kAllDTypes) {
+    if (bench::is_measured(dtype)) names.emplace_back(name_of(dtype));
+  }
+  std::vector<DType> dtypes;
+  for (const std::string& word : bench::parse_list("--dtype", text)) {
+    if (std::ranges::count(names, word) == 0) throw no_such("type to measure", word, names);
+    dtypes.push_back(*std::ranges::find(kAllDTypes, word, [](DType d) { return name_of(d); }));
+  }
+  return dtypes;
+}
+
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  for (const std::string& word : bench::parse_list("--np", text)) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size() || number < 2 || number > 1024) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("--np \"{}\": it takes how many ranks, 2 to 1024, as in 2 or 2,4", word));
+    }
+    ranks.push_back(number);
+  }
+  return ranks;
+}
+
+std::vector<std::string> parse_names(std::string_view option,
+                                     std::string_view what,
+                                     const std::string& text,
+                                     const std::vector<std::string>& known) {
+  if (text.empty()) return {};
+  std::vector<std::string> names = bench::parse_list(option, text);
+  for (const std::string& name : names) {
+    if (std::ranges::count(known, name) == 0) throw no_such(what, name, known);
+  }
+  return names;
+}
+
+TransportChoice parse_transport(const std::string& text) {
+  for (const TransportChoice choice : kAllTransportChoices) {
+    if (text == name_of(choice)) return choice;
+  }
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("--transport \"{}\": it takes {}", text, known_names(kAllTransportChoices)));
+}
+
+void check(const BenchRequest& request) {
+  if (request.options.measure.rounds < 1) {
+    throw Error(ErrorKind::kUsage, "--rounds takes 1 or more");
+  }
+  if (request.options.measure.seconds <= 0) {
+    throw Error(ErrorKind::kUsage, "--seconds takes more than 0, as in 0.1");
+  }
+}
+
+/// What a run writes while it goes on, and what it ends with.
+class Reporter final {
+ public:
+  explicit Reporter(const BenchRequest& request)
+      : peers_(bench::resolve_peers(request.options.peers)) {
+    if (request.json_path.empty()) return;
+    json_.open(request.json_path);
+    if (!json_) throw system_error("cannot write " + request.json_path, errno);
+  }
+
+  bench::BenchSink sink() {
+    return {.begin = [this](int ranks, const auto& lines) { begin(ranks, lines); },
+            .results = [this](const auto& results) { show(results); },
+            .incident = [this](const auto& incident) { tell(incident); }};
+  }
+  int exit_code() const { return failed_ ? kFailure : 0; }
+
+ private:
+  void begin(int ranks, const std::vector<std::string>& lines) {
+    fmt::print(stderr, "{} ranks\n", ranks);
+    for (const std::string& line : lines) fmt::print(stderr, "  {}\n", line);
+    fmt::print("{}", bench::table_header(peers_));
+    std::fflush(stdout);
+  }
+
+  void show(const std::vector<bench::Result>& results) {
+    for (const bench::Result& result : results) {
+      fmt::print("{}", bench::table_row(result, peers_));
+      if (json_.is_open()) json_ << bench::to_json_line(result) << std::flush;
+    }
+    std::fflush(stdout);
+  }
+
+  /// What a backend cannot do is said once for each operation and type.
+  void tell(const bench::Incident& incident) {
+    const bool is_failure = incident.kind != bench::Incident::Kind::kMissing;
+    failed_ = failed_ || is_failure;
+    if (!is_failure && !told_.insert(incident.backend + incident.text).second) return;
+    fmt::print(stderr, "peal: {}\n", describe(incident));
+  }
+
+  std::vector<std::string> peers_;
+  std::ofstream json_;
+  std::set<std::string> told_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", kSummary)) {
+  bench_->footer(kDetails);
+  bench_->add_option("OP", ops_, "What to measure")->type_name("");
+  bench_->add_option("--np", ranks_, "How many ranks")
+      ->type_name("N[,N...]")
+      ->capture_default_str();
+  bench_->add_option("--bytes", sizes_, "Sizes: a list; FROM:TO goes up four times, :2 twice")
+      ->type_name("4:64M|4K,1M")
+      ->capture_default_str();
+  bench_->add_option("--dtype", dtypes_, "Element types")
+      ->type_name("T[,T...]")
+      ->capture_default_str();
+  bench_->add_option("--against", peers_, "Peers: gloo, openmpi, mpich, or mpi for all MPIs")
+      ->type_name("NAME[,...]");
+  bench_->add_option("--memory", memory_, "peal's buffers: registered, foreign")
+      ->type_name("NAME[,...]")
+      ->capture_default_str();
+  bench_->add_option("--transport", transport_, "How peal's ranks reach each other")
+      ->type_name("auto|shm|tcp")
+      ->capture_default_str();
+  bench_->add_flag(
+      "--in-place", in_place_, "A rank's own block lies inside the buffer of all blocks");
+  bench_->add_flag("--untouched", untouched_, "Do not write the inputs anew between operations");
+  bench_->add_option("--rounds", rounds_, "How often all backends have their turn")
+      ->type_name("N")
+      ->capture_default_str();
+  bench_->add_option("--seconds", seconds_, "What a backend has for a case in a round")
+      ->type_name("S")
+      ->capture_default_str();
+  bench_->add_option("--json", json_path_, "Also write the results there, a JSON object a line")
+      ->type_name("FILE");
+}
+
+BenchRequest BenchCommand::request() const {
+  BenchRequest request;
+  bench::BenchOptions& options = request.options;
+  options.ops = parse_ops(ops_);
+  options.ranks = parse_ranks(ranks_);
+  options.sizes = bench::parse_sizes(sizes_);
+  options.dtypes = parse_dtypes(dtypes_);
+  options.peers = parse_names("--against", "peer", peers_, bench::known_peers());
+  options.memory = parse_names("--memory", "memory", memory_, {"registered", "foreign"});
+  options.transport = parse_transport(transport_);
+  options.place = in_place_ ? bench::Place::kIn : bench::Place::kOut;
+  options.measure.rounds = rounds_;
+  options.measure.seconds = seconds_;
+  if (untouched_) options.measure.rewriting = bench::Rewriting::kNone;
+  request.json_path = json_path_;
+  check(request);
+  return request;
+}
+
+int run(const BenchRequest& request) {
+  Reporter reporter(request);
+  try {
+    bench::run(request.options, reporter.sink());
+  } catch (const bench::Interrupted& interrupted) {
+    return 128 + interrupted.signal();
+  }
+  return reporter.exit_code();
+}
+
+}  // namespace peal::cli
