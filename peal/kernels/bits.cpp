@@ -13,18 +13,12 @@ HWY_BEFORE_NAMESPACE();
 namespace peal::kernels::HWY_NAMESPACE {
 
 /// Any nonzero byte is true; in registers, 1.
-struct Truth {
-  using D = hn::ScalableTag<std::uint8_t>;
-  using Acc = hn::VFromD<D>;
-  static constexpr std::size_t kBytes = hn::MaxLanes(D());
-  static constexpr bool kHasLast = false;
-  template <class Amount>
-  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
-    return hn::Min(load_vector(D(), from, amount), hn::Set(D(), 1));
-  }
-  template <class Amount>
-  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
-    store_vector(D(), acc, to, amount);
+template <std::size_t kSize = kWidest<std::uint8_t>>
+struct Truth : Plain<std::uint8_t, kSize> {
+  using Bytes = Plain<std::uint8_t, kSize>;
+  using Narrower = Truth<kSize / 2>;
+  static HWY_INLINE typename Bytes::Acc load(const std::byte* from) {
+    return hn::Min(Bytes::load(from), hn::Set(typename Bytes::D(), 1));
   }
 };
 
@@ -57,7 +51,7 @@ Loop bitwise(ReduceOp::Kind op) {
 }
 
 Loop bits(ReduceOp::Kind op) { return bitwise<Plain<std::uint8_t>>(op); }
-Loop bools(ReduceOp::Kind op) { return bitwise<Truth>(op); }
+Loop bools(ReduceOp::Kind op) { return bitwise<Truth<>>(op); }
 
 }  // namespace peal::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -19,21 +19,21 @@ struct Parts {
   V im;
 };
 
-/// One at a time, so that all is whole.
+/// One at a time.
 template <class T>
 struct Complex {
   using Real = Plain<T>;
   using Acc = Parts<typename Real::Acc>;
   static constexpr std::size_t kBytes = 2 * sizeof(T);
+  static constexpr std::size_t kElement = kBytes;
   static constexpr bool kHasLast = false;
-  template <class Amount>
-  static HWY_INLINE Acc load(const std::byte* from, Amount) {
-    return {Real::load(from, Whole()), Real::load(from + sizeof(T), Whole())};
+  static HWY_INLINE Acc load(const std::byte* from) {
+    return {Real::load(from), Real::load(from + sizeof(T))};
   }
-  template <class Amount>
-  static HWY_INLINE void store(Acc acc, std::byte* to, Amount) {
-    Real::store(acc.re, to, Whole());
-    Real::store(acc.im, to + sizeof(T), Whole());
+  template <class How>
+  static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
+    Real::store(acc.re, to, how);
+    Real::store(acc.im, to + sizeof(T), how);
   }
 };
 
@@ -48,8 +48,10 @@ struct ComplexProduct {
 #else
 
 /// Real parts in the even lanes, imaginary ones in the odd.
-template <class T>
-struct Complex : Plain<T> {
+template <class T, std::size_t kSize = kWidest<T> >
+struct Complex : Plain<T, kSize> {
+  using Narrower = Complex<T, kSize / 2>;
+  static constexpr std::size_t kElement = 2 * sizeof(T);
   static constexpr bool kHasLast = false;
 };
 

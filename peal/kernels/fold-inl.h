@@ -10,6 +10,7 @@
 #endif
 
 #include <cstddef>
+#include <cstdint>
 
 #include "peal/kernels/fold.h"
 #include "peal/kernels/forms-inl.h"
@@ -35,6 +36,13 @@ struct Few {
   P operator[](std::size_t i) const { return pointers[i]; }
 };
 
+inline Many<const std::byte*> inputs_of(const Fold& fold) {
+  return {fold.inputs, fold.input_count, fold.offset};
+}
+inline Many<std::byte*> outputs_of(const Fold& fold) {
+  return {fold.outputs, fold.output_count, fold.offset};
+}
+
 template <class Form>
 HWY_INLINE void apply_last(typename Form::Acc& acc, Last last) {
   if constexpr (Form::kHasLast) {
@@ -45,19 +53,15 @@ HWY_INLINE void apply_last(typename Form::Acc& acc, Last last) {
 
 /// kAccs registers' worth of elements from `at` on: each input is read once, and every output
 /// written, while they stay in registers.
-template <class Form, class Op, std::size_t kAccs, class Inputs, class Outputs, class Amount>
-HWY_INLINE void fold_at(
-    std::size_t at, const Inputs& in, const Outputs& out, Amount amount, Last last) {
+template <class Form, class Op, std::size_t kAccs, class Inputs, class Outputs, class How>
+HWY_INLINE void fold_at(std::size_t at, const Inputs& in, const Outputs& out, Last last, How how) {
   typename Form::Acc acc[kAccs];
   HWY_UNROLL(4)
-  for (std::size_t j = 0; j < kAccs; ++j) {
-    acc[j] = Form::load(in[0] + at + j * Form::kBytes, amount);
-  }
+  for (std::size_t j = 0; j < kAccs; ++j) acc[j] = Form::load(in[0] + at + j * Form::kBytes);
   for (std::size_t i = 1; i < in.size(); ++i) {
     HWY_UNROLL(4)
     for (std::size_t j = 0; j < kAccs; ++j) {
-      const auto next = Form::load(in[i] + at + j * Form::kBytes, amount);
-      acc[j] = combine<Op>(acc[j], next);
+      acc[j] = combine<Op>(acc[j], Form::load(in[i] + at + j * Form::kBytes));
     }
   }
   HWY_UNROLL(4)
@@ -65,23 +69,73 @@ HWY_INLINE void fold_at(
   for (std::size_t i = 0; i < out.size(); ++i) {
     HWY_UNROLL(4)
     for (std::size_t j = 0; j < kAccs; ++j) {
-      Form::store(acc[j], out[i] + at + j * Form::kBytes, amount);
+      Form::store(acc[j], out[i] + at + j * Form::kBytes, how);
     }
+  }
+}
+
+/// Less than a register's worth: by halves, since a tiny reduction is little else, and what is
+/// loaded piece by piece and then read whole stalls.
+template <class Form, class Op, class Inputs, class Outputs>
+HWY_INLINE void fold_rest(
+    std::size_t at, const Inputs& in, const Outputs& out, std::size_t bytes, Last last) {
+  if constexpr (Form::kBytes > Form::kElement) {
+    using Half = typename Form::Narrower;
+    if ((bytes & Half::kBytes) != 0) {
+      fold_at<Half, Op, 1>(at, in, out, last, Cached());
+      at += Half::kBytes;
+    }
+    fold_rest<Half, Op>(at, in, out, bytes, last);
   }
 }
 
 /// Few enough inputs to read side by side.
 template <class Form, class Op, class Inputs, class Outputs>
-void fold_all(const Inputs in, const Outputs out, std::size_t bytes, Last last) {
+HWY_INLINE void fold_all(const Inputs& in, const Outputs& out, std::size_t bytes, Last last) {
   constexpr std::size_t kAccs = 4;
   std::size_t at = 0;
   for (; bytes - at >= kAccs * Form::kBytes; at += kAccs * Form::kBytes) {
-    fold_at<Form, Op, kAccs>(at, in, out, Whole(), last);
+    fold_at<Form, Op, kAccs>(at, in, out, last, Cached());
   }
   for (; bytes - at >= Form::kBytes; at += Form::kBytes) {
-    fold_at<Form, Op, 1>(at, in, out, Whole(), last);
+    fold_at<Form, Op, 1>(at, in, out, last, Cached());
   }
-  if (at < bytes) fold_at<Form, Op, 1>(at, in, out, Part{bytes - at}, last);
+  if (at < bytes) fold_rest<Form, Op>(at, in, out, bytes - at, last);
+}
+
+// Each of these is a function by itself, so that a tiny reduction pays for no other's registers
+// and stack.
+
+template <class Form, class Op, std::size_t kInputs, std::size_t kOutputs>
+HWY_NOINLINE void fold_few(const Fold& fold) {
+  Few<const std::byte*, kInputs> in;
+  Few<std::byte*, kOutputs> out;
+  for (std::size_t i = 0; i < kInputs; ++i) in.pointers[i] = fold.inputs[i] + fold.offset;
+  for (std::size_t i = 0; i < kOutputs; ++i) out.pointers[i] = fold.outputs[i] + fold.offset;
+  fold_all<Form, Op>(in, out, fold.bytes, fold.last);
+}
+
+template <class Form, class Op>
+HWY_NOINLINE void fold_many(const Fold& fold) {
+  fold_all<Form, Op>(inputs_of(fold), outputs_of(fold), fold.bytes, fold.last);
+}
+
+/// Past the caches, but for what lies before the first line of the outputs and behind the last.
+template <class Form, class Op>
+HWY_NOINLINE void fold_streaming(const Fold& fold) {
+  constexpr std::size_t kStep = HWY_MAX(4 * Form::kBytes, kLine);
+  const auto in = inputs_of(fold);
+  const auto out = outputs_of(fold);
+  Fold part = fold;
+  part.bytes = HWY_MIN(fold.bytes, (0 - reinterpret_cast<std::uintptr_t>(out[0])) % kLine);
+  if (part.bytes > 0) fold_many<Form, Op>(part);
+  std::size_t at = part.bytes;
+  for (; fold.bytes - at >= kStep; at += kStep) {
+    fold_at<Form, Op, kStep / Form::kBytes>(at, in, out, fold.last, Streamed());
+  }
+  part.offset += at;
+  part.bytes = fold.bytes - at;
+  if (part.bytes > 0) fold_many<Form, Op>(part);
 }
 
 /// block[j] = block[j] op in[first][j] op ... op in[end - 1][j]
@@ -95,7 +149,7 @@ HWY_INLINE void fold_group(typename Form::Acc* block,
   for (std::size_t j = 0; j < accs; ++j) {
     auto acc = block[j];
     for (std::size_t i = first; i < end; ++i) {
-      acc = combine<Op>(acc, Form::load(in[i] + at + j * Form::kBytes, Whole()));
+      acc = combine<Op>(acc, Form::load(in[i] + at + j * Form::kBytes));
     }
     block[j] = acc;
   }
@@ -103,48 +157,40 @@ HWY_INLINE void fold_group(typename Form::Acc* block,
 
 /// For so many inputs that reading them side by side costs more than it saves (twice the time for
 /// 32 of 1 MiB): a few at a time, added to a block of accumulators that stays in the cache.
-template <class Form, class Op, class Inputs, class Outputs>
-void fold_in_blocks(const Inputs in, const Outputs out, std::size_t bytes, Last last) {
+template <class Form, class Op>
+HWY_NOINLINE void fold_in_blocks(const Fold& fold) {
   constexpr std::size_t kGroup = 8;
   constexpr std::size_t kBlock = 16384 / sizeof(typename Form::Acc);
   typename Form::Acc block[kBlock];
+  const auto in = inputs_of(fold);
+  const auto out = outputs_of(fold);
   std::size_t at = 0;
-  while (bytes - at >= Form::kBytes) {
-    const std::size_t accs = HWY_MIN(kBlock, (bytes - at) / Form::kBytes);
-    for (std::size_t j = 0; j < accs; ++j) {
-      block[j] = Form::load(in[0] + at + j * Form::kBytes, Whole());
-    }
+  while (fold.bytes - at >= Form::kBytes) {
+    const std::size_t accs = HWY_MIN(kBlock, (fold.bytes - at) / Form::kBytes);
+    for (std::size_t j = 0; j < accs; ++j) block[j] = Form::load(in[0] + at + j * Form::kBytes);
     for (std::size_t first = 1; first < in.size(); first += kGroup) {
       fold_group<Form, Op>(block, accs, in, first, HWY_MIN(first + kGroup, in.size()), at);
     }
-    for (std::size_t j = 0; j < accs; ++j) apply_last<Form>(block[j], last);
+    for (std::size_t j = 0; j < accs; ++j) apply_last<Form>(block[j], fold.last);
     for (std::size_t k = 0; k < out.size(); ++k) {
       for (std::size_t j = 0; j < accs; ++j) {
-        Form::store(block[j], out[k] + at + j * Form::kBytes, Whole());
+        Form::store(block[j], out[k] + at + j * Form::kBytes, Cached());
       }
     }
     at += accs * Form::kBytes;
   }
-  if (at < bytes) fold_at<Form, Op, 1>(at, in, out, Part{bytes - at}, last);
+  fold_rest<Form, Op>(at, in, out, fold.bytes - at, fold.last);
 }
 
-/// The whole of `fold`. Two inputs to one output is what most algorithms do, so it has its own
-/// loop.
+/// The whole of `fold`. Two inputs are what most algorithms reduce, so they have their own loops.
 template <class Form, class Op>
 void run(const Fold& fold) {
   constexpr std::size_t kSideBySide = 16;
-  const Many<const std::byte*> in{fold.inputs, fold.input_count, fold.offset};
-  const Many<std::byte*> out{fold.outputs, fold.output_count, 0};
-  if (in.size() == 2 && out.size() == 1) {
-    fold_all<Form, Op>(Few<const std::byte*, 2>{{in[0], in[1]}},
-                       Few<std::byte*, 1>{{out[0]}},
-                       fold.bytes,
-                       fold.last);
-  } else if (in.size() <= kSideBySide) {
-    fold_all<Form, Op>(in, out, fold.bytes, fold.last);
-  } else {
-    fold_in_blocks<Form, Op>(in, out, fold.bytes, fold.last);
-  }
+  if (fold.input_count > kSideBySide) return fold_in_blocks<Form, Op>(fold);
+  if (fold.stores == Stores::kStreaming) return fold_streaming<Form, Op>(fold);
+  if (fold.input_count == 2 && fold.output_count == 1) return fold_few<Form, Op, 2, 1>(fold);
+  if (fold.input_count == 2 && fold.output_count == 2) return fold_few<Form, Op, 2, 2>(fold);
+  return fold_many<Form, Op>(fold);
 }
 
 /// The loops for the operators that floats have. avg and premul_sum add.

@@ -6,18 +6,16 @@
 
 #include "peal/base/dtype.h"
 #include "peal/base/reduce_op.h"
+#include "peal/kernels/kernels.h"
 
 namespace peal::kernels {
 
-/// What happens to a completed value, once, before it is rounded to its type.
-struct Last {
-  enum class Kind : unsigned char { kNothing, kDivide, kMultiply };
-  Kind kind = Kind::kNothing;
-  double operand = 1.0;
-};
+/// What a streaming store writes as a whole.
+inline constexpr std::size_t kLine = 64;
 
-/// outputs[k] = last(inputs[0] op inputs[1] op ...) of `bytes` bytes each, which for inputs begin
-/// `offset` bytes behind their pointers.
+/// outputs[k] = last(inputs[0] op inputs[1] op ...), of the `bytes` bytes that begin `offset` bytes
+/// behind each pointer. Where they are streamed, the outputs lie alike relative to lines, and at a
+/// multiple of their elements' size.
 struct Fold {
   const std::byte* const* inputs;
   std::size_t input_count;
@@ -26,6 +24,7 @@ struct Fold {
   std::size_t offset;
   std::size_t bytes;
   Last last;
+  Stores stores;
 };
 
 /// What runs a fold with inputs, outputs and bytes.
@@ -39,9 +38,6 @@ Loop integers_loop(DType dtype, ReduceOp::Kind op);  // sum, product, min, max
 Loop floats_loop(DType dtype, ReduceOp::Kind op);    // f32, f64
 Loop halves_loop(DType dtype, ReduceOp::Kind op);    // f16, bf16
 Loop complex_product_loop(DType dtype);
-
-/// What a streaming store writes as a whole.
-inline constexpr std::size_t kLine = 64;
 
 /// Copies past the caches, but for lines that are not whole; another thread sees it only after a
 /// store fence.

@@ -2,12 +2,14 @@
 // loops, once for every instruction set.
 //
 // A Form is a struct of
-//   Acc                          the registers that elements are in while they are reduced
-//   kBytes                       what they take in memory
-//   Acc load(p, amount)          from any address; `amount` is Whole or Part
-//   void store(acc, p, amount)   to any address
-//   kHasLast                     whether Last applies (fold.h); then also
-//   Acc set(value)               every lane the same
+//   Acc                         the registers that elements are in while they are reduced
+//   kBytes                      what they take in memory
+//   Acc load(p)                 from any address
+//   void store(acc, p, how)     `how` is Cached, to any address, or Streamed, to an aligned one
+//   kElement                    the bytes of one element; where kBytes are more, there is also
+//   Narrower                    the same form of half as many elements, for the end of the memory
+//   kHasLast                    whether Last applies (fold.h); where it does, there is also
+//   Acc set(value)              every lane the same
 // An operator is a struct with `apply(a, b)` on vectors.
 
 // Toggled by Highway, so that each instruction set sees the file once.
@@ -29,90 +31,71 @@ namespace peal::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// ---- Memory at any address
+// ---- Memory
 
-/// How much of a register is meant: all of it, or only its first bytes, at the end of the memory.
-struct Whole {};
-struct Part {
-  std::size_t bytes;
-};
+/// A register's worth of T.
+template <class T>
+inline constexpr std::size_t kWidest = hn::MaxLanes(hn::ScalableTag<T>()) * sizeof(T);
 
-template <class D>
-HWY_INLINE hn::VFromD<D> load_vector(D d, const std::byte* from, Whole) {
+/// Vectors for `kBytes` of memory: of these many, or of the least that a CPU handles at once.
+template <class T, std::size_t kBytes>
+using Lanes = hn::CappedTag<T, HWY_MAX(kBytes, HWY_MAX(sizeof(T), 4)) / sizeof(T)>;
+
+/// How a vector is stored: as usual, or past the caches.
+struct Cached {};
+struct Streamed {};
+
+/// The lanes behind the first kBytes, if any, are of no meaning.
+template <std::size_t kBytes, class D>
+HWY_INLINE hn::VFromD<D> load_vector(D d, const std::byte* from) {
   using T = hn::TFromD<D>;
-#if HWY_TARGET == HWY_SCALAR
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return hn::Set(d, value);
-#else
-  return hn::LoadU(d, reinterpret_cast<const T*>(from));
-#endif
+  if constexpr (HWY_TARGET == HWY_SCALAR || kBytes < sizeof(T)) {
+    T value{};
+    std::memcpy(&value, from, HWY_MIN(kBytes, sizeof(T)));
+    return hn::Set(d, value);
+  } else if constexpr (kBytes < hn::MaxLanes(d) * sizeof(T)) {
+    const hn::Repartition<std::uint32_t, D> d32;
+    return hn::BitCast(d, load_vector<kBytes>(d32, from));
+  } else {
+    return hn::LoadU(d, reinterpret_cast<const T*>(from));
+  }
 }
 
-template <class D>
-HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Whole) {
+template <std::size_t kBytes, class D>
+HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Cached) {
   using T = hn::TFromD<D>;
-#if HWY_TARGET == HWY_SCALAR
-  const T value = hn::GetLane(v);
-  std::memcpy(to, &value, sizeof(T));
-  (void)d;
-#else
-  hn::StoreU(v, d, reinterpret_cast<T*>(to));
-#endif
+  if constexpr (HWY_TARGET == HWY_SCALAR || kBytes < sizeof(T)) {
+    const T value = hn::GetLane(v);
+    std::memcpy(to, &value, HWY_MIN(kBytes, sizeof(T)));
+  } else if constexpr (kBytes < hn::MaxLanes(d) * sizeof(T)) {
+    const hn::Repartition<std::uint32_t, D> d32;
+    store_vector<kBytes>(d32, hn::BitCast(d32, v), to, Cached());
+  } else {
+    hn::StoreU(v, d, reinterpret_cast<T*>(to));
+  }
 }
 
-#if HWY_TARGET <= HWY_AVX3  // the better the target, the lower its number
-
-/// By masks, since a tiny reduction is little else. The rest of the register is zero.
-template <class D>
-HWY_INLINE hn::VFromD<D> load_vector(D d, const std::byte* from, Part part) {
-  const hn::Repartition<std::uint8_t, D> d8;
-  const auto mask = hn::FirstN(d8, part.bytes);
-  return hn::BitCast(d, hn::MaskedLoad(mask, d8, reinterpret_cast<const std::uint8_t*>(from)));
+template <std::size_t kBytes, class D>
+HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Streamed) {
+  static_assert(kBytes == hn::MaxLanes(d) * sizeof(hn::TFromD<D>));
+  hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(to));
 }
-
-template <class D>
-HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Part part) {
-  const hn::Repartition<std::uint8_t, D> d8;
-  const auto mask = hn::FirstN(d8, part.bytes);
-  hn::BlendedStore(hn::BitCast(d8, v), mask, d8, reinterpret_cast<std::uint8_t*>(to));
-}
-
-#else
-
-/// By way of a register's worth of zeros: not all targets have masks that spare the bytes behind.
-template <class D>
-HWY_INLINE hn::VFromD<D> load_vector(D d, const std::byte* from, Part part) {
-  std::byte buffer[hn::MaxLanes(D()) * sizeof(hn::TFromD<D>)] = {};
-  std::memcpy(buffer, from, part.bytes);
-  return load_vector(d, buffer, Whole());
-}
-
-template <class D>
-HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Part part) {
-  std::byte buffer[hn::MaxLanes(D()) * sizeof(hn::TFromD<D>)];
-  store_vector(d, v, buffer, Whole());
-  std::memcpy(to, buffer, part.bytes);
-}
-
-#endif
 
 // ---- Forms
 
 /// Elements that are reduced as they lie in memory.
-template <class T>
+template <class T, std::size_t kSize = kWidest<T>>
 struct Plain {
-  using D = hn::ScalableTag<T>;
+  using D = Lanes<T, kSize>;
   using Acc = hn::VFromD<D>;
-  static constexpr std::size_t kBytes = hn::MaxLanes(D()) * sizeof(T);
+  using Narrower = Plain<T, kSize / 2>;
+  static constexpr std::size_t kBytes = kSize;
+  static constexpr std::size_t kElement = sizeof(T);
   static constexpr bool kHasLast = hwy::IsFloat<T>();
-  template <class Amount>
-  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
-    return load_vector(D(), from, amount);
-  }
-  template <class Amount>
-  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
-    store_vector(D(), acc, to, amount);
+  static HWY_INLINE Acc load(const std::byte* from) { return load_vector<kBytes>(D(), from); }
+  template <class How>
+  static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
+    store_vector<kBytes>(D(), acc, to, how);
   }
   static HWY_INLINE Acc set(double value) { return hn::Set(D(), static_cast<T>(value)); }
 };

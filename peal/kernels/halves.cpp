@@ -13,83 +13,100 @@ namespace peal::kernels::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-/// One at a time, so that all is whole.
-struct F16 {
+/// One at a time.
+template <class Half>
+struct Single {
   using D = hn::ScalableTag<float>;
   using Acc = hn::VFromD<D>;
-  static constexpr std::size_t kBytes = sizeof(Float16);
+  static constexpr std::size_t kBytes = sizeof(Half);
+  static constexpr std::size_t kElement = kBytes;
   static constexpr bool kHasLast = true;
-  template <class Amount>
-  static HWY_INLINE Acc load(const std::byte* from, Amount) {
-    Float16 half;
+  static HWY_INLINE Acc load(const std::byte* from) {
+    Half half;
     std::memcpy(&half, from, sizeof(half));
     return hn::Set(D(), static_cast<float>(half));
   }
-  template <class Amount>
-  static HWY_INLINE void store(Acc acc, std::byte* to, Amount) {
-    const Float16 half(hn::GetLane(acc));
+  template <class How>
+  static HWY_INLINE void store(Acc acc, std::byte* to, How) {
+    const Half half(hn::GetLane(acc));
     std::memcpy(to, &half, sizeof(half));
   }
   static HWY_INLINE Acc set(double value) { return hn::Set(D(), static_cast<float>(value)); }
 };
 
+using F16 = Single<Float16>;
+using BF16 = Single<BFloat16>;
+
 #else
 
-/// By the CPU's own conversion, which rounds to nearest even on all targets that are left.
-struct F16 {
-  using D = hn::ScalableTag<float>;
+/// By the CPU's own conversion, which rounds to nearest even on all targets that are left. It is
+/// what bounds the loops inside the cache.
+template <std::size_t kSize>
+struct Float16s {
+  using D = hn::CappedTag<float, kSize / sizeof(Float16)>;
   using Half = hn::Rebind<hwy::float16_t, D>;
   using Acc = hn::VFromD<D>;
-  static constexpr std::size_t kBytes = hn::MaxLanes(D()) * sizeof(Float16);
+  using Narrower = Float16s<kSize / 2>;
+  static constexpr std::size_t kBytes = kSize;
+  static constexpr std::size_t kElement = sizeof(Float16);
   static constexpr bool kHasLast = true;
-  template <class Amount>
-  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
-    return hn::PromoteTo(D(), load_vector(Half(), from, amount));
+  static HWY_INLINE Acc load(const std::byte* from) {
+    return hn::PromoteTo(D(), load_vector<kBytes>(Half(), from));
   }
-  template <class Amount>
-  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
-    store_vector(Half(), hn::DemoteTo(Half(), acc), to, amount);
+  template <class How>
+  static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
+    store_vector<kBytes>(Half(), hn::DemoteTo(Half(), acc), to, how);
   }
   static HWY_INLINE Acc set(double value) { return hn::Set(D(), static_cast<float>(value)); }
 };
 
-#endif
-
 /// A bfloat16 is the upper half of a float, so a vector of words holds two per lane: `first` the
 /// one in the lower half, `second` the one in the upper. That takes no shuffle.
-struct BF16 {
-  using D = hn::ScalableTag<float>;
+template <std::size_t kSize>
+struct BFloat16s {
+  using D = Lanes<float, kSize>;
   using Word = hn::RebindToUnsigned<D>;
-  using Acc = Pair<hn::VFromD<D>>;
-  static constexpr std::size_t kBytes = hn::MaxLanes(D()) * sizeof(float);
+  using Half = hn::Repartition<std::uint16_t, D>;
+  using Acc = Pair<hn::VFromD<D> >;
+  using Narrower = BFloat16s<kSize / 2>;
+  static constexpr std::size_t kBytes = kSize;
+  static constexpr std::size_t kElement = sizeof(BFloat16);
   static constexpr bool kHasLast = true;
 
-  template <class Amount>
-  static HWY_INLINE Acc load(const std::byte* from, Amount amount) {
-    const auto words = load_vector(Word(), from, amount);
+  static HWY_INLINE Acc load(const std::byte* from) {
+    const auto words = load_vector<kBytes>(Word(), from);
     return {hn::BitCast(D(), hn::ShiftLeft<16>(words)),
             hn::BitCast(D(), hn::And(words, hn::Set(Word(), 0xffff'0000u)))};
   }
-  template <class Amount>
-  static HWY_INLINE void store(Acc acc, std::byte* to, Amount amount) {
-    const auto upper = hn::And(rounded(acc.second), hn::Set(Word(), 0xffff'0000u));
-    store_vector(Word(), hn::Or(upper, hn::ShiftRight<16>(rounded(acc.first))), to, amount);
+
+  /// The nearest bfloat16, ties to even, of both vectors at once: what is cut off, plus 0x7fff,
+  /// plus 1 if the rest is odd, carries into the rest where it rounds up. A NaN takes no special
+  /// care: it comes from a bfloat16, from Last, whose NaN is the usual one, or is the CPU's own, so
+  /// what is cut off is zero and does not carry.
+  template <class How>
+  static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
+    const auto first = hn::BitCast(Word(), acc.first);
+    const auto second = hn::BitCast(Word(), acc.second);
+    const auto rest =
+        hn::OddEven(hn::BitCast(Half(), second), hn::BitCast(Half(), hn::ShiftRight<16>(first)));
+    const auto cut =
+        hn::OddEven(hn::BitCast(Half(), hn::ShiftLeft<16>(second)), hn::BitCast(Half(), first));
+    const auto one_if_odd = hn::And(rest, hn::Set(Half(), 1));
+    const auto half_of_sum = hn::AverageRound(cut, hn::Or(one_if_odd, hn::Set(Half(), 0x7ffe)));
+    const auto carry = hn::ShiftRight<15>(half_of_sum);
+    store_vector<kBytes>(Word(), hn::BitCast(Word(), hn::Add(rest, carry)), to, how);
   }
+
   static HWY_INLINE Acc set(double value) {
     const auto v = hn::Set(D(), static_cast<float>(value));
     return {v, v};
   }
-
- private:
-  /// The nearest bfloat16 in the upper half of each word, ties to even; the lower half is noise.
-  static HWY_INLINE hn::VFromD<Word> rounded(hn::VFromD<D> v) {
-    const auto bits = hn::BitCast(Word(), v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(Word(), 1u));
-    const auto nearest = hn::Add(bits, hn::Add(odd, hn::Set(Word(), 0x7fffu)));
-    const auto quiet = hn::Or(bits, hn::Set(Word(), 0x0040'0000u));
-    return hn::IfThenElse(hn::RebindMask(Word(), hn::IsNaN(v)), quiet, nearest);
-  }
 };
+
+using F16 = Float16s<kWidest<float> / 2>;
+using BF16 = BFloat16s<kWidest<float> >;
+
+#endif
 
 Loop halves(DType dtype, ReduceOp::Kind op) {
   if (dtype == DType::kF16) return fractions<F16>(op);

@@ -1,6 +1,7 @@
 #include "peal/kernels/kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -15,8 +16,9 @@ namespace {
 
 using Kind = ReduceOp::Kind;
 
-/// Enough to hide what a piece costs, and little of the first cache.
-constexpr std::size_t kPiece = 2048;
+/// What is copied to one target after the other: it stays in the second cache meanwhile, and is
+/// long enough for memcpy to move it without reading the targets.
+constexpr std::size_t kPiece = 32768;
 
 bool adds(Kind op) { return op == Kind::kSum || op == Kind::kAvg || op == Kind::kPremulSum; }
 
@@ -72,36 +74,24 @@ Loop loop_for(DType dtype, Kind op) {
   return nullptr;
 }
 
-/// Calls `use(at, bytes)` for consecutive pieces of `size` bytes that stay in the first cache from
-/// one use to the next. They end where lines of `to` end, as far as elements of any size allow.
-template <class Use>
-void in_pieces(std::size_t size, const std::byte* to, const Use& use) {
-  constexpr std::size_t kLargestElement = 16;
-  const std::size_t before = reinterpret_cast<std::uintptr_t>(to) % kLine;
-  std::size_t end = kPiece - before / kLargestElement * kLargestElement;
-  for (std::size_t at = 0; at < size; at = end, end += kPiece) {
-    end = std::min(end, size);
-    use(at, end - at);
-  }
+/// Division by a power of two is multiplication by another, with the same bits and sooner.
+Last dividing(double divisor) {
+  int exponent = 0;
+  const bool is_power = std::frexp(divisor, &exponent) == 0.5 && exponent < 64;
+  if (is_power && divisor > 1) return {Last::Kind::kMultiply, 1.0 / divisor};
+  return {Last::Kind::kDivide, divisor};
 }
 
-/// Each piece is reduced in the cache and copied from there to the outputs, however they are
-/// aligned.
-void run_streaming(Loop loop, const Fold& fold) {
-  alignas(kLine) std::byte block[kPiece];
-  std::byte* const to = block;
-  const Copy stream = streaming_copy();
-  in_pieces(fold.bytes, fold.outputs[0], [&](std::size_t at, std::size_t bytes) {
-    loop({.inputs = fold.inputs,
-          .input_count = fold.input_count,
-          .outputs = &to,
-          .output_count = 1,
-          .offset = at,
-          .bytes = bytes,
-          .last = fold.last});
-    for (std::size_t k = 0; k < fold.output_count; ++k) stream(block, fold.outputs[k] + at, bytes);
-  });
-  hwy::FlushStream();
+/// Whether every output begins at the same distance from a line, in whole elements.
+bool lie_alike(std::span<std::byte* const> outputs, std::size_t element) {
+  const auto in_line = [](const std::byte* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % kLine;
+  };
+  const std::size_t first = in_line(outputs[0]);
+  return first % element == 0 &&
+         std::all_of(outputs.begin(), outputs.end(), [&](std::byte* output) {
+           return in_line(output) == first;
+         });
 }
 
 void copy_cached(const std::byte* from, std::byte* to, std::size_t bytes) {
@@ -110,10 +100,10 @@ void copy_cached(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 }  // namespace
 
-Reducer::Reducer(DType dtype, ReduceOp::Kind op, Finish finish)
-    : element_(size_of(dtype)), divisor_(finish.divisor) {
+Reducer::Reducer(DType dtype, ReduceOp::Kind op, Finish finish) : element_(size_of(dtype)) {
   check(dtype, op, finish);
   loop_ = loop_for(dtype, op);
+  if (finish.divisor != 1.0) last_ = dividing(finish.divisor);
 }
 
 void Reducer::operator()(std::span<const std::byte* const> inputs,
@@ -124,16 +114,17 @@ void Reducer::operator()(std::span<const std::byte* const> inputs,
     refuse(inputs.size(), outputs.size(), count);
   }
   if (count.value == 0) return;
-  Fold fold{.inputs = inputs.data(),
-            .input_count = inputs.size(),
-            .outputs = outputs.data(),
-            .output_count = outputs.size(),
-            .offset = 0,
-            .bytes = static_cast<std::size_t>((element_ * count.value).value),
-            .last = {}};
-  if (divisor_ != 1.0) fold.last = {Last::Kind::kDivide, divisor_};
-  if (stores == Stores::kStreaming) return run_streaming(loop_, fold);
-  loop_(fold);
+  const bool streams =
+      stores == Stores::kStreaming && lie_alike(outputs, static_cast<std::size_t>(element_.value));
+  loop_({.inputs = inputs.data(),
+         .input_count = inputs.size(),
+         .outputs = outputs.data(),
+         .output_count = outputs.size(),
+         .offset = 0,
+         .bytes = static_cast<std::size_t>(element_.value * count.value),
+         .last = last_,
+         .stores = streams ? Stores::kStreaming : Stores::kCached});
+  if (streams) hwy::FlushStream();
 }
 
 void reduce(std::span<const std::byte* const> inputs,
@@ -157,7 +148,8 @@ void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, do
                               .output_count = 1,
                               .offset = 0,
                               .bytes = static_cast<std::size_t>(bytes_of(count, dtype).value),
-                              .last = {Last::Kind::kMultiply, factor}});
+                              .last = {Last::Kind::kMultiply, factor},
+                              .stores = Stores::kCached});
 }
 
 void copy(const std::byte* from, std::byte* to, Bytes size, Stores stores) {
@@ -165,18 +157,13 @@ void copy(const std::byte* from, std::byte* to, Bytes size, Stores stores) {
 }
 
 void copy(const std::byte* from, std::span<std::byte* const> targets, Bytes size, Stores stores) {
-  if (size.value <= 0 || targets.empty()) return;
-  const auto bytes = static_cast<std::size_t>(size.value);
+  const auto bytes = static_cast<std::size_t>(std::max(size, 0_B).value);
   const auto copy_piece = stores == Stores::kStreaming ? streaming_copy() : copy_cached;
-  const auto to_all = [&](std::size_t at, std::size_t count) {
+  const std::size_t piece = targets.size() > 1 ? kPiece : bytes;
+  for (std::size_t at = 0; at < bytes; at += piece) {
     for (std::byte* target : targets) {
-      if (target != from) copy_piece(from + at, target + at, count);
+      if (target != from) copy_piece(from + at, target + at, std::min(piece, bytes - at));
     }
-  };
-  if (targets.size() == 1) {
-    to_all(0, bytes);
-  } else {
-    in_pieces(bytes, targets[0], to_all);
   }
   if (stores == Stores::kStreaming) hwy::FlushStream();
 }

@@ -27,8 +27,6 @@ enum class Stores : unsigned char {
   kStreaming,
 };
 
-struct Fold;
-
 /// out_k[i] = finish(inputs[0][i] op inputs[1][i] op ...), left to right, for each output k. The
 /// same bits on every CPU, whatever the count and the number of outputs (of several NaNs, which
 /// one is left open).
@@ -50,6 +48,15 @@ void reduce(std::span<const std::byte* const> inputs,
             Finish finish = {},
             Stores stores = Stores::kCached);
 
+struct Fold;
+
+/// What happens to a completed value, once, before it is rounded to its type.
+struct Last {
+  enum class Kind : unsigned char { kNothing, kDivide, kMultiply };
+  Kind kind = Kind::kNothing;
+  double operand = 1.0;
+};
+
 /// reduce() with its loop chosen once, for callers that reduce again and again: a call on few
 /// elements costs a few nanoseconds.
 class Reducer {
@@ -66,7 +73,7 @@ class Reducer {
  private:
   void (*loop_)(const Fold&);
   Bytes element_;
-  double divisor_;
+  Last last_;
 };
 
 /// to[i] = factor * from[i], for premul_sum: in f64 for f64 and c128, else in f32, rounded once.
