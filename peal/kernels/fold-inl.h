@@ -36,11 +36,11 @@ struct Few {
   P operator[](std::size_t i) const { return pointers[i]; }
 };
 
-inline Many<const std::byte*> inputs_of(const Fold& fold) {
-  return {fold.inputs, fold.input_count, fold.offset};
+inline Many<const std::byte*> inputs_of(const Fold& fold, std::size_t from = 0) {
+  return {fold.inputs, fold.input_count, from};
 }
-inline Many<std::byte*> outputs_of(const Fold& fold) {
-  return {fold.outputs, fold.output_count, fold.offset};
+inline Many<std::byte*> outputs_of(const Fold& fold, std::size_t from = 0) {
+  return {fold.outputs, fold.output_count, from};
 }
 
 template <class Form>
@@ -110,14 +110,15 @@ template <class Form, class Op, std::size_t kInputs, std::size_t kOutputs>
 HWY_NOINLINE void fold_few(const Fold& fold) {
   Few<const std::byte*, kInputs> in;
   Few<std::byte*, kOutputs> out;
-  for (std::size_t i = 0; i < kInputs; ++i) in.pointers[i] = fold.inputs[i] + fold.offset;
-  for (std::size_t i = 0; i < kOutputs; ++i) out.pointers[i] = fold.outputs[i] + fold.offset;
+  for (std::size_t i = 0; i < kInputs; ++i) in.pointers[i] = fold.inputs[i];
+  for (std::size_t i = 0; i < kOutputs; ++i) out.pointers[i] = fold.outputs[i];
   fold_all<Form, Op>(in, out, fold.bytes, fold.last);
 }
 
+/// Of `fold`, `bytes` from `from` on.
 template <class Form, class Op>
-HWY_NOINLINE void fold_many(const Fold& fold) {
-  fold_all<Form, Op>(inputs_of(fold), outputs_of(fold), fold.bytes, fold.last);
+HWY_NOINLINE void fold_many(const Fold& fold, std::size_t from, std::size_t bytes) {
+  fold_all<Form, Op>(inputs_of(fold, from), outputs_of(fold, from), bytes, fold.last);
 }
 
 /// Past the caches, but for what lies before the first line of the outputs and behind the last.
@@ -126,16 +127,13 @@ HWY_NOINLINE void fold_streaming(const Fold& fold) {
   constexpr std::size_t kStep = HWY_MAX(4 * Form::kBytes, kLine);
   const auto in = inputs_of(fold);
   const auto out = outputs_of(fold);
-  Fold part = fold;
-  part.bytes = HWY_MIN(fold.bytes, (0 - reinterpret_cast<std::uintptr_t>(out[0])) % kLine);
-  if (part.bytes > 0) fold_many<Form, Op>(part);
-  std::size_t at = part.bytes;
+  const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(out[0])) % kLine;
+  std::size_t at = HWY_MIN(fold.bytes, to_line);
+  fold_many<Form, Op>(fold, 0, at);
   for (; fold.bytes - at >= kStep; at += kStep) {
     fold_at<Form, Op, kStep / Form::kBytes>(at, in, out, fold.last, Streamed());
   }
-  part.offset += at;
-  part.bytes = fold.bytes - at;
-  if (part.bytes > 0) fold_many<Form, Op>(part);
+  fold_many<Form, Op>(fold, at, fold.bytes - at);
 }
 
 /// block[j] = block[j] op in[first][j] op ... op in[end - 1][j]
@@ -190,7 +188,7 @@ void run(const Fold& fold) {
   if (fold.stores == Stores::kStreaming) return fold_streaming<Form, Op>(fold);
   if (fold.input_count == 2 && fold.output_count == 1) return fold_few<Form, Op, 2, 1>(fold);
   if (fold.input_count == 2 && fold.output_count == 2) return fold_few<Form, Op, 2, 2>(fold);
-  return fold_many<Form, Op>(fold);
+  return fold_many<Form, Op>(fold, 0, fold.bytes);
 }
 
 /// The loops for the operators that floats have. avg and premul_sum add.

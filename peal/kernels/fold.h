@@ -13,15 +13,13 @@ namespace peal::kernels {
 /// What a streaming store writes as a whole.
 inline constexpr std::size_t kLine = 64;
 
-/// outputs[k] = last(inputs[0] op inputs[1] op ...), of the `bytes` bytes that begin `offset` bytes
-/// behind each pointer. Where they are streamed, the outputs lie alike relative to lines, and at a
-/// multiple of their elements' size.
+/// outputs[k] = last(inputs[0] op inputs[1] op ...); each of them has `bytes` bytes. Where they are
+/// streamed, the outputs lie alike relative to lines, and at a multiple of their elements' size.
 struct Fold {
   const std::byte* const* inputs;
   std::size_t input_count;
   std::byte* const* outputs;
   std::size_t output_count;
-  std::size_t offset;
   std::size_t bytes;
   Last last;
   Stores stores;

@@ -81,8 +81,8 @@ struct BFloat16s {
 
   /// The nearest bfloat16, ties to even, of both vectors at once: what is cut off, plus 0x7fff,
   /// plus 1 if the rest is odd, carries into the rest where it rounds up. A NaN takes no special
-  /// care: it comes from a bfloat16, from Last, whose NaN is the usual one, or is the CPU's own, so
-  /// what is cut off is zero and does not carry.
+  /// care: it comes from a bfloat16 or is the usual one, so what is cut off is zero and does not
+  /// carry.
   template <class How>
   static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
     const auto first = hn::BitCast(Word(), acc.first);

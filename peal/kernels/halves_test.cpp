@@ -1,5 +1,9 @@
 // f16 and bf16 through the kernels, against base/half.h.
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "peal/kernels/kernels.h"
@@ -43,6 +47,14 @@ void expect_scaled_values_are_rounded(double factor) {
 TEST_P(HalvesTest, EveryHalfIsConvertedAndRoundedAsByBase) {
   // A factor of 1 shows the conversion to float; the others reach ties, subnormals and infinity.
   for (const double factor : {1.0, 0.5, 1.0 / 1024, 1.5, 1.0009765625, 0.1, -3.0, 65536.0, 1e-30}) {
+    expect_scaled_values_are_rounded<Float16>(factor);
+    expect_scaled_values_are_rounded<BFloat16>(factor);
+  }
+}
+
+TEST_P(HalvesTest, AFactorThatIsNoNumberLeavesNone) {
+  const double all_ones = std::bit_cast<double>(~std::uint64_t{0});
+  for (const double factor : {std::numeric_limits<double>::quiet_NaN(), all_ones, -all_ones}) {
     expect_scaled_values_are_rounded<Float16>(factor);
     expect_scaled_values_are_rounded<BFloat16>(factor);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 #include <hwy/cache_control.h>
@@ -74,12 +75,19 @@ Loop loop_for(DType dtype, Kind op) {
   return nullptr;
 }
 
+/// Every NaN is the usual one, which rounding to bf16 leaves alone.
+double usual(double operand) {
+  return std::isnan(operand) ? std::numeric_limits<double>::quiet_NaN() : operand;
+}
+
 /// Division by a power of two is multiplication by another, with the same bits and sooner.
-Last dividing(double divisor) {
+Last last_of(Finish finish) {
+  const double divisor = finish.divisor;
   int exponent = 0;
   const bool is_power = std::frexp(divisor, &exponent) == 0.5 && exponent < 64;
-  if (is_power && divisor > 1) return {Last::Kind::kMultiply, 1.0 / divisor};
-  return {Last::Kind::kDivide, divisor};
+  if (divisor == 1.0) return {};
+  if (is_power && divisor > 1.0) return {Last::Kind::kMultiply, 1.0 / divisor};
+  return {Last::Kind::kDivide, usual(divisor)};
 }
 
 /// Whether every output begins at the same distance from a line, in whole elements.
@@ -100,10 +108,10 @@ void copy_cached(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 }  // namespace
 
-Reducer::Reducer(DType dtype, ReduceOp::Kind op, Finish finish) : element_(size_of(dtype)) {
+Reducer::Reducer(DType dtype, ReduceOp::Kind op, Finish finish)
+    : element_(size_of(dtype)), last_(last_of(finish)) {
   check(dtype, op, finish);
   loop_ = loop_for(dtype, op);
-  if (finish.divisor != 1.0) last_ = dividing(finish.divisor);
 }
 
 void Reducer::operator()(std::span<const std::byte* const> inputs,
@@ -120,7 +128,6 @@ void Reducer::operator()(std::span<const std::byte* const> inputs,
          .input_count = inputs.size(),
          .outputs = outputs.data(),
          .output_count = outputs.size(),
-         .offset = 0,
          .bytes = static_cast<std::size_t>(element_.value * count.value),
          .last = last_,
          .stores = streams ? Stores::kStreaming : Stores::kCached});
@@ -146,9 +153,8 @@ void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, do
                               .input_count = 1,
                               .outputs = &to,
                               .output_count = 1,
-                              .offset = 0,
                               .bytes = static_cast<std::size_t>(bytes_of(count, dtype).value),
-                              .last = {Last::Kind::kMultiply, factor},
+                              .last = {Last::Kind::kMultiply, usual(factor)},
                               .stores = Stores::kCached});
 }
 

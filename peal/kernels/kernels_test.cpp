@@ -25,15 +25,18 @@ INSTANTIATE_TEST_SUITE_P(Targets,
                          testing::ValuesIn(targets_of_this_cpu()),
                          target_name);
 
-/// Memory at a chosen distance from an aligned address, with guards on both sides.
+/// Memory at a chosen distance from the beginning of a line, with guards on both sides.
 class Placed {
  public:
   Placed(std::size_t size, std::size_t shift)
-      : memory_(kGuard + shift + size + kGuard, kFiller), start_(kGuard + shift), size_(size) {}
+      : memory_(kGuard + kLine + shift + size + kGuard, kFiller),
+        start_(kGuard + shift + (0 - address(memory_.data() + kGuard)) % kLine),
+        size_(size) {}
   Placed(const Memory& content, std::size_t size, std::size_t shift) : Placed(size, shift) {
     std::copy_n(content.begin(), size, data());
   }
   std::byte* data() { return memory_.data() + start_; }
+  const std::byte* data() const { return memory_.data() + start_; }
   bool guards_stand() const {
     const auto first = memory_.begin();
     const auto is_filler = [](std::byte b) { return b == kFiller; };
@@ -43,7 +46,10 @@ class Placed {
   }
 
  private:
+  static std::size_t address(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
   static constexpr std::size_t kGuard = 64;
+  static constexpr std::size_t kLine = 64;
   static constexpr std::byte kFiller{0xa5};
   Memory memory_;
   std::size_t start_;
@@ -75,34 +81,51 @@ std::optional<std::size_t> first_difference(const std::byte* actual,
   return {};
 }
 
-/// One reduction, out of place: every output as expected, nothing written beside, inputs untouched.
+/// A reduction, out of place. The places are counted from the beginning of a line.
+struct Case {
+  Kind op = Kind::kSum;
+  Finish finish = {};
+  std::size_t count = kMost;
+  std::size_t outputs = 1;
+  std::size_t input_shift = 0;  // from one input's place to the next one's
+  std::size_t output_place = 0;
+  std::size_t output_shift = 0;
+  Stores stores = Stores::kCached;
+};
+
+/// Every output as expected, nothing written beside, inputs untouched.
 template <class T>
-void expect_reduces(const std::vector<Memory>& inputs,
-                    const Memory& expected,
-                    std::size_t count,
-                    std::size_t output_count,
-                    std::size_t shift,
-                    Kind op,
-                    Finish finish,
-                    Stores stores = Stores::kCached) {
-  const std::size_t size = count * sizeof(T);
+void expect_reduces(const std::vector<Memory>& inputs, const Memory& expected, const Case& c) {
+  const std::size_t size = c.count * sizeof(T);
   std::vector<Placed> from;
   std::vector<Placed> to;
-  for (std::size_t k = 0; k < inputs.size(); ++k) from.emplace_back(inputs[k], size, shift * k);
-  for (std::size_t k = 0; k < output_count; ++k) to.emplace_back(size, shift * (k + 1));
-  const auto elements = Elements(static_cast<std::int64_t>(count));
-  reduce(
-      addresses_to_read(from), addresses_to_write(to), elements, dtype_of<T>, op, finish, stores);
-  const std::string what = fmt::format("{} of {}, {} inputs, {} outputs, {} elements, shift {}",
-                                       name_of(op),
-                                       name_of(dtype_of<T>),
-                                       inputs.size(),
-                                       output_count,
-                                       count,
-                                       shift);
-  for (std::size_t k = 0; k < output_count; ++k) {
-    ASSERT_EQ(first_difference<T>(to[k].data(), expected, count), std::nullopt) << what;
-    ASSERT_TRUE(to[k].guards_stand()) << what;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    from.emplace_back(inputs[k], size, c.input_shift * k);
+  }
+  for (std::size_t k = 0; k < c.outputs; ++k) {
+    to.emplace_back(size, c.output_place + c.output_shift * k);
+  }
+  reduce(addresses_to_read(from),
+         addresses_to_write(to),
+         Elements(static_cast<std::int64_t>(c.count)),
+         dtype_of<T>,
+         c.op,
+         c.finish,
+         c.stores);
+  const std::string what =
+      fmt::format("{} of {}, {} inputs {} apart, {} outputs from {} on {} apart, {} elements, {}",
+                  name_of(c.op),
+                  name_of(dtype_of<T>),
+                  inputs.size(),
+                  c.input_shift,
+                  c.outputs,
+                  c.output_place,
+                  c.output_shift,
+                  c.count,
+                  c.stores == Stores::kStreaming ? "streaming" : "cached");
+  for (const Placed& output : to) {
+    ASSERT_EQ(first_difference<T>(output.data(), expected, c.count), std::nullopt) << what;
+    ASSERT_TRUE(output.guards_stand()) << what;
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     ASSERT_TRUE(std::equal(from[k].data(), from[k].data() + size, inputs[k].begin())) << what;
@@ -112,20 +135,45 @@ void expect_reduces(const std::vector<Memory>& inputs,
 const std::vector<std::size_t> kInputCounts =
     kSanitized ? std::vector<std::size_t>{1, 2, 9} : std::vector<std::size_t>{1, 2, 3, 4, 5, 9, 19};
 
+std::vector<Case> all_shapes(Kind op, Finish finish) {
+  std::vector<Case> cases;
+  for (const std::size_t count : kCounts) {
+    for (const std::size_t outputs : {1, 2, 3}) {
+      for (const std::size_t shift : {0, 1}) {
+        cases.push_back({.op = op,
+                         .finish = finish,
+                         .count = count,
+                         .outputs = outputs,
+                         .input_shift = shift,
+                         .output_place = shift,
+                         .output_shift = shift});
+      }
+    }
+    cases.push_back({.op = op,
+                     .finish = finish,
+                     .count = count,
+                     .outputs = 2,
+                     .input_shift = 1,
+                     .output_place = 48,
+                     .stores = Stores::kStreaming});
+  }
+  return cases;
+}
+
 template <class T>
 void expect_reduces_all_shapes(Kind op) {
   std::mt19937_64 random(20240607);
-  const double divisor = op == Kind::kAvg ? 3.0 : 1.0;
-  for (const std::size_t input_count : kInputCounts) {
-    std::vector<Memory> inputs;
-    for (std::size_t k = 0; k < input_count; ++k) inputs.push_back(random_memory<T>(kMost, random));
-    const Memory expected = reference<T>(inputs, op, divisor);
-    for (const std::size_t count : kCounts) {
-      for (const std::size_t output_count : {1, 2, 3}) {
-        for (const std::size_t shift : {0, 1}) {
-          expect_reduces<T>(inputs, expected, count, output_count, shift, op, Finish{divisor});
-          if (testing::Test::HasFatalFailure()) return;
-        }
+  for (const double divisor : {1.0, 3.0, 4.0}) {
+    if (divisor != 1.0 && op != Kind::kAvg) continue;
+    for (const std::size_t input_count : kInputCounts) {
+      std::vector<Memory> inputs;
+      for (std::size_t k = 0; k < input_count; ++k) {
+        inputs.push_back(random_memory<T>(kMost, random));
+      }
+      const Memory expected = reference<T>(inputs, op, divisor);
+      for (const Case& c : all_shapes(op, {divisor})) {
+        expect_reduces<T>(inputs, expected, c);
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
   }
@@ -148,26 +196,54 @@ TEST_P(KernelsTest, ManyLargeInputsAreReducedInTheirOrderToo) {
       inputs.push_back(random_memory<BFloat16>(kCount, random));
     }
     const Memory expected = reference<BFloat16>(inputs, Kind::kAvg, 40.0);
-    expect_reduces<BFloat16>(inputs, expected, kCount, 2, 1, Kind::kAvg, Finish{40.0});
+    expect_reduces<BFloat16>(inputs,
+                             expected,
+                             {.op = Kind::kAvg,
+                              .finish = {40.0},
+                              .count = kCount,
+                              .outputs = 2,
+                              .input_shift = 1,
+                              .output_shift = 1});
   }
 }
 
 TEST_P(KernelsTest, StreamingStoresGiveTheSameBitsAtAnyAddress) {
-  constexpr std::size_t kCount = 3001;  // several pieces
   std::mt19937_64 random(11);
-  for (const std::size_t input_count : {1, 2, 5}) {
-    std::vector<Memory> inputs;
-    for (std::size_t k = 0; k < input_count; ++k) {
-      inputs.push_back(random_memory<float>(kCount, random));
-    }
-    const Memory expected = reference<float>(inputs, Kind::kAvg, 3.0);
-    for (std::size_t shift = 0; shift < 64; ++shift) {
-      for (const std::size_t count : {std::size_t{1}, std::size_t{40}, kCount}) {
-        expect_reduces<float>(
-            inputs, expected, count, 2, shift, Kind::kAvg, Finish{3.0}, Stores::kStreaming);
+  const std::vector<Memory> inputs = {random_memory<float>(kMost, random),
+                                      random_memory<float>(kMost, random)};
+  const Memory expected = reference<float>(inputs, Kind::kSum, 1.0);
+  for (std::size_t place = 0; place < 64; ++place) {
+    for (const std::size_t output_shift : {0, 1, 4}) {
+      for (const std::size_t count : {std::size_t{1}, std::size_t{40}, kMost}) {
+        expect_reduces<float>(inputs,
+                              expected,
+                              {.count = count,
+                               .outputs = 3,
+                               .input_shift = place,
+                               .output_place = place,
+                               .output_shift = output_shift,
+                               .stores = Stores::kStreaming});
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+TEST_P(KernelsTest, AReducerIsUsedAgainAndAgain) {
+  std::mt19937_64 random(13);
+  const Reducer average(DType::kF16, Kind::kAvg, {.divisor = 3.0});
+  for (const std::size_t input_count : {1, 2, 3}) {
+    std::vector<Memory> inputs;
+    std::vector<const std::byte*> from;
+    for (std::size_t k = 0; k < input_count; ++k) {
+      inputs.push_back(random_memory<Float16>(kMost, random));
+    }
+    for (const Memory& input : inputs) from.push_back(input.data());
+    Memory output(inputs[0].size());
+    const std::array to = {output.data()};
+    average(from, to, Elements(kMost));
+    const Memory expected = reference<Float16>(inputs, Kind::kAvg, 3.0);
+    EXPECT_EQ(first_difference<Float16>(output.data(), expected, kMost), std::nullopt);
   }
 }
 
@@ -302,7 +378,7 @@ TEST(KernelsArgumentsTest, CopiesEveryByteAndNoMore) {
 }
 
 TEST_P(KernelsTest, CopiesToSeveralTargetsAtAnyAddress) {
-  constexpr std::size_t kSize = 5000;
+  constexpr std::size_t kSize = 40'000;  // more than one piece
   std::mt19937_64 random(12);
   const Memory content = random_memory<std::uint8_t>(kSize, random);
   for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
