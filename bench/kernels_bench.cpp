@@ -1,80 +1,217 @@
-// How fast the kernels are: bytes read and written a second. Run by hand:
+// How fast the kernels are: bytes read and written a second. Run by hand, on a machine at rest:
 //   cmake -B build -DPEAL_BENCH=ON && cmake --build build --target kernels_bench
-//   build/bin/kernels_bench --benchmark_filter=f32
+//   build/bin/kernels_bench --benchmark_filter=^tiny
+//   build/bin/kernels_bench --target=AVX2 --benchmark_filter=^halves --benchmark_repetitions=9
+// The names begin with what is asked:
+//   sizes      the commonest reduction at every size
+//   types      every type and operator, in the first cache
+//   counts     several inputs to several outputs
+//   halves     bf16 and f16 beside f32, of the same bytes
+//   stores     cached and streaming stores beyond the caches
+//   copies     the same for copies, to one target and to two
+//   tiny       what a call costs
+// --target=NAME leaves out the instruction sets that are better than it: SCALAR, AVX2, AVX3, ...
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <hwy/highway.h>
 
 #include "peal/kernels/kernels.h"
 
 namespace peal::kernels {
 namespace {
 
-struct Case {
-  DType dtype;
-  ReduceOp::Kind op;
-  std::size_t inputs;
-  std::size_t outputs;
-  Bytes size;  // of each input and output
+using Kind = ReduceOp::Kind;
+
+/// Whole pages of zeros, as ranks share them.
+class Pages {
+ public:
+  explicit Pages(Bytes size) : bytes_(static_cast<std::byte*>(::operator new(to(size), kPage))) {
+    std::fill_n(bytes_.get(), to(size), std::byte{0});
+  }
+  std::byte* data() const { return bytes_.get(); }
+
+ private:
+  static constexpr std::align_val_t kPage{4096};
+  struct Delete {
+    void operator()(std::byte* bytes) const { ::operator delete(bytes, kPage); }
+  };
+  static std::size_t to(Bytes size) { return static_cast<std::size_t>(size.value); }
+  std::unique_ptr<std::byte, Delete> bytes_;
 };
 
-/// In place: the first outputs are the first inputs, as in an all_reduce.
-void reduce_in_place(benchmark::State& state, const Case& c) {
-  std::vector<std::vector<std::byte>> memory(std::max(c.inputs, c.outputs));
-  for (auto& buffer : memory) buffer.resize(static_cast<std::size_t>(c.size.value));
-  std::vector<const std::byte*> inputs;
-  std::vector<std::byte*> outputs;
-  for (std::size_t k = 0; k < c.inputs; ++k) inputs.push_back(memory[k].data());
-  for (std::size_t k = 0; k < c.outputs; ++k) outputs.push_back(memory[k].data());
-  const auto count = Elements(c.size / size_of(c.dtype));
-  for (auto _ : state) {
-    reduce(inputs, outputs, count, c.dtype, c.op);
-    benchmark::ClobberMemory();
-  }
-  const auto streams = static_cast<std::int64_t>(c.inputs + c.outputs);
-  state.SetBytesProcessed(state.iterations() * streams * c.size.value);
+/// Where outputs lie: on the first inputs, as in an all_reduce in place, or elsewhere.
+enum class Place { kInPlace, kApart };
+
+struct Case {
+  DType dtype = DType::kF32;
+  Kind op = Kind::kSum;
+  std::size_t inputs = 2;
+  std::size_t outputs = 1;
+  Bytes size;  // of each input and output
+  Stores stores = Stores::kCached;
+  Place place = Place::kInPlace;
+};
+
+void count_bytes(benchmark::State& state, std::size_t streams, Bytes size) {
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(streams) * size.value);
 }
 
-void add(const Case& c) {
-  const std::string name = fmt::format("reduce/{}/{}/{}_to_{}/{}B",
+void reduce_case(benchmark::State& state, const Case& c) {
+  const std::size_t first_output = c.place == Place::kInPlace ? 0 : c.inputs;
+  std::vector<Pages> memory;
+  std::vector<const std::byte*> inputs;
+  std::vector<std::byte*> outputs;
+  const std::size_t buffers = std::max(c.inputs, first_output + c.outputs);
+  for (std::size_t k = 0; k < buffers; ++k) memory.emplace_back(c.size);
+  for (std::size_t k = 0; k < c.inputs; ++k) inputs.push_back(memory[k].data());
+  for (std::size_t k = 0; k < c.outputs; ++k) outputs.push_back(memory[first_output + k].data());
+  const Reducer reducer(c.dtype, c.op);
+  const auto count = Elements(c.size / size_of(c.dtype));
+  for (auto _ : state) {
+    reducer(inputs, outputs, count, c.stores);
+    benchmark::ClobberMemory();
+  }
+  count_bytes(state, c.inputs + c.outputs, c.size);
+}
+
+void copy_case(benchmark::State& state, std::size_t targets, Bytes size, Stores stores) {
+  const Pages from(size);
+  std::vector<Pages> memory;
+  std::vector<std::byte*> to;
+  for (std::size_t k = 0; k < targets; ++k) to.push_back(memory.emplace_back(size).data());
+  for (auto _ : state) {
+    copy(from.data(), to, size, stores);
+    benchmark::ClobberMemory();
+  }
+  count_bytes(state, 1 + targets, size);
+}
+
+std::string_view name_of_stores(Stores stores) {
+  return stores == Stores::kStreaming ? "streaming" : "cached";
+}
+
+void add(std::string_view group, const Case& c) {
+  const std::string name = fmt::format("{}/{}/{}/{}_to_{}/{}/{}/{}B",
+                                       group,
                                        name_of(c.dtype),
                                        name_of(c.op),
                                        c.inputs,
                                        c.outputs,
+                                       c.place == Place::kInPlace ? "in_place" : "apart",
+                                       name_of_stores(c.stores),
                                        c.size.value);
-  benchmark::RegisterBenchmark(name.c_str(), reduce_in_place, c);
+  benchmark::RegisterBenchmark(name.c_str(), reduce_case, c);
+}
+
+void add_types() {
+  for (const DType dtype : kAllDTypes) {
+    for (const Kind op : kAllReduceOpKinds) {
+      if (has_meaning(op, dtype)) add("types", {.dtype = dtype, .op = op, .size = 8_KiB});
+    }
+  }
+}
+
+void add_counts() {
+  for (const std::size_t ranks : {2, 4, 8, 16, 32, 64}) {
+    for (const Bytes size : {4_KiB, 64_KiB, 1_MiB}) {
+      add("counts", {.inputs = ranks, .outputs = ranks, .size = size});
+      if (ranks > 2) add("counts", {.inputs = ranks, .outputs = 1, .size = size});
+    }
+  }
+}
+
+void add_halves() {
+  for (const std::size_t outputs : {1, 2}) {
+    for (const Bytes size : {16_KiB, 64_KiB, 1_MiB, 16_MiB, 64_MiB}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+        add("halves", {.dtype = dtype, .outputs = outputs, .size = size});
+      }
+    }
+  }
+}
+
+void add_stores() {
+  for (const Place place : {Place::kInPlace, Place::kApart}) {
+    for (const std::size_t outputs : {1, 2}) {
+      for (const Bytes size : {1_MiB, 4_MiB, 16_MiB, 64_MiB}) {
+        for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+          add("stores", {.outputs = outputs, .size = size, .stores = stores, .place = place});
+        }
+      }
+    }
+  }
+}
+
+void add_copies() {
+  for (const std::size_t targets : {1, 2}) {
+    for (const Bytes size : {64_KiB, 1_MiB, 16_MiB, 64_MiB}) {
+      for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+        const std::string name =
+            fmt::format("copies/1_to_{}/{}/{}B", targets, name_of_stores(stores), size.value);
+        benchmark::RegisterBenchmark(name.c_str(), copy_case, targets, size, stores);
+      }
+    }
+  }
+}
+
+void add_tiny() {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kU8}) {
+    for (const std::size_t outputs : {1, 2}) {
+      for (const Bytes size : {8_B, 24_B, 56_B, 64_B, 256_B}) {
+        add("tiny", {.dtype = dtype, .outputs = outputs, .size = size});
+      }
+    }
+  }
+}
+
+/// Takes "--target=NAME" out of the arguments, and every better instruction set from the kernels.
+/// Whether there is such a one here.
+bool choose_target(int& argc, char** argv) {
+  constexpr std::string_view kFlag = "--target=";
+  bool found = true;
+  const auto end = std::remove_if(argv + 1, argv + argc, [&](std::string_view argument) {
+    if (!argument.starts_with(kFlag)) return false;
+    found = false;
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      if (hwy::TargetName(target) != argument.substr(kFlag.size())) continue;
+      hwy::SetSupportedTargetsForTest(target);
+      found = true;
+    }
+    return true;
+  });
+  argc = static_cast<int>(end - argv);
+  return found;
 }
 
 }  // namespace
-
-/// Every size for the commonest case; every type and operator inside the cache; many ranks.
-static void add_all() {
-  using Kind = ReduceOp::Kind;
-  for (const Bytes size : {4_B, 60_B, 256_B, 4_KiB, 64_KiB, 1_MiB, 16_MiB, 64_MiB}) {
-    add({DType::kF32, Kind::kSum, 2, 1, size});
-  }
-  for (const DType dtype : kAllDTypes) {
-    for (const Kind op : {Kind::kSum, Kind::kProduct, Kind::kMax}) {
-      if (has_meaning(op, dtype)) add({dtype, op, 2, 1, 16_KiB});
-    }
-  }
-  for (const std::size_t ranks : {2, 4, 8, 16, 32, 64}) {
-    for (const Bytes size : {4_KiB, 1_MiB}) {
-      add({DType::kF32, Kind::kSum, ranks, ranks, size});
-      add({DType::kBF16, Kind::kSum, ranks, 1, size});
-    }
-  }
-}
-
 }  // namespace peal::kernels
 
 int main(int argc, char** argv) {
-  peal::kernels::add_all();
+  using namespace peal;
+  using namespace peal::kernels;
+  if (!choose_target(argc, argv)) {
+    std::fputs("this CPU or this build has no such instruction set\n", stderr);
+    return 2;
+  }
+  for (const Bytes size : {4_B, 64_B, 1_KiB, 4_KiB, 64_KiB, 1_MiB, 16_MiB, 64_MiB}) {
+    add("sizes", {.size = size});
+  }
+  add_types();
+  add_counts();
+  add_halves();
+  add_stores();
+  add_copies();
+  add_tiny();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

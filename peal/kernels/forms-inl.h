@@ -33,9 +33,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- Memory
 
+template <class D>
+inline constexpr std::size_t kVectorBytes = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>);
+
 /// A register's worth of T.
 template <class T>
-inline constexpr std::size_t kWidest = hn::MaxLanes(hn::ScalableTag<T>()) * sizeof(T);
+inline constexpr std::size_t kWidest = kVectorBytes<hn::ScalableTag<T>>;
 
 /// Vectors for `kBytes` of memory: of these many, or of the least that a CPU handles at once.
 template <class T, std::size_t kBytes>
@@ -45,39 +48,38 @@ using Lanes = hn::CappedTag<T, HWY_MAX(kBytes, HWY_MAX(sizeof(T), 4)) / sizeof(T
 struct Cached {};
 struct Streamed {};
 
-/// The lanes behind the first kBytes, if any, are of no meaning.
+/// Small vectors pass through an integer: Highway loads some of them by way of a pointer that must
+/// be aligned.
+template <class D>
+inline constexpr bool kIsSmall = kVectorBytes<D> <= sizeof(std::uint64_t);
+
+/// The lanes behind the first kBytes, if any, are zero.
 template <std::size_t kBytes, class D>
 HWY_INLINE hn::VFromD<D> load_vector(D d, const std::byte* from) {
-  using T = hn::TFromD<D>;
-  if constexpr (HWY_TARGET == HWY_SCALAR || kBytes < sizeof(T)) {
-    T value{};
-    std::memcpy(&value, from, HWY_MIN(kBytes, sizeof(T)));
-    return hn::Set(d, value);
-  } else if constexpr (kBytes < hn::MaxLanes(d) * sizeof(T)) {
-    const hn::Repartition<std::uint32_t, D> d32;
-    return hn::BitCast(d, load_vector<kBytes>(d32, from));
+  if constexpr (kIsSmall<D>) {
+    using Integer = hwy::UnsignedFromSize<kVectorBytes<D>>;
+    Integer value = 0;
+    std::memcpy(&value, from, kBytes);
+    return hn::BitCast(d, hn::Set(hn::Repartition<Integer, D>(), value));
   } else {
-    return hn::LoadU(d, reinterpret_cast<const T*>(from));
+    return hn::LoadU(d, reinterpret_cast<const hn::TFromD<D>*>(from));
   }
 }
 
 template <std::size_t kBytes, class D>
 HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Cached) {
-  using T = hn::TFromD<D>;
-  if constexpr (HWY_TARGET == HWY_SCALAR || kBytes < sizeof(T)) {
-    const T value = hn::GetLane(v);
-    std::memcpy(to, &value, HWY_MIN(kBytes, sizeof(T)));
-  } else if constexpr (kBytes < hn::MaxLanes(d) * sizeof(T)) {
-    const hn::Repartition<std::uint32_t, D> d32;
-    store_vector<kBytes>(d32, hn::BitCast(d32, v), to, Cached());
+  if constexpr (kIsSmall<D>) {
+    using Integer = hwy::UnsignedFromSize<kVectorBytes<D>>;
+    const Integer value = hn::GetLane(hn::BitCast(hn::Repartition<Integer, D>(), v));
+    std::memcpy(to, &value, kBytes);
   } else {
-    hn::StoreU(v, d, reinterpret_cast<T*>(to));
+    hn::StoreU(v, d, reinterpret_cast<hn::TFromD<D>*>(to));
   }
 }
 
 template <std::size_t kBytes, class D>
 HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Streamed) {
-  static_assert(kBytes == hn::MaxLanes(d) * sizeof(hn::TFromD<D>));
+  static_assert(kBytes == kVectorBytes<D>);
   hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(to));
 }
 
