@@ -35,7 +35,7 @@ bool wants(const BenchOptions& options, const std::string& peer) {
 Muster muster(const BenchOptions& options, const Ground& ground, const launch::Job& job) {
   Muster all;
   all.add(peal_fleet(ground, job, options.transport, options.memory));
-  all.add(probe_fleet(ground));
+  all.add(ground.net == nullptr ? probe_fleet(ground) : stream_fleet(ground));
   if (wants(options, "gloo")) all.add(gloo_fleet(ground));
   const std::vector<Mpi> mpis = options.peers.empty() ? std::vector<Mpi>{} : find_mpis();
   for (const Mpi& mpi : mpis) {
@@ -68,10 +68,13 @@ std::vector<std::string> describe(const Session& session, const std::vector<Abse
 
 void run_ranks(const BenchOptions& options,
                int ranks,
+               const HostNet* net,
                const BenchSink& sink,
                launch::SignalReader& signals) {
   const Folder folder;
-  const Ground ground = lay_ground(ranks, folder);
+  Ground ground = lay_ground(ranks, folder);
+  ground.net = net;
+  ground.ranks_per_host = options.hosts.ranks_per_host;
   const launch::NewJob job = launch::make_job();
   Muster all = muster(options, ground, job.job);
   Fd socket = net::listen_on(net::Address::parse("unix:" + ground.socket));
@@ -126,7 +129,15 @@ std::vector<Case> cases_of(const BenchOptions& options, int ranks) {
 
 void run(const BenchOptions& options, const BenchSink& sink) {
   launch::SignalReader signals;
-  for (const int ranks : options.ranks) run_ranks(options, ranks, sink, signals);
+  if (options.hosts.hosts == 0) {
+    for (const int ranks : options.ranks) run_ranks(options, ranks, nullptr, sink, signals);
+    return;
+  }
+  const HostNet net(options.hosts.hosts, options.hosts.rate);
+  BenchOptions between = options;
+  between.measure.floors = {"stream"};
+  between.measure.traffic = [&net] { return net.traffic(); };
+  run_ranks(between, options.hosts.hosts * options.hosts.ranks_per_host, &net, sink, signals);
 }
 
 }  // namespace peal::bench

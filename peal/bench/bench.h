@@ -13,6 +13,13 @@
 
 namespace peal::bench {
 
+/// Several hosts as network namespaces (host_net.h).
+struct HostOptions {
+  int hosts = 0;  // 0: none, all ranks are on this machine
+  int ranks_per_host = 1;
+  std::string rate;  // as `tc` takes it; empty: no limit
+};
+
 struct BenchOptions {
   std::vector<Op> ops;
   std::vector<int> ranks = {2};
@@ -23,6 +30,7 @@ struct BenchOptions {
   Place place = Place::kOut;
   TransportChoice transport = TransportChoice::kAuto;
   MeasureOptions measure;
+  HostOptions hosts;
 };
 
 /// What the caller hears while it goes on.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -18,17 +19,36 @@ enum class Waiting : unsigned char {
   kYield,  // they share cores
 };
 
-/// One look in vain after another. A rank that has waited long gives way: what it measures may have
-/// threads that still have to send what the others wait for.
+/// What to do when the wait is long.
+enum class Rest : unsigned char {
+  kNone,   // the wait is a part of what is measured
+  kSleep,  // what is measured may have threads that still have to send what the others wait for, on
+           // this very core; and a rank that begins late does no harm
+};
+
+/// One look in vain after another.
 class Patience final {
  public:
-  explicit Patience(Waiting waiting) : spins_(waiting == Waiting::kSpin ? kSpins : 0) {}
+  Patience(Waiting waiting, Rest rest)
+      : spins_(waiting == Waiting::kSpin ? kSpins : 0), rest_(rest) {}
   void pause() {
-    if (spins_ == 0) {
+    if (spins_ > 0) {
+      --spins_;
+      relax();
+    } else if (rest_ == Rest::kNone || yields_ > 0) {
+      --yields_;
       ::sched_yield();
-      return;
+    } else {
+      ::usleep(kNapMicroseconds);
     }
-    --spins_;
+  }
+
+ private:
+  static constexpr int kSpins = 1000;
+  static constexpr int kYields = 50;
+  static constexpr useconds_t kNapMicroseconds = 20;
+
+  static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -36,9 +56,9 @@ class Patience final {
 #endif
   }
 
- private:
-  static constexpr int kSpins = 1000;
   int spins_;
+  std::int64_t yields_ = kYields;
+  Rest rest_;
 };
 
 /// Each rank has one counter in a line of 64 bytes, which only it writes.
@@ -48,8 +68,8 @@ class Flags final {
   static constexpr std::size_t kLine = 64;
 
   /// `lines`: zeroed memory of kLine bytes for each rank, shared by all.
-  Flags(std::byte* lines, Rank rank, int ranks, Waiting waiting)
-      : lines_(lines), rank_(rank), ranks_(ranks), waiting_(waiting) {}
+  Flags(std::byte* lines, Rank rank, int ranks, Waiting waiting, Rest rest)
+      : lines_(lines), rank_(rank), ranks_(ranks), waiting_(waiting), rest_(rest) {}
 
   /// Returns when all ranks have called it as often. Has no deadline: a worker whose peer is gone
   /// is killed by the coordinator.
@@ -60,7 +80,7 @@ class Flags final {
   void signal() { flag_of(rank_).store(++count_, std::memory_order_release); }
   /// Returns when `rank` has signalled as often as this one.
   void await(Rank rank) const {
-    Patience patience(waiting_);
+    Patience patience(waiting_, rest_);
     while (flag_of(rank).load(std::memory_order_acquire) < count_) patience.pause();
   }
 
@@ -74,6 +94,7 @@ class Flags final {
   Rank rank_;
   int ranks_;
   Waiting waiting_;
+  Rest rest_;
   std::uint64_t count_ = 0;
 };
 

@@ -22,6 +22,16 @@ std::vector<launch::CoreShare> shares_of(const Ground& ground) {
   return shares;
 }
 
+/// What a launcher that starts processes on several hosts would say.
+void set_meeting_place(const Ground& ground, launch::RankProcess& process) {
+  launch::Variables& variables = process.environment;
+  variables["LOCAL_RANK"] = fmt::format("{}", process.rank % ground.ranks_per_host);
+  variables["LOCAL_WORLD_SIZE"] = fmt::format("{}", ground.ranks_per_host);
+  variables["MASTER_ADDR"] = ground.net->hosts().front().address;
+  variables["PEAL_INTERFACE"] = ground.net->subnet();
+  variables["GLOO_SOCKET_IFNAME"] = kHostInterface;
+}
+
 /// One process of `command` for each rank, with its rank and their number as the last words.
 std::vector<launch::RankProcess> processes_of(const Ground& ground,
                                               const launch::Job& job,
@@ -35,8 +45,17 @@ std::vector<launch::RankProcess> processes_of(const Ground& ground,
     process.environment["OMP_NUM_THREADS"] = "1";
     process.arguments.push_back(fmt::format("{}", process.rank));
     process.arguments.push_back(fmt::format("{}", ground.ranks));
+    if (ground.net != nullptr) set_meeting_place(ground, process);
+    process = on_its_host(ground, std::move(process));
   }
   return processes;
+}
+
+/// How ranks really reach each other.
+std::string transport_words(const Ground& ground, TransportChoice choice) {
+  if (choice == TransportChoice::kTcp) return "tcp";
+  if (ground.net == nullptr) return "shm";
+  return ground.ranks_per_host == 1 ? "tcp" : "shm+tcp";
 }
 
 std::vector<std::string> own_worker(const Ground& ground,
@@ -58,6 +77,15 @@ std::string name_of(Waiting waiting) { return waiting == Waiting::kSpin ? "spin"
 
 std::unique_ptr<SharedFile> make_flags(int ranks) {
   return std::make_unique<SharedFile>("peal-bench-flags", Bytes(Flags::kLine) * ranks);
+}
+
+launch::RankProcess on_its_host(const Ground& ground, launch::RankProcess process) {
+  if (ground.net == nullptr) return process;
+  const auto host = static_cast<std::size_t>(process.rank / ground.ranks_per_host);
+  const std::string& name = ground.net->hosts()[host].name;
+  process.arguments.insert(process.arguments.begin(), {"ip", "netns", "exec", name});
+  process.program = find_program("ip").value();
+  return process;
 }
 
 Ground lay_ground(int ranks, const Folder& folder) {
@@ -84,7 +112,7 @@ Fleet peal_fleet(const Ground& ground,
                  TransportChoice transport,
                  std::vector<std::string> variants) {
   Fleet fleet{.backend = "peal",
-              .transport = transport == TransportChoice::kTcp ? "tcp" : "shm",
+              .transport = transport_words(ground, transport),
               .variants = std::move(variants),
               .ranks = ground.ranks};
   fleet.memory.push_back(make_flags(ground.ranks));
@@ -108,6 +136,26 @@ Fleet probe_fleet(const Ground& ground) {
   for (launch::RankProcess& process : fleet.processes) {
     process.arguments.push_back(fleet.memory[1]->path());
   }
+  return fleet;
+}
+
+Fleet stream_fleet(const Ground& ground) {
+  Ground hosts = ground;
+  hosts.ranks = static_cast<int>(ground.net->hosts().size());
+  hosts.ranks_per_host = 1;
+  hosts.cpus.resize(ground.net->hosts().size());
+  Fleet fleet{.backend = "stream",
+              .transport = "tcp",
+              .variants = {"two-way", "round-trip"},
+              .ranks = hosts.ranks};
+  fleet.memory.push_back(make_flags(hosts.ranks));
+  std::string addresses;
+  for (const Host& host : ground.net->hosts()) {
+    addresses += (addresses.empty() ? "" : ",") + host.address;
+  }
+  fleet.processes =
+      processes_of(hosts, {}, own_worker(hosts, "stream", fleet.backend, *fleet.memory[0]));
+  for (launch::RankProcess& process : fleet.processes) process.arguments.push_back(addresses);
   return fleet;
 }
 

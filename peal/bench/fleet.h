@@ -12,6 +12,7 @@
 #include "peal/base/config.h"
 #include "peal/bench/flags.h"
 #include "peal/bench/folder.h"
+#include "peal/bench/host_net.h"
 #include "peal/bench/shared_file.h"
 #include "peal/launch/job.h"
 #include "peal/launch/rank_process.h"
@@ -45,17 +46,24 @@ struct Ground {
   std::string program = {};  // this one
   launch::Variables inherited = {};
   const Folder* folder = nullptr;
+  const HostNet* net = nullptr;  // nothing: one host, this machine
+  int ranks_per_host = 1;        // where there is a net; neighbours share a host
 };
 
 /// Where `ranks` ranks run on this machine. Errors: resource.
 Ground lay_ground(int ranks, const Folder& folder);
+/// `process` started on its rank's host, where there are several.
+launch::RankProcess on_its_host(const Ground&, launch::RankProcess process);
 
 /// peal itself. `variants`: "registered", "foreign". The job must live as long as the fleet.
 Fleet peal_fleet(const Ground&,
                  const launch::Job& job,
                  TransportChoice transport,
                  std::vector<std::string> variants);
+/// The floor on one host.
 Fleet probe_fleet(const Ground&);
+/// The floor between hosts; one worker for each.
+Fleet stream_fleet(const Ground&);
 /// gloo of $PEAL_BENCH_PYTHON's torch, or python3's.
 FleetOrAbsent gloo_fleet(const Ground&);
 

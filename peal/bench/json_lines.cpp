@@ -17,7 +17,7 @@ Json registered(const Result& result) {
 
 std::string to_json_line(const Result& result) {
   const Case& c = result.the_case;
-  const Json line = {
+  Json line = {
       {"op", name_of(c.op)},
       {"backend", result.backend},
       {"transport", result.transport},
@@ -37,7 +37,13 @@ std::string to_json_line(const Result& result) {
       {"busbw_gbps", bus_bandwidth(result)},
       {"floor_fraction", result.floor_fraction ? Json(*result.floor_fraction) : Json(nullptr)},
       {"times_faster", result.times_faster},
+      {"note", result.note},
   };
+  if (result.traffic) {
+    const auto& qdisc = result.traffic->qdisc_bytes;
+    line["host_tx_bytes"] = result.traffic->interface_bytes;
+    line["host_qdisc_bytes"] = qdisc ? Json(*qdisc) : Json(nullptr);
+  }
   return line.dump() + "\n";
 }
 

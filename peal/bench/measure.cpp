@@ -13,8 +13,12 @@ constexpr Timeout kPatience = std::chrono::seconds(120);
 /// Up to here an operation is too short to be timed alone.
 constexpr Bytes kBatched = 256_B;
 constexpr double kBatchMicroseconds = 35;
-constexpr int kFewest = 3;
+constexpr int kLargestBatch = 10'000;
+constexpr int kFewest = 2;
 constexpr int kMost = 20'000;
+constexpr int kMostWarmup = 20;
+/// Operations in which bytes are counted.
+constexpr int kCounted = 20;
 
 /// One backend doing the case in one way.
 struct Contestant {
@@ -23,12 +27,15 @@ struct Contestant {
   std::string variant;
   Timing timing = {};
   std::vector<std::vector<double>> rounds = {};
+  std::optional<Traffic> traffic = {};
 };
 
 class Contest final {
  public:
   Contest(Session& session, const Case& c, const MeasureOptions& options)
-      : session_(session), case_(c), options_(options) {}
+      : session_(session), case_(c), options_(options), told_(session.size()) {
+    for (std::size_t i = 0; i < session.size(); ++i) told_[i] = !session.loss(i).empty();
+  }
 
   Measured run() {
     for (std::size_t i = 0; i < session_.size(); ++i) enter(i);
@@ -40,6 +47,8 @@ class Contest final {
         if (auto samples = time(next, next.timing)) next.rounds.push_back(std::move(*samples));
       }
     }
+    if (options_.traffic) std::ranges::for_each(contestants_, [&](auto& c) { count_traffic(c); });
+    for (std::size_t i = 0; i < session_.size(); ++i) tell_loss(i);
     collect();
     return std::move(measured_);
   }
@@ -53,13 +62,15 @@ class Contest final {
 
   std::optional<std::vector<Answer>> ask(std::size_t fleet, const Command& command) {
     if (!session_.loss(fleet).empty()) return std::nullopt;
-    auto answers = session_.ask(fleet, command, Deadline::after(kPatience));
-    if (!answers) {
-      report(Incident::Kind::kLost,
-             fleet,
-             fmt::format("in {}: {}", describe(case_), session_.loss(fleet)));
-    }
-    return answers;
+    return session_.ask(fleet, command, Deadline::after(kPatience));
+  }
+
+  /// A fleet may be lost while it was not its turn, too.
+  void tell_loss(std::size_t fleet) {
+    if (told_[fleet] || session_.loss(fleet).empty()) return;
+    report(Incident::Kind::kLost,
+           fleet,
+           fmt::format("in {}: {}", describe(case_), session_.loss(fleet)));
   }
 
   /// Has the fleet prepare each of its variants; those that do it right take part.
@@ -80,6 +91,7 @@ class Contest final {
         answers, [](const Answer& answer) { return answer.kind != Answer::Kind::kOk; });
     if (bad == answers.end()) return true;
     if (bad->kind == Answer::Kind::kMissing) {
+      if (std::ranges::count(options_.floors, backend(fleet)) > 0) return false;
       report(Incident::Kind::kMissing, fleet, fmt::format("{}: {}", describe(case_), bad->text));
       return false;
     }
@@ -121,26 +133,53 @@ class Contest final {
   /// rewriting included.
   void calibrate(Contestant& contestant) {
     Timing timing{.slot = contestant.slot,
-                  .warmup = 1,
-                  .iterations = kFewest,
+                  .warmup = 0,
+                  .iterations = 1,
                   .batch = 1,
                   .rewriting = options_.rewriting};
-    const bool batched = bytes_of(case_) <= kBatched;
-    for (int pass = 0; pass < (batched ? 3 : 2); ++pass) {
+    for (const double share : {0.1, 0.2, 1.0}) {
       const TimePoint begin = Clock::now();
       const auto samples = time(contestant, timing);
       if (!samples) return;
-      const double one = summarize(std::array{*samples}).median * operations(timing) / timing.batch;
       const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
-      if (batched) timing.batch = std::clamp(static_cast<int>(kBatchMicroseconds / one), 1, 10'000);
       const double each = wall / (timing.warmup + timing.iterations);
-      // The first pass includes what is done once; it must not fill the time of the second.
-      const double share = pass == 0 ? 0.2 : 1;
-      timing.iterations =
-          std::clamp(static_cast<int>(share * options_.seconds / each), kFewest, kMost);
-      timing.warmup = std::clamp(timing.iterations / 10, 1, 20);
+      const bool is_slow = kFewest * each > options_.seconds;
+      timing = fit(timing, summarize(std::array{*samples}).median, share * options_.seconds / each);
+      if (is_slow) break;
     }
     contestant.timing = timing;
+  }
+
+  /// The timing that has room for so many iterations, where an operation takes `one` microseconds.
+  Timing fit(Timing timing, double one, double room) const {
+    if (bytes_of(case_) <= kBatched) {
+      const double factor = timing.batch / operations(timing);
+      const int batch = static_cast<int>(kBatchMicroseconds * factor / std::max(one, 0.001));
+      timing.batch = std::clamp(batch, 1, kLargestBatch);
+    }
+    timing.iterations = std::clamp(static_cast<int>(room), kFewest, kMost);
+    timing.warmup = std::clamp(timing.iterations / 10, 1, kMostWarmup);
+    return timing;
+  }
+
+  /// Counts what some more operations send.
+  void count_traffic(Contestant& contestant) {
+    Timing timing = contestant.timing;
+    timing.warmup = 0;
+    timing.iterations = std::min(timing.iterations, kCounted);
+    const std::vector<Traffic> before = options_.traffic();
+    if (!time(contestant, timing)) return;
+    const std::vector<Traffic> after = options_.traffic();
+    const auto operations = std::int64_t{timing.batch} * timing.iterations;
+    Traffic most;
+    for (std::size_t host = 0; host < after.size(); ++host) {
+      const std::int64_t sent = after[host].interface_bytes - before[host].interface_bytes;
+      most.interface_bytes = std::max(most.interface_bytes, sent / operations);
+      if (!after[host].qdisc_bytes) continue;
+      const std::int64_t queued = *after[host].qdisc_bytes - *before[host].qdisc_bytes;
+      most.qdisc_bytes = std::max(most.qdisc_bytes.value_or(0), queued / operations);
+    }
+    contestant.traffic = most;
   }
 
   void collect() {
@@ -150,7 +189,9 @@ class Contest final {
                                    .backend = backend(contestant.fleet),
                                    .transport = session_.fleet(contestant.fleet).transport,
                                    .variant = contestant.variant,
-                                   .time = summarize(contestant.rounds)});
+                                   .time = summarize(contestant.rounds),
+                                   .note = session_.note(contestant.fleet),
+                                   .traffic = contestant.traffic});
     }
     compare(measured_.results, options_.floors);
   }
@@ -158,6 +199,7 @@ class Contest final {
   Session& session_;
   Case case_;
   const MeasureOptions& options_;
+  std::vector<bool> told_;  // by fleet: its loss
   std::vector<Contestant> contestants_;
   Measured measured_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peal/bench/case.h"
+#include "peal/bench/host_net.h"
 #include "peal/bench/result.h"
 #include "peal/bench/session.h"
 
@@ -16,6 +17,8 @@ struct MeasureOptions {
   double seconds = 0.1;  // about how long a backend has for a case in a round
   Rewriting rewriting = Rewriting::kInputs;
   std::vector<std::string> floors = {"probe"};
+  /// What each host has sent by now; empty: it is not asked for.
+  std::function<std::vector<Traffic>()> traffic = {};
 };
 
 /// What went wrong on the way: the backend, and a sentence.

@@ -67,9 +67,66 @@ Built build_worker(const Mpi& mpi, const Folder& folder) {
   return {"", compiled.output.substr(0, compiled.output.find('\n'))};
 }
 
+/// Starts OpenMPI's daemon on the host of that address, as ssh would: the words that follow it are
+/// a command for a shell. Each host needs a name of its own.
+std::string agent_script(const HostNet& net) {
+  std::string script = "#!/bin/sh\nhost=$1\nshift\ncase $host in\n";
+  for (const Host& host : net.hosts()) {
+    script += fmt::format("  {}) name={} ;;\n", host.address, host.name);
+  }
+  return script +
+         "esac\n"
+         "exec ip netns exec $name unshare -u "
+         "sh -c 'hostname \"$0\"; exec sh -c \"$1\"' $name \"$*\"\n";
+}
+
+/// OpenMPI over several hosts. Ranks are not bound: each host would bind to the first core.
+std::vector<std::string> start_between_hosts(const Mpi& mpi, const Ground& ground) {
+  const HostNet& net = *ground.net;
+  const std::string agent = ground.folder->write("agent", agent_script(net));
+  std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
+  std::string hosts;
+  for (const Host& host : net.hosts()) {
+    hosts += fmt::format("{}{}:{}", hosts.empty() ? "" : ",", host.address, ground.ranks_per_host);
+  }
+  const std::string first = net.hosts().front().name;
+  return {"ip",
+          "netns",
+          "exec",
+          first,
+          "unshare",
+          "-u",
+          "sh",
+          "-c",
+          "hostname \"$0\"; exec \"$@\"",
+          first,
+          mpi.launcher,
+          "--allow-run-as-root",
+          "--mca",
+          "plm",
+          "rsh",
+          "--mca",
+          "plm_rsh_agent",
+          agent,
+          "--mca",
+          "oob_tcp_if_include",
+          net.subnet(),
+          "--mca",
+          "btl_tcp_if_include",
+          net.subnet(),
+          "--bind-to",
+          "none",
+          "--oversubscribe",
+          "--host",
+          hosts,
+          "-n",
+          fmt::format("{}", ground.ranks)};
+}
+
 std::vector<std::string> start_of(const Mpi& mpi, const Ground& ground) {
   const bool has_cores = ground.waiting == Waiting::kSpin;
   const std::string ranks = fmt::format("{}", ground.ranks);
+  if (ground.net != nullptr) return start_between_hosts(mpi, ground);
   if (mpi.name == "mpich") {
     return {mpi.launcher, "-bind-to", has_cores ? "core" : "none", "-n", ranks};
   }
@@ -101,6 +158,9 @@ std::vector<Mpi> find_mpis() {
 }
 
 FleetOrAbsent mpi_fleet(const Ground& ground, const Mpi& mpi) {
+  if (ground.net != nullptr && mpi.name != "openmpi") {
+    return Absent{mpi.name, "it is not measured between hosts"};
+  }
   const Built built = build_worker(mpi, *ground.folder);
   if (built.program.empty()) {
     return Absent{mpi.name,
@@ -115,7 +175,7 @@ FleetOrAbsent mpi_fleet(const Ground& ground, const Mpi& mpi) {
   launch::Variables variables = ground.inherited;
   variables["TMPDIR"] = ground.folder->path();  // so that what it leaves there is removed
   fleet.processes.push_back({.rank = 0,
-                             .program = mpi.launcher,
+                             .program = find_program(words.front()).value(),
                              .arguments = std::move(words),
                              .environment = std::move(variables),
                              .cpus = {}});

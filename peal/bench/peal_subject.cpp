@@ -105,9 +105,9 @@ class PealSubject final : public Subject {
   std::string note() const override {
     std::string congestion_control;
     std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion_control;
-    return congestion_control;
+    return "congestion control " + congestion_control;
   }
-  bool can(const Case&) const override { return true; }
+  bool can(const Case&, const std::string&) const override { return true; }
   std::unique_ptr<Trial> prepare(const Case& c, const std::string& variant) override {
     return std::make_unique<PealTrial>(*group_, c, variant);
   }

@@ -195,10 +195,10 @@ class ProbeSubject final : public Subject {
       : path_(std::move(path)),
         rank_(rank),
         lines_(path_, Bytes(Flags::kLine) * ranks),
-        flags_(lines_.data(), rank, ranks, waiting) {}
+        flags_(lines_.data(), rank, ranks, waiting, Rest::kNone) {}
 
   std::string note() const override { return "bare copies and additions in shared memory"; }
-  bool can(const Case&) const override { return true; }
+  bool can(const Case&, const std::string&) const override { return true; }
   DType checked_as(DType dtype) const override {
     return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kI16 : dtype;
   }

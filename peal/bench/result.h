@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peal/bench/case.h"
+#include "peal/bench/host_net.h"
 #include "peal/bench/statistics.h"
 
 namespace peal::bench {
@@ -16,9 +17,11 @@ struct Result {
   Case the_case;
   std::string backend;
   std::string transport;
-  std::string variant;  // "registered", "foreign", "plain", ...; "default" where there is one way
-  Summary time;         // of one operation, in microseconds
-  std::optional<double> floor_fraction = {};        // the floor's median over this one's
+  std::string variant;    // "registered", "foreign", "plain", ...; "default" where there is one way
+  Summary time;           // of one operation, in microseconds
+  std::string note = {};  // what the backend said of itself
+  std::optional<Traffic> traffic = {};        // of one operation: the most that a host has sent
+  std::optional<double> floor_fraction = {};  // the floor's median over this one's
   std::map<std::string, double> times_faster = {};  // by peer: its median over this one's
 };
 

@@ -27,7 +27,7 @@ class Subject {
   virtual ~Subject() = default;
   virtual std::string note() const = 0;
   /// Whether it can do that at all; if not, `prepare` is not called.
-  virtual bool can(const Case&) const = 0;
+  virtual bool can(const Case&, const std::string& variant) const = 0;
   /// How the values are to be checked: as those of this type. Most have the case's own.
   virtual DType checked_as(DType dtype) const { return dtype; }
   /// Called by all ranks. Errors: of what is measured; usage for a variant that there is not.

@@ -16,6 +16,7 @@
 #include "peal/bench/probe_subject.h"
 #include "peal/bench/protocol.h"
 #include "peal/bench/shared_file.h"
+#include "peal/bench/stream_subject.h"
 #include "peal/bench/subject.h"
 #include "peal/bench/values.h"
 #include "peal/net/socket.h"
@@ -77,7 +78,7 @@ class Worker final {
   Answer follow(const Prepare& command) {
     const Case& asked = command.the_case;
     if (command.slot == 0) trials_.clear();
-    if (!subject_.can(asked)) {
+    if (!subject_.can(asked, command.variant)) {
       return {.kind = Answer::Kind::kMissing, .text = describe(asked), .times = {}};
     }
     auto trial = subject_.prepare(asked, command.variant);
@@ -156,6 +157,7 @@ std::unique_ptr<Subject> make_subject(const Arguments& arguments) {
   if (arguments.kind == "probe") {
     return make_probe_subject(arguments.more, arguments.rank, arguments.ranks, arguments.waiting);
   }
+  if (arguments.kind == "stream") return make_stream_subject(arguments.more, arguments.rank);
   throw Error(ErrorKind::kUsage, fmt::format("there is no worker \"{}\"", arguments.kind));
 }
 
@@ -167,9 +169,10 @@ int work(const std::vector<std::string>& words) {
   const Mapping page(arguments.flags, Bytes(Flags::kLine) * arguments.ranks);
   const auto subject = make_subject(arguments);
   line.say(encode(Hello{arguments.backend, arguments.rank, subject->note()}));
-  Worker worker(*subject,
-                Flags(page.data(), arguments.rank, arguments.ranks, arguments.waiting),
-                arguments.rank);
+  Worker worker(
+      *subject,
+      Flags(page.data(), arguments.rank, arguments.ranks, arguments.waiting, Rest::kSleep),
+      arguments.rank);
   while (const auto command = line.next()) {
     Answer answer;
     try {

@@ -44,7 +44,9 @@ algbw   bytes / median, in 10^9 bytes per second
 busbw   algbw x 2(n-1)/n for all_reduce, (n-1)/n for operations with a block for
         each rank, 1 for others: what NCCL's tests call bus bandwidth
 floor   the time of a bare probe in shared memory in the same run, over this
-        one's; the better of its plain and its streaming stores counts
+        one's; the better of its plain and its streaming stores counts. Between
+        hosts: of a bare stream that sends and receives what each host must
+        send at least, and up to 256 B of a round trip of these bytes
 x PEER  how many times as fast as that peer
 
 Examples:
@@ -229,8 +231,40 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
   bench_->add_option("--seconds", seconds_, "What a backend has for a case in a round")
       ->type_name("S")
       ->capture_default_str();
+  bench_
+      ->add_option("--hosts-netns",
+                   hosts_,
+                   "Lay so many hosts as network namespaces on this machine, and measure between "
+                   "them (root)")
+      ->type_name("HOSTS");
+  bench_->add_option("--ranks-per-host", ranks_per_host_, "Ranks on each of those hosts")
+      ->type_name("N")
+      ->capture_default_str();
+  bench_->add_option("--rate", rate_, "Limit what each of those hosts sends, as tc(8) writes it")
+      ->type_name("1gbit");
   bench_->add_option("--json", json_path_, "Also write the results there, a JSON object a line")
       ->type_name("FILE");
+}
+
+bench::HostOptions BenchCommand::parse_hosts() const {
+  const bool among_hosts = bench_->count("--hosts-netns") > 0;
+  for (const char* option : {"--rate", "--ranks-per-host"}) {
+    if (!among_hosts && bench_->count(option) > 0) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("{} is about the hosts of --hosts-netns, which is not there", option));
+    }
+  }
+  if (!among_hosts) return {};
+  if (bench_->count("--np") > 0) {
+    throw Error(
+        ErrorKind::kUsage,
+        "--np does not go with --hosts-netns: there are --ranks-per-host ranks on each host");
+  }
+  if (hosts_ < 2 || hosts_ > 64 || ranks_per_host_ < 1 || ranks_per_host_ > 64) {
+    throw Error(ErrorKind::kUsage, "--hosts-netns takes 2 to 64, --ranks-per-host 1 to 64");
+  }
+  return {.hosts = hosts_, .ranks_per_host = ranks_per_host_, .rate = rate_};
 }
 
 BenchRequest BenchCommand::request() const {
@@ -246,6 +280,7 @@ BenchRequest BenchCommand::request() const {
   options.place = in_place_ ? bench::Place::kIn : bench::Place::kOut;
   options.measure.rounds = rounds_;
   options.measure.seconds = seconds_;
+  options.hosts = parse_hosts();
   if (untouched_) options.measure.rewriting = bench::Rewriting::kNone;
   request.json_path = json_path_;
   check(request);

@@ -27,6 +27,8 @@ class BenchCommand final {
   BenchRequest request() const;
 
  private:
+  bench::HostOptions parse_hosts() const;
+
   CLI::App* bench_;  // CLI11 owns it
   std::vector<std::string> ops_;
   std::string ranks_ = "2";
@@ -36,6 +38,9 @@ class BenchCommand final {
   std::string memory_ = "registered,foreign";
   std::string transport_ = "auto";
   std::string json_path_;
+  std::string rate_;
+  int hosts_ = 0;
+  int ranks_per_host_ = 1;
   int rounds_ = 5;
   double seconds_ = 0.1;
   bool untouched_ = false;

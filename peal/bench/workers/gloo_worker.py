@@ -41,10 +41,10 @@ class Flags:
         for other in range(0, 8 * RANKS, 8):
             spins = 100 if WAITING == "spin" else 0
             while counters[other] < meetings:
-                if spins == 0:
-                    os.sched_yield()  # gloo's threads may still have to send
-                else:
+                if spins > 0:
                     spins -= 1
+                else:
+                    time.sleep(20e-6)  # gloo's threads may still have to send
 
 
 def values_at(rank, begin, end, modulus):

@@ -73,16 +73,19 @@ static uint64_t* flag_of(int r) { return (uint64_t*)(flags + (size_t)r * LINE); 
 static void meet(void) {
   __atomic_store_n(flag_of(rank), ++meetings, __ATOMIC_RELEASE);
   for (int r = 0; r < ranks; ++r) {
-    int spins = yields ? 0 : 1000;
+    int spins = yields ? 0 : 1000, left = 50;
     while (__atomic_load_n(flag_of(r), __ATOMIC_ACQUIRE) < meetings) {
-      if (spins == 0) {
-        sched_yield();
-        continue;
-      }
-      --spins;
+      if (spins > 0) {
+        --spins;
 #if defined(__x86_64__)
-      __builtin_ia32_pause();
+        __builtin_ia32_pause();
 #endif
+      } else if (left > 0) {
+        --left;
+        sched_yield();
+      } else {
+        usleep(20);
+      }
     }
   }
 }

@@ -1,0 +1,177 @@
+#include "peal/bench/host_net.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "peal/base/error.h"
+#include "peal/bench/folder.h"
+#include "peal/bench/subprocess.h"
+
+namespace peal::bench {
+namespace {
+
+constexpr Timeout kPatience = std::chrono::seconds(10);
+constexpr const char* kHostPrefix = "peal-bench-";  // peal-bench-PID-INDEX, a host name too
+constexpr const char* kBridgePrefix = "pealb";      // pealbPID; names of interfaces are short
+
+Finished run(const std::vector<std::string>& words) {
+  return run_program(words, Deadline::after(kPatience));
+}
+
+void must(const std::vector<std::string>& words) {
+  const Finished finished = run(words);
+  if (finished.status == 0) return;
+  std::string command;
+  for (const std::string& word : words) command += word + " ";
+  throw Error(ErrorKind::kResource, fmt::format("{}failed: {}", command, finished.output));
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code missing;
+  for (std::filesystem::directory_iterator entry(folder, missing), end; !missing && entry != end;
+       entry.increment(missing)) {
+    names.push_back(entry->path().filename());
+  }
+  return names;
+}
+
+void remove_leftovers() {
+  for (const std::string& name : names_in("/run/netns")) {
+    if (is_left_by_the_dead(name, kHostPrefix)) run({"ip", "netns", "del", name});
+  }
+  for (const std::string& name : names_in("/sys/class/net")) {
+    if (is_left_by_the_dead(name, kBridgePrefix)) run({"ip", "link", "del", name});
+  }
+}
+
+/// The end of a host's line at the bridge.
+std::string port_of(int index) { return fmt::format("pealv{}.{}", ::getpid(), index); }
+
+/// Runs at the same time have subnets of their own, as far as their numbers differ.
+std::string subnet_prefix() {
+  const int process = ::getpid();
+  return fmt::format("10.{}.{}", 100 + process / 250 % 100, process % 250);
+}
+
+nlohmann::json first_of(const std::vector<std::string>& words) {
+  const Finished finished = run(words);
+  const auto parsed = nlohmann::json::parse(finished.output, nullptr, false);
+  if (finished.status != 0 || !parsed.is_array() || parsed.empty()) {
+    throw Error(ErrorKind::kResource,
+                fmt::format("cannot read the counters of a host: {}", finished.output));
+  }
+  return parsed.front();
+}
+
+Traffic traffic_of(const Host& host, bool limited) {
+  const auto link =
+      first_of({"ip", "-n", host.name, "-s", "-j", "link", "show", "dev", kHostInterface});
+  Traffic traffic{.interface_bytes = link.at("stats64").at("tx").at("bytes")};
+  if (!limited) return traffic;
+  const auto qdisc =
+      first_of({"tc", "-n", host.name, "-s", "-j", "qdisc", "show", "dev", kHostInterface});
+  traffic.qdisc_bytes = qdisc.at("bytes").get<std::int64_t>();
+  return traffic;
+}
+
+}  // namespace
+
+HostNet::HostNet(int hosts, const std::string& rate)
+    : bridge_(fmt::format("{}{}", kBridgePrefix, ::getpid())),
+      subnet_(subnet_prefix() + ".0/24"),
+      rate_(rate) {
+  if (::geteuid() != 0) {
+    throw Error(ErrorKind::kUsage, "--hosts-netns makes network namespaces, so it must be root");
+  }
+  if (!find_program("ip") || !find_program("tc")) {
+    throw Error(ErrorKind::kUsage, "--hosts-netns needs `ip` and `tc`: install iproute2");
+  }
+  remove_leftovers();
+  try {
+    lay_bridge();
+    for (int index = 0; index < hosts; ++index) add_host(index);
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+HostNet::~HostNet() {
+  try {
+    remove();
+  } catch (const Error&) {  // the next run removes it
+  }
+}
+
+void HostNet::remove() const {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    run({"ip",
+         "link",
+         "del",
+         port_of(static_cast<int>(i))});  // with its namespace it would go later
+    run({"ip", "netns", "del", hosts_[i].name});
+  }
+  run({"ip", "link", "del", bridge_});
+}
+
+void HostNet::lay_bridge() {
+  must({"ip", "link", "add", bridge_, "type", "bridge"});
+  must({"ip", "link", "set", bridge_, "up"});
+}
+
+void HostNet::add_host(int index) {
+  const Host host{fmt::format("{}{}-{}", kHostPrefix, ::getpid(), index),
+                  fmt::format("{}.{}", subnet_prefix(), index + 1)};
+  const std::string port = port_of(index);
+  must({"ip", "netns", "add", host.name});
+  hosts_.push_back(host);
+  must({"ip",
+        "link",
+        "add",
+        port,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        kHostInterface,
+        "netns",
+        host.name});
+  must({"ip", "link", "set", port, "master", bridge_, "up"});
+  must({"ip", "-n", host.name, "address", "add", host.address + "/24", "dev", kHostInterface});
+  must({"ip", "-n", host.name, "link", "set", "lo", "up"});
+  must({"ip", "-n", host.name, "link", "set", kHostInterface, "up"});
+  if (rate_.empty()) return;
+  const Finished limited = run({"tc",
+                                "-n",
+                                host.name,
+                                "qdisc",
+                                "add",
+                                "dev",
+                                kHostInterface,
+                                "root",
+                                "tbf",
+                                "rate",
+                                rate_,
+                                "burst",
+                                "128k",
+                                "latency",
+                                "50ms"});
+  if (limited.status == 0) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("--rate \"{}\": tc does not take it ({}); it takes a rate as in 1gbit",
+                          rate_,
+                          limited.output.substr(0, limited.output.find('\n'))));
+}
+
+std::vector<Traffic> HostNet::traffic() const {
+  std::vector<Traffic> all;
+  for (const Host& host : hosts_) all.push_back(traffic_of(host, !rate_.empty()));
+  return all;
+}
+
+}  // namespace peal::bench

@@ -1,0 +1,54 @@
+// Several hosts on this machine: network namespaces, each with an interface into one bridge. For
+// measuring what goes between hosts without having any. Called by `peal bench --hosts-netns`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace peal::bench {
+
+/// A host: the namespace to start its processes in, and where others reach it.
+struct Host {
+  std::string name;     // as `ip netns exec` takes it
+  std::string address;  // "10.123.45.1"
+};
+
+/// What a host has sent since it was made.
+struct Traffic {
+  std::int64_t interface_bytes = 0;              // by the interface's counter
+  std::optional<std::int64_t> qdisc_bytes = {};  // by `tc -s qdisc`, where the rate is limited
+};
+
+/// The interface that every host has.
+inline constexpr const char* kHostInterface = "eth0";
+
+class HostNet final {
+ public:
+  /// `rate`: of each host's sending, as `tc` takes it ("1gbit"), by a token bucket filter (burst
+  /// 128k, latency 50ms) on the interface inside the namespace; empty: no limit. What comes to a
+  /// host is limited by what others send. Removes what runs have left that were killed.
+  /// Errors: usage (not root, no `ip`, a rate that tc does not take), resource.
+  HostNet(int hosts, const std::string& rate);
+  /// Removes all of it.
+  ~HostNet();
+  HostNet(const HostNet&) = delete;
+  HostNet& operator=(const HostNet&) = delete;
+
+  const std::vector<Host>& hosts() const { return hosts_; }
+  /// "10.123.45.0/24"
+  const std::string& subnet() const { return subnet_; }
+  /// Of each host. Cost: two short programs for each.
+  std::vector<Traffic> traffic() const;
+
+ private:
+  void lay_bridge();
+  void remove() const;
+  void add_host(int index);
+
+  std::string bridge_, subnet_, rate_;
+  std::vector<Host> hosts_;
+};
+
+}  // namespace peal::bench

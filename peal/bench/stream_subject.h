@@ -1,0 +1,24 @@
+// What bare TCP does between hosts, as the floor there: one stream that sends and receives at the
+// same time, with plain blocking calls; and for small sizes a ping-pong that spins. Made by `work`
+// (worker.h), one worker for each host.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "peal/base/units.h"
+#include "peal/bench/subject.h"
+
+namespace peal::bench {
+
+/// Variants: "two-way" and "round-trip", each for the sizes that it is meant for: above and up to
+/// 256 bytes. two-way: each host sends to the next one what a host must send at least in the
+/// operation. round-trip: of the operation's bytes, between the first host and the second.
+/// `addresses`: of all hosts, with commas between. Errors: timeout, peer_lost.
+std::unique_ptr<Subject> make_stream_subject(const std::string& addresses, Rank host);
+
+/// What each host must send at least, in bytes, where `hosts` have the same number of ranks; 0: the
+/// operation has no two-way stream to be compared with.
+Bytes bytes_between_hosts(const Case& c, int hosts);
+
+}  // namespace peal::bench
