@@ -41,7 +41,7 @@ struct Config {
   /// The algorithm to use for every operation that it applies to; empty: plan::choose.
   std::string algorithm;
   /// Scratch that a rank shares with its host for staging.
-  Bytes stage = 4_MiB;
+  Bytes stage = 12_MiB;
 
   friend bool operator==(const Config&, const Config&) = default;
 };

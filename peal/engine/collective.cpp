@@ -14,40 +14,10 @@ namespace {
 
 using schedule::Access;
 
-/// Smaller operations are staged even where their memory is registered: agreeing on that takes a
-/// round of looking at each other that a small copy does not repay.
-constexpr Bytes kRegisteredFrom = 16_KiB;
-
-/// Order-dependent mix of 64-bit words (the finalizer of splitmix64; Steele, Lea and Flood 2014).
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
-  hash += word + 0x9e37'79b9'7f4a'7c15u;
-  hash = (hash ^ (hash >> 30)) * 0xbf58'476d'1ce4'e5b9u;
-  hash = (hash ^ (hash >> 27)) * 0x94d0'49bb'1331'11ebu;
-  return hash ^ (hash >> 31);
-}
-
-/// Whether every rank knows every count: then the counts must agree as a whole.
-bool counts_are_common(Operation operation) {
-  return operation == Operation::kAllGather || operation == Operation::kReduceScatter;
-}
-
-/// `before`: of the operation before. Ranks that were in different ones may not have noticed, as
-/// roots do not that only send; so the next operation in which they meet tells them.
-std::uint64_t detail_of(const schedule::Problem& problem, const Fingerprint& before) {
-  std::uint64_t hash = mixed(before.detail, static_cast<std::uint64_t>(before.root));
-  for (const auto word : {static_cast<std::uint64_t>(before.operation),
-                          static_cast<std::uint64_t>(before.dtype),
-                          static_cast<std::uint64_t>(before.reduce),
-                          static_cast<std::uint64_t>(before.count.value),
-                          static_cast<std::uint64_t>(problem.stage_limit.value)}) {
-    hash = mixed(hash, word);
-  }
-  hash = mixed(hash, problem.counts.empty() ? 0 : 1);
-  if (counts_are_common(problem.operation)) {
-    for (const Elements count : problem.counts)
-      hash = mixed(hash, static_cast<std::uint64_t>(count.value));
-  }
-  return hash;
+/// Small ones are told from large ones by how they are planned; where an entry's buffers lie
+/// matters only for the latter.
+bool one_piece_or_nothing(const std::optional<transport::ArenaOffset>& place, Elements count) {
+  return place || count.value == 0;
 }
 
 }  // namespace
@@ -58,65 +28,55 @@ Collective::Collective(
       ranks_(ranks),
       transport_(transport),
       window_(transport.window()),
-      planner_(planner),
       stage_(stage),
-      walk_(self, ranks, transport) {
+      book_(ranks, planner),
+      walk_(self, ranks, transport, [this](Rank peer) { check_entry(peer); }) {
   places_.self = self;
-  places_.stages.resize(static_cast<std::size_t>(ranks));
-  if (window_ == nullptr) return;
-  stage_ = Bytes(static_cast<std::int64_t>(window_->stage(self).size()));
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    places_.stages[static_cast<std::size_t>(rank)] = window_->stage(rank).data();
-  }
+  if (window_ != nullptr) stage_ = walk_.stage_limit();
 }
 
 void Collective::begin(const Task& task) {
-  problem_ = task.problem;
-  problem_.access = Access::kForeign;
-  problem_.ranks_per_host = window_ != nullptr ? ranks_ : 1;
-  problem_.stage_limit = Elements(stage_ / size_of(task.dtype));
-  fill_places(task);
-
-  const std::uint64_t sequence = fingerprint_.sequence + 1;
-  fingerprint_ = {.sequence = sequence,
-                  .operation = problem_.operation,
-                  .dtype = task.dtype,
-                  .reduce = task.reduce,
-                  .algorithm = planner_.choose(problem_, size_of(task.dtype)),
-                  .root = problem_.root,
-                  .count = problem_.count,
-                  .detail = detail_of(problem_, fingerprint_)};
-  walk_.enter(fingerprint_, [this](Rank peer) { check_entry(peer); });
-  if (window_ == nullptr) {
-    start_walk(Access::kForeign);
-    return;
-  }
+  enter(task);
+  if (window_ == nullptr) return start_walk(Access::kForeign);
   post_entry();
-  // Uneven blocks are known in part only, so ranks could not agree on what is large.
-  const Bytes size = bytes_of(problem_.count, task.dtype);
-  const bool worth_meeting = problem_.counts.empty() && size >= kRegisteredFrom;
-  if (worth_meeting) walk_.announce();
-  const bool registered = (own_entry_.input || own_entry_.input_count.value == 0) &&
-                          (own_entry_.output || own_entry_.output_count.value == 0);
-  if (worth_meeting && registered) {
-    phase_ = Phase::kMeeting;
-  } else {
-    start_walk(Access::kForeign);
+  const Decides decides = recipe_->decides;
+  if (decides == Decides::kNobody) return start_walk(Access::kForeign);
+  const bool i_decide = decides == Decides::kEverybody || self_ == problem_.root;
+  if (i_decide) {
+    walk_.announce();
+    if (!is_registered(own_entry_)) return start_walk(Access::kForeign);
+    if (decides == Decides::kRoot) return start_walk(Access::kRegistered);
   }
+  phase_ = Phase::kMeeting;
 }
 
 Progress Collective::advance() {
   if (phase_ == Phase::kMeeting) {
-    if (!walk_.all_have_announced()) return Progress::kBlocked;
+    const bool met = recipe_->decides == Decides::kRoot ? walk_.has_begun(problem_.root)
+                                                        : walk_.all_have_begun();
+    if (!met) return Progress::kBlocked;
     start_walk(find_peer_buffers() ? Access::kRegistered : Access::kForeign);
   }
   return walk_.advance();
 }
 
-void Collective::fill_places(const Task& task) {
+void Collective::enter(const Task& task) {
+  problem_ = task.problem;
+  problem_.access = Access::kForeign;
+  problem_.ranks_per_host = window_ != nullptr ? ranks_ : 1;
+  problem_.stage_limit = Elements(stage_ / size_of(task.dtype));
+  recipe_ = &book_.find(problem_, task.dtype, task.reduce);
+
+  const Fingerprint before = fingerprint_;
+  fingerprint_ = recipe_->fingerprint;
+  fingerprint_.sequence = before.sequence + 1;
+  fingerprint_.detail = mixed(before.detail, recipe_->digest);
   places_.dtype = task.dtype;
   places_.input = task.input;
   places_.output = task.output;
+  // What each rank gives to an uneven gather is not in the fingerprint.
+  const bool gathers = problem_.operation == Operation::kGather && !problem_.counts.empty();
+  walk_.enter(fingerprint_, gathers ? Compare::kEntries : Compare::kChecks);
 }
 
 void Collective::post_entry() {
@@ -125,9 +85,10 @@ void Collective::post_entry() {
                ? window_->locate(regions.data(), bytes_of(regions.size(), places_.dtype))
                : std::nullopt;
   };
+  const bool matters = recipe_->decides != Decides::kNobody;
   own_entry_ = {.fingerprint = fingerprint_,
-                .input = located(places_.input),
-                .output = located(places_.output),
+                .input = matters ? located(places_.input) : std::nullopt,
+                .output = matters ? located(places_.output) : std::nullopt,
                 .input_count = places_.input.size(),
                 .output_count = places_.output.size()};
   window_->post(own_entry_.encode());
@@ -135,7 +96,7 @@ void Collective::post_entry() {
 
 /// `peer` is known to be in this operation or past it. One long past it has compared its entry with
 /// ours.
-void Collective::check_entry(Rank peer) {
+void Collective::check_entry(Rank peer) const {
   const std::optional<Entry> theirs = entry_of(peer);
   const bool gathers = problem_.operation == Operation::kGather && self_ == problem_.root;
   if (!theirs || problem_.counts.empty() || !gathers) return;
@@ -161,37 +122,46 @@ std::optional<Entry> Collective::entry_of(Rank peer) const {
   return theirs;
 }
 
-void Collective::start_walk(Access access) {
-  problem_.access = access;
-  phase_ = Phase::kWalking;
-  const PlannedPart& planned = planner_.plan(fingerprint_.algorithm, problem_);
-  if (window_ == nullptr && planned.part.stage.value > 0) {
-    const auto needed = static_cast<std::size_t>(bytes_of(planned.part.stage, places_.dtype).value);
-    if (own_stage_.size() < needed) own_stage_.resize(needed);
-    places_.stages[static_cast<std::size_t>(self_)] = own_stage_.data();
-  }
-  walk_.begin(planned, places_);
+/// Of what a rank has said of its memory.
+bool Collective::is_registered(const Entry& entry) const {
+  const bool input = one_piece_or_nothing(entry.input, entry.input_count);
+  const bool output = one_piece_or_nothing(entry.output, entry.output_count);
+  if (recipe_->decides != Decides::kRoot) return input && output;
+  return problem_.operation == Operation::kGather ? output : input;
 }
 
 bool Collective::find_peer_buffers() {
   places_.peer_inputs.assign(static_cast<std::size_t>(ranks_), nullptr);
   places_.peer_outputs.assign(static_cast<std::size_t>(ranks_), nullptr);
+  if (recipe_->decides == Decides::kRoot) return find_buffers_of(problem_.root);
   for (Rank rank = 0; rank < ranks_; ++rank) {
-    Entry entry = own_entry_;
-    if (rank != self_) {
-      const std::optional<Entry> theirs = entry_of(rank);
-      if (!theirs) return false;
-      entry = *theirs;
-    }
-    const auto r = static_cast<std::size_t>(rank);
-    if (entry.input) places_.peer_inputs[r] = window_->address(rank, *entry.input);
-    if (entry.output) places_.peer_outputs[r] = window_->address(rank, *entry.output);
-    if ((entry.input_count.value > 0 && !entry.input) ||
-        (entry.output_count.value > 0 && !entry.output)) {
-      return false;
-    }
+    if (!find_buffers_of(rank)) return false;
   }
   return true;
+}
+
+bool Collective::find_buffers_of(Rank rank) {
+  Entry entry = own_entry_;
+  if (rank != self_) {
+    const std::optional<Entry> theirs = entry_of(rank);
+    if (!theirs) return false;
+    entry = *theirs;
+  }
+  const auto r = static_cast<std::size_t>(rank);
+  if (entry.input) places_.peer_inputs[r] = window_->address(rank, *entry.input);
+  if (entry.output) places_.peer_outputs[r] = window_->address(rank, *entry.output);
+  return is_registered(entry);
+}
+
+void Collective::start_walk(Access access) {
+  phase_ = Phase::kWalking;
+  Walk::Done done;
+  if (access == Access::kRegistered) {
+    done.steps = meeting_steps(recipe_->decides);
+  } else if (recipe_->decides != Decides::kNobody) {
+    done.signals = 1;
+  }
+  walk_.begin(book_.part(*recipe_, access), places_, done);
 }
 
 void Collective::compare_entries() const {

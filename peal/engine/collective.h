@@ -13,6 +13,7 @@
 #include "peal/engine/fingerprint.h"
 #include "peal/engine/places.h"
 #include "peal/engine/planner.h"
+#include "peal/engine/recipe.h"
 #include "peal/engine/walk.h"
 #include "peal/transport/transport.h"
 
@@ -30,7 +31,7 @@ struct Task {
 /// Threads: one at a time.
 class Collective {
  public:
-  /// `stage` is how much scratch a rank has where there is no window that says so.
+  /// `stage` is how much a rank may stage where there is no window that says so.
   Collective(Rank self, int ranks, transport::Transport& transport, Planner& planner, Bytes stage);
 
   /// Groups of two ranks and more. The one before is done.
@@ -58,28 +59,31 @@ class Collective {
  private:
   enum class Phase : std::uint8_t { kMeeting, kWalking };
 
-  void fill_places(const Task& task);
+  void enter(const Task& task);
   void post_entry();
-  void check_entry(Rank peer);
+  void check_entry(Rank peer) const;
   /// What the peer has said of this operation, if that can be read. Throws Error(mismatch).
   std::optional<Entry> entry_of(Rank peer) const;
-  void start_walk(schedule::Access access);
-  /// Finds everybody's buffers in the window; false if some rank's are not registered.
+  /// Whether the memory of the rank's that matters here is.
+  bool is_registered(const Entry& entry) const;
+  /// Finds peers' buffers in the window; false if some that matter are not registered.
   bool find_peer_buffers();
+  bool find_buffers_of(Rank rank);
+  void start_walk(schedule::Access access);
 
   Rank self_;
   int ranks_;
   transport::Transport& transport_;
   transport::Window* window_;
-  Planner& planner_;
-  Bytes stage_;
+  Bytes stage_;  // the most that a rank may stage
 
+  RecipeBook book_;
+  Recipe* recipe_ = nullptr;
   schedule::Problem problem_;
   Fingerprint fingerprint_;
   Entry own_entry_;
   Places places_;
   Phase phase_ = Phase::kWalking;
-  std::vector<std::byte> own_stage_;  // where there is no window
   Walk walk_;
 };
 

@@ -39,6 +39,15 @@ std::optional<transport::ArenaOffset> offset_of(std::uint64_t number) {
 
 }  // namespace
 
+std::uint64_t digest(const Fingerprint& f) {
+  const auto word = [](auto value, int shift) {
+    return static_cast<std::uint64_t>(value) << shift;
+  };
+  const std::uint64_t kinds = word(f.operation, 0) | word(f.dtype, 8) | word(f.reduce, 16) |
+                              word(f.algorithm, 24) | word(f.root, 32);
+  return mixed(mixed(f.detail, kinds), static_cast<std::uint64_t>(f.count.value));
+}
+
 std::string describe(const Fingerprint& f) {
   std::string text = fmt::format("{} #{}", name_of(f.operation), f.sequence);
   if (f.operation == Operation::kBarrier) return text;

@@ -28,11 +28,23 @@ struct Fingerprint {
   Rank root = 0;
   Elements count;
   /// Hash of what else must agree: all blocks' counts, the size of the stage, and the operations
-  /// before.
+  /// before: ranks that were in different ones may not have noticed, as roots do not that only
+  /// send; so the next operation in which they meet tells them.
   std::uint64_t detail = 0;
 
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
+
+/// Order-dependent mix of 64-bit words (the finalizer of splitmix64; Steele, Lea and Flood 2014).
+constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
+  hash += word + 0x9e37'79b9'7f4a'7c15u;
+  hash = (hash ^ (hash >> 30)) * 0xbf58'476d'1ce4'e5b9u;
+  hash = (hash ^ (hash >> 27)) * 0x94d0'49bb'1331'11ebu;
+  return hash ^ (hash >> 31);
+}
+
+/// One word for all of it but the sequence.
+std::uint64_t digest(const Fingerprint& fingerprint);
 
 /// "all_reduce #12 (sum of 1000 f32)"
 std::string describe(const Fingerprint& fingerprint);

@@ -16,8 +16,10 @@ struct Places {
   DType dtype = DType::kU8;
   Regions input;
   Regions output;
-  /// By rank; only the own entry where there is no window.
-  std::vector<std::byte*> stages;
+  /// By rank; only the own entry where an operation signals nothing.
+  std::span<std::byte* const> stages;
+  /// Where in each of them this operation's stage begins.
+  std::ptrdiff_t stage_offset = 0;
   /// By rank, where the operation runs on registered memory; empty otherwise.
   std::vector<std::byte*> peer_inputs;
   std::vector<std::byte*> peer_outputs;
@@ -41,7 +43,7 @@ struct Places {
         break;
       case schedule::Space::kStage:
       case schedule::Space::kWire:
-        extent = whole(stages[r]);
+        extent = whole(stages[r] + stage_offset);
         break;
     }
     extent.count = std::min(extent.count, limit);

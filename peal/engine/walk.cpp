@@ -37,39 +37,92 @@ bool is_plain_receive(const Move& move) {
          move.finish == Finish::kNo;
 }
 
+schedule::ScratchSize scratch_of(const transport::Window* window) {
+  if (window == nullptr) return {};
+  return {.ring = Bytes(static_cast<std::int64_t>(window->stage(0).size())),
+          .cell = transport::Window::kCell,
+          .cells = transport::Window::kTurns};
+}
+
 }  // namespace
 
-Walk::Walk(Rank self, int ranks, transport::Transport& transport)
+Walk::Walk(Rank self,
+           int ranks,
+           transport::Transport& transport,
+           std::function<void(Rank)> check_entry)
     : self_(self),
       ranks_(ranks),
       channel_(transport.data()),
       window_(transport.window()),
+      check_entry_(std::move(check_entry)),
+      scratch_(scratch_of(window_)),
+      own_stage_(static_cast<std::size_t>(ranks)),
+      known_(static_cast<std::size_t>(ranks)),
       header_sent_(static_cast<std::size_t>(ranks)),
       header_seen_(static_cast<std::size_t>(ranks)),
       entry_seen_(static_cast<std::size_t>(ranks)),
-      outbox_(ranks) {}
+      outbox_(ranks) {
+  for (Rank rank = 0; window_ != nullptr && rank < ranks; ++rank) {
+    rings_.push_back(window_->stage(rank).data());
+    cells_.push_back(window_->cell(rank, 0));
+  }
+}
 
-void Walk::enter(const Fingerprint& fingerprint, std::function<void(Rank)> check_entry) {
+void Walk::enter(const Fingerprint& fingerprint, Compare compare) {
   fingerprint_ = fingerprint;
-  check_entry_ = std::move(check_entry);
+  compare_ = compare;
   planned_ = nullptr;
+  awaited_.reset();
+  offset_ = 0;
   waited_ = 0;
 }
 
-void Walk::announce() { window_->signal(++base_); }
+void Walk::announce() { step(Signal{1}); }
 
-bool Walk::all_have_announced() {
-  return reached({.first = 0, .count = ranks_}, base_, Arrived::kInside);
+bool Walk::has_begun(Rank rank) {
+  awaited_ = rank;
+  return reached({.first = rank}, target_of(1));
 }
 
-void Walk::begin(const PlannedPart& planned, const Places& places) {
+bool Walk::all_have_begun() {
+  awaited_ = kAnySource;
+  return reached({.first = 0, .count = ranks_}, target_of(1));
+}
+
+void Walk::begin(const PlannedPart& planned, Places& places, const Done& done) {
   planned_ = &planned;
   places_ = &places;
-  at_ = 0;
+  at_ = done.steps;
+  offset_ = done.signals;
+  awaited_.reset();
   waited_ = 0;
   received_ = Bytes(0);
   header_have_ = 0;
   bounce_have_ = 0;
+  place_stage(places);
+}
+
+void Walk::place_stage(Places& places) {
+  const Bytes stage = bytes_of(planned_->part.stage, places.dtype);
+  if (planned_->part.span == 0) {
+    if (own_memory_.size() < static_cast<std::size_t>(stage.value)) {
+      own_memory_.resize(static_cast<std::size_t>(stage.value));
+    }
+    own_stage_[static_cast<std::size_t>(self_)] = own_memory_.data();
+    places.stages = own_stage_;
+    places.stage_offset = 0;
+    return;
+  }
+  const schedule::Scratch::Place place = scratch_.place(stage);
+  places.stages = place.is_cell ? cells_ : rings_;
+  places.stage_offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
+                                      : static_cast<std::ptrdiff_t>(place.offset.value);
+  free_ = place.free;
+}
+
+void Walk::end() {
+  const std::int64_t span = planned_->part.span + offset_;
+  if (span > 0) scratch_.end_turn(span);
 }
 
 Progress Walk::advance() {
@@ -82,7 +135,7 @@ Progress Walk::advance() {
     }
     if (at_ == planned_->part.steps.size()) {
       if (outbox_.empty()) {
-        base_ += static_cast<std::uint64_t>(planned_->part.span);
+        end();
         return Progress::kDone;
       }
       return moved_ ? Progress::kMoved : Progress::kBlocked;
@@ -96,29 +149,43 @@ Progress Walk::advance() {
 }
 
 bool Walk::step(const Signal& signal) {
-  window_->signal(base_ + static_cast<std::uint64_t>(signal.value));
+  const std::int64_t value = scratch_.base() + offset_ + signal.value;
+  window_->signal(scratch_.turn(), static_cast<std::uint64_t>(value), fingerprint_.detail);
   return true;
 }
 
-bool Walk::step(const Wait& wait) {
-  // Value 0 is reached at the end of the operation before.
-  const Arrived arrived = wait.value > 0 ? Arrived::kInside : Arrived::kPerhaps;
-  return reached(wait.ranks, base_ + static_cast<std::uint64_t>(wait.value), arrived);
+bool Walk::step(const Wait& wait) { return reached(wait.ranks, target_of(wait.value)); }
+
+Walk::Target Walk::target_of(std::int64_t value) const {
+  if (value == 0) return {free_.turn, static_cast<std::uint64_t>(free_.counter), false};
+  const std::int64_t counter = scratch_.base() + offset_ + value;
+  return {scratch_.turn(), static_cast<std::uint64_t>(counter), true};
 }
 
-bool Walk::reached(const schedule::Ranks& ranks, std::uint64_t target, Arrived arrived) {
+bool Walk::reached(const schedule::Ranks& ranks, const Target& target) {
   for (; waited_ < ranks.count; ++waited_) {
     const Rank rank = ranks[waited_];
     if (rank == self_) continue;
-    if (window_->counter(rank) < target) return false;
-    auto& seen = entry_seen_[static_cast<std::size_t>(rank)];
-    if (arrived == Arrived::kInside && seen != fingerprint_.sequence) {
-      check_entry_(rank);
-      seen = fingerprint_.sequence;
+    auto& known = known_[static_cast<std::size_t>(rank)];
+    if (known < target.value) {
+      const std::uint64_t counter = window_->counter(rank, target.turn);
+      if (counter < target.value) return false;
+      known = counter;
+    }
+    if (target.is_inside && entry_seen_[static_cast<std::size_t>(rank)] != fingerprint_.sequence) {
+      compare(rank);
     }
   }
   waited_ = 0;
   return true;
+}
+
+void Walk::compare(Rank rank) {
+  if (compare_ == Compare::kEntries ||
+      window_->check(rank, scratch_.turn()) != fingerprint_.detail) {
+    check_entry_(rank);  // which may have gone on since
+  }
+  entry_seen_[static_cast<std::size_t>(rank)] = fingerprint_.sequence;
 }
 
 bool Walk::step(const Move& move) {
@@ -304,10 +371,13 @@ const Blocked& Walk::blocked() {
     blocked_.interests.push_back({peer, Readiness::kWritable});
   }
   if (planned_ == nullptr) {
-    blocked_.counter = {waited_, base_};
+    const Target target = target_of(1);
+    const Rank rank = awaited_ == kAnySource ? waited_ : awaited_.value_or(0);
+    blocked_.counter = {rank, target.turn, target.value};
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
-      blocked_.counter = {wait->ranks[waited_], base_ + static_cast<std::uint64_t>(wait->value)};
+      const Target target = target_of(wait->value);
+      blocked_.counter = {wait->ranks[waited_], target.turn, target.value};
     } else if (const Move* move = std::get_if<Move>(step)) {
       blocked_.interests.push_back({wire_of(move->from)->ranks.first, Readiness::kReadable});
     }
@@ -317,16 +387,19 @@ const Blocked& Walk::blocked() {
 
 std::vector<Rank> Walk::waiting_for() const {
   std::vector<Rank> missing(outbox_.waiting().begin(), outbox_.waiting().end());
-  const auto add_below = [&](const schedule::Ranks& ranks, std::uint64_t target) {
+  const auto add_below = [&](const schedule::Ranks& ranks, const Target& target) {
     for (int i = 0; i < ranks.count; ++i) {
-      if (ranks[i] != self_ && window_->counter(ranks[i]) < target) missing.push_back(ranks[i]);
+      if (ranks[i] != self_ && window_->counter(ranks[i], target.turn) < target.value) {
+        missing.push_back(ranks[i]);
+      }
     }
   };
   if (planned_ == nullptr) {
-    if (window_ != nullptr) add_below({.first = 0, .count = ranks_}, base_);
+    if (awaited_ == kAnySource) add_below({.first = 0, .count = ranks_}, target_of(1));
+    if (awaited_.value_or(kAnySource) != kAnySource) add_below({.first = *awaited_}, target_of(1));
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
-      add_below(wait->ranks, base_ + static_cast<std::uint64_t>(wait->value));
+      add_below(wait->ranks, target_of(wait->value));
     } else if (const Move* move = std::get_if<Move>(step)) {
       if (const Slice* wire = wire_of(move->from)) missing.push_back(wire->ranks.first);
     }
@@ -345,6 +418,7 @@ void Walk::abandon() {
   outbox_.clear();
   planned_ = nullptr;
   places_ = nullptr;
+  awaited_.reset();
 }
 
 }  // namespace peal::engine

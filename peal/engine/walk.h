@@ -12,7 +12,8 @@
 #include "peal/engine/fingerprint.h"
 #include "peal/engine/outbox.h"
 #include "peal/engine/places.h"
-#include "peal/engine/planner.h"
+#include "peal/engine/recipe.h"
+#include "peal/schedule/scratch.h"
 #include "peal/transport/transport.h"
 
 namespace peal::engine {
@@ -23,6 +24,7 @@ enum class Progress : std::uint8_t { kDone, kMoved, kBlocked };
 struct Blocked {
   struct Counter {
     Rank rank = 0;
+    std::uint64_t turn = 0;
     std::uint64_t value = 0;
   };
   std::vector<transport::Interest> interests;
@@ -34,22 +36,40 @@ struct PeerClosed {
   Rank peer = 0;
 };
 
+/// How a rank that is first seen inside an operation is compared with the own one: by the word
+/// beside its counter, or by its whole entry.
+enum class Compare : std::uint8_t { kChecks, kEntries };
+
 /// Threads: one at a time.
 class Walk {
  public:
-  Walk(Rank self, int ranks, transport::Transport& transport);
+  /// `check_entry(rank)` is called for a rank of the window that may be in another operation, and
+  /// throws mismatch if it is.
+  Walk(Rank self,
+       int ranks,
+       transport::Transport& transport,
+       std::function<void(Rank)> check_entry);
 
-  /// Enters an operation. `check_entry(rank)` is called once for each rank that is first seen
-  /// inside it by its counter, and throws mismatch if that rank is in another.
-  void enter(const Fingerprint& fingerprint, std::function<void(Rank)> check_entry);
+  /// The most that an operation may stage in the window.
+  Bytes stage_limit() const { return scratch_.limit(); }
+
+  /// Enters an operation.
+  void enter(const Fingerprint& fingerprint, Compare compare);
 
   /// Tells the window's ranks, by the counter, that this one has entered. All ranks do, or none.
   void announce();
-  /// Whether all of them have; blocked() says who has not.
-  bool all_have_announced();
+  /// Whether the rank, or all of them, have given their first signal; blocked() says who has not.
+  bool has_begun(Rank rank);
+  bool all_have_begun();
 
-  /// Starts on the part. `places` and `planned` stay as they are until the walk is done.
-  void begin(const PlannedPart& planned, const Places& places);
+  /// What was done of an operation before its part was known.
+  struct Done {
+    std::size_t steps = 0;     // of the part: its first ones
+    std::int64_t signals = 0;  // besides the part's
+  };
+  /// Starts on the part. `places` and `planned` stay as they are until the walk is done, but for
+  /// the places of stages, which are filled in here.
+  void begin(const PlannedPart& planned, Places& places, const Done& done);
 
   /// Goes as far as it can without waiting. Throws Error(mismatch) and PeerClosed.
   Progress advance();
@@ -67,10 +87,18 @@ class Walk {
   void abandon();
 
  private:
-  /// What a counter at its target says of its rank.
-  enum class Arrived : std::uint8_t { kPerhaps, kInside };
+  /// A counter's value, in the turn in which it is said. Who is there may be inside this operation.
+  struct Target {
+    std::uint64_t turn = 0;
+    std::uint64_t value = 0;
+    bool is_inside = false;
+  };
+  Target target_of(std::int64_t value) const;
   /// Whether the ranks' counters have reached the target; remembers how far it came in `waited_`.
-  bool reached(const schedule::Ranks& ranks, std::uint64_t target, Arrived arrived);
+  bool reached(const schedule::Ranks& ranks, const Target& target);
+  void compare(Rank rank);
+  void place_stage(Places& places);
+  void end();
   bool step(const schedule::Move& move);
   bool step(const schedule::Signal& signal);
   bool step(const schedule::Wait& wait);
@@ -90,16 +118,24 @@ class Walk {
   int ranks_;
   transport::Channel& channel_;
   transport::Window* window_;
+  std::function<void(Rank)> check_entry_;
+  schedule::Scratch scratch_;
+  std::vector<std::byte*> rings_;      // each rank's scratch in the window
+  std::vector<std::byte*> cells_;      // and its first cell
+  std::vector<std::byte*> own_stage_;  // by rank: what only the own rank stages in
+  std::vector<std::byte> own_memory_;
 
   // the operation
   Fingerprint fingerprint_;
   const PlannedPart* planned_ = nullptr;
   const Places* places_ = nullptr;
-  std::function<void(Rank)> check_entry_;
-  std::size_t at_ = 0;      // step
-  std::uint64_t base_ = 0;  // of the counters
-  int waited_ = 0;          // ranks of the current Wait that are there
-  bool moved_ = false;      // anything since the call of advance began
+  Compare compare_ = Compare::kChecks;
+  schedule::Scratch::Look free_;  // what the operation's stage waits for
+  std::int64_t offset_ = 0;       // of the part's signals
+  std::size_t at_ = 0;            // step
+  std::optional<Rank> awaited_;   // before the part is known; kAnySource: everybody
+  int waited_ = 0;                // ranks of the current Wait that are there
+  bool moved_ = false;            // anything since the call of advance began
 
   // the current receive
   Bytes received_;  // of the move, whole elements or not
@@ -108,6 +144,7 @@ class Walk {
   std::vector<std::byte> bounce_;
   std::size_t bounce_have_ = 0;
 
+  std::vector<std::uint64_t> known_;  // by rank: the largest value of its counter seen so far
   // by peer: the last operation in which a header left or came, a counter was seen
   std::vector<std::uint64_t> header_sent_;
   std::vector<std::uint64_t> header_seen_;

@@ -18,6 +18,15 @@ Banks::Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t
   pieces_ = pieces_of(largest, piece_size_);
 }
 
+Banks Banks::whole(Elements limit, Elements largest, std::int64_t blocks) {
+  Banks banks;
+  banks.piece_size_ = largest;
+  banks.bank_size_ = largest * blocks;
+  banks.pieces_ = 1;
+  banks.possible_ = banks.bank_size_ <= limit;
+  return banks;
+}
+
 Block Banks::piece(std::int64_t i, Elements count) const {
   const Elements begin = std::min(count, piece_size_ * i);
   return {.offset = begin, .count = std::min(piece_size_, count - begin)};

@@ -17,6 +17,9 @@ class Banks {
   /// Where there is more than one piece, there are `least` banks or more.
   Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t least);
 
+  /// One bank for all of it.
+  static Banks whole(Elements limit, Elements largest, std::int64_t blocks);
+
   /// Whether the limit allows it.
   bool possible() const { return possible_; }
 
@@ -38,11 +41,13 @@ class Banks {
   std::int64_t highest() const;
 
  private:
+  Banks() = default;
+
   Elements piece_size_;
   Elements bank_size_;
-  std::int64_t banks_;
+  std::int64_t banks_ = 1;
   std::int64_t pieces_ = 0;
-  bool possible_;
+  bool possible_ = false;
 };
 
 }  // namespace peal::plan

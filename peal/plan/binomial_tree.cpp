@@ -196,6 +196,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kBinomialTree = {"binomial_tree", applies, plan};
+const Algorithm kBinomialTree = {"binomial_tree", Memory::kAny, applies, plan};
 
 }  // namespace peal::plan

@@ -110,6 +110,11 @@ void Builder::receive_token(Rank peer) { receive(peer, stage_at(Elements(1)), El
 
 Part Builder::build(Elements stage) && {
   part_.stage = stage;
+  const auto looks_back = [](const schedule::Step& step) {
+    const Wait* wait = std::get_if<Wait>(&step);
+    return wait != nullptr && wait->value == 0;
+  };
+  if (part_.span == 0) std::erase_if(part_.steps, looks_back);
   return std::move(part_);
 }
 

@@ -37,7 +37,8 @@ enum class First : std::uint8_t { kOwn, kPeer };
 
 /// Moves of no elements are left out: where a count is zero there is nothing to do.
 /// Before the first step that writes the own stage the builder adds a Wait that looks back: until
-/// no other rank can still read what an earlier operation left there.
+/// no other rank can still read what an earlier operation left there. Where nobody signals, the
+/// stage is the rank's own and there is nothing to wait for.
 class Builder {
  public:
   Builder(const schedule::Problem& problem, Rank self);

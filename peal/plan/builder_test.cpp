@@ -55,10 +55,18 @@ TEST(BuilderTest, TheFirstWriteToTheOwnStageLooksBack) {
   Builder part(one_host(3), 1);
   part.copy(kInput, kStage, Elements(4));
   part.copy(kInput, kStage + Elements(4), Elements(4));
+  part.signal(1);
   EXPECT_THAT(std::move(part).build(Elements(8)).steps,
               ElementsAre(VariantWith<Wait>(Wait{{0, 3, 1}, 0}),
                           VariantWith<Move>(testing::_),
-                          VariantWith<Move>(testing::_)));
+                          VariantWith<Move>(testing::_),
+                          VariantWith<Signal>(testing::_)));
+}
+
+TEST(BuilderTest, WhereNobodySignalsThereIsNothingToLookBackFor) {
+  Builder part(one_host(3), 1);
+  part.copy(kInput, kStage, Elements(4));
+  EXPECT_THAT(std::move(part).build(Elements(4)).steps, ElementsAre(VariantWith<Move>(testing::_)));
 }
 
 TEST(BuilderTest, WhoHasMetTheOthersNeedNotLookBack) {

@@ -18,43 +18,66 @@ using schedule::Problem;
 constexpr Bytes kAnySize(std::numeric_limits<std::int64_t>::max());
 constexpr int kAnyRanks = std::numeric_limits<int>::max();
 
-/// "For this operation, up to this size and this number of ranks, that algorithm."
+enum class Hosts : std::uint8_t { kOne, kSeveral };
+
+/// "For this operation, where the ranks are on one host or on several, up to this size and this
+/// number of ranks, that algorithm."
 struct Choice {
+  Hosts hosts;
   Operation operation;
   Bytes up_to;
   int most_ranks;
   std::string_view algorithm;
 };
 
-/// The first row that fits wins, if its algorithm applies. `direct` comes before the table: where
-/// all ranks share a host it moves each byte once or twice, and any message copies it in and out of
-/// a buffer besides. So the rows are for several hosts. Sizes count the whole buffer, all blocks
-/// together. Source of the order: Thakur, Rabenseifner and Gropp 2005; of the 256 KiB: measured
-/// between two to four hosts, where an exchange of everything beats the ring up to there.
+using enum Hosts;
+
+/// The first row that fits wins, if its algorithm applies. Sizes count the whole buffer, all blocks
+/// together. Source of the order between hosts: Thakur, Rabenseifner and Gropp 2005; of the 256
+/// KiB: measured between two to four hosts, where an exchange of everything beats the ring up to
+/// there.
 constexpr std::array kChoices = {
+    // One synchronisation and two copies, then whatever moves each byte as seldom as possible.
+    Choice{kOne, Operation::kAllReduce, 2_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kAllReduce, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kBroadcast, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kBroadcast, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kReduce, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kReduce, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kScatter, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kScatter, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kGather, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kGather, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kAllGather, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kAllGather, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kReduceScatter, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kReduceScatter, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kAllToAll, 4_KiB, kAnyRanks, "inline"},
+    Choice{kOne, Operation::kAllToAll, kAnySize, kAnyRanks, "direct"},
+    Choice{kOne, Operation::kBarrier, kAnySize, kAnyRanks, "direct"},
     // Messages cost more than bytes, then both count, then bytes only.
-    Choice{Operation::kAllReduce, 256_KiB, 4, "pairwise"},
-    Choice{Operation::kAllReduce, 16_KiB, kAnyRanks, "recursive_doubling"},
-    Choice{Operation::kAllReduce, 1_MiB, kAnyRanks, "halving_doubling"},
-    Choice{Operation::kAllReduce, kAnySize, kAnyRanks, "ring"},
+    Choice{kSeveral, Operation::kAllReduce, 256_KiB, 4, "pairwise"},
+    Choice{kSeveral, Operation::kAllReduce, 16_KiB, kAnyRanks, "recursive_doubling"},
+    Choice{kSeveral, Operation::kAllReduce, 1_MiB, kAnyRanks, "halving_doubling"},
+    Choice{kSeveral, Operation::kAllReduce, kAnySize, kAnyRanks, "ring"},
     // A tree sends everything log n times from the root, a chain once.
-    Choice{Operation::kBroadcast, 512_KiB, kAnyRanks, "binomial_tree"},
-    Choice{Operation::kBroadcast, kAnySize, kAnyRanks, "ring"},
+    Choice{kSeveral, Operation::kBroadcast, 512_KiB, kAnyRanks, "binomial_tree"},
+    Choice{kSeveral, Operation::kBroadcast, kAnySize, kAnyRanks, "ring"},
     // A tree receives and adds everything log n times at the root; the ring shares the adding.
-    Choice{Operation::kReduce, 64_KiB, kAnyRanks, "binomial_tree"},
-    Choice{Operation::kReduce, kAnySize, kAnyRanks, "ring"},
+    Choice{kSeveral, Operation::kReduce, 64_KiB, kAnyRanks, "binomial_tree"},
+    Choice{kSeveral, Operation::kReduce, kAnySize, kAnyRanks, "ring"},
     // The root sends or gets every block once, whatever the algorithm: a tree saves its messages,
     // and costs the ranks between a copy.
-    Choice{Operation::kScatter, 256_KiB, kAnyRanks, "binomial_tree"},
-    Choice{Operation::kGather, 256_KiB, kAnyRanks, "binomial_tree"},
+    Choice{kSeveral, Operation::kScatter, 256_KiB, kAnyRanks, "binomial_tree"},
+    Choice{kSeveral, Operation::kGather, 256_KiB, kAnyRanks, "binomial_tree"},
     // The same bytes in all: few messages while they are small, neighbours only when they are
     // large.
-    Choice{Operation::kAllGather, 256_KiB, kAnyRanks, "recursive_doubling"},
-    Choice{Operation::kAllGather, kAnySize, kAnyRanks, "ring"},
-    Choice{Operation::kReduceScatter, 256_KiB, kAnyRanks, "halving_doubling"},
-    Choice{Operation::kReduceScatter, 256_KiB, kAnyRanks, "pairwise"},
-    Choice{Operation::kReduceScatter, kAnySize, kAnyRanks, "ring"},
-    Choice{Operation::kBarrier, kAnySize, kAnyRanks, "recursive_doubling"},
+    Choice{kSeveral, Operation::kAllGather, 256_KiB, kAnyRanks, "recursive_doubling"},
+    Choice{kSeveral, Operation::kAllGather, kAnySize, kAnyRanks, "ring"},
+    Choice{kSeveral, Operation::kReduceScatter, 256_KiB, kAnyRanks, "halving_doubling"},
+    Choice{kSeveral, Operation::kReduceScatter, 256_KiB, kAnyRanks, "pairwise"},
+    Choice{kSeveral, Operation::kReduceScatter, kAnySize, kAnyRanks, "ring"},
+    Choice{kSeveral, Operation::kBarrier, kAnySize, kAnyRanks, "recursive_doubling"},
 };
 
 /// Every operation has it, whatever the sizes: the last resort, and the only way of all_to_all.
@@ -95,11 +118,10 @@ std::string ranks_words(int most) {
 }  // namespace
 
 const Algorithm& choose(const Problem& problem, Bytes element) {
-  const Algorithm& direct = algorithm_named("direct");
-  if (direct.applies(problem)) return direct;
+  const Hosts hosts = problem.ranks_per_host >= problem.ranks ? kOne : kSeveral;
   const Bytes size = size_known_to_all(problem, element);
   for (const Choice& choice : kChoices) {
-    if (choice.operation != problem.operation || size > choice.up_to ||
+    if (choice.hosts != hosts || choice.operation != problem.operation || size > choice.up_to ||
         problem.ranks > choice.most_ranks) {
       continue;
     }
@@ -110,10 +132,11 @@ const Algorithm& choose(const Problem& problem, Bytes element) {
 }
 
 std::string describe_choices() {
-  std::string text = "any operation, all ranks on one host: direct\n";
+  std::string text;
   for (const Choice& choice : kChoices) {
-    text += fmt::format("{}, several hosts, {}{}: {}\n",
+    text += fmt::format("{}, {}, {}{}: {}\n",
                         name_of(choice.operation),
+                        choice.hosts == kOne ? "one host" : "several hosts",
                         size_words(choice.up_to),
                         ranks_words(choice.most_ranks),
                         choice.algorithm);

@@ -14,14 +14,6 @@ using schedule::Access;
 using schedule::Part;
 using schedule::Problem;
 
-/// Up to here two copies, in and out of the stage, cost less than a second synchronisation.
-constexpr Elements kSmall(128);
-
-bool goes_through_stage(const Problem& problem) {
-  return problem.access == Access::kForeign ||
-         (largest_block(problem) <= kSmall && can_stage(problem));
-}
-
 bool all_ranks_know_all_sizes(const Problem& problem) {
   return problem.counts.empty() || problem.operation == Operation::kAllGather ||
          problem.operation == Operation::kReduceScatter;
@@ -33,8 +25,12 @@ Part barrier(const Problem& problem, Rank rank) {
   return std::move(part).build();
 }
 
+bool shares_a_host(const Problem& problem) {
+  return problem.ranks >= 2 && problem.ranks_per_host >= problem.ranks;
+}
+
 bool applies(const Problem& problem) {
-  if (problem.ranks < 2 || problem.ranks_per_host < problem.ranks) return false;
+  if (!shares_a_host(problem)) return false;
   if (problem.operation == Operation::kBarrier) return true;
   return all_ranks_know_all_sizes(problem) &&
          (problem.access == Access::kRegistered || can_stage(problem));
@@ -43,11 +39,22 @@ bool applies(const Problem& problem) {
 Part plan(const Problem& problem, Rank rank) {
   if (problem.operation == Operation::kBarrier) return barrier(problem, rank);
   if (largest_block(problem) == Elements(0)) return {};
-  return goes_through_stage(problem) ? plan_staged(problem, rank) : plan_registered(problem, rank);
+  return problem.access == Access::kRegistered ? plan_registered(problem, rank)
+                                               : plan_staged(problem, rank);
+}
+
+bool inline_applies(const Problem& problem) {
+  return shares_a_host(problem) && problem.operation != Operation::kBarrier &&
+         all_ranks_know_all_sizes(problem) && can_stage_whole(problem);
+}
+
+Part plan_inline(const Problem& problem, Rank rank) {
+  return largest_block(problem) == Elements(0) ? Part() : plan_staged_whole(problem, rank);
 }
 
 }  // namespace
 
-const Algorithm kDirect = {"direct", applies, plan};
+const Algorithm kInline = {"inline", Memory::kAny, inline_applies, plan_inline};
+const Algorithm kDirect = {"direct", Memory::kLooksAtAccess, applies, plan};
 
 }  // namespace peal::plan

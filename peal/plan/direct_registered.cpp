@@ -85,10 +85,11 @@ Part copy_with_root(const Problem& problem,
                     Rank self,
                     const schedule::Slice& from,
                     const schedule::Slice& to) {
+  const bool in_place = problem.in_place || problem.operation == Operation::kBroadcast;
   Builder part(problem, self);
   if (self == problem.root) {
     part.signal(1);
-    if (!problem.in_place) part.copy(from, to, problem.count);
+    if (!in_place) part.copy(from, to, problem.count);
     part.wait_for_others(1);
   } else {
     part.wait(problem.root, 1);

@@ -35,11 +35,23 @@ int blocks_of(Operation operation, int ranks) {
   return one_for_each ? ranks : 1;
 }
 
+/// A rank and how everybody's data goes through the stages.
+struct Stager {
+  Rank self;
+  Banks banks;
+};
+
 Banks banks_of(const Problem& problem) {
   return Banks(problem.stage_limit,
                largest_block(problem),
                blocks_of(problem.operation, problem.ranks),
                is_sliced(problem) ? 3 : 2);
+}
+
+/// Everything at once.
+Banks one_bank_of(const Problem& problem) {
+  return Banks::whole(
+      problem.stage_limit, largest_block(problem), blocks_of(problem.operation, problem.ranks));
 }
 
 /// What is staged of a whole buffer, whoever stages it.
@@ -51,25 +63,25 @@ Elements stage_of(const Banks& banks, Elements count) {
 
 /// Every rank reduces every piece for itself, from all stages in rank order.
 /// Two banks suffice: who has signalled piece i+1 has read piece i.
-Part all_reduce_by_all(const Problem& problem, Rank self) {
+Part all_reduce_by_all(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
-  const Ranks all{.count = problem.ranks};
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block piece = banks.piece(i, problem.count);
     part.copy(input_at(piece.offset), banks.bank(i), piece.count);
     part.meet(i + 1);
-    part.move(
-        {on(all, banks.bank(i))}, {on(self, output_at(piece.offset))}, piece.count, Finish::kYes);
+    part.move(part.others_and(input_at(piece.offset), banks.bank(i)),
+              {on(self, output_at(piece.offset))},
+              piece.count,
+              Finish::kYes);
   }
-  part.signal(banks.pieces() + 1);
   return std::move(part).build(stage_of(banks, problem.count));
 }
 
 /// The root reduces every piece, from its own input and the others' stages in rank order.
-Part reduce_by_root(const Problem& problem, Rank self) {
+Part reduce_by_root(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block piece = banks.piece(i, problem.count);
     const Place input = input_at(piece.offset);
@@ -93,12 +105,12 @@ Part reduce_by_root(const Problem& problem, Rank self) {
 /// Three banks suffice: who has signalled piece i+2 has copied piece i out.
 class SlicedReduction {
  public:
-  SlicedReduction(const Problem& problem, Rank self)
+  SlicedReduction(const Problem& problem, const Stager& stager)
       : problem_(problem),
-        self_(self),
-        gets_(problem.operation == Operation::kAllReduce || self == problem.root),
-        banks_(banks_of(problem)),
-        part_(problem, self) {}
+        self_(stager.self),
+        gets_(problem.operation == Operation::kAllReduce || self_ == problem.root),
+        banks_(stager.banks),
+        part_(problem, self_) {}
 
   Part plan() && {
     const std::int64_t pieces = banks_.pieces();
@@ -108,7 +120,6 @@ class SlicedReduction {
       if (i > 0 && gets_) copy_out(i - 1);
       if (i < pieces) reduce(i);
     }
-    part_.signal(pieces + 2);
     return std::move(part_).build(stage_of(banks_, problem_.count));
   }
 
@@ -118,15 +129,24 @@ class SlicedReduction {
     return Blocks::even(piece(i).count, problem_.ranks, kGrain);
   }
 
+  /// What the others reduce: all but the own slice.
   void copy_in(std::int64_t i) {
-    part_.copy(input_at(piece(i).offset), banks_.bank(i), piece(i).count);
+    const Block own = slices(i)[self_];
+    const Elements after = own.offset + own.count;
+    copy_in(i, {.count = own.offset});
+    copy_in(i, {.offset = after, .count = piece(i).count - after});
+  }
+
+  void copy_in(std::int64_t i, const Block& block) {
+    part_.copy(
+        input_at(piece(i).offset + block.offset), banks_.bank(i) + block.offset, block.count);
   }
 
   void reduce(std::int64_t i) {
     const Block slice = slices(i)[self_];
     const Place staged = banks_.bank(i) + slice.offset;
     const Place output = output_at(piece(i).offset + slice.offset);
-    const InlineVector<schedule::Slice, 3> inputs = {on(Ranks{.count = problem_.ranks}, staged)};
+    const auto inputs = part_.others_and(input_at(piece(i).offset + slice.offset), staged);
     if (problem_.operation == Operation::kReduce && gets_) {
       part_.move(inputs, {on(self_, output)}, slice.count, Finish::kYes);
     } else if (gets_) {
@@ -181,9 +201,9 @@ Elements stage_of(const Banks& banks, const Blocks& blocks, std::int64_t staged_
   return banks.bank(banks.highest()).offset + highest.range(0, staged_blocks).count;
 }
 
-Part reduce_scatter(const Problem& problem, Rank self) {
+Part reduce_scatter(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   const Blocks blocks = Blocks::of_ranks(problem);
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block own = banks.sections(i, blocks)[self];
@@ -195,13 +215,12 @@ Part reduce_scatter(const Problem& problem, Rank self) {
               own.count,
               Finish::kYes);
   }
-  part.signal(banks.pieces() + 1);
   return std::move(part).build(stage_of(banks, blocks, problem.ranks));
 }
 
-Part all_to_all(const Problem& problem, Rank self) {
+Part all_to_all(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   const Blocks blocks = Blocks::of_ranks(problem);
   const Elements own = blocks[self].offset;
   part.copy(input_at(own), output_at(own), problem.count);
@@ -216,13 +235,12 @@ Part all_to_all(const Problem& problem, Rank self) {
                 staged.count);
     }
   }
-  part.signal(banks.pieces() + 1);
   return std::move(part).build(stage_of(banks, blocks, problem.ranks));
 }
 
-Part all_gather(const Problem& problem, Rank self) {
+Part all_gather(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   const Blocks blocks = Blocks::of_ranks(problem);
   const Block own = blocks[self];
   if (!problem.in_place) part.copy(kInput, output_at(own.offset), own.count);
@@ -238,15 +256,14 @@ Part all_gather(const Problem& problem, Rank self) {
                 taken.count);
     }
   }
-  part.signal(banks.pieces() + 1);
   return std::move(part).build(stage_of(banks, blocks.largest()));
 }
 
 // ---- the root with everybody
 
-Part broadcast(const Problem& problem, Rank self) {
+Part broadcast(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block piece = banks.piece(i, problem.count);
     if (self == problem.root) {
@@ -261,9 +278,9 @@ Part broadcast(const Problem& problem, Rank self) {
   return std::move(part).build(stage_of(banks, problem.count));
 }
 
-Part scatter(const Problem& problem, Rank self) {
+Part scatter(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   const Blocks blocks = Blocks::of_ranks(problem);
   const bool is_root = self == problem.root;
   if (is_root && !problem.in_place) {
@@ -286,9 +303,9 @@ Part scatter(const Problem& problem, Rank self) {
   return std::move(part).build(stage_of(banks, blocks, problem.ranks - (root_is_last ? 1 : 0)));
 }
 
-Part gather(const Problem& problem, Rank self) {
+Part gather(const Problem& problem, const Stager& stager) {
+  const auto& [self, banks] = stager;
   Builder part(problem, self);
-  const Banks banks = banks_of(problem);
   const Blocks blocks = Blocks::of_ranks(problem);
   const bool is_root = self == problem.root;
   if (is_root && !problem.in_place) {
@@ -313,27 +330,35 @@ Part gather(const Problem& problem, Rank self) {
   return std::move(part).build(stage_of(banks, problem.count));
 }
 
-Part reduction(const Problem& problem, Rank self) {
-  if (is_sliced(problem)) return SlicedReduction(problem, self).plan();
-  return problem.operation == Operation::kAllReduce ? all_reduce_by_all(problem, self)
-                                                    : reduce_by_root(problem, self);
+Part reduction(const Problem& problem, const Stager& stager) {
+  if (stager.banks.pieces() > 1 && is_sliced(problem)) {
+    return SlicedReduction(problem, stager).plan();
+  }
+  return problem.operation == Operation::kAllReduce ? all_reduce_by_all(problem, stager)
+                                                    : reduce_by_root(problem, stager);
 }
 
-constexpr Planners<Rank> kPlanners = {.broadcast = broadcast,
-                                      .reduce = reduction,
-                                      .all_reduce = reduction,
-                                      .scatter = scatter,
-                                      .gather = gather,
-                                      .all_gather = all_gather,
-                                      .reduce_scatter = reduce_scatter,
-                                      .all_to_all = all_to_all};
+constexpr Planners<const Stager&> kPlanners = {.broadcast = broadcast,
+                                               .reduce = reduction,
+                                               .all_reduce = reduction,
+                                               .scatter = scatter,
+                                               .gather = gather,
+                                               .all_gather = all_gather,
+                                               .reduce_scatter = reduce_scatter,
+                                               .all_to_all = all_to_all};
 
 }  // namespace
 
 bool can_stage(const Problem& problem) { return banks_of(problem).possible(); }
 
 Part plan_staged(const Problem& problem, Rank rank) {
-  return kPlanners[problem.operation](problem, rank);
+  return kPlanners[problem.operation](problem, {rank, banks_of(problem)});
+}
+
+bool can_stage_whole(const Problem& problem) { return one_bank_of(problem).possible(); }
+
+Part plan_staged_whole(const Problem& problem, Rank rank) {
+  return kPlanners[problem.operation](problem, {rank, one_bank_of(problem)});
 }
 
 }  // namespace peal::plan

@@ -196,6 +196,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kPairwise = {"pairwise", applies, plan};
+const Algorithm kPairwise = {"pairwise", Memory::kAny, applies, plan};
 
 }  // namespace peal::plan

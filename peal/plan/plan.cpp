@@ -18,7 +18,7 @@ namespace peal::plan {
 
 std::span<const Algorithm> algorithms() {
   static const std::array kAll = {
-      kDirect, kRing, kRecursiveDoubling, kHalvingDoubling, kBinomialTree, kPairwise};
+      kInline, kDirect, kRing, kRecursiveDoubling, kHalvingDoubling, kBinomialTree, kPairwise};
   return kAll;
 }
 

@@ -9,16 +9,20 @@
 
 namespace peal::plan {
 
+/// Whether an algorithm's schedule depends on Problem::access, so that ranks have to agree on it.
+enum class Memory : std::uint8_t { kAny, kLooksAtAccess };
+
 /// One way to carry out an operation.
 struct Algorithm {
   std::string_view name;  // "direct", "ring", ...
+  Memory memory;
   /// Whether `plan` may be called for the problem. Looks only at what all ranks know.
   bool (*applies)(const schedule::Problem&);
   /// Rank's part. Pure; cost linear in the steps that it returns.
   schedule::Part (*plan)(const schedule::Problem&, Rank);
 };
 
-/// direct, ring, recursive_doubling, halving_doubling, binomial_tree, pairwise.
+/// inline, direct, ring, recursive_doubling, halving_doubling, binomial_tree, pairwise.
 std::span<const Algorithm> algorithms();
 
 /// The algorithm of that name; throws Error(usage) that lists the names if there is none.

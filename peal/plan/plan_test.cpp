@@ -164,14 +164,17 @@ TEST(ChooseTest, BetweenHostsTheSizeDecides) {
   }
 }
 
-TEST(ChooseTest, OnOneHostEverythingIsDirect) {
+TEST(ChooseTest, OnOneHostLargeOperationsAreDirectAndSmallOnesInline) {
   for (const Operation operation : kAllCollectives) {
-    const Problem problem{.operation = operation,
-                          .ranks = 4,
-                          .ranks_per_host = 4,
-                          .count = Elements(operation == Operation::kBarrier ? 0 : 100),
-                          .stage_limit = Elements(1 << 20)};
+    Problem problem{.operation = operation,
+                    .ranks = 4,
+                    .ranks_per_host = 4,
+                    .count = Elements(operation == Operation::kBarrier ? 0 : 1 << 20),
+                    .stage_limit = Elements(1 << 20)};
     EXPECT_EQ(choose(problem, kElement).name, "direct");
+    if (operation == Operation::kBarrier) continue;
+    problem.count = Elements(100);
+    EXPECT_EQ(choose(problem, kElement).name, "inline");
   }
 }
 
@@ -187,7 +190,7 @@ TEST(ChooseTest, AFewHostsExchangeEverythingWhileItIsSmall) {
 
 TEST(ChooseTest, TheTableCanBeRead) {
   const std::string text = describe_choices();
-  EXPECT_THAT(text, testing::HasSubstr("any operation, all ranks on one host: direct\n"));
+  EXPECT_THAT(text, testing::HasSubstr("all_reduce, one host, any size: direct\n"));
   EXPECT_THAT(
       text,
       testing::HasSubstr("all_reduce, several hosts, up to 256 KiB, 2 to 4 ranks: pairwise\n"));

@@ -199,6 +199,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kRing = {"ring", applies, plan};
+const Algorithm kRing = {"ring", Memory::kAny, applies, plan};
 
 }  // namespace peal::plan

@@ -31,10 +31,6 @@ timespec to_timespec(TimePoint at) {
 
 }  // namespace
 
-void SleepableCounter::advance(std::uint64_t value) noexcept {
-  if ((word_.exchange(value << 1) & kSleeper) != 0) wake();
-}
-
 void SleepableCounter::sleep(std::uint64_t announced, Deadline deadline) noexcept {
   // A writer that is killed between its exchange and its system call wakes nobody, hence the limit.
   const timespec until = to_timespec(deadline.within(std::chrono::milliseconds(100)).at());

@@ -1,6 +1,6 @@
-// What a rank writes for the others of its window: its counter and its notices. Used by window.cpp
-// alone. All words are atomics, so that a reader who comes at the wrong moment reads an old or a
-// new value, and can tell.
+// What a rank writes for the others of its window: its counter with a cell beside it, and its
+// notices. Used by the window alone. All words but those of cells are atomics, so that a reader who
+// comes at the wrong moment reads an old or a new value, and can tell.
 #pragma once
 
 #include <array>
@@ -10,9 +10,16 @@
 #include <optional>
 
 #include "peal/base/clock.h"
-#include "peal/transport/window.h"
+#include "peal/base/units.h"
 
 namespace peal::transport {
+
+/// What a rank tells the others of the operation that it has entered. 64 bytes of the engine's own,
+/// which the window only carries.
+struct Notice {
+  std::uint64_t sequence = 0;  // 1 for the first operation of the group; 0 means none yet
+  std::array<std::byte, 56> body{};
+};
 
 /// A number that only grows, with one writer, for which others may sleep. Its lowest bit says that
 /// somebody does: the writer learns that from the exchange by which it writes, and makes no system
@@ -22,7 +29,9 @@ class SleepableCounter {
   std::uint64_t value() const noexcept { return word_.load(std::memory_order_acquire) >> 1; }
 
   /// By the writer alone.
-  void advance(std::uint64_t value) noexcept;
+  void advance(std::uint64_t value) noexcept {
+    if ((word_.exchange(value << 1) & kSleeper) != 0) wake();
+  }
 
   /// Says that somebody is about to sleep; returns what to pass to `sleep`.
   std::uint64_t announce_sleep() noexcept { return word_.fetch_or(kSleeper) | kSleeper; }
@@ -55,16 +64,30 @@ class NoticeLine {
   std::array<std::atomic<std::uint64_t>, sizeof(Notice::body) / sizeof(std::uint64_t)> body_;
 };
 
+/// What a rank says in one turn. What it says of its payload is said in the payload's first line,
+/// so that who waits for the one has fetched the other.
+struct alignas(64) TurnSlot {
+  static constexpr std::size_t kCell = 304;
+
+  SleepableCounter counter;
+  std::atomic<std::uint64_t> check;
+  std::array<std::byte, kCell> cell;
+};
+static_assert(sizeof(TurnSlot) == 5 * 64);
+
 /// Lies in Segment::control, whose bytes are zero in the beginning.
 struct ControlPage {
-  alignas(64) SleepableCounter counter;
+  static constexpr std::size_t kTurns = 8;
+  static constexpr std::size_t kNotices = 8;
+
+  std::array<TurnSlot, kTurns> turns;
   alignas(64) std::atomic<std::uint64_t> posted;
   struct alignas(64) Line : NoticeLine {};
-  std::array<Line, Window::kNotices> notices;
+  std::array<Line, kNotices> notices;
 
-  Line& line_of(std::uint64_t sequence) { return notices[sequence % notices.size()]; }
+  TurnSlot& slot_of(std::uint64_t turn) { return turns[turn % kTurns]; }
+  Line& line_of(std::uint64_t sequence) { return notices[sequence % kNotices]; }
 };
-static_assert(sizeof(ControlPage) <= static_cast<std::size_t>(Window::kControlBytes.value));
 static_assert(sizeof(ControlPage::Line) == 64);
 
 }  // namespace peal::transport

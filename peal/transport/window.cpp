@@ -7,15 +7,12 @@
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/transport/arena.h"
-#include "peal/transport/control_page.h"
 
 namespace peal::transport {
 namespace {
 
 /// Memory is committed in steps, so that few allocations need a system call.
 constexpr Bytes kCommitStep = 2_MiB;
-
-constexpr Rank kNobody = -1;
 
 Bytes bytes_in(std::span<std::byte> span) { return Bytes(static_cast<std::int64_t>(span.size())); }
 
@@ -29,9 +26,6 @@ struct Window::Impl {
         keep_alive(std::move(owner)),
         arena(bytes_in(arena_of(self))) {}
 
-  ControlPage& page(Rank rank) const {
-    return *reinterpret_cast<ControlPage*>(segments[static_cast<std::size_t>(rank)].control.data());
-  }
   std::span<std::byte> arena_of(Rank rank) const {
     return segments[static_cast<std::size_t>(rank)].arena;
   }
@@ -42,8 +36,8 @@ struct Window::Impl {
   Commit commit;
   std::shared_ptr<void> keep_alive;
 
-  /// Whose counter the sleeper of this rank waits for.
-  std::atomic<Rank> awaited = kNobody;
+  /// The counter that the sleeper of this rank waits for.
+  std::atomic<SleepableCounter*> awaited = nullptr;
   /// wake_all was called since a sleeper returned last.
   std::atomic<bool> woken = false;
 
@@ -68,7 +62,12 @@ Window::Window(Rank self,
                Commit commit,
                std::shared_ptr<void> keep_alive)
     : impl_(std::make_shared<Impl>(
-          self, std::move(segments), std::move(commit), std::move(keep_alive))) {}
+          self, std::move(segments), std::move(commit), std::move(keep_alive))),
+      self_(self) {
+  for (const Segment& segment : impl_->segments) {
+    pages_.push_back(reinterpret_cast<ControlPage*>(segment.control.data()));
+  }
+}
 
 int Window::ranks() const { return static_cast<int>(impl_->segments.size()); }
 
@@ -76,42 +75,38 @@ std::span<std::byte> Window::stage(Rank rank) const {
   return impl_->segments[static_cast<std::size_t>(rank)].stage;
 }
 
-void Window::signal(std::uint64_t value) { impl_->page(impl_->self).counter.advance(value); }
-
-std::uint64_t Window::counter(Rank rank) const { return impl_->page(rank).counter.value(); }
-
-void Window::sleep_until(Rank rank, std::uint64_t value, Deadline deadline) {
-  SleepableCounter& counter = impl_->page(rank).counter;
+void Window::sleep_until(Rank rank, std::uint64_t turn, std::uint64_t value, Deadline deadline) {
+  SleepableCounter& counter = slot(rank, turn).counter;
   // In this order, so that wake_all either sees who sleeps or is seen: it sets `woken` and then
   // stirs what it finds in `awaited`.
-  impl_->awaited = rank;
+  impl_->awaited = &counter;
   const std::uint64_t announced = counter.announce_sleep();
   if (SleepableCounter::value_in(announced) < value && !impl_->woken) {
     counter.sleep(announced, deadline);
   }
-  impl_->awaited = kNobody;
+  impl_->awaited = nullptr;
   impl_->woken = false;
 }
 
 void Window::wake_all() noexcept {
   impl_->woken = true;
-  const Rank rank = impl_->awaited;
-  if (rank != kNobody) impl_->page(rank).counter.stir();
+  SleepableCounter* const counter = impl_->awaited;
+  if (counter != nullptr) counter->stir();
 }
 
 void Window::post(const Notice& notice) {
-  ControlPage& page = impl_->page(impl_->self);
+  ControlPage& page = *pages_[static_cast<std::size_t>(self_)];
   page.line_of(notice.sequence).write(notice);
   page.posted.store(notice.sequence, std::memory_order_release);
 }
 
 std::optional<Notice> Window::notice(Rank rank, std::uint64_t sequence) const {
   if (sequence == 0) return std::nullopt;
-  return impl_->page(rank).line_of(sequence).read(sequence);
+  return pages_[static_cast<std::size_t>(rank)]->line_of(sequence).read(sequence);
 }
 
 std::uint64_t Window::posted(Rank rank) const {
-  return impl_->page(rank).posted.load(std::memory_order_acquire);
+  return pages_[static_cast<std::size_t>(rank)]->posted.load(std::memory_order_acquire);
 }
 
 std::byte* Window::allocate(Bytes size) {

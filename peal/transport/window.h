@@ -1,10 +1,11 @@
 // Memory that the ranks of one host share: for each rank a counter, a notice of the operation that
-// it is in, a stage, and an arena for buffers that peers may touch in place. The layout is the same
+// it is in, a stage, and an arena for buffers that peers may touch in place. A rank's counter is
+// said in turns: each operation has its own line, and beside it a cell for a few bytes, so that
+// what is said in one operation stands until the operation kTurns later. The layout is the same
 // whether the memory is the process's own (memory transport) or mapped (shm); only who provides it
 // differs.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
+#include "peal/transport/control_page.h"
 
 namespace peal::transport {
 
@@ -23,13 +25,6 @@ namespace peal::transport {
 struct ArenaOffset {
   std::uint64_t value = 0;
   friend auto operator<=>(ArenaOffset, ArenaOffset) = default;
-};
-
-/// What a rank tells the others of the operation that it has entered. 64 bytes of the engine's own,
-/// which the window only carries.
-struct Notice {
-  std::uint64_t sequence = 0;  // 1 for the first operation of the group; 0 means none yet
-  std::array<std::byte, 56> body{};
 };
 
 /// Where one rank's share of the window lies in this process.
@@ -47,8 +42,12 @@ struct Segment {
 class Window final {
  public:
   /// How many operations back a notice can still be read.
-  static constexpr int kNotices = 8;
+  static constexpr int kNotices = ControlPage::kNotices;
+  /// How many turns have a line and a cell of their own.
+  static constexpr int kTurns = ControlPage::kTurns;
+  static constexpr Bytes kCell{static_cast<std::int64_t>(TurnSlot::kCell)};
   static constexpr Bytes kControlBytes = 4_KiB;
+  static_assert(sizeof(ControlPage) <= static_cast<std::size_t>(kControlBytes.value));
 
   /// Makes sure that the first `size` bytes of the own arena can be touched, here and by peers.
   /// Throws Error(resource) when the system has no more memory.
@@ -63,15 +62,33 @@ class Window final {
   /// The stage of a rank: scratch that all ranks of the window may read and write.
   std::span<std::byte> stage(Rank rank) const;
 
-  // ---- counters: each has one writer, its rank, and only grows
-  /// The own counter becomes `value`; everything done before is visible to who sees it. Wakes
-  /// sleepers.
-  void signal(std::uint64_t value);
-  /// Acquire-load of a rank's counter.
-  std::uint64_t counter(Rank rank) const;
-  /// Sleeps (futex) until the rank's counter is at least `value`, `wake_all` was called, or the
-  /// deadline. The caller has spun before if it wanted to. May return early for no reason.
-  void sleep_until(Rank rank, std::uint64_t value, Deadline deadline);
+  // ---- counters: each has one writer, its rank, and only grows from turn to turn
+  /// The own counter becomes `value`; everything done before is visible to who sees it there. Wakes
+  /// sleepers. `check` is what others find beside it.
+  void signal(std::uint64_t turn, std::uint64_t value, std::uint64_t check) {
+    TurnSlot& slot = pages_[static_cast<std::size_t>(self_)]->slot_of(turn);
+    slot.check.store(check, std::memory_order_relaxed);
+    slot.counter.advance(value);
+  }
+  /// Acquire-load of a rank's counter in a turn; larger once it is kTurns further.
+  std::uint64_t counter(Rank rank, std::uint64_t turn) const {
+    return slot(rank, turn).counter.value();
+  }
+  /// What the rank last said beside its counter there. It may be kTurns further, or about to say
+  /// so.
+  std::uint64_t check(Rank rank, std::uint64_t turn) const {
+    return slot(rank, turn).check.load(std::memory_order_relaxed);
+  }
+  /// kCell bytes beside that counter, for its rank to write and all others to read; aligned to 16.
+  std::byte* cell(Rank rank, std::uint64_t turn) const { return slot(rank, turn).cell.data(); }
+  /// How far from a rank's cell of turn 0 that of another turn lies.
+  static std::ptrdiff_t cell_offset(std::uint64_t turn) {
+    return static_cast<std::ptrdiff_t>(turn % kTurns * sizeof(TurnSlot));
+  }
+  /// Sleeps (futex) until the rank's counter in that turn is at least `value`, `wake_all` was
+  /// called, or the deadline. The caller has spun before if it wanted to. May return early for no
+  /// reason.
+  void sleep_until(Rank rank, std::uint64_t turn, std::uint64_t value, Deadline deadline);
   /// Makes all sleepers of this rank return (from any thread): something went wrong.
   void wake_all() noexcept;
 
@@ -95,7 +112,14 @@ class Window final {
 
  private:
   struct Impl;
+
+  TurnSlot& slot(Rank rank, std::uint64_t turn) const {
+    return pages_[static_cast<std::size_t>(rank)]->slot_of(turn);
+  }
+
   std::shared_ptr<Impl> impl_;
+  Rank self_;
+  std::vector<ControlPage*> pages_;  // by rank
 };
 
 }  // namespace peal::transport

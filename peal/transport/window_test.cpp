@@ -33,29 +33,47 @@ Notice notice_of(std::uint64_t sequence) {
 
 /// Waits as the engine does: again and again until it is true.
 bool wait_until(Window& window, Rank rank, std::uint64_t value, Deadline deadline) {
-  while (window.counter(rank) < value) {
+  while (window.counter(rank, 0) < value) {
     if (deadline.passed()) return false;
-    window.sleep_until(rank, value, deadline);
+    window.sleep_until(rank, 0, value, deadline);
   }
   return true;
 }
 
 TEST(WindowTest, CountersStartAtZeroAndAreSeenByAll) {
   const auto ranks = make_memory_transports(3);
-  for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks[0]->window()->counter(rank), 0u);
-  ranks[1]->window()->signal(7);
+  for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks[0]->window()->counter(rank, 0), 0u);
+  ranks[1]->window()->signal(0, 7, 0);
   for (const auto& rank : ranks) {
     EXPECT_EQ(rank->window()->ranks(), 3);
-    EXPECT_EQ(rank->window()->counter(1), 7u);
-    EXPECT_EQ(rank->window()->counter(2), 0u);
+    EXPECT_EQ(rank->window()->counter(1, 0), 7u);
+    EXPECT_EQ(rank->window()->counter(2, 0), 0u);
   }
+}
+
+TEST(WindowTest, WhatIsSaidInOneTurnStandsUntilItsLineComesRoundAgain) {
+  const auto ranks = make_memory_transports(2);
+  Window& writer = *ranks[1]->window();
+  const Window& reader = *ranks[0]->window();
+  for (std::uint64_t turn = 0; turn < Window::kTurns; ++turn) {
+    *writer.cell(1, turn) = std::byte(turn);
+    writer.signal(turn, turn + 1, turn * 7);
+  }
+  for (std::uint64_t turn = 0; turn < Window::kTurns; ++turn) {
+    EXPECT_EQ(reader.counter(1, turn), turn + 1);
+    EXPECT_EQ(reader.check(1, turn), turn * 7);
+    EXPECT_EQ(*reader.cell(1, turn), std::byte(turn));
+    EXPECT_EQ(reader.cell(1, 0) + Window::cell_offset(turn), reader.cell(1, turn));
+  }
+  writer.signal(Window::kTurns, 99, 0);
+  EXPECT_EQ(reader.counter(1, 0), 99u);
 }
 
 TEST(WindowTest, CountersHold63Bits) {
   const auto ranks = make_memory_transports(2);
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 63) - 1;
-  ranks[0]->window()->signal(kLargest);
-  EXPECT_EQ(ranks[1]->window()->counter(0), kLargest);
+  ranks[0]->window()->signal(0, kLargest, 0);
+  EXPECT_EQ(ranks[1]->window()->counter(0, 0), kLargest);
 }
 
 TEST(WindowTest, AMessagesOnlyTransportHasNoWindow) {
@@ -77,7 +95,7 @@ TEST(WindowTest, ASleeperWakesWhenTheValueIsReached) {
   const auto ranks = make_memory_transports(2);
   auto sleeper = std::async(std::launch::async,
                             [&] { return wait_until(*ranks[0]->window(), 1, 3, test_deadline()); });
-  for (std::uint64_t value = 1; value <= 3; ++value) ranks[1]->window()->signal(value);
+  for (std::uint64_t value = 1; value <= 3; ++value) ranks[1]->window()->signal(0, value, 0);
   EXPECT_TRUE(sleeper.get());
 }
 
@@ -91,9 +109,9 @@ TEST(WindowTest, ASleepEndsAtItsDeadline) {
 
 TEST(WindowTest, ASleepForWhatIsAlreadyTrueReturnsAtOnce) {
   const auto ranks = make_memory_transports(2);
-  ranks[1]->window()->signal(5);
-  ranks[0]->window()->sleep_until(1, 5, Deadline(TimePoint::max()));
-  EXPECT_EQ(ranks[0]->window()->counter(1), 5u);
+  ranks[1]->window()->signal(0, 5, 0);
+  ranks[0]->window()->sleep_until(1, 0, 5, Deadline(TimePoint::max()));
+  EXPECT_EQ(ranks[0]->window()->counter(1, 0), 5u);
 }
 
 TEST(WindowTest, WakeAllEndsTheNextSleepToo) {
@@ -101,7 +119,7 @@ TEST(WindowTest, WakeAllEndsTheNextSleepToo) {
   Window& window = *ranks[0]->window();
   window.wake_all();
   const TimePoint begin = Clock::now();
-  window.sleep_until(1, 1, test_deadline());
+  window.sleep_until(1, 0, 1, test_deadline());
   // A sleep that nobody ends lasts 100 ms; this one has not begun.
   EXPECT_LT(Clock::now() - begin, milliseconds(90));
 }
@@ -112,7 +130,7 @@ TEST(WindowTest, WakeAllWakesTheOwnSleeper) {
   std::atomic<bool> stop = false;
   auto sleeper = std::async(std::launch::async, [&] {
     int sleeps = 0;
-    for (; !stop; ++sleeps) window.sleep_until(1, 1, test_deadline());
+    for (; !stop; ++sleeps) window.sleep_until(1, 0, 1, test_deadline());
     return sleeps;
   });
   const TimePoint begin = Clock::now();
@@ -131,7 +149,7 @@ TEST(WindowTest, ManyRanksThatSleepForEachOtherLoseNoWakeUp) {
       Window& window = *transports[static_cast<std::size_t>(self)]->window();
       const Deadline deadline = test_deadline();
       for (std::uint64_t round = 1; round <= 400; ++round) {
-        window.signal(round);
+        window.signal(0, round, 0);
         for (Rank peer = 0; peer < ranks; ++peer) {
           if (!wait_until(window, peer, round, deadline)) return round;
         }
@@ -151,12 +169,12 @@ TEST(WindowTest, WhatWasWrittenBeforeASignalIsSeenAfterIt) {
     int bad = 0;
     for (std::uint64_t round = 1; round <= 300; ++round) {
       std::memset(window.stage(self).data(), static_cast<int>(round & 0x7f), 1000);
-      window.signal(2 * round - 1);
+      window.signal(0, 2 * round - 1, 0);
       if (!wait_until(window, peer, 2 * round - 1, deadline)) return -1;
       for (const std::byte b : window.stage(peer).first(1000)) {
         bad += b != static_cast<std::byte>(round & 0x7f);
       }
-      window.signal(2 * round);
+      window.signal(0, 2 * round, 0);
       if (!wait_until(window, peer, 2 * round, deadline)) return -1;
     }
     return bad;

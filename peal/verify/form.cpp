@@ -132,6 +132,9 @@ Words PartForm::check_memory(const Slice& slice, Elements count, Rank owner) con
       problem_.access != schedule::Access::kRegistered) {
     return fmt::format("{} of rank {} is not registered", name, owner);
   }
+  if (owner != self_ && slice.space == Space::kStage && part_.span == 0) {
+    return fmt::format("the stage of rank {} is its own, where nobody signals", owner);
+  }
   const Elements size = slice.space == Space::kInput    ? input_size(problem_, owner)
                         : slice.space == Space::kOutput ? output_size(problem_, owner)
                                                         : part_.stage;
@@ -255,6 +258,7 @@ Words PartForm::check(const Wait& wait) const {
       return fmt::format("the counter of rank {} is on another host", wait.ranks[i]);
     }
   }
+  if (wait.value == 0 && part_.span == 0) return "a look back, where nobody signals";
   if (wait.value >= 0 && wait.value <= part_.span) return {};
   return fmt::format("a wait for {} is not between 0 and the span {}", wait.value, part_.span);
 }

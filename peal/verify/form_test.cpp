@@ -63,8 +63,8 @@ TEST(VerifyFormTest, MovesAreInCanonicalForm) {
   const auto wrong = [](std::string_view move) {
     return wrong_with(
         "all_reduce ranks=2 per_host=2 count=8 stage_limit=8 in_place registered\n"
-        "rank 0 stage=8\n" +
-        std::string(move) + "\nrank 1 stage=8\n");
+        "rank 0 stage=8 span=1\n" +
+        std::string(move) + "\nsignal 1\nrank 1 stage=8 span=1\nsignal 1\n");
   };
   const auto says = [](std::string_view what) { return has("rank 0, step 0", what); };
   EXPECT_THAT(wrong("move input[0]@0 -> stage[0]@0 x0"), says("a move of nothing"));

@@ -12,7 +12,6 @@ namespace {
 
 using schedule::Move;
 using schedule::Problem;
-using schedule::Ranks;
 using schedule::Slice;
 using schedule::Space;
 using schedule::Step;
@@ -94,23 +93,16 @@ void check_same_bits(World& world, int operation) {
   }
 }
 
-void check_stage(World& world, Rank owner) {
-  Clock next_user = world.runner(owner).clock;
-  const Ranks host = host_ranks(world.problem(0), owner);
-  for (int i = 0; i < host.count; ++i) {
-    if (host[i] == owner) continue;
-    next_user.learn(world.announcement(host[i], world.bases.back())->clock);
+void check_stores(World& world) {
+  const auto check = [&](const Memory& stage, std::size_t owner) {
+    if (const auto lost = stage.unread_store(stage.whole())) {
+      world.report(lost->site, fmt::format("stores to stage[{}] what nobody reads", owner));
+    }
+  };
+  for (const Staging& staging : world.stagings) {
+    for (std::size_t rank = 0; rank < staging.own.size(); ++rank) check(staging.own[rank], rank);
   }
-  const Memory& stage = world.stage(owner);
-  if (const auto other = stage.unordered_with_write(stage.whole(), next_user)) {
-    world.report(other->site,
-                 fmt::format("touches the stage of rank {}, and no signal after it says so: the "
-                             "next operation may overwrite it",
-                             owner));
-  }
-  if (const auto lost = stage.unread_store(stage.whole())) {
-    world.report(lost->site, fmt::format("stores to stage[{}] what nobody reads", owner));
-  }
+  for (std::size_t rank = 0; rank < world.scratch.size(); ++rank) check(world.scratch[rank], rank);
 }
 
 void check_leftovers(World& world) {
@@ -135,7 +127,7 @@ void check_outcome(World& world) {
   // What follows needs all ranks at the end, and says nothing new where something was wrong.
   if (!world.violations.empty()) return;
   for (int k = 0; k < world.operations(); ++k) check_same_bits(world, k);
-  for (Rank owner = 0; owner < world.ranks(); ++owner) check_stage(world, owner);
+  check_stores(world);
   check_leftovers(world);
 }
 

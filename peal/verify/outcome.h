@@ -10,8 +10,7 @@ namespace peal::verify {
 void check_result(World& world, Rank rank);
 
 /// The walk is over: no rank waits for ever; all ranks of an all_reduce hold the same bits; every
-/// message was received and every store to a stage read; and who may use the
-/// stages next knows that this sequence no longer does.
+/// message was received and every store to a stage read.
 void check_outcome(World& world);
 
 }  // namespace peal::verify

@@ -1,5 +1,7 @@
 #include "peal/verify/verify.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "peal/verify/form.h"
@@ -27,6 +29,15 @@ std::vector<Violation> verify(const schedule::Schedule& schedule) {
 }
 
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules) {
+  Elements most;
+  for (const schedule::Schedule& schedule : schedules) {
+    if (!schedule.parts.empty()) most = std::max(most, schedule.parts.front().stage);
+  }
+  return verify_sequence(schedules, {.ring = {}, .cell = Bytes(most.value), .cells = 2});
+}
+
+std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules,
+                                       const schedule::ScratchSize& size) {
   if (schedules.empty()) return {};
   std::vector<Violation> violations;
   for (int k = 0; k < static_cast<int>(schedules.size()); ++k) {
@@ -41,7 +52,7 @@ std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> sched
     if (violations.size() > kMost) violations.resize(kMost);
   }
   if (!violations.empty()) return violations;
-  World world(schedules);
+  World world(schedules, size);
   walk(world, kMost);
   if (world.violations.size() < kMost) check_outcome(world);
   return std::move(world.violations);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peal/schedule/schedule.h"
+#include "peal/schedule/scratch.h"
 
 namespace peal::verify {
 
@@ -32,8 +33,11 @@ std::string describe(const Violation&);
 /// Cost: grows with the steps and with the pieces that they cut memory into, not with elements.
 std::vector<Violation> verify(const schedule::Schedule&);
 
-/// The same for operations of one group in a row, as they meet. Stage and counters are shared
-/// between them, and no rank waits for the others between two operations.
+/// The same for operations of one group in a row, as they meet. Scratch and counters are shared
+/// between them, and no rank waits for the others between two operations. Elements stand for bytes.
+std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>,
+                                       const schedule::ScratchSize&);
+/// With as little scratch as possible: each operation stages where the one before the last did.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>);
 
 }  // namespace peal::verify

@@ -10,16 +10,15 @@
 // One run proves all. Ranks wait only for counters that never fall and for streams in order, so no
 // rank can ever choose; and if no two accesses are unordered, every interleaving computes the same.
 //
-// Around the sequence stand operations that nobody knows, so that schedules which are accepted
-// alone are right in every row:
-// - Before: every rank of the host has used every stage, and its last signal came after that. The
-//   stage's owner may have used it until it begins the sequence.
-// - After: the owner writes its stage, once it has ended and has seen the others' last signals.
-// That suffices. Take two accesses to a stage in two operations of a row. If the earlier one is
-// the owner's, it has happened when the owner begins the later operation, and by "before" the later
-// access comes after that. If it is another rank's, it has happened, by "after", when that rank
-// gives its last signal in the earlier operation, and by "before" the later access comes after
-// that.
+// Before the sequence stand operations that nobody knows, so that schedules which are accepted
+// alone are right in every row: every rank of the host has used all scratch, and has given a signal
+// after that, for which a look back waits. The scratch's owner may have used it until it begins the
+// sequence.
+// That suffices. Take two accesses to one place in two operations of a row that signal. If the
+// earlier one is the owner's, it has happened when the owner begins the later operation, and the
+// later access comes after that. If it is another rank's, it has happened when that rank signals in
+// the operation after the earlier one, as every rank does in every operation that signals; that is
+// what a look back waits for (schedule/scratch.h), and the later access comes after that.
 #pragma once
 
 #include "peal/verify/world.h"

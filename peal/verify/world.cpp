@@ -13,6 +13,8 @@ using schedule::Part;
 using schedule::Problem;
 using schedule::Ranks;
 using schedule::Schedule;
+using schedule::Scratch;
+using schedule::ScratchSize;
 using schedule::Space;
 
 /// When the operations before the sequence end for a rank, and when its first one begins.
@@ -22,9 +24,9 @@ constexpr std::int64_t kBegin = 2;
 /// No operation of the sequence.
 constexpr int kEarlier = -1;
 
-/// The stage as earlier operations leave it: others have used it before their last signal, its
+/// Scratch as earlier operations leave it: others have used it before their last signal, its
 /// owner until it begins.
-Memory used_stage(const Problem& problem, Rank owner, Elements size) {
+Memory used_scratch(const Problem& problem, Rank owner, Elements size) {
   std::vector<Access> users;
   const Ranks host = host_ranks(problem, owner);
   for (int i = 0; i < host.count; ++i) {
@@ -42,6 +44,25 @@ Runner standing(Rank rank) {
   runner.announcements.push_back(
       {.counter = 0, .site = {rank, kEarlier, 0}, .event = {rank, kBefore}, .clock = runner.clock});
   return runner;
+}
+
+/// Elements stand for bytes.
+Staging staging_of(const Schedule& schedule, const ScratchSize& size, Scratch& scratch) {
+  const Part& part = schedule.parts.front();
+  Staging staging;
+  if (part.span == 0) {
+    for (int rank = 0; rank < schedule.problem.ranks; ++rank) {
+      staging.own.emplace_back(part.stage, std::vector<Access>());
+    }
+    return staging;
+  }
+  const Scratch::Place place = scratch.place(Bytes(part.stage.value));
+  const auto cell = static_cast<std::int64_t>(scratch.turn()) % size.cells;
+  const Bytes begin = place.is_cell ? size.ring + size.cell * cell : place.offset;
+  staging.begin = Elements(begin.value);
+  staging.free_at = place.free.counter;
+  scratch.end_turn(part.span);
+  return staging;
 }
 
 std::string words(const Place& place) {
@@ -69,7 +90,10 @@ struct Spot {
 /// Where the place is; nothing, and a report, if its rank need not be there yet.
 std::optional<Spot> find(World& world, const Place& place, const Site& site) {
   if (place.space == Space::kStage) {
-    return Spot{&world.stage(place.owner), {place.offset, place.count}};
+    const auto owner = static_cast<std::size_t>(place.owner);
+    Staging& staging = world.staging(site.operation);
+    if (!staging.begin) return Spot{&staging.own[owner], {place.offset, place.count}};
+    return Spot{&world.scratch[owner], {*staging.begin + place.offset, place.count}};
   }
   std::optional<Buffers>& of_owner = world.buffers_of(place.owner, site.operation);
   if (!of_owner) {
@@ -86,18 +110,20 @@ std::optional<Spot> find(World& world, const Place& place, const Site& site) {
 
 }  // namespace
 
-World::World(std::span<const Schedule> all) : schedules(all), bases{0}, buffers(all.size()) {
-  Elements stage;
-  for (const Schedule& schedule : schedules) {
-    stage = std::max(stage, schedule.parts.front().stage);
-    bases.push_back(bases.back() + schedule.parts.front().span);
-  }
+World::World(std::span<const Schedule> all, const ScratchSize& size)
+    : schedules(all), bases{0}, buffers(all.size()) {
   const Problem& any = schedules.front().problem;
-  for (auto& of_operation : buffers) of_operation.resize(static_cast<std::size_t>(any.ranks));
+  const Elements cells(size.cell.value * size.cells);
   for (Rank rank = 0; rank < any.ranks; ++rank) {
     runners.push_back(standing(rank));
-    stages.push_back(used_stage(any, rank, stage));
+    scratch.push_back(used_scratch(any, rank, Elements(size.ring.value) + cells));
   }
+  Scratch places(size);
+  for (const Schedule& schedule : schedules) {
+    stagings.push_back(staging_of(schedule, size, places));
+    bases.push_back(places.base());
+  }
+  for (auto& of_operation : buffers) of_operation.resize(static_cast<std::size_t>(any.ranks));
 }
 
 const Problem& World::problem(int operation) const {
@@ -123,7 +149,8 @@ std::optional<Buffers>& World::buffers_of(Rank rank, int operation) {
 }
 
 std::int64_t World::counter(int operation, std::int64_t value) const {
-  return bases[static_cast<std::size_t>(operation)] + value;
+  const auto k = static_cast<std::size_t>(operation);
+  return value == 0 ? stagings[k].free_at : bases[k] + value;
 }
 
 const Announcement* World::announcement(Rank rank, std::int64_t counter) const {

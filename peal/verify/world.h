@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "peal/schedule/scratch.h"
 #include "peal/verify/clock.h"
 #include "peal/verify/expression.h"
 #include "peal/verify/memory.h"
@@ -60,6 +61,15 @@ struct Runner {
   std::vector<Announcement> announcements;  // ascending
 };
 
+/// Where an operation stages.
+struct Staging {
+  /// In the scratch that the group's operations share; nothing where it signals nothing, so that
+  /// each rank has a stage to itself.
+  std::optional<Elements> begin;
+  std::int64_t free_at = 0;  // the counter, since the sequence began, of who has left the place
+  std::vector<Memory> own;   // by rank, where it is not shared
+};
+
 /// A slice, on one of its ranks.
 struct Place {
   schedule::Space space{};
@@ -70,13 +80,14 @@ struct Place {
 
 struct World {
   /// The state before the first operation. Needs schedules that `check_form` has found right.
-  explicit World(std::span<const schedule::Schedule> schedules);
+  World(std::span<const schedule::Schedule> schedules, const schedule::ScratchSize& size);
 
   std::span<const schedule::Schedule> schedules;
   std::vector<std::int64_t> bases;  // of the counters, by operation, and one for what follows
   std::vector<Runner> runners;      // by rank
-  std::vector<Memory> stages;       // by rank
   std::vector<std::vector<std::optional<Buffers>>> buffers;  // by operation and rank, once begun
+  std::vector<Memory> scratch;                               // by rank
+  std::vector<Staging> stagings;                             // by operation
   std::map<std::pair<Rank, Rank>, Link> links;               // by sender and receiver
   Expressions expressions;
   std::vector<Violation> violations;
@@ -87,7 +98,7 @@ struct World {
   const schedule::Part& part(int operation, Rank rank) const;
   Runner& runner(Rank rank) { return runners[static_cast<std::size_t>(rank)]; }
   const Runner& runner(Rank rank) const { return runners[static_cast<std::size_t>(rank)]; }
-  Memory& stage(Rank owner) { return stages[static_cast<std::size_t>(owner)]; }
+  Staging& staging(int operation) { return stagings[static_cast<std::size_t>(operation)]; }
   /// Nothing before the rank has begun the operation.
   std::optional<Buffers>& buffers_of(Rank rank, int operation);
   Link& link(Rank from, Rank to);
@@ -95,7 +106,7 @@ struct World {
   /// The step that the rank is at; where its operation ends that is the number of steps.
   Site site(Rank rank) const;
   Event now(Rank rank) const { return {rank, runner(rank).time}; }
-  /// What a counter is at least, for a signal or a wait of the operation.
+  /// What a counter is at least, for a signal or a wait of the operation. 0 looks back.
   std::int64_t counter(int operation, std::int64_t value) const;
   /// The first signal that brings the counter there: the only one that a wait can rely on.
   const Announcement* announcement(Rank rank, std::int64_t counter) const;

@@ -31,7 +31,7 @@ constexpr Golden kGoldens[] = {
      "direct",
      "all_reduce ranks=2 per_host=2 count=1024 in_place registered"},
     {"all_reduce_staged", "direct", "all_reduce ranks=2 per_host=2 count=3 stage_limit=2"},
-    {"all_reduce_tiny", "direct", "all_reduce ranks=4 per_host=4 count=1 stage_limit=1024"},
+    {"all_reduce_tiny", "inline", "all_reduce ranks=4 per_host=4 count=1 stage_limit=1024"},
     {"all_reduce_ring", "ring", "all_reduce ranks=4 count=1000"},
     {"all_reduce_recursive_doubling",
      "recursive_doubling",

@@ -156,8 +156,8 @@ void CollectiveLoop::drive(Timeout timeout, Deadline deadline, Cores cores) {
 void CollectiveLoop::sleep(Deadline deadline) {
   const engine::Blocked& blocked = collective_.blocked();
   if (blocked.counter && blocked.interests.empty()) {
-    const auto [rank, value] = *blocked.counter;
-    parts_.transport.window()->sleep_until(rank, value, deadline.within(kNap));
+    const auto [rank, turn, value] = *blocked.counter;
+    parts_.transport.window()->sleep_until(rank, turn, value, deadline.within(kNap));
   } else {
     const auto nap = blocked.counter ? kShortNap : kNap;
     parts_.transport.data().wait(blocked.interests, deadline.within(nap));

@@ -10,7 +10,7 @@
 
 #include "peal/backends/native/collective_loop.h"
 #include "peal/backends/native/message_loop.h"
-#include "peal/backends/native/plan_cache.h"
+#include "peal/backends/native/table_planner.h"
 #include "peal/backends/native/tickets_work.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
@@ -94,7 +94,7 @@ struct Engine {
   std::unique_ptr<transport::Transport> transport;
   int ranks;
   Cores cores;
-  PlanCache planner;
+  TablePlanner planner;
   engine::Verdict verdict;
   std::optional<MessageLoop> messages;
   std::optional<CollectiveLoop> collectives;
@@ -276,7 +276,7 @@ class NativeBackend final : public Backend {
 
 std::unique_ptr<Backend> make_backend(Options options, Deadline deadline) {
   static_cast<void>(
-      PlanCache(options.rank, options.config.algorithm));  // is there one of that name?
+      TablePlanner(options.rank, options.config.algorithm));  // is there one of that name?
   std::unique_ptr<transport::Transport> transport;
   if (options.world_ranks.size() > 1) {
     transport = options.connect(options.world_ranks, options.group, deadline);

@@ -1,0 +1,163 @@
+#include "peal/engine/recipe.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::engine {
+namespace {
+
+using schedule::Access;
+using schedule::Move;
+using schedule::Part;
+using schedule::Problem;
+using schedule::Signal;
+using schedule::Slice;
+using schedule::Space;
+using schedule::Wait;
+
+/// Programs repeat few shapes; one that does not would fill the memory.
+constexpr std::size_t kMostRecipes = 256;
+
+bool begins_with_meeting(const Part& part, Decides decides) {
+  const std::size_t steps = meeting_steps(decides);
+  if (part.steps.size() < steps) return false;
+  bool all = true;
+  for (std::size_t i = 0; i < steps; ++i) {
+    const Signal* signal = std::get_if<Signal>(&part.steps[i]);
+    const Wait* wait = std::get_if<Wait>(&part.steps[i]);
+    all =
+        all && ((signal != nullptr && signal->value == 1) || (wait != nullptr && wait->value == 1));
+  }
+  return all;
+}
+
+/// Between a root and the others only the root's memory is touched by other ranks.
+Decides decides(const Planner::Choice& choice, const Problem& problem) {
+  if (!choice.looks_at_access || !problem.counts.empty()) return Decides::kNobody;
+  switch (problem.operation) {
+    case Operation::kBroadcast:
+    case Operation::kScatter:
+    case Operation::kGather:
+      return Decides::kRoot;
+    case Operation::kReduce:
+    case Operation::kAllReduce:
+    case Operation::kAllGather:
+    case Operation::kReduceScatter:
+    case Operation::kAllToAll:
+      return Decides::kEverybody;
+    case Operation::kBarrier:
+    case Operation::kSend:
+    case Operation::kRecv:
+      return Decides::kNobody;
+  }
+  return Decides::kNobody;
+}
+
+/// Whether every rank knows every count: then the counts must agree as a whole.
+bool counts_are_common(Operation operation) {
+  return operation == Operation::kAllGather || operation == Operation::kReduceScatter;
+}
+
+/// Of what must agree beside what the fingerprint has fields for.
+std::uint64_t detail_of(const Problem& problem) {
+  std::uint64_t hash =
+      mixed(static_cast<std::uint64_t>(problem.stage_limit.value), problem.counts.empty() ? 0 : 1);
+  if (counts_are_common(problem.operation)) {
+    for (const Elements count : problem.counts)
+      hash = mixed(hash, static_cast<std::uint64_t>(count.value));
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::size_t meeting_steps(Decides decides) {
+  switch (decides) {
+    case Decides::kNobody:
+      return 0;
+    case Decides::kRoot:
+      return 1;  // the root signals, the others wait
+    case Decides::kEverybody:
+      return 2;  // a signal and a wait
+  }
+  return 0;
+}
+
+PlannedPart::PlannedPart(Part p, int ranks)
+    : part(std::move(p)),
+      sent(static_cast<std::size_t>(ranks)),
+      received(static_cast<std::size_t>(ranks)) {
+  for (const schedule::Step& step : part.steps) {
+    const Move* move = std::get_if<Move>(&step);
+    if (move == nullptr) continue;
+    for (const Slice& slice : move->to) {
+      if (slice.space == Space::kWire)
+        sent[static_cast<std::size_t>(slice.ranks.first)] += move->count;
+    }
+    for (const Slice& slice : move->from) {
+      if (slice.space == Space::kWire) {
+        received[static_cast<std::size_t>(slice.ranks.first)] += move->count;
+      }
+    }
+  }
+}
+
+Recipe& RecipeBook::find(const Problem& problem, DType dtype, ReduceOp::Kind reduce) {
+  if (!problem.counts.empty()) return uneven_.emplace(make(problem, dtype, reduce));
+  const Key key = key_of(problem, dtype, reduce);
+  if (last_ != nullptr && key == last_key_) return *last_;
+  auto found = recipes_.find(key);
+  if (found == recipes_.end()) {
+    if (recipes_.size() >= kMostRecipes) recipes_.clear();
+    found = recipes_.emplace(key, make(problem, dtype, reduce)).first;
+  }
+  last_key_ = key;
+  last_ = &found->second;
+  return *last_;
+}
+
+const PlannedPart& RecipeBook::part(Recipe& recipe, Access access) {
+  std::optional<PlannedPart>& part =
+      access == Access::kRegistered ? recipe.registered : recipe.foreign;
+  if (!part) {
+    recipe.problem.access = access;
+    part.emplace(planner_.plan(recipe.fingerprint.algorithm, recipe.problem), ranks_);
+    if (access == Access::kRegistered && !begins_with_meeting(part->part, recipe.decides)) {
+      throw Error(ErrorKind::kBug,
+                  fmt::format("the part for registered memory of {} does not begin with a meeting",
+                              name_of(recipe.problem.operation)));
+    }
+  }
+  return *part;
+}
+
+Recipe RecipeBook::make(const Problem& problem, DType dtype, ReduceOp::Kind reduce) {
+  const Planner::Choice choice = planner_.choose(problem, size_of(dtype));
+  Recipe recipe{.problem = problem,
+                .fingerprint = {.operation = problem.operation,
+                                .dtype = dtype,
+                                .reduce = reduce,
+                                .algorithm = choice.algorithm,
+                                .root = problem.root,
+                                .count = problem.count,
+                                .detail = detail_of(problem)},
+                .decides = decides(choice, problem)};
+  recipe.digest = digest(recipe.fingerprint);
+  return recipe;
+}
+
+RecipeBook::Key RecipeBook::key_of(const Problem& problem, DType dtype, ReduceOp::Kind reduce) {
+  const auto word = [](auto value, int shift) { return static_cast<std::int64_t>(value) << shift; };
+  return {.count = problem.count.value,
+          .rest = word(problem.root, 32) | word(problem.operation, 24) | word(dtype, 16) |
+                  word(reduce, 8) | word(problem.in_place ? 1 : 0, 0)};
+}
+
+std::size_t RecipeBook::KeyHash::operator()(const Key& key) const {
+  return mixed(static_cast<std::uint64_t>(key.rest), static_cast<std::uint64_t>(key.count));
+}
+
+}  // namespace peal::engine

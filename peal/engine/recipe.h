@@ -1,0 +1,80 @@
+// All that is known of an operation before its memory is: how it is told apart, and this rank's
+// part. A group's operations repeat, so recipes are kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "peal/base/dtype.h"
+#include "peal/base/reduce_op.h"
+#include "peal/engine/fingerprint.h"
+#include "peal/engine/planner.h"
+#include "peal/schedule/schedule.h"
+
+namespace peal::engine {
+
+/// One rank's part with what the engine wants to know of it as a whole.
+struct PlannedPart {
+  PlannedPart(schedule::Part part, int ranks);
+
+  schedule::Part part;
+  std::vector<Elements> sent;      // by peer: elements on the wire in this operation
+  std::vector<Elements> received;  // by peer
+};
+
+/// Whose memory decides whether an operation runs on registered memory. The ranks meet to find out:
+/// those who decide give their first signal, and all wait for that. A part for registered memory
+/// begins with these very steps (`meeting_steps` of them), one for foreign memory comes after them.
+enum class Decides : std::uint8_t { kNobody, kRoot, kEverybody };
+
+std::size_t meeting_steps(Decides decides);
+
+struct Recipe {
+  schedule::Problem problem;  // `access` is what the parts differ in
+  /// But for `sequence` and `detail`.
+  Fingerprint fingerprint;
+  /// Of all that must agree.
+  std::uint64_t digest = 0;
+  Decides decides = Decides::kNobody;
+  std::optional<PlannedPart> foreign = {};
+  std::optional<PlannedPart> registered = {};
+};
+
+/// Threads: one at a time.
+class RecipeBook {
+ public:
+  RecipeBook(int ranks, Planner& planner) : ranks_(ranks), planner_(planner) {}
+
+  /// The recipe for a problem whose `ranks`, `ranks_per_host` and `stage_limit` are always the
+  /// same but that `stage_limit` goes with `dtype`. Valid until the next call.
+  /// Cost: a look-up; planning where `counts` are given and the first time.
+  Recipe& find(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
+
+  /// The recipe's part, planned the first time. Throws Error(bug) if one for registered memory does
+  /// not begin with the meeting.
+  const PlannedPart& part(Recipe& recipe, schedule::Access access);
+
+ private:
+  /// What differs between a group's problems, but for `counts`.
+  struct Key {
+    std::int64_t count = 0;
+    std::int64_t rest = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  static Key key_of(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
+  Recipe make(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
+
+  int ranks_;
+  Planner& planner_;
+  std::unordered_map<Key, Recipe, KeyHash> recipes_;
+  Key last_key_{.count = -1};
+  Recipe* last_ = nullptr;
+  std::optional<Recipe> uneven_;  // problems with counts are not worth remembering
+};
+
+}  // namespace peal::engine

@@ -1,0 +1,80 @@
+// Where the operations of a group keep what they stage. The engine and the verifier ask the same
+// value, so that what was proved is what happens.
+//
+// Each operation gets a place of its own, the next one of a ring, or where little is staged a cell
+// beside the counter that says it is there; so an operation need not wait for the one before to be
+// read. It has to wait for those only that had the same place, long ago: Wait with value 0.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "peal/base/units.h"
+
+namespace peal::schedule {
+
+/// How much there is for each rank of a host, the same for all of them.
+struct ScratchSize {
+  Bytes ring;     // a multiple of Scratch::kGrain
+  Bytes cell;     // of each cell; 0 for none
+  int cells = 2;  // how many operations have a cell at the same time; 2 or more
+
+  friend bool operator==(const ScratchSize&, const ScratchSize&) = default;
+};
+
+/// Counts a group's operations that signal, its *turns*, and gives each its place. Every rank asks
+/// the same and so gets the same. Threads: one at a time.
+class Scratch {
+ public:
+  static constexpr Bytes kGrain{64};
+
+  /// What to look back for: a rank that has brought its counter there, in that turn, has left every
+  /// operation that had the place before.
+  struct Look {
+    std::uint64_t turn = 0;
+    std::int64_t counter = 0;
+  };
+
+  struct Place {
+    bool is_cell = false;
+    /// In the ring; a multiple of kGrain. A cell has the number of its turn.
+    Bytes offset;
+    Look free;
+  };
+
+  explicit Scratch(ScratchSize size);
+
+  /// The most that one operation may stage. A third, so that it never shares a place with the
+  /// operation before: of that, nobody would know the end.
+  Bytes limit() const { return kGrain * (size_.ring / (kGrain * 3)); }
+
+  /// 0 for the group's first operation that signals.
+  std::uint64_t turn() const { return turn_; }
+  /// Where the counters stand when the turn begins.
+  std::int64_t base() const { return base_; }
+
+  /// The turn's place; at most once in a turn. `stage` is at most limit().
+  /// Cost: constant, but for the places that it takes over.
+  Place place(Bytes stage);
+
+  /// The turn is over, and has brought the counters `span` further, at least by 1.
+  void end_turn(std::int64_t span);
+
+ private:
+  struct Region {
+    std::int64_t begin;  // since the beginning, laps and all
+    Look free;
+  };
+
+  ScratchSize size_;
+  std::uint64_t turn_ = 0;
+  std::int64_t base_ = 0;
+  std::int64_t cursor_ = 0;       // of the ring, laps and all
+  std::deque<Region> regions_;    // of the last lap, in order
+  Look overwritten_;              // of the last region that is in it no more
+  std::vector<Look> cells_free_;  // by cell
+  enum class Taken : std::uint8_t { kNothing, kCell, kRegion } taken_ = Taken::kNothing;
+};
+
+}  // namespace peal::schedule
