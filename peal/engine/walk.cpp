@@ -151,6 +151,7 @@ Progress Walk::advance() {
 bool Walk::step(const Signal& signal) {
   const std::int64_t value = scratch_.base() + offset_ + signal.value;
   window_->signal(scratch_.turn(), static_cast<std::uint64_t>(value), fingerprint_.detail);
+  window_->prepare(scratch_.turn() + 1);
   return true;
 }
 

@@ -70,6 +70,8 @@ class Window final {
     slot.check.store(check, std::memory_order_relaxed);
     slot.counter.advance(value);
   }
+  /// The own line of a turn will be written soon: fetches it back from who has read it.
+  void prepare(std::uint64_t turn) const { prefetch_to_write(&slot(self_, turn)); }
   /// Acquire-load of a rank's counter in a turn; larger once it is kTurns further.
   std::uint64_t counter(Rank rank, std::uint64_t turn) const {
     return slot(rank, turn).counter.value();
@@ -112,6 +114,14 @@ class Window final {
 
  private:
   struct Impl;
+
+  static void prefetch_to_write(const void* line) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+  }
 
   TurnSlot& slot(Rank rank, std::uint64_t turn) const {
     return pages_[static_cast<std::size_t>(rank)]->slot_of(turn);
