@@ -36,7 +36,8 @@ bool begins_with_meeting(const Part& part, Decides decides) {
 
 /// Between a root and the others only the root's memory is touched by other ranks.
 Decides decides(const Planner::Choice& choice, const Problem& problem) {
-  if (!choice.looks_at_access || !problem.counts.empty()) return Decides::kNobody;
+  if (!choice.looks_at_access || problem.count == Elements(0)) return Decides::kNobody;
+  if (!problem.counts.empty()) return Decides::kNobody;  // not all ranks know all of them
   switch (problem.operation) {
     case Operation::kBroadcast:
     case Operation::kScatter:
