@@ -181,6 +181,7 @@ FleetOrAbsent gloo_fleet(const Ground& ground) {
       {*python, "-B", script, ground.socket, fleet.memory[0]->path(), name_of(ground.waiting)});
   for (launch::RankProcess& process : fleet.processes) {
     process.arguments.push_back(ground.folder->path() / "gloo_meeting");
+    process.cpus.clear();
   }
   return fleet;
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,7 +13,9 @@
 
 #include "peal/base/difference.h"
 #include "peal/base/error.h"
+#include "peal/bench/baseline.h"
 #include "peal/bench/json_lines.h"
+#include "peal/bench/plot.h"
 #include "peal/bench/session.h"
 #include "peal/bench/sizes.h"
 #include "peal/bench/table.h"
@@ -153,6 +157,41 @@ void check(const BenchRequest& request) {
   }
 }
 
+/// An SVG, or a page with one in it where the name asks for that.
+void write_plot(const std::string& path, const std::vector<bench::Result>& results) {
+  std::string page = bench::draw(results);
+  if (path.ends_with(".html")) {
+    page = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>peal bench</title>\n" + page;
+  }
+  std::ofstream file(path);
+  file << page << std::flush;
+  if (!file) throw system_error("cannot write " + path, errno);
+}
+
+std::vector<bench::Reached> read_baseline(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw system_error("cannot read the baseline " + path, errno);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  return bench::parse_baseline(text);
+}
+
+/// Whether nothing got worse; says what did.
+bool holds(const std::vector<bench::Reached>& baseline,
+           const std::vector<bench::Result>& results,
+           double tolerance) {
+  const auto comparison = bench::compare_with(baseline, bench::reached_by(results), tolerance);
+  if (comparison.compared == 0) {
+    throw Error(ErrorKind::kUsage, "the baseline has none of these cases: measure what it has");
+  }
+  fmt::print(stderr,
+             "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
+             comparison.compared,
+             comparison.worse.size(),
+             tolerance,
+             describe(comparison.worse));
+  return comparison.worse.empty();
+}
+
 /// What a run writes while it goes on, and what it ends with.
 class Reporter final {
  public:
@@ -168,6 +207,7 @@ class Reporter final {
             .results = [this](const auto& results) { show(results); },
             .incident = [this](const auto& incident) { tell(incident); }};
   }
+  const std::vector<bench::Result>& results() const { return results_; }
   int exit_code() const { return failed_ ? kFailure : 0; }
 
  private:
@@ -184,6 +224,7 @@ class Reporter final {
       if (json_.is_open()) json_ << bench::to_json_line(result) << std::flush;
     }
     std::fflush(stdout);
+    results_.insert(results_.end(), results.begin(), results.end());
   }
 
   /// What a backend cannot do is said once for each operation and type.
@@ -197,6 +238,7 @@ class Reporter final {
   std::vector<std::string> peers_;
   std::ofstream json_;
   std::set<std::string> told_;
+  std::vector<bench::Result> results_;
   bool failed_ = false;
 };
 
@@ -244,6 +286,17 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
       ->type_name("1gbit");
   bench_->add_option("--json", json_path_, "Also write the results there, a JSON object a line")
       ->type_name("FILE");
+  bench_->add_option("--plot", plot_path_, "Draw the results there, as .svg or .html")
+      ->type_name("FILE");
+  bench_
+      ->add_option("--baseline",
+                   baseline_path_,
+                   "Compare floor and x PEER with the --json of a former run; end with 1 if any is "
+                   "too much worse")
+      ->type_name("FILE");
+  bench_->add_option("--tolerance", tolerance_, "How much of a former ratio is enough")
+      ->type_name("PART")
+      ->capture_default_str();
 }
 
 bench::HostOptions BenchCommand::parse_hosts() const {
@@ -283,17 +336,25 @@ BenchRequest BenchCommand::request() const {
   options.hosts = parse_hosts();
   if (untouched_) options.measure.rewriting = bench::Rewriting::kNone;
   request.json_path = json_path_;
+  request.plot_path = plot_path_;
+  request.baseline_path = baseline_path_;
+  request.tolerance = tolerance_;
   check(request);
   return request;
 }
 
 int run(const BenchRequest& request) {
+  std::optional<std::vector<bench::Reached>> baseline;
+  if (!request.baseline_path.empty()) baseline = read_baseline(request.baseline_path);
+  if (!request.plot_path.empty()) write_plot(request.plot_path, {});  // better now than too late
   Reporter reporter(request);
   try {
     bench::run(request.options, reporter.sink());
   } catch (const bench::Interrupted& interrupted) {
     return 128 + interrupted.signal();
   }
+  if (!request.plot_path.empty()) write_plot(request.plot_path, reporter.results());
+  if (baseline && !holds(*baseline, reporter.results(), request.tolerance)) return kFailure;
   return reporter.exit_code();
 }
 

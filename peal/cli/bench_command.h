@@ -14,6 +14,9 @@ namespace peal::cli {
 struct BenchRequest {
   bench::BenchOptions options;
   std::string json_path;  // empty: none
+  std::string plot_path;
+  std::string baseline_path;
+  double tolerance = 0.5;
 };
 
 class BenchCommand final {
@@ -37,7 +40,8 @@ class BenchCommand final {
   std::string peers_;
   std::string memory_ = "registered,foreign";
   std::string transport_ = "auto";
-  std::string json_path_;
+  std::string json_path_, plot_path_, baseline_path_;
+  double tolerance_ = 0.5;
   std::string rate_;
   int hosts_ = 0;
   int ranks_per_host_ = 1;
@@ -48,7 +52,8 @@ class BenchCommand final {
 };
 
 /// Measures, writes the table to stdout, what is left out and what went wrong to stderr, and the
-/// files. Returns the exit code: 1 when a result was wrong or a worker died.
+/// files. Returns the exit code: 1 when a result was wrong, a worker died, or a ratio is worse than
+/// the baseline allows.
 int run(const BenchRequest& request);
 
 }  // namespace peal::cli

@@ -1,0 +1,105 @@
+#include "peal/bench/baseline.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "peal/base/error.h"
+
+namespace peal::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string what_of(const Json& line) {
+  return fmt::format("{} {} np={} {} B {} {}",
+                     line.at("op").get<std::string>(),
+                     line.at("dtype").get<std::string>(),
+                     line.at("np").get<int>(),
+                     line.at("bytes").get<std::int64_t>(),
+                     line.at("variant").get<std::string>(),
+                     line.at("transport").get<std::string>());
+}
+
+Reached parse(const Json& line) {
+  Reached reached{what_of(line), line.at("times_faster").get<std::map<std::string, double>>()};
+  const Json& floor = line.at("floor_fraction");
+  if (!floor.is_null()) reached.ratios["floor"] = floor.get<double>();
+  return reached;
+}
+
+std::string what_of(const Result& result) {
+  const Case& c = result.the_case;
+  return fmt::format("{} {} np={} {} B {} {}",
+                     name_of(c.op),
+                     name_of(c.dtype),
+                     c.ranks,
+                     bytes_of(c).value,
+                     result.variant,
+                     result.transport);
+}
+
+}  // namespace
+
+std::vector<Reached> reached_by(const std::vector<Result>& results) {
+  std::vector<Reached> all;
+  for (const Result& result : results) {
+    if (result.backend != "peal") continue;
+    Reached& reached = all.emplace_back(Reached{what_of(result), result.times_faster});
+    if (result.floor_fraction) reached.ratios["floor"] = *result.floor_fraction;
+  }
+  return all;
+}
+
+std::vector<Reached> parse_baseline(std::string_view lines) {
+  std::vector<Reached> all;
+  for (int number = 1; !lines.empty(); ++number) {
+    const auto end = std::min(lines.find('\n'), lines.size());
+    const std::string_view text = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+    if (text.empty()) continue;
+    try {
+      const Json line = Json::parse(text);
+      if (line.at("backend") == "peal") all.push_back(parse(line));
+    } catch (const Json::exception& error) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("line {} of the baseline is not what `peal bench --json` writes: {}",
+                              number,
+                              error.what()));
+    }
+  }
+  return all;
+}
+
+Comparison compare_with(const std::vector<Reached>& baseline,
+                        const std::vector<Reached>& now,
+                        double tolerance) {
+  Comparison comparison;
+  for (const Reached& reached : now) {
+    const auto before = std::ranges::find(baseline, reached.what, &Reached::what);
+    if (before == baseline.end()) continue;
+    for (const auto& [name, ratio] : reached.ratios) {
+      const auto old = before->ratios.find(name);
+      if (old == before->ratios.end()) continue;
+      ++comparison.compared;
+      if (ratio >= tolerance * old->second) continue;
+      comparison.worse.push_back({reached.what, name, old->second, ratio});
+    }
+  }
+  return comparison;
+}
+
+std::string describe(const std::vector<Worse>& worse) {
+  std::string table;
+  for (const Worse& one : worse) {
+    table += fmt::format("{:<56} {:<8} was {:8.2f}, is {:8.2f}\n",
+                         one.what,
+                         one.ratio == "floor" ? one.ratio : "x " + one.ratio,
+                         one.before,
+                         one.now);
+  }
+  return table;
+}
+
+}  // namespace peal::bench

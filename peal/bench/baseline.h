@@ -1,0 +1,45 @@
+// A former run as a measure for this one: by ratios, since times are those of a machine. Pure.
+// Called by `peal bench --baseline`.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/bench/result.h"
+
+namespace peal::bench {
+
+/// What peal reached in one case, with one kind of memory: its floor_fraction as "floor", and how
+/// many times as fast as each peer it was.
+struct Reached {
+  std::string what;  // "all_reduce f32 np=2 65536 B registered shm"
+  std::map<std::string, double> ratios;
+};
+
+/// Nothing for the results of others than peal.
+std::vector<Reached> reached_by(const std::vector<Result>& results);
+/// From the JSON lines of a former run. Errors: usage, with the number of the line.
+std::vector<Reached> parse_baseline(std::string_view lines);
+
+struct Worse {
+  std::string what;
+  std::string ratio;  // "floor", or a peer
+  double before = 0;
+  double now = 0;
+};
+
+/// What both have, and what is now less than `tolerance` times what it was.
+struct Comparison {
+  int compared = 0;
+  std::vector<Worse> worse;
+};
+Comparison compare_with(const std::vector<Reached>& baseline,
+                        const std::vector<Reached>& now,
+                        double tolerance);
+
+/// A table, a line for each; empty for none.
+std::string describe(const std::vector<Worse>& worse);
+
+}  // namespace peal::bench

@@ -1,0 +1,78 @@
+// The probe does every operation right: a floor that does less than the operation is none.
+#include <barrier>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/bench/probe_subject.h"
+#include "peal/bench/shared_file.h"
+#include "peal/bench/values.h"
+
+namespace peal::bench {
+namespace {
+
+/// What a rank finds wrong after two runs of each case; ranks are threads.
+void run_rank(const std::string& path,
+              Rank rank,
+              int ranks,
+              const std::vector<Case>& cases,
+              const std::string& variant,
+              std::barrier<>& everyone,
+              std::vector<std::string>& wrong) {
+  const auto subject = make_probe_subject(path, rank, ranks, Waiting::kYield);
+  for (Case c : cases) {
+    const auto trial = subject->prepare(c, variant);
+    c.dtype = subject->checked_as(c.dtype);
+    for (int run = 0; run < 2; ++run) {
+      fill_input(trial->input(), c, rank);
+      trial->run();
+      if (const auto found = find_wrong(trial->output(), c, rank)) {
+        wrong.push_back(describe(c) + ", " + variant + ": " + *found);
+      }
+    }
+    everyone.arrive_and_wait();  // the next case lies in the same memory
+  }
+}
+
+std::vector<Case> cases_for(int ranks) {
+  std::vector<Case> cases;
+  for (const Op op : kAllOps) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF64}) {
+      for (const Bytes size : {4_B, 1000_B, 100_KiB}) {
+        for (const Place place : {Place::kOut, Place::kIn}) {
+          cases.push_back(make_case(op, dtype, ranks, size, place));
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(ProbeTest, EveryOperationIsRightWithBothKindsOfStores) {
+  for (const int ranks : {2, 3, 4}) {
+    for (const std::string variant : {"plain", "streaming"}) {
+      const SharedFile file("probe test", 1_MiB);
+      const std::vector<Case> cases = cases_for(ranks);
+      std::vector<std::vector<std::string>> wrong(static_cast<std::size_t>(ranks));
+      std::barrier<> everyone(ranks);
+      std::vector<std::thread> threads;
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        threads.emplace_back([&, rank] {
+          run_rank(file.path(),
+                   rank,
+                   ranks,
+                   cases,
+                   variant,
+                   everyone,
+                   wrong[static_cast<std::size_t>(rank)]);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      for (const auto& found : wrong) EXPECT_EQ(found, std::vector<std::string>());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace peal::bench

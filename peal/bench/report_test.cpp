@@ -1,0 +1,194 @@
+// From results to what people and programs read: comparisons, tables, JSON lines, plots, baselines.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "peal/base/testing/error_of.h"
+#include "peal/bench/baseline.h"
+#include "peal/bench/json_lines.h"
+#include "peal/bench/plot.h"
+#include "peal/bench/result.h"
+#include "peal/bench/table.h"
+
+namespace peal::bench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+
+Result make_result(const std::string& backend, const std::string& variant, double median) {
+  return {.the_case = make_case(Op::kAllReduce, DType::kF32, 4, 64_KiB, Place::kOut),
+          .backend = backend,
+          .transport = "shm",
+          .variant = variant,
+          .time = {.median = median,
+                   .p99 = 2 * median,
+                   .least = median / 2,
+                   .most = median * 2,
+                   .rounds = 5,
+                   .samples = 100}};
+}
+
+/// peal beside a floor and two peers.
+std::vector<Result> one_case() {
+  std::vector<Result> results = {make_result("peal", "registered", 4),
+                                 make_result("peal", "foreign", 8),
+                                 make_result("probe", "plain", 2),
+                                 make_result("probe", "streaming", 3),
+                                 make_result("openmpi", "default", 16)};
+  compare(results, {"probe"});
+  return results;
+}
+
+TEST(ResultTest, BandwidthsAreOfTheMedian) {
+  const Result result = make_result("peal", "registered", 4);
+  EXPECT_DOUBLE_EQ(algorithm_bandwidth(result), 16.384);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(result), 16.384 * 1.5);
+}
+
+TEST(ResultTest, TheBetterProbeIsTheFloorAndOnlyPeersAreComparedWith) {
+  const std::vector<Result> results = one_case();
+  EXPECT_DOUBLE_EQ(results[0].floor_fraction.value(), 0.5);
+  EXPECT_DOUBLE_EQ(results[1].floor_fraction.value(), 0.25);
+  EXPECT_DOUBLE_EQ(results[2].floor_fraction.value(), 1);
+  EXPECT_THAT(results[0].times_faster, ElementsAre(Pair("openmpi", 4)));
+  EXPECT_THAT(results[4].times_faster, IsEmpty());
+}
+
+TEST(ResultTest, WithoutAFloorThereIsNoFraction) {
+  std::vector<Result> results = {make_result("peal", "registered", 4)};
+  compare(results, {"probe"});
+  EXPECT_FALSE(results[0].floor_fraction.has_value());
+}
+
+TEST(TableTest, RowsHaveTheColumnsOfTheHeader) {
+  const std::vector<std::string> peers = {"openmpi", "gloo"};
+  const std::string header = table_header(peers);
+  for (const Result& result : one_case()) {
+    const std::string row = table_row(result, peers);
+    EXPECT_EQ(row.size(), header.size()) << row;
+    EXPECT_THAT(row, HasSubstr("64 KiB"));
+  }
+  EXPECT_THAT(table_row(one_case()[0], peers), HasSubstr("2.00 us - 8.00 us"));
+}
+
+TEST(TableTest, TimesHaveThreeDigitsAndTheUnitThatFits) {
+  EXPECT_EQ(describe_time(0.1734), "0.17 us");
+  EXPECT_EQ(describe_time(23.44), "23.4 us");
+  EXPECT_EQ(describe_time(1062), "1.06 ms");
+  EXPECT_EQ(describe_time(2.5e6), "2.50 s");
+}
+
+TEST(JsonTest, ALineHasWhatOthersReadFromIt) {
+  const auto line = nlohmann::json::parse(to_json_line(one_case()[1]));
+  EXPECT_EQ(line.at("op"), "all_reduce");
+  EXPECT_EQ(line.at("backend"), "peal");
+  EXPECT_EQ(line.at("transport"), "shm");
+  EXPECT_EQ(line.at("dtype"), "f32");
+  EXPECT_EQ(line.at("np"), 4);
+  EXPECT_EQ(line.at("bytes"), 65536);
+  EXPECT_EQ(line.at("registered"), false);
+  EXPECT_EQ(line.at("median_us"), 8);
+  EXPECT_EQ(line.at("p99_us"), 16);
+  EXPECT_EQ(line.at("min_us"), 4);
+  EXPECT_EQ(line.at("max_us"), 16);
+  EXPECT_EQ(line.at("rounds"), 5);
+  EXPECT_EQ(line.at("samples"), 100);
+  EXPECT_DOUBLE_EQ(line.at("algbw_gbps"), 8.192);
+  EXPECT_DOUBLE_EQ(line.at("busbw_gbps"), 12.288);
+  EXPECT_DOUBLE_EQ(line.at("floor_fraction"), 0.25);
+  EXPECT_FALSE(line.contains("host_tx_bytes"));
+}
+
+TEST(JsonTest, WhatHasNoMeaningIsNull) {
+  Result result = make_result("gloo", "default", 4);
+  result.traffic = Traffic{.interface_bytes = 70000};
+  const auto line = nlohmann::json::parse(to_json_line(result));
+  EXPECT_TRUE(line.at("registered").is_null());
+  EXPECT_TRUE(line.at("floor_fraction").is_null());
+  EXPECT_EQ(line.at("host_tx_bytes"), 70000);
+  EXPECT_TRUE(line.at("host_qdisc_bytes").is_null());
+}
+
+std::string lines_of(const std::vector<Result>& results) {
+  std::string lines;
+  for (const Result& result : results) lines += to_json_line(result);
+  return lines;
+}
+
+TEST(BaselineTest, WhatItsLinesSayIsWhatWasReached) {
+  const auto parsed = parse_baseline(lines_of(one_case()));
+  const auto reached = reached_by(one_case());
+  ASSERT_EQ(parsed.size(), 2);
+  for (std::size_t i = 0; i < parsed.size(); ++i) {
+    EXPECT_EQ(parsed[i].what, reached[i].what);
+    EXPECT_EQ(parsed[i].ratios, reached[i].ratios);
+  }
+}
+
+TEST(BaselineTest, OnlyWhatIsBelowTheToleranceIsWorse) {
+  const std::vector<Reached> before = {{"a", {{"floor", 0.8}, {"openmpi", 10}, {"gloo", 5}}}};
+  const std::vector<Reached> now = {{"a", {{"floor", 0.41}, {"openmpi", 4}}},
+                                    {"b", {{"floor", 0}}}};
+  const Comparison comparison = compare_with(before, now, 0.5);
+  EXPECT_EQ(comparison.compared, 2);
+  ASSERT_EQ(comparison.worse.size(), 1);
+  EXPECT_EQ(comparison.worse[0].ratio, "openmpi");
+  EXPECT_THAT(describe(comparison.worse), HasSubstr("x openmpi was    10.00, is     4.00"));
+}
+
+TEST(BaselineTest, AFileThatIsNoneIsAnErrorThatNamesTheLine) {
+  const Error error = error_of([] { parse_baseline("{\"backend\": \"gloo\"}\n\n{\"op\": 3}\n"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("line 3 of the baseline"));
+}
+
+/// Every element is closed, and nothing stands where XML does not allow it.
+bool is_well_formed(const std::string& xml) {
+  std::vector<std::string> open;
+  for (std::size_t at = xml.find('<'); at != std::string::npos; at = xml.find('<', at + 1)) {
+    const std::size_t end = xml.find('>', at);
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (end == std::string::npos || tag.find('<') != std::string::npos) return false;
+    if (tag.ends_with('/')) continue;
+    if (!tag.starts_with('/')) {
+      open.push_back(tag.substr(0, tag.find(' ')));
+    } else {
+      if (open.empty() || open.back() != tag.substr(1)) return false;
+      open.pop_back();
+    }
+  }
+  return open.empty();
+}
+
+TEST(PlotTest, IsWellFormedAndNamesItsLines) {
+  std::vector<Result> results = one_case();
+  for (const Result& result : one_case()) {
+    results.push_back(result);
+    results.back().the_case.count = results.back().the_case.count * 4;
+  }
+  const std::string page = draw(results);
+  EXPECT_TRUE(is_well_formed(page));
+  EXPECT_THAT(page, HasSubstr("all_reduce of f32 on 4 ranks"));
+  EXPECT_THAT(page, HasSubstr("peal, registered"));
+  EXPECT_THAT(page, HasSubstr("64K"));
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
+  EXPECT_THAT(page, Not(HasSubstr("inf")));
+}
+
+TEST(PlotTest, OneSizeAloneAndNothingAtAllAreDrawnToo) {
+  EXPECT_TRUE(is_well_formed(draw({})));
+  const std::string page = draw(one_case());
+  EXPECT_TRUE(is_well_formed(page));
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
+}
+
+TEST(PlotTest, WordsAreEscaped) {
+  EXPECT_THAT(draw({make_result("a<b&\"c", "default", 1)}), HasSubstr("a&lt;b&amp;&quot;c"));
+}
+
+}  // namespace
+}  // namespace peal::bench

@@ -1,0 +1,41 @@
+#include "peal/bench/statistics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::bench {
+namespace {
+
+using testing::DoubleEq;
+using testing::ElementsAre;
+
+using Intervals = std::vector<Interval>;
+
+TEST(StatisticsTest, ASampleLastsFromTheLastWhoEntersUntilTheLastWhoLeaves) {
+  const std::vector<Intervals> ranks = {{{1000, 9000}, {20000, 21000}},
+                                        {{3000, 5000}, {20500, 24500}}};
+  EXPECT_THAT(samples_of(ranks, 1), ElementsAre(DoubleEq(6.0), DoubleEq(4.0)));
+  EXPECT_THAT(samples_of(ranks, 2), ElementsAre(DoubleEq(3.0), DoubleEq(2.0)));
+}
+
+TEST(StatisticsTest, AQuantileLiesBetweenItsNeighbours) {
+  const std::vector<double> sorted = {1, 2, 4, 8};
+  EXPECT_DOUBLE_EQ(quantile(sorted, 0), 1);
+  EXPECT_DOUBLE_EQ(quantile(sorted, 0.5), 3);
+  EXPECT_DOUBLE_EQ(quantile(sorted, 1), 8);
+  EXPECT_DOUBLE_EQ(quantile(std::vector<double>{5}, 0.99), 5);
+}
+
+TEST(StatisticsTest, TheMedianIsOverAllSamplesAndTheRangeOverTheRounds) {
+  const std::vector<std::vector<double>> rounds = {{3, 1, 2}, {10, 30, 20}};
+  const Summary summary = summarize(rounds);
+  EXPECT_DOUBLE_EQ(summary.median, 6.5);
+  EXPECT_DOUBLE_EQ(summary.least, 2);
+  EXPECT_DOUBLE_EQ(summary.most, 20);
+  EXPECT_NEAR(summary.p99, 29.5, 1e-9);
+  EXPECT_EQ(summary.rounds, 2);
+  EXPECT_EQ(summary.samples, 6);
+}
+
+}  // namespace
+}  // namespace peal::bench

@@ -1,0 +1,209 @@
+"""`peal bench` as its user meets it: what it reports, what it says of backends that fail, and that it
+leaves nothing behind.
+
+Called by ctest with the program. A peer that fails is a script in place of the Python that would run gloo.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+PATIENCE = 60  # seconds
+QUICK = ["--rounds", "1", "--seconds", "0.02"]
+FIELDS = {"op", "backend", "transport", "dtype", "np", "bytes", "registered", "median_us", "p99_us",
+          "min_us", "max_us", "algbw_gbps", "busbw_gbps", "floor_fraction", "rounds", "samples"}
+
+# A worker that greets as gloo does, and answers its first command with `ANSWER`, or ends.
+PEER = """#!{python}
+import socket, sys, time
+if sys.argv[1] == "-c": sys.exit(0)  # "is there torch?"
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[3])
+connection.sendall(f"hello gloo {{sys.argv[6]}} a broken one\\n".encode())
+connection.makefile("r").readline()
+{answer}
+time.sleep(60)
+"""
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "tmp").mkdir()
+        self.environment = {**os.environ, "TMPDIR": str(self.folder / "tmp")}
+
+    def start(self, *arguments):
+        return subprocess.Popen([PROGRAM, "bench", *arguments], env=self.environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def bench(self, *arguments):
+        """(exit code, stdout, stderr, results)"""
+        path = self.folder / "results.jsonl"
+        process = self.start(*arguments, *QUICK, "--json", str(path))
+        out, err = process.communicate(timeout=PATIENCE)
+        lines = path.read_text().splitlines() if path.exists() else []
+        return process.returncode, out, err, [json.loads(line) for line in lines]
+
+    def break_gloo(self, answer):
+        """From now on gloo's workers do this instead of answering."""
+        script = self.folder / "python"
+        script.write_text(PEER.format(python=sys.executable, answer=answer))
+        script.chmod(0o700)
+        self.environment["PEAL_BENCH_PYTHON"] = str(script)
+
+    def assert_nothing_is_left(self):
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+        mark = f"TMPDIR={self.folder}".encode()
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                self.assertNotIn(mark, path.read_bytes(), path)
+            except OSError:  # it has just ended, or is somebody else's
+                pass
+
+
+class TheReport(Bench):
+    def test_has_every_case_of_every_backend(self):
+        code, out, err, results = self.bench("all_reduce", "--np", "2", "--bytes", "4,64K", "--against", "mpi")
+        self.assertEqual(code, 0, err)
+        for result in results:
+            self.assertLessEqual(FIELDS, set(result))
+            self.assertGreater(result["median_us"], 0)
+            self.assertGreaterEqual(result["p99_us"], result["median_us"])
+            self.assertLessEqual(result["min_us"], result["max_us"])
+        ways = {(result["backend"], result["registered"], result["bytes"]) for result in results}
+        for size in (4, 65536):
+            self.assertIn(("peal", True, size), ways)
+            self.assertIn(("peal", False, size), ways)
+            self.assertIn(("probe", None, size), ways)
+            if shutil.which("mpicc.openmpi") and shutil.which("mpirun.openmpi"):
+                self.assertIn(("openmpi", None, size), ways)
+        self.assertEqual(len(out.splitlines()), 1 + len(results))
+        self.assert_nothing_is_left()
+
+    def test_has_every_operation(self):
+        code, _, err, results = self.bench("all", "--bytes", "1000", "--dtype", "bf16", "--np", "3")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(len({result["op"] for result in results}), 10)
+
+    def test_is_compared_with_a_former_one(self):
+        former = self.folder / "former.jsonl"
+        _, _, _, results = self.bench("barrier")
+        for result in results:
+            result["floor_fraction"] = 1000  # nobody can be as good again
+        former.write_text("".join(json.dumps(result) + "\n" for result in results))
+        code, _, err, _ = self.bench("barrier", "--baseline", str(former))
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"barrier u8 np=2 0 B registered shm +floor +was +1000.00")
+        code, _, err, _ = self.bench("barrier", "--baseline", str(former), "--tolerance", "0.00001")
+        self.assertEqual(code, 0, err)
+
+    def test_is_drawn(self):
+        page = self.folder / "page.html"
+        code, _, err, _ = self.bench("all_reduce", "--bytes", "4,64", "--plot", str(page))
+        self.assertEqual(code, 0, err)
+        self.assertIn("all_reduce of f32 on 2 ranks", page.read_text())
+
+
+class ABackendThatFails(Bench):
+    def test_is_named_when_its_result_is_wrong(self):
+        self.break_gloo('connection.sendall(b"wrong index 3: got 1, expected 2\\n")')
+        code, _, err, results = self.bench("all_reduce", "--bytes", "16", "--against", "gloo")
+        self.assertEqual(code, 1)
+        self.assertIn("gloo: wrong result of all_reduce of 16 B of f32 on 2 ranks", err)
+        self.assertIn("rank 0: index 3: got 1, expected 2", err)
+        self.assertEqual({result["backend"] for result in results}, {"peal", "probe"})
+
+    def test_is_left_out_when_a_worker_dies_and_the_others_go_on(self):
+        self.break_gloo('sys.exit("there was no more to say")')
+        code, _, err, results = self.bench("all_reduce", "barrier", "--bytes", "16", "--against", "gloo")
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"gloo: in all_reduce .*: rank \d ended with exit code 1; it wrote:")
+        self.assertIn("there was no more to say", err)
+        self.assertEqual({result["op"] for result in results}, {"all_reduce", "barrier"})
+        self.assert_nothing_is_left()
+
+    def test_is_said_to_be_missing_where_it_is_not_installed(self):
+        self.environment["PEAL_BENCH_PYTHON"] = "/nowhere/python"
+        code, _, err, _ = self.bench("barrier", "--against", "gloo")
+        self.assertEqual(code, 0)
+        self.assertIn("gloo: left out: there is no /nowhere/python", err)
+
+
+class TheEnd(Bench):
+    def test_by_control_c_leaves_nothing(self):
+        process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assert_nothing_is_left()
+
+    def test_by_being_killed_leaves_no_process(self):
+        process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
+        process.stdout.readline()
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        shutil.rmtree(self.folder / "tmp")
+        (self.folder / "tmp").mkdir()
+        while True:
+            try:
+                return self.assert_nothing_is_left()
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+
+class WrongArguments(Bench):
+    def test_say_what_would_be_right(self):
+        for arguments, hint in (
+                ([], "which operation? For example: peal bench all_reduce"),
+                (["all_redcue"], 'there is no operation "all_redcue"; did you mean all_reduce?'),
+                (["barrier", "--np", "1"], "it takes how many ranks"),
+                (["barrier", "--bytes", "4X"], "as in 4, 64K, 1M or 2G"),
+                (["barrier", "--dtype", "f31"], 'no type to measure "f31"'),
+                (["barrier", "--against", "glo"], 'no peer "glo"; did you mean gloo?'),
+                (["barrier", "--transport", "rdma"], "it takes auto, shm, tcp"),
+                (["barrier", "--rate", "1gbit"], "--rate is about the hosts of --hosts-netns"),
+                (["barrier", "--hosts-netns", "2", "--np", "4"], "--np does not go with --hosts-netns"),
+                (["barrier", "--baseline", "/nowhere/x"], "cannot read the baseline /nowhere/x"),
+                (["barrier", "--rounds", "0"], "--rounds takes 1 or more")):
+            process = self.start(*arguments)
+            _, err = process.communicate(timeout=PATIENCE)
+            self.assertIn(hint, err, arguments)
+            self.assertIn(process.returncode, (1, 2), arguments)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip") and shutil.which("tc"),
+                     "network namespaces take root and iproute2")
+class HostsOnThisMachine(Bench):
+    def test_are_measured_and_removed(self):
+        before = set(os.listdir("/sys/class/net"))
+        code, _, err, results = self.bench("all_reduce", "--bytes", "256K", "--hosts-netns", "2", "--rate",
+                                           "10gbit", "--memory", "registered")
+        if re.search("Operation not permitted|not supported", err):
+            self.skipTest("no network namespaces can be made here")
+        self.assertEqual(code, 0, err)
+        found = {result["backend"]: result for result in results}
+        self.assertEqual(set(found), {"peal", "stream"})
+        self.assertEqual(found["peal"]["transport"], "tcp")
+        for result in results:
+            self.assertGreater(result["host_tx_bytes"], 256 << 10)
+            self.assertGreater(result["host_qdisc_bytes"], 256 << 10)
+        self.assertEqual(set(os.listdir("/sys/class/net")), before)
+        self.assert_nothing_is_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
