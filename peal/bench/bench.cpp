@@ -9,6 +9,7 @@
 #include "peal/bench/folder.h"
 #include "peal/bench/mpi_fleet.h"
 #include "peal/bench/session.h"
+#include "peal/bench/tune.h"
 #include "peal/net/socket.h"
 
 namespace peal::bench {
@@ -32,9 +33,17 @@ bool wants(const BenchOptions& options, const std::string& peer) {
   return std::ranges::count(options.peers, peer) > 0;
 }
 
-Muster muster(const BenchOptions& options, const Ground& ground, const launch::Job& job) {
+Muster muster(const BenchOptions& options, const Ground& ground) {
   Muster all;
-  all.add(peal_fleet(ground, job, options.transport, options.memory));
+  for (const std::string& algorithm : options.algorithms) {
+    Fleet fleet = peal_fleet(ground, tuned_backend(algorithm), options.transport, options.memory);
+    for (launch::RankProcess& process : fleet.processes) {
+      process.environment["PEAL_ALGORITHM"] = algorithm;
+    }
+    all.add(std::move(fleet));
+  }
+  if (!options.algorithms.empty()) return all;
+  all.add(peal_fleet(ground, "peal", options.transport, options.memory));
   all.add(ground.net == nullptr ? probe_fleet(ground) : stream_fleet(ground));
   if (wants(options, "gloo")) all.add(gloo_fleet(ground));
   const std::vector<Mpi> mpis = options.peers.empty() ? std::vector<Mpi>{} : find_mpis();
@@ -56,14 +65,22 @@ Muster muster(const BenchOptions& options, const Ground& ground, const launch::J
 std::vector<std::string> describe(const Session& session, const std::vector<Absent>& absent) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < session.size(); ++i) {
-    const std::string& loss = session.loss(i);
-    lines.push_back(fmt::format(
-        "{}: {}", session.fleet(i).backend, loss.empty() ? session.note(i) : "left out: " + loss));
+    if (!session.loss(i).empty()) continue;
+    lines.push_back(fmt::format("{}: {}", session.fleet(i).backend, session.note(i)));
   }
   for (const Absent& one : absent) {
     lines.push_back(fmt::format("{}: left out: {}", one.backend, one.reason));
   }
   return lines;
+}
+
+/// Whether the fleet of one of peal's algorithms does the case by that algorithm.
+bool can_do(const BenchOptions& options, const std::string& backend, const Case& c) {
+  int sharing = options.hosts.hosts == 0 ? c.ranks : options.hosts.ranks_per_host;
+  if (options.transport == TransportChoice::kTcp) sharing = 1;
+  return std::ranges::any_of(options.algorithms, [&](const std::string& algorithm) {
+    return backend == tuned_backend(algorithm) && algorithm_applies(algorithm, c, sharing);
+  });
 }
 
 void run_ranks(const BenchOptions& options,
@@ -75,8 +92,7 @@ void run_ranks(const BenchOptions& options,
   Ground ground = lay_ground(ranks, folder);
   ground.net = net;
   ground.ranks_per_host = options.hosts.ranks_per_host;
-  const launch::NewJob job = launch::make_job();
-  Muster all = muster(options, ground, job.job);
+  Muster all = muster(options, ground);
   Fd socket = net::listen_on(net::Address::parse("unix:" + ground.socket));
   Session session(std::move(all.fleets), std::move(socket), signals);
   sink.begin(ranks, describe(session, all.absent));
@@ -85,8 +101,14 @@ void run_ranks(const BenchOptions& options,
       sink.incident({Incident::Kind::kLost, session.fleet(i).backend, session.loss(i)});
     }
   }
+  MeasureOptions measure_options = options.measure;
+  if (!options.algorithms.empty()) {
+    measure_options.takes_part = [&](const std::string& backend, const Case& c) {
+      return can_do(options, backend, c);
+    };
+  }
   for (const Case& c : cases_of(options, ranks)) {
-    const Measured measured = measure(session, c, options.measure);
+    const Measured measured = measure(session, c, measure_options);
     for (const Incident& incident : measured.incidents) sink.incident(incident);
     sink.results(measured.results);
   }

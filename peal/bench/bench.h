@@ -31,6 +31,8 @@ struct BenchOptions {
   TransportChoice transport = TransportChoice::kAuto;
   MeasureOptions measure;
   HostOptions hosts;
+  /// Names of peal's algorithms to measure against each other, instead of anything else (tune.h).
+  std::vector<std::string> algorithms;
 };
 
 /// What the caller hears while it goes on.

@@ -108,16 +108,17 @@ Ground lay_ground(int ranks, const Folder& folder) {
 }
 
 Fleet peal_fleet(const Ground& ground,
-                 const launch::Job& job,
+                 const std::string& backend,
                  TransportChoice transport,
                  std::vector<std::string> variants) {
-  Fleet fleet{.backend = "peal",
+  Fleet fleet{.backend = backend,
               .transport = transport_words(ground, transport),
               .variants = std::move(variants),
-              .ranks = ground.ranks};
+              .ranks = ground.ranks,
+              .job = launch::make_job()};
   fleet.memory.push_back(make_flags(ground.ranks));
-  fleet.processes =
-      processes_of(ground, job, own_worker(ground, "peal", fleet.backend, *fleet.memory[0]));
+  fleet.processes = processes_of(
+      ground, fleet.job.job, own_worker(ground, "peal", fleet.backend, *fleet.memory[0]));
   for (launch::RankProcess& process : fleet.processes) {
     process.environment["PEAL_TRANSPORT"] = name_of(transport);
   }

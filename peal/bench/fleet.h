@@ -26,6 +26,7 @@ struct Fleet {
   int ranks = 0;
   std::vector<launch::RankProcess> processes = {};       // one for each rank, or one launcher
   std::vector<std::unique_ptr<SharedFile>> memory = {};  // kept for the workers: flags, and others
+  launch::NewJob job = {};                               // of peal's ranks; keeps their port
 };
 
 /// What cannot be measured, and why.
@@ -55,9 +56,9 @@ Ground lay_ground(int ranks, const Folder& folder);
 /// `process` started on its rank's host, where there are several.
 launch::RankProcess on_its_host(const Ground&, launch::RankProcess process);
 
-/// peal itself. `variants`: "registered", "foreign". The job must live as long as the fleet.
+/// peal itself. `variants`: "registered", "foreign".
 Fleet peal_fleet(const Ground&,
-                 const launch::Job& job,
+                 const std::string& backend,
                  TransportChoice transport,
                  std::vector<std::string> variants);
 /// The floor on one host.

@@ -38,7 +38,9 @@ class Contest final {
   }
 
   Measured run() {
-    for (std::size_t i = 0; i < session_.size(); ++i) enter(i);
+    for (std::size_t i = 0; i < session_.size(); ++i) {
+      if (!options_.takes_part || options_.takes_part(backend(i), case_)) enter(i);
+    }
     for (Contestant& contestant : contestants_) calibrate(contestant);
     for (int round = 0; round < options_.rounds; ++round) {
       for (std::size_t i = 0; i < contestants_.size(); ++i) {
@@ -92,7 +94,9 @@ class Contest final {
     if (bad == answers.end()) return true;
     if (bad->kind == Answer::Kind::kMissing) {
       if (std::ranges::count(options_.floors, backend(fleet)) > 0) return false;
-      report(Incident::Kind::kMissing, fleet, fmt::format("{}: {}", describe(case_), bad->text));
+      report(Incident::Kind::kMissing,
+             fleet,
+             fmt::format("no {} of {}: {}", name_of(case_.op), name_of(case_.dtype), bad->text));
       return false;
     }
     const bool is_wrong = bad->kind == Answer::Kind::kWrong;

@@ -65,14 +65,14 @@ TEST(ResultTest, WithoutAFloorThereIsNoFraction) {
 }
 
 TEST(TableTest, RowsHaveTheColumnsOfTheHeader) {
-  const std::vector<std::string> peers = {"openmpi", "gloo"};
-  const std::string header = table_header(peers);
+  const Columns columns{{"openmpi", "gloo"}};
+  const std::string header = table_header(columns);
   for (const Result& result : one_case()) {
-    const std::string row = table_row(result, peers);
+    const std::string row = table_row(result, columns);
     EXPECT_EQ(row.size(), header.size()) << row;
     EXPECT_THAT(row, HasSubstr("64 KiB"));
   }
-  EXPECT_THAT(table_row(one_case()[0], peers), HasSubstr("2.00 us - 8.00 us"));
+  EXPECT_THAT(table_row(one_case()[0], columns), HasSubstr("2.00 us - 8.00 us"));
 }
 
 TEST(TableTest, TimesHaveThreeDigitsAndTheUnitThatFits) {

@@ -8,7 +8,7 @@ namespace peal::bench {
 namespace {
 
 constexpr const char* kColumns =
-    "{:<14} {:<5} {:>3} {:>9} {:<8} {:<10} {:>9} {:>19} {:>9} {:>7} {:>7} {:>6}";
+    "{:<14} {:<5} {:>3} {:>9} {:<{}} {:<10} {:>9} {:>19} {:>9} {:>7} {:>7} {:>6}";
 
 /// Three digits that count.
 std::string three_digits(double value) {
@@ -27,13 +27,14 @@ std::string describe_time(double microseconds) {
   return three_digits(microseconds / 1e6) + " s";
 }
 
-std::string table_header(const std::vector<std::string>& peers) {
+std::string table_header(const Columns& columns) {
   std::string line = fmt::format(fmt::runtime(kColumns),
                                  "op",
                                  "dtype",
                                  "np",
                                  "bytes",
                                  "backend",
+                                 columns.backend_width,
                                  "memory",
                                  "median",
                                  "rounds",
@@ -41,11 +42,11 @@ std::string table_header(const std::vector<std::string>& peers) {
                                  "algbw",
                                  "busbw",
                                  "floor");
-  for (const std::string& peer : peers) line += fmt::format(" {:>10}", "x " + peer);
+  for (const std::string& peer : columns.peers) line += fmt::format(" {:>10}", "x " + peer);
   return line + "\n";
 }
 
-std::string table_row(const Result& result, const std::vector<std::string>& peers) {
+std::string table_row(const Result& result, const Columns& columns) {
   const Case& c = result.the_case;
   std::string line = fmt::format(fmt::runtime(kColumns),
                                  name_of(c.op),
@@ -53,6 +54,7 @@ std::string table_row(const Result& result, const std::vector<std::string>& peer
                                  c.ranks,
                                  describe_size(bytes_of(c)),
                                  result.backend,
+                                 columns.backend_width,
                                  result.variant == "default" ? "" : result.variant,
                                  describe_time(result.time.median),
                                  range(result.time),
@@ -60,7 +62,7 @@ std::string table_row(const Result& result, const std::vector<std::string>& peer
                                  three_digits(algorithm_bandwidth(result)),
                                  three_digits(bus_bandwidth(result)),
                                  result.floor_fraction ? three_digits(*result.floor_fraction) : "");
-  for (const std::string& peer : peers) {
+  for (const std::string& peer : columns.peers) {
     const auto ratio = result.times_faster.find(peer);
     line += fmt::format(" {:>10}",
                         ratio == result.times_faster.end() ? "" : three_digits(ratio->second));

@@ -8,10 +8,15 @@
 
 namespace peal::bench {
 
-/// The names of the columns; `peers`: those that get a column of ratios.
-std::string table_header(const std::vector<std::string>& peers);
+struct Columns {
+  std::vector<std::string> peers = {};  // those that get a column of ratios
+  std::size_t backend_width = 8;        // as wide as the longest name
+};
+
+/// The names of the columns.
+std::string table_header(const Columns& columns);
 /// A row, with the same columns.
-std::string table_row(const Result& result, const std::vector<std::string>& peers);
+std::string table_row(const Result& result, const Columns& columns);
 
 /// Microseconds with the unit that fits: "0.17 us", "23.4 us", "1.06 ms".
 std::string describe_time(double microseconds);

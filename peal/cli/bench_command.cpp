@@ -2,25 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "peal/base/difference.h"
 #include "peal/base/error.h"
-#include "peal/bench/baseline.h"
-#include "peal/bench/json_lines.h"
-#include "peal/bench/plot.h"
-#include "peal/bench/session.h"
 #include "peal/bench/sizes.h"
-#include "peal/bench/table.h"
+#include "peal/bench/tune.h"
 #include "peal/bench/values.h"
-#include "peal/cli/exit_codes.h"
 
 namespace peal::cli {
 namespace {
@@ -56,7 +47,9 @@ x PEER  how many times as fast as that peer
 Examples:
   peal bench all_reduce
   peal bench all_reduce broadcast --np 2,4 --bytes 4:256M --against gloo,mpi
-  peal bench all --bytes 4K,1M --dtype f32,bf16 --json results.jsonl)";
+  peal bench all --bytes 4K,1M --dtype f32,bf16 --json results.jsonl
+  peal bench all_reduce --hosts-netns 2 --rate 1gbit --bytes 64M --against gloo
+  peal bench --tune)";
 
 template <class Named>
 std::string known_names(const Named& all) {
@@ -157,95 +150,17 @@ void check(const BenchRequest& request) {
   }
 }
 
-/// An SVG, or a page with one in it where the name asks for that.
-void write_plot(const std::string& path, const std::vector<bench::Result>& results) {
-  std::string page = bench::draw(results);
-  if (path.ends_with(".html")) {
-    page = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>peal bench</title>\n" + page;
-  }
-  std::ofstream file(path);
-  file << page << std::flush;
-  if (!file) throw system_error("cannot write " + path, errno);
-}
-
-std::vector<bench::Reached> read_baseline(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw system_error("cannot read the baseline " + path, errno);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  return bench::parse_baseline(text);
-}
-
-/// Whether nothing got worse; says what did.
-bool holds(const std::vector<bench::Reached>& baseline,
-           const std::vector<bench::Result>& results,
-           double tolerance) {
-  const auto comparison = bench::compare_with(baseline, bench::reached_by(results), tolerance);
-  if (comparison.compared == 0) {
-    throw Error(ErrorKind::kUsage, "the baseline has none of these cases: measure what it has");
-  }
-  fmt::print(stderr,
-             "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
-             comparison.compared,
-             comparison.worse.size(),
-             tolerance,
-             describe(comparison.worse));
-  return comparison.worse.empty();
-}
-
-/// What a run writes while it goes on, and what it ends with.
-class Reporter final {
- public:
-  explicit Reporter(const BenchRequest& request)
-      : peers_(bench::resolve_peers(request.options.peers)) {
-    if (request.json_path.empty()) return;
-    json_.open(request.json_path);
-    if (!json_) throw system_error("cannot write " + request.json_path, errno);
-  }
-
-  bench::BenchSink sink() {
-    return {.begin = [this](int ranks, const auto& lines) { begin(ranks, lines); },
-            .results = [this](const auto& results) { show(results); },
-            .incident = [this](const auto& incident) { tell(incident); }};
-  }
-  const std::vector<bench::Result>& results() const { return results_; }
-  int exit_code() const { return failed_ ? kFailure : 0; }
-
- private:
-  void begin(int ranks, const std::vector<std::string>& lines) {
-    fmt::print(stderr, "{} ranks\n", ranks);
-    for (const std::string& line : lines) fmt::print(stderr, "  {}\n", line);
-    fmt::print("{}", bench::table_header(peers_));
-    std::fflush(stdout);
-  }
-
-  void show(const std::vector<bench::Result>& results) {
-    for (const bench::Result& result : results) {
-      fmt::print("{}", bench::table_row(result, peers_));
-      if (json_.is_open()) json_ << bench::to_json_line(result) << std::flush;
-    }
-    std::fflush(stdout);
-    results_.insert(results_.end(), results.begin(), results.end());
-  }
-
-  /// What a backend cannot do is said once for each operation and type.
-  void tell(const bench::Incident& incident) {
-    const bool is_failure = incident.kind != bench::Incident::Kind::kMissing;
-    failed_ = failed_ || is_failure;
-    if (!is_failure && !told_.insert(incident.backend + incident.text).second) return;
-    fmt::print(stderr, "peal: {}\n", describe(incident));
-  }
-
-  std::vector<std::string> peers_;
-  std::ofstream json_;
-  std::set<std::string> told_;
-  std::vector<bench::Result> results_;
-  bool failed_ = false;
-};
-
 }  // namespace
 
 BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", kSummary)) {
   bench_->footer(kDetails);
+  add_what();
+  add_how();
+  add_hosts();
+  add_files();
+}
+
+void BenchCommand::add_what() {
   bench_->add_option("OP", ops_, "What to measure")->type_name("");
   bench_->add_option("--np", ranks_, "How many ranks")
       ->type_name("N[,N...]")
@@ -266,6 +181,9 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
       ->capture_default_str();
   bench_->add_flag(
       "--in-place", in_place_, "A rank's own block lies inside the buffer of all blocks");
+}
+
+void BenchCommand::add_how() {
   bench_->add_flag("--untouched", untouched_, "Do not write the inputs anew between operations");
   bench_->add_option("--rounds", rounds_, "How often all backends have their turn")
       ->type_name("N")
@@ -273,6 +191,16 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
   bench_->add_option("--seconds", seconds_, "What a backend has for a case in a round")
       ->type_name("S")
       ->capture_default_str();
+  bench_
+      ->add_flag(
+          "--tune{-}",
+          tune_path_,
+          "Measure peal's own algorithms against each other, and print what PEAL_TUNE should "
+          "be; --tune=FILE also writes it there")
+      ->type_name("");
+}
+
+void BenchCommand::add_hosts() {
   bench_
       ->add_option("--hosts-netns",
                    hosts_,
@@ -284,6 +212,9 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
       ->capture_default_str();
   bench_->add_option("--rate", rate_, "Limit what each of those hosts sends, as tc(8) writes it")
       ->type_name("1gbit");
+}
+
+void BenchCommand::add_files() {
   bench_->add_option("--json", json_path_, "Also write the results there, a JSON object a line")
       ->type_name("FILE");
   bench_->add_option("--plot", plot_path_, "Draw the results there, as .svg or .html")
@@ -323,7 +254,8 @@ bench::HostOptions BenchCommand::parse_hosts() const {
 BenchRequest BenchCommand::request() const {
   BenchRequest request;
   bench::BenchOptions& options = request.options;
-  options.ops = parse_ops(ops_);
+  const bool tunes = bench_->count("--tune") > 0;
+  options.ops = parse_ops(tunes && ops_.empty() ? std::vector<std::string>{"all"} : ops_);
   options.ranks = parse_ranks(ranks_);
   options.sizes = bench::parse_sizes(sizes_);
   options.dtypes = parse_dtypes(dtypes_);
@@ -339,23 +271,17 @@ BenchRequest BenchCommand::request() const {
   request.plot_path = plot_path_;
   request.baseline_path = baseline_path_;
   request.tolerance = tolerance_;
+  if (tunes) {
+    if (!options.peers.empty()) {
+      throw Error(ErrorKind::kUsage,
+                  "--tune measures peal alone, so --against does not go with it");
+    }
+    std::erase(options.ops, bench::Op::kSendRecv);  // there is but one way
+    options.algorithms = bench::algorithm_names();
+    if (tune_path_ != "-") request.tune_path = tune_path_;
+  }
   check(request);
   return request;
-}
-
-int run(const BenchRequest& request) {
-  std::optional<std::vector<bench::Reached>> baseline;
-  if (!request.baseline_path.empty()) baseline = read_baseline(request.baseline_path);
-  if (!request.plot_path.empty()) write_plot(request.plot_path, {});  // better now than too late
-  Reporter reporter(request);
-  try {
-    bench::run(request.options, reporter.sink());
-  } catch (const bench::Interrupted& interrupted) {
-    return 128 + interrupted.signal();
-  }
-  if (!request.plot_path.empty()) write_plot(request.plot_path, reporter.results());
-  if (baseline && !holds(*baseline, reporter.results(), request.tolerance)) return kFailure;
-  return reporter.exit_code();
 }
 
 }  // namespace peal::cli

@@ -1,4 +1,4 @@
-// `peal bench`: from arguments to a benchmark, its table and its files.
+// `peal bench`: what its arguments ask for.
 #pragma once
 
 #include <string>
@@ -6,18 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "peal/bench/bench.h"
+#include "peal/cli/bench_report.h"
 
 namespace peal::cli {
-
-/// What `peal bench` was asked for.
-struct BenchRequest {
-  bench::BenchOptions options;
-  std::string json_path;  // empty: none
-  std::string plot_path;
-  std::string baseline_path;
-  double tolerance = 0.5;
-};
 
 class BenchCommand final {
  public:
@@ -30,6 +21,10 @@ class BenchCommand final {
   BenchRequest request() const;
 
  private:
+  void add_what();
+  void add_how();
+  void add_hosts();
+  void add_files();
   bench::HostOptions parse_hosts() const;
 
   CLI::App* bench_;  // CLI11 owns it
@@ -40,20 +35,14 @@ class BenchCommand final {
   std::string peers_;
   std::string memory_ = "registered,foreign";
   std::string transport_ = "auto";
-  std::string json_path_, plot_path_, baseline_path_;
+  std::string rate_, json_path_, plot_path_, baseline_path_, tune_path_;
+  double seconds_ = 0.1;
   double tolerance_ = 0.5;
-  std::string rate_;
+  int rounds_ = 5;
   int hosts_ = 0;
   int ranks_per_host_ = 1;
-  int rounds_ = 5;
-  double seconds_ = 0.1;
   bool untouched_ = false;
   bool in_place_ = false;
 };
-
-/// Measures, writes the table to stdout, what is left out and what went wrong to stderr, and the
-/// files. Returns the exit code: 1 when a result was wrong, a worker died, or a ratio is worse than
-/// the baseline allows.
-int run(const BenchRequest& request);
 
 }  // namespace peal::cli

@@ -107,6 +107,13 @@ class TheReport(Bench):
         code, _, err, _ = self.bench("barrier", "--baseline", str(former), "--tolerance", "0.00001")
         self.assertEqual(code, 0, err)
 
+    def test_tells_which_algorithms_are_best(self):
+        best = self.folder / "best"
+        code, out, err, _ = self.bench("all_reduce", "--bytes", "4,1M", "--memory", "foreign", f"--tune={best}")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(best.read_text(), r"^all_reduce:0-.*\w+\n$")
+        self.assertIn(f'PEAL_TUNE="{best.read_text().strip()}"', out)
+
     def test_is_drawn(self):
         page = self.folder / "page.html"
         code, _, err, _ = self.bench("all_reduce", "--bytes", "4,64", "--plot", str(page))

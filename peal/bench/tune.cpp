@@ -1,0 +1,147 @@
+#include "peal/bench/tune.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/operation.h"
+#include "peal/plan/plan.h"
+#include "peal/schedule/schedule.h"
+
+namespace peal::bench {
+namespace {
+
+constexpr std::string_view kPrefix = "peal-";
+/// What another algorithm must win at least, as a part of the time.
+constexpr double kWorthIt = 0.05;
+
+Operation operation_of(Op op) {
+  switch (op) {
+    case Op::kAllReduce:
+      return Operation::kAllReduce;
+    case Op::kReduceScatter:
+      return Operation::kReduceScatter;
+    case Op::kAllGather:
+      return Operation::kAllGather;
+    case Op::kBroadcast:
+      return Operation::kBroadcast;
+    case Op::kReduce:
+      return Operation::kReduce;
+    case Op::kGather:
+      return Operation::kGather;
+    case Op::kScatter:
+      return Operation::kScatter;
+    case Op::kAllToAll:
+      return Operation::kAllToAll;
+    case Op::kSendRecv:
+      return Operation::kSend;
+    case Op::kBarrier:
+      return Operation::kBarrier;
+  }
+  return Operation::kBarrier;
+}
+
+/// By algorithm: the sum of the logarithms of its medians, and of how many.
+struct Score {
+  double logarithms = 0;
+  int cases = 0;
+};
+using Scores = std::map<std::string, Score>;
+/// By operation and size.
+using Board = std::map<Op, std::map<Bytes, Scores>>;
+
+Board make_board(const std::vector<Result>& results) {
+  Board board;
+  for (const Result& result : results) {
+    if (!result.backend.starts_with(kPrefix)) continue;
+    const std::string algorithm = result.backend.substr(kPrefix.size());
+    Score& score = board[result.the_case.op][bytes_of(result.the_case)][algorithm];
+    score.logarithms += std::log(result.time.median);
+    ++score.cases;
+  }
+  return board;
+}
+
+/// The best of those that did as many cases as any; `before` where that is nearly as good.
+std::string winner(const Scores& scores, const std::string& before) {
+  int most = 0;
+  for (const auto& [name, score] : scores) most = std::max(most, score.cases);
+  const std::string* best = nullptr;
+  for (const auto& [name, score] : scores) {
+    if (score.cases < most) continue;
+    if (best == nullptr || score.logarithms < scores.at(*best).logarithms) best = &name;
+  }
+  const auto old = scores.find(before);
+  const bool is_comparable = old != scores.end() && old->second.cases == most;
+  const double slack = most * -std::log(1 - kWorthIt);
+  if (is_comparable && old->second.logarithms <= scores.at(*best).logarithms + slack) return before;
+  return *best;
+}
+
+/// The power of two next to the geometric mean.
+Bytes between(Bytes smaller, Bytes larger) {
+  const double mean =
+      std::sqrt(static_cast<double>(smaller.value) * static_cast<double>(larger.value));
+  return Bytes(std::int64_t{1} << std::lround(std::log2(mean)));
+}
+
+/// "4k", "2m", "100"
+std::string size_text(Bytes size) {
+  if (size.value >= 1 << 20 && size.value % (1 << 20) == 0) return fmt::format("{}m", size / 1_MiB);
+  if (size.value >= 1 << 10 && size.value % (1 << 10) == 0) return fmt::format("{}k", size / 1_KiB);
+  return fmt::format("{}", size.value);
+}
+
+void add_ranges(Op op, const std::map<Bytes, Scores>& sizes, std::vector<std::string>& ranges) {
+  Bytes begin(0);
+  Bytes previous(0);
+  std::string holder;
+  const auto close = [&](const std::string& end) {
+    ranges.push_back(fmt::format("{}:{}-{}:{}", name_of(op), size_text(begin), end, holder));
+  };
+  for (const auto& [size, scores] : sizes) {
+    const std::string next = winner(scores, holder);
+    if (!holder.empty() && next != holder) {
+      const Bytes border = between(previous, size);
+      close(size_text(border));
+      begin = border;
+    }
+    holder = next;
+    previous = size;
+  }
+  close("inf");
+}
+
+}  // namespace
+
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const plan::Algorithm& algorithm : plan::algorithms()) names.emplace_back(algorithm.name);
+  return names;
+}
+
+bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_host) {
+  if (c.op == Op::kSendRecv) return false;
+  const schedule::Problem problem{.operation = operation_of(c.op),
+                                  .ranks = c.ranks,
+                                  .ranks_per_host = ranks_per_host,
+                                  .root = kRoot,
+                                  .count = c.count,
+                                  .in_place = placement(c, kRoot).sharing == Sharing::kOneMemory,
+                                  .stage_limit = Elements(1 << 20)};
+  return plan::algorithm_named(name).applies(problem);
+}
+
+std::string tuned_backend(const std::string& algorithm) { return std::string(kPrefix) + algorithm; }
+
+std::string tune_text(const std::vector<Result>& results) {
+  std::vector<std::string> ranges;
+  for (const auto& [op, sizes] : make_board(results)) add_ranges(op, sizes, ranges);
+  return fmt::format("{}", fmt::join(ranges, ";"));
+}
+
+}  // namespace peal::bench

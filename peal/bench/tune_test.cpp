@@ -1,0 +1,62 @@
+#include "peal/bench/tune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::bench {
+namespace {
+
+using testing::Contains;
+
+Result took(const std::string& algorithm,
+            Bytes size,
+            double median,
+            const char* variant = "foreign") {
+  return {.the_case = make_case(Op::kAllReduce, DType::kF32, 2, size, Place::kOut),
+          .backend = tuned_backend(algorithm),
+          .transport = "shm",
+          .variant = variant,
+          .time = {.median = median}};
+}
+
+TEST(TuneTest, RangesMeetBetweenTheSizesThatWereMeasured) {
+  EXPECT_EQ(tune_text({took("inline", 1_KiB, 1),
+                       took("direct", 1_KiB, 2),
+                       took("inline", 4_KiB, 4),
+                       took("direct", 4_KiB, 3),
+                       took("inline", 1_MiB, 90),
+                       took("direct", 1_MiB, 20)}),
+            "all_reduce:0-2k:inline;all_reduce:2k-inf:direct");
+}
+
+TEST(TuneTest, OneWinnerIsOneRange) {
+  EXPECT_EQ(tune_text({took("direct", 4_B, 1), took("direct", 64_B, 1)}),
+            "all_reduce:0-inf:direct");
+  EXPECT_EQ(tune_text({}), "");
+}
+
+TEST(TuneTest, NoiseDoesNotTakeOver) {
+  EXPECT_EQ(
+      tune_text({took("a", 4_B, 1), took("b", 4_B, 2), took("a", 64_B, 1), took("b", 64_B, 0.97)}),
+      "all_reduce:0-inf:a");
+}
+
+TEST(TuneTest, AllKindsOfMemoryCountAndAllMustHaveBeenDone) {
+  EXPECT_EQ(tune_text({took("a", 4_B, 1, "registered"),
+                       took("a", 4_B, 10, "foreign"),
+                       took("b", 4_B, 2, "registered"),
+                       took("b", 4_B, 3, "foreign"),
+                       took("c", 4_B, 0.1, "registered")}),
+            "all_reduce:0-inf:b");
+}
+
+TEST(TuneTest, AnAlgorithmAppliesWhereItsPlannerDoes) {
+  const Case c = make_case(Op::kAllReduce, DType::kF32, 4, 1_MiB, Place::kOut);
+  EXPECT_THAT(algorithm_names(), Contains("ring"));
+  EXPECT_TRUE(algorithm_applies("direct", c, 4));
+  EXPECT_FALSE(algorithm_applies("direct", c, 1));
+  EXPECT_TRUE(algorithm_applies("ring", c, 1));
+}
+
+}  // namespace
+}  // namespace peal::bench
