@@ -28,11 +28,12 @@ Collective::Collective(
       ranks_(ranks),
       transport_(transport),
       window_(transport.window()),
-      stage_(stage),
-      book_(ranks, planner),
-      walk_(self, ranks, transport, [this](Rank peer) { check_entry(peer); }) {
+      walk_(self, ranks, transport, [this](Rank peer) { check_entry(peer); }),
+      book_({.ranks = ranks,
+             .ranks_per_host = window_ != nullptr ? ranks : 1,
+             .stage = window_ != nullptr ? walk_.stage_limit() : stage},
+            planner) {
   places_.self = self;
-  if (window_ != nullptr) stage_ = walk_.stage_limit();
 }
 
 void Collective::begin(const Task& task) {
@@ -41,7 +42,7 @@ void Collective::begin(const Task& task) {
   post_entry();
   const Decides decides = recipe_->decides;
   if (decides == Decides::kNobody) return start_walk(Access::kForeign);
-  const bool i_decide = decides == Decides::kEverybody || self_ == problem_.root;
+  const bool i_decide = decides == Decides::kEverybody || self_ == recipe_->problem.root;
   if (i_decide) {
     walk_.announce();
     if (!is_registered(own_entry_)) return start_walk(Access::kForeign);
@@ -52,7 +53,7 @@ void Collective::begin(const Task& task) {
 
 Progress Collective::advance() {
   if (phase_ == Phase::kMeeting) {
-    const bool met = recipe_->decides == Decides::kRoot ? walk_.has_begun(problem_.root)
+    const bool met = recipe_->decides == Decides::kRoot ? walk_.has_begun(recipe_->problem.root)
                                                         : walk_.all_have_begun();
     if (!met) return Progress::kBlocked;
     start_walk(find_peer_buffers() ? Access::kRegistered : Access::kForeign);
@@ -61,21 +62,17 @@ Progress Collective::advance() {
 }
 
 void Collective::enter(const Task& task) {
-  problem_ = task.problem;
-  problem_.access = Access::kForeign;
-  problem_.ranks_per_host = window_ != nullptr ? ranks_ : 1;
-  problem_.stage_limit = Elements(stage_ / size_of(task.dtype));
-  recipe_ = &book_.find(problem_, task.dtype, task.reduce);
-
+  recipe_ = &book_.find(task.problem, task.dtype, task.reduce);
   const Fingerprint before = fingerprint_;
   fingerprint_ = recipe_->fingerprint;
   fingerprint_.sequence = before.sequence + 1;
   fingerprint_.detail = mixed(before.detail, recipe_->digest);
   places_.dtype = task.dtype;
-  places_.input = task.input;
-  places_.output = task.output;
+  places_.input = &task.input;
+  places_.output = &task.output;
   // What each rank gives to an uneven gather is not in the fingerprint.
-  const bool gathers = problem_.operation == Operation::kGather && !problem_.counts.empty();
+  const schedule::Problem& problem = recipe_->problem;
+  const bool gathers = problem.operation == Operation::kGather && !problem.counts.empty();
   walk_.enter(fingerprint_, gathers ? Compare::kEntries : Compare::kChecks);
 }
 
@@ -87,10 +84,10 @@ void Collective::post_entry() {
   };
   const bool matters = recipe_->decides != Decides::kNobody;
   own_entry_ = {.fingerprint = fingerprint_,
-                .input = matters ? located(places_.input) : std::nullopt,
-                .output = matters ? located(places_.output) : std::nullopt,
-                .input_count = places_.input.size(),
-                .output_count = places_.output.size()};
+                .input = matters ? located(*places_.input) : std::nullopt,
+                .output = matters ? located(*places_.output) : std::nullopt,
+                .input_count = places_.input->size(),
+                .output_count = places_.output->size()};
   window_->post(own_entry_.encode());
 }
 
@@ -98,9 +95,10 @@ void Collective::post_entry() {
 /// ours.
 void Collective::check_entry(Rank peer) const {
   const std::optional<Entry> theirs = entry_of(peer);
-  const bool gathers = problem_.operation == Operation::kGather && self_ == problem_.root;
-  if (!theirs || problem_.counts.empty() || !gathers) return;
-  const Elements expected = problem_.counts[static_cast<std::size_t>(peer)];
+  const bool gathers =
+      recipe_->problem.operation == Operation::kGather && self_ == recipe_->problem.root;
+  if (!theirs || recipe_->problem.counts.empty() || !gathers) return;
+  const Elements expected = recipe_->problem.counts[static_cast<std::size_t>(peer)];
   if (theirs->input_count != expected) {
     throw Error(ErrorKind::kMismatch,
                 fmt::format("{}: rank {} gives {} elements where the root, rank {}, expects {}",
@@ -127,13 +125,13 @@ bool Collective::is_registered(const Entry& entry) const {
   const bool input = one_piece_or_nothing(entry.input, entry.input_count);
   const bool output = one_piece_or_nothing(entry.output, entry.output_count);
   if (recipe_->decides != Decides::kRoot) return input && output;
-  return problem_.operation == Operation::kGather ? output : input;
+  return recipe_->problem.operation == Operation::kGather ? output : input;
 }
 
 bool Collective::find_peer_buffers() {
   places_.peer_inputs.assign(static_cast<std::size_t>(ranks_), nullptr);
   places_.peer_outputs.assign(static_cast<std::size_t>(ranks_), nullptr);
-  if (recipe_->decides == Decides::kRoot) return find_buffers_of(problem_.root);
+  if (recipe_->decides == Decides::kRoot) return find_buffers_of(recipe_->problem.root);
   for (Rank rank = 0; rank < ranks_; ++rank) {
     if (!find_buffers_of(rank)) return false;
   }
@@ -161,7 +159,7 @@ void Collective::start_walk(Access access) {
   } else if (recipe_->decides != Decides::kNobody) {
     done.signals = 1;
   }
-  walk_.begin(book_.part(*recipe_, access), places_, done);
+  walk_.begin(*recipe_, book_.part(*recipe_, access), places_, done);
 }
 
 void Collective::compare_entries() const {

@@ -75,16 +75,13 @@ class Collective {
   int ranks_;
   transport::Transport& transport_;
   transport::Window* window_;
-  Bytes stage_;  // the most that a rank may stage
-
+  Walk walk_;
   RecipeBook book_;
   Recipe* recipe_ = nullptr;
-  schedule::Problem problem_;
   Fingerprint fingerprint_;
   Entry own_entry_;
   Places places_;
   Phase phase_ = Phase::kWalking;
-  Walk walk_;
 };
 
 }  // namespace peal::engine

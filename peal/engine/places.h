@@ -14,8 +14,8 @@ namespace peal::engine {
 struct Places {
   Rank self = 0;
   DType dtype = DType::kU8;
-  Regions input;
-  Regions output;
+  const Regions* input = nullptr;
+  const Regions* output = nullptr;
   /// By rank; only the own entry where an operation signals nothing.
   std::span<std::byte* const> stages;
   /// Where in each of them this operation's stage begins.
@@ -36,10 +36,10 @@ struct Places {
     Extent extent;
     switch (space) {
       case schedule::Space::kInput:
-        extent = rank == self ? input.at(offset, element()) : whole(peer_inputs[r]);
+        extent = rank == self ? input->at(offset, element()) : whole(peer_inputs[r]);
         break;
       case schedule::Space::kOutput:
-        extent = rank == self ? output.at(offset, element()) : whole(peer_outputs[r]);
+        extent = rank == self ? output->at(offset, element()) : whole(peer_outputs[r]);
         break;
       case schedule::Space::kStage:
       case schedule::Space::kWire:

@@ -57,6 +57,16 @@ Decides decides(const Planner::Choice& choice, const Problem& problem) {
   return Decides::kNobody;
 }
 
+double divisor(ReduceOp::Kind reduce, int ranks) {
+  return reduce == ReduceOp::Kind::kAvg ? static_cast<double>(ranks) : 1.0;
+}
+
+/// Operations that do not reduce have one too, which nobody uses.
+kernels::Reducer reducer(DType dtype, ReduceOp::Kind reduce, kernels::Finish finish) {
+  if (!has_meaning(reduce, dtype)) return {dtype, ReduceOp::Kind::kMax, {}};
+  return {dtype, reduce, finish};
+}
+
 /// Whether every rank knows every count: then the counts must agree as a whole.
 bool counts_are_common(Operation operation) {
   return operation == Operation::kAllGather || operation == Operation::kReduceScatter;
@@ -125,7 +135,7 @@ const PlannedPart& RecipeBook::part(Recipe& recipe, Access access) {
       access == Access::kRegistered ? recipe.registered : recipe.foreign;
   if (!part) {
     recipe.problem.access = access;
-    part.emplace(planner_.plan(recipe.fingerprint.algorithm, recipe.problem), ranks_);
+    part.emplace(planner_.plan(recipe.fingerprint.algorithm, recipe.problem), surroundings_.ranks);
     if (access == Access::kRegistered && !begins_with_meeting(part->part, recipe.decides)) {
       throw Error(ErrorKind::kBug,
                   fmt::format("the part for registered memory of {} does not begin with a meeting",
@@ -135,7 +145,11 @@ const PlannedPart& RecipeBook::part(Recipe& recipe, Access access) {
   return *part;
 }
 
-Recipe RecipeBook::make(const Problem& problem, DType dtype, ReduceOp::Kind reduce) {
+Recipe RecipeBook::make(Problem problem, DType dtype, ReduceOp::Kind reduce) {
+  problem.ranks = surroundings_.ranks;
+  problem.ranks_per_host = surroundings_.ranks_per_host;
+  problem.stage_limit = Elements(surroundings_.stage / size_of(dtype));
+  problem.access = Access::kForeign;
   const Planner::Choice choice = planner_.choose(problem, size_of(dtype));
   Recipe recipe{.problem = problem,
                 .fingerprint = {.operation = problem.operation,
@@ -145,7 +159,9 @@ Recipe RecipeBook::make(const Problem& problem, DType dtype, ReduceOp::Kind redu
                                 .root = problem.root,
                                 .count = problem.count,
                                 .detail = detail_of(problem)},
-                .decides = decides(choice, problem)};
+                .decides = decides(choice, problem),
+                .reducer = reducer(dtype, reduce, {}),
+                .finisher = reducer(dtype, reduce, {.divisor = divisor(reduce, problem.ranks)})};
   recipe.digest = digest(recipe.fingerprint);
   return recipe;
 }

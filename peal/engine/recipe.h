@@ -11,6 +11,7 @@
 #include "peal/base/reduce_op.h"
 #include "peal/engine/fingerprint.h"
 #include "peal/engine/planner.h"
+#include "peal/kernels/kernels.h"
 #include "peal/schedule/schedule.h"
 
 namespace peal::engine {
@@ -31,13 +32,22 @@ enum class Decides : std::uint8_t { kNobody, kRoot, kEverybody };
 
 std::size_t meeting_steps(Decides decides);
 
+/// What a problem does not say because it is the same for all of a group's.
+struct Surroundings {
+  int ranks = 1;
+  int ranks_per_host = 1;
+  Bytes stage;  // the most that a rank may stage
+};
+
 struct Recipe {
-  schedule::Problem problem;  // `access` is what the parts differ in
+  schedule::Problem problem;  // whole, but for `access`, which is what the parts differ in
   /// But for `sequence` and `detail`.
   Fingerprint fingerprint;
   /// Of all that must agree.
   std::uint64_t digest = 0;
   Decides decides = Decides::kNobody;
+  kernels::Reducer reducer;
+  kernels::Reducer finisher;  // and completes
   std::optional<PlannedPart> foreign = {};
   std::optional<PlannedPart> registered = {};
 };
@@ -45,10 +55,11 @@ struct Recipe {
 /// Threads: one at a time.
 class RecipeBook {
  public:
-  RecipeBook(int ranks, Planner& planner) : ranks_(ranks), planner_(planner) {}
+  RecipeBook(const Surroundings& surroundings, Planner& planner)
+      : surroundings_(surroundings), planner_(planner) {}
 
-  /// The recipe for a problem whose `ranks`, `ranks_per_host` and `stage_limit` are always the
-  /// same but that `stage_limit` goes with `dtype`. Valid until the next call.
+  /// The recipe for a problem, of which the surroundings and `access` need not be said. Valid until
+  /// the next call.
   /// Cost: a look-up; planning where `counts` are given and the first time.
   Recipe& find(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
 
@@ -67,9 +78,9 @@ class RecipeBook {
     std::size_t operator()(const Key& key) const;
   };
   static Key key_of(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
-  Recipe make(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
+  Recipe make(schedule::Problem problem, DType dtype, ReduceOp::Kind reduce);
 
-  int ranks_;
+  Surroundings surroundings_;
   Planner& planner_;
   std::unordered_map<Key, Recipe, KeyHash> recipes_;
   Key last_key_{.count = -1};

@@ -89,7 +89,11 @@ bool Walk::all_have_begun() {
   return reached({.first = 0, .count = ranks_}, target_of(1));
 }
 
-void Walk::begin(const PlannedPart& planned, Places& places, const Done& done) {
+void Walk::begin(const Recipe& recipe,
+                 const PlannedPart& planned,
+                 Places& places,
+                 const Done& done) {
+  recipe_ = &recipe;
   planned_ = &planned;
   places_ = &places;
   at_ = done.steps;
@@ -339,18 +343,11 @@ void Walk::compute(const Move& move, Elements done, Elements count, const std::b
       }
     }
     if (sources_.size() == 1 && move.finish == Finish::kNo) {
-      for (std::byte* target : targets_) {
-        kernels::copy(sources_[0], target, bytes_of(here, places_->dtype));
-      }
+      kernels::copy(sources_[0], targets_, bytes_of(here, places_->dtype));
     } else {
-      const bool divides =
-          move.finish == Finish::kYes && fingerprint_.reduce == ReduceOp::Kind::kAvg;
-      kernels::reduce(sources_,
-                      targets_,
-                      here,
-                      places_->dtype,
-                      fingerprint_.reduce,
-                      {.divisor = divides ? static_cast<double>(ranks_) : 1.0});
+      const bool finishes = move.finish == Finish::kYes;
+      const kernels::Reducer& reducer = finishes ? recipe_->finisher : recipe_->reducer;
+      reducer(sources_, targets_, here);
     }
     done += here;
     if (wire != nullptr) wire += bytes_of(here, places_->dtype).value;

@@ -67,9 +67,9 @@ class Walk {
     std::size_t steps = 0;     // of the part: its first ones
     std::int64_t signals = 0;  // besides the part's
   };
-  /// Starts on the part. `places` and `planned` stay as they are until the walk is done, but for
-  /// the places of stages, which are filled in here.
-  void begin(const PlannedPart& planned, Places& places, const Done& done);
+  /// Starts on a part of the recipe. `places`, `recipe` and `planned` stay as they are until the
+  /// walk is done, but for the places of stages, which are filled in here.
+  void begin(const Recipe& recipe, const PlannedPart& planned, Places& places, const Done& done);
 
   /// Goes as far as it can without waiting. Throws Error(mismatch) and PeerClosed.
   Progress advance();
@@ -127,6 +127,7 @@ class Walk {
 
   // the operation
   Fingerprint fingerprint_;
+  const Recipe* recipe_ = nullptr;
   const PlannedPart* planned_ = nullptr;
   const Places* places_ = nullptr;
   Compare compare_ = Compare::kChecks;

@@ -10,6 +10,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/departure.h"
+#include "peal/base/enum_set.h"
 #include "peal/base/error.h"
 #include "peal/base/operation.h"
 #include "peal/base/reduce_op.h"
@@ -39,13 +40,13 @@ struct Request {
 /// What a backend can do. Operations and types that are missing here are never asked of it.
 struct Capabilities {
   std::string name;  // "native", "mpi", ...
-  std::vector<Operation> operations;
-  std::vector<DType> dtypes;
+  EnumSet<Operation> operations;
+  EnumSet<DType> dtypes;
   /// Whether `allocate` returns memory that operations use without copying.
   bool registered_memory = false;
 
-  bool has(Operation operation) const { return std::ranges::count(operations, operation) > 0; }
-  bool has(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
+  bool has(Operation operation) const { return operations.contains(operation); }
+  bool has(DType dtype) const { return dtypes.contains(dtype); }
 };
 
 /// Memory that goes back where it came from.

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 TEST(CollectivesTest, AMonitoredBarrierAsksNothingOfABackendThatCannotDoItsParts) {
   for (const Operation missing : {Operation::kSend, Operation::kRecv}) {
     Capabilities capabilities = testing::everything();
-    std::erase(capabilities.operations, missing);
+    capabilities.operations.erase(missing);
     auto backend = std::make_unique<IdleBackend>(2, capabilities);
     const auto& asked = backend->asked();
     ProcessGroup group(std::move(backend), {});

@@ -58,7 +58,8 @@ class Member {
   void begin(const schedule::Problem& problem, DType dtype, Case::Memory memory) {
     const Elements input = schedule::input_size(problem, self_);
     const Elements output = schedule::output_size(problem, self_);
-    engine::Task task;
+    task_ = {};
+    engine::Task& task = task_;
     task.problem = problem;
     task.dtype = dtype;
     if (const auto place = schedule::placement(problem, self_)) {
@@ -88,6 +89,7 @@ class Member {
   Rank self_;
   std::unique_ptr<transport::Transport> transport_;
   Observer planner_;
+  engine::Task task_;
   engine::Collective collective_;
   std::vector<std::vector<std::byte>> foreign_;
 };

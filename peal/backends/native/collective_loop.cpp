@@ -51,7 +51,7 @@ void CollectiveLoop::run(const Request& request, Timeout timeout) {
     return;
   }
   try {
-    carry_out(request, timeout, Deadline::after(timeout), parts_.cores);
+    carry_out(request, {timeout}, parts_.cores);
   } catch (...) {
     end_turn();
     throw;
@@ -63,6 +63,7 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
   auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
   queue_.update([&](Queue& queue) {
     parts_.verdict.check();  // also if stopping: it was reached before
+    close_gate(queue);
     if (!queue.worker.joinable()) queue.worker = start_thread([this] { work(); });
     queue.jobs.push_back({OwnedRequest(request), ticket});
   });
@@ -70,7 +71,9 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
 }
 
 bool CollectiveLoop::take_turn() {
-  return queue_.with([](Queue& queue) {
+  if (gate_.try_enter()) return true;
+  return queue_.with([&](Queue& queue) {
+    close_gate(queue);
     if (queue.busy || !queue.jobs.empty()) return false;
     queue.busy = true;
     return true;
@@ -78,10 +81,22 @@ bool CollectiveLoop::take_turn() {
 }
 
 void CollectiveLoop::end_turn() {
-  queue_.update([](Queue& queue) { queue.busy = false; });
+  if (gate_.try_leave()) return;
+  queue_.update([&](Queue& queue) {
+    queue.busy = false;
+    if (queue.jobs.empty()) gate_.open();
+  });
+}
+
+void CollectiveLoop::close_gate(Queue& queue) {
+  if (gate_.close()) queue.busy = true;
 }
 
 bool CollectiveLoop::drain(Deadline deadline) {
+  queue_.with([&](Queue& queue) {
+    close_gate(queue);
+    if (!queue.busy && queue.jobs.empty()) gate_.open();
+  });
   const auto idle = [](const Queue& queue) { return !queue.busy && queue.jobs.empty(); };
   return queue_.wait(deadline, idle, [](const Queue&) {});
 }
@@ -91,7 +106,7 @@ void CollectiveLoop::work() {
     try {
       // This thread has no core of its own: it must not spin while the application computes.
       const Request& request = job->request.get();
-      carry_out(request, job->ticket->timeout(), job->ticket->deadline(), Cores::kShared);
+      carry_out(request, {job->ticket->timeout(), job->ticket->deadline()}, Cores::kShared);
       job->ticket->succeed(request.root);
     } catch (const Error& error) {
       job->ticket->fail(error);
@@ -116,14 +131,11 @@ std::optional<CollectiveLoop::Job> CollectiveLoop::next_job() {
 
 // ---- one collective
 
-void CollectiveLoop::carry_out(const Request& request,
-                               Timeout timeout,
-                               Deadline deadline,
-                               Cores cores) {
+void CollectiveLoop::carry_out(const Request& request, Due due, Cores cores) {
   parts_.verdict.check();
   try {
     collective_.begin(maker_.make(request));
-    drive(timeout, deadline, cores);
+    drive(due, cores);
   } catch (const engine::PeerClosed& end) {
     parts_.verdict.reach(closed(end.peer));
   } catch (const std::exception&) {
@@ -135,21 +147,21 @@ void CollectiveLoop::carry_out(const Request& request,
   }
 }
 
-void CollectiveLoop::drive(Timeout timeout, Deadline deadline, Cores cores) {
+void CollectiveLoop::drive(Due& due, Cores cores) {
   Patience patience(cores);
   Seldom seldom;
   while (true) {
     const Progress progress = collective_.advance();
     if (progress == Progress::kDone || parts_.verdict.reached()) return;
     if (progress == Progress::kMoved) {
-      if (seldom.is_due()) check_deadlines(timeout, deadline);
+      if (seldom.is_due()) check_deadlines(due);
       patience.renew();
       continue;
     }
     if (patience.wait()) continue;
-    check_deadlines(timeout, deadline);
+    check_deadlines(due);
     look_around();
-    sleep(deadline);
+    sleep(due.at());
   }
 }
 
@@ -192,9 +204,9 @@ Error CollectiveLoop::closed(Rank peer) {
                            parts_.group));
 }
 
-void CollectiveLoop::check_deadlines(Timeout timeout, Deadline deadline) {
+void CollectiveLoop::check_deadlines(Due& due) {
   const TimePoint now = Clock::now();
-  if (deadline.passed(now)) throw timed_out(timeout);
+  if (due.at().passed(now)) throw timed_out(due.timeout);
   const TicketPtr late = queue_.with([&](const Queue& queue) {
     const auto found = std::find_if(queue.jobs.begin(), queue.jobs.end(), [&](const Job& job) {
       return job.ticket->deadline().passed(now);

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "peal/backends/native/gate.h"
 #include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/patience.h"
 #include "peal/backends/native/task.h"
@@ -59,20 +60,34 @@ class CollectiveLoop {
     std::thread worker;     // started with the first job
   };
 
+  /// When an operation must have ended. Asking the time costs as much as a small operation's steps,
+  /// so one that is done at once never does.
+  struct Due {
+    Timeout timeout;
+    std::optional<Deadline> known = {};
+
+    Deadline at() {
+      if (!known) known = Deadline::after(timeout);
+      return *known;
+    }
+  };
+
   bool take_turn();
   void end_turn();
+  /// From here on turns are taken and ended under the lock, until nothing is under way.
+  void close_gate(Queue& queue);
   void work();
   /// The next job, with the turn; nothing when the loop stops and all have been taken.
   std::optional<Job> next_job();
 
   /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
-  void carry_out(const Request& request, Timeout timeout, Deadline deadline, Cores cores);
-  void drive(Timeout timeout, Deadline deadline, Cores cores);
+  void carry_out(const Request& request, Due due, Cores cores);
+  void drive(Due& due, Cores cores);
   void sleep(Deadline deadline);
   /// For one that has been blocked for a while: is there still hope?
   void look_around();
   /// Throws if it, or one that waits behind it, has had its time.
-  void check_deadlines(Timeout timeout, Deadline deadline);
+  void check_deadlines(Due& due);
   Error closed(Rank peer);
   Error never_begun(const engine::Ticket& late) const;
   Error timed_out(Timeout timeout) const;
@@ -82,6 +97,7 @@ class CollectiveLoop {
   TaskMaker maker_;
   engine::Collective collective_;
 
+  Gate gate_;
   Guarded<Queue> queue_;
 };
 

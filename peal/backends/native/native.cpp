@@ -23,10 +23,10 @@ namespace {
 Capabilities native_capabilities(transport::Transport* transport) {
   Capabilities capabilities;
   capabilities.name = "native";
-  capabilities.operations.assign(kAllCollectives.begin(), kAllCollectives.end());
-  capabilities.operations.push_back(Operation::kSend);
-  capabilities.operations.push_back(Operation::kRecv);
-  capabilities.dtypes.assign(kAllDTypes.begin(), kAllDTypes.end());
+  capabilities.operations = EnumSet<Operation>::of(kAllCollectives);
+  capabilities.operations.insert(Operation::kSend);
+  capabilities.operations.insert(Operation::kRecv);
+  capabilities.dtypes = EnumSet<DType>::of(kAllDTypes);
   capabilities.registered_memory = transport != nullptr && transport->window() != nullptr;
   return capabilities;
 }

@@ -16,10 +16,10 @@ namespace peal::testing {
 inline Capabilities everything() {
   Capabilities capabilities;
   capabilities.name = "test";
-  capabilities.operations.assign(kAllCollectives.begin(), kAllCollectives.end());
-  capabilities.operations.push_back(Operation::kSend);
-  capabilities.operations.push_back(Operation::kRecv);
-  capabilities.dtypes.assign(kAllDTypes.begin(), kAllDTypes.end());
+  capabilities.operations = EnumSet<Operation>::of(kAllCollectives);
+  capabilities.operations.insert(Operation::kSend);
+  capabilities.operations.insert(Operation::kRecv);
+  capabilities.dtypes = EnumSet<DType>::of(kAllDTypes);
   return capabilities;
 }
 
