@@ -32,9 +32,8 @@ Collective::Collective(
       book_({.ranks = ranks,
              .ranks_per_host = window_ != nullptr ? ranks : 1,
              .stage = window_ != nullptr ? walk_.stage_limit() : stage},
-            planner) {
-  places_.self = self;
-}
+            planner),
+      places_(self, ranks) {}
 
 void Collective::begin(const Task& task) {
   enter(task);
@@ -67,9 +66,7 @@ void Collective::enter(const Task& task) {
   fingerprint_ = recipe_->fingerprint;
   fingerprint_.sequence = before.sequence + 1;
   fingerprint_.detail = mixed(before.detail, recipe_->digest);
-  places_.dtype = task.dtype;
-  places_.input = &task.input;
-  places_.output = &task.output;
+  places_.set_own(task.dtype, task.input, task.output);
   // What each rank gives to an uneven gather is not in the fingerprint.
   const schedule::Problem& problem = recipe_->problem;
   const bool gathers = problem.operation == Operation::kGather && !problem.counts.empty();
@@ -79,15 +76,15 @@ void Collective::enter(const Task& task) {
 void Collective::post_entry() {
   const auto located = [&](const Regions& regions) {
     return regions.is_one_piece() && regions.size().value > 0
-               ? window_->locate(regions.data(), bytes_of(regions.size(), places_.dtype))
+               ? window_->locate(regions.data(), bytes_of(regions.size(), places_.dtype()))
                : std::nullopt;
   };
   const bool matters = recipe_->decides != Decides::kNobody;
   own_entry_ = {.fingerprint = fingerprint_,
-                .input = matters ? located(*places_.input) : std::nullopt,
-                .output = matters ? located(*places_.output) : std::nullopt,
-                .input_count = places_.input->size(),
-                .output_count = places_.output->size()};
+                .input = matters ? located(places_.input()) : std::nullopt,
+                .output = matters ? located(places_.output()) : std::nullopt,
+                .input_count = places_.input().size(),
+                .output_count = places_.output().size()};
   window_->post(own_entry_.encode());
 }
 
@@ -129,8 +126,6 @@ bool Collective::is_registered(const Entry& entry) const {
 }
 
 bool Collective::find_peer_buffers() {
-  places_.peer_inputs.assign(static_cast<std::size_t>(ranks_), nullptr);
-  places_.peer_outputs.assign(static_cast<std::size_t>(ranks_), nullptr);
   if (recipe_->decides == Decides::kRoot) return find_buffers_of(recipe_->problem.root);
   for (Rank rank = 0; rank < ranks_; ++rank) {
     if (!find_buffers_of(rank)) return false;
@@ -139,16 +134,13 @@ bool Collective::find_peer_buffers() {
 }
 
 bool Collective::find_buffers_of(Rank rank) {
-  Entry entry = own_entry_;
-  if (rank != self_) {
-    const std::optional<Entry> theirs = entry_of(rank);
-    if (!theirs) return false;
-    entry = *theirs;
-  }
-  const auto r = static_cast<std::size_t>(rank);
-  if (entry.input) places_.peer_inputs[r] = window_->address(rank, *entry.input);
-  if (entry.output) places_.peer_outputs[r] = window_->address(rank, *entry.output);
-  return is_registered(entry);
+  if (rank == self_) return is_registered(own_entry_);
+  const std::optional<Entry> entry = entry_of(rank);
+  if (!entry) return false;
+  using schedule::Space;
+  if (entry->input) places_.set(Space::kInput, rank, window_->address(rank, *entry->input));
+  if (entry->output) places_.set(Space::kOutput, rank, window_->address(rank, *entry->output));
+  return is_registered(*entry);
 }
 
 void Collective::start_walk(Access access) {

@@ -1,7 +1,6 @@
 // Where the spaces of a schedule lie in this process while one operation runs.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "peal/base/dtype.h"
@@ -10,45 +9,69 @@
 
 namespace peal::engine {
 
-/// Filled by the collective for each operation, read by its walk.
-struct Places {
-  Rank self = 0;
-  DType dtype = DType::kU8;
-  const Regions* input = nullptr;
-  const Regions* output = nullptr;
-  /// By rank; only the own entry where an operation signals nothing.
-  std::span<std::byte* const> stages;
-  /// Where in each of them this operation's stage begins.
-  std::ptrdiff_t stage_offset = 0;
-  /// By rank, where the operation runs on registered memory; empty otherwise.
-  std::vector<std::byte*> peer_inputs;
-  std::vector<std::byte*> peer_outputs;
+/// One place of a slice, as a position from where a rank's space begins.
+struct Operand {
+  std::uint32_t base = 0;  // Places::base_of; Operand::kWire for what came over the wire
+  Elements offset;
 
-  Bytes element() const { return size_of(dtype); }
+  static constexpr std::uint32_t kWire = ~std::uint32_t{0};
+};
 
-  /// The memory of one place of a slice, `done` elements into it; not for the wire. As far as
-  /// `limit`.
-  Extent at(schedule::Space space, Rank rank, Elements offset, Elements limit) const {
-    const auto r = static_cast<std::size_t>(rank);
-    const auto whole = [&](std::byte* base) {
-      return Extent{base + offset.value * element().value, limit};
-    };
-    Extent extent;
-    switch (space) {
-      case schedule::Space::kInput:
-        extent = rank == self ? input->at(offset, element()) : whole(peer_inputs[r]);
-        break;
-      case schedule::Space::kOutput:
-        extent = rank == self ? output->at(offset, element()) : whole(peer_outputs[r]);
-        break;
-      case schedule::Space::kStage:
-      case schedule::Space::kWire:
-        extent = whole(stages[r] + stage_offset);
-        break;
-    }
-    extent.count = std::min(extent.count, limit);
-    return extent;
+/// Filled by the collective and its walk for each operation.
+class Places {
+ public:
+  Places(Rank self, int ranks) : self_(self), bases_(3 * static_cast<std::size_t>(ranks)) {}
+
+  /// The number of a space of a rank; not for the wire.
+  static std::uint32_t base_of(schedule::Space space, Rank rank) {
+    return static_cast<std::uint32_t>(rank) * 3 + static_cast<std::uint32_t>(space);
   }
+
+  /// The rank's own memory. Borrowed, the regions too.
+  void set_own(DType dtype, const Regions& input, const Regions& output) {
+    dtype_ = dtype;
+    element_ = size_of(dtype);
+    input_ = &input;
+    output_ = &output;
+    in_one_piece_ = input.is_one_piece() && output.is_one_piece();
+    set(schedule::Space::kInput, self_, input.data());
+    set(schedule::Space::kOutput, self_, output.data());
+  }
+  void set(schedule::Space space, Rank rank, std::byte* begin) {
+    bases_[base_of(space, rank)] = begin;
+  }
+
+  DType dtype() const { return dtype_; }
+  Bytes element() const { return element_; }
+  const Regions& input() const { return *input_; }
+  const Regions& output() const { return *output_; }
+  /// Whether every space of every rank is: then an operand is all there at `address`.
+  bool in_one_piece() const { return in_one_piece_; }
+
+  std::byte* address(const Operand& operand) const {
+    return bases_[operand.base] + operand.offset.value * element_.value;
+  }
+
+  /// The memory of an operand, as far as it goes in one piece and `limit`.
+  Extent at(const Operand& operand, Elements limit) const {
+    if (!in_one_piece_) {
+      const bool is_input = operand.base == base_of(schedule::Space::kInput, self_);
+      if (is_input || operand.base == base_of(schedule::Space::kOutput, self_)) {
+        const Extent extent = (is_input ? *input_ : *output_).at(operand.offset, element_);
+        return {extent.data, std::min(extent.count, limit)};
+      }
+    }
+    return {address(operand), limit};
+  }
+
+ private:
+  Rank self_;
+  DType dtype_ = DType::kU8;
+  Bytes element_ = 1_B;
+  const Regions* input_ = nullptr;
+  const Regions* output_ = nullptr;
+  bool in_one_piece_ = true;
+  std::vector<std::byte*> bases_;
 };
 
 }  // namespace peal::engine

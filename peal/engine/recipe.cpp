@@ -57,6 +57,34 @@ Decides decides(const Planner::Choice& choice, const Problem& problem) {
   return Decides::kNobody;
 }
 
+void append(std::vector<Operand>& operands, const Slice& slice) {
+  if (slice.space == Space::kWire) {
+    operands.push_back({Operand::kWire, slice.offset});
+    return;
+  }
+  for (int i = 0; i < slice.ranks.count; ++i) {
+    operands.push_back({Places::base_of(slice.space, slice.ranks[i]), slice.offset});
+  }
+}
+
+/// Where an exchange copies into the stage; nothing if the part is none.
+std::optional<std::size_t> exchange_in(const Part& part) {
+  const std::vector<schedule::Step>& steps = part.steps;
+  if (steps.size() < 4 || steps.size() > 5 || part.span != 1) return std::nullopt;
+  const std::size_t first = steps.size() - 4;
+  const Wait* look = std::get_if<Wait>(&steps.front());
+  if (first == 1 && (look == nullptr || look->value != 0)) return std::nullopt;
+  const Move* in = std::get_if<Move>(&steps[first]);
+  const Signal* signal = std::get_if<Signal>(&steps[first + 1]);
+  const Wait* wait = std::get_if<Wait>(&steps[first + 2]);
+  const Move* out = std::get_if<Move>(&steps[first + 3]);
+  if (in == nullptr || signal == nullptr || wait == nullptr || out == nullptr) return std::nullopt;
+  const bool is_copy = in->from.size() == 1 && in->from[0].ranks.count == 1 && in->to.size() == 1 &&
+                       in->to[0].ranks.count == 1 && in->finish == schedule::Finish::kNo;
+  const bool over_wire = in->from[0].space == Space::kWire || in->to[0].space == Space::kWire;
+  return is_copy && !over_wire && wait->value == 1 ? std::optional(first) : std::nullopt;
+}
+
 double divisor(ReduceOp::Kind reduce, int ranks) {
   return reduce == ReduceOp::Kind::kAvg ? static_cast<double>(ranks) : 1.0;
 }
@@ -99,20 +127,34 @@ std::size_t meeting_steps(Decides decides) {
 
 PlannedPart::PlannedPart(Part p, int ranks)
     : part(std::move(p)),
+      moves(part.steps.size()),
       sent(static_cast<std::size_t>(ranks)),
       received(static_cast<std::size_t>(ranks)) {
-  for (const schedule::Step& step : part.steps) {
-    const Move* move = std::get_if<Move>(&step);
+  for (std::size_t i = 0; i < part.steps.size(); ++i) {
+    const Move* move = std::get_if<Move>(&part.steps[i]);
     if (move == nullptr) continue;
-    for (const Slice& slice : move->to) {
-      if (slice.space == Space::kWire)
-        sent[static_cast<std::size_t>(slice.ranks.first)] += move->count;
-    }
+    Operands& apart = moves[i];
+    apart.begin = static_cast<std::uint32_t>(operands.size());
     for (const Slice& slice : move->from) {
-      if (slice.space == Space::kWire) {
-        received[static_cast<std::size_t>(slice.ranks.first)] += move->count;
-      }
+      append(operands, slice);
+      if (slice.space != Space::kWire) continue;
+      apart.kind = Operands::Kind::kReceive;
+      apart.peer = slice.ranks.first;
+      received[static_cast<std::size_t>(apart.peer)] += move->count;
     }
+    apart.sources = static_cast<std::uint32_t>(operands.size()) - apart.begin;
+    for (const Slice& slice : move->to) {
+      append(operands, slice);
+      if (slice.space != Space::kWire) continue;
+      apart.kind = Operands::Kind::kSend;
+      apart.peer = slice.ranks.first;
+      sent[static_cast<std::size_t>(apart.peer)] += move->count;
+    }
+    apart.targets = static_cast<std::uint32_t>(operands.size()) - apart.begin - apart.sources;
+  }
+  if (const auto first = exchange_in(part)) {
+    is_exchange = moves.back().kind == Operands::Kind::kLocal;
+    exchange = *first;
   }
 }
 

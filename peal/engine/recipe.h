@@ -4,23 +4,52 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "peal/base/dtype.h"
 #include "peal/base/reduce_op.h"
 #include "peal/engine/fingerprint.h"
+#include "peal/engine/places.h"
 #include "peal/engine/planner.h"
 #include "peal/kernels/kernels.h"
 #include "peal/schedule/schedule.h"
 
 namespace peal::engine {
 
+/// A move, taken apart.
+struct Operands {
+  enum class Kind : std::uint8_t { kLocal, kSend, kReceive };
+
+  Kind kind = Kind::kLocal;
+  Rank peer = 0;            // of a send or receive
+  std::uint32_t begin = 0;  // in PlannedPart::operands: first the sources, then the targets
+  std::uint32_t sources = 0;
+  std::uint32_t targets = 0;
+};
+
 /// One rank's part with what the engine wants to know of it as a whole.
 struct PlannedPart {
   PlannedPart(schedule::Part part, int ranks);
 
+  std::span<const Operand> sources(const Operands& move) const {
+    return std::span(operands).subspan(move.begin, move.sources);
+  }
+  std::span<const Operand> targets(const Operands& move) const {
+    return std::span(operands).subspan(move.begin + move.sources, move.targets);
+  }
+
+  /// Whether it is what most small operations are, and nothing else: perhaps a look back, a copy
+  /// into the own stage, the one signal, a wait for others to give theirs, and one move of what
+  /// they staged. Then `Walk` does it without looking at each step anew. `exchange` is the copy's
+  /// step.
+  bool is_exchange = false;
+  std::size_t exchange = 0;
+
   schedule::Part part;
+  std::vector<Operands> moves;  // by step; of no meaning where the step is none
+  std::vector<Operand> operands;
   std::vector<Elements> sent;      // by peer: elements on the wire in this operation
   std::vector<Elements> received;  // by peer
 };

@@ -23,14 +23,6 @@ using schedule::Wait;
 /// cache.
 constexpr std::size_t kBounceBytes = 64 << 10;
 
-const Slice* wire_of(const InlineVector<Slice, 3>& from) {
-  const auto* found = std::find_if(
-      from.begin(), from.end(), [](const Slice& s) { return s.space == Space::kWire; });
-  return found == from.end() ? nullptr : found;
-}
-
-bool is_send(const Move& move) { return move.to[0].space == Space::kWire; }
-
 /// Nothing to compute: bytes go from one place to another as they are.
 bool is_plain_receive(const Move& move) {
   return move.from.size() == 1 && move.to.size() == 1 && move.to[0].ranks.count == 1 &&
@@ -56,7 +48,6 @@ Walk::Walk(Rank self,
       window_(transport.window()),
       check_entry_(std::move(check_entry)),
       scratch_(scratch_of(window_)),
-      own_stage_(static_cast<std::size_t>(ranks)),
       known_(static_cast<std::size_t>(ranks)),
       header_sent_(static_cast<std::size_t>(ranks)),
       header_seen_(static_cast<std::size_t>(ranks)),
@@ -107,21 +98,23 @@ void Walk::begin(const Recipe& recipe,
 }
 
 void Walk::place_stage(Places& places) {
-  const Bytes stage = bytes_of(planned_->part.stage, places.dtype);
+  const Bytes stage = bytes_of(planned_->part.stage, places.dtype());
   if (planned_->part.span == 0) {
     if (own_memory_.size() < static_cast<std::size_t>(stage.value)) {
       own_memory_.resize(static_cast<std::size_t>(stage.value));
     }
-    own_stage_[static_cast<std::size_t>(self_)] = own_memory_.data();
-    places.stages = own_stage_;
-    places.stage_offset = 0;
+    places.set(Space::kStage, self_, own_memory_.data());
     return;
   }
   const schedule::Scratch::Place place = scratch_.place(stage);
-  places.stages = place.is_cell ? cells_ : rings_;
-  places.stage_offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
-                                      : static_cast<std::ptrdiff_t>(place.offset.value);
   free_ = place.free;
+  if (stage.value == 0) return;
+  const std::vector<std::byte*>& stages = place.is_cell ? cells_ : rings_;
+  const std::ptrdiff_t offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
+                                              : static_cast<std::ptrdiff_t>(place.offset.value);
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    places.set(Space::kStage, rank, stages[static_cast<std::size_t>(rank)] + offset);
+  }
 }
 
 void Walk::end() {
@@ -130,6 +123,11 @@ void Walk::end() {
 }
 
 Progress Walk::advance() {
+  if (planned_->is_exchange && places_->in_one_piece()) {
+    if (!exchange()) return Progress::kBlocked;
+    end();
+    return Progress::kDone;
+  }
   moved_ = false;
   while (true) {
     if (!outbox_.empty()) {
@@ -150,6 +148,34 @@ Progress Walk::advance() {
     moved_ = true;
     ++at_;
   }
+}
+
+bool Walk::exchange() {
+  const std::vector<Step>& steps = planned_->part.steps;
+  const std::size_t copy = planned_->exchange;
+  const auto address = [&](const Operand& operand) { return places_->address(operand); };
+  if (at_ < copy) {
+    if (!step(std::get<Wait>(steps[at_]))) return false;
+    at_ = copy;
+  }
+  if (at_ == copy) {
+    const Operand* operands = planned_->sources(planned_->moves[copy]).data();
+    kernels::copy(address(operands[0]),
+                  address(operands[1]),
+                  places_->element() * std::get<Move>(steps[copy]).count.value);
+    step(std::get<Signal>(steps[copy + 1]));
+    at_ = copy + 2;
+  }
+  if (!step(std::get<Wait>(steps[at_]))) return false;
+  ++at_;
+  const Operands& move = operands();
+  sources_.resize(move.sources);
+  targets_.resize(move.targets);
+  std::ranges::transform(planned_->sources(move), sources_.begin(), address);
+  std::ranges::transform(planned_->targets(move), targets_.begin(), address);
+  compute(std::get<Move>(steps[at_]).finish, std::get<Move>(steps[at_]).count);
+  ++at_;
+  return true;
 }
 
 bool Walk::step(const Signal& signal) {
@@ -194,37 +220,41 @@ void Walk::compare(Rank rank) {
 }
 
 bool Walk::step(const Move& move) {
-  if (is_send(move)) {
-    send(move);
-    return true;
+  switch (operands().kind) {
+    case Operands::Kind::kLocal:
+      compute(move, Elements(0), move.count, nullptr);
+      return true;
+    case Operands::Kind::kSend:
+      send(move);
+      return true;
+    case Operands::Kind::kReceive:
+      return receive(move);
   }
-  if (const Slice* wire = wire_of(move.from)) return receive(move, *wire);
-  compute(move, Elements(0), move.count, nullptr);
-  return true;
+  return false;
 }
 
 void Walk::send(const Move& move) {
-  const Rank peer = move.to[0].ranks.first;
+  const Rank peer = operands().peer;
   auto& sent = header_sent_[static_cast<std::size_t>(peer)];
   if (sent != fingerprint_.sequence) {
     const Elements total = planned_->sent[static_cast<std::size_t>(peer)];
-    outbox_.add_header(peer, {fingerprint_, bytes_of(total, places_->dtype)});
+    outbox_.add_header(peer, {fingerprint_, bytes_of(total, places_->dtype())});
     sent = fingerprint_.sequence;
   }
-  const Slice& from = move.from[0];
+  const Operand from = planned_->sources(operands()).front();
   for (Elements done; done < move.count;) {
-    const Extent extent = places_->at(from.space, self_, from.offset + done, move.count - done);
+    const Extent extent = places_->at({from.base, from.offset + done}, move.count - done);
     outbox_.add(
         peer,
-        {extent.data, static_cast<std::size_t>(bytes_of(extent.count, places_->dtype).value)});
+        {extent.data, static_cast<std::size_t>(bytes_of(extent.count, places_->dtype()).value)});
     done += extent.count;
   }
 }
 
 // ---- receiving
 
-bool Walk::receive(const Move& move, const Slice& wire) {
-  const Rank peer = wire.ranks.first;
+bool Walk::receive(const Move& move) {
+  const Rank peer = operands().peer;
   if (header_seen_[static_cast<std::size_t>(peer)] != fingerprint_.sequence &&
       !receive_header(peer)) {
     return false;
@@ -254,7 +284,7 @@ bool Walk::receive_header(Rank peer) {
   if (header->fingerprint != fingerprint_)
     throw mismatch(self_, fingerprint_, peer, header->fingerprint);
   const Bytes expected =
-      bytes_of(planned_->received[static_cast<std::size_t>(peer)], places_->dtype);
+      bytes_of(planned_->received[static_cast<std::size_t>(peer)], places_->dtype());
   if (header->link_bytes != expected) {
     throw Error(
         ErrorKind::kMismatch,
@@ -270,14 +300,13 @@ bool Walk::receive_header(Rank peer) {
 }
 
 bool Walk::receive_straight(const Move& move, Rank peer) {
-  const Slice& to = move.to[0];
+  const Operand to = planned_->targets(operands()).front();
   const std::int64_t element = places_->element().value;
-  const Bytes total = bytes_of(move.count, places_->dtype);
+  const Bytes total = bytes_of(move.count, places_->dtype());
   while (received_ < total) {
     const Elements whole(received_.value / element);
     const std::int64_t part = received_.value % element;
-    const Extent extent =
-        places_->at(to.space, to.ranks.first, to.offset + whole, move.count - whole);
+    const Extent extent = places_->at({to.base, to.offset + whole}, move.count - whole);
     const auto room = static_cast<std::size_t>(extent.count.value * element - part);
     const Bytes taken = take(peer, {extent.data + part, room});
     if (taken.value == 0) return false;
@@ -289,7 +318,7 @@ bool Walk::receive_straight(const Move& move, Rank peer) {
 bool Walk::receive_and_reduce(const Move& move, Rank peer) {
   if (bounce_.empty()) bounce_.resize(kBounceBytes);
   const std::int64_t element = places_->element().value;
-  const Bytes total = bytes_of(move.count, places_->dtype);
+  const Bytes total = bytes_of(move.count, places_->dtype());
   while (received_ < total) {
     const auto due = static_cast<std::size_t>((total - received_).value) - bounce_have_;
     const std::size_t room = std::min(due, bounce_.size() - bounce_have_);
@@ -319,38 +348,38 @@ Bytes Walk::take(Rank peer, std::span<std::byte> into) {
 // ---- computing
 
 void Walk::compute(const Move& move, Elements done, Elements count, const std::byte* wire) {
-  const Elements end = done + count;
-  while (done < end) {
-    sources_.clear();
-    targets_.clear();
+  const Operands& operands = this->operands();
+  const std::span<const Operand> from = planned_->sources(operands);
+  const std::span<const Operand> to = planned_->targets(operands);
+  sources_.resize(from.size());
+  targets_.resize(to.size());
+  for (const Elements end = done + count; done < end;) {
     Elements here = end - done;  // as far as every operand lies in one piece
-    for (const Slice& slice : move.from) {
-      if (slice.space == Space::kWire) {
-        sources_.push_back(wire);
-        continue;
-      }
-      for (int i = 0; i < slice.ranks.count; ++i) {
-        const Extent extent = places_->at(slice.space, slice.ranks[i], slice.offset + done, here);
-        sources_.push_back(extent.data);
-        here = extent.count;
-      }
+    const auto place = [&](const Operand& operand) {
+      const Extent extent = places_->at({operand.base, operand.offset + done}, here);
+      here = extent.count;
+      return extent.data;
+    };
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      sources_[i] = from[i].base == Operand::kWire ? wire : place(from[i]);
     }
-    for (const Slice& slice : move.to) {
-      for (int i = 0; i < slice.ranks.count; ++i) {
-        const Extent extent = places_->at(slice.space, slice.ranks[i], slice.offset + done, here);
-        targets_.push_back(extent.data);
-        here = extent.count;
-      }
-    }
-    if (sources_.size() == 1 && move.finish == Finish::kNo) {
-      kernels::copy(sources_[0], targets_, bytes_of(here, places_->dtype));
-    } else {
-      const bool finishes = move.finish == Finish::kYes;
-      const kernels::Reducer& reducer = finishes ? recipe_->finisher : recipe_->reducer;
-      reducer(sources_, targets_, here);
-    }
+    for (std::size_t i = 0; i < to.size(); ++i) targets_[i] = place(to[i]);
+    compute(move.finish, here);
     done += here;
-    if (wire != nullptr) wire += bytes_of(here, places_->dtype).value;
+    if (wire != nullptr) wire += here.value * places_->element().value;
+  }
+}
+
+/// From `sources_` to `targets_`.
+void Walk::compute(Finish finish, Elements count) {
+  if (finish == Finish::kYes) {
+    recipe_->finisher(sources_, targets_, count);
+  } else if (sources_.size() > 1) {
+    recipe_->reducer(sources_, targets_, count);
+  } else if (targets_.size() > 1) {
+    kernels::copy(sources_[0], targets_, places_->element() * count.value);
+  } else {
+    kernels::copy(sources_[0], targets_[0], places_->element() * count.value);
   }
 }
 
@@ -376,8 +405,8 @@ const Blocked& Walk::blocked() {
     if (const Wait* wait = std::get_if<Wait>(step)) {
       const Target target = target_of(wait->value);
       blocked_.counter = {wait->ranks[waited_], target.turn, target.value};
-    } else if (const Move* move = std::get_if<Move>(step)) {
-      blocked_.interests.push_back({wire_of(move->from)->ranks.first, Readiness::kReadable});
+    } else if (std::holds_alternative<Move>(*step)) {
+      blocked_.interests.push_back({operands().peer, Readiness::kReadable});
     }
   }
   return blocked_;
@@ -398,8 +427,8 @@ std::vector<Rank> Walk::waiting_for() const {
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
       add_below(wait->ranks, target_of(wait->value));
-    } else if (const Move* move = std::get_if<Move>(step)) {
-      if (const Slice* wire = wire_of(move->from)) missing.push_back(wire->ranks.first);
+    } else if (std::holds_alternative<Move>(*step)) {
+      missing.push_back(operands().peer);
     }
   }
   std::sort(missing.begin(), missing.end());

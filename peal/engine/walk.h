@@ -99,20 +99,25 @@ class Walk {
   void compare(Rank rank);
   void place_stage(Places& places);
   void end();
+  /// The whole of a part that is one; see PlannedPart::is_exchange. False where it has to wait.
+  bool exchange();
   bool step(const schedule::Move& move);
   bool step(const schedule::Signal& signal);
   bool step(const schedule::Wait& wait);
 
   void send(const schedule::Move& move);
-  bool receive(const schedule::Move& move, const schedule::Slice& wire);
+  bool receive(const schedule::Move& move);
   bool receive_header(Rank peer);
   bool receive_straight(const schedule::Move& move, Rank peer);
   bool receive_and_reduce(const schedule::Move& move, Rank peer);
   /// Carries out elements [done, done + count) of the move; `wire` holds the wire source's
   /// elements.
   void compute(const schedule::Move& move, Elements done, Elements count, const std::byte* wire);
+  void compute(schedule::Finish finish, Elements count);
   Bytes take(Rank peer, std::span<std::byte> into);
   const schedule::Step* current() const;
+  /// Of the current step, a move.
+  const Operands& operands() const { return planned_->moves[at_]; }
 
   Rank self_;
   int ranks_;
@@ -122,8 +127,7 @@ class Walk {
   schedule::Scratch scratch_;
   std::vector<std::byte*> rings_;      // each rank's scratch in the window
   std::vector<std::byte*> cells_;      // and its first cell
-  std::vector<std::byte*> own_stage_;  // by rank: what only the own rank stages in
-  std::vector<std::byte> own_memory_;
+  std::vector<std::byte> own_memory_;  // what only the own rank stages in
 
   // the operation
   Fingerprint fingerprint_;

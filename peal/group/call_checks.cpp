@@ -69,10 +69,11 @@ void Call::use_output(std::span<const Buffer> buffers) {
 void Call::use_both(std::span<const Buffer> buffers) {
   use_output(buffers);
   if (buffers.size() == 1) {
-    use_input(buffers[0]);
+    one_input_[0] = buffers[0];
+    request_.input = one_input_;
   } else {
     inputs_.assign(buffers.begin(), buffers.end());
-    use_input(inputs_);
+    request_.input = inputs_;
   }
 }
 

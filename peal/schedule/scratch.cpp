@@ -10,9 +10,8 @@ Scratch::Scratch(ScratchSize size)
 Scratch::Place Scratch::place(Bytes stage) {
   if (stage <= size_.cell) {
     taken_ = Taken::kCell;
-    return {.is_cell = true,
-            .offset = Bytes(static_cast<std::int64_t>(turn_)),
-            .free = cells_free_[turn_ % cells_free_.size()]};
+    return {
+        .is_cell = true, .offset = Bytes(static_cast<std::int64_t>(turn_)), .free = free_cell()};
   }
   const std::int64_t length = (stage.value + kGrain.value - 1) / kGrain.value * kGrain.value;
   const std::int64_t lap = size_.ring.value;
@@ -33,7 +32,7 @@ void Scratch::end_turn(std::int64_t span) {
   base_ += span;
   // Who signals in the next turn has left this one.
   const Look free{.turn = turn_ + 1, .counter = base_ + 1};
-  if (taken_ == Taken::kCell) cells_free_[turn_ % cells_free_.size()] = free;
+  if (taken_ == Taken::kCell) free_cell() = free;
   if (taken_ == Taken::kRegion) regions_.back().free = free;
   taken_ = Taken::kNothing;
   ++turn_;

@@ -18,7 +18,7 @@ namespace peal::schedule {
 struct ScratchSize {
   Bytes ring;     // a multiple of Scratch::kGrain
   Bytes cell;     // of each cell; 0 for none
-  int cells = 2;  // how many operations have a cell at the same time; 2 or more
+  int cells = 2;  // how many operations have a cell at the same time; a power of two
 
   friend bool operator==(const ScratchSize&, const ScratchSize&) = default;
 };
@@ -66,6 +66,8 @@ class Scratch {
     std::int64_t begin;  // since the beginning, laps and all
     Look free;
   };
+
+  Look& free_cell() { return cells_free_[turn_ & (cells_free_.size() - 1)]; }
 
   ScratchSize size_;
   std::uint64_t turn_ = 0;

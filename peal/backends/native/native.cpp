@@ -1,9 +1,11 @@
 #include "peal/backends/native/native.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -106,6 +108,7 @@ class NativeBackend final : public Backend {
       : options_(std::move(options)), capabilities_(native_capabilities(transport.get())) {
     EnginePtr engine;
     if (transport) engine = std::make_shared<Engine>(options_, std::move(transport));
+    open_engine_ = engine.get();
     life_.with([&](Life& life) {
       life.engine = std::move(engine);
       life.connect = std::exchange(options_.connect, nullptr);
@@ -124,8 +127,10 @@ class NativeBackend final : public Backend {
     if (is_message(request)) return engine_for_messages()->messages->run(request, timeout);
     if (size() == 1) {
       run_alone(request);
+    } else if (const Visit visit(*this); visit.engine != nullptr) {
+      visit.engine->collectives->run(request, timeout);
     } else {
-      engine()->collectives->run(request, timeout);
+      engine();  // says why there is none
     }
     return request.root;
   }
@@ -199,6 +204,20 @@ class NativeBackend final : public Backend {
  private:
   using EnginePtr = std::shared_ptr<Engine>;  // shared with the calls that are under way
 
+  /// A call that is under way, and keeps the engine alive without asking for the lock.
+  struct Visit {
+    explicit Visit(NativeBackend& b) : backend(b) {
+      backend.visits_.fetch_add(1);
+      engine = backend.open_engine_.load();
+    }
+    ~Visit() { backend.visits_.fetch_sub(1); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+    NativeBackend& backend;
+    Engine* engine;  // null once the group is over
+  };
+
   struct Life {
     EnginePtr engine;  // in a group of one only when a message has been sent or received
     Connect connect;   // for sub-groups; holds the store in which the ranks met
@@ -255,6 +274,7 @@ class NativeBackend final : public Backend {
   /// From now on calls are refused. Returns the engine to whoever is first; `abort` still reaches
   /// it.
   EnginePtr end_life() {
+    open_engine_ = nullptr;
     return life_.with(
         [](Life& life) { return std::exchange(life.over, true) ? EnginePtr() : life.engine; });
   }
@@ -262,6 +282,7 @@ class NativeBackend final : public Backend {
   /// A group that is over holds nothing, whoever still holds the group: its ranks may meet again.
   /// Outside of the lock, since the store waits a moment for those who still use it.
   void let_go() {
+    while (visits_ > 0) std::this_thread::yield();  // the verdict has reached them
     life_.with([](Life& life) {
       return std::pair(std::move(life.engine), std::exchange(life.connect, nullptr));
     });
@@ -270,6 +291,8 @@ class NativeBackend final : public Backend {
   Options options_;
   Capabilities capabilities_;
   Guarded<Life> life_;
+  std::atomic<Engine*> open_engine_ = nullptr;  // for collectives, while the group lives
+  std::atomic<int> visits_ = 0;
 };
 
 }  // namespace
