@@ -1,5 +1,7 @@
 #include "peal/bench/bench.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -72,6 +74,15 @@ std::vector<std::string> describe(const Session& session, const std::vector<Abse
     lines.push_back(fmt::format("{}: left out: {}", one.backend, one.reason));
   }
   return lines;
+}
+
+/// Each process that is started takes four here for a while, so hundreds of ranks take more than
+/// the usual soft limit of 1024.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /// Whether the fleet of one of peal's algorithms does the case by that algorithm.
@@ -150,6 +161,7 @@ std::vector<Case> cases_of(const BenchOptions& options, int ranks) {
 }
 
 void run(const BenchOptions& options, const BenchSink& sink) {
+  allow_many_descriptors();
   launch::SignalReader signals;
   if (options.hosts.hosts == 0) {
     for (const int ranks : options.ranks) run_ranks(options, ranks, nullptr, sink, signals);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/sanitized.h"
 #include "peal/bench/probe_subject.h"
 #include "peal/bench/shared_file.h"
 #include "peal/bench/values.h"
@@ -39,7 +40,7 @@ std::vector<Case> cases_for(int ranks) {
   std::vector<Case> cases;
   for (const Op op : kAllOps) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF64}) {
-      for (const Bytes size : {4_B, 1000_B, 100_KiB}) {
+      for (const Bytes size : {4_B, 1000_B, kSanitized ? 10_KiB : 100_KiB}) {
         for (const Place place : {Place::kOut, Place::kIn}) {
           cases.push_back(make_case(op, dtype, ranks, size, place));
         }

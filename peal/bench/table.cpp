@@ -12,6 +12,7 @@ constexpr const char* kColumns =
 
 /// Three digits that count.
 std::string three_digits(double value) {
+  if (value < 0.1) return fmt::format("{:.2g}", value);
   return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 

@@ -367,6 +367,7 @@ int main(int argc, char** argv) {
   int length = 0;
   MPI_Get_library_version(version, &length);
   version[strcspn(version, ",\n")] = 0;
+  for (char* c = version; *c; ++c) *c = *c == '\t' ? ' ' : *c;
   snprintf(line, sizeof line, "hello %s %d %.400s\n", argv[1], rank, version);
   say_line(line);
   while (fgets(line, sizeof line, from_coordinator)) {
