@@ -128,8 +128,8 @@ void run_ranks(const BenchOptions& options,
 }  // namespace
 
 const std::vector<std::string>& known_peers() {
-  static const std::vector<std::string> names = {"gloo", "mpi", "openmpi", "mpich"};
-  return names;
+  static const std::vector<std::string> kNames = {"gloo", "mpi", "openmpi", "mpich"};
+  return kNames;
 }
 
 std::vector<std::string> resolve_peers(const std::vector<std::string>& peers) {

@@ -172,10 +172,11 @@ FleetOrAbsent mpi_fleet(const Ground& ground, const Mpi& mpi) {
   words.insert(
       words.end(),
       {built.program, mpi.name, ground.socket, fleet.memory[0]->path(), name_of(ground.waiting)});
+  std::string program = find_program(words.front()).value();
   launch::Variables variables = ground.inherited;
   variables["TMPDIR"] = ground.folder->path();  // so that what it leaves there is removed
   fleet.processes.push_back({.rank = 0,
-                             .program = find_program(words.front()).value(),
+                             .program = std::move(program),
                              .arguments = std::move(words),
                              .environment = std::move(variables),
                              .cpus = {}});

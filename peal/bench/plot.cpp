@@ -86,7 +86,7 @@ std::string time_label(double microseconds) {
 }
 
 const std::array<Quantity, 2>& quantities() {
-  static const std::array<Quantity, 2> both = {
+  static const std::array<Quantity, 2> kBoth = {
       Quantity{"time of one operation",
                Scale::Kind::kLog,
                [](const Result&, double microseconds) { return microseconds; },
@@ -95,7 +95,7 @@ const std::array<Quantity, 2>& quantities() {
                Scale::Kind::kLinear,
                bus_bandwidth_at,
                [](double value) { return fmt::format("{:g}", value); }}};
-  return both;
+  return kBoth;
 }
 
 std::string bytes_label(double bytes) {

@@ -37,9 +37,11 @@ void run_rank(const std::string& path,
 }
 
 std::vector<Case> cases_for(int ranks) {
+  std::vector<DType> dtypes = {DType::kF32, DType::kBF16};
+  if (!kSanitized) dtypes.insert(dtypes.end(), {DType::kI8, DType::kI32, DType::kI64, DType::kF64});
   std::vector<Case> cases;
   for (const Op op : kAllOps) {
-    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF64}) {
+    for (const DType dtype : dtypes) {
       for (const Bytes size : {4_B, 1000_B, kSanitized ? 10_KiB : 100_KiB}) {
         for (const Place place : {Place::kOut, Place::kIn}) {
           cases.push_back(make_case(op, dtype, ranks, size, place));
@@ -51,7 +53,7 @@ std::vector<Case> cases_for(int ranks) {
 }
 
 TEST(ProbeTest, EveryOperationIsRightWithBothKindsOfStores) {
-  for (const int ranks : {2, 3, 4}) {
+  for (const int ranks : kSanitized ? std::vector{2, 3} : std::vector{2, 3, 4}) {
     for (const std::string variant : {"plain", "streaming"}) {
       const SharedFile file("probe test", 1_MiB);
       const std::vector<Case> cases = cases_for(ranks);

@@ -277,23 +277,22 @@ std::optional<std::vector<Answer>> Session::ask(std::size_t index,
 }
 
 /// Idle workers end by themselves when their sockets are closed; busy ones are told to.
-void Session::end_workers() {
+void Session::end_workers() noexcept try {
   const bool is_idle = stage_ == Stage::kRunning;
   stage_ = Stage::kEnding;
   newcomers_.clear();
   for (Crew& crew : crews_) {
     for (Member& member : crew.members) member.socket.reset();
   }
-  const auto wait = [this](Timeout timeout) {
-    const Deadline deadline = Deadline::after(timeout);
-    while (guarded_ == Guarded::kSome && !deadline.passed()) wait_for_news(deadline);
-  };
-  try {
-    if (is_idle) wait(kOwnEnd);
-    if (guarded_ == Guarded::kSome) guard_->stop(SIGTERM, launch::SignalOrigin::kProcess);
-    wait(2 * kGrace);
-  } catch (const std::exception&) {  // the guard kills who is left
-  }
+  if (is_idle) wait_for_end(Deadline::after(kOwnEnd));
+  if (guarded_ == Guarded::kNone) return;
+  guard_->stop(SIGTERM, launch::SignalOrigin::kProcess);
+  wait_for_end(Deadline::after(2 * kGrace));
+} catch (const std::exception&) {  // the guard kills who is left
+}
+
+void Session::wait_for_end(Deadline deadline) {
+  while (guarded_ == Guarded::kSome && !deadline.passed()) wait_for_news(deadline);
 }
 
 }  // namespace peal::bench

@@ -95,7 +95,8 @@ class Session final {
   void lose(Crew& crew, const std::string& why);
   void lose_by_silence(Crew& crew);
   std::string last_words(const Crew& crew) const;
-  void end_workers();
+  void end_workers() noexcept;
+  void wait_for_end(Deadline deadline);
 
   std::vector<Crew> crews_;
   std::vector<Process> processes_;

@@ -58,5 +58,17 @@ TEST(TuneTest, AnAlgorithmAppliesWhereItsPlannerDoes) {
   EXPECT_TRUE(algorithm_applies("ring", c, 1));
 }
 
+TEST(TuneTest, EveryCollectiveHasAnAlgorithmOnOneHostAndOnSeveral) {
+  for (const Op op : kAllOps) {
+    for (const int ranks_per_host : {1, 2, 4}) {
+      const Case c = make_case(op, DType::kF32, 4, 1_MiB, Place::kOut);
+      const bool any = std::ranges::any_of(algorithm_names(), [&](const std::string& name) {
+        return algorithm_applies(name, c, ranks_per_host);
+      });
+      EXPECT_EQ(any, op != Op::kSendRecv) << describe(c);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace peal::bench

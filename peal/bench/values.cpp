@@ -10,34 +10,26 @@
 namespace peal::bench {
 namespace {
 
-/// Calls body(T()) with the type's C++ type.
-template <class Body>
-auto with_type(DType dtype, Body&& body) {
-  switch (dtype) {
-    case DType::kU8:
-      return body(std::uint8_t());
-    case DType::kI8:
-      return body(std::int8_t());
-    case DType::kI16:
-      return body(std::int16_t());
-    case DType::kI32:
-      return body(std::int32_t());
-    case DType::kI64:
-      return body(std::int64_t());
-    case DType::kF16:
-      return body(Float16());
-    case DType::kBF16:
-      return body(BFloat16());
-    case DType::kF32:
-      return body(float());
-    case DType::kF64:
-      return body(double());
-    case DType::kBool:
-    case DType::kC64:
-    case DType::kC128:
-      break;
-  }
+/// Calls body(T()) with the C++ type of `dtype`, one of those listed.
+template <class T, class... Others, class Body>
+auto with_type_of(DType dtype, const Body& body) {
+  if (dtype == dtype_of<T>) return body(T());
+  if constexpr (sizeof...(Others) > 0) return with_type_of<Others...>(dtype, body);
   throw Error(ErrorKind::kUnsupported, fmt::format("{} is not measured", name_of(dtype)));
+}
+
+/// The same with all types that are measured.
+template <class Body>
+auto with_type(DType dtype, const Body& body) {
+  return with_type_of<float,
+                      double,
+                      BFloat16,
+                      Float16,
+                      std::int64_t,
+                      std::int32_t,
+                      std::int16_t,
+                      std::int8_t,
+                      std::uint8_t>(dtype, body);
 }
 
 template <class T>

@@ -197,17 +197,19 @@ class WrongArguments(Bench):
 class HostsOnThisMachine(Bench):
     def test_are_measured_and_removed(self):
         before = set(os.listdir("/sys/class/net"))
-        code, _, err, results = self.bench("all_reduce", "--bytes", "256K", "--hosts-netns", "2", "--rate",
-                                           "10gbit", "--memory", "registered")
+        code, _, err, results = self.bench("all_reduce", "all_to_all", "--bytes", "16,256K", "--rate", "10gbit",
+                                           "--hosts-netns", "2", "--memory", "registered")
         if re.search("Operation not permitted|not supported", err):
             self.skipTest("no network namespaces can be made here")
         self.assertEqual(code, 0, err)
-        found = {result["backend"]: result for result in results}
-        self.assertEqual(set(found), {"peal", "stream"})
-        self.assertEqual(found["peal"]["transport"], "tcp")
+        ways = {(result["backend"], result["variant"], result["bytes"]) for result in results}
+        self.assertEqual(ways, {("peal", "registered", 16), ("stream", "round-trip", 16),
+                                ("peal", "registered", 256 << 10), ("stream", "two-way", 256 << 10)})
         for result in results:
-            self.assertGreater(result["host_tx_bytes"], 256 << 10)
-            self.assertGreater(result["host_qdisc_bytes"], 256 << 10)
+            self.assertEqual(result["transport"], "tcp")
+            least = result["bytes"] / (1 if result["op"] == "all_reduce" else 2)
+            self.assertGreater(result["host_tx_bytes"], least)
+            self.assertGreater(result["host_qdisc_bytes"], least)
         self.assertEqual(set(os.listdir("/sys/class/net")), before)
         self.assert_nothing_is_left()
 
