@@ -13,10 +13,11 @@ namespace {
 using Json = nlohmann::json;
 
 std::string what_of(const Json& line) {
-  return fmt::format("{} {} np={} {} B {} {}",
+  return fmt::format("{} {} np={} hosts={} {} B {} {}",
                      line.at("op").get<std::string>(),
                      line.at("dtype").get<std::string>(),
                      line.at("np").get<int>(),
+                     line.at("hosts").get<int>(),
                      line.at("bytes").get<std::int64_t>(),
                      line.at("variant").get<std::string>(),
                      line.at("transport").get<std::string>());
@@ -31,10 +32,11 @@ Reached parse(const Json& line) {
 
 std::string what_of(const Result& result) {
   const Case& c = result.the_case;
-  return fmt::format("{} {} np={} {} B {} {}",
+  return fmt::format("{} {} np={} hosts={} {} B {} {}",
                      name_of(c.op),
                      name_of(c.dtype),
                      c.ranks,
+                     result.hosts,
                      bytes_of(c).value,
                      result.variant,
                      result.transport);

@@ -170,6 +170,7 @@ void run(const BenchOptions& options, const BenchSink& sink) {
   const HostNet net(options.hosts.hosts, options.hosts.rate);
   BenchOptions between = options;
   between.measure.floors = {"stream"};
+  between.measure.hosts = options.hosts.hosts;
   between.measure.traffic = [&net] { return net.traffic(); };
   run_ranks(between, options.hosts.hosts * options.hosts.ranks_per_host, &net, sink, signals);
 }

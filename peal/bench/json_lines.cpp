@@ -23,6 +23,7 @@ std::string to_json_line(const Result& result) {
       {"transport", result.transport},
       {"dtype", name_of(c.dtype)},
       {"np", c.ranks},
+      {"hosts", result.hosts},
       {"bytes", bytes_of(c).value},
       {"in_place", c.place == Place::kIn},
       {"registered", registered(result)},

@@ -193,6 +193,7 @@ class Contest final {
                                    .backend = backend(contestant.fleet),
                                    .transport = session_.fleet(contestant.fleet).transport,
                                    .variant = contestant.variant,
+                                   .hosts = options_.hosts,
                                    .time = summarize(contestant.rounds),
                                    .note = session_.note(contestant.fleet),
                                    .traffic = contestant.traffic});

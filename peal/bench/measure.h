@@ -17,6 +17,7 @@ struct MeasureOptions {
   double seconds = 0.1;  // about how long a backend has for a case in a round
   Rewriting rewriting = Rewriting::kInputs;
   std::vector<std::string> floors = {"probe"};
+  int hosts = 1;  // for the results
   /// Whether a backend does a case at all; empty: each does each.
   std::function<bool(const std::string& backend, const Case&)> takes_part = {};
   /// What each host has sent by now; empty: it is not asked for.

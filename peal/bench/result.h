@@ -17,9 +17,10 @@ struct Result {
   Case the_case;
   std::string backend;
   std::string transport;
-  std::string variant;    // "registered", "foreign", "plain", ...; "default" where there is one way
-  Summary time;           // of one operation, in microseconds
-  std::string note = {};  // what the backend said of itself
+  std::string variant;  // "registered", "foreign", "plain", ...; "default" where there is one way
+  int hosts = 1;
+  Summary time;                               // of one operation, in microseconds
+  std::string note = {};                      // what the backend said of itself
   std::optional<Traffic> traffic = {};        // of one operation: the most that a host has sent
   std::optional<double> floor_fraction = {};  // the floor's median over this one's
   std::map<std::string, double> times_faster = {};  // by peer: its median over this one's

@@ -1,5 +1,7 @@
 #include "peal/cli/bench_report.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -94,7 +96,7 @@ class Reporter final {
     fmt::print(stderr, "{} ranks\n", ranks);
     for (const std::string& line : lines) fmt::print(stderr, "  {}\n", line);
     fmt::print("{}", bench::table_header(columns_));
-    std::fflush(stdout);
+    flush();
   }
 
   void show(const std::vector<bench::Result>& results) {
@@ -102,8 +104,13 @@ class Reporter final {
       fmt::print("{}", bench::table_row(result, columns_));
       if (json_.is_open()) json_ << bench::to_json_line(result) << std::flush;
     }
-    std::fflush(stdout);
+    flush();
     results_.insert(results_.end(), results.begin(), results.end());
+  }
+
+  /// Ends as other programs do when nobody reads on: as by SIGPIPE, which the guard has blocked.
+  static void flush() {
+    if (std::fflush(stdout) != 0 && errno == EPIPE) throw bench::Interrupted(SIGPIPE);
   }
 
   /// What a backend cannot do is said once for each operation and type.

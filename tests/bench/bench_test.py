@@ -18,7 +18,7 @@ import unittest
 PROGRAM = sys.argv.pop(1)
 PATIENCE = 60  # seconds
 QUICK = ["--rounds", "1", "--seconds", "0.02"]
-FIELDS = {"op", "backend", "transport", "dtype", "np", "bytes", "registered", "median_us", "p99_us",
+FIELDS = {"op", "backend", "transport", "dtype", "np", "hosts", "bytes", "registered", "median_us", "p99_us",
           "min_us", "max_us", "algbw_gbps", "busbw_gbps", "floor_fraction", "rounds", "samples"}
 
 # A worker that greets as gloo does, and answers its first command with `ANSWER`, or ends.
@@ -103,7 +103,7 @@ class TheReport(Bench):
         former.write_text("".join(json.dumps(result) + "\n" for result in results))
         code, _, err, _ = self.bench("barrier", "--baseline", str(former))
         self.assertEqual(code, 1)
-        self.assertRegex(err, r"barrier u8 np=2 0 B registered shm +floor +was +1000.00")
+        self.assertRegex(err, r"barrier u8 np=2 hosts=1 0 B registered shm +floor +was +1000.00")
         code, _, err, _ = self.bench("barrier", "--baseline", str(former), "--tolerance", "0.00001")
         self.assertEqual(code, 0, err)
 
