@@ -1,6 +1,8 @@
 #include "peal/base/config.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -48,6 +50,16 @@ TransportChoice parse_transport(std::string_view text) {
   throw wrong_value();
 }
 
+/// As the kernel names a congestion control.
+std::string parse_name(std::string_view text) {
+  constexpr std::size_t kLongest = 15;
+  const bool is_name = std::ranges::all_of(text, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
+  });
+  if (text.empty() || text.size() > kLongest || !is_name) throw wrong_value();
+  return std::string(text);
+}
+
 std::string read_secret(std::string_view path) {
   std::ifstream file{std::string(path)};
   if (!file) {
@@ -85,6 +97,11 @@ const std::array kVariables = {
         "How ranks reach each other; auto is shared memory inside a host and TCP between hosts.",
         [](std::string_view text, Config& c) { c.transport = parse_transport(text); },
         [](const Config& c) { return std::string(name_of(c.transport)); }},
+    Variable{"PEAL_CONGESTION",
+             "a name from /proc/sys/net/ipv4/tcp_available_congestion_control, as in bbr or cubic",
+             "TCP's congestion control between ranks, in place of the system's choice.",
+             [](std::string_view text, Config& c) { c.congestion = parse_name(text); },
+             [](const Config& c) { return c.congestion; }},
     Variable{"PEAL_TIMEOUT",
              "seconds, as in 300 or 0.5",
              "How long rendezvous, connection and each operation may take.",

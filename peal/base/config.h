@@ -36,6 +36,8 @@ struct Config {
   /// Which network interfaces to publish and connect from; see rendezvous/interfaces.h. Empty: all.
   std::string interfaces;
   TransportChoice transport = TransportChoice::kAuto;
+  /// Of the TCP connections between ranks, as the system names it: "cubic". Empty: its own choice.
+  std::string congestion;
   /// For rendezvous, connection and every operation that is not given its own.
   Timeout timeout = std::chrono::minutes(5);
   /// The algorithm to use for every operation that it applies to; empty: plan::choose.

@@ -53,6 +53,9 @@ TEST(ConfigTest, ValuesOutsideOfTheirRangeAreRefused) {
   }
   for (const char* value : {"", "M", "4095", "33M", "4G", "1e300"}) refuses("PEAL_STAGE", value);
   refuses("PEAL_TRANSPORT", "pigeon");
+  for (const char* value : {"", "two words", "a_name_too_long_for_it"}) {
+    refuses("PEAL_CONGESTION", value);
+  }
   refuses("PEAL_SECRET_FILE", "/no/such/file");
 }
 

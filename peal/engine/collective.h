@@ -42,6 +42,7 @@ class Collective {
 
   /// After kBlocked: what to sleep on.
   const Blocked& blocked() { return walk_.blocked(); }
+  void relent() { walk_.relent(); }
 
   /// For a collective that has been blocked for a while: throws Error(mismatch) if a rank of the
   /// host has entered a different operation, whether or not this one waits for that rank.

@@ -25,17 +25,17 @@ void Outbox::clear() {
   waiting_.clear();
 }
 
-Outbox::Pumped Outbox::pump(transport::Channel& channel) {
+Outbox::Pumped Outbox::pump(transport::Channel& channel, Bytes most) {
   Pumped pumped;
-  for (std::size_t i = 0; i < waiting_.size();) {
+  for (std::size_t i = 0; i < waiting_.size() && pumped.bytes < most;) {
     Queue& queue = queues_[static_cast<std::size_t>(waiting_[i])];
-    const auto rest = std::span<const transport::ConstPiece>(queue.pieces).subspan(queue.first);
-    const transport::Transfer transfer = channel.try_send(waiting_[i], rest);
+    const auto pieces = front(queue, most - pumped.bytes);
+    const transport::Transfer transfer = channel.try_send(waiting_[i], pieces);
     if (transfer.closed) {
       pumped.lost = waiting_[i];
       return pumped;
     }
-    pumped.moved |= transfer.bytes.value > 0;
+    pumped.bytes += transfer.bytes;
     if (drop(queue, transfer.bytes)) {
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
@@ -43,6 +43,20 @@ Outbox::Pumped Outbox::pump(transport::Channel& channel) {
     }
   }
   return pumped;
+}
+
+std::span<const transport::ConstPiece> Outbox::front(const Queue& queue, Bytes most) {
+  const auto rest = std::span<const transport::ConstPiece>(queue.pieces).subspan(queue.first);
+  auto left = static_cast<std::size_t>(most.value);
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    if (rest[i].size() > left) {
+      front_.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(i));
+      if (left > 0) front_.push_back(rest[i].first(left));
+      return front_;
+    }
+    left -= rest[i].size();
+  }
+  return rest;
 }
 
 bool Outbox::drop(Queue& queue, Bytes bytes) {

@@ -28,11 +28,11 @@ class Outbox {
   std::span<const Rank> waiting() const { return waiting_; }
 
   struct Pumped {
-    bool moved = false;
+    Bytes bytes;
     Rank lost = kAnySource;  // a peer whose stream is closed
   };
-  /// Hands over what the channel takes.
-  Pumped pump(transport::Channel& channel);
+  /// Hands over what the channel takes, up to `most` in all.
+  Pumped pump(transport::Channel& channel, Bytes most);
 
  private:
   struct Queue {
@@ -40,11 +40,14 @@ class Outbox {
     std::vector<transport::ConstPiece> pieces;
     std::size_t first = 0;  // pieces before it have left
   };
+  /// What is left of the queue, as far as `most`.
+  std::span<const transport::ConstPiece> front(const Queue& queue, Bytes most);
   /// Drops `bytes` from the front; returns whether the queue is empty now.
   static bool drop(Queue& queue, Bytes bytes);
 
   std::vector<Queue> queues_;
   std::vector<Rank> waiting_;
+  std::vector<transport::ConstPiece> front_;
 };
 
 }  // namespace peal::engine

@@ -21,7 +21,10 @@ using schedule::Wait;
 
 /// Elements that wait to be reduced with what came over the wire: small enough for the second
 /// cache.
-constexpr std::size_t kBounceBytes = 64 << 10;
+constexpr std::size_t kBounceBytes = 128 << 10;
+/// What is read together with a header, though it has to be copied once more: less than what
+/// another system call costs.
+constexpr std::size_t kReadAhead = 4 << 10;
 
 /// Nothing to compute: bytes go from one place to another as they are.
 bool is_plain_receive(const Move& move) {
@@ -92,8 +95,8 @@ void Walk::begin(const Recipe& recipe,
   awaited_.reset();
   waited_ = 0;
   received_ = Bytes(0);
-  header_have_ = 0;
   bounce_have_ = 0;
+  pace_.begin();
   place_stage(places);
 }
 
@@ -130,11 +133,7 @@ Progress Walk::advance() {
   }
   moved_ = false;
   while (true) {
-    if (!outbox_.empty()) {
-      const Outbox::Pumped pumped = outbox_.pump(channel_);
-      if (pumped.lost != kAnySource) throw PeerClosed{pumped.lost};
-      moved_ |= pumped.moved;
-    }
+    if (!outbox_.empty()) pump();
     if (at_ == planned_->part.steps.size()) {
       if (outbox_.empty()) {
         end();
@@ -251,12 +250,26 @@ void Walk::send(const Move& move) {
   }
 }
 
+void Walk::pump() {
+  const Outbox::Pumped pumped = outbox_.pump(channel_, allowance());
+  if (pumped.lost != kAnySource) throw PeerClosed{pumped.lost};
+  moved_ |= pumped.bytes.value > 0;
+  pace_.sent(pumped.bytes);
+}
+
+Bytes Walk::allowance() const {
+  const Step* const step = current();
+  const bool receives = step != nullptr && std::holds_alternative<Move>(*step) &&
+                        operands().kind == Operands::Kind::kReceive;
+  return receives ? pace_.allowance() : Pace::kUnlimited;
+}
+
 // ---- receiving
 
 bool Walk::receive(const Move& move) {
   const Rank peer = operands().peer;
   if (header_seen_[static_cast<std::size_t>(peer)] != fingerprint_.sequence &&
-      !receive_header(peer)) {
+      !receive_header(move, peer)) {
     return false;
   }
   const bool finished =
@@ -265,13 +278,21 @@ bool Walk::receive(const Move& move) {
   return finished;
 }
 
-bool Walk::receive_header(Rank peer) {
-  const Bytes taken = take(peer, std::span(header_).subspan(header_have_));
-  header_have_ += static_cast<std::size_t>(taken.value);
-  if (header_have_ < Header::kSize) return false;
-  header_have_ = 0;
+bool Walk::receive_header(const Move& move, Rank peer) {
+  if (bounce_.empty()) bounce_.resize(kBounceBytes);
+  const auto due = static_cast<std::size_t>(bytes_of(move.count, places_->dtype()).value);
+  const std::size_t room = Header::kSize + std::min(due, kReadAhead);
+  const Bytes taken = take(peer, std::span(bounce_).first(room).subspan(bounce_have_));
+  bounce_have_ += static_cast<std::size_t>(taken.value);
+  if (bounce_have_ < Header::kSize) return false;
+  check_header(peer, std::span(bounce_).first<Header::kSize>());
+  drop_bounced(Header::kSize);
+  header_seen_[static_cast<std::size_t>(peer)] = fingerprint_.sequence;
+  return true;
+}
 
-  const auto header = Header::decode(header_);
+void Walk::check_header(Rank peer, std::span<const std::byte, Header::kSize> bytes) const {
+  const auto header = Header::decode(bytes);
   if (!header) {
     throw Error(
         ErrorKind::kMismatch,
@@ -295,8 +316,6 @@ bool Walk::receive_header(Rank peer) {
                     self_,
                     expected.value));
   }
-  header_seen_[static_cast<std::size_t>(peer)] = fingerprint_.sequence;
-  return true;
 }
 
 bool Walk::receive_straight(const Move& move, Rank peer) {
@@ -308,6 +327,13 @@ bool Walk::receive_straight(const Move& move, Rank peer) {
     const std::int64_t part = received_.value % element;
     const Extent extent = places_->at({to.base, to.offset + whole}, move.count - whole);
     const auto room = static_cast<std::size_t>(extent.count.value * element - part);
+    if (bounce_have_ > 0) {
+      const std::size_t have = std::min(bounce_have_, room);
+      std::copy_n(bounce_.begin(), have, extent.data + part);
+      drop_bounced(have);
+      received_ += Bytes(static_cast<std::int64_t>(have));
+      continue;
+    }
     const Bytes taken = take(peer, {extent.data + part, room});
     if (taken.value == 0) return false;
     received_ += taken;
@@ -316,32 +342,35 @@ bool Walk::receive_straight(const Move& move, Rank peer) {
 }
 
 bool Walk::receive_and_reduce(const Move& move, Rank peer) {
-  if (bounce_.empty()) bounce_.resize(kBounceBytes);
   const std::int64_t element = places_->element().value;
   const Bytes total = bytes_of(move.count, places_->dtype());
-  while (received_ < total) {
+  while (true) {
+    const Elements whole(static_cast<std::int64_t>(bounce_have_) / element);
+    if (whole.value > 0) {
+      compute(move, Elements(received_.value / element), whole, bounce_.data());
+      received_ += Bytes(whole.value * element);
+      drop_bounced(static_cast<std::size_t>(whole.value * element));
+    }
+    if (received_ == total) return true;
     const auto due = static_cast<std::size_t>((total - received_).value) - bounce_have_;
     const std::size_t room = std::min(due, bounce_.size() - bounce_have_);
     const Bytes taken = take(peer, std::span(bounce_).subspan(bounce_have_, room));
     if (taken.value == 0) return false;
     bounce_have_ += static_cast<std::size_t>(taken.value);
-
-    const Elements whole(static_cast<std::int64_t>(bounce_have_) / element);
-    compute(move, Elements(received_.value / element), whole, bounce_.data());
-    const auto used = static_cast<std::size_t>(whole.value * element);
-    std::copy(bounce_.begin() + static_cast<std::ptrdiff_t>(used),
-              bounce_.begin() + static_cast<std::ptrdiff_t>(bounce_have_),
-              bounce_.begin());
-    bounce_have_ -= used;
-    received_ += Bytes(whole.value * element);
   }
-  return true;
+}
+
+void Walk::drop_bounced(std::size_t bytes) {
+  const auto begin = bounce_.begin() + static_cast<std::ptrdiff_t>(bytes);
+  bounce_have_ -= bytes;
+  std::copy_n(begin, bounce_have_, bounce_.begin());
 }
 
 Bytes Walk::take(Rank peer, std::span<std::byte> into) {
   const transport::Transfer transfer = channel_.try_receive(peer, into);
   if (transfer.bytes.value == 0 && transfer.closed) throw PeerClosed{peer};
   moved_ |= transfer.bytes.value > 0;
+  pace_.received(transfer.bytes);
   return transfer.bytes;
 }
 
@@ -394,8 +423,11 @@ const Blocked& Walk::blocked() {
   using transport::Readiness;
   blocked_.interests.clear();
   blocked_.counter.reset();
-  for (const Rank peer : outbox_.waiting()) {
-    blocked_.interests.push_back({peer, Readiness::kWritable});
+  blocked_.holds_back = !outbox_.empty() && allowance() == 0_B;
+  if (!blocked_.holds_back) {
+    for (const Rank peer : outbox_.waiting()) {
+      blocked_.interests.push_back({peer, Readiness::kWritable});
+    }
   }
   if (planned_ == nullptr) {
     const Target target = target_of(1);

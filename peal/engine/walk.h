@@ -11,6 +11,7 @@
 
 #include "peal/engine/fingerprint.h"
 #include "peal/engine/outbox.h"
+#include "peal/engine/pace.h"
 #include "peal/engine/places.h"
 #include "peal/engine/recipe.h"
 #include "peal/schedule/scratch.h"
@@ -28,6 +29,7 @@ struct Blocked {
     std::uint64_t value = 0;
   };
   std::vector<transport::Interest> interests;
+  bool holds_back = false;  // there is something to send that must not leave yet; see relent
   std::optional<Counter> counter;
 };
 
@@ -77,6 +79,9 @@ class Walk {
   /// After kBlocked. Valid until the next call of any method.
   const Blocked& blocked();
 
+  /// For one that holds back what it has to send, when nothing has come for a while.
+  void relent() { pace_.relent(); }
+
   /// The ranks that a blocked walk cannot go on without.
   std::vector<Rank> waiting_for() const;
 
@@ -106,8 +111,13 @@ class Walk {
   bool step(const schedule::Wait& wait);
 
   void send(const schedule::Move& move);
+  void pump();
+  /// How much may be sent now.
+  Bytes allowance() const;
   bool receive(const schedule::Move& move);
-  bool receive_header(Rank peer);
+  /// Takes the header, and what came with it of the move into the bounce buffer.
+  bool receive_header(const schedule::Move& move, Rank peer);
+  void check_header(Rank peer, std::span<const std::byte, Header::kSize> bytes) const;
   bool receive_straight(const schedule::Move& move, Rank peer);
   bool receive_and_reduce(const schedule::Move& move, Rank peer);
   /// Carries out elements [done, done + count) of the move; `wire` holds the wire source's
@@ -115,6 +125,8 @@ class Walk {
   void compute(const schedule::Move& move, Elements done, Elements count, const std::byte* wire);
   void compute(schedule::Finish finish, Elements count);
   Bytes take(Rank peer, std::span<std::byte> into);
+  /// The bounce buffer's first bytes have been used.
+  void drop_bounced(std::size_t bytes);
   const schedule::Step* current() const;
   /// Of the current step, a move.
   const Operands& operands() const { return planned_->moves[at_]; }
@@ -144,8 +156,6 @@ class Walk {
 
   // the current receive
   Bytes received_;  // of the move, whole elements or not
-  std::size_t header_have_ = 0;
-  std::array<std::byte, Header::kSize> header_;
   std::vector<std::byte> bounce_;
   std::size_t bounce_have_ = 0;
 
@@ -156,6 +166,7 @@ class Walk {
   std::vector<std::uint64_t> entry_seen_;
 
   Outbox outbox_;
+  Pace pace_;
   Blocked blocked_;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;

@@ -30,6 +30,7 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.listen_on = listening_addresses();
   options.stage = config_.stage;
   options.arena = arena_;
+  options.congestion = config_.congestion;
   options.report = report_;
   const auto pending = transport::open(options);
 

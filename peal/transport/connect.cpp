@@ -142,8 +142,9 @@ class ProcessTransport final : public Transport {
         near_(std::move(near)),
         host_(std::move(host)) {
     for (const Contact& contact : contacts_) {
-      if (contact.host_id != contacts_[static_cast<std::size_t>(self)].host_id) continue;
-      processes_on_host_.push_back(contact.pid);
+      const Contact& own = contacts_[static_cast<std::size_t>(self)];
+      if (machine_of(contact.host_id) != machine_of(own.host_id)) continue;
+      processes_on_machine_.push_back(contact.pid);
     }
     data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
     mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
@@ -154,8 +155,8 @@ class ProcessTransport final : public Transport {
   Channel& mail() override { return *mail_; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
 
-  int ranks_on_host() const override { return static_cast<int>(processes_on_host_.size()); }
-  int cpus_on_host() const override { return cpus_at_once(processes_on_host_); }
+  int ranks_on_host() const override { return static_cast<int>(processes_on_machine_.size()); }
+  int cpus_on_host() const override { return cpus_at_once(processes_on_machine_); }
 
   std::string describe(Rank peer) const override {
     const auto index = static_cast<std::size_t>(peer);
@@ -163,7 +164,7 @@ class ProcessTransport final : public Transport {
     return fmt::format("pid {} on {}, over {}",
                        contact.pid,
                        contact.hostname,
-                       near_[index] ? "shm" : "tcp " + far_data_->address_of(peer));
+                       near_[index] ? "shm" : "tcp " + far_data_->describe(peer));
   }
 
  private:
@@ -176,7 +177,7 @@ class ProcessTransport final : public Transport {
   }
 
   std::vector<Contact> contacts_;
-  std::vector<std::int64_t> processes_on_host_;
+  std::vector<std::int64_t> processes_on_machine_;
   std::vector<bool> near_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<Channel> data_;
@@ -190,6 +191,7 @@ class PendingTransport final : public Pending {
   explicit PendingTransport(const ConnectOptions& options)
       : options_(options), contact_(own_contact()) {
     contact_.choice = options.choice;
+    if (!options.congestion.empty()) net::check_congestion_control(options.congestion);
     make_room_for_descriptors(options.size);
     if (options.choice != TransportChoice::kShm) {
       for (const net::Address& address : options.listen_on) listen(address);
@@ -232,6 +234,7 @@ class PendingTransport final : public Pending {
     plan.group = options_.group;
     plan.context = {options_.secret, options_.job, ""};
     plan.report = options_.report;
+    plan.congestion = options_.congestion;
     for (const Fd& listener : listeners_) plan.listeners.push_back(listener.get());
     for (Rank rank = 0; rank < options_.size; ++rank) {
       const auto index = static_cast<std::size_t>(rank);

@@ -23,7 +23,7 @@
 
 namespace peal::transport {
 
-/// The same on all ranks of the group, but for `rank`, `listen_on` and `report`.
+/// The same on all ranks of the group, but for `rank`, `listen_on`, `congestion` and `report`.
 struct ConnectOptions {
   Rank rank = 0;
   int size = 1;
@@ -39,6 +39,8 @@ struct ConnectOptions {
   Bytes stage = SegmentLayout().stage;
   /// Address space for each rank's window memory; never more than the machine has memory.
   Bytes arena = 65536_MiB;
+  /// TCP's congestion control, one that the system allows; empty: the system's choice.
+  std::string congestion = {};
   Report report = silent_report();
 };
 
@@ -63,7 +65,8 @@ class Pending {
 };
 
 /// Raises this process's limit of open files if the group needs that and the system allows it.
-/// Errors: resource (an address that is taken or not the machine's own, too few open files).
+/// Errors: resource (an address that is taken or not the machine's own, too few open files), usage
+/// (a congestion control that the system does not allow).
 std::unique_ptr<Pending> open(const ConnectOptions& options);
 
 }  // namespace peal::transport

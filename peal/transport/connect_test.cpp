@@ -20,6 +20,7 @@
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/transport/testing/testing.h"
@@ -153,6 +154,29 @@ TEST(ConnectTest, EachPeerIsReachedInItsOwnWay) {
   EXPECT_EQ(transports[0]->ranks_on_host(), 2);
   EXPECT_EQ(transports[2]->ranks_on_host(), 1);
   EXPECT_EQ(transports[0]->cpus_on_host(), cpus_at_once(std::array{std::int64_t{::getpid()}}));
+}
+
+TEST(ConnectTest, RanksOfOneMachineShareItsCoresThoughTheirNetworksDiffer) {
+  const Transports transports = connect_all(3, {}, {"m/0/1", "m/0/2", "n/0/1"});
+  EXPECT_THAT(transports[0]->describe(1), HasSubstr("over tcp"));
+  EXPECT_EQ(transports[0]->ranks_on_host(), 2);
+  EXPECT_EQ(transports[2]->ranks_on_host(), 1);
+}
+
+TEST(ConnectTest, TheCongestionControlThatWasAskedForIsTheOneInUse) {
+  const Transports transports =
+      connect_all(2, {.choice = TransportChoice::kTcp, .congestion = "reno"});
+  EXPECT_THAT(transports[0]->describe(1), HasSubstr("(reno)"));
+  EXPECT_THAT(transports[1]->describe(0), HasSubstr("(reno)"));
+}
+
+TEST(ConnectTest, ACongestionControlThatTheSystemLacksIsToldBeforeAnythingIsTried) {
+  const Error error = error_of([] {
+    open({.rank = 0, .size = 2, .choice = TransportChoice::kTcp, .congestion = "pigeons"});
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("pigeons"), HasSubstr("the system has"), HasSubstr("reno")));
 }
 
 TEST(ConnectTest, ManyRanksMeet) {

@@ -28,6 +28,10 @@ std::string own_host_id() {
   return fmt::format("{}/{}/{}", boot, ::geteuid(), known ? network.st_ino : 0);
 }
 
+std::string_view machine_of(std::string_view host_id) {
+  return host_id.substr(0, host_id.find('/'));
+}
+
 Contact own_contact() {
   return {.host_id = own_host_id(), .hostname = own_hostname(), .pid = ::getpid(), .addresses = {}};
 }

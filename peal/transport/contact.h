@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "peal/base/config.h"
@@ -27,5 +28,9 @@ Contact own_contact();
 /// The machine's boot, the user and the network namespace: what processes must share to meet over a
 /// unix socket and to pass descriptors. The same in containers that share these.
 std::string own_host_id();
+
+/// Of a host id, the part that is equal where processes share cores, though they may be in
+/// containers with networks of their own.
+std::string_view machine_of(std::string_view host_id);
 
 }  // namespace peal::transport

@@ -16,5 +16,12 @@ TEST(ContactTest, TheOwnContactSaysWhereThisProcessIs) {
   EXPECT_TRUE(contact.addresses.empty());
 }
 
+TEST(ContactTest, HostsOfOneMachineThatHaveNetworksOfTheirOwnShareItsCores) {
+  EXPECT_EQ(machine_of("boot/0/1"), machine_of("boot/1000/2"));
+  EXPECT_NE(machine_of("boot/0/1"), machine_of("other/0/1"));
+  EXPECT_EQ(machine_of("a name"), "a name");
+  EXPECT_FALSE(machine_of(own_host_id()).empty());
+}
+
 }  // namespace
 }  // namespace peal::transport

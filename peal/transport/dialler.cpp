@@ -75,9 +75,10 @@ net::ProofContext context_of(const LinkPlan& plan, Rank acceptor) {
   return context;
 }
 
-void set_up(int fd, const net::Address& address) {
+void set_up(const LinkPlan& plan, int fd, const net::Address& address) {
   if (!address.is_unix()) {
     net::set_no_delay(fd);
+    if (!plan.congestion.empty()) net::set_congestion_control(fd, plan.congestion);
   } else if (net::neighbour_at(fd).user != ::geteuid()) {
     throw Error(ErrorKind::kUsage, "the process there belongs to another user");
   }
@@ -96,7 +97,7 @@ Fd Dialler::dial(const LinkKey& key, Deadline deadline) {
       try {
         const Deadline until = deadline.within(attempt);
         fd = net::connect_to(address, until);
-        set_up(fd.get(), address);
+        set_up(plan_, fd.get(), address);
         introduce(fd.get(), plan_, key, until, deadline);
         favourite_ = index;
         return fd;

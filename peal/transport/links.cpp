@@ -74,7 +74,7 @@ class Doorkeeper {
     const net::Address address = net::local_address(listener);
     while (auto fd = net::accept_from(listener, Deadline(Clock::now()))) {
       try {
-        set_up(fd->get(), address);
+        set_up(plan_, fd->get(), address);
       } catch (const Error& error) {
         report(error);
         continue;

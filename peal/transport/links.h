@@ -38,7 +38,8 @@ struct LinkPlan {
   std::string group;
   net::ProofContext context;  // secret and job
   std::map<Rank, Peer> peers;
-  std::vector<int> listeners;  // borrowed
+  std::vector<int> listeners;   // borrowed
+  std::string congestion = {};  // ConnectOptions has it
   Report report = silent_report();
 };
 

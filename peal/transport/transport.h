@@ -71,7 +71,8 @@ class Transport {
   /// host, and lives as long as the transport.
   virtual Window* window() = 0;
 
-  /// How many of the group's ranks are on this host, this one included: they share its cores.
+  /// How many of the group's ranks are on this host, this one included: they share its cores. Those
+  /// in other containers of the machine count, whether or not they are reached by shared memory.
   virtual int ranks_on_host() const = 0;
   /// How many of them can run at the same moment (base/cpus.h): fewer than they are means that who
   /// polls may keep from the core whom it waits for. Cost: asks the system; not for every

@@ -5,7 +5,10 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cstdint>
+
+#include "peal/base/clock.h"
 
 namespace peal::native {
 
@@ -16,17 +19,17 @@ enum class Cores : std::uint8_t {
 
 class Patience {
  public:
-  explicit Patience(Cores cores) : spins_(cores == Cores::kOwn ? kSpins : 0) {}
+  explicit Patience(Cores cores) : spins_(cores == Cores::kOwn) {}
 
   /// Something moved: start over.
-  void renew() { polls_ = 0; }
+  void renew() { polls_ = yields_ = 0; }
 
   /// Waits for a moment; returns false when it is time to sleep instead.
   bool wait() {
-    ++polls_;
-    if (polls_ <= spins_) {
+    if (spins_ && may_spin()) {
       if (polls_ > kEager) relax();
-    } else if (polls_ <= spins_ + kYields) {
+    } else if (yields_ < kYields) {
+      ++yields_;
       ::sched_yield();
     } else {
       return false;
@@ -38,8 +41,19 @@ class Patience {
   /// Polls without a pause: less than a microsecond, in which most small operations end. A pause
   /// takes up to 40 ns, a fifth of such an operation.
   static constexpr int kEager = 100;
-  static constexpr int kSpins = 4000;  // some 100 us
+  /// What is polled may be a flag in memory or a system call, so the limit is a time; asking for it
+  /// costs as much as a few polls of a flag.
+  static constexpr std::chrono::microseconds kSpin{100};
+  static constexpr int kPollsPerLook = 64;
   static constexpr int kYields = 100;
+
+  bool may_spin() {
+    if (yields_ > 0) return false;
+    if (++polls_ % kPollsPerLook != 0) return true;
+    const TimePoint now = Clock::now();
+    if (polls_ == kPollsPerLook) since_ = now;
+    return now - since_ < kSpin;
+  }
 
   static void relax() {
 #if defined(__x86_64__)
@@ -49,8 +63,10 @@ class Patience {
 #endif
   }
 
-  int spins_;
+  bool spins_;
   int polls_ = 0;
+  int yields_ = 0;
+  TimePoint since_;
 };
 
 /// For what a loop that goes round too fast for it is to do now and then, as asking for the time.

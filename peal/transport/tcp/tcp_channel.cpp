@@ -79,6 +79,9 @@ void TcpChannel::finish(std::span<const pollfd> entries) {
   }
 }
 
-std::string TcpChannel::address_of(Rank rank) const { return net::peer_name(peer(rank).fd.get()); }
+std::string TcpChannel::describe(Rank rank) const {
+  const int fd = peer(rank).fd.get();
+  return fmt::format("{} ({})", net::peer_name(fd), net::congestion_control(fd));
+}
 
 }  // namespace peal::transport

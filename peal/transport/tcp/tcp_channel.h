@@ -30,8 +30,8 @@ class TcpChannel final : public PollableChannel {
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
 
-  /// "10.0.0.2:4711"
-  std::string address_of(Rank peer) const;
+  /// Where the peer is, and by which congestion control it is sent to: "10.0.0.2:4711 (cubic)".
+  std::string describe(Rank peer) const;
 
  private:
   struct Peer;

@@ -1,0 +1,50 @@
+// How far a rank's sending may run ahead of its receiving in one operation. Used by walk.
+//
+// A socket takes megabytes that nobody reads yet. By the time somebody does they have left the
+// caches, so a rank that sends as much as the socket takes costs both ends memory traffic; and a
+// rank that is ahead takes the core from one that is not. So while a rank waits to receive, it has
+// sent at most `limit` bytes more than it has received. This needs no message, since in a balanced
+// schedule every rank's receiving says how far its peers are.
+//
+// It cannot deadlock: a limit that nothing has arrived under for a while is doubled (`relent`), so
+// every rank that has something to send sends it in the end, whatever the schedule. The same makes
+// the limit follow bandwidth times delay where that is large, at the cost of one such while for
+// each doubling, and lets a schedule that is not balanced run free.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "peal/base/units.h"
+
+namespace peal::engine {
+
+class Pace {
+ public:
+  static constexpr Bytes kUnlimited{std::numeric_limits<std::int64_t>::max()};
+  /// What fits into the second caches of today's cores beside the rest. Measured between two hosts
+  /// on one machine: half as much suits BBR a little better, twice as much cubic; without a limit
+  /// 64 MiB take up to twice as long.
+  static constexpr Bytes kLimit = 256_KiB;
+
+  /// At the beginning of an operation.
+  void begin() { *this = Pace(); }
+
+  void sent(Bytes bytes) { ahead_ += bytes; }
+  void received(Bytes bytes) { ahead_ -= bytes; }
+
+  /// What may be sent now by a rank that waits to receive.
+  Bytes allowance() const {
+    return limit_ == kUnlimited ? kUnlimited : std::max(limit_ - ahead_, Bytes(0));
+  }
+
+  /// Nothing has come for a while.
+  void relent() { limit_ = limit_ < kUnlimited / 2 ? limit_ * 2 : kUnlimited; }
+
+ private:
+  Bytes limit_ = kLimit;
+  Bytes ahead_;  // sent and not received, in all; negative where more has come
+};
+
+}  // namespace peal::engine

@@ -1,0 +1,44 @@
+#include "peal/engine/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::engine {
+namespace {
+
+TEST(PaceTest, SendingMayBeAheadOfReceivingByTheLimit) {
+  Pace pace;
+  EXPECT_EQ(pace.allowance(), Pace::kLimit);
+  pace.sent(Pace::kLimit);
+  EXPECT_EQ(pace.allowance(), 0_B);
+  pace.received(4_KiB);
+  EXPECT_EQ(pace.allowance(), 4_KiB);
+}
+
+TEST(PaceTest, WhatWasSentWhileNothingHeldItBackCountsToo) {
+  Pace pace;
+  pace.sent(Pace::kLimit * 3);
+  EXPECT_EQ(pace.allowance(), 0_B);
+  pace.received(Pace::kLimit * 3);
+  EXPECT_EQ(pace.allowance(), Pace::kLimit);
+}
+
+TEST(PaceTest, EachTimeThatItRelentsTheLimitIsTwiceAsLargeAndInTheEndThereIsNone) {
+  Pace pace;
+  pace.relent();
+  EXPECT_EQ(pace.allowance(), Pace::kLimit * 2);
+  for (int i = 0; i < 64; ++i) pace.relent();
+  pace.sent(Pace::kUnlimited / 4);
+  pace.sent(Pace::kUnlimited / 4);
+  EXPECT_EQ(pace.allowance(), Pace::kUnlimited);
+}
+
+TEST(PaceTest, TheNextOperationBeginsAnew) {
+  Pace pace;
+  pace.sent(1_MiB);
+  pace.relent();
+  pace.begin();
+  EXPECT_EQ(pace.allowance(), Pace::kLimit);
+}
+
+}  // namespace
+}  // namespace peal::engine

@@ -1,0 +1,231 @@
+// What a walk sends and receives, driven by hand: one rank walks, and the test is its peer.
+#include "peal/engine/walk.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/engine/recipe.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::engine {
+namespace {
+
+using schedule::Move;
+using schedule::Part;
+using schedule::Slice;
+using schedule::Space;
+using schedule::Step;
+using transport::Readiness;
+
+constexpr Rank kSelf = 0;
+constexpr Rank kPeer = 1;
+constexpr Elements kCount(1 << 20);
+
+Slice own(Space space, Elements offset = {}) {
+  return {.space = space, .ranks = {.first = kSelf}, .offset = offset};
+}
+const Slice kWire = {.space = Space::kWire, .ranks = {.first = kPeer}};
+
+Step send(Elements count) {
+  return Move{.from = {own(Space::kInput)}, .to = {kWire}, .count = count};
+}
+Step receive(Elements count, Elements offset = {}) {
+  return Move{.from = {kWire}, .to = {own(Space::kOutput, offset)}, .count = count};
+}
+Step receive_and_reduce(Elements count) {
+  return Move{.from = {own(Space::kInput), kWire}, .to = {own(Space::kOutput)}, .count = count};
+}
+
+/// Counts what it is asked for, and passes everything on.
+class CountingChannel final : public transport::Channel {
+ public:
+  explicit CountingChannel(transport::Channel& inner) : inner_(inner) {}
+
+  transport::Transfer try_send(Rank peer, std::span<const transport::ConstPiece> pieces) override {
+    ++sends;
+    return inner_.try_send(peer, pieces);
+  }
+  transport::Transfer try_receive(Rank peer, std::span<std::byte> into) override {
+    const transport::Transfer transfer = inner_.try_receive(peer, into);
+    if (transfer.bytes > 0_B) ++receives;
+    return transfer;
+  }
+  void wait(std::span<const transport::Interest> interests, Deadline deadline) override {
+    inner_.wait(interests, deadline);
+  }
+  void interrupt() noexcept override { inner_.interrupt(); }
+
+  int sends = 0;
+  int receives = 0;
+
+ private:
+  transport::Channel& inner_;
+};
+
+class CountingTransport final : public transport::Transport {
+ public:
+  explicit CountingTransport(std::unique_ptr<Transport> inner)
+      : inner_(std::move(inner)), data_(inner_->data()) {}
+
+  CountingChannel& data() override { return data_; }
+  transport::Channel& mail() override { return inner_->mail(); }
+  transport::Window* window() override { return inner_->window(); }
+  int ranks_on_host() const override { return inner_->ranks_on_host(); }
+  int cpus_on_host() const override { return inner_->cpus_on_host(); }
+  std::string describe(Rank peer) const override { return inner_->describe(peer); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  CountingChannel data_;
+};
+
+class WalkTest : public ::testing::Test {
+ protected:
+  WalkTest() {
+    auto transports = transport::make_memory_transports(
+        2, {.sharing = transport::MemoryOptions::Sharing::kMessagesOnly, .data_ring = 8_MiB});
+    transport_ = std::make_unique<CountingTransport>(std::move(transports[0]));
+    peer_ = std::move(transports[1]);
+    walk_ = std::make_unique<Walk>(kSelf, 2, *transport_, [](Rank) {});
+    std::iota(input_.begin(), input_.end(), 0.0F);
+  }
+
+  void begin(std::vector<Step> steps) {
+    fingerprint_ = {.sequence = fingerprint_.sequence + 1,
+                    .operation = Operation::kAllReduce,
+                    .dtype = DType::kF32,
+                    .count = kCount};
+    planned_.emplace(Part{.steps = std::move(steps)}, 2);
+    regions_in_.clear();
+    regions_in_.add(input_.data(), kCount);
+    regions_out_.clear();
+    regions_out_.add(output_.data(), kCount);
+    places_.set_own(DType::kF32, regions_in_, regions_out_);
+    walk_->enter(fingerprint_, Compare::kChecks);
+    walk_->begin(recipe_, *planned_, places_, {});
+  }
+
+  /// As far as it goes without anybody else.
+  Progress advance() {
+    Progress progress = walk_->advance();
+    while (progress == Progress::kMoved) progress = walk_->advance();
+    return progress;
+  }
+
+  /// What has been sent to the peer since it was last asked.
+  Bytes take_at_peer() {
+    Bytes taken;
+    std::vector<std::byte> room(1 << 20);
+    while (true) {
+      const auto transfer = peer_->data().try_receive(kSelf, room);
+      if (transfer.bytes == 0_B) return taken;
+      taken += transfer.bytes;
+    }
+  }
+
+  /// The peer sends `count` elements of a link that carries `total` in all.
+  void send_from_peer(std::span<const float> elements, Elements total) {
+    const auto header = Header{fingerprint_, bytes_of(total, DType::kF32)}.encode();
+    const std::array<transport::ConstPiece, 2> pieces = {header, std::as_bytes(elements)};
+    const auto sent = peer_->data().try_send(kSelf, pieces);
+    ASSERT_EQ(sent.bytes, Bytes(Header::kSize) + Bytes(std::ssize(elements) * 4));
+  }
+
+  std::vector<float> input_ = std::vector<float>(static_cast<std::size_t>(kCount.value));
+  std::vector<float> output_ = std::vector<float>(static_cast<std::size_t>(kCount.value));
+  std::unique_ptr<CountingTransport> transport_;
+  std::unique_ptr<transport::Transport> peer_;
+  Fingerprint fingerprint_;
+  const kernels::Reducer sum_{DType::kF32, ReduceOp::Kind::kSum};
+  Recipe recipe_{.problem = {}, .fingerprint = {}, .reducer = sum_, .finisher = sum_};
+  Regions regions_in_, regions_out_;
+  Places places_{kSelf, 2};
+  std::optional<PlannedPart> planned_;
+  std::unique_ptr<Walk> walk_;
+};
+
+constexpr Bytes kHeader(Header::kSize);
+
+TEST_F(WalkTest, WhileItWaitsToReceiveItSendsNoMoreThanTheLimitAhead) {
+  begin({send(kCount), receive(kCount)});
+  EXPECT_EQ(advance(), Progress::kBlocked);
+  EXPECT_EQ(take_at_peer(), Pace::kLimit);
+  const Blocked& blocked = walk_->blocked();
+  EXPECT_TRUE(blocked.holds_back);
+  ASSERT_EQ(blocked.interests.size(), 1u) << "it would not sleep for a socket that can be written";
+  EXPECT_EQ(blocked.interests[0].readiness, Readiness::kReadable);
+}
+
+TEST_F(WalkTest, WhatItReceivesItMaySend) {
+  begin({send(kCount), receive(kCount)});
+  advance();
+  take_at_peer();
+  send_from_peer(std::vector<float>(1000), kCount);
+  EXPECT_EQ(advance(), Progress::kBlocked);
+  EXPECT_EQ(take_at_peer(), kHeader + 4000_B);
+}
+
+TEST_F(WalkTest, APeerThatSendsNothingGetsEverythingInTheEnd) {
+  begin({send(kCount), receive(kCount)});
+  Bytes sent;
+  int relented = 0;
+  for (advance(); walk_->blocked().holds_back; advance()) {
+    sent += take_at_peer();
+    walk_->relent();
+    ++relented;
+  }
+  EXPECT_EQ(sent + take_at_peer(), kHeader + 4_MiB);
+  EXPECT_LE(relented, 5) << "the limit doubles";
+}
+
+TEST_F(WalkTest, WhoHasNothingToReceiveSendsAtOnce) {
+  begin({send(kCount)});
+  EXPECT_EQ(advance(), Progress::kDone);
+  EXPECT_EQ(take_at_peer(), kHeader + 4_MiB);
+}
+
+TEST_F(WalkTest, ASmallMessageIsOneCallEachWayWithItsHeader) {
+  const Elements few(100);
+  for (const Step& step : {receive(few), receive_and_reduce(few)}) {
+    begin({send(few), step});
+    transport_->data().sends = transport_->data().receives = 0;
+    const std::vector<float> theirs(100, 0.5F);
+    send_from_peer(theirs, few);
+    EXPECT_EQ(advance(), Progress::kDone);
+    EXPECT_EQ(transport_->data().sends, 1);
+    EXPECT_EQ(transport_->data().receives, 1);
+    EXPECT_EQ(take_at_peer(), kHeader + 400_B);
+  }
+  EXPECT_EQ(output_[0], 0.5F);
+  EXPECT_EQ(output_[99], 99.5F);
+}
+
+/// Of one message with its header, cut where it hurts.
+TEST_F(WalkTest, PiecesOfAnySizeAreReducedAndPutWhereTheyBelong) {
+  const Elements count(5000);
+  std::vector<float> theirs(5000);
+  std::iota(theirs.begin(), theirs.end(), 7.0F);
+  for (const std::size_t piece : {1u, 3u, 47u, 49u, 51u, 4143u, 4145u, 20'000u}) {
+    begin({receive_and_reduce(Elements(2000)), receive(Elements(3000), Elements(2000))});
+    output_.assign(output_.size(), 0);
+    const auto header = Header{fingerprint_, 20'000_B}.encode();
+    std::vector<std::byte> stream(header.begin(), header.end());
+    const auto payload = std::as_bytes(std::span(theirs));
+    stream.insert(stream.end(), payload.begin(), payload.end());
+    for (std::size_t at = 0; at < stream.size(); at += piece) {
+      const std::array<transport::ConstPiece, 1> pieces = {
+          std::span(stream).subspan(at, std::min(piece, stream.size() - at))};
+      peer_->data().try_send(kSelf, pieces);
+      const bool is_last = at + piece >= stream.size();
+      ASSERT_EQ(advance(), is_last ? Progress::kDone : Progress::kBlocked) << piece;
+    }
+    for (std::size_t i = 0; i < 5000; ++i) {
+      ASSERT_EQ(output_[i], i < 2000 ? input_[i] + theirs[i] : theirs[i]) << i << ", " << piece;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace peal::engine
