@@ -167,7 +167,7 @@ void run(const BenchOptions& options, const BenchSink& sink) {
     for (const int ranks : options.ranks) run_ranks(options, ranks, nullptr, sink, signals);
     return;
   }
-  const HostNet net(options.hosts.hosts, options.hosts.rate);
+  const HostNet net(options.hosts);
   BenchOptions between = options;
   between.measure.floors = {"stream"};
   between.measure.hosts = options.hosts.hosts;

@@ -8,17 +8,11 @@
 #include "peal/base/config.h"
 #include "peal/base/dtype.h"
 #include "peal/bench/case.h"
+#include "peal/bench/host_net.h"
 #include "peal/bench/measure.h"
 #include "peal/bench/result.h"
 
 namespace peal::bench {
-
-/// Several hosts as network namespaces (host_net.h).
-struct HostOptions {
-  int hosts = 0;  // 0: none, all ranks are on this machine
-  int ranks_per_host = 1;
-  std::string rate;  // as `tc` takes it; empty: no limit
-};
 
 struct BenchOptions {
   std::vector<Op> ops;
@@ -30,7 +24,7 @@ struct BenchOptions {
   Place place = Place::kOut;
   TransportChoice transport = TransportChoice::kAuto;
   MeasureOptions measure;
-  HostOptions hosts;
+  HostOptions hosts;  // network namespaces (host_net.h)
   /// Names of peal's algorithms to measure against each other, instead of anything else (tune.h).
   std::vector<std::string> algorithms;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -81,10 +82,10 @@ Traffic traffic_of(const Host& host, bool limited) {
 
 }  // namespace
 
-HostNet::HostNet(int hosts, const std::string& rate)
-    : bridge_(fmt::format("{}{}", kBridgePrefix, ::getpid())),
-      subnet_(subnet_prefix() + ".0/24"),
-      rate_(rate) {
+HostNet::HostNet(const HostOptions& options)
+    : options_(options),
+      bridge_(fmt::format("{}{}", kBridgePrefix, ::getpid())),
+      subnet_(subnet_prefix() + ".0/24") {
   if (::geteuid() != 0) {
     throw Error(ErrorKind::kUsage, "--hosts-netns makes network namespaces, so it must be root");
   }
@@ -94,7 +95,7 @@ HostNet::HostNet(int hosts, const std::string& rate)
   remove_leftovers();
   try {
     lay_bridge();
-    for (int index = 0; index < hosts; ++index) add_host(index);
+    for (int index = 0; index < options.hosts; ++index) add_host(index);
   } catch (...) {
     remove();
     throw;
@@ -145,7 +146,11 @@ void HostNet::add_host(int index) {
   must({"ip", "-n", host.name, "address", "add", host.address + "/24", "dev", kHostInterface});
   must({"ip", "-n", host.name, "link", "set", "lo", "up"});
   must({"ip", "-n", host.name, "link", "set", kHostInterface, "up"});
-  if (rate_.empty()) return;
+  if (!options_.rate.empty()) limit(host);
+  if (!options_.congestion.empty()) choose_congestion(host);
+}
+
+void HostNet::limit(const Host& host) const {
   const Finished limited = run({"tc",
                                 "-n",
                                 host.name,
@@ -156,7 +161,7 @@ void HostNet::add_host(int index) {
                                 "root",
                                 "tbf",
                                 "rate",
-                                rate_,
+                                options_.rate,
                                 "burst",
                                 "128k",
                                 "latency",
@@ -164,13 +169,32 @@ void HostNet::add_host(int index) {
   if (limited.status == 0) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("--rate \"{}\": tc does not take it ({}); it takes a rate as in 1gbit",
-                          rate_,
+                          options_.rate,
                           limited.output.substr(0, limited.output.find('\n'))));
+}
+
+void HostNet::choose_congestion(const Host& host) const {
+  const std::string settings = "/proc/sys/net/ipv4/tcp_";
+  const Finished chosen = run({"ip",
+                               "netns",
+                               "exec",
+                               host.name,
+                               "sh",
+                               "-c",
+                               "printf %s \"$1\" > \"$0\"",
+                               settings + "congestion_control",
+                               options_.congestion});
+  if (chosen.status == 0) return;
+  std::string available;
+  std::getline(std::ifstream(settings + "available_congestion_control"), available);
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("--congestion \"{}\": the system has {}", options_.congestion, available));
 }
 
 std::vector<Traffic> HostNet::traffic() const {
   std::vector<Traffic> all;
-  for (const Host& host : hosts_) all.push_back(traffic_of(host, !rate_.empty()));
+  for (const Host& host : hosts_) all.push_back(traffic_of(host, !options_.rate.empty()));
   return all;
 }
 

@@ -21,16 +21,25 @@ struct Traffic {
   std::optional<std::int64_t> qdisc_bytes = {};  // by `tc -s qdisc`, where the rate is limited
 };
 
+struct HostOptions {
+  int hosts = 0;  // 0: none, all ranks are on this machine
+  int ranks_per_host = 1;
+  /// Of each host's sending, as `tc` takes it ("1gbit"), by a token bucket filter (burst 128k,
+  /// latency 50ms) on the interface inside the namespace; empty: no limit. What comes to a host is
+  /// limited by what others send.
+  std::string rate;
+  /// Of all TCP on the hosts; empty: as on this machine.
+  std::string congestion;
+};
+
 /// The interface that every host has.
 inline constexpr const char* kHostInterface = "eth0";
 
 class HostNet final {
  public:
-  /// `rate`: of each host's sending, as `tc` takes it ("1gbit"), by a token bucket filter (burst
-  /// 128k, latency 50ms) on the interface inside the namespace; empty: no limit. What comes to a
-  /// host is limited by what others send. Removes what runs have left that were killed.
-  /// Errors: usage (not root, no `ip`, a rate that tc does not take), resource.
-  HostNet(int hosts, const std::string& rate);
+  /// Removes what runs have left that were killed. Errors: usage (not root, no `ip`, a rate or a
+  /// congestion control that the system does not take), resource.
+  explicit HostNet(const HostOptions& options);
   /// Removes all of it.
   ~HostNet();
   HostNet(const HostNet&) = delete;
@@ -46,8 +55,11 @@ class HostNet final {
   void lay_bridge();
   void remove() const;
   void add_host(int index);
+  void limit(const Host& host) const;
+  void choose_congestion(const Host& host) const;
 
-  std::string bridge_, subnet_, rate_;
+  HostOptions options_;
+  std::string bridge_, subnet_;
   std::vector<Host> hosts_;
 };
 

@@ -212,6 +212,11 @@ void BenchCommand::add_hosts() {
       ->capture_default_str();
   bench_->add_option("--rate", rate_, "Limit what each of those hosts sends, as tc(8) writes it")
       ->type_name("1gbit");
+  bench_
+      ->add_option("--congestion",
+                   congestion_,
+                   "The congestion control of all TCP on those hosts, in place of the system's")
+      ->type_name("NAME");
 }
 
 void BenchCommand::add_files() {
@@ -232,7 +237,7 @@ void BenchCommand::add_files() {
 
 bench::HostOptions BenchCommand::parse_hosts() const {
   const bool among_hosts = bench_->count("--hosts-netns") > 0;
-  for (const char* option : {"--rate", "--ranks-per-host"}) {
+  for (const char* option : {"--rate", "--ranks-per-host", "--congestion"}) {
     if (!among_hosts && bench_->count(option) > 0) {
       throw Error(
           ErrorKind::kUsage,
@@ -248,7 +253,7 @@ bench::HostOptions BenchCommand::parse_hosts() const {
   if (hosts_ < 2 || hosts_ > 64 || ranks_per_host_ < 1 || ranks_per_host_ > 64) {
     throw Error(ErrorKind::kUsage, "--hosts-netns takes 2 to 64, --ranks-per-host 1 to 64");
   }
-  return {.hosts = hosts_, .ranks_per_host = ranks_per_host_, .rate = rate_};
+  return {hosts_, ranks_per_host_, rate_, congestion_};
 }
 
 BenchRequest BenchCommand::request() const {

@@ -35,7 +35,7 @@ class BenchCommand final {
   std::string peers_;
   std::string memory_ = "registered,foreign";
   std::string transport_ = "auto";
-  std::string rate_, json_path_, plot_path_, baseline_path_, tune_path_;
+  std::string rate_, congestion_, json_path_, plot_path_, baseline_path_, tune_path_;
   double seconds_ = 0.1;
   double tolerance_ = 0.5;
   int rounds_ = 5;

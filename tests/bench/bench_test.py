@@ -198,10 +198,12 @@ class HostsOnThisMachine(Bench):
     def test_are_measured_and_removed(self):
         before = set(os.listdir("/sys/class/net"))
         code, _, err, results = self.bench("all_reduce", "all_to_all", "--bytes", "16,256K", "--rate", "10gbit",
-                                           "--hosts-netns", "2", "--memory", "registered")
+                                           "--hosts-netns", "2", "--memory", "registered",
+                                           "--congestion", "reno")
         if re.search("Operation not permitted|not supported", err):
             self.skipTest("no network namespaces can be made here")
         self.assertEqual(code, 0, err)
+        self.assertIn("peal: congestion control reno", err)
         ways = {(result["backend"], result["variant"], result["bytes"]) for result in results}
         self.assertEqual(ways, {("peal", "registered", 16), ("stream", "round-trip", 16),
                                 ("peal", "registered", 256 << 10), ("stream", "two-way", 256 << 10)})
@@ -212,6 +214,15 @@ class HostsOnThisMachine(Bench):
             self.assertGreater(result["host_qdisc_bytes"], least)
         self.assertEqual(set(os.listdir("/sys/class/net")), before)
         self.assert_nothing_is_left()
+
+    def test_take_no_rate_that_is_none(self):
+        before = set(os.listdir("/sys/class/net"))
+        for option in ("--rate", "--congestion"):
+            code, _, err, _ = self.bench("barrier", "--hosts-netns", "2", option, "snail")
+            self.assertIn(code, (1, 2))
+            if code == 2:  # it could make namespaces
+                self.assertIn(f'{option} "snail"', err)
+        self.assertEqual(set(os.listdir("/sys/class/net")), before)
 
 
 if __name__ == "__main__":
