@@ -43,7 +43,7 @@ struct Config {
   /// The algorithm to use for every operation that it applies to; empty: plan::choose.
   std::string algorithm;
   /// Scratch that a rank shares with its host for staging.
-  Bytes stage = 12_MiB;
+  Bytes stage = 3_MiB;
 
   friend bool operator==(const Config&, const Config&) = default;
 };

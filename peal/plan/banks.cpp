@@ -3,14 +3,9 @@
 #include <algorithm>
 
 namespace peal::plan {
-namespace {
-
-constexpr std::int64_t kMostBanks = 8;
-
-}  // namespace
-
-Banks::Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t least)
-    : banks_(std::min(kMostBanks, limit.value / blocks)), possible_(banks_ >= least) {
+Banks::Banks(
+    Elements limit, Elements largest, std::int64_t blocks, std::int64_t least, std::int64_t most)
+    : banks_(std::min(most, limit.value / blocks)), possible_(banks_ >= least) {
   if (!possible_) return;
   piece_size_ = limit / (banks_ * blocks);
   if (piece_size_ > kGrain) piece_size_ = kGrain * (piece_size_ / kGrain);

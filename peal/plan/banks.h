@@ -8,14 +8,13 @@
 
 namespace peal::plan {
 
-/// Piece i goes through bank i modulo the number of banks. Several small banks are better than two
-/// large ones: a piece stays in the cache, and when a bank comes round again its lines have left
-/// the cache of who read it, so that they are cheaper to write.
+/// Piece i goes through bank i modulo the number of banks.
 class Banks {
  public:
   /// For blocks of at most `largest` elements; a bank holds a piece of each of `blocks` of them.
-  /// Where there is more than one piece, there are `least` banks or more.
-  Banks(Elements limit, Elements largest, std::int64_t blocks, std::int64_t least);
+  /// There are `most` banks, or fewer where the limit is tight, but `least` at least.
+  Banks(
+      Elements limit, Elements largest, std::int64_t blocks, std::int64_t least, std::int64_t most);
 
   /// One bank for all of it.
   static Banks whole(Elements limit, Elements largest, std::int64_t blocks);

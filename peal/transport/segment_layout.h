@@ -22,7 +22,7 @@ struct SegmentLayout {
   int ranks = 1;  // that share memory
   Bytes data_ring = 256_KiB;
   Bytes mail_ring = 64_KiB;
-  Bytes stage = 12_MiB;
+  Bytes stage = 3_MiB;
 
   /// Rings rounded up to powers of two, and no larger than that those of one rank together take
   /// 16 MiB (but at least a page each); the stage rounded up to pages.

@@ -143,6 +143,14 @@ struct Host::Memory {
     committed = size;
   }
 
+  /// All ranks' stages are written and read sooner or later.
+  void populate_stages() const {
+    for (const Rank rank : ranks) {
+      populate(layout.stage_in(segment(rank)),
+               rank == self ? Populate::kToWrite : Populate::kToRead);
+    }
+  }
+
   Rank self;
   std::vector<Rank> ranks;
   SegmentLayout layout;
@@ -181,6 +189,7 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline 
   // Who has made its offer and is gone has left because of another; who made none is the other.
   if (silent || deaf) throw Error(silent ? *silent : *deaf);
   memory_->segment_file.reset();
+  memory_->populate_stages();
 }
 
 Host::~Host() = default;
