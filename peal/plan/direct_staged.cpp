@@ -20,7 +20,7 @@ using schedule::Ranks;
 /// costs nothing; with more it costs less than the synchronisation until all inputs together no
 /// longer fit into the caches.
 constexpr int kFewRanks = 2;
-constexpr Elements kFewElements(1 << 20);
+constexpr Elements kFewElements(1 << 17);
 
 bool is_sliced(const Problem& problem) {
   const bool can_be =
