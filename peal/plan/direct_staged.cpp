@@ -25,8 +25,7 @@ constexpr Elements kFewElements(1 << 17);
 bool is_sliced(const Problem& problem) {
   const bool can_be =
       problem.operation == Operation::kReduce || problem.operation == Operation::kAllReduce;
-  return can_be && problem.ranks > (getenv("X_FEW") ? 1 : kFewRanks) &&
-         problem.count * problem.ranks > kFewElements;
+  return can_be && problem.ranks > kFewRanks && problem.count * problem.ranks > kFewElements;
 }
 
 /// How many blocks a rank stages side by side.
