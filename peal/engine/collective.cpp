@@ -14,12 +14,6 @@ namespace {
 
 using schedule::Access;
 
-/// Small ones are told from large ones by how they are planned; where an entry's buffers lie
-/// matters only for the latter.
-bool one_piece_or_nothing(const std::optional<transport::ArenaOffset>& place, Elements count) {
-  return place || count.value == 0;
-}
-
 }  // namespace
 
 Collective::Collective(
@@ -38,13 +32,13 @@ Collective::Collective(
 void Collective::begin(const Task& task) {
   enter(task);
   if (window_ == nullptr) return start_walk(Access::kForeign);
-  post_entry();
   const Decides decides = recipe_->decides;
   if (decides == Decides::kNobody) return start_walk(Access::kForeign);
   const bool i_decide = decides == Decides::kEverybody || self_ == recipe_->problem.root;
   if (i_decide) {
     walk_.announce();
-    if (!is_registered(own_entry_)) return start_walk(Access::kForeign);
+    if (!is_registered(own_entry_.input, own_entry_.output, self_))
+      return start_walk(Access::kForeign);
     if (decides == Decides::kRoot) return start_walk(Access::kRegistered);
   }
   phase_ = Phase::kMeeting;
@@ -70,22 +64,30 @@ void Collective::enter(const Task& task) {
   // What each rank gives to an uneven gather is not in the fingerprint.
   const schedule::Problem& problem = recipe_->problem;
   const bool gathers = problem.operation == Operation::kGather && !problem.counts.empty();
-  walk_.enter(fingerprint_, gathers ? Compare::kEntries : Compare::kChecks);
+  const Compare compare = gathers ? Compare::kEntries : Compare::kChecks;
+  if (window_ != nullptr) make_entry();
+  walk_.enter(fingerprint_, PackedPlace(own_entry_.input, own_entry_.output).word(), compare);
 }
 
-void Collective::post_entry() {
-  const auto located = [&](const Regions& regions) {
-    return regions.is_one_piece() && regions.size().value > 0
-               ? window_->locate(regions.data(), bytes_of(regions.size(), places_.dtype()))
-               : std::nullopt;
-  };
+void Collective::make_entry() {
   const bool matters = recipe_->decides != Decides::kNobody;
   own_entry_ = {.fingerprint = fingerprint_,
-                .input = matters ? located(places_.input()) : std::nullopt,
-                .output = matters ? located(places_.output()) : std::nullopt,
+                .input = matters ? locate(places_.input()) : std::nullopt,
+                .output = matters ? locate(places_.output()) : std::nullopt,
                 .input_count = places_.input().size(),
                 .output_count = places_.output().size()};
   window_->post(own_entry_.encode());
+}
+
+std::optional<transport::ArenaOffset> Collective::locate(const Regions& regions) {
+  if (!regions.is_one_piece() || regions.size().value == 0) return std::nullopt;
+  const Bytes size = bytes_of(regions.size(), places_.dtype());
+  const std::uint64_t generation = window_->generation();
+  if (located_.memory != regions.data() || located_.size != size ||
+      located_.generation != generation) {
+    located_ = {regions.data(), size, generation, window_->locate(regions.data(), size)};
+  }
+  return located_.place;
 }
 
 /// `peer` is known to be in this operation or past it. One long past it has compared its entry with
@@ -117,12 +119,14 @@ std::optional<Entry> Collective::entry_of(Rank peer) const {
   return theirs;
 }
 
-/// Of what a rank has said of its memory.
-bool Collective::is_registered(const Entry& entry) const {
-  const bool input = one_piece_or_nothing(entry.input, entry.input_count);
-  const bool output = one_piece_or_nothing(entry.output, entry.output_count);
-  if (recipe_->decides != Decides::kRoot) return input && output;
-  return recipe_->problem.operation == Operation::kGather ? output : input;
+bool Collective::is_registered(const std::optional<transport::ArenaOffset>& input,
+                               const std::optional<transport::ArenaOffset>& output,
+                               Rank rank) const {
+  const schedule::Problem& problem = recipe_->problem;
+  const bool has_input = input || input_size(problem, rank) == Elements(0);
+  const bool has_output = output || output_size(problem, rank) == Elements(0);
+  if (recipe_->decides != Decides::kRoot) return has_input && has_output;
+  return problem.operation == Operation::kGather ? has_output : has_input;
 }
 
 bool Collective::find_peer_buffers() {
@@ -134,13 +138,22 @@ bool Collective::find_peer_buffers() {
 }
 
 bool Collective::find_buffers_of(Rank rank) {
-  if (rank == self_) return is_registered(own_entry_);
-  const std::optional<Entry> entry = entry_of(rank);
-  if (!entry) return false;
+  if (rank == self_) return is_registered(own_entry_.input, own_entry_.output, rank);
+  const std::optional<std::uint64_t> word = walk_.place_of(rank);
+  if (!word) return false;  // it has gone on, as nobody does whose memory others touch
+  const PackedPlace place(*word);
+  auto input = place.input();
+  auto output = place.output();
+  if (!place.is_whole()) {
+    const std::optional<Entry> entry = entry_of(rank);
+    if (!entry) return false;
+    input = entry->input;
+    output = entry->output;
+  }
   using schedule::Space;
-  if (entry->input) places_.set(Space::kInput, rank, window_->address(rank, *entry->input));
-  if (entry->output) places_.set(Space::kOutput, rank, window_->address(rank, *entry->output));
-  return is_registered(*entry);
+  if (input) places_.set(Space::kInput, rank, window_->address(rank, *input));
+  if (output) places_.set(Space::kOutput, rank, window_->address(rank, *output));
+  return is_registered(input, output, rank);
 }
 
 void Collective::start_walk(Access access) {

@@ -61,12 +61,15 @@ class Collective {
   enum class Phase : std::uint8_t { kMeeting, kWalking };
 
   void enter(const Task& task);
-  void post_entry();
+  void make_entry();
+  std::optional<transport::ArenaOffset> locate(const Regions& regions);
   void check_entry(Rank peer) const;
   /// What the peer has said of this operation, if that can be read. Throws Error(mismatch).
   std::optional<Entry> entry_of(Rank peer) const;
-  /// Whether the memory of the rank's that matters here is.
-  bool is_registered(const Entry& entry) const;
+  /// Whether the memory of a rank that matters here is.
+  bool is_registered(const std::optional<transport::ArenaOffset>& input,
+                     const std::optional<transport::ArenaOffset>& output,
+                     Rank rank) const;
   /// Finds peers' buffers in the window; false if some that matter are not registered.
   bool find_peer_buffers();
   bool find_buffers_of(Rank rank);
@@ -81,6 +84,14 @@ class Collective {
   Recipe* recipe_ = nullptr;
   Fingerprint fingerprint_;
   Entry own_entry_;
+  /// The last that was found in the arena: the same buffers are used again and again.
+  struct Located {
+    const void* memory = nullptr;
+    Bytes size;
+    std::uint64_t generation = 0;
+    std::optional<transport::ArenaOffset> place = {};
+  };
+  Located located_;
   Places places_;
   Phase phase_ = Phase::kWalking;
 };

@@ -78,6 +78,26 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
   return Error(ErrorKind::kMismatch, text);
 }
 
+PackedPlace::PackedPlace(const std::optional<transport::ArenaOffset>& input,
+                         const std::optional<transport::ArenaOffset>& output) {
+  const auto first = half(input);
+  const auto second = half(output);
+  word_ = first && second ? *first << 32 | *second : kElsewhere;
+}
+
+std::optional<std::uint64_t> PackedPlace::half(
+    const std::optional<transport::ArenaOffset>& offset) {
+  if (!offset) return 0;
+  const std::uint64_t line = offset->value / kLine + 1;
+  const bool fits = offset->value % kLine == 0 && line < 0xffff'ffffu;
+  return fits ? std::optional(line) : std::nullopt;
+}
+
+std::optional<transport::ArenaOffset> PackedPlace::part(std::uint64_t half) {
+  if (half == 0) return std::nullopt;
+  return transport::ArenaOffset{(half - 1) * kLine};
+}
+
 std::array<std::byte, Header::kSize> Header::encode() const {
   std::array<std::byte, kSize> bytes{};
   Packer packer(bytes);

@@ -68,6 +68,32 @@ struct Header {
 
 // ---- in the window
 
+/// Where a rank's input and output lie in its arena, as one word.
+class PackedPlace {
+ public:
+  /// Neither is registered.
+  PackedPlace() = default;
+  explicit PackedPlace(std::uint64_t word) : word_(word) {}
+  PackedPlace(const std::optional<transport::ArenaOffset>& input,
+              const std::optional<transport::ArenaOffset>& output);
+
+  std::uint64_t word() const { return word_; }
+  /// False where it is elsewhere (Entry) that the places are told.
+  bool is_whole() const { return word_ != kElsewhere; }
+  /// Nothing where it is not registered.
+  std::optional<transport::ArenaOffset> input() const { return part(word_ >> 32); }
+  std::optional<transport::ArenaOffset> output() const { return part(word_ & 0xffff'ffffu); }
+
+ private:
+  static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};
+  /// Half a word for each: 0 for nowhere, else 1 + the offset in lines.
+  static constexpr std::uint64_t kLine = 64;
+  static std::optional<std::uint64_t> half(const std::optional<transport::ArenaOffset>& offset);
+  static std::optional<transport::ArenaOffset> part(std::uint64_t half);
+
+  std::uint64_t word_ = 0;
+};
+
 /// What a rank tells its host's other ranks when it enters an operation.
 struct Entry {
   Fingerprint fingerprint;

@@ -62,8 +62,9 @@ Walk::Walk(Rank self,
   }
 }
 
-void Walk::enter(const Fingerprint& fingerprint, Compare compare) {
+void Walk::enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare) {
   fingerprint_ = fingerprint;
+  remark_ = {.check = fingerprint.detail, .place = place};
   compare_ = compare;
   planned_ = nullptr;
   awaited_.reset();
@@ -81,6 +82,11 @@ bool Walk::has_begun(Rank rank) {
 bool Walk::all_have_begun() {
   awaited_ = kAnySource;
   return reached({.first = 0, .count = ranks_}, target_of(1));
+}
+
+std::optional<std::uint64_t> Walk::place_of(Rank rank) const {
+  const auto remark = window_->remark(rank, scratch_.turn());
+  return remark.check == remark_.check ? std::optional(remark.place) : std::nullopt;
 }
 
 void Walk::begin(const Recipe& recipe,
@@ -179,7 +185,7 @@ bool Walk::exchange() {
 
 bool Walk::step(const Signal& signal) {
   const std::int64_t value = scratch_.base() + offset_ + signal.value;
-  window_->signal(scratch_.turn(), static_cast<std::uint64_t>(value), fingerprint_.detail);
+  window_->signal(scratch_.turn(), static_cast<std::uint64_t>(value), remark_);
   window_->prepare(scratch_.turn() + 1);
   return true;
 }
@@ -212,7 +218,7 @@ bool Walk::reached(const schedule::Ranks& ranks, const Target& target) {
 
 void Walk::compare(Rank rank) {
   if (compare_ == Compare::kEntries ||
-      window_->check(rank, scratch_.turn()) != fingerprint_.detail) {
+      window_->remark(rank, scratch_.turn()).check != remark_.check) {
     check_entry_(rank);  // which may have gone on since
   }
   entry_seen_[static_cast<std::size_t>(rank)] = fingerprint_.sequence;

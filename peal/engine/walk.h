@@ -16,6 +16,7 @@
 #include "peal/engine/recipe.h"
 #include "peal/schedule/scratch.h"
 #include "peal/transport/transport.h"
+#include "peal/transport/window.h"
 
 namespace peal::engine {
 
@@ -55,14 +56,16 @@ class Walk {
   /// The most that an operation may stage in the window.
   Bytes stage_limit() const { return scratch_.limit(); }
 
-  /// Enters an operation.
-  void enter(const Fingerprint& fingerprint, Compare compare);
+  /// Enters an operation. `place` is what the others are to read beside the counter.
+  void enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare);
 
   /// Tells the window's ranks, by the counter, that this one has entered. All ranks do, or none.
   void announce();
   /// Whether the rank, or all of them, have given their first signal; blocked() says who has not.
   bool has_begun(Rank rank);
   bool all_have_begun();
+  /// What a rank that has begun says of its place; nothing if it has gone on since.
+  std::optional<std::uint64_t> place_of(Rank rank) const;
 
   /// What was done of an operation before its part was known.
   struct Done {
@@ -146,6 +149,7 @@ class Walk {
   const Recipe* recipe_ = nullptr;
   const PlannedPart* planned_ = nullptr;
   const Places* places_ = nullptr;
+  transport::Window::Remark remark_;
   Compare compare_ = Compare::kChecks;
   schedule::Scratch::Look free_;  // what the operation's stage waits for
   std::int64_t offset_ = 0;       // of the part's signals

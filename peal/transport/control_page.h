@@ -64,13 +64,14 @@ class NoticeLine {
   std::array<std::atomic<std::uint64_t>, sizeof(Notice::body) / sizeof(std::uint64_t)> body_;
 };
 
-/// What a rank says in one turn. What it says of its payload is said in the payload's first line,
-/// so that who waits for the one has fetched the other.
+/// What a rank says in one turn. The first bytes of its payload are in the counter's line, so that
+/// who waits for the one has fetched the other.
 struct alignas(64) TurnSlot {
-  static constexpr std::size_t kCell = 304;
+  static constexpr std::size_t kCell = 296;
 
   SleepableCounter counter;
   std::atomic<std::uint64_t> check;
+  std::atomic<std::uint64_t> place;
   std::array<std::byte, kCell> cell;
 };
 static_assert(sizeof(TurnSlot) == 5 * 64);

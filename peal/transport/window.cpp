@@ -42,6 +42,7 @@ struct Window::Impl {
   std::atomic<bool> woken = false;
 
   Guarded<Arena> arena;
+  std::atomic<std::uint64_t> generation = 0;
   /// Apart from `arena`, so that `locate` never waits for the system to find memory.
   Guarded<Bytes> committed;
 };
@@ -125,7 +126,10 @@ std::byte* Window::allocate(Bytes size) {
 void Window::deallocate(std::byte* memory) noexcept {
   const auto offset = static_cast<std::uint64_t>(memory - impl_->arena_of(impl_->self).data());
   impl_->arena.with([&](Arena& arena) { arena.deallocate(offset); });
+  impl_->generation.fetch_add(1);
 }
+
+std::uint64_t Window::generation() const { return impl_->generation.load(); }
 
 std::optional<ArenaOffset> Window::locate(const void* memory, Bytes size) const {
   // Foreign memory is told without a lock.

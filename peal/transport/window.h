@@ -63,12 +63,18 @@ class Window final {
   std::span<std::byte> stage(Rank rank) const;
 
   // ---- counters: each has one writer, its rank, and only grows from turn to turn
+  /// What a rank says beside its counter: two words of the engine's own.
+  struct Remark {
+    std::uint64_t check = 0;
+    std::uint64_t place = 0;
+  };
   /// The own counter becomes `value`; everything done before is visible to who sees it there. Wakes
-  /// sleepers. `check` is what others find beside it.
-  void signal(std::uint64_t turn, std::uint64_t value, std::uint64_t check) {
-    TurnSlot& slot = pages_[static_cast<std::size_t>(self_)]->slot_of(turn);
-    slot.check.store(check, std::memory_order_relaxed);
-    slot.counter.advance(value);
+  /// sleepers.
+  void signal(std::uint64_t turn, std::uint64_t value, const Remark& remark) {
+    TurnSlot& own = slot(self_, turn);
+    own.check.store(remark.check, std::memory_order_relaxed);
+    own.place.store(remark.place, std::memory_order_release);
+    own.counter.advance(value);
   }
   /// The own line of a turn will be written soon: fetches it back from who has read it.
   void prepare(std::uint64_t turn) const { prefetch_to_write(&slot(self_, turn)); }
@@ -76,12 +82,14 @@ class Window final {
   std::uint64_t counter(Rank rank, std::uint64_t turn) const {
     return slot(rank, turn).counter.value();
   }
-  /// What the rank last said beside its counter there. It may be kTurns further, or about to say
-  /// so.
-  std::uint64_t check(Rank rank, std::uint64_t turn) const {
-    return slot(rank, turn).check.load(std::memory_order_relaxed);
+  /// What the rank last said there. It may be kTurns further, or about to say so; where `check` is
+  /// what it says in this turn, so is `place`.
+  Remark remark(Rank rank, std::uint64_t turn) const {
+    const TurnSlot& theirs = slot(rank, turn);
+    const std::uint64_t place = theirs.place.load(std::memory_order_acquire);
+    return {theirs.check.load(std::memory_order_relaxed), place};
   }
-  /// kCell bytes beside that counter, for its rank to write and all others to read; aligned to 16.
+  /// kCell bytes beside that counter, for its rank to write and all others to read; aligned to 8.
   std::byte* cell(Rank rank, std::uint64_t turn) const { return slot(rank, turn).cell.data(); }
   /// How far from a rank's cell of turn 0 that of another turn lies.
   static std::ptrdiff_t cell_offset(std::uint64_t turn) {
@@ -109,6 +117,8 @@ class Window final {
   void deallocate(std::byte* memory) noexcept;
   /// Where memory of the own arena lies in it; nothing if it is not wholly inside an allocation.
   std::optional<ArenaOffset> locate(const void* memory, Bytes size) const;
+  /// Changes whenever memory is given back: what was located before may not be there any more.
+  std::uint64_t generation() const;
   /// The same place in this process, of any rank's arena.
   std::byte* address(Rank rank, ArenaOffset offset) const;
 

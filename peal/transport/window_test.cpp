@@ -43,7 +43,7 @@ bool wait_until(Window& window, Rank rank, std::uint64_t value, Deadline deadlin
 TEST(WindowTest, CountersStartAtZeroAndAreSeenByAll) {
   const auto ranks = make_memory_transports(3);
   for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks[0]->window()->counter(rank, 0), 0u);
-  ranks[1]->window()->signal(0, 7, 0);
+  ranks[1]->window()->signal(0, 7, {});
   for (const auto& rank : ranks) {
     EXPECT_EQ(rank->window()->ranks(), 3);
     EXPECT_EQ(rank->window()->counter(1, 0), 7u);
@@ -57,22 +57,22 @@ TEST(WindowTest, WhatIsSaidInOneTurnStandsUntilItsLineComesRoundAgain) {
   const Window& reader = *ranks[0]->window();
   for (std::uint64_t turn = 0; turn < Window::kTurns; ++turn) {
     *writer.cell(1, turn) = std::byte(turn);
-    writer.signal(turn, turn + 1, turn * 7);
+    writer.signal(turn, turn + 1, {turn * 7, turn * 3});
   }
   for (std::uint64_t turn = 0; turn < Window::kTurns; ++turn) {
     EXPECT_EQ(reader.counter(1, turn), turn + 1);
-    EXPECT_EQ(reader.check(1, turn), turn * 7);
+    EXPECT_EQ(reader.remark(1, turn).check, turn * 7);
     EXPECT_EQ(*reader.cell(1, turn), std::byte(turn));
     EXPECT_EQ(reader.cell(1, 0) + Window::cell_offset(turn), reader.cell(1, turn));
   }
-  writer.signal(Window::kTurns, 99, 0);
+  writer.signal(Window::kTurns, 99, {});
   EXPECT_EQ(reader.counter(1, 0), 99u);
 }
 
 TEST(WindowTest, CountersHold63Bits) {
   const auto ranks = make_memory_transports(2);
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 63) - 1;
-  ranks[0]->window()->signal(0, kLargest, 0);
+  ranks[0]->window()->signal(0, kLargest, {});
   EXPECT_EQ(ranks[1]->window()->counter(0, 0), kLargest);
 }
 
@@ -95,7 +95,7 @@ TEST(WindowTest, ASleeperWakesWhenTheValueIsReached) {
   const auto ranks = make_memory_transports(2);
   auto sleeper = std::async(std::launch::async,
                             [&] { return wait_until(*ranks[0]->window(), 1, 3, test_deadline()); });
-  for (std::uint64_t value = 1; value <= 3; ++value) ranks[1]->window()->signal(0, value, 0);
+  for (std::uint64_t value = 1; value <= 3; ++value) ranks[1]->window()->signal(0, value, {});
   EXPECT_TRUE(sleeper.get());
 }
 
@@ -109,7 +109,7 @@ TEST(WindowTest, ASleepEndsAtItsDeadline) {
 
 TEST(WindowTest, ASleepForWhatIsAlreadyTrueReturnsAtOnce) {
   const auto ranks = make_memory_transports(2);
-  ranks[1]->window()->signal(0, 5, 0);
+  ranks[1]->window()->signal(0, 5, {});
   ranks[0]->window()->sleep_until(1, 0, 5, Deadline(TimePoint::max()));
   EXPECT_EQ(ranks[0]->window()->counter(1, 0), 5u);
 }
@@ -149,7 +149,7 @@ TEST(WindowTest, ManyRanksThatSleepForEachOtherLoseNoWakeUp) {
       Window& window = *transports[static_cast<std::size_t>(self)]->window();
       const Deadline deadline = test_deadline();
       for (std::uint64_t round = 1; round <= 400; ++round) {
-        window.signal(0, round, 0);
+        window.signal(0, round, {});
         for (Rank peer = 0; peer < ranks; ++peer) {
           if (!wait_until(window, peer, round, deadline)) return round;
         }
@@ -169,12 +169,12 @@ TEST(WindowTest, WhatWasWrittenBeforeASignalIsSeenAfterIt) {
     int bad = 0;
     for (std::uint64_t round = 1; round <= 300; ++round) {
       std::memset(window.stage(self).data(), static_cast<int>(round & 0x7f), 1000);
-      window.signal(0, 2 * round - 1, 0);
+      window.signal(0, 2 * round - 1, {});
       if (!wait_until(window, peer, 2 * round - 1, deadline)) return -1;
       for (const std::byte b : window.stage(peer).first(1000)) {
         bad += b != static_cast<std::byte>(round & 0x7f);
       }
-      window.signal(0, 2 * round, 0);
+      window.signal(0, 2 * round, {});
       if (!wait_until(window, peer, 2 * round, deadline)) return -1;
     }
     return bad;

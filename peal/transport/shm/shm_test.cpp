@@ -237,13 +237,13 @@ TEST(ShmTest, CountersAndStagesReachAcrossProcesses) {
     for (std::uint64_t round = 1; round <= 200; ++round) {
       wait_for_counter(window, 0, round);
       window.stage(1)[0] = window.stage(0)[0];
-      window.signal(0, round, 0);
+      window.signal(0, round, {});
     }
   });
   int wrong = 0;
   for (std::uint64_t round = 1; round <= 200; ++round) {
     ranks.window().stage(0)[0] = static_cast<std::byte>(round);
-    ranks.window().signal(0, round, 0);
+    ranks.window().signal(0, round, {});
     wait_for_counter(ranks.window(), 1, round);
     wrong += ranks.window().stage(1)[0] != static_cast<std::byte>(round);
   }
@@ -260,7 +260,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
     const auto offset = window.locate(memory, 30_MiB).value();
     std::memcpy(notice.body.data(), &offset, sizeof offset);
     window.post(notice);
-    window.signal(0, 1, 0);
+    window.signal(0, 1, {});
     wait_for_counter(window, 0, 1);
     if (memory[12345] != std::byte{6}) throw Error(ErrorKind::kBug, "the store did not arrive");
   });
@@ -273,7 +273,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
   EXPECT_EQ(memory[0], std::byte{5});
   EXPECT_EQ(memory[(30 << 20) - 1], std::byte{5});
   memory[12345] = std::byte{6};
-  ranks.window().signal(0, 1, 0);
+  ranks.window().signal(0, 1, {});
   EXPECT_EQ(ranks.wait_for_child(), 0);
 }
 
