@@ -331,10 +331,11 @@ TEST(CostTest, DirectThroughTheStageMovesWhatItsHeaderSays) {
     const Part in_one_piece = direct_part(Operation::kAllReduce, n, Access::kForeign, whole * 8);
     EXPECT_EQ(signals_of(in_one_piece), 1);
     EXPECT_EQ(moved_by(in_one_piece), whole * (n + 3));
-    const Part in_four = direct_part(Operation::kAllReduce, n, Access::kForeign, whole * 2);
-    EXPECT_EQ(signals_of(in_four), 4);
-    EXPECT_EQ(moved_by(in_four), whole * (n + 3));
   }
+  const Elements whole = kBlock * 2;
+  const Part in_four = direct_part(Operation::kAllReduce, 2, Access::kForeign, whole / 2);
+  EXPECT_EQ(signals_of(in_four), 4);
+  EXPECT_EQ(moved_by(in_four), whole * (2 + 3));
 }
 
 TEST(CostTest, DirectSlicesLargeReductions) {
@@ -344,7 +345,7 @@ TEST(CostTest, DirectSlicesLargeReductions) {
                     .ranks = n,
                     .ranks_per_host = n,
                     .count = kLarge,
-                    .stage_limit = kLarge};
+                    .stage_limit = kLarge * 3 / 8};
     const Part part = algorithm_named("direct").plan(problem, 1);
     EXPECT_EQ(signals_of(part), 8 + 1) << "eight pieces, and the last copied out";
     // Reads and writes: all but the own slice is staged, the own slice reduced into output and
