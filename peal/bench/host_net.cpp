@@ -185,11 +185,13 @@ void HostNet::choose_congestion(const Host& host) const {
                                settings + "congestion_control",
                                options_.congestion});
   if (chosen.status == 0) return;
-  std::string available;
-  std::getline(std::ifstream(settings + "available_congestion_control"), available);
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format("--congestion \"{}\": the system has {}", options_.congestion, available));
+  std::string allowed;
+  std::getline(std::ifstream(settings + "allowed_congestion_control"), allowed);
+  throw Error(ErrorKind::kUsage,
+              fmt::format("--congestion \"{}\": the system allows its namespaces {} (those that "
+                          "sysctl net.ipv4.tcp_allowed_congestion_control lists)",
+                          options_.congestion,
+                          allowed));
 }
 
 std::vector<Traffic> HostNet::traffic() const {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/group/process_group.h"
 #include "peal/init/init.h"
@@ -103,9 +105,10 @@ class PealTrial final : public Trial {
 class PealSubject final : public Subject {
  public:
   std::string note() const override {
-    std::string congestion_control;
-    std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion_control;
-    return "congestion control " + congestion_control;
+    std::string congestion = config_from(process_environment()).congestion;
+    if (congestion.empty())
+      std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion;
+    return "congestion control " + congestion;
   }
   bool can(const Case&, const std::string&) const override { return true; }
   std::unique_ptr<Trial> prepare(const Case& c, const std::string& variant) override {

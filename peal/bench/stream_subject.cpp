@@ -5,13 +5,14 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
 #include "peal/bench/sizes.h"
@@ -188,14 +189,15 @@ class StreamSubject final : public Subject {
       : host_(host),
         addresses_(parse_list("addresses", addresses)),
         links_(connect(addresses_, host)) {
-    net::set_no_delay(links_.to_next());
-    net::set_no_delay(links_.from_previous());
+    const std::string congestion = config_from(process_environment()).congestion;
+    for (const int fd : {links_.to_next(), links_.from_previous()}) {
+      net::set_no_delay(fd);
+      if (!congestion.empty()) net::set_congestion_control(fd, congestion);
+    }
   }
 
   std::string note() const override {
-    std::string congestion_control;
-    std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion_control;
-    return "bare TCP, congestion control " + congestion_control;
+    return "bare TCP, congestion control " + net::congestion_control(links_.to_next());
   }
   bool can(const Case& c, const std::string& variant) const override {
     const bool is_small = bytes_of(c) <= kRoundTrips;
