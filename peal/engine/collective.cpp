@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/schedule/problem.h"
 #include "peal/transport/window.h"
@@ -25,7 +26,8 @@ Collective::Collective(
       walk_(self, ranks, transport, [this](Rank peer) { check_entry(peer); }),
       book_({.ranks = ranks,
              .ranks_per_host = window_ != nullptr ? ranks : 1,
-             .stage = window_ != nullptr ? walk_.stage_limit() : stage},
+             .stage = window_ != nullptr ? walk_.stage_limit() : stage,
+             .cache = last_cache()},
             planner),
       places_(self, ranks) {}
 

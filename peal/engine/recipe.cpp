@@ -1,10 +1,12 @@
 #include "peal/engine/recipe.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/schedule/problem.h"
 
 namespace peal::engine {
 namespace {
@@ -125,7 +127,7 @@ std::size_t meeting_steps(Decides decides) {
   return 0;
 }
 
-PlannedPart::PlannedPart(Part p, int ranks)
+PlannedPart::PlannedPart(Part p, int ranks, kernels::Stores outputs)
     : part(std::move(p)),
       moves(part.steps.size()),
       sent(static_cast<std::size_t>(ranks)),
@@ -151,6 +153,11 @@ PlannedPart::PlannedPart(Part p, int ranks)
       sent[static_cast<std::size_t>(apart.peer)] += move->count;
     }
     apart.targets = static_cast<std::uint32_t>(operands.size()) - apart.begin - apart.sources;
+    const bool into_output = std::ranges::all_of(
+        move->to, [](const Slice& slice) { return slice.space == Space::kOutput; });
+    if (into_output) apart.stores = outputs;
+    apart.stages = apart.kind == Operands::Kind::kLocal && apart.sources == 1 &&
+                   apart.targets == 1 && move->to[0].space == Space::kStage;
   }
   if (const auto first = exchange_in(part)) {
     is_exchange = moves.back().kind == Operands::Kind::kLocal;
@@ -172,12 +179,27 @@ Recipe& RecipeBook::find(const Problem& problem, DType dtype, ReduceOp::Kind red
   return *last_;
 }
 
+/// What was read a moment ago, as an output that is an input too, is best written where it is.
+kernels::Stores RecipeBook::stores_of(const Recipe& recipe) const {
+  const Problem& problem = recipe.problem;
+  if (problem.in_place && reduces(problem.operation)) return kernels::Stores::kCached;
+  Elements touched;
+  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+    touched += input_size(problem, rank) + output_size(problem, rank);
+  }
+  return bytes_of(touched, recipe.fingerprint.dtype) > surroundings_.cache
+             ? kernels::Stores::kStreaming
+             : kernels::Stores::kCached;
+}
+
 const PlannedPart& RecipeBook::part(Recipe& recipe, Access access) {
   std::optional<PlannedPart>& part =
       access == Access::kRegistered ? recipe.registered : recipe.foreign;
   if (!part) {
     recipe.problem.access = access;
-    part.emplace(planner_.plan(recipe.fingerprint.algorithm, recipe.problem), surroundings_.ranks);
+    part.emplace(planner_.plan(recipe.fingerprint.algorithm, recipe.problem),
+                 surroundings_.ranks,
+                 stores_of(recipe));
     if (access == Access::kRegistered && !begins_with_meeting(part->part, recipe.decides)) {
       throw Error(ErrorKind::kBug,
                   fmt::format("the part for registered memory of {} does not begin with a meeting",

@@ -27,11 +27,15 @@ struct Operands {
   std::uint32_t begin = 0;  // in PlannedPart::operands: first the sources, then the targets
   std::uint32_t sources = 0;
   std::uint32_t targets = 0;
+  /// Of outputs: past the caches where the operation does not fit into them.
+  kernels::Stores stores = kernels::Stores::kCached;
+  bool stages = false;  // a copy into the own stage, and nowhere else
 };
 
 /// One rank's part with what the engine wants to know of it as a whole.
 struct PlannedPart {
-  PlannedPart(schedule::Part part, int ranks);
+  /// `outputs`: how those are stored that are not inputs too.
+  PlannedPart(schedule::Part part, int ranks, kernels::Stores outputs);
 
   std::span<const Operand> sources(const Operands& move) const {
     return std::span(operands).subspan(move.begin, move.sources);
@@ -66,6 +70,7 @@ struct Surroundings {
   int ranks = 1;
   int ranks_per_host = 1;
   Bytes stage;  // the most that a rank may stage
+  Bytes cache;  // the last one's size
 };
 
 struct Recipe {
@@ -107,6 +112,7 @@ class RecipeBook {
     std::size_t operator()(const Key& key) const;
   };
   static Key key_of(const schedule::Problem& problem, DType dtype, ReduceOp::Kind reduce);
+  kernels::Stores stores_of(const Recipe& recipe) const;
   Recipe make(schedule::Problem problem, DType dtype, ReduceOp::Kind reduce);
 
   Surroundings surroundings_;

@@ -407,14 +407,28 @@ void Walk::compute(const Move& move, Elements done, Elements count, const std::b
 
 /// From `sources_` to `targets_`.
 void Walk::compute(Finish finish, Elements count) {
+  const Operands& move = operands();
   if (finish == Finish::kYes) {
-    recipe_->finisher(sources_, targets_, count);
+    recipe_->finisher(sources_, targets_, count, move.stores);
   } else if (sources_.size() > 1) {
-    recipe_->reducer(sources_, targets_, count);
+    recipe_->reducer(sources_, targets_, count, move.stores);
   } else if (targets_.size() > 1) {
-    kernels::copy(sources_[0], targets_, places_->element() * count.value);
+    kernels::copy(sources_[0], targets_, places_->element() * count.value, move.stores);
+  } else if (move.stages) {
+    stage(sources_[0], targets_[0], places_->element() * count.value);
   } else {
-    kernels::copy(sources_[0], targets_[0], places_->element() * count.value);
+    kernels::copy(sources_[0], targets_[0], places_->element() * count.value, move.stores);
+  }
+}
+
+void Walk::stage(const std::byte* from, std::byte* to, Bytes size) {
+  if (size < StageStores::kSmallest) return kernels::copy(from, to, size);
+  for (Bytes done; done < size;) {
+    const StageStores::Advice advice = stage_stores_.next(size - done);
+    const TimePoint begin = Clock::now();
+    kernels::copy(from + done.value, to + done.value, advice.size, advice.stores);
+    stage_stores_.took(advice, Clock::now() - begin);
+    done += advice.size;
   }
 }
 

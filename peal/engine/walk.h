@@ -1,5 +1,5 @@
 // Walks one rank's part of a schedule over a transport: the verb "executed". A state machine that
-// owns no thread and reads no clock; `collective` drives it.
+// owns no thread, and reads the clock for nothing but what its copies take; `collective` drives it.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "peal/engine/pace.h"
 #include "peal/engine/places.h"
 #include "peal/engine/recipe.h"
+#include "peal/engine/stage_stores.h"
 #include "peal/schedule/scratch.h"
 #include "peal/transport/transport.h"
 #include "peal/transport/window.h"
@@ -127,6 +128,7 @@ class Walk {
   /// elements.
   void compute(const schedule::Move& move, Elements done, Elements count, const std::byte* wire);
   void compute(schedule::Finish finish, Elements count);
+  void stage(const std::byte* from, std::byte* to, Bytes size);
   Bytes take(Rank peer, std::span<std::byte> into);
   /// The bounce buffer's first bytes have been used.
   void drop_bounced(std::size_t bytes);
@@ -157,6 +159,8 @@ class Walk {
   std::optional<Rank> awaited_;   // before the part is known; kAnySource: everybody
   int waited_ = 0;                // ranks of the current Wait that are there
   bool moved_ = false;            // anything since the call of advance began
+
+  StageStores stage_stores_;
 
   // the current receive
   Bytes received_;  // of the move, whole elements or not

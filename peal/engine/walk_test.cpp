@@ -97,13 +97,13 @@ class WalkTest : public ::testing::Test {
                     .operation = Operation::kAllReduce,
                     .dtype = DType::kF32,
                     .count = kCount};
-    planned_.emplace(Part{.steps = std::move(steps)}, 2);
+    planned_.emplace(Part{.steps = std::move(steps)}, 2, kernels::Stores::kCached);
     regions_in_.clear();
     regions_in_.add(input_.data(), kCount);
     regions_out_.clear();
     regions_out_.add(output_.data(), kCount);
     places_.set_own(DType::kF32, regions_in_, regions_out_);
-    walk_->enter(fingerprint_, Compare::kChecks);
+    walk_->enter(fingerprint_, 0, Compare::kChecks);
     walk_->begin(recipe_, *planned_, places_, {});
   }
 
