@@ -166,8 +166,8 @@ TEST(ConnectTest, RanksOfOneMachineShareItsCoresThoughTheirNetworksDiffer) {
 TEST(ConnectTest, TheCongestionControlThatWasAskedForIsTheOneInUse) {
   const Transports transports =
       connect_all(2, {.choice = TransportChoice::kTcp, .congestion = "reno"});
-  EXPECT_THAT(transports[0]->describe(1), HasSubstr("(reno)"));
-  EXPECT_THAT(transports[1]->describe(0), HasSubstr("(reno)"));
+  EXPECT_THAT(transports[0]->describe(1), HasSubstr("by reno"));
+  EXPECT_THAT(transports[1]->describe(0), HasSubstr("by reno"));
 }
 
 TEST(ConnectTest, ACongestionControlThatTheSystemLacksIsToldBeforeAnythingIsTried) {

@@ -81,7 +81,7 @@ void TcpChannel::finish(std::span<const pollfd> entries) {
 
 std::string TcpChannel::describe(Rank rank) const {
   const int fd = peer(rank).fd.get();
-  return fmt::format("{} ({})", net::peer_name(fd), net::congestion_control(fd));
+  return fmt::format("{} by {}", net::peer_name(fd), net::congestion_control(fd));
 }
 
 }  // namespace peal::transport

@@ -30,7 +30,7 @@ class TcpChannel final : public PollableChannel {
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
 
-  /// Where the peer is, and by which congestion control it is sent to: "10.0.0.2:4711 (cubic)".
+  /// Where the peer is, and by which congestion control it is sent to: "10.0.0.2:4711 by cubic".
   std::string describe(Rank peer) const;
 
  private:
