@@ -2,9 +2,11 @@
 //
 // A socket takes megabytes that nobody reads yet. By the time somebody does they have left the
 // caches, so a rank that sends as much as the socket takes costs both ends memory traffic; and a
-// rank that is ahead takes the core from one that is not. So while a rank waits to receive, it has
-// sent at most `limit` bytes more than it has received. This needs no message, since in a balanced
-// schedule every rank's receiving says how far its peers are.
+// rank that is ahead takes the core from one that is not. So while a rank is in the middle of
+// receiving something, it has sent at most `limit` bytes more than it has received. This needs no
+// message, since in a balanced schedule every rank's receiving says how far its peers are. Before
+// the first byte has come the peer may be waiting for all that this rank has to send; then it sends
+// on, and looks after each limit's worth whether something comes.
 //
 // It cannot deadlock: a limit that nothing has arrived under for a while is doubled (`relent`), so
 // every rank that has something to send sends it in the end, whatever the schedule. The same makes
@@ -24,9 +26,8 @@ class Pace {
  public:
   static constexpr Bytes kUnlimited{std::numeric_limits<std::int64_t>::max()};
   /// What fits into the second caches of today's cores beside the rest. Measured between two hosts
-  /// on one machine: half as much suits BBR a little better, twice as much cubic; without a limit
-  /// 64 MiB take up to twice as long.
-  static constexpr Bytes kLimit = 256_KiB;
+  /// on one machine: without a limit 64 MiB take up to twice as long.
+  static constexpr Bytes kLimit = 512_KiB;
 
   /// At the beginning of an operation.
   void begin() { *this = Pace(); }
@@ -34,9 +35,11 @@ class Pace {
   void sent(Bytes bytes) { ahead_ += bytes; }
   void received(Bytes bytes) { ahead_ -= bytes; }
 
-  /// What may be sent now by a rank that waits to receive.
-  Bytes allowance() const {
-    return limit_ == kUnlimited ? kUnlimited : std::max(limit_ - ahead_, Bytes(0));
+  /// What may be sent now by a rank that waits to receive something, before it looks again.
+  enum class Receiving : std::uint8_t { kNotBegun, kBegun };
+  Bytes allowance(Receiving receiving) const {
+    if (receiving == Receiving::kNotBegun || limit_ == kUnlimited) return limit_;
+    return std::max(limit_ - ahead_, Bytes(0));
   }
 
   /// Nothing has come for a while.

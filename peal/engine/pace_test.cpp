@@ -5,31 +5,41 @@
 namespace peal::engine {
 namespace {
 
+constexpr auto kBegun = Pace::Receiving::kBegun;
+
 TEST(PaceTest, SendingMayBeAheadOfReceivingByTheLimit) {
   Pace pace;
-  EXPECT_EQ(pace.allowance(), Pace::kLimit);
+  EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit);
   pace.sent(Pace::kLimit);
-  EXPECT_EQ(pace.allowance(), 0_B);
+  EXPECT_EQ(pace.allowance(kBegun), 0_B);
   pace.received(4_KiB);
-  EXPECT_EQ(pace.allowance(), 4_KiB);
+  EXPECT_EQ(pace.allowance(kBegun), 4_KiB);
+}
+
+TEST(PaceTest, WhileNothingComesThereIsALimitsWorthAtEachLook) {
+  Pace pace;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(pace.allowance(Pace::Receiving::kNotBegun), Pace::kLimit);
+    pace.sent(Pace::kLimit);
+  }
 }
 
 TEST(PaceTest, WhatWasSentWhileNothingHeldItBackCountsToo) {
   Pace pace;
   pace.sent(Pace::kLimit * 3);
-  EXPECT_EQ(pace.allowance(), 0_B);
+  EXPECT_EQ(pace.allowance(kBegun), 0_B);
   pace.received(Pace::kLimit * 3);
-  EXPECT_EQ(pace.allowance(), Pace::kLimit);
+  EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit);
 }
 
 TEST(PaceTest, EachTimeThatItRelentsTheLimitIsTwiceAsLargeAndInTheEndThereIsNone) {
   Pace pace;
   pace.relent();
-  EXPECT_EQ(pace.allowance(), Pace::kLimit * 2);
+  EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit * 2);
   for (int i = 0; i < 64; ++i) pace.relent();
   pace.sent(Pace::kUnlimited / 4);
   pace.sent(Pace::kUnlimited / 4);
-  EXPECT_EQ(pace.allowance(), Pace::kUnlimited);
+  EXPECT_EQ(pace.allowance(kBegun), Pace::kUnlimited);
 }
 
 TEST(PaceTest, TheNextOperationBeginsAnew) {
@@ -37,7 +47,7 @@ TEST(PaceTest, TheNextOperationBeginsAnew) {
   pace.sent(1_MiB);
   pace.relent();
   pace.begin();
-  EXPECT_EQ(pace.allowance(), Pace::kLimit);
+  EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit);
 }
 
 }  // namespace

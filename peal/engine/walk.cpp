@@ -267,7 +267,9 @@ Bytes Walk::allowance() const {
   const Step* const step = current();
   const bool receives = step != nullptr && std::holds_alternative<Move>(*step) &&
                         operands().kind == Operands::Kind::kReceive;
-  return receives ? pace_.allowance() : Pace::kUnlimited;
+  if (!receives) return Pace::kUnlimited;
+  const bool has_begun = received_ > 0_B || bounce_have_ > 0;
+  return pace_.allowance(has_begun ? Pace::Receiving::kBegun : Pace::Receiving::kNotBegun);
 }
 
 // ---- receiving

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <system_error>
 #include <thread>
 
@@ -20,9 +19,6 @@ namespace peal::net {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// The kernel's TCP_CA_NAME_MAX, the end of the text included.
-constexpr std::size_t kCongestionName = 16;
 
 std::string describe(int error_number) { return std::generic_category().message(error_number); }
 
@@ -239,32 +235,5 @@ bool poll_until(std::span<pollfd> entries, Deadline deadline) {
 }
 
 void set_no_delay(int fd) { set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
-
-std::string congestion_control(int fd) {
-  std::array<char, kCongestionName> name{};
-  socklen_t size = name.size() - 1;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return "";
-  return name.data();
-}
-
-void set_congestion_control(int fd, const std::string& name) {
-  const auto size = static_cast<socklen_t>(name.size());
-  if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), size) == 0) return;
-  const int error_number = errno;
-  std::string available;
-  std::ifstream file("/proc/sys/net/ipv4/tcp_available_congestion_control");
-  std::getline(file, available);
-  throw Error(ErrorKind::kUsage,
-              fmt::format("cannot use the congestion control {}: {}; the system has {}",
-                          name,
-                          describe(error_number),
-                          available.empty() ? "none to choose from" : available));
-}
-
-void check_congestion_control(const std::string& name) {
-  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!fd) throw system_error("cannot make a socket", errno);
-  set_congestion_control(fd.get(), name);
-}
 
 }  // namespace peal::net

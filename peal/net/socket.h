@@ -80,12 +80,4 @@ bool poll_until(std::span<pollfd> entries, Deadline deadline);
 /// No Nagle delay.
 void set_no_delay(int fd);
 
-/// Which congestion control a TCP connection sends by: "cubic". Empty where the system does not
-/// say.
-std::string congestion_control(int fd);
-/// Errors: usage, which says what the system has (it may let root alone choose some of it).
-void set_congestion_control(int fd, const std::string& name);
-/// Throws what `set_congestion_control` would throw on a connection.
-void check_congestion_control(const std::string& name);
-
 }  // namespace peal::net

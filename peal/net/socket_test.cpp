@@ -229,22 +229,6 @@ TEST(SocketTest, AConnectionThatWasBrokenOffIsALostPeerToWhoeverAsksForItsAddres
   EXPECT_EQ(error_of([&] { peer_address(client.get()); }).kind(), ErrorKind::kPeerLost);
 }
 
-/// Every kernel has reno.
-TEST(SocketTest, AConnectionSendsByTheCongestionControlThatItIsGiven) {
-  const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
-  const Fd client = connect_to(local_address(listener.get()), soon());
-  EXPECT_FALSE(congestion_control(client.get()).empty());
-  set_congestion_control(client.get(), "reno");
-  EXPECT_EQ(congestion_control(client.get()), "reno");
-  EXPECT_NO_THROW(check_congestion_control("reno"));
-}
-
-TEST(SocketTest, ACongestionControlThatTheSystemLacksIsNamedWithThoseThatItHas) {
-  const Error error = error_of([] { check_congestion_control("pigeons"); });
-  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("pigeons"), HasSubstr("reno")));
-}
-
 TEST(SocketTest, AnEndThatIsGoneStillHasAName) {
   EXPECT_EQ(peer_name(-1), "a peer that is gone");
   std::array<int, 2> ends{};

@@ -14,6 +14,7 @@
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
+#include "peal/net/line.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
 #include "peal/transport/links.h"

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/net/line.h"
 #include "peal/net/socket.h"
 
 namespace peal::transport {

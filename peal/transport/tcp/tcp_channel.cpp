@@ -6,14 +6,45 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/net/line.h"
 #include "peal/net/socket.h"
 
 namespace peal::transport {
 
+namespace {
+
+/// What a connection may hold of what was sent. More is only in the way: it leaves the caches
+/// before it is read. Measured between two hosts on one machine, where 64 MiB take 24 ms in place
+/// of 37 under BBR, and 21 to 25 in place of 25 under cubic.
+constexpr Bytes kSendBuffer = 256_KiB;
+/// A line that holds more than this is given all that the system grants. (Between processes of one
+/// machine it is 30 to 60 KiB.)
+constexpr Bytes kShortLine = kSendBuffer / 2;
+/// How much is sent between one look at the line and the next, which costs a system call.
+constexpr Bytes kLookEvery = 1_MiB;
+
+}  // namespace
+
 struct TcpChannel::Peer {
-  explicit Peer(Fd connection) : fd(std::move(connection)) {}
+  explicit Peer(Fd connection) : fd(std::move(connection)) {
+    net::bound_send_buffer(fd.get(), kSendBuffer);
+  }
+
+  /// The send buffer follows the line.
+  void has_sent(Bytes bytes) {
+    if (!is_bounded) return;
+    unlooked += bytes;
+    if (unlooked < kLookEvery) return;
+    unlooked = 0_B;
+    if (net::line_capacity(fd.get()) <= kShortLine) return;
+    net::unbound_send_buffer(fd.get());
+    is_bounded = false;
+  }
 
   Fd fd;
+  // The sending thread's.
+  bool is_bounded = true;
+  Bytes unlooked;
   /// Nobody reads what is sent. What the peer sent before may still be under way here.
   std::atomic<bool> gone = false;
 };
@@ -45,6 +76,7 @@ Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
   if (to.gone) return {0_B, true};
   const net::Moved moved = net::try_write(to.fd.get(), pieces);
   if (moved.closed) to.gone = true;
+  to.has_sent(moved.bytes);
   return {moved.bytes, moved.closed};
 }
 
