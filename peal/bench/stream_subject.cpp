@@ -16,6 +16,7 @@
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
 #include "peal/bench/sizes.h"
+#include "peal/net/line.h"
 #include "peal/net/socket.h"
 
 namespace peal::bench {
