@@ -1,12 +1,20 @@
-// Which algorithm is best for what: one table, to be read by people.
+// Choosing an algorithm: by the first row of a table that fits, else by the least estimate.
 #pragma once
 
-#include <string>
+#include "peal/plan/table.h"
 
 namespace peal::plan {
 
-/// The table that `choose` (plan.h) goes by, one line a row:
-///   "all_reduce, several hosts, up to 256 KiB, 2 to 4 ranks: pairwise"
-std::string describe_choices();
+/// What is best by measurement; see choose.cpp, which is to be read.
+const Table& built_in_choices();
+
+/// The user's rows, then the built-in ones.
+Table tuned(Table rows);
+
+/// The algorithm of the first row that fits and whose algorithm applies; else of those that apply
+/// the one with the least estimate (estimate.h). Every problem has one. Looks only at what all
+/// ranks know, so that all choose alike where all have the same table. `element` is the size of one
+/// element.
+const Algorithm& choose(const Table& table, const schedule::Problem&, Bytes element);
 
 }  // namespace peal::plan

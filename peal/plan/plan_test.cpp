@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/plan/choose.h"
 #include "peal/plan/testing/problems.h"
 
 namespace peal::plan {
@@ -114,88 +113,6 @@ TEST(PlanTest, ARanksPartIsSmallEvenAmongMany) {
   for (const std::string_view name : {"recursive_doubling", "halving_doubling"}) {
     EXPECT_LE(algorithm_named(name).plan(problem, 1234).steps.size(), 4 * 12U) << name;
   }
-}
-
-// ---- choose
-
-TEST(ChooseTest, EveryProblemHasAnAlgorithm) {
-  for (const int ranks : {2, 3, 4, 5, 8, 16}) {
-    for (const Operation operation : kAllCollectives) {
-      for (const Problem& problem : problems(operation, ranks)) {
-        for (const Bytes element : {1_B, 16_B, 1_MiB}) {
-          ASSERT_TRUE(choose(problem, element).applies(problem)) << describe(problem);
-        }
-      }
-    }
-  }
-}
-
-struct Expected {
-  Operation operation;
-  Bytes size;
-  std::string_view algorithm;
-};
-
-TEST(ChooseTest, BetweenHostsTheSizeDecides) {
-  for (const Expected& expected : {Expected{Operation::kAllReduce, 1_KiB, "recursive_doubling"},
-                                   Expected{Operation::kAllReduce, 512_KiB, "halving_doubling"},
-                                   Expected{Operation::kAllReduce, 64_MiB, "ring"},
-                                   Expected{Operation::kBroadcast, 1_KiB, "binomial_tree"},
-                                   Expected{Operation::kBroadcast, 64_MiB, "ring"},
-                                   Expected{Operation::kReduce, 1_KiB, "binomial_tree"},
-                                   Expected{Operation::kReduce, 64_MiB, "ring"},
-                                   Expected{Operation::kGather, 8_KiB, "binomial_tree"},
-                                   Expected{Operation::kScatter, 64_MiB, "pairwise"},
-                                   Expected{Operation::kAllGather, 8_KiB, "recursive_doubling"},
-                                   Expected{Operation::kAllGather, 64_MiB, "ring"},
-                                   Expected{Operation::kReduceScatter, 8_KiB, "halving_doubling"},
-                                   Expected{Operation::kReduceScatter, 64_MiB, "ring"},
-                                   Expected{Operation::kAllToAll, 64_MiB, "pairwise"},
-                                   Expected{Operation::kBarrier, 0_B, "recursive_doubling"}}) {
-    const bool whole = expected.operation == Operation::kAllReduce ||
-                       expected.operation == Operation::kReduce ||
-                       expected.operation == Operation::kBroadcast;
-    const Problem problem{.operation = expected.operation,
-                          .ranks = 8,
-                          .count = Elements(expected.size / kElement / (whole ? 1 : 8)),
-                          .stage_limit = Elements(1 << 20)};
-    EXPECT_EQ(choose(problem, kElement).name, expected.algorithm)
-        << name_of(expected.operation) << ", " << expected.size.value << " bytes";
-  }
-}
-
-TEST(ChooseTest, OnOneHostLargeOperationsAreDirectAndSmallOnesInline) {
-  for (const Operation operation : kAllCollectives) {
-    Problem problem{.operation = operation,
-                    .ranks = 4,
-                    .ranks_per_host = 4,
-                    .count = Elements(operation == Operation::kBarrier ? 0 : 1 << 20),
-                    .stage_limit = Elements(1 << 20)};
-    EXPECT_EQ(choose(problem, kElement).name, "direct");
-    if (operation == Operation::kBarrier) continue;
-    problem.count = Elements(100);
-    EXPECT_EQ(choose(problem, kElement).name, "inline");
-  }
-}
-
-TEST(ChooseTest, AFewHostsExchangeEverythingWhileItIsSmall) {
-  Problem problem{.operation = Operation::kAllReduce,
-                  .ranks = 4,
-                  .count = Elements(256 << 8),
-                  .stage_limit = Elements(1 << 20)};
-  EXPECT_EQ(choose(problem, kElement).name, "pairwise");
-  problem.count += Elements(1);
-  EXPECT_EQ(choose(problem, kElement).name, "halving_doubling");
-}
-
-TEST(ChooseTest, TheTableCanBeRead) {
-  const std::string text = describe_choices();
-  EXPECT_THAT(text, testing::HasSubstr("all_reduce, one host, any size: direct\n"));
-  EXPECT_THAT(
-      text,
-      testing::HasSubstr("all_reduce, several hosts, up to 256 KiB, 2 to 4 ranks: pairwise\n"));
-  EXPECT_THAT(text, testing::HasSubstr("all_reduce, several hosts, any size: ring\n"));
-  EXPECT_THAT(text, testing::HasSubstr("otherwise: pairwise\n"));
 }
 
 }  // namespace

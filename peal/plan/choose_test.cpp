@@ -1,0 +1,133 @@
+#include "peal/plan/choose.h"
+
+#include <gtest/gtest.h>
+
+#include "peal/plan/testing/problems.h"
+
+namespace peal::plan {
+namespace {
+
+using schedule::Problem;
+
+/// 4-byte elements.
+constexpr Bytes kElement(4);
+
+TEST(ChooseTest, EveryProblemHasAnAlgorithm) {
+  for (const int ranks : {2, 3, 4, 5, 8, 16}) {
+    for (const Operation operation : kAllCollectives) {
+      for (const Problem& problem : problems(operation, ranks)) {
+        for (const Bytes element : {1_B, 16_B, 1_MiB}) {
+          ASSERT_TRUE(choose(problem, element).applies(problem)) << describe(problem);
+        }
+      }
+    }
+  }
+}
+
+struct Expected {
+  Operation operation;
+  Bytes size;
+  std::string_view algorithm;
+};
+
+TEST(ChooseTest, BetweenHostsTheSizeDecides) {
+  for (const Expected& expected : {Expected{Operation::kAllReduce, 1_KiB, "recursive_doubling"},
+                                   Expected{Operation::kAllReduce, 512_KiB, "halving_doubling"},
+                                   Expected{Operation::kAllReduce, 64_MiB, "ring"},
+                                   Expected{Operation::kBroadcast, 1_KiB, "binomial_tree"},
+                                   Expected{Operation::kBroadcast, 64_MiB, "ring"},
+                                   Expected{Operation::kReduce, 1_KiB, "binomial_tree"},
+                                   Expected{Operation::kReduce, 64_MiB, "ring"},
+                                   Expected{Operation::kGather, 8_KiB, "binomial_tree"},
+                                   Expected{Operation::kScatter, 64_MiB, "pairwise"},
+                                   Expected{Operation::kAllGather, 8_KiB, "recursive_doubling"},
+                                   Expected{Operation::kAllGather, 64_MiB, "ring"},
+                                   Expected{Operation::kReduceScatter, 8_KiB, "halving_doubling"},
+                                   Expected{Operation::kReduceScatter, 64_MiB, "ring"},
+                                   Expected{Operation::kAllToAll, 64_MiB, "pairwise"},
+                                   Expected{Operation::kBarrier, 0_B, "recursive_doubling"}}) {
+    const bool whole = expected.operation == Operation::kAllReduce ||
+                       expected.operation == Operation::kReduce ||
+                       expected.operation == Operation::kBroadcast;
+    const Problem problem{.operation = expected.operation,
+                          .ranks = 8,
+                          .count = Elements(expected.size / kElement / (whole ? 1 : 8)),
+                          .stage_limit = Elements(1 << 20)};
+    EXPECT_EQ(choose(problem, kElement).name, expected.algorithm)
+        << name_of(expected.operation) << ", " << expected.size.value << " bytes";
+  }
+}
+
+TEST(ChooseTest, OnOneHostLargeOperationsAreDirectAndSmallOnesInline) {
+  for (const Operation operation : kAllCollectives) {
+    Problem problem{.operation = operation,
+                    .ranks = 4,
+                    .ranks_per_host = 4,
+                    .count = Elements(operation == Operation::kBarrier ? 0 : 1 << 20),
+                    .stage_limit = Elements(1 << 20)};
+    EXPECT_EQ(choose(problem, kElement).name, "direct");
+    if (operation == Operation::kBarrier) continue;
+    problem.count = Elements(100);
+    EXPECT_EQ(choose(problem, kElement).name, "inline");
+  }
+}
+
+TEST(ChooseTest, AFewHostsExchangeEverythingWhileItIsSmall) {
+  Problem problem{.operation = Operation::kAllReduce,
+                  .ranks = 4,
+                  .count = Elements(256 << 8),
+                  .stage_limit = Elements(1 << 20)};
+  EXPECT_EQ(choose(problem, kElement).name, "pairwise");
+  problem.count += Elements(1);
+  EXPECT_EQ(choose(problem, kElement).name, "halving_doubling");
+}
+
+Problem all_reduce_of(Bytes size, int ranks, int ranks_per_host) {
+  return {.operation = Operation::kAllReduce,
+          .ranks = ranks,
+          .ranks_per_host = ranks_per_host,
+          .count = Elements(size / kElement),
+          .stage_limit = Elements(1 << 20)};
+}
+
+TEST(ChooseTest, AUsersRowsGoBeforeTheBuiltInOnes) {
+  const Table table = tuned(parse_table("all_reduce@hosts:0-4k:ring;all_reduce@host:0-inf:inline"));
+  EXPECT_EQ(choose(table, all_reduce_of(4_KiB, 8, 1), kElement).name, "ring");
+  EXPECT_EQ(choose(table, all_reduce_of(4_KiB + kElement, 8, 1), kElement).name,
+            "recursive_doubling");
+  EXPECT_EQ(choose(table, all_reduce_of(64_KiB, 8, 8), kElement).name, "inline");
+  Problem broadcast = all_reduce_of(4_KiB, 8, 8);
+  broadcast.operation = Operation::kBroadcast;
+  EXPECT_EQ(choose(table, broadcast, kElement).name, "inline") << "of which they say nothing";
+}
+
+TEST(ChooseTest, ARowCountsForItsNumbersOfRanksOnly) {
+  const Table table = tuned(parse_table("all_reduce:0-inf:3-4ranks:ring"));
+  for (const int ranks : {2, 3, 4, 5}) {
+    const bool is_named = ranks == 3 || ranks == 4;
+    EXPECT_EQ(choose(table, all_reduce_of(4_B, ranks, ranks), kElement).name,
+              is_named ? "ring" : "inline");
+  }
+}
+
+TEST(ChooseTest, ARowThatDoesNotApplyIsPassedOver) {
+  const Table table = tuned(parse_table("all_reduce:0-inf:direct"));
+  EXPECT_EQ(choose(table, all_reduce_of(4_B, 4, 4), kElement).name, "direct");
+  EXPECT_EQ(choose(table, all_reduce_of(4_B, 4, 1), kElement).name, "pairwise");
+}
+
+TEST(ChooseTest, WhatNotAllRanksKnowIsLarge) {
+  Problem problem{.operation = Operation::kScatter,
+                  .ranks = 2,
+                  .counts = {Elements(1), Elements(2)},
+                  .stage_limit = Elements(1 << 20)};
+  const Table table = parse_table("scatter:0-1m:binomial_tree;scatter:1m-inf:pairwise");
+  EXPECT_EQ(choose(table, problem, kElement).name, "pairwise");
+}
+
+TEST(ChooseTest, TheBuiltInChoicesAreOneText) {
+  EXPECT_EQ(parse_table(to_text(built_in_choices(), "\n")), built_in_choices());
+}
+
+}  // namespace
+}  // namespace peal::plan
