@@ -8,10 +8,10 @@
 // the first byte has come the peer may be waiting for all that this rank has to send; then it sends
 // on, and looks after each limit's worth whether something comes.
 //
-// It cannot deadlock: a limit that nothing has arrived under for a while is doubled (`relent`), so
-// every rank that has something to send sends it in the end, whatever the schedule. The same makes
-// the limit follow bandwidth times delay where that is large, at the cost of one such while for
-// each doubling, and lets a schedule that is not balanced run free.
+// It cannot deadlock: who would go to sleep doubles the limit first (`relent`), so every rank that
+// has something to send sends it in the end, whatever the schedule. The same makes the limit follow
+// bandwidth times delay where that is large, and lets a schedule that is not balanced, or a line
+// that is slower than the cores, run free.
 #pragma once
 
 #include <algorithm>

@@ -18,8 +18,7 @@ using engine::TicketPtr;
 
 /// How long a blocked collective sleeps before it looks around again.
 constexpr auto kNap = std::chrono::milliseconds(20);
-/// As short as that where it must watch counters and the wire at once, and where it holds back what
-/// it could send.
+/// As short as that where it must watch counters and the wire at once.
 constexpr auto kShortNap = std::chrono::milliseconds(1);
 /// How long to wait for the true cause when a stream has ended: the news travels on another link.
 constexpr auto kNewsTravels = std::chrono::milliseconds(300);
@@ -173,10 +172,9 @@ void CollectiveLoop::sleep(Deadline deadline) {
     parts_.transport.window()->sleep_until(rank, turn, value, deadline.within(kNap));
     return;
   }
-  const bool is_short = blocked.counter || blocked.holds_back;
-  const Deadline until = deadline.within(is_short ? kShortNap : kNap);
-  parts_.transport.data().wait(blocked.interests, until);
-  if (blocked.holds_back && until.passed()) collective_.relent();
+  if (blocked.holds_back) return collective_.relent();  // there is time to send
+  const auto nap = blocked.counter ? kShortNap : kNap;
+  parts_.transport.data().wait(blocked.interests, deadline.within(nap));
 }
 
 void CollectiveLoop::look_around() {
