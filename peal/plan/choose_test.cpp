@@ -116,6 +116,31 @@ TEST(ChooseTest, ARowThatDoesNotApplyIsPassedOver) {
   EXPECT_EQ(choose(table, all_reduce_of(4_B, 4, 1), kElement).name, "pairwise");
 }
 
+TEST(ChooseTest, WhereNoRowFitsTheModelChooses) {
+  const Table nothing;
+  EXPECT_EQ(choose(nothing, all_reduce_of(4_B, 8, 8), kElement).name, "inline");
+  EXPECT_EQ(choose(nothing, all_reduce_of(1_MiB, 8, 8), kElement).name, "direct");
+  EXPECT_EQ(choose(nothing, all_reduce_of(4_B, 8, 1), kElement).name, "recursive_doubling");
+  EXPECT_EQ(choose(nothing, all_reduce_of(64_KiB, 8, 1), kElement).name, "halving_doubling");
+  Problem problem{.operation = Operation::kReduceScatter,
+                  .ranks = 3,
+                  .count = Elements(100),
+                  .stage_limit = Elements(1 << 20)};
+  EXPECT_EQ(choose(problem, kElement).name, "pairwise");
+}
+
+TEST(ChooseTest, WithoutAStageTheModelFindsWhatNeedsNone) {
+  for (const int ranks_per_host : {1, 4}) {
+    for (const Operation operation : kAllCollectives) {
+      const Problem problem{.operation = operation,
+                            .ranks = 4,
+                            .ranks_per_host = ranks_per_host,
+                            .count = Elements(operation == Operation::kBarrier ? 0 : 100)};
+      EXPECT_TRUE(choose(problem, kElement).applies(problem)) << name_of(operation);
+    }
+  }
+}
+
 TEST(ChooseTest, WhatNotAllRanksKnowIsLarge) {
   Problem problem{.operation = Operation::kScatter,
                   .ranks = 2,

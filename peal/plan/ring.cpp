@@ -13,9 +13,6 @@ using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
 
-/// Pieces of a broadcast: large against the cost of a message, small against the whole.
-constexpr Elements kBroadcastPiece(64 << 10);
-
 /// A rank's place in the ring.
 struct Ring {
   int ranks = 0;
@@ -168,7 +165,7 @@ Part all_gather(const Problem& problem, Ring ring) {
 
 Part broadcast(const Problem& problem, Ring ring) {
   Builder part(problem, ring.self);
-  const Blocks pieces = Blocks::of_size(problem.count, kBroadcastPiece);
+  const Blocks pieces = Blocks::of_size(problem.count, kRingBroadcastPiece);
   const bool is_root = ring.self == problem.root;
   const bool is_last = ring.next() == problem.root;
   for (std::int64_t i = 0; i < pieces.parts(); ++i) {

@@ -26,6 +26,9 @@
 
 namespace peal::plan {
 
+/// Pieces of a broadcast: large against the cost of a message, small against the whole.
+inline constexpr Elements kRingBroadcastPiece(64 << 10);
+
 extern const Algorithm kRing;
 
 }  // namespace peal::plan
