@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,16 +61,35 @@ std::string parse_name(std::string_view text) {
   return std::string(text);
 }
 
-std::string read_secret(std::string_view path) {
+std::ifstream open_file(std::string_view path) {
   std::ifstream file{std::string(path)};
   if (!file) {
     throw Error(ErrorKind::kUsage, fmt::format("cannot be read: {}", std::strerror(errno)));
   }
+  return file;
+}
+
+std::string read_secret(std::string_view path) {
+  std::ifstream file = open_file(path);
   std::string secret;
   if (!std::getline(file, secret) || secret.empty()) {
     throw Error(ErrorKind::kUsage, "its first line is empty");
   }
   return secret;
+}
+
+/// The text itself, or what the file after @ holds.
+void parse_tune(std::string_view text, Config& config) {
+  const bool is_file = text.starts_with('@');
+  if (!is_file) {
+    config.tune = text;
+    return;
+  }
+  std::ifstream file = open_file(text.substr(1));
+  std::string rows(std::istreambuf_iterator<char>(file), {});
+  if (rows.empty()) throw Error(ErrorKind::kUsage, "there is nothing in it");
+  config.tune = std::move(rows);
+  config.tune_file = text.substr(1);
 }
 
 const std::array kVariables = {
@@ -111,11 +131,20 @@ const std::array kVariables = {
              [](const Config& c) {
                return fmt::format("{}", static_cast<double>(c.timeout.count()) / 1000.0);
              }},
-    Variable{"PEAL_ALGORITHM",
-             "direct, ring, recursive_doubling, halving_doubling, binomial_tree or pairwise",
-             "The algorithm for every operation that it can do, in place of the built-in choice.",
-             [](std::string_view text, Config& c) { c.algorithm = text; },
-             [](const Config& c) { return c.algorithm; }},
+    Variable{
+        "PEAL_ALGORITHM",
+        "inline, direct, ring, recursive_doubling, halving_doubling, binomial_tree or pairwise",
+        "The algorithm for every operation that it can do, the same on all ranks.",
+        [](std::string_view text, Config& c) { c.algorithm = text; },
+        [](const Config& c) { return c.algorithm; }},
+    Variable{"PEAL_TUNE",
+             "rows as in all_reduce:0-4k:inline;all_reduce:4k-inf:direct, or @ and the path of a "
+             "file of them",
+             "Which algorithm is best for which operation and size, the same on all ranks: before "
+             "the built-in choices. `peal bench --tune` finds it, `peal config --choices` shows "
+             "what is in force.",
+             parse_tune,
+             [](const Config& c) { return c.tune_file.empty() ? c.tune : "@" + c.tune_file; }},
     Variable{"PEAL_STAGE",
              "bytes from 4096 to 32M, as in 65536, 512K or 4M",
              "Shared memory that a rank stages foreign buffers in, for each group.",

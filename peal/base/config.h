@@ -40,8 +40,12 @@ struct Config {
   std::string congestion;
   /// For rendezvous, connection and every operation that is not given its own.
   Timeout timeout = std::chrono::minutes(5);
-  /// The algorithm to use for every operation that it applies to; empty: plan::choose.
+  /// The algorithm to use for every operation that it applies to; empty: by `tune`.
   std::string algorithm;
+  /// Which algorithm is best for what, as rows of plan/table.h that go before the built-in ones.
+  std::string tune = {};
+  /// Where it was read from; empty where PEAL_TUNE is the text itself.
+  std::string tune_file = {};
   /// Scratch that a rank shares with its host for staging.
   Bytes stage = 3_MiB;
 

@@ -82,11 +82,25 @@ TEST(ConfigTest, ASecretThatCannotBeReadSaysWhy) {
   }
 }
 
+TEST(ConfigTest, TheChoiceOfAlgorithmsCanComeFromAFile) {
+  const std::string path = testing::TempDir() + "peal_config_test_tune";
+  std::ofstream(path) << "all_reduce:0-4k:inline\nall_reduce:4k-inf:direct\n";
+  const Config config = config_from(fixed_environment({{"PEAL_TUNE", "@" + path}}));
+  EXPECT_EQ(config.tune, "all_reduce:0-4k:inline\nall_reduce:4k-inf:direct\n");
+  Config again;
+  for (const Variable& variable : variables()) {
+    if (variable.name == "PEAL_TUNE") variable.parse(variable.print(config), again);
+  }
+  EXPECT_EQ(again, config);
+  EXPECT_THROW(config_from(fixed_environment({{"PEAL_TUNE", "@/no/such/file"}})), Error);
+}
+
 TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
   const Config config = config_from(fixed_environment({{"PEAL_INTERFACE", "^docker0"},
                                                        {"PEAL_TRANSPORT", "tcp"},
                                                        {"PEAL_TIMEOUT", "2.5"},
                                                        {"PEAL_ALGORITHM", "ring"},
+                                                       {"PEAL_TUNE", "barrier:0-inf:ring"},
                                                        {"PEAL_STAGE", "512K"}}));
   Config again;
   for (const Variable& variable : variables()) {

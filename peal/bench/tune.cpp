@@ -5,11 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "peal/base/operation.h"
-#include "peal/plan/plan.h"
+#include "peal/plan/table.h"
 #include "peal/schedule/schedule.h"
 
 namespace peal::bench {
@@ -89,31 +86,39 @@ Bytes between(Bytes smaller, Bytes larger) {
   return Bytes(std::int64_t{1} << std::lround(std::log2(mean)));
 }
 
-/// "4k", "2m", "100"
-std::string size_text(Bytes size) {
-  if (size.value >= 1 << 20 && size.value % (1 << 20) == 0) return fmt::format("{}m", size / 1_MiB);
-  if (size.value >= 1 << 10 && size.value % (1 << 10) == 0) return fmt::format("{}k", size / 1_KiB);
-  return fmt::format("{}", size.value);
+/// Where a row counts that ranks found which had that transport. `direct` and `inline` say so
+/// themselves, since they apply on one host only.
+plan::Where where(std::string_view algorithm, std::string_view transport) {
+  if (transport != "shm") return plan::Where::kSeveralHosts;
+  const bool is_local = algorithm == "direct" || algorithm == "inline";
+  return is_local ? plan::Where::kAnywhere : plan::Where::kOneHost;
 }
 
-void add_ranges(Op op, const std::map<Bytes, Scores>& sizes, std::vector<std::string>& ranges) {
-  Bytes begin(0);
+void add_rows(Op op,
+              const std::map<Bytes, Scores>& sizes,
+              const std::string& transport,
+              plan::Table& table) {
+  Bytes begin(-1);
   Bytes previous(0);
   std::string holder;
-  const auto close = [&](const std::string& end) {
-    ranges.push_back(fmt::format("{}:{}-{}:{}", name_of(op), size_text(begin), end, holder));
+  const auto close = [&](Bytes end) {
+    table.rows.push_back({.operation = operation_of(op),
+                          .where = where(holder, transport),
+                          .over = begin,
+                          .up_to = end,
+                          .algorithm = &plan::algorithm_named(holder)});
   };
   for (const auto& [size, scores] : sizes) {
     const std::string next = winner(scores, holder);
     if (!holder.empty() && next != holder) {
       const Bytes border = between(previous, size);
-      close(size_text(border));
+      close(border);
       begin = border;
     }
     holder = next;
     previous = size;
   }
-  close("inf");
+  close(plan::kAnySize);
 }
 
 }  // namespace
@@ -139,9 +144,11 @@ bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_hos
 std::string tuned_backend(const std::string& algorithm) { return std::string(kPrefix) + algorithm; }
 
 std::string tune_text(const std::vector<Result>& results) {
-  std::vector<std::string> ranges;
-  for (const auto& [op, sizes] : make_board(results)) add_ranges(op, sizes, ranges);
-  return fmt::format("{}", fmt::join(ranges, ";"));
+  plan::Table table;
+  for (const auto& [op, sizes] : make_board(results)) {
+    add_rows(op, sizes, results.front().transport, table);
+  }
+  return plan::to_text(table, ";");
 }
 
 }  // namespace peal::bench

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/plan/table.h"
+
 namespace peal::bench {
 namespace {
 
@@ -11,10 +13,11 @@ using testing::Contains;
 Result took(const std::string& algorithm,
             Bytes size,
             double median,
-            const char* variant = "foreign") {
+            const char* variant = "foreign",
+            const char* transport = "shm") {
   return {.the_case = make_case(Op::kAllReduce, DType::kF32, 2, size, Place::kOut),
           .backend = tuned_backend(algorithm),
-          .transport = "shm",
+          .transport = transport,
           .variant = variant,
           .time = {.median = median}};
 }
@@ -35,19 +38,37 @@ TEST(TuneTest, OneWinnerIsOneRange) {
   EXPECT_EQ(tune_text({}), "");
 }
 
+TEST(TuneTest, WhatWasMeasuredBetweenHostsIsSaidOfThoseOnly) {
+  EXPECT_EQ(tune_text({took("ring", 4_B, 1, "default", "tcp")}), "all_reduce@hosts:0-inf:ring");
+  EXPECT_EQ(tune_text({took("ring", 4_B, 1, "foreign", "shm")}), "all_reduce@host:0-inf:ring");
+}
+
+TEST(TuneTest, TheTextIsWhatPealTuneTakes) {
+  const std::string text = tune_text({took("ring", 1_KiB, 1, "default", "shm+tcp"),
+                                      took("pairwise", 1_KiB, 2, "default", "shm+tcp"),
+                                      took("ring", 1_MiB, 2, "default", "shm+tcp"),
+                                      took("pairwise", 1_MiB, 1, "default", "shm+tcp")});
+  EXPECT_EQ(text, "all_reduce@hosts:0-32k:ring;all_reduce@hosts:32k-inf:pairwise");
+  const plan::Table table = plan::parse_table(text);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(plan::to_text(table, ";"), text);
+}
+
 TEST(TuneTest, NoiseDoesNotTakeOver) {
-  EXPECT_EQ(
-      tune_text({took("a", 4_B, 1), took("b", 4_B, 2), took("a", 64_B, 1), took("b", 64_B, 0.97)}),
-      "all_reduce:0-inf:a");
+  EXPECT_EQ(tune_text({took("direct", 4_B, 1),
+                       took("inline", 4_B, 2),
+                       took("direct", 64_B, 1),
+                       took("inline", 64_B, 0.97)}),
+            "all_reduce:0-inf:direct");
 }
 
 TEST(TuneTest, AllKindsOfMemoryCountAndAllMustHaveBeenDone) {
-  EXPECT_EQ(tune_text({took("a", 4_B, 1, "registered"),
-                       took("a", 4_B, 10, "foreign"),
-                       took("b", 4_B, 2, "registered"),
-                       took("b", 4_B, 3, "foreign"),
-                       took("c", 4_B, 0.1, "registered")}),
-            "all_reduce:0-inf:b");
+  EXPECT_EQ(tune_text({took("direct", 4_B, 1, "registered"),
+                       took("direct", 4_B, 10, "foreign"),
+                       took("inline", 4_B, 2, "registered"),
+                       took("inline", 4_B, 3, "foreign"),
+                       took("ring", 4_B, 0.1, "registered")}),
+            "all_reduce:0-inf:inline");
 }
 
 TEST(TuneTest, AnAlgorithmAppliesWhereItsPlannerDoes) {

@@ -8,8 +8,10 @@
 
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
+#include "peal/base/error.h"
 #include "peal/base/unknown_variables.h"
 #include "peal/cli/exit_codes.h"
+#include "peal/plan/choose.h"
 
 namespace peal::cli {
 namespace {
@@ -32,6 +34,17 @@ std::string describe(const Variable& variable, const ConfigReading& reading, boo
                      variable.value);
 }
 
+/// Finds what is wrong with the rows themselves too, of which `base` knows nothing.
+ConfigReading read_all(const Environment& environment) {
+  ConfigReading reading = read_config(environment);
+  try {
+    plan::parse_table(reading.config.tune);
+  } catch (const Error& error) {
+    reading.wrong.push_back({"PEAL_TUNE", fmt::format("PEAL_TUNE: {}", error.message())});
+  }
+  return reading;
+}
+
 std::vector<std::string> unknown_in(const launch::Variables& variables) {
   std::vector<std::string> names;
   for (const auto& [name, value] : variables) names.push_back(name);
@@ -48,7 +61,7 @@ std::vector<std::string> unknown_in(const launch::Variables& variables) {
 
 int show_config(const launch::Variables& variables) {
   const Environment environment = fixed_environment(variables);
-  const ConfigReading reading = read_config(environment);
+  const ConfigReading reading = read_all(environment);
   fmt::print("The environment variables that peal reads, and their values here:\n");
   for (const Variable& variable : peal::variables()) {
     const bool is_set = variables.contains(std::string(variable.name));
@@ -64,6 +77,21 @@ int show_config(const launch::Variables& variables) {
   if (reading.wrong.empty()) return 0;
   fmt::print("\n! {} of these values cannot be read.\n", reading.wrong.size());
   return kUsage;
+}
+
+int show_choices(const launch::Variables& variables) {
+  const ConfigReading reading = read_all(fixed_environment(variables));
+  for (const WrongValue& wrong : reading.wrong) fmt::print("! {}\n", wrong.problem);
+  if (!reading.wrong.empty()) return kUsage;
+  const plan::Table own = plan::parse_table(reading.config.tune);
+  fmt::print("# The first row that fits and whose algorithm can do it.\n");
+  if (!reading.config.algorithm.empty()) {
+    fmt::print("# Before all of them: PEAL_ALGORITHM={}\n", reading.config.algorithm);
+  }
+  if (!own.rows.empty()) fmt::print("\n# PEAL_TUNE\n{}\n", plan::to_text(own, "\n"));
+  fmt::print("\n# built in\n{}\n", plan::to_text(plan::built_in_choices(), "\n"));
+  fmt::print("\n# Where none fits: what a model of steps and bytes says is the fastest.\n");
+  return 0;
 }
 
 std::string warn_of_unknown(const launch::Variables& variables) {

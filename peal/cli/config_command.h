@@ -12,6 +12,10 @@ namespace peal::cli {
 /// the names that nothing reads. Returns the exit code: 2 when a value is wrong.
 int show_config(const launch::Variables& variables);
 
+/// Prints the rows by which algorithms are chosen, the user's first, in the form that PEAL_TUNE
+/// takes. Returns the exit code: 2 when a value is wrong.
+int show_choices(const launch::Variables& variables);
+
 /// One line that warns of the names in `variables` that begin with PEAL_ and that nothing reads;
 /// empty where there are none.
 std::string warn_of_unknown(const launch::Variables& variables);

@@ -56,6 +56,25 @@ TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
             HasSubstr("2 of these values")));
 }
 
+TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
+  const Set tune("PEAL_TUNE", "all_reduce:0-64k:ring; barrier : 0-inf:pairwise");
+  const Ended ended = run_program({"config", "--choices"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("\n# PEAL_TUNE\nall_reduce:0-64k:ring\nbarrier:0-inf:pairwise\n"),
+                    HasSubstr("\nall_to_all@hosts:0-inf:pairwise\n")));
+}
+
+TEST(ConfigCommandTest, AWrongRowIsShown) {
+  const Set tune("PEAL_TUNE", "all_reduce:0-64k:rign");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"config"}, {"config", "--choices"}}) {
+    const Ended ended = run_program(command);
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_THAT(ended.out, HasSubstr("! PEAL_TUNE: \"all_reduce:0-64k:rign\": there is no"));
+  }
+}
+
 TEST(ConfigCommandTest, NamesThatNothingReadsAreListedWithTheNearestThatIs) {
   const Set timeout("PEAL_TIMOUT", "10");
   const Set other("PEAL_Q", "");

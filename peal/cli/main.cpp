@@ -51,8 +51,10 @@ int dispatch(std::vector<std::string> arguments) {
   app.require_subcommand(1);
   RunCommand run_command(app);
   BenchCommand bench_command(app);
-  const CLI::App* config =
+  CLI::App* const config =
       app.add_subcommand("config", "Show the environment variables that peal reads");
+  const CLI::Option* const choices =
+      config->add_flag("--choices")->description("Show instead which algorithm does what");
   if (!arguments.empty() && arguments.front() == "run") {
     std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     run_command.take_command(rest);
@@ -66,7 +68,10 @@ int dispatch(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     return wrong_arguments(app, arguments, error);
   }
-  if (config->parsed()) return show_config(launch::process_variables());
+  if (config->parsed()) {
+    const launch::Variables variables = launch::process_variables();
+    return choices->count() > 0 ? show_choices(variables) : show_config(variables);
+  }
   if (bench_command.was_asked_for()) return run(bench_command.request());
   return run(run_command.options());
 }

@@ -69,7 +69,8 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
                                  describe(theirs));
   if (own.algorithm != theirs.algorithm && own.operation == theirs.operation &&
       own.count == theirs.count) {
-    text += "; they chose different algorithms: is PEAL_ALGORITHM the same everywhere?";
+    text +=
+        "; they chose different algorithms: are PEAL_ALGORITHM and PEAL_TUNE the same everywhere?";
   } else if (describe(own) == describe(theirs)) {
     text +=
         "; they differ in an operation before this one (its root, perhaps), in the counts of "

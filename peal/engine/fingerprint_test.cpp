@@ -64,7 +64,8 @@ TEST(FingerprintTest, AMismatchShowsBothSides) {
 TEST(FingerprintTest, AMismatchThatDoesNotShowSaysWhereToLook) {
   Fingerprint other = some_fingerprint();
   other.algorithm = 1;
-  EXPECT_THAT(mismatch(0, some_fingerprint(), 1, other).what(), HasSubstr("PEAL_ALGORITHM"));
+  EXPECT_THAT(mismatch(0, some_fingerprint(), 1, other).what(),
+              AllOf(HasSubstr("PEAL_ALGORITHM"), HasSubstr("PEAL_TUNE")));
   other = some_fingerprint();
   other.detail = 1;
   EXPECT_THAT(mismatch(0, some_fingerprint(), 1, other).what(), HasSubstr("PEAL_STAGE"));

@@ -113,6 +113,13 @@ class TheReport(Bench):
         self.assertEqual(code, 0, err)
         self.assertRegex(best.read_text(), r"^all_reduce:0-.*\w+\n$")
         self.assertIn(f'PEAL_TUNE="{best.read_text().strip()}"', out)
+        self.environment["PEAL_TUNE"] = f"@{best}"
+        code, _, err, results = self.bench("all_reduce", "--bytes", "4,1M")
+        self.assertEqual(code, 0, err)
+        best.write_text("all_reduce:0-inf:ringg")
+        code, _, err, _ = self.bench("all_reduce", "--bytes", "4")
+        self.assertNotEqual(code, 0)
+        self.assertIn('PEAL_TUNE: "all_reduce:0-inf:ringg": there is no algorithm "ringg"', err)
 
     def test_is_drawn(self):
         page = self.folder / "page.html"

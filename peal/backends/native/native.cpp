@@ -64,7 +64,7 @@ struct Engine {
       : transport(std::move(t)),
         ranks(static_cast<int>(options.world_ranks.size())),
         cores(cores_for(*transport)),
-        planner(options.rank, options.config.algorithm),
+        planner(options.rank, options.config),
         verdict([this] { wake_all(); }) {
     messages.emplace(options.rank, ranks, *transport, verdict, cores);
     collectives.emplace(CollectiveLoop::Parts{
@@ -299,7 +299,7 @@ class NativeBackend final : public Backend {
 
 std::unique_ptr<Backend> make_backend(Options options, Deadline deadline) {
   static_cast<void>(
-      TablePlanner(options.rank, options.config.algorithm));  // is there one of that name?
+      TablePlanner(options.rank, options.config));  // is there an error in what it was told?
   std::unique_ptr<transport::Transport> transport;
   if (options.world_ranks.size() > 1) {
     transport = options.connect(options.world_ranks, options.group, deadline);

@@ -1,0 +1,63 @@
+#include "peal/backends/native/table_planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal::native {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string_view chosen(const Config& config, Operation operation, Elements count) {
+  TablePlanner planner(0, config);
+  const schedule::Problem problem{.operation = operation,
+                                  .ranks = 4,
+                                  .ranks_per_host = 4,
+                                  .count = count,
+                                  .stage_limit = Elements(1 << 20)};
+  return plan::algorithms()[planner.choose(problem, 4_B).algorithm].name;
+}
+
+TEST(TablePlannerTest, ChoosesByPealTuneAndElseByTheBuiltInTable) {
+  Config config;
+  EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1)), "inline");
+  config.tune = "all_reduce:0-4k:direct;all_reduce:4k-inf:ring";
+  EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1024)), "direct");
+  EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1025)), "ring");
+  EXPECT_EQ(chosen(config, Operation::kBroadcast, Elements(1)), "inline");
+}
+
+TEST(TablePlannerTest, PealAlgorithmGoesBeforePealTuneWhereItApplies) {
+  Config config;
+  config.tune = "all_reduce:0-inf:ring;all_to_all:0-inf:pairwise";
+  config.algorithm = "halving_doubling";
+  EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1)), "halving_doubling");
+  EXPECT_EQ(chosen(config, Operation::kAllToAll, Elements(1)), "pairwise");
+}
+
+TEST(TablePlannerTest, AWrongValueNamesItsVariable) {
+  Config config;
+  config.tune = "all_reduce:0-4k:rign";
+  try {
+    const TablePlanner planner(0, config);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("PEAL_TUNE: \"all_reduce:0-4k:rign\""), HasSubstr("ring")));
+  }
+  config = {};
+  config.algorithm = "rign";
+  try {
+    const TablePlanner planner(0, config);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("PEAL_ALGORITHM: "));
+  }
+}
+
+}  // namespace
+}  // namespace peal::native
