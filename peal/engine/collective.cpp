@@ -20,12 +20,11 @@ using schedule::Access;
 Collective::Collective(
     Rank self, int ranks, transport::Transport& transport, Planner& planner, Bytes stage)
     : self_(self),
-      ranks_(ranks),
       transport_(transport),
       window_(transport.window()),
       walk_(self, ranks, transport, [this](Rank peer) { check_entry(peer); }),
       book_({.ranks = ranks,
-             .ranks_per_host = window_ != nullptr ? ranks : 1,
+             .ranks_per_host = window_ != nullptr ? window_->ranks() : 1,
              .stage = window_ != nullptr ? walk_.stage_limit() : stage,
              .cache = last_cache()},
             planner),
@@ -133,8 +132,8 @@ bool Collective::is_registered(const std::optional<transport::ArenaOffset>& inpu
 
 bool Collective::find_peer_buffers() {
   if (recipe_->decides == Decides::kRoot) return find_buffers_of(recipe_->problem.root);
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    if (!find_buffers_of(rank)) return false;
+  for (int i = 0; i < window_->ranks(); ++i) {
+    if (!find_buffers_of(window_->first() + i)) return false;
   }
   return true;
 }
@@ -171,7 +170,8 @@ void Collective::start_walk(Access access) {
 
 void Collective::compare_entries() const {
   if (window_ == nullptr) return;
-  for (Rank rank = 0; rank < ranks_; ++rank) {
+  for (int i = 0; i < window_->ranks(); ++i) {
+    const Rank rank = window_->first() + i;
     if (rank != self_) static_cast<void>(entry_of(rank));
   }
 }
@@ -181,10 +181,11 @@ std::string Collective::describe_missing() const {
   for (const Rank rank : waiting_for()) {
     text += fmt::format(
         "{}rank {} ({}), which ", text.empty() ? "" : "; ", rank, transport_.describe(rank));
-    const std::uint64_t last = window_ != nullptr ? window_->posted(rank) : 0;
-    if (window_ != nullptr ? last >= fingerprint_.sequence : walk_.heard_from(rank)) {
+    const bool is_near = window_ != nullptr && window_->reaches(rank);
+    const std::uint64_t last = is_near ? window_->posted(rank) : 0;
+    if (is_near ? last >= fingerprint_.sequence : walk_.heard_from(rank)) {
       text += "has entered the operation";
-    } else if (window_ != nullptr) {
+    } else if (is_near) {
       text += last == 0 ? "has entered no operation of the group yet"
                         : fmt::format("has not come: the last that it entered was #{}", last);
     } else {

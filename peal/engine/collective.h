@@ -76,7 +76,6 @@ class Collective {
   void start_walk(schedule::Access access);
 
   Rank self_;
-  int ranks_;
   transport::Transport& transport_;
   transport::Window* window_;
   Walk walk_;

@@ -34,7 +34,7 @@ bool is_plain_receive(const Move& move) {
 
 schedule::ScratchSize scratch_of(const transport::Window* window) {
   if (window == nullptr) return {};
-  return {.ring = Bytes(static_cast<std::int64_t>(window->stage(0).size())),
+  return {.ring = Bytes(static_cast<std::int64_t>(window->stage(window->first()).size())),
           .cell = transport::Window::kCell,
           .cells = transport::Window::kTurns};
 }
@@ -46,7 +46,6 @@ Walk::Walk(Rank self,
            transport::Transport& transport,
            std::function<void(Rank)> check_entry)
     : self_(self),
-      ranks_(ranks),
       channel_(transport.data()),
       window_(transport.window()),
       check_entry_(std::move(check_entry)),
@@ -56,9 +55,11 @@ Walk::Walk(Rank self,
       header_seen_(static_cast<std::size_t>(ranks)),
       entry_seen_(static_cast<std::size_t>(ranks)),
       outbox_(ranks) {
-  for (Rank rank = 0; window_ != nullptr && rank < ranks; ++rank) {
-    rings_.push_back(window_->stage(rank).data());
-    cells_.push_back(window_->cell(rank, 0));
+  if (window_ == nullptr) return;
+  host_ = {.first = window_->first(), .count = window_->ranks()};
+  for (int i = 0; i < host_.count; ++i) {
+    rings_.push_back(window_->stage(host_[i]).data());
+    cells_.push_back(window_->cell(host_[i], 0));
   }
 }
 
@@ -81,7 +82,7 @@ bool Walk::has_begun(Rank rank) {
 
 bool Walk::all_have_begun() {
   awaited_ = kAnySource;
-  return reached({.first = 0, .count = ranks_}, target_of(1));
+  return reached(host_, target_of(1));
 }
 
 std::optional<std::uint64_t> Walk::place_of(Rank rank) const {
@@ -121,8 +122,8 @@ void Walk::place_stage(Places& places) {
   const std::vector<std::byte*>& stages = place.is_cell ? cells_ : rings_;
   const std::ptrdiff_t offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
                                               : static_cast<std::ptrdiff_t>(place.offset.value);
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    places.set(Space::kStage, rank, stages[static_cast<std::size_t>(rank)] + offset);
+  for (int i = 0; i < host_.count; ++i) {
+    places.set(Space::kStage, host_[i], stages[static_cast<std::size_t>(i)] + offset);
   }
 }
 
@@ -453,7 +454,7 @@ const Blocked& Walk::blocked() {
   }
   if (planned_ == nullptr) {
     const Target target = target_of(1);
-    const Rank rank = awaited_ == kAnySource ? waited_ : awaited_.value_or(0);
+    const Rank rank = awaited_ == kAnySource ? host_[waited_] : awaited_.value_or(0);
     blocked_.counter = {rank, target.turn, target.value};
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
@@ -476,7 +477,7 @@ std::vector<Rank> Walk::waiting_for() const {
     }
   };
   if (planned_ == nullptr) {
-    if (awaited_ == kAnySource) add_below({.first = 0, .count = ranks_}, target_of(1));
+    if (awaited_ == kAnySource) add_below(host_, target_of(1));
     if (awaited_.value_or(kAnySource) != kAnySource) add_below({.first = *awaited_}, target_of(1));
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {

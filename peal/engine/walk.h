@@ -137,13 +137,13 @@ class Walk {
   const Operands& operands() const { return planned_->moves[at_]; }
 
   Rank self_;
-  int ranks_;
   transport::Channel& channel_;
   transport::Window* window_;
+  schedule::Ranks host_;  // that the window reaches
   std::function<void(Rank)> check_entry_;
   schedule::Scratch scratch_;
-  std::vector<std::byte*> rings_;      // each rank's scratch in the window
-  std::vector<std::byte*> cells_;      // and its first cell
+  std::vector<std::byte*> rings_;      // the host's ranks' scratch in the window
+  std::vector<std::byte*> cells_;      // and their first cells
   std::vector<std::byte> own_memory_;  // what only the own rank stages in
 
   // the operation

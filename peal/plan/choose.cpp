@@ -35,6 +35,8 @@ all_to_all@host:         0-4k: inline
 all_to_all@host:       4k-inf: direct
 barrier@host:           0-inf: direct
 
+# Nothing crosses between hosts that need not.
+all_reduce@levels:      0-inf: two_level
 # Messages cost more than bytes, then both count, then bytes only.
 all_reduce@hosts:      0-256k: 2-4 ranks:   pairwise
 all_reduce@hosts:    256k-1m:  2-4 ranks:   halving_doubling
@@ -84,8 +86,14 @@ Bytes size_known_to_all(const Problem& problem, Bytes element) {
   return Bytes(0);
 }
 
+Where where_of(const Problem& problem) {
+  if (problem.ranks_per_host >= problem.ranks) return Where::kOneHost;
+  return problem.ranks_per_host > 1 ? Where::kLevels : Where::kSeveralHosts;
+}
+
 bool fits(const Row& row, Operation operation, Where where, Bytes size, int ranks) {
-  const bool there = row.where == Where::kAnywhere || row.where == where;
+  const bool there = row.where == Where::kAnywhere || row.where == where ||
+                     (row.where == Where::kSeveralHosts && where == Where::kLevels);
   return row.operation == operation && there && row.over < size && size <= row.up_to &&
          row.least_ranks <= ranks && ranks <= row.most_ranks;
 }
@@ -118,8 +126,7 @@ Table tuned(Table rows) {
 }
 
 const Algorithm& choose(const Table& table, const Problem& problem, Bytes element) {
-  const Where where =
-      problem.ranks_per_host >= problem.ranks ? Where::kOneHost : Where::kSeveralHosts;
+  const Where where = where_of(problem);
   const Bytes size = size_known_to_all(problem, element);
   for (const Row& row : table.rows) {
     const bool counts = fits(row, problem.operation, where, size, problem.ranks);

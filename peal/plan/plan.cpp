@@ -13,12 +13,19 @@
 #include "peal/plan/pairwise.h"
 #include "peal/plan/recursive_doubling.h"
 #include "peal/plan/ring.h"
+#include "peal/plan/two_level.h"
 
 namespace peal::plan {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array kAll = {
-      kInline, kDirect, kRing, kRecursiveDoubling, kHalvingDoubling, kBinomialTree, kPairwise};
+  static const std::array kAll = {kInline,
+                                  kDirect,
+                                  kTwoLevel,
+                                  kRing,
+                                  kRecursiveDoubling,
+                                  kHalvingDoubling,
+                                  kBinomialTree,
+                                  kPairwise};
   return kAll;
 }
 

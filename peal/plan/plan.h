@@ -22,7 +22,7 @@ struct Algorithm {
   schedule::Part (*plan)(const schedule::Problem&, Rank);
 };
 
-/// inline, direct, ring, recursive_doubling, halving_doubling, binomial_tree, pairwise.
+/// inline, direct, two_level, ring, recursive_doubling, halving_doubling, binomial_tree, pairwise.
 std::span<const Algorithm> algorithms();
 
 /// The algorithm of that name; throws Error(usage) that lists the names if there is none.

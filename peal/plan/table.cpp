@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kRanks = "ranks";
 
 /// "@host" and its like, by Where.
-constexpr std::array<std::string_view, 3> kWhere = {"", "@host", "@hosts"};
+constexpr std::array<std::string_view, 4> kWhere = {"", "@host", "@hosts", "@levels"};
 
 struct Unit {
   char letter;
@@ -37,7 +37,8 @@ std::string grammar() {
   for (const Algorithm& algorithm : algorithms()) names.push_back(algorithm.name);
   return fmt::format(
       "it takes OPERATION:FROM-TO:ALGORITHM, as in all_reduce:0-4k:inline, or "
-      "all_reduce@hosts:4k-inf:2-4ranks:ring for up to 4 ranks on several hosts (@host: on one); "
+      "all_reduce@hosts:4k-inf:2-4ranks:ring for up to 4 ranks on several hosts (@host: on one; "
+      "@levels: on several, several on each); "
       "sizes in bytes, or with k, m or g, or inf; the operations {}; the algorithms {}",
       fmt::join(operations, ", "),
       fmt::join(names, ", "));
@@ -124,7 +125,7 @@ class RowParser {
     const std::string_view where = field.substr(name.size());
     const auto* const place = std::ranges::find(kWhere, where);
     if (place == kWhere.end()) {
-      throw wrong(text_, fmt::format("\"{}\" is neither @host nor @hosts", where));
+      throw wrong(text_, fmt::format("\"{}\" is none of @host, @hosts and @levels", where));
     }
     row_.operation = *operation;
     row_.where = static_cast<Where>(place - kWhere.begin());

@@ -12,7 +12,12 @@
 namespace peal::plan {
 
 /// Where a row counts: whether all ranks share one host's memory.
-enum class Where : std::uint8_t { kAnywhere, kOneHost, kSeveralHosts };
+enum class Where : std::uint8_t {
+  kAnywhere,
+  kOneHost,
+  kSeveralHosts,
+  kLevels,  // several hosts with as many ranks each, several; where no row says so, kSeveralHosts
+};
 
 inline constexpr Bytes kAnySize(std::numeric_limits<std::int64_t>::max());
 inline constexpr int kAnyRanks = std::numeric_limits<int>::max();

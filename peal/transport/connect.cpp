@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -82,6 +83,24 @@ std::vector<bool> near_ranks(const ConnectOptions& options, std::span<const Cont
   return near;
 }
 
+/// How many neighbouring ranks each host has, where all have as many; 1 where that is not so. The
+/// same for all ranks that ask.
+std::size_t ranks_per_host(std::span<const Contact> contacts) {
+  const auto same = [&](std::size_t a, std::size_t b) {
+    return contacts[a].host_id == contacts[b].host_id;
+  };
+  std::size_t first = 1;
+  while (first < contacts.size() && same(0, first)) ++first;
+  if (contacts.size() % first != 0) return 1;
+  std::set<std::string_view> seen;
+  for (std::size_t rank = 0; rank < contacts.size(); ++rank) {
+    const bool begins = rank % first == 0;
+    if (!begins && !same(rank, rank - 1)) return 1;
+    if (begins && !seen.insert(contacts[rank].host_id).second) return 1;
+  }
+  return first;
+}
+
 enum class Way : unsigned char { kSharedMemory, kNetwork };
 
 LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
@@ -149,7 +168,7 @@ class ProcessTransport final : public Transport {
     }
     data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
     mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
-    if (host_ && std::ranges::count(near_, false) == 0) window_ = host_->make_window();
+    if (host_ && (contacts.size() == 1 || ranks_per_host(contacts) > 1)) window_ = host_->make_window();
   }
 
   Channel& data() override { return *data_; }

@@ -65,8 +65,8 @@ class NoticeLine {
 };
 
 /// What a rank says in one turn. The first bytes of its payload are in the counter's line, so that
-/// who waits for the one has fetched the other. CPUs fetch lines by pairs where they can: aligned to
-/// a pair, 64 to 256 bytes take a sixth less time.
+/// who waits for the one has fetched the other. CPUs fetch lines by pairs where they can: aligned
+/// to a pair, 64 to 256 bytes take a sixth less time.
 struct alignas(128) TurnSlot {
   static constexpr std::size_t kCell = 360;
 

@@ -67,8 +67,8 @@ class Transport {
   virtual Channel& data() = 0;
   virtual Channel& mail() = 0;
 
-  /// Memory shared with the other ranks, or nullptr. Where there is one it reaches all ranks of the
-  /// host, and lives as long as the transport.
+  /// Memory shared with the other ranks of the host, or nullptr. Where one rank of the group has
+  /// one all have, each host as many ranks, which are neighbours. Lives as long as the transport.
   virtual Window* window() = 0;
 
   /// How many of the group's ranks are on this host, this one included: they share its cores. Those

@@ -19,19 +19,20 @@ Bytes bytes_in(std::span<std::byte> span) { return Bytes(static_cast<std::int64_
 }  // namespace
 
 struct Window::Impl {
-  Impl(Rank self_rank, std::vector<Segment> all, Commit commit_memory, std::shared_ptr<void> owner)
-      : self(self_rank),
+  Impl(std::size_t own_index,
+       std::vector<Segment> all,
+       Commit commit_memory,
+       std::shared_ptr<void> owner)
+      : own(own_index),
         segments(std::move(all)),
         commit(std::move(commit_memory)),
         keep_alive(std::move(owner)),
-        arena(bytes_in(arena_of(self))) {}
+        arena(bytes_in(own_arena())) {}
 
-  std::span<std::byte> arena_of(Rank rank) const {
-    return segments[static_cast<std::size_t>(rank)].arena;
-  }
+  std::span<std::byte> own_arena() const { return segments[own].arena; }
   void commit_up_to(Bytes size);
 
-  Rank self;
+  std::size_t own;
   std::vector<Segment> segments;
   Commit commit;
   std::shared_ptr<void> keep_alive;
@@ -52,29 +53,29 @@ void Window::Impl::commit_up_to(Bytes size) {
     if (size <= done) return;
     const Bytes steps =
         Bytes((size.value + kCommitStep.value - 1) / kCommitStep.value * kCommitStep.value);
-    const Bytes goal = std::min(steps, bytes_in(arena_of(self)));
+    const Bytes goal = std::min(steps, bytes_in(own_arena()));
     commit(goal);
     done = goal;
   });
 }
 
 Window::Window(Rank self,
+               Rank first,
                std::vector<Segment> segments,
                Commit commit,
                std::shared_ptr<void> keep_alive)
-    : impl_(std::make_shared<Impl>(
-          self, std::move(segments), std::move(commit), std::move(keep_alive))),
-      self_(self) {
+    : impl_(std::make_shared<Impl>(static_cast<std::size_t>(self - first),
+                                   std::move(segments),
+                                   std::move(commit),
+                                   std::move(keep_alive))),
+      self_(self),
+      first_(first) {
   for (const Segment& segment : impl_->segments) {
     pages_.push_back(reinterpret_cast<ControlPage*>(segment.control.data()));
   }
 }
 
-int Window::ranks() const { return static_cast<int>(impl_->segments.size()); }
-
-std::span<std::byte> Window::stage(Rank rank) const {
-  return impl_->segments[static_cast<std::size_t>(rank)].stage;
-}
+std::span<std::byte> Window::stage(Rank rank) const { return impl_->segments[index(rank)].stage; }
 
 void Window::sleep_until(Rank rank, std::uint64_t turn, std::uint64_t value, Deadline deadline) {
   SleepableCounter& counter = slot(rank, turn).counter;
@@ -96,24 +97,24 @@ void Window::wake_all() noexcept {
 }
 
 void Window::post(const Notice& notice) {
-  ControlPage& page = *pages_[static_cast<std::size_t>(self_)];
+  ControlPage& page = *pages_[index(self_)];
   page.line_of(notice.sequence).write(notice);
   page.posted.store(notice.sequence, std::memory_order_release);
 }
 
 std::optional<Notice> Window::notice(Rank rank, std::uint64_t sequence) const {
   if (sequence == 0) return std::nullopt;
-  return pages_[static_cast<std::size_t>(rank)]->line_of(sequence).read(sequence);
+  return pages_[index(rank)]->line_of(sequence).read(sequence);
 }
 
 std::uint64_t Window::posted(Rank rank) const {
-  return pages_[static_cast<std::size_t>(rank)]->posted.load(std::memory_order_acquire);
+  return pages_[index(rank)]->posted.load(std::memory_order_acquire);
 }
 
 std::byte* Window::allocate(Bytes size) {
   const std::uint64_t offset =
       impl_->arena.with([&](Arena& arena) { return arena.allocate(size); });
-  std::byte* const memory = impl_->arena_of(impl_->self).data() + offset;
+  std::byte* const memory = impl_->own_arena().data() + offset;
   try {
     impl_->commit_up_to(Bytes(static_cast<std::int64_t>(offset)) + size);
   } catch (...) {
@@ -124,7 +125,7 @@ std::byte* Window::allocate(Bytes size) {
 }
 
 void Window::deallocate(std::byte* memory) noexcept {
-  const auto offset = static_cast<std::uint64_t>(memory - impl_->arena_of(impl_->self).data());
+  const auto offset = static_cast<std::uint64_t>(memory - impl_->own_arena().data());
   impl_->arena.with([&](Arena& arena) { arena.deallocate(offset); });
   impl_->generation.fetch_add(1);
 }
@@ -133,7 +134,7 @@ std::uint64_t Window::generation() const { return impl_->generation.load(); }
 
 std::optional<ArenaOffset> Window::locate(const void* memory, Bytes size) const {
   // Foreign memory is told without a lock.
-  const std::span<std::byte> own = impl_->arena_of(impl_->self);
+  const std::span<std::byte> own = impl_->own_arena();
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   const auto begin = reinterpret_cast<std::uintptr_t>(own.data());
   if (address < begin || address >= begin + own.size()) return std::nullopt;
@@ -143,7 +144,7 @@ std::optional<ArenaOffset> Window::locate(const void* memory, Bytes size) const 
 }
 
 std::byte* Window::address(Rank rank, ArenaOffset offset) const {
-  const std::span<std::byte> arena = impl_->arena_of(rank);
+  const std::span<std::byte> arena = impl_->segments[index(rank)].arena;
   if (offset.value > arena.size()) {
     throw Error(ErrorKind::kBug,
                 fmt::format("offset {} is beyond the {} bytes that rank {} shares",

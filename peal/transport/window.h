@@ -53,11 +53,18 @@ class Window final {
   /// Throws Error(resource) when the system has no more memory.
   using Commit = std::function<void(Bytes size)>;
 
-  /// `segments[r]` belongs to rank r of the group; every rank of the group is on this host.
+  /// `segments[i]` belongs to rank first + i of the group: neighbours, of which `self` is one.
   /// `keep_alive` owns whatever the segments lie in.
-  Window(Rank self, std::vector<Segment> segments, Commit commit, std::shared_ptr<void> keep_alive);
+  Window(Rank self,
+         Rank first,
+         std::vector<Segment> segments,
+         Commit commit,
+         std::shared_ptr<void> keep_alive);
 
-  int ranks() const;
+  /// The ranks that it reaches: first() to first() + ranks() - 1. All others are none of its.
+  Rank first() const { return first_; }
+  int ranks() const { return static_cast<int>(pages_.size()); }
+  bool reaches(Rank rank) const { return rank >= first_ && rank < first_ + ranks(); }
 
   /// The stage of a rank: scratch that all ranks of the window may read and write.
   std::span<std::byte> stage(Rank rank) const;
@@ -133,13 +140,13 @@ class Window final {
 #endif
   }
 
-  TurnSlot& slot(Rank rank, std::uint64_t turn) const {
-    return pages_[static_cast<std::size_t>(rank)]->slot_of(turn);
-  }
+  TurnSlot& slot(Rank rank, std::uint64_t turn) const { return pages_[index(rank)]->slot_of(turn); }
+  std::size_t index(Rank rank) const { return static_cast<std::size_t>(rank - first_); }
 
   std::shared_ptr<Impl> impl_;
   Rank self_;
-  std::vector<ControlPage*> pages_;  // by rank
+  Rank first_;
+  std::vector<ControlPage*> pages_;  // of first_, first_ + 1, ...
 };
 
 }  // namespace peal::transport

@@ -276,6 +276,7 @@ class CommitTest : public ::testing::Test {
   Window make(Window::Commit commit) {
     const auto bytes = memory_.bytes();
     return Window(0,
+                  0,
                   {{.control = bytes.first(4096), .stage = {}, .arena = bytes.subspan(4096)}},
                   std::move(commit),
                   nullptr);

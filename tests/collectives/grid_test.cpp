@@ -52,9 +52,16 @@ TEST_P(GridTest, EveryOperationGivesWhatItsFormulaSays) {
 bool is_for(const plan::Algorithm& algorithm, Operation operation, Fabric fabric, int ranks) {
   return algorithm.applies({.operation = operation,
                             .ranks = ranks,
-                            .ranks_per_host = fabric == Fabric::kTcp ? 1 : ranks,
+                            .ranks_per_host = ranks_per_host(fabric, ranks),
                             .count = Elements(1),
                             .stage_limit = Elements(1000)});
+}
+
+/// For whatever operation.
+bool is_of_use(std::string_view algorithm, Fabric fabric, int ranks) {
+  const int local = ranks_per_host(fabric, ranks);
+  if (algorithm == "direct" || algorithm == "inline") return local == ranks;
+  return algorithm != "two_level" || (local > 1 && local < ranks);
 }
 
 /// Algorithms do not differ in how a channel cuts what they send: that is for the test above.
@@ -68,8 +75,7 @@ TEST_P(AlgorithmsTest, EachGivesWhatTheFormulaSays) {
     std::erase_if(cases, [&, fabric = fabric, ranks = ranks](const Case& c) {
       return !is_for(algorithm, c.operation, fabric, ranks);
     });
-    const bool needs_one_host = algorithm.name == "direct" || algorithm.name == "inline";
-    EXPECT_EQ(cases.empty(), needs_one_host && fabric == Fabric::kTcp) << algorithm.name;
+    EXPECT_EQ(cases.empty(), !is_of_use(algorithm.name, fabric, ranks)) << algorithm.name;
     EXPECT_EQ(failures_of(fabric, ranks, std::string(algorithm.name), cases), "") << algorithm.name;
   }
 }
@@ -98,17 +104,20 @@ INSTANTIATE_TEST_SUITE_P(Fabrics,
                          ::testing::Combine(::testing::ValuesIn(kAllFabrics),
                                             ::testing::ValuesIn(kSeveralRanks)),
                          kName);
-INSTANTIATE_TEST_SUITE_P(
-    Transports,
-    AlgorithmsTest,
-    ::testing::Combine(::testing::Values(Fabric::kMemory, Fabric::kShm, Fabric::kTcp),
-                       ::testing::ValuesIn(kSeveralRanks)),
-    kName);
-INSTANTIATE_TEST_SUITE_P(Windows,
-                         WindowTest,
-                         ::testing::Combine(::testing::Values(Fabric::kMemory, Fabric::kShm),
+INSTANTIATE_TEST_SUITE_P(Transports,
+                         AlgorithmsTest,
+                         ::testing::Combine(::testing::Values(Fabric::kMemory,
+                                                              Fabric::kHosts,
+                                                              Fabric::kShm,
+                                                              Fabric::kTcp),
                                             ::testing::ValuesIn(kSeveralRanks)),
                          kName);
+INSTANTIATE_TEST_SUITE_P(
+    Windows,
+    WindowTest,
+    ::testing::Combine(::testing::Values(Fabric::kMemory, Fabric::kHosts, Fabric::kShm),
+                       ::testing::ValuesIn(kSeveralRanks)),
+    kName);
 
 }  // namespace
 }  // namespace peal::testing

@@ -53,7 +53,9 @@ class Exchange {
   std::vector<std::unique_ptr<Transport>> make(int ranks) const {
     using Sharing = transport::MemoryOptions::Sharing;
     transport::MemoryOptions options;
-    options.sharing = fabric_ == Fabric::kMemory ? Sharing::kWindow : Sharing::kMessagesOnly;
+    const bool shares = fabric_ == Fabric::kMemory || fabric_ == Fabric::kHosts;
+    options.sharing = shares ? Sharing::kWindow : Sharing::kMessagesOnly;
+    if (fabric_ == Fabric::kHosts) options.ranks_per_host = ranks_per_host(fabric_, ranks);
     options.stage = stage_;
     options.data_ring = 4_KiB;
     options.arena = kArena;
@@ -79,6 +81,8 @@ std::string name_of(Fabric fabric) {
   switch (fabric) {
     case Fabric::kMemory:
       return "memory";
+    case Fabric::kHosts:
+      return "hosts";
     case Fabric::kMessages:
       return "messages";
     case Fabric::kShortWrites:
@@ -89,6 +93,25 @@ std::string name_of(Fabric fabric) {
       return "tcp";
   }
   return "?";
+}
+
+int ranks_per_host(Fabric fabric, int ranks) {
+  switch (fabric) {
+    case Fabric::kMemory:
+    case Fabric::kShm:
+      return ranks;
+    case Fabric::kHosts:
+      // The fewest of which a host has several, on several hosts; all where that cannot be.
+      for (int local = 2; local < ranks; ++local) {
+        if (ranks % local == 0) return local;
+      }
+      return ranks;
+    case Fabric::kMessages:
+    case Fabric::kShortWrites:
+    case Fabric::kTcp:
+      return 1;
+  }
+  return 1;
 }
 
 struct Job::Impl {

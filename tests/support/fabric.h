@@ -15,6 +15,7 @@ namespace peal::testing {
 /// What the ranks of a group are connected by.
 enum class Fabric : unsigned char {
   kMemory,       // shared memory of one process, with a window
+  kHosts,        // the same, with windows that reach a part of the ranks, as inside hosts
   kMessages,     // the same without a window, as between hosts
   kShortWrites,  // kMessages, with transfers cut into random short pieces
   kShm,          // mapped files and unix sockets
@@ -23,8 +24,15 @@ enum class Fabric : unsigned char {
 
 std::string name_of(Fabric fabric);
 
-inline constexpr Fabric kAllFabrics[] = {
-    Fabric::kMemory, Fabric::kMessages, Fabric::kShortWrites, Fabric::kShm, Fabric::kTcp};
+/// How many ranks of a group share a window; 1 if none do.
+int ranks_per_host(Fabric fabric, int ranks);
+
+inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory,
+                                         Fabric::kHosts,
+                                         Fabric::kMessages,
+                                         Fabric::kShortWrites,
+                                         Fabric::kShm,
+                                         Fabric::kTcp};
 
 /// Hands out the groups of one job; one object for all ranks of a test.
 class Job {

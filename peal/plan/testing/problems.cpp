@@ -81,11 +81,17 @@ std::vector<Problem> with_sizes(Problem problem, Stage stage) {
   return all;
 }
 
-/// Ranks that have hosts of their own, and ranks of one host.
+/// Ranks that have hosts of their own, ranks of one host, and all that lies between.
 std::vector<Problem> with_hosts(Problem problem) {
-  std::vector<Problem> all = {problem, problem, problem};
-  all[1].ranks_per_host = all[2].ranks_per_host = problem.ranks;
-  all[2].access = Access::kRegistered;
+  std::vector<Problem> all = {problem};
+  for (int local = 2; local <= problem.ranks; ++local) {
+    if (problem.ranks % local != 0) continue;
+    problem.ranks_per_host = local;
+    for (const Access access : {Access::kForeign, Access::kRegistered}) {
+      problem.access = access;
+      all.push_back(problem);
+    }
+  }
   return all;
 }
 

@@ -57,24 +57,25 @@ std::unique_ptr<RingChannel> make_channel(const World& world, Rank self, Channel
   return std::make_unique<RingChannel>(world.bell(self, kind), links);
 }
 
-Window make_window(const std::shared_ptr<World>& world, Rank self) {
+Window make_window(const std::shared_ptr<World>& world, Rank self, int ranks_per_host) {
+  const Rank first = self / ranks_per_host * ranks_per_host;
   std::vector<Segment> segments;
-  for (Rank rank = 0; rank < world->layout.ranks; ++rank) {
+  for (Rank rank = first; rank < first + ranks_per_host; ++rank) {
     segments.push_back({.control = world->layout.control_in(world->segment(rank)),
                         .stage = world->layout.stage_in(world->segment(rank)),
                         .arena = world->arenas[static_cast<std::size_t>(rank)].bytes()});
   }
   return Window(
-      self, std::move(segments), [](Bytes) {}, world);
+      self, first, std::move(segments), [](Bytes) {}, world);
 }
 
 class MemoryTransport final : public Transport {
  public:
-  MemoryTransport(std::shared_ptr<World> world, Rank self, MemoryOptions::Sharing sharing)
+  MemoryTransport(std::shared_ptr<World> world, Rank self, int ranks_per_host)
       : world_(std::move(world)),
         data_(make_channel(*world_, self, ChannelKind::kData)),
         mail_(make_channel(*world_, self, ChannelKind::kMail)) {
-    if (sharing == MemoryOptions::Sharing::kWindow) window_ = make_window(world_, self);
+    if (ranks_per_host > 0) window_ = make_window(world_, self, ranks_per_host);
   }
 
   Channel& data() override { return *data_; }
@@ -96,9 +97,11 @@ class MemoryTransport final : public Transport {
 std::vector<std::unique_ptr<Transport>> make_memory_transports(int ranks,
                                                                const MemoryOptions& options) {
   const auto world = std::make_shared<World>(ranks, options);
+  const bool has_window = options.sharing == MemoryOptions::Sharing::kWindow;
+  const int ranks_per_host = !has_window ? 0 : options.ranks_per_host.value_or(ranks);
   std::vector<std::unique_ptr<Transport>> transports;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    transports.push_back(std::make_unique<MemoryTransport>(world, rank, options.sharing));
+    transports.push_back(std::make_unique<MemoryTransport>(world, rank, ranks_per_host));
   }
   return transports;
 }

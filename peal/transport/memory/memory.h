@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "peal/base/units.h"
@@ -15,6 +16,8 @@ struct MemoryOptions {
   enum class Sharing : unsigned char { kWindow, kMessagesOnly };
 
   Sharing sharing = Sharing::kWindow;  // without a window, as between hosts
+  /// How many neighbours a window reaches, which divides the number of ranks; all if not given.
+  std::optional<int> ranks_per_host = {};
   Bytes data_ring = SegmentLayout().data_ring;
   Bytes mail_ring = SegmentLayout().mail_ring;
   Bytes stage = SegmentLayout().stage;

@@ -253,7 +253,8 @@ Window Host::make_window() const {
                         .arena = share.arena.bytes()});
   }
   return Window(
-      static_cast<Rank>(memory_->index_of(memory_->self)),
+      memory_->self,
+      memory_->ranks.front(),
       std::move(segments),
       [memory = memory_.get()](Bytes size) { memory->commit(size); },
       memory_);

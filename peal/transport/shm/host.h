@@ -39,7 +39,8 @@ class Host final {
   /// Outlived by the host. Each kind once.
   std::unique_ptr<RingChannel> make_channel(ChannelKind kind);
 
-  /// Over all ranks of the host, in their order. Keeps the memory alive beyond the host if need be.
+  /// Over all ranks of the host, which are neighbours in the group. Keeps the memory alive beyond
+  /// the host if need be.
   Window make_window() const;
 
  private:
