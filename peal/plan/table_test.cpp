@@ -68,7 +68,7 @@ TEST(TableTest, AWrongRowIsNamedWithWhatItTakes) {
            Wrong{"all_redice:0-4k:ring", "there is no operation \"all_redice\""},
            Wrong{"send:0-4k:ring", "there is no operation \"send\""},
            Wrong{"all_reduce:0-4k:rign", "there is no algorithm \"rign\""},
-           Wrong{"all_reduce@moon:0-4k:ring", "\"@moon\" is neither @host nor @hosts"},
+           Wrong{"all_reduce@moon:0-4k:ring", "\"@moon\" is none of @host, @hosts and @levels"},
            Wrong{"all_reduce:0-4q:ring", "\"0-4q\" is no range of sizes"},
            Wrong{"all_reduce:4k:ring", "\"4k\" is no range of sizes"},
            Wrong{"all_reduce:-4k:ring", "\"-4k\" is no range of sizes"},
