@@ -17,7 +17,9 @@ Bytes payload_limit(const MailFrame& frame) {
     case MailFrame::Kind::kAbort:
       return kAbortLimit;
     case MailFrame::Kind::kOffer:
+    case MailFrame::Kind::kPlaced:
     case MailFrame::Kind::kAccept:
+    case MailFrame::Kind::kTaken:
     case MailFrame::Kind::kFarewell:
       return 0_B;
   }
@@ -26,13 +28,13 @@ Bytes payload_limit(const MailFrame& frame) {
 
 /// Whether the payload of a whole message is what its count and type say.
 bool is_consistent(const MailFrame& frame) {
-  if (frame.kind != MailFrame::Kind::kEager && frame.kind != MailFrame::Kind::kOffer) return true;
+  if (frame.kind != MailFrame::Kind::kEager && !frame.is_offer()) return true;
   const Bytes element = size_of(DType{frame.dtype});
   if (element.value == 0 || frame.count.value < 0 ||
       frame.count.value > INT64_MAX / element.value) {
     return false;
   }
-  return frame.kind == MailFrame::Kind::kOffer || element * frame.count.value == frame.payload;
+  return frame.is_offer() || element * frame.count.value == frame.payload;
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ std::array<std::byte, MailFrame::kSize> MailFrame::encode() const {
       .put(tag.value)
       .put(count.value)
       .put(id)
-      .put(payload.value);
+      .put(kind == Kind::kPlaced ? place : static_cast<std::uint64_t>(payload.value));
   return bytes;
 }
 
@@ -59,7 +61,12 @@ std::optional<MailFrame> MailFrame::decode(std::span<const std::byte, kSize> byt
   frame.tag = Tag{unpacker.get<std::int32_t>()};
   frame.count = Elements(unpacker.get<std::int64_t>());
   frame.id = unpacker.get<std::uint64_t>();
-  frame.payload = Bytes(unpacker.get<std::int64_t>());
+  const auto last = unpacker.get<std::uint64_t>();
+  if (frame.kind == Kind::kPlaced) {
+    frame.place = last;
+  } else {
+    frame.payload = Bytes(static_cast<std::int64_t>(last));
+  }
   if (frame.payload < 0_B || frame.payload > payload_limit(frame) || !is_consistent(frame)) {
     return std::nullopt;
   }

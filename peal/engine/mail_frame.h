@@ -17,21 +17,26 @@ struct MailFrame {
   enum class Kind : std::uint8_t {
     kEager = 1,  // a message with its payload
     kOffer,      // a message too large to come uninvited
-    kAccept,     // its receive is there: send
+    kPlaced,     // the same, for one that lies in the sender's arena: at `place`
+    kAccept,     // to kOffer: its receive is there, send
     kData,       // a piece of its payload
+    kTaken,      // to kPlaced: the receiver has copied it
     kAbort,      // the group has failed: `dtype` is the kind of error, the payload its text
     kFarewell,   // the sender leaves the group: `dtype` is its Departure
   };
   static constexpr std::size_t kSize = 32;
 
   Kind kind = Kind::kEager;
-  std::uint8_t dtype = 0;  // a DType; of kAbort an ErrorKind, of kFarewell a Departure
-  Tag tag = {};            // of kEager and kOffer
-  Elements count = {};     // of kEager and kOffer: the whole message
-  std::uint64_t id = 0;    // of kOffer, kAccept and kData: which message, numbered by its sender
-  Bytes payload = {};      // bytes that follow
+  std::uint8_t dtype = 0;   // a DType; of kAbort an ErrorKind, of kFarewell a Departure
+  Tag tag = {};             // of a message or its offer
+  Elements count = {};      // of these, too: the whole message
+  std::uint64_t id = 0;     // from an offer on: which message, numbered by its sender
+  Bytes payload = {};       // bytes that follow
+  std::uint64_t place = 0;  // of kPlaced, in place of a payload: an ArenaOffset
 
   std::array<std::byte, kSize> encode() const;
+  /// Whether it announces a message that has not come with it.
+  bool is_offer() const { return kind == Kind::kOffer || kind == Kind::kPlaced; }
   /// Nothing if these bytes are no frame, or promise a payload that the kind cannot have.
   static std::optional<MailFrame> decode(std::span<const std::byte, kSize> bytes);
 

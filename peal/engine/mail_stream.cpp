@@ -1,6 +1,7 @@
 #include "peal/engine/mail_stream.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace peal::engine {
@@ -78,22 +79,35 @@ MailStream::State MailStream::pump_in(MailReader& reader) {
 }
 
 bool MailStream::take_header(Transfer& transfer) {
-  transfer = channel_.try_receive(peer_, std::span(header_).subspan(header_have_));
+  transfer = take(std::span(header_).subspan(header_have_));
   header_have_ += static_cast<std::size_t>(transfer.bytes.value);
   return header_have_ == header_.size();
 }
 
 bool MailStream::take_payload(Transfer& transfer) {
   if (!into_.empty()) {
-    transfer = channel_.try_receive(peer_, into_);
+    transfer = take(into_);
     into_ = into_.subspan(static_cast<std::size_t>(transfer.bytes.value));
   } else {
     std::array<std::byte, 4096> nowhere;
     const auto room = std::min(nowhere.size(), static_cast<std::size_t>(due_.value));
-    transfer = channel_.try_receive(peer_, std::span(nowhere).first(room));
+    transfer = take(std::span(nowhere).first(room));
   }
   due_ -= transfer.bytes;
   return due_.value == 0;
+}
+
+Transfer MailStream::take(std::span<std::byte> into) {
+  if (fetched_.empty()) {
+    if (into.size() >= ahead_.size()) return channel_.try_receive(peer_, into);
+    const Transfer transfer = channel_.try_receive(peer_, ahead_);
+    fetched_ = std::span(ahead_).first(static_cast<std::size_t>(transfer.bytes.value));
+    if (fetched_.empty()) return transfer;
+  }
+  const std::size_t size = std::min(into.size(), fetched_.size());
+  std::memcpy(into.data(), fetched_.data(), size);
+  fetched_ = fetched_.subspan(size);
+  return {Bytes(static_cast<std::int64_t>(size)), false};
 }
 
 void MailStream::let_go() {

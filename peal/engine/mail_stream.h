@@ -59,10 +59,15 @@ class MailStream {
   };
   bool take_header(transport::Transfer& transfer);
   bool take_payload(transport::Transfer& transfer);
+  transport::Transfer take(std::span<std::byte> into);
 
   Rank peer_;
   transport::Channel& channel_;
   std::deque<Outgoing> queue_;
+
+  /// A header and what follows it are fetched at once: a small message comes whole.
+  std::array<std::byte, 256> ahead_;
+  std::span<const std::byte> fetched_;  // what is left of that
 
   std::array<std::byte, MailFrame::kSize> header_;
   std::size_t header_have_ = 0;

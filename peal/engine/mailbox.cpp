@@ -5,14 +5,26 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/engine/mail_errors.h"
 #include "peal/kernels/kernels.h"
+#include "peal/transport/window.h"
 
 namespace peal::engine {
+namespace {
+
+/// So much is copied at a time: the news of a failure, and whoever else needs the mailbox, wait no
+/// longer.
+constexpr Bytes kCopyPiece = 1_MiB;
+
+}  // namespace
 
 Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
-    : self_(self), transport_(transport), events_(std::move(events)) {
+    : self_(self),
+      transport_(transport),
+      events_(std::move(events)),
+      streamed_(last_cache().value / 2) {
   for (Rank rank = 0; rank < ranks; ++rank) peers_.emplace_back(MailStream(rank, transport.mail()));
 }
 
@@ -39,13 +51,20 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
   Peer& peer = at(envelope.peer);
   if (frame.payload <= kEagerLimit) {
     peer.stream.post(frame, bytes, ticket);
-    return;
+  } else {
+    frame.kind = MailFrame::Kind::kOffer;
+    frame.id = next_id_++;
+    if (transport::Window* const window = transport_.window(); window != nullptr) {
+      if (const auto place = window->locate(data, frame.payload)) {
+        frame.kind = MailFrame::Kind::kPlaced;
+        frame.place = place->value;
+      }
+    }
+    frame.payload = 0_B;
+    peer.offered.emplace(frame.id, LargeSend{ticket, frame.id, bytes});
+    peer.stream.post(frame);
   }
-  frame.kind = MailFrame::Kind::kOffer;
-  frame.id = next_id_++;
-  frame.payload = 0_B;
-  peer.offered.emplace(frame.id, LargeSend{ticket, frame.id, bytes});
-  peer.stream.post(frame);
+  move(envelope.peer);
 }
 
 void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data) {
@@ -78,19 +97,24 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
 bool Mailbox::advance() {
   bool moved = false;
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank == self_ || at(rank).closed) continue;
-    try {
-      const MailStream::State state = pump(at(rank));
-      moved |= state != MailStream::State::kBlocked;
-      if (state == MailStream::State::kClosed) on_stream_end(rank);
-      if (state == MailStream::State::kDamaged) close_damaged(rank, "what it sends is not peal's");
-    } catch (const std::exception&) {  // the stream is out of step
-      at(rank).closed = true;
-      events_.failed(current_error(fmt::format("the exchange of messages with rank {}", rank)));
-      moved = true;
-    }
+    if (rank != self_ && !at(rank).closed) moved |= move(rank);
   }
   return moved;
+}
+
+bool Mailbox::move(Rank rank) {
+  Peer& peer = at(rank);
+  try {
+    const MailStream::State state = pump(peer);
+    if (state == MailStream::State::kClosed) on_stream_end(rank);
+    if (state == MailStream::State::kDamaged) close_damaged(rank, "what it sends is not peal's");
+    const bool copied = !peer.copies.empty() && copy_next_piece(rank);
+    return copied || state != MailStream::State::kBlocked;
+  } catch (const std::exception&) {  // the stream is out of step
+    peer.closed = true;
+    events_.failed(current_error(fmt::format("the exchange of messages with rank {}", rank)));
+    return true;
+  }
 }
 
 /// A stream that takes nothing more is not given up before what has come is read: the reason may be
@@ -128,6 +152,16 @@ bool Mailbox::is_flushed() const {
   });
 }
 
+bool Mailbox::is_copying() const {
+  return std::any_of(
+      peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.copies.empty(); });
+}
+
+void Mailbox::forget(const TicketPtr& ticket) {
+  const auto found = std::find(open_.rbegin(), open_.rend(), ticket);  // mostly one of the last
+  if (found != open_.rend()) open_.erase(std::next(found).base());
+}
+
 const std::vector<TicketPtr>& Mailbox::open_tickets() {
   std::erase_if(open_, [](const TicketPtr& ticket) { return ticket->ended(); });
   return open_;
@@ -142,6 +176,7 @@ std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
   switch (frame.kind) {
     case MailFrame::Kind::kEager:
     case MailFrame::Kind::kOffer:
+    case MailFrame::Kind::kPlaced:
       return has_failed() ? std::span<std::byte>() : begin_message(from, frame);
     case MailFrame::Kind::kData:
       return has_failed() || peer.closed ? std::span<std::byte>() : begin_piece(from, frame);
@@ -149,6 +184,7 @@ std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
       peer.text.resize(static_cast<std::size_t>(frame.payload.value));
       return peer.text;
     case MailFrame::Kind::kAccept:
+    case MailFrame::Kind::kTaken:
     case MailFrame::Kind::kFarewell:
       break;
   }
@@ -161,9 +197,13 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
       end_message(from);
       break;
     case MailFrame::Kind::kOffer:
+    case MailFrame::Kind::kPlaced:
       break;
     case MailFrame::Kind::kAccept:
       start_sending(from, frame.id);
+      break;
+    case MailFrame::Kind::kTaken:
+      end_sending(from, frame.id);
       break;
     case MailFrame::Kind::kData:
       end_piece(from, frame);
@@ -185,16 +225,15 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
   Peer& peer = at(from);
   if (auto receive = matching_.take(from, frame.tag)) {
     if (!fits(*receive, from, frame)) return {};
-    if (frame.kind == MailFrame::Kind::kOffer) {
+    if (frame.is_offer()) {
       accept(from, frame, std::move(*receive));
       return {};
     }
     peer.eager = std::move(receive);
     return {peer.eager->data, static_cast<std::size_t>(frame.payload.value)};
   }
-  const bool is_offer = frame.kind == MailFrame::Kind::kOffer;
-  const auto arrival = matching_.keep({from, frame, {}, is_offer, std::nullopt});
-  if (is_offer) return {};
+  const auto arrival = matching_.keep({from, frame, {}, frame.is_offer(), std::nullopt});
+  if (frame.is_offer()) return {};
   peer.arriving = arrival;
   peer.arriving->payload.resize(static_cast<std::size_t>(frame.payload.value));
   return peer.arriving->payload;
@@ -264,12 +303,58 @@ bool Mailbox::post_next_piece(Peer& peer) {
   return true;
 }
 
+/// The receiver has copied it.
+void Mailbox::end_sending(Rank to, std::uint64_t id) {
+  const auto found = at(to).offered.find(id);
+  if (found == at(to).offered.end()) return;
+  found->second.ticket->succeed(to);
+  at(to).offered.erase(found);
+}
+
+// ---- large messages that are copied from where their sender has them
+
+void Mailbox::start_copying(Rank from, const MailFrame& offer, Receive receive) {
+  transport::Window* const window = transport_.window();
+  const auto size = static_cast<std::uint64_t>(receive.size().value);
+  if (window == nullptr || offer.place > UINT64_MAX - size) {
+    close_damaged(from, "it offers a message in memory that is not shared");
+    return;
+  }
+  const std::byte* const place = window->address(from, {offer.place});
+  window->address(from, {offer.place + size});  // throws where that is beyond the arena
+  at(from).copies.push_back({std::move(receive), offer.id, place});
+}
+
+/// Returns whether anything was copied. A sender whose group has failed withdraws what it has
+/// offered before its call returns: what was read after that is no message, and what is left of the
+/// receive waits for the news.
+bool Mailbox::copy_next_piece(Rank from) {
+  transport::Window& window = *transport_.window();
+  Copy& copy = at(from).copies.front();
+  Receive& receive = copy.receive;
+  if (window.has_withdrawn(from)) return false;
+  const Bytes size = std::min(receive.size() - receive.have, kCopyPiece);
+  kernels::copy(
+      copy.from + receive.have.value,
+      receive.data + receive.have.value,
+      size,
+      receive.size() > streamed_ ? kernels::Stores::kStreaming : kernels::Stores::kCached);
+  receive.have += size;
+  if (receive.have < receive.size()) return true;
+  if (window.has_withdrawn(from)) return false;
+  at(from).stream.post({.kind = MailFrame::Kind::kTaken, .id = copy.id});
+  at(from).stream.pump_out();  // the sender waits for it
+  receive.ticket->succeed(from);
+  at(from).copies.pop_front();
+  return true;
+}
+
 // ---- a receive meets its message
 
 /// A receive and the message that waited for it.
 void Mailbox::meet(Matching::Place arrival, Receive receive) {
   if (!fits(receive, arrival->from, arrival->frame)) return;
-  if (arrival->frame.kind == MailFrame::Kind::kOffer) {
+  if (arrival->frame.is_offer()) {
     accept(arrival->from, arrival->frame, std::move(receive));
   } else if (!arrival->complete) {
     arrival->claimed_by = std::move(receive);
@@ -284,6 +369,10 @@ void Mailbox::meet(Matching::Place arrival, Receive receive) {
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   if (at(from).closed) {
     events_.failed(gone(from));
+    return;
+  }
+  if (offer.kind == MailFrame::Kind::kPlaced) {
+    start_copying(from, offer, std::move(receive));
     return;
   }
   at(from).large.emplace(offer.id, std::move(receive));
@@ -301,11 +390,14 @@ bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
 
 void Mailbox::fail(const Error& cause) {
   if (!failure_) failure_ = cause;
+  // Before the tickets end, and with them the loan of what they offered.
+  if (transport_.window() != nullptr) transport_.window()->withdraw();
   for (Peer& peer : peers_) {
     peer.stream.let_go();
     peer.offered.clear();
     peer.accepted.clear();
     peer.large.clear();
+    peer.copies.clear();
     peer.eager.reset();
     peer.arriving = matching_.nowhere();
   }
@@ -384,7 +476,7 @@ bool Mailbox::has_messages_for(Rank peer) const {
 }
 
 bool Mailbox::awaits(Rank peer) const {
-  return !at(peer).large.empty() || matching_.has_claim_on(peer);
+  return !at(peer).large.empty() || !at(peer).copies.empty() || matching_.has_claim_on(peer);
 }
 
 }  // namespace peal::engine

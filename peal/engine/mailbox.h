@@ -1,6 +1,8 @@
 // Point-to-point messages of one rank: receives meet sends (matching.h). Small messages come
 // uninvited and wait in the mailbox; large ones are offered and come when their receive is there.
-// So every frame can be taken at once, and no message stands in another's way. Also carries the
+// So every frame can be taken at once, and no message stands in another's way. A large one that
+// lies in memory which the receiver maps (transport::Window) does not pass the channel: the offer
+// says where it lies, and the receiver copies it from there and says when it has. Also carries the
 // news that the group has failed, and farewells. A state machine that owns no thread and reads no
 // clock; the native backend drives it.
 #pragma once
@@ -36,7 +38,7 @@ class Mailbox final : private MailReader {
 
   Mailbox(Rank self, int ranks, transport::Transport& transport, Events events);
 
-  /// The memory is borrowed until the ticket has ended.
+  /// The memory is borrowed until the ticket has ended. A small message leaves at once if it can.
   void send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data);
   void receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data);
 
@@ -57,6 +59,8 @@ class Mailbox final : private MailReader {
   void say_farewell(Departure departure);
   /// Whether something waits until a stream can take it: whoever sleeps must watch for that.
   bool has_unsent() const;
+  /// Whether a message is being copied: `advance` can go on with it at any time.
+  bool is_copying() const;
   /// Whether everything has been handed over to the transport.
   bool is_flushed() const;
 
@@ -65,12 +69,20 @@ class Mailbox final : private MailReader {
 
   /// The tickets that have not ended, for their deadlines.
   const std::vector<TicketPtr>& open_tickets();
+  /// Lets go of a ticket that has ended.
+  void forget(const TicketPtr& ticket);
 
  private:
   struct LargeSend {
     TicketPtr ticket;
     std::uint64_t id = 0;
     std::span<const std::byte> rest;
+  };
+  /// A message that is being copied from where its sender has it.
+  struct Copy {
+    Receive receive;
+    std::uint64_t id = 0;
+    const std::byte* from = nullptr;
   };
   struct Peer {
     explicit Peer(MailStream s) : stream(std::move(s)) {}
@@ -81,6 +93,7 @@ class Mailbox final : private MailReader {
     std::map<std::uint64_t, LargeSend> offered;
     std::deque<LargeSend> accepted;
     std::map<std::uint64_t, Receive> large;  // receives of large messages that were accepted
+    std::deque<Copy> copies;
     // what the frame that is coming fills
     std::optional<Receive> eager;
     Matching::Place arriving;
@@ -89,6 +102,7 @@ class Mailbox final : private MailReader {
     bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
   };
 
+  bool move(Rank rank);
   MailStream::State pump(Peer& peer);
   std::span<std::byte> begin_frame(Rank from, const MailFrame& frame) override;
   void end_frame(Rank from, const MailFrame& frame) override;
@@ -98,6 +112,10 @@ class Mailbox final : private MailReader {
   void end_piece(Rank from, const MailFrame& frame);
   void start_sending(Rank to, std::uint64_t id);
   bool post_next_piece(Peer& peer);
+  void end_sending(Rank to, std::uint64_t id);
+
+  void start_copying(Rank from, const MailFrame& offer, Receive receive);
+  bool copy_next_piece(Rank from);
 
   void meet(Matching::Place arrival, Receive receive);
   void accept(Rank from, const MailFrame& offer, Receive receive);
@@ -126,6 +144,8 @@ class Mailbox final : private MailReader {
   std::vector<TicketPtr> open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
+  /// Messages from here on are stored past the cache, which they would only empty.
+  const Bytes streamed_;
 };
 
 }  // namespace peal::engine

@@ -7,6 +7,7 @@
 #include "peal/base/testing/error_of.h"
 #include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/window.h"
 
 namespace peal::engine {
 namespace {
@@ -311,6 +312,75 @@ TEST_F(MailboxTest, AfterAFailureLaterMessagesFailAtOnce) {
   EXPECT_TRUE(receive(0, data, 1)->exception());
 }
 
+/// Messages that lie where the receiver can read them.
+class PlacedMailTest : public MailboxTest {
+ protected:
+  static constexpr std::size_t kCount = 1'000'000;  // several pieces
+  PlacedMailTest() : placed_(allocate(0)) { std::fill(placed_.begin(), placed_.end(), 3.F); }
+
+  transport::Window& window(Rank rank) { return *end(rank).transport->window(); }
+  std::span<float> allocate(Rank rank) {
+    return {reinterpret_cast<float*>(window(rank).allocate(Bytes(kCount * sizeof(float)))), kCount};
+  }
+  TicketPtr send_placed() {
+    auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
+    box(0).send(ticket,
+                {1, {}, DType::kF32, Elements(kCount)},
+                reinterpret_cast<const std::byte*>(placed_.data()));
+    return ticket;
+  }
+
+  std::span<float> placed_;
+};
+
+TEST_F(PlacedMailTest, AMessageInSharedMemoryDoesNotPassTheChannel) {
+  // A stream that breaks long before so many bytes.
+  using Direction = transport::StreamFault::Direction;
+  connect({.streams = {{.peer = 1,
+                        .channel = transport::ChannelKind::kMail,
+                        .direction = Direction::kSending,
+                        .after = 1_KiB}}});
+  placed_ = allocate(0);
+  std::fill(placed_.begin(), placed_.end(), 3.F);
+  std::vector<float> in(kCount);
+  const TicketPtr sent = send_placed();
+  settle();
+  EXPECT_FALSE(sent->ended());  // the receiver is late
+  const TicketPtr received = receive(1, in, 0);
+  settle();
+  EXPECT_TRUE(sent->ended());
+  EXPECT_TRUE(received->ended());
+  EXPECT_THAT(end(0).failures, ::testing::IsEmpty());
+  EXPECT_EQ(in, std::vector<float>(kCount, 3.F));
+}
+
+TEST_F(PlacedMailTest, AReceiveDoesNotEndWellOnceTheSenderHasFailed) {
+  std::vector<float> in(kCount);
+  send_placed();
+  const TicketPtr received = receive(1, in, 0);
+  box(1).advance();  // a piece of it
+  EXPECT_TRUE(box(1).is_copying());
+  box(0).fail(Error(ErrorKind::kTimeout, "somebody is late"));
+  for (int i = 0; i < 100; ++i) box(1).advance();
+  EXPECT_FALSE(received->ended());
+  box(0).tell_abort(Error(ErrorKind::kTimeout, "somebody is late"));
+  settle();
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_EQ(end(1).failures[0], "timeout: somebody is late");
+}
+
+TEST_F(PlacedMailTest, ASenderThatDiesMeanwhileIsALossAndItsMemoryCanStillBeRead) {
+  std::vector<float> in(kCount);
+  send_placed();
+  receive(1, in, 0);
+  box(1).advance();
+  EXPECT_TRUE(box(1).is_copying());
+  end(0).mailbox.reset();
+  end(0).transport.reset();
+  for (int i = 0; i < 600; ++i) box(1).advance();
+  EXPECT_THAT(end(1).lost, ::testing::ElementsAre(0));
+}
+
 /// Rank 0's end of the stream is held by the test, which writes frames that no mailbox would.
 class BrokenPeerTest : public MailboxTest {
  protected:
@@ -343,6 +413,19 @@ TEST_F(BrokenPeerTest, MoreOfAMessageThanWasOfferedEndsTheGroupAndIsWrittenNowhe
   EXPECT_THAT(end(1).failures[0], HasSubstr("more of a message than it offered"));
   EXPECT_FALSE(received->ended());
   EXPECT_THAT(in, ::testing::Each(5.F));
+}
+
+TEST_F(BrokenPeerTest, AnOfferOfMemoryThatIsNotSharedEndsTheGroup) {
+  std::vector<float> in(6'000);
+  const TicketPtr received = receive(1, in, 0);
+  write({.kind = MailFrame::Kind::kPlaced,
+         .dtype = static_cast<std::uint8_t>(DType::kF32),
+         .count = Elements(6'000),
+         .id = 1,
+         .place = UINT64_MAX - 100});
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("memory that is not shared"));
+  EXPECT_FALSE(received->ended());
 }
 
 TEST(MailFrameTest, OnlyFramesThatMakeSenseAreRead) {

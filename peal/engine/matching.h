@@ -64,7 +64,7 @@ class Matching {
   void clear();
 
  private:
-  std::list<Receive> receives_;
+  std::vector<Receive> receives_;
   std::list<Arrival> arrivals_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,11 +20,22 @@ class Ticket {
  public:
   /// `what` names the operation in errors: "recv of 10 f32 from rank 1".
   Ticket(std::string what, Timeout timeout)
-      : what_(std::move(what)), timeout_(timeout), deadline_(Deadline::after(timeout)) {}
+      : what_([text = std::move(what)] { return text; }),
+        timeout_(timeout),
+        deadline_(Deadline::after(timeout)) {}
+  /// For an operation that may end before anyone asks for its name or the time: both cost more than
+  /// a small message. Its time runs from `reckon` on.
+  Ticket(std::function<std::string()> what, Timeout timeout)
+      : what_(std::move(what)), timeout_(timeout), deadline_(TimePoint::max()) {}
 
-  const std::string& what() const { return what_; }
+  std::string what() const { return what_(); }
   Timeout timeout() const { return timeout_; }
   Deadline deadline() const { return deadline_; }
+  /// The deadline, from now if none was reckoned before. Not while others ask for it.
+  Deadline reckon() {
+    if (deadline_.at() == TimePoint::max()) deadline_ = Deadline::after(timeout_);
+    return deadline_;
+  }
 
   void succeed(Rank source) { end({source, std::nullopt}); }
   void fail(const Error& error) { end({kAnySource, error}); }
@@ -34,6 +46,13 @@ class Ticket {
   std::exception_ptr exception() const {
     return end_.with([](const End& end) {
       return end.failure ? std::make_exception_ptr(Error(*end.failure)) : nullptr;
+    });
+  }
+  /// When ended: throws what it ended with, or returns who was at the other end.
+  Rank result() const {
+    return end_.with([](const End& end) {
+      if (end.failure) throw Error(*end.failure);
+      return end.source;
     });
   }
   /// When ended well; else kAnySource.
@@ -61,9 +80,9 @@ class Ticket {
     });
   }
 
-  const std::string what_;
+  const std::function<std::string()> what_;
   const Timeout timeout_;
-  const Deadline deadline_;
+  Deadline deadline_;
   mutable Guarded<End> end_;
   std::atomic<bool> ended_{false};  // spares those who poll the mutex
 };

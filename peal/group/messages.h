@@ -30,8 +30,12 @@ struct PointToPoint {
 /// Errors: usage (a rank that is none, a negative tag), thrown by the call, leaves the group as it
 ///   was. mismatch (the receive has another count or type; thrown on both sides), peer_lost,
 ///   timeout and resource poison the group: every call of every rank throws the same from then on.
+///   After an error another rank may still be reading registered memory that it was sent from: it
+///   throws away what it reads.
 /// Cost: up to 16 KiB one message, which the receiver copies if it comes before its receive; beyond
-///   that an offer and its answer first, then the data in pieces, with no copy.
+///   that an offer first. Registered memory (ProcessGroup::allocate) on a host that shares memory
+///   the receiver copies from where it lies: S bytes read and S written. All other data comes in
+///   pieces: the same once more, through a ring of the host, or through the network.
 /// Source: the MPI standard, 4.0, chapter 3.
 class Messages {
  public:

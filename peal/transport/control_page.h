@@ -84,6 +84,7 @@ struct ControlPage {
 
   std::array<TurnSlot, kTurns> turns;
   alignas(64) std::atomic<std::uint64_t> posted;
+  std::atomic<std::uint32_t> withdrawn;
   struct alignas(64) Line : NoticeLine {};
   std::array<Line, kNotices> notices;
 

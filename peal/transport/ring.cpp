@@ -10,8 +10,9 @@
 namespace peal::transport {
 namespace {
 
-/// Positions are published at least this often, so that both sides copy at the same time.
-constexpr std::uint64_t kPublishEvery = 64 << 10;
+/// Positions are published at least this often, so that both sides copy at the same time. Less
+/// often than each line, which would take the line of the position from the reader each time.
+constexpr std::uint64_t kPublishEvery = 16 << 10;
 
 Error spoilt(const RingMemory& memory, std::uint64_t written, std::uint64_t taken) {
   return Error(ErrorKind::kPeerLost,
@@ -49,6 +50,7 @@ Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
     append(piece.first(fits));
     if (fits < piece.size()) break;
   }
+  if (published_ != written_) publish();
   return Bytes(static_cast<std::int64_t>(written_ - before));
 }
 
@@ -68,9 +70,14 @@ void RingWriter::append(ConstPiece piece) {
     const std::uint64_t run = run_at(written_, piece.size(), capacity);
     std::memcpy(data_ + (written_ & (capacity - 1)), piece.data(), run);
     written_ += run;
-    header_->written.store(written_);
     piece = piece.subspan(run);
+    if (written_ - published_ >= kPublishEvery) publish();
   }
+}
+
+void RingWriter::publish() {
+  published_ = written_;
+  header_->written.store(written_);
 }
 
 bool RingWriter::has_space() const noexcept {

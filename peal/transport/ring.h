@@ -15,11 +15,12 @@
 
 namespace peal::transport {
 
-/// The memory's first bytes; zero in the beginning. Each side's words have a line of their own.
+/// The memory's first bytes; zero in the beginning. Each side's position has a line of its own.
+/// What both sides look at all the time and what hardly ever changes has another, which both keep.
 struct RingHeader {
   alignas(64) std::atomic<std::uint64_t> written;  // bytes since the beginning
-  std::atomic<std::uint32_t> writer_left;
   alignas(64) std::atomic<std::uint64_t> taken;
+  alignas(64) std::atomic<std::uint32_t> writer_left;
   std::atomic<std::uint32_t> reader_left;
 };
 
@@ -53,11 +54,13 @@ class RingWriter {
   /// then.
   std::uint64_t space(std::uint64_t wanted);
   void append(ConstPiece piece);
+  void publish();
 
   RingMemory memory_;
   RingHeader* header_;
   std::byte* data_;
   std::uint64_t written_ = 0;
+  std::uint64_t published_ = 0;
   std::uint64_t taken_ = 0;  // as last seen; the truth may be larger
 };
 

@@ -104,7 +104,8 @@ void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {
 bool RingChannel::prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) {
   watched_.clear();
   entries.push_back({own_->event(), POLLIN, 0});
-  own_->lie_down();  // before the look around: see Doorbell
+  if (interests.empty()) return true;  // only `interrupt` ends this sleep
+  own_->lie_down();                    // before the look around: see Doorbell
   for (const Interest& interest : interests) {
     Peer& other = peer(interest.peer);
     if (other.is_ready(interest.readiness)) return false;

@@ -143,6 +143,13 @@ std::optional<ArenaOffset> Window::locate(const void* memory, Bytes size) const 
   return inside ? std::optional(ArenaOffset{offset}) : std::nullopt;
 }
 
+void Window::withdraw() noexcept { pages_[static_cast<std::size_t>(self_)]->withdrawn.store(1); }
+
+bool Window::has_withdrawn(Rank rank) const noexcept {
+  // A load would not keep what was read before it from being read later; this does.
+  return pages_[static_cast<std::size_t>(rank)]->withdrawn.fetch_or(0) != 0;
+}
+
 std::byte* Window::address(Rank rank, ArenaOffset offset) const {
   const std::span<std::byte> arena = impl_->segments[index(rank)].arena;
   if (offset.value > arena.size()) {

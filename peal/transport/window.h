@@ -126,6 +126,10 @@ class Window final {
   std::optional<ArenaOffset> locate(const void* memory, Bytes size) const;
   /// Changes whenever memory is given back: what was located before may not be there any more.
   std::uint64_t generation() const;
+  /// The own rank gives back what it has offered to others in its arena, for good: whoever reads
+  /// there and then still finds nothing withdrawn has read what was offered.
+  void withdraw() noexcept;
+  bool has_withdrawn(Rank rank) const noexcept;
   /// The same place in this process, of any rank's arena.
   std::byte* address(Rank rank, ArenaOffset offset) const;
 

@@ -138,6 +138,21 @@ TEST_P(FailuresTest, DifferentOperatorsAreAMismatchThatShowsBoth) {
   expect_mismatch(ended, "sum of 100 f32", "max of 100 f32");
 }
 
+TEST_P(FailuresTest, ARegisteredMessageOfAnotherShapeThanItsReceiveEndsBothWithMismatch) {
+  const auto ended = outcomes(2, [](ProcessGroup& group) {
+    const std::int64_t count = group.rank() == 0 ? 100'000 : 90'000;
+    const Memory memory = group.allocate(Bytes(count * 4));
+    const std::span values(reinterpret_cast<float*>(memory.get()), static_cast<std::size_t>(count));
+    if (group.rank() == 0) {
+      group.send(values, 1);
+      group.recv(values, 1);
+    } else {
+      group.recv(values, 0);
+    }
+  });
+  expect_mismatch(ended, "100000 f32", "90000 f32");
+}
+
 TEST_P(FailuresTest, AReceiveOfAnotherShapeThanTheSendEndsBothWithMismatch) {
   const auto ended = outcomes(2, [](ProcessGroup& group) {
     auto data = some(group.rank() == 0 ? 10 : 11);

@@ -17,17 +17,16 @@ using engine::TicketPtr;
 /// What cannot be done is not tried again at once.
 constexpr auto kPause = std::chrono::milliseconds(10);
 
+/// How long the loop keeps out before it looks again whether calls attend to the mailbox.
+constexpr auto kNap = std::chrono::milliseconds(1);
+
+/// Deadlines are looked at this often all the same.
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
 /// A rank that has no time left still says why it leaves.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
-
-void post(Mailbox& mailbox, const TicketPtr& ticket, const Request& request) {
-  const engine::Envelope envelope{request.root, request.tag, request.dtype, request.count};
-  if (request.operation == Operation::kSend) {
-    mailbox.send(ticket, envelope, static_cast<const std::byte*>(request.input.front().data));
-  } else {
-    mailbox.receive(ticket, envelope, static_cast<std::byte*>(request.output.front().data));
-  }
-}
 
 }  // namespace
 
@@ -60,6 +59,20 @@ void MessageLoop::stop() {
 
 // ---- posting
 
+void MessageLoop::post(Mailbox& mailbox, const TicketPtr& ticket, const Request& request) {
+  const engine::Envelope envelope{request.root, request.tag, request.dtype, request.count};
+  if (request.operation == Operation::kSend) {
+    mailbox.send(ticket, envelope, static_cast<const std::byte*>(request.input.front().data));
+  } else {
+    mailbox.receive(ticket, envelope, static_cast<std::byte*>(request.output.front().data));
+  }
+}
+
+void MessageLoop::call_loop() {
+  called_.store(true);
+  transport_.mail().interrupt();
+}
+
 std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Timeout timeout) {
   std::vector<TicketPtr> tickets;
   const bool all_done = mailbox_.with([&](Mailbox& mailbox) {
@@ -69,34 +82,72 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
       post(mailbox, tickets.back(), request);
     }
     mailbox.advance();
-    return !mailbox.has_unsent() &&
+    return !mailbox.has_unsent() && !mailbox.is_copying() &&
            std::all_of(tickets.begin(), tickets.end(), [](const auto& t) { return t->ended(); });
   });
-  if (!all_done) transport_.mail().interrupt();
+  if (!all_done) call_loop();
   return tickets;
 }
 
+/// The ticket lies on this stack, so that a small message allocates nothing: the mailbox must have
+/// let go of it when this returns.
 Rank MessageLoop::run(const Request& request, Timeout timeout) {
-  const auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
-  mailbox_.with([&](Mailbox& mailbox) {
+  engine::Ticket ticket([&request] { return describe(request); }, timeout);
+  const TicketPtr borrowed(TicketPtr(), &ticket);
+  bool done = false;
+  bool leaves_work = false;
+  {
+    Inside mailbox(mailbox_);
     verdict_.check();
-    post(mailbox, ticket, request);
-  });
+    try {
+      post(*mailbox, borrowed, request);
+      if (!ticket.ended()) attend(mailbox, ticket);
+    } catch (const std::exception&) {
+      verdict_.reach(current_error(describe(request)));
+      pass_on_verdict(*mailbox);  // which ends the ticket
+    }
+    done = ticket.ended();
+    if (done) {
+      mailbox->forget(borrowed);
+    } else {
+      ticket.reckon();
+      ++waiting_;
+    }
+    // Also of other operations: what was accepted in passing, and who relies on this call.
+    leaves_work = waiting_ > 0 || mailbox->has_unsent() || mailbox->is_copying();
+  }
+  if (leaves_work) call_loop();
+  if (!done) {
+    ticket.wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
+    mailbox_.with([&](Mailbox& mailbox) {
+      --waiting_;
+      mailbox.forget(borrowed);
+    });
+  }
+  return ticket.result();
+}
+
+void MessageLoop::attend(Inside& mailbox, engine::Ticket& ticket) {
+  if (attended_.load(kRelaxed)) {  // then that call sees to this one, too
+    mailbox->advance();
+    return;
+  }
+  struct Attending {
+    explicit Attending(std::atomic<bool>& f) : flag(f) { flag.store(true, kRelaxed); }
+    ~Attending() { flag.store(false, kRelaxed); }
+    std::atomic<bool>& flag;
+  };
+  const Attending attending(attended_);
+  calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
   Patience patience(cores_);
   Seldom seldom;
-  bool in_time = true;
-  bool leaves_unsent = false;  // also of other operations: what was accepted in passing
-  do {
-    mailbox_.with([&](Mailbox& mailbox) {
-      if (mailbox.advance()) patience.renew();
-      leaves_unsent = mailbox.has_unsent();
-    });
-    if (seldom.is_due()) in_time = !ticket->deadline().passed();
-  } while (!ticket->ended() && !verdict_.reached() && in_time && patience.wait());
-  if (!ticket->ended() || leaves_unsent) transport_.mail().interrupt();  // the loop goes on with it
-  ticket->wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
-  if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
-  return ticket->source();
+  while (true) {
+    if (mailbox->advance()) patience.renew();
+    if (ticket.ended() || verdict_.reached()) return;
+    if (seldom.is_due() && ticket.reckon().passed()) return;
+    if (!patience.wait()) return;
+    mailbox.let_others_in();
+  }
 }
 
 // ---- the loop
@@ -105,6 +156,10 @@ void MessageLoop::loop() {
   while (!stopping_.load(std::memory_order_acquire)) {
     TimePoint next = TimePoint::max();
     try {
+      if (is_attended()) {
+        transport_.mail().wait({}, Deadline(Clock::now() + kNap));
+        continue;
+      }
       const bool moved = mailbox_.with([&](Mailbox& mailbox) { return round(mailbox, next); });
       if (!moved) transport_.mail().wait(interests_, Deadline(next));
     } catch (const std::exception&) {
@@ -112,6 +167,19 @@ void MessageLoop::loop() {
       std::this_thread::sleep_for(kPause);
     }
   }
+}
+
+bool MessageLoop::is_attended() {
+  const std::uint64_t calls = calls_.load(kRelaxed);
+  const bool attended = attended_.load(kRelaxed) || calls != calls_seen_;
+  calls_seen_ = calls;
+  if (called_.exchange(false) || !attended || verdict_.reached()) return false;
+  const TimePoint now = Clock::now();
+  if (now - looked_ >= kLookEvery) {
+    looked_ = now;
+    return false;
+  }
+  return true;
 }
 
 bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {

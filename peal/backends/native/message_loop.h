@@ -1,15 +1,21 @@
 // Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread of
 // its own that sleeps while nothing moves. It is also the one that learns of lost peers.
+//
+// While calls attend to the mailbox, the loop's thread keeps out: it neither takes the mailbox from
+// them nor watches the streams, since peers would ring its bell for each message then. It naps, and
+// looks again whether there are still calls. So after a call, what comes uncalled for is moved up
+// to two naps late.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "peal/backends/native/attended.h"
 #include "peal/backends/native/patience.h"
-#include "peal/base/guarded.h"
 #include "peal/engine/mailbox.h"
 #include "peal/engine/verdict.h"
 #include "peal/group/backend.h"
@@ -43,7 +49,17 @@ class MessageLoop {
   void stop();
 
  private:
+  using Inside = Attended<engine::Mailbox>::Inside;
+
+  void post(engine::Mailbox& mailbox, const engine::TicketPtr& ticket, const Request& request);
+  /// Polls until the ticket has ended, or it is time to leave that to the loop.
+  void attend(Inside& mailbox, engine::Ticket& ticket);
+  /// For a call that leaves something to the loop.
+  void call_loop();
+
   void loop();
+  /// Whether calls have seen to the mailbox since the loop last asked.
+  bool is_attended();
   /// Returns whether anything moved, and when to look again at the latest.
   bool round(engine::Mailbox& mailbox, TimePoint& next);
   bool pass_on_verdict(engine::Mailbox& mailbox);
@@ -54,8 +70,17 @@ class MessageLoop {
   transport::Transport& transport_;
   engine::Verdict& verdict_;
   Cores cores_;
-  Guarded<engine::Mailbox> mailbox_;
-  std::vector<transport::Interest> interests_;  // of the loop's thread
+  Attended<engine::Mailbox> mailbox_;
+  // Written by who is inside:
+  std::atomic<bool> attended_ = false;    // a call polls
+  std::atomic<std::uint64_t> calls_ = 0;  // that have polled
+  int waiting_ = 0;                       // calls that wait until somebody else ends their tickets
+
+  std::atomic<bool> called_ = false;  // somebody leaves something to the loop
+  // Of the loop's thread:
+  std::vector<transport::Interest> interests_;
+  std::uint64_t calls_seen_ = 0;
+  TimePoint looked_;  // when it last did a round
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

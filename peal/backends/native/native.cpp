@@ -124,7 +124,7 @@ class NativeBackend final : public Backend {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Rank run(const Request& request, Timeout timeout) override {
-    if (is_message(request)) return engine_for_messages()->messages->run(request, timeout);
+    if (is_message(request)) return run_message(request, timeout);
     if (size() == 1) {
       run_alone(request);
     } else if (const Visit visit(*this); visit.engine != nullptr) {
@@ -252,6 +252,13 @@ class NativeBackend final : public Backend {
                              options_.rank,
                              describe(departure),
                              options_.group));
+  }
+
+  Rank run_message(const Request& request, Timeout timeout) {
+    if (const Visit visit(*this); visit.engine != nullptr) {
+      return visit.engine->messages->run(request, timeout);
+    }
+    return engine_for_messages()->messages->run(request, timeout);
   }
 
   void run_alone(const Request& request) {
