@@ -54,7 +54,7 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
   } else {
     frame.kind = MailFrame::Kind::kOffer;
     frame.id = next_id_++;
-    if (transport::Window* const window = transport_.window(); window != nullptr) {
+    if (transport::Window* const window = window_to(envelope.peer); window != nullptr) {
       if (const auto place = window->locate(data, frame.payload)) {
         frame.kind = MailFrame::Kind::kPlaced;
         frame.place = place->value;
@@ -313,8 +313,13 @@ void Mailbox::end_sending(Rank to, std::uint64_t id) {
 
 // ---- large messages that are copied from where their sender has them
 
-void Mailbox::start_copying(Rank from, const MailFrame& offer, Receive receive) {
+transport::Window* Mailbox::window_to(Rank peer) const {
   transport::Window* const window = transport_.window();
+  return window != nullptr && window->reaches(peer) ? window : nullptr;
+}
+
+void Mailbox::start_copying(Rank from, const MailFrame& offer, Receive receive) {
+  transport::Window* const window = window_to(from);
   const auto size = static_cast<std::uint64_t>(receive.size().value);
   if (window == nullptr || offer.place > UINT64_MAX - size) {
     close_damaged(from, "it offers a message in memory that is not shared");

@@ -133,6 +133,8 @@ class Mailbox final : private MailReader {
   bool has_messages_for(Rank peer) const;
   bool awaits(Rank peer) const;
 
+  /// The window, if it reaches this rank.
+  transport::Window* window_to(Rank peer) const;
   Peer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
   const Peer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
 

@@ -143,11 +143,11 @@ std::optional<ArenaOffset> Window::locate(const void* memory, Bytes size) const 
   return inside ? std::optional(ArenaOffset{offset}) : std::nullopt;
 }
 
-void Window::withdraw() noexcept { pages_[static_cast<std::size_t>(self_)]->withdrawn.store(1); }
+void Window::withdraw() noexcept { pages_[index(self_)]->withdrawn.store(1); }
 
 bool Window::has_withdrawn(Rank rank) const noexcept {
   // A load would not keep what was read before it from being read later; this does.
-  return pages_[static_cast<std::size_t>(rank)]->withdrawn.fetch_or(0) != 0;
+  return pages_[index(rank)]->withdrawn.fetch_or(0) != 0;
 }
 
 std::byte* Window::address(Rank rank, ArenaOffset offset) const {
