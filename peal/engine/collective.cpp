@@ -56,28 +56,33 @@ Progress Collective::advance() {
 }
 
 void Collective::enter(const Task& task) {
+  const std::uint64_t sequence = fingerprint_.sequence + 1;
+  const std::uint64_t before = fingerprint_.detail;
   recipe_ = &book_.find(task.problem, task.dtype, task.reduce);
-  const Fingerprint before = fingerprint_;
   fingerprint_ = recipe_->fingerprint;
-  fingerprint_.sequence = before.sequence + 1;
-  fingerprint_.detail = mixed(before.detail, recipe_->digest);
+  fingerprint_.sequence = sequence;
+  fingerprint_.detail = mixed(before, recipe_->digest);
   places_.set_own(task.dtype, task.input, task.output);
   // What each rank gives to an uneven gather is not in the fingerprint.
   const schedule::Problem& problem = recipe_->problem;
   const bool gathers = problem.operation == Operation::kGather && !problem.counts.empty();
   const Compare compare = gathers ? Compare::kEntries : Compare::kChecks;
-  if (window_ != nullptr) make_entry();
-  walk_.enter(fingerprint_, PackedPlace(own_entry_.input, own_entry_.output).word(), compare);
+  walk_.enter(fingerprint_, window_ != nullptr ? post_entry() : 0, compare);
 }
 
-void Collective::make_entry() {
-  const bool matters = recipe_->decides != Decides::kNobody;
-  own_entry_ = {.fingerprint = fingerprint_,
-                .input = matters ? locate(places_.input()) : std::nullopt,
-                .output = matters ? locate(places_.output()) : std::nullopt,
-                .input_count = places_.input().size(),
-                .output_count = places_.output().size()};
+std::uint64_t Collective::post_entry() {
+  own_entry_.fingerprint = fingerprint_;
+  own_entry_.input_count = places_.input().size();
+  own_entry_.output_count = places_.output().size();
+  if (recipe_->decides == Decides::kNobody) {
+    own_entry_.input = own_entry_.output = std::nullopt;
+    window_->post(own_entry_.encode());
+    return 0;
+  }
+  own_entry_.input = locate(places_.input());
+  own_entry_.output = locate(places_.output());
   window_->post(own_entry_.encode());
+  return PackedPlace(own_entry_.input, own_entry_.output).word();
 }
 
 std::optional<transport::ArenaOffset> Collective::locate(const Regions& regions) {

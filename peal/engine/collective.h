@@ -61,7 +61,8 @@ class Collective {
   enum class Phase : std::uint8_t { kMeeting, kWalking };
 
   void enter(const Task& task);
-  void make_entry();
+  /// Returns the place in one word.
+  std::uint64_t post_entry();
   std::optional<transport::ArenaOffset> locate(const Regions& regions);
   void check_entry(Rank peer) const;
   /// What the peer has said of this operation, if that can be read. Throws Error(mismatch).

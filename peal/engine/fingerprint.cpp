@@ -1,5 +1,7 @@
 #include "peal/engine/fingerprint.h"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "peal/engine/pack.h"
@@ -120,27 +122,40 @@ std::optional<Header> Header::decode(std::span<const std::byte, kSize> bytes) {
 }
 
 transport::Notice Entry::encode() const {
+  const auto word = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const Fingerprint& f = fingerprint;
+  const std::array<std::uint64_t, 7> words = {word(f.operation) | word(f.dtype) << 8 |
+                                                  word(f.reduce) << 16 | word(f.algorithm) << 24 |
+                                                  word(f.root) << 32,
+                                              word(f.count.value),
+                                              f.detail,
+                                              number_of(input),
+                                              number_of(output),
+                                              word(input_count.value),
+                                              word(output_count.value)};
   transport::Notice notice;
-  notice.sequence = fingerprint.sequence;
-  Packer packer(notice.body);
-  pack(packer, fingerprint);
-  packer.put(number_of(input))
-      .put(number_of(output))
-      .put(input_count.value)
-      .put(output_count.value);
+  notice.sequence = f.sequence;
+  static_assert(sizeof words == sizeof notice.body);
+  std::memcpy(notice.body.data(), words.data(), sizeof words);
   return notice;
 }
 
 Entry Entry::decode(const transport::Notice& notice) {
-  Entry entry;
-  Unpacker unpacker(notice.body);
-  entry.fingerprint = unpack(unpacker);
-  entry.fingerprint.sequence = notice.sequence;
-  entry.input = offset_of(unpacker.get<std::uint64_t>());
-  entry.output = offset_of(unpacker.get<std::uint64_t>());
-  entry.input_count = Elements(unpacker.get<std::int64_t>());
-  entry.output_count = Elements(unpacker.get<std::int64_t>());
-  return entry;
+  std::array<std::uint64_t, 7> words;
+  std::memcpy(words.data(), notice.body.data(), sizeof words);
+  const auto byte = [&](int shift) { return static_cast<std::uint8_t>(words[0] >> shift); };
+  return {.fingerprint = {.sequence = notice.sequence,
+                          .operation = Operation{byte(0)},
+                          .dtype = DType{byte(8)},
+                          .reduce = ReduceOp::Kind{byte(16)},
+                          .algorithm = byte(24),
+                          .root = static_cast<Rank>(words[0] >> 32),
+                          .count = Elements(static_cast<std::int64_t>(words[1])),
+                          .detail = words[2]},
+          .input = offset_of(words[3]),
+          .output = offset_of(words[4]),
+          .input_count = Elements(static_cast<std::int64_t>(words[5])),
+          .output_count = Elements(static_cast<std::int64_t>(words[6]))};
 }
 
 }  // namespace peal::engine

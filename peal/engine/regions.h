@@ -21,6 +21,7 @@ struct Extent {
 class Regions {
  public:
   void clear() {
+    first_ = nullptr;
     pieces_.clear();
     size_ = Elements(0);
   }
@@ -28,26 +29,28 @@ class Regions {
   void add(const void* data, Elements count) {
     if (count.value == 0) return;
     // An input is never written unless it is also an output: schedules are proved to keep to that.
-    pieces_.push_back({const_cast<std::byte*>(static_cast<const std::byte*>(data)), size_});
+    auto* const piece = const_cast<std::byte*>(static_cast<const std::byte*>(data));
+    if (first_ == nullptr) {
+      first_ = piece;
+    } else {
+      pieces_.push_back({piece, size_});
+    }
     size_ += count;
   }
 
   Elements size() const { return size_; }
-  bool is_one_piece() const { return pieces_.size() <= 1; }
-  std::byte* data() const { return pieces_.empty() ? nullptr : pieces_.front().data; }
+  bool is_one_piece() const { return pieces_.empty(); }
+  std::byte* data() const { return first_; }
 
   /// From `offset` (below size) on; `element` is the size of one element.
   Extent at(Elements offset, Bytes element) const {
-    std::size_t i = 0;
-    if (pieces_.size() > 1) {
-      const auto after =
-          std::upper_bound(pieces_.begin(), pieces_.end(), offset, [](Elements o, const Piece& p) {
-            return o < p.begin;
-          });
-      i = static_cast<std::size_t>(after - pieces_.begin()) - 1;
-    }
-    const Elements end = i + 1 < pieces_.size() ? pieces_[i + 1].begin : size_;
-    return {pieces_[i].data + (offset - pieces_[i].begin).value * element.value, end - offset};
+    const auto after =
+        std::upper_bound(pieces_.begin(), pieces_.end(), offset, [](Elements o, const Piece& p) {
+          return o < p.begin;
+        });
+    const Elements end = after == pieces_.end() ? size_ : after->begin;
+    const Piece piece = after == pieces_.begin() ? Piece{first_, Elements(0)} : *(after - 1);
+    return {piece.data + (offset - piece.begin).value * element.value, end - offset};
   }
 
  private:
@@ -55,7 +58,8 @@ class Regions {
     std::byte* data;
     Elements begin;
   };
-  std::vector<Piece> pieces_;
+  std::byte* first_ = nullptr;
+  std::vector<Piece> pieces_;  // all but the first
   Elements size_;
 };
 

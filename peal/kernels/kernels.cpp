@@ -159,6 +159,10 @@ void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, do
 }
 
 void copy(const std::byte* from, std::byte* to, Bytes size, Stores stores) {
+  if (stores == Stores::kCached) {
+    if (size.value > 0 && from != to) std::memcpy(to, from, static_cast<std::size_t>(size.value));
+    return;
+  }
   copy(from, std::span<std::byte* const>(&to, 1), size, stores);
 }
 
