@@ -50,6 +50,9 @@ class Ticket {
   }
   /// When ended: throws what it ended with, or returns who was at the other end.
   Rank result() const {
+    if (const Rank source = source_.load(std::memory_order_relaxed); source != kAnySource) {
+      return source;
+    }
     return end_.with([](const End& end) {
       if (end.failure) throw Error(*end.failure);
       return end.source;
@@ -76,6 +79,7 @@ class Ticket {
     end_.update([&](End& end) {
       if (ended()) return;
       end = std::move(how);
+      source_.store(end.source, std::memory_order_relaxed);
       ended_.store(true, std::memory_order_release);
     });
   }
@@ -84,7 +88,9 @@ class Ticket {
   const Timeout timeout_;
   Deadline deadline_;
   mutable Guarded<End> end_;
-  std::atomic<bool> ended_{false};  // spares those who poll the mutex
+  // Spare those who poll, and those who know that it has ended well, the mutex:
+  std::atomic<bool> ended_{false};
+  std::atomic<Rank> source_{kAnySource};
 };
 
 using TicketPtr = std::shared_ptr<Ticket>;

@@ -50,6 +50,8 @@ Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
     append(piece.first(fits));
     if (fits < piece.size()) break;
   }
+  const std::uint64_t size = written_ - before;
+  if (size > 0 && size <= RingHeader::Cell::kSize) fill_cell(pieces, size);
   if (published_ != written_) publish();
   return Bytes(static_cast<std::int64_t>(written_ - before));
 }
@@ -75,6 +77,24 @@ void RingWriter::append(ConstPiece piece) {
   }
 }
 
+/// With the first `size` bytes, which end in the ring where it is written to.
+void RingWriter::fill_cell(std::span<const ConstPiece> pieces, std::uint64_t size) {
+  RingHeader::Cell& cell = header_->cell;
+  std::array<std::uint64_t, std::tuple_size_v<decltype(cell.words)>> words{};
+  auto* const bytes = reinterpret_cast<std::byte*>(words.data());
+  std::uint64_t have = 0;
+  for (const ConstPiece& piece : pieces) {
+    const std::uint64_t some = std::min<std::uint64_t>(piece.size(), size - have);
+    if (some > 0) std::memcpy(bytes + have, piece.data(), some);
+    have += some;
+  }
+  cell.begin.store(0, std::memory_order_relaxed);  // nobody takes a mixture
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    cell.words[i].store(words[i], std::memory_order_release);
+  }
+  cell.begin.store(written_ - size + 1, std::memory_order_release);
+}
+
 void RingWriter::publish() {
   published_ = written_;
   header_->written.store(written_);
@@ -92,6 +112,12 @@ Bytes RingReader::read(std::span<std::byte> into) {
   const std::uint64_t written = header_->written.load(std::memory_order_acquire);
   if (written < taken_ || written - taken_ > capacity) throw spoilt(memory_, written, taken_);
   const std::uint64_t size = std::min<std::uint64_t>(written - taken_, into.size());
+  if (size > 0 && size == written - taken_ && size <= RingHeader::Cell::kSize &&
+      read_cell(into.first(size))) {
+    taken_ += size;
+    header_->taken.store(taken_);
+    return Bytes(static_cast<std::int64_t>(size));
+  }
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t run = run_at(taken_, size - done, capacity);
     std::memcpy(into.data() + done, data_ + (taken_ & (capacity - 1)), run);
@@ -100,6 +126,21 @@ Bytes RingReader::read(std::span<std::byte> into) {
     header_->taken.store(taken_);
   }
   return Bytes(static_cast<std::int64_t>(size));
+}
+
+/// Everything that is there, if that is what the last write brought: a later one would have another
+/// beginning, or be longer than a cell.
+bool RingReader::read_cell(std::span<std::byte> into) const {
+  const RingHeader::Cell& cell = header_->cell;
+  const auto is_next = [&] { return cell.begin.load(std::memory_order_acquire) == taken_ + 1; };
+  if (!is_next()) return false;
+  std::array<std::uint64_t, std::tuple_size_v<decltype(cell.words)>> words;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = cell.words[i].load(std::memory_order_acquire);
+  }
+  if (!is_next()) return false;
+  std::memcpy(into.data(), words.data(), into.size());
+  return true;
 }
 
 bool RingReader::has_data() const noexcept {

@@ -5,6 +5,7 @@
 // other's it checks, so that a broken peer yields an error and never an access out of bounds.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,17 @@ namespace peal::transport {
 /// The memory's first bytes; zero in the beginning. Each side's position has a line of its own.
 /// What both sides look at all the time and what hardly ever changes has another, which both keep.
 struct RingHeader {
+  /// The bytes of a short write lie here, too: whoever looks whether there is more has fetched them
+  /// with the position, and needs no second line from the writer. Atomic words, so that a reader
+  /// who comes at the wrong moment can tell; the same way as NoticeLine (control_page.h).
+  struct Cell {
+    static constexpr std::size_t kSize = 48;
+    std::atomic<std::uint64_t> begin;  // the position of its first byte, plus 1
+    std::array<std::atomic<std::uint64_t>, kSize / sizeof(std::uint64_t)> words;
+  };
+
   alignas(64) std::atomic<std::uint64_t> written;  // bytes since the beginning
+  Cell cell;                                       // of the last write that was short
   alignas(64) std::atomic<std::uint64_t> taken;
   alignas(64) std::atomic<std::uint32_t> writer_left;
   std::atomic<std::uint32_t> reader_left;
@@ -54,6 +65,7 @@ class RingWriter {
   /// then.
   std::uint64_t space(std::uint64_t wanted);
   void append(ConstPiece piece);
+  void fill_cell(std::span<const ConstPiece> pieces, std::uint64_t size);
   void publish();
 
   RingMemory memory_;
@@ -78,6 +90,9 @@ class RingReader {
   void leave() noexcept { header_->reader_left.store(1); }
 
  private:
+  /// Whether the cell holds the next bytes, which are then in `into`.
+  bool read_cell(std::span<std::byte> into) const;
+
   RingMemory memory_;
   RingHeader* header_;
   const std::byte* data_;

@@ -72,6 +72,41 @@ TEST_F(RingTest, EveryByteCrossesTheSeamUnchanged) {
   EXPECT_GT(taken, 10 * 4096u);
 }
 
+TEST_F(RingTest, ShortWritesComeWholeHoweverTheyAreTaken) {
+  std::uint64_t written = 0;
+  std::uint64_t taken = 0;
+  for (std::size_t step = 0; step < 4000; ++step) {
+    for (std::size_t i = 0; i < step % 3; ++i) {  // none, one, or several before the next look
+      written += static_cast<std::uint64_t>(write(written, (step * 7 + i) % 52).value);
+    }
+    const auto got = read(step % 5 == 0 ? step % 30 : 256);
+    ASSERT_EQ(got, stream_bytes(0, 1, taken, got.size()));
+    taken += got.size();
+  }
+  EXPECT_GT(taken, 10 * 4096u);
+}
+
+TEST_F(RingTest, ShortWritesAreNeverTornWhileTheReaderLooksOn) {
+  constexpr std::uint64_t kBytes = 500'000;
+  std::thread writing([this] {
+    for (std::uint64_t written = 0; written < kBytes;) {
+      const std::size_t size = 1 + written % 51;
+      const auto moved = static_cast<std::uint64_t>(write(written, size).value);
+      if (moved == 0) std::this_thread::yield();
+      written += moved;
+    }
+  });
+  std::uint64_t wrong = 0;
+  for (std::uint64_t taken = 0; taken < kBytes;) {
+    const auto got = read(256);
+    if (got.empty()) std::this_thread::yield();
+    if (got != stream_bytes(0, 1, taken, got.size())) ++wrong;
+    taken += got.size();
+  }
+  writing.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
 TEST_F(RingTest, WhoLeavesIsSeenByTheOther) {
   write(0, 10);
   EXPECT_FALSE(reader_.writer_left());
