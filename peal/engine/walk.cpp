@@ -14,7 +14,6 @@ namespace {
 using schedule::Finish;
 using schedule::Move;
 using schedule::Signal;
-using schedule::Slice;
 using schedule::Space;
 using schedule::Step;
 using schedule::Wait;

@@ -14,7 +14,6 @@ namespace {
 using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
-using schedule::Ranks;
 
 /// Up to here every rank reduces everything itself: with two ranks that saves a synchronisation and
 /// costs nothing; with more it costs less than the synchronisation until all inputs together no

@@ -168,7 +168,8 @@ class ProcessTransport final : public Transport {
     }
     data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
     mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
-    if (host_ && (contacts.size() == 1 || ranks_per_host(contacts) > 1)) window_ = host_->make_window();
+    if (host_ && (contacts.size() == 1 || ranks_per_host(contacts) > 1))
+      window_ = host_->make_window();
   }
 
   Channel& data() override { return *data_; }

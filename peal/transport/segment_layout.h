@@ -22,7 +22,8 @@ struct SegmentLayout {
   int ranks = 1;  // that share memory
   Bytes data_ring = 256_KiB;
   /// Larger than a core's nearest caches: there the writer of a long message finds lines that the
-  /// reader has let go of. Of 64 KiB to 1 MiB the fastest at every size. Touched only as it is used.
+  /// reader has let go of. Of 64 KiB to 1 MiB the fastest at every size. Touched only as it is
+  /// used.
   Bytes mail_ring = 1_MiB;
   Bytes stage = 3_MiB;
 
