@@ -23,6 +23,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// How long one who leaves waits for the lock, which others hold for microseconds.
+constexpr milliseconds kLeave(1000);
+
 /// Sleeps a little longer each time, never beyond the deadline.
 class Pause {
  public:
@@ -143,9 +146,11 @@ bool is_at(int fd, const std::string& path) {
 
 void FileStore::leave(FileLog& log) noexcept {
   try {
-    const ChangeLock lock(log.fd(), log.path(), Deadline::after(milliseconds(200)));
+    const ChangeLock lock(log.fd(), log.path(), Deadline::after(kLeave));
     const bool last = try_lock(log.fd(), LockByte::kAlive, LockKind::kAlone);
     if (last && is_at(log.fd(), log.path())) ::unlink(log.path().c_str());
+    // Under the same lock: whoever leaves next must not find this one still there.
+    unlock(log.fd(), LockByte::kAlive);
   } catch (const Error&) {
     // Somebody is stopped while it holds the lock: it is not for us to remove the file.
   }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <barrier>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -157,6 +158,24 @@ TEST_F(FileStoreTest, HandlesThatComeAndGoNeverSeeARemovedFile) {
   }
   for (auto& thread : threads) EXPECT_EQ(thread.get(), 25);
   EXPECT_FALSE(exists());
+}
+
+TEST_F(FileStoreTest, OfThoseThatLeaveAtOnceTheLastRemovesTheFile) {
+  constexpr int kRanks = 4;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::unique_ptr<Store>> stores;
+    for (int rank = 0; rank < kRanks; ++rank) stores.push_back(open());
+    std::barrier all_ready(kRanks);
+    std::vector<std::future<void>> leaving;
+    for (auto& store : stores) {
+      leaving.push_back(std::async(std::launch::async, [&] {
+        all_ready.arrive_and_wait();
+        store.reset();
+      }));
+    }
+    for (auto& one : leaving) one.get();
+    ASSERT_FALSE(exists()) << "in round " << round;
+  }
 }
 
 TEST_F(FileStoreTest, ARankThatComesLateJoins) {
