@@ -25,7 +25,7 @@ Collective::Collective(
       walk_(self, ranks, transport, [this](Rank peer) { check_entry(peer); }),
       book_({.ranks = ranks,
              .ranks_per_host = window_ != nullptr ? window_->ranks() : 1,
-             .stage = window_ != nullptr ? walk_.stage_limit() : stage,
+             .stage = walk_.stage_limit().value_or(stage),
              .cache = last_cache()},
             planner),
       places_(self, ranks) {}

@@ -6,7 +6,6 @@
 
 #include "peal/base/error.h"
 #include "peal/kernels/kernels.h"
-#include "peal/transport/window.h"
 
 namespace peal::engine {
 namespace {
@@ -31,12 +30,8 @@ bool is_plain_receive(const Move& move) {
          move.finish == Finish::kNo;
 }
 
-schedule::ScratchSize scratch_of(const transport::Window* window) {
-  if (window == nullptr) return {};
-  return {.ring = Bytes(static_cast<std::int64_t>(window->stage(window->first()).size())),
-          .cell = transport::Window::kCell,
-          .cells = transport::Window::kTurns};
-}
+/// In a part's steps.
+constexpr std::int64_t kFirstSignal = 1;
 
 }  // namespace
 
@@ -46,47 +41,30 @@ Walk::Walk(Rank self,
            std::function<void(Rank)> check_entry)
     : self_(self),
       channel_(transport.data()),
-      window_(transport.window()),
-      check_entry_(std::move(check_entry)),
-      scratch_(scratch_of(window_)),
-      known_(static_cast<std::size_t>(ranks)),
       header_sent_(static_cast<std::size_t>(ranks)),
       header_seen_(static_cast<std::size_t>(ranks)),
-      entry_seen_(static_cast<std::size_t>(ranks)),
       outbox_(ranks) {
-  if (window_ == nullptr) return;
-  host_ = {.first = window_->first(), .count = window_->ranks()};
-  for (int i = 0; i < host_.count; ++i) {
-    rings_.push_back(window_->stage(host_[i]).data());
-    cells_.push_back(window_->cell(host_[i], 0));
+  if (transport.window() != nullptr) {
+    turns_.emplace(self, ranks, *transport.window(), std::move(check_entry));
   }
 }
 
 void Walk::enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare) {
   fingerprint_ = fingerprint;
-  remark_ = {.check = fingerprint.detail, .place = place};
-  compare_ = compare;
   planned_ = nullptr;
-  awaited_.reset();
-  offset_ = 0;
-  waited_ = 0;
+  awaited_.count = 0;
+  if (turns_) turns_->enter(fingerprint, place, compare);
 }
 
-void Walk::announce() { step(Signal{1}); }
+void Walk::announce() { turns_->signal(kFirstSignal); }
 
-bool Walk::has_begun(Rank rank) {
-  awaited_ = rank;
-  return reached({.first = rank}, target_of(1));
-}
+bool Walk::has_begun(Rank rank) { return have_begun({.first = rank}); }
 
-bool Walk::all_have_begun() {
-  awaited_ = kAnySource;
-  return reached(host_, target_of(1));
-}
+bool Walk::all_have_begun() { return have_begun(turns_->host()); }
 
-std::optional<std::uint64_t> Walk::place_of(Rank rank) const {
-  const auto remark = window_->remark(rank, scratch_.turn());
-  return remark.check == remark_.check ? std::optional(remark.place) : std::nullopt;
+bool Walk::have_begun(const schedule::Ranks& ranks) {
+  awaited_ = ranks;
+  return turns_->reached(ranks, kFirstSignal);
 }
 
 void Walk::begin(const Recipe& recipe,
@@ -97,9 +75,7 @@ void Walk::begin(const Recipe& recipe,
   planned_ = &planned;
   places_ = &places;
   at_ = done.steps;
-  offset_ = done.signals;
-  awaited_.reset();
-  waited_ = 0;
+  if (turns_) turns_->begin_part(done.signals);
   received_ = Bytes(0);
   bounce_have_ = 0;
   pace_.begin();
@@ -108,27 +84,15 @@ void Walk::begin(const Recipe& recipe,
 
 void Walk::place_stage(Places& places) {
   const Bytes stage = bytes_of(planned_->part.stage, places.dtype());
-  if (planned_->part.span == 0) {
-    if (own_memory_.size() < static_cast<std::size_t>(stage.value)) {
-      own_memory_.resize(static_cast<std::size_t>(stage.value));
-    }
-    places.set(Space::kStage, self_, own_memory_.data());
-    return;
+  if (planned_->part.span > 0) return turns_->place_stage(stage, places);
+  if (own_memory_.size() < static_cast<std::size_t>(stage.value)) {
+    own_memory_.resize(static_cast<std::size_t>(stage.value));
   }
-  const schedule::Scratch::Place place = scratch_.place(stage);
-  free_ = place.free;
-  if (stage.value == 0) return;
-  const std::vector<std::byte*>& stages = place.is_cell ? cells_ : rings_;
-  const std::ptrdiff_t offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
-                                              : static_cast<std::ptrdiff_t>(place.offset.value);
-  for (int i = 0; i < host_.count; ++i) {
-    places.set(Space::kStage, host_[i], stages[static_cast<std::size_t>(i)] + offset);
-  }
+  places.set(Space::kStage, self_, own_memory_.data());
 }
 
 void Walk::end() {
-  const std::int64_t span = planned_->part.span + offset_;
-  if (span > 0) scratch_.end_turn(span);
+  if (turns_) turns_->end(planned_->part.span);
 }
 
 Progress Walk::advance() {
@@ -158,71 +122,30 @@ Progress Walk::advance() {
 bool Walk::exchange() {
   const std::vector<Step>& steps = planned_->part.steps;
   const std::size_t copy = planned_->exchange;
-  const auto address = [&](const Operand& operand) { return places_->address(operand); };
   if (at_ < copy) {
     if (!step(std::get<Wait>(steps[at_]))) return false;
     at_ = copy;
   }
   if (at_ == copy) {
-    const Operand* operands = planned_->sources(planned_->moves[copy]).data();
-    kernels::copy(address(operands[0]),
-                  address(operands[1]),
-                  places_->element() * std::get<Move>(steps[copy]).count.value);
+    compute_in_one_piece(std::get<Move>(steps[copy]));
     step(std::get<Signal>(steps[copy + 1]));
     at_ = copy + 2;
   }
-  if (!step(std::get<Wait>(steps[at_]))) return false;
-  ++at_;
-  const Operands& move = operands();
-  sources_.resize(move.sources);
-  targets_.resize(move.targets);
-  std::ranges::transform(planned_->sources(move), sources_.begin(), address);
-  std::ranges::transform(planned_->targets(move), targets_.begin(), address);
-  compute(std::get<Move>(steps[at_]).finish, std::get<Move>(steps[at_]).count);
+  if (at_ == copy + 2) {
+    if (!step(std::get<Wait>(steps[at_]))) return false;
+    ++at_;
+  }
+  compute_in_one_piece(std::get<Move>(steps[at_]));
   ++at_;
   return true;
 }
 
 bool Walk::step(const Signal& signal) {
-  const std::int64_t value = scratch_.base() + offset_ + signal.value;
-  window_->signal(scratch_.turn(), static_cast<std::uint64_t>(value), remark_);
-  window_->prepare(scratch_.turn() + 1);
+  turns_->signal(signal.value);
   return true;
 }
 
-bool Walk::step(const Wait& wait) { return reached(wait.ranks, target_of(wait.value)); }
-
-Walk::Target Walk::target_of(std::int64_t value) const {
-  if (value == 0) return {free_.turn, static_cast<std::uint64_t>(free_.counter), false};
-  const std::int64_t counter = scratch_.base() + offset_ + value;
-  return {scratch_.turn(), static_cast<std::uint64_t>(counter), true};
-}
-
-bool Walk::reached(const schedule::Ranks& ranks, const Target& target) {
-  for (; waited_ < ranks.count; ++waited_) {
-    const Rank rank = ranks[waited_];
-    if (rank == self_) continue;
-    auto& known = known_[static_cast<std::size_t>(rank)];
-    if (known < target.value) {
-      const std::uint64_t counter = window_->counter(rank, target.turn);
-      if (counter < target.value) return false;
-      known = counter;
-    }
-    if (target.is_inside && entry_seen_[static_cast<std::size_t>(rank)] != fingerprint_.sequence) {
-      compare(rank);
-    }
-  }
-  waited_ = 0;
-  return true;
-}
-
-void Walk::compare(Rank rank) {
-  if (compare_ == Compare::kEntries ||
-      window_->remark(rank, scratch_.turn()).check != remark_.check) {
-    check_entry_(rank);  // which may have gone on since
-  }
-  entry_seen_[static_cast<std::size_t>(rank)] = fingerprint_.sequence;
-}
+bool Walk::step(const Wait& wait) { return turns_->reached(wait.ranks, wait.value); }
 
 bool Walk::step(const Move& move) {
   switch (operands().kind) {
@@ -407,6 +330,15 @@ void Walk::compute(const Move& move, Elements done, Elements count, const std::b
   }
 }
 
+void Walk::compute_in_one_piece(const Move& move) {
+  const auto address = [&](const Operand& operand) { return places_->address(operand); };
+  sources_.resize(operands().sources);
+  targets_.resize(operands().targets);
+  std::ranges::transform(planned_->sources(operands()), sources_.begin(), address);
+  std::ranges::transform(planned_->targets(operands()), targets_.begin(), address);
+  compute(move.finish, move.count);
+}
+
 /// From `sources_` to `targets_`.
 void Walk::compute(Finish finish, Elements count) {
   const Operands& move = operands();
@@ -451,14 +383,11 @@ const Blocked& Walk::blocked() {
       blocked_.interests.push_back({peer, Readiness::kWritable});
     }
   }
-  if (planned_ == nullptr) {
-    const Target target = target_of(1);
-    const Rank rank = awaited_ == kAnySource ? host_[waited_] : awaited_.value_or(0);
-    blocked_.counter = {rank, target.turn, target.value};
+  if (awaited_.count > 0 && planned_ == nullptr) {
+    blocked_.counter = turns_->missing(awaited_, kFirstSignal);
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
-      const Target target = target_of(wait->value);
-      blocked_.counter = {wait->ranks[waited_], target.turn, target.value};
+      blocked_.counter = turns_->missing(wait->ranks, wait->value);
     } else if (std::holds_alternative<Move>(*step)) {
       blocked_.interests.push_back({operands().peer, Readiness::kReadable});
     }
@@ -468,19 +397,11 @@ const Blocked& Walk::blocked() {
 
 std::vector<Rank> Walk::waiting_for() const {
   std::vector<Rank> missing(outbox_.waiting().begin(), outbox_.waiting().end());
-  const auto add_below = [&](const schedule::Ranks& ranks, const Target& target) {
-    for (int i = 0; i < ranks.count; ++i) {
-      if (ranks[i] != self_ && window_->counter(ranks[i], target.turn) < target.value) {
-        missing.push_back(ranks[i]);
-      }
-    }
-  };
-  if (planned_ == nullptr) {
-    if (awaited_ == kAnySource) add_below(host_, target_of(1));
-    if (awaited_.value_or(kAnySource) != kAnySource) add_below({.first = *awaited_}, target_of(1));
+  if (awaited_.count > 0 && planned_ == nullptr) {
+    turns_->append_missing(awaited_, kFirstSignal, missing);
   } else if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
-      add_below(wait->ranks, target_of(wait->value));
+      turns_->append_missing(wait->ranks, wait->value, missing);
     } else if (std::holds_alternative<Move>(*step)) {
       missing.push_back(operands().peer);
     }
@@ -491,15 +412,15 @@ std::vector<Rank> Walk::waiting_for() const {
 }
 
 bool Walk::heard_from(Rank peer) const {
-  const auto p = static_cast<std::size_t>(peer);
-  return header_seen_[p] == fingerprint_.sequence || entry_seen_[p] == fingerprint_.sequence;
+  return header_seen_[static_cast<std::size_t>(peer)] == fingerprint_.sequence ||
+         (turns_ && turns_->heard_from(peer));
 }
 
 void Walk::abandon() {
   outbox_.clear();
   planned_ = nullptr;
   places_ = nullptr;
-  awaited_.reset();
+  awaited_.count = 0;
 }
 
 }  // namespace peal::engine

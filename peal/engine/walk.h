@@ -15,9 +15,8 @@
 #include "peal/engine/places.h"
 #include "peal/engine/recipe.h"
 #include "peal/engine/stage_stores.h"
-#include "peal/schedule/scratch.h"
+#include "peal/engine/turns.h"
 #include "peal/transport/transport.h"
-#include "peal/transport/window.h"
 
 namespace peal::engine {
 
@@ -25,24 +24,15 @@ enum class Progress : std::uint8_t { kDone, kMoved, kBlocked };
 
 /// What a blocked walk can sleep on: the interests and, where set, a counter of the window.
 struct Blocked {
-  struct Counter {
-    Rank rank = 0;
-    std::uint64_t turn = 0;
-    std::uint64_t value = 0;
-  };
   std::vector<transport::Interest> interests;
   bool holds_back = false;  // there is something to send that must not leave yet; see relent
-  std::optional<Counter> counter;
+  std::optional<Turns::Counter> counter;
 };
 
 /// The stream of a peer is closed, in order or not: the driver finds out which.
 struct PeerClosed {
   Rank peer = 0;
 };
-
-/// How a rank that is first seen inside an operation is compared with the own one: by the word
-/// beside its counter, or by its whole entry.
-enum class Compare : std::uint8_t { kChecks, kEntries };
 
 /// Threads: one at a time.
 class Walk {
@@ -54,8 +44,10 @@ class Walk {
        transport::Transport& transport,
        std::function<void(Rank)> check_entry);
 
-  /// The most that an operation may stage in the window.
-  Bytes stage_limit() const { return scratch_.limit(); }
+  /// The most that an operation may stage in the window; nothing where there is none.
+  std::optional<Bytes> stage_limit() const {
+    return turns_ ? std::optional(turns_->stage_limit()) : std::nullopt;
+  }
 
   /// Enters an operation. `place` is what the others are to read beside the counter.
   void enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare);
@@ -66,7 +58,7 @@ class Walk {
   bool has_begun(Rank rank);
   bool all_have_begun();
   /// What a rank that has begun says of its place; nothing if it has gone on since.
-  std::optional<std::uint64_t> place_of(Rank rank) const;
+  std::optional<std::uint64_t> place_of(Rank rank) const { return turns_->place_of(rank); }
 
   /// What was done of an operation before its part was known.
   struct Done {
@@ -96,16 +88,7 @@ class Walk {
   void abandon();
 
  private:
-  /// A counter's value, in the turn in which it is said. Who is there may be inside this operation.
-  struct Target {
-    std::uint64_t turn = 0;
-    std::uint64_t value = 0;
-    bool is_inside = false;
-  };
-  Target target_of(std::int64_t value) const;
-  /// Whether the ranks' counters have reached the target; remembers how far it came in `waited_`.
-  bool reached(const schedule::Ranks& ranks, const Target& target);
-  void compare(Rank rank);
+  bool have_begun(const schedule::Ranks& ranks);
   void place_stage(Places& places);
   void end();
   /// The whole of a part that is one; see PlannedPart::is_exchange. False where it has to wait.
@@ -127,6 +110,8 @@ class Walk {
   /// Carries out elements [done, done + count) of the move; `wire` holds the wire source's
   /// elements.
   void compute(const schedule::Move& move, Elements done, Elements count, const std::byte* wire);
+  /// The current step, where every space is in one piece.
+  void compute_in_one_piece(const schedule::Move& move);
   void compute(schedule::Finish finish, Elements count);
   void stage(const std::byte* from, std::byte* to, Bytes size);
   Bytes take(Rank peer, std::span<std::byte> into);
@@ -138,12 +123,7 @@ class Walk {
 
   Rank self_;
   transport::Channel& channel_;
-  transport::Window* window_;
-  schedule::Ranks host_;  // that the window reaches
-  std::function<void(Rank)> check_entry_;
-  schedule::Scratch scratch_;
-  std::vector<std::byte*> rings_;      // the host's ranks' scratch in the window
-  std::vector<std::byte*> cells_;      // and their first cells
+  std::optional<Turns> turns_;         // where there is a window
   std::vector<std::byte> own_memory_;  // what only the own rank stages in
 
   // the operation
@@ -151,14 +131,9 @@ class Walk {
   const Recipe* recipe_ = nullptr;
   const PlannedPart* planned_ = nullptr;
   const Places* places_ = nullptr;
-  transport::Window::Remark remark_;
-  Compare compare_ = Compare::kChecks;
-  schedule::Scratch::Look free_;  // what the operation's stage waits for
-  std::int64_t offset_ = 0;       // of the part's signals
-  std::size_t at_ = 0;            // step
-  std::optional<Rank> awaited_;   // before the part is known; kAnySource: everybody
-  int waited_ = 0;                // ranks of the current Wait that are there
-  bool moved_ = false;            // anything since the call of advance began
+  schedule::Ranks awaited_ = {.count = 0};  // to begin, before the part is known
+  std::size_t at_ = 0;                      // step
+  bool moved_ = false;                      // anything since the call of advance began
 
   StageStores stage_stores_;
 
@@ -167,11 +142,9 @@ class Walk {
   std::vector<std::byte> bounce_;
   std::size_t bounce_have_ = 0;
 
-  std::vector<std::uint64_t> known_;  // by rank: the largest value of its counter seen so far
-  // by peer: the last operation in which a header left or came, a counter was seen
+  // by peer: the last operation in which a header left or came
   std::vector<std::uint64_t> header_sent_;
   std::vector<std::uint64_t> header_seen_;
-  std::vector<std::uint64_t> entry_seen_;
 
   Outbox outbox_;
   Pace pace_;
