@@ -1,7 +1,5 @@
 #include "peal/engine/fingerprint.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
 
 #include "peal/engine/pack.h"
@@ -124,25 +122,19 @@ std::optional<Header> Header::decode(std::span<const std::byte, kSize> bytes) {
 transport::Notice Entry::encode() const {
   const auto word = [](auto value) { return static_cast<std::uint64_t>(value); };
   const Fingerprint& f = fingerprint;
-  const std::array<std::uint64_t, 7> words = {word(f.operation) | word(f.dtype) << 8 |
-                                                  word(f.reduce) << 16 | word(f.algorithm) << 24 |
-                                                  word(f.root) << 32,
-                                              word(f.count.value),
-                                              f.detail,
-                                              number_of(input),
-                                              number_of(output),
-                                              word(input_count.value),
-                                              word(output_count.value)};
-  transport::Notice notice;
-  notice.sequence = f.sequence;
-  static_assert(sizeof words == sizeof notice.body);
-  std::memcpy(notice.body.data(), words.data(), sizeof words);
-  return notice;
+  return {.sequence = f.sequence,
+          .body = {word(f.operation) | word(f.dtype) << 8 | word(f.reduce) << 16 |
+                       word(f.algorithm) << 24 | word(f.root) << 32,
+                   word(f.count.value),
+                   f.detail,
+                   number_of(input),
+                   number_of(output),
+                   word(input_count.value),
+                   word(output_count.value)}};
 }
 
 Entry Entry::decode(const transport::Notice& notice) {
-  std::array<std::uint64_t, 7> words;
-  std::memcpy(words.data(), notice.body.data(), sizeof words);
+  const auto& words = notice.body;
   const auto byte = [&](int shift) { return static_cast<std::uint8_t>(words[0] >> shift); };
   return {.fingerprint = {.sequence = notice.sequence,
                           .operation = Operation{byte(0)},

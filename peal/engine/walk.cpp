@@ -150,7 +150,11 @@ bool Walk::step(const Wait& wait) { return turns_->reached(wait.ranks, wait.valu
 bool Walk::step(const Move& move) {
   switch (operands().kind) {
     case Operands::Kind::kLocal:
-      compute(move, Elements(0), move.count, nullptr);
+      if (places_->in_one_piece()) {
+        compute_in_one_piece(move);
+      } else {
+        compute(move, Elements(0), move.count, nullptr);
+      }
       return true;
     case Operands::Kind::kSend:
       send(move);
@@ -331,11 +335,17 @@ void Walk::compute(const Move& move, Elements done, Elements count, const std::b
 }
 
 void Walk::compute_in_one_piece(const Move& move) {
+  const Operands& operands = this->operands();
+  const Operand* const from = planned_->sources(operands).data();
+  const Operand* const to = planned_->targets(operands).data();
+  if (operands.sources == 1 && operands.targets == 1 && move.finish == Finish::kNo) {
+    return copy(places_->address(*from), places_->address(*to), move.count);
+  }
   const auto address = [&](const Operand& operand) { return places_->address(operand); };
-  sources_.resize(operands().sources);
-  targets_.resize(operands().targets);
-  std::ranges::transform(planned_->sources(operands()), sources_.begin(), address);
-  std::ranges::transform(planned_->targets(operands()), targets_.begin(), address);
+  sources_.resize(operands.sources);
+  targets_.resize(operands.targets);
+  std::transform(from, from + operands.sources, sources_.begin(), address);
+  std::transform(to, to + operands.targets, targets_.begin(), address);
   compute(move.finish, move.count);
 }
 
@@ -348,15 +358,21 @@ void Walk::compute(Finish finish, Elements count) {
     recipe_->reducer(sources_, targets_, count, move.stores);
   } else if (targets_.size() > 1) {
     kernels::copy(sources_[0], targets_, places_->element() * count.value, move.stores);
-  } else if (move.stages) {
-    stage(sources_[0], targets_[0], places_->element() * count.value);
   } else {
-    kernels::copy(sources_[0], targets_[0], places_->element() * count.value, move.stores);
+    copy(sources_[0], targets_[0], count);
+  }
+}
+
+void Walk::copy(const std::byte* from, std::byte* to, Elements count) {
+  const Bytes size = places_->element() * count.value;
+  if (operands().stages && size >= StageStores::kSmallest) {
+    stage(from, to, size);
+  } else {
+    kernels::copy(from, to, size, operands().stores);
   }
 }
 
 void Walk::stage(const std::byte* from, std::byte* to, Bytes size) {
-  if (size < StageStores::kSmallest) return kernels::copy(from, to, size);
   for (Bytes done; done < size;) {
     const StageStores::Advice advice = stage_stores_.next(size - done);
     const TimePoint begin = Clock::now();

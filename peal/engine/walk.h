@@ -113,6 +113,7 @@ class Walk {
   /// The current step, where every space is in one piece.
   void compute_in_one_piece(const schedule::Move& move);
   void compute(schedule::Finish finish, Elements count);
+  void copy(const std::byte* from, std::byte* to, Elements count);
   void stage(const std::byte* from, std::byte* to, Bytes size);
   Bytes take(Rank peer, std::span<std::byte> into);
   /// The bounce buffer's first bytes have been used.

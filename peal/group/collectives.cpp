@@ -60,7 +60,7 @@ WorkPtr Collectives::barrier_async(Timeout timeout) {
   return state_.start(timeout, [](Call& call) { call.barrier(); });
 }
 void Collectives::monitored_barrier(Timeout timeout) {
-  const Capabilities& able = state_.backend->capabilities();
+  const Capabilities& able = state_.capabilities;
   if (!able.has(Operation::kSend) || !able.has(Operation::kRecv) || !able.has(DType::kU8)) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("monitored_barrier is made of sends and receives of bytes, which the "

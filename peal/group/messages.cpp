@@ -25,11 +25,10 @@ WorkPtr Messages::irecv(Buffer data, Rank from, Tag tag, Timeout timeout) {
 
 WorkPtr Messages::batch_isend_irecv(std::span<const PointToPoint> batch, Timeout timeout) {
   state_.check_alive();
-  const Backend& backend = *state_.backend;
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<Request> requests;
   for (const PointToPoint& one : batch) {
-    calls.push_back(std::make_unique<Call>(backend.rank(), backend.size(), backend.capabilities()));
+    calls.push_back(std::make_unique<Call>(state_.rank, state_.size, state_.capabilities));
     if (one.kind == PointToPoint::Kind::kSend) {
       calls.back()->send(one.buffer, one.peer, one.tag);
     } else {

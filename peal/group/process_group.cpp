@@ -13,9 +13,13 @@
 namespace peal {
 
 GroupState::GroupState(std::unique_ptr<Backend> b, GroupOptions o)
-    : backend(std::move(b)), options(std::move(o)) {
+    : backend(std::move(b)),
+      rank(backend->rank()),
+      size(backend->size()),
+      capabilities(backend->capabilities()),
+      options(std::move(o)) {
   if (!options.global_ranks.empty()) return;
-  options.global_ranks.resize(static_cast<std::size_t>(backend->size()));
+  options.global_ranks.resize(static_cast<std::size_t>(size));
   std::iota(options.global_ranks.begin(), options.global_ranks.end(), 0);
 }
 
@@ -40,11 +44,11 @@ ProcessGroup::~ProcessGroup() {
   }
 }
 
-Rank ProcessGroup::rank() const { return state_->backend->rank(); }
-int ProcessGroup::size() const { return state_->backend->size(); }
+Rank ProcessGroup::rank() const { return state_->rank; }
+int ProcessGroup::size() const { return state_->size; }
 const std::string& ProcessGroup::name() const { return state_->options.name; }
 Timeout ProcessGroup::timeout() const { return state_->options.timeout; }
-const Capabilities& ProcessGroup::capabilities() const { return state_->backend->capabilities(); }
+const Capabilities& ProcessGroup::capabilities() const { return state_->capabilities; }
 
 Rank ProcessGroup::global_rank(Rank rank) const {
   if (rank < 0 || rank >= size()) {

@@ -20,7 +20,7 @@ struct GroupState {
   /// Checks the arguments by `fill(call)` and carries the operation out.
   template <class Fill>
   Rank run(Timeout timeout, Fill&& fill) {
-    Call call(backend->rank(), backend->size(), backend->capabilities());
+    Call call(rank, size, capabilities);
     fill(call);
     check_alive();
     return backend->run(call.request(), resolve(timeout));
@@ -28,7 +28,7 @@ struct GroupState {
 
   template <class Fill>
   WorkPtr start(Timeout timeout, Fill&& fill) {
-    Call call(backend->rank(), backend->size(), backend->capabilities());
+    Call call(rank, size, capabilities);
     fill(call);
     check_alive();
     return backend->start({&call.request(), 1}, resolve(timeout));
@@ -48,6 +48,10 @@ struct GroupState {
   void check_alive() const;
 
   std::unique_ptr<Backend> backend;
+  // The backend's, which do not change.
+  const Rank rank;
+  const int size;
+  const Capabilities& capabilities;
   GroupOptions options;
   const int exceptions_before = std::uncaught_exceptions();  // a destructor may have made the group
   std::atomic<bool> destroyed{false};

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <bit>
-#include <cstring>
 
 #include <climits>
 
@@ -53,24 +52,20 @@ void SleepableCounter::wake() noexcept {
 }
 
 void NoticeLine::write(const Notice& notice) noexcept {
-  std::array<std::uint64_t, 7> words;
-  std::memcpy(words.data(), notice.body.data(), sizeof words);
   sequence_.store(0, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    body_[i].store(words[i], std::memory_order_release);
+  for (std::size_t i = 0; i < body_.size(); ++i) {
+    body_[i].store(notice.body[i], std::memory_order_release);
   }
   sequence_.store(notice.sequence, std::memory_order_release);
 }
 
 std::optional<Notice> NoticeLine::read(std::uint64_t sequence) const noexcept {
   if (sequence_.load(std::memory_order_acquire) != sequence) return std::nullopt;
-  std::array<std::uint64_t, 7> words;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] = body_[i].load(std::memory_order_acquire);
+  Notice notice{sequence, {}};
+  for (std::size_t i = 0; i < body_.size(); ++i) {
+    notice.body[i] = body_[i].load(std::memory_order_acquire);
   }
   if (sequence_.load(std::memory_order_relaxed) != sequence) return std::nullopt;
-  Notice notice{sequence, {}};
-  std::memcpy(notice.body.data(), words.data(), sizeof words);
   return notice;
 }
 

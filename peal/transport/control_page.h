@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
@@ -18,7 +19,7 @@ namespace peal::transport {
 /// which the window only carries.
 struct Notice {
   std::uint64_t sequence = 0;  // 1 for the first operation of the group; 0 means none yet
-  std::array<std::byte, 56> body{};
+  std::array<std::uint64_t, 7> body{};
 };
 
 /// A number that only grows, with one writer, for which others may sleep. Its lowest bit says that
@@ -61,7 +62,7 @@ class NoticeLine {
 
  private:
   std::atomic<std::uint64_t> sequence_;
-  std::array<std::atomic<std::uint64_t>, sizeof(Notice::body) / sizeof(std::uint64_t)> body_;
+  std::array<std::atomic<std::uint64_t>, std::tuple_size_v<decltype(Notice::body)>> body_;
 };
 
 /// What a rank says in one turn. The first bytes of its payload are in the counter's line, so that

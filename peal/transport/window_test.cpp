@@ -25,9 +25,7 @@ using testing::test_deadline;
 
 Notice notice_of(std::uint64_t sequence) {
   Notice notice{sequence, {}};
-  for (std::size_t i = 0; i < notice.body.size(); i += 8) {
-    std::memcpy(notice.body.data() + i, &sequence, 8);
-  }
+  notice.body.fill(sequence);
   return notice;
 }
 

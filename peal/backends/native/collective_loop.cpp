@@ -71,7 +71,7 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
 }
 
 bool CollectiveLoop::take_turn() {
-  if (gate_.try_enter()) return true;
+  if (parts_.gate.try_enter()) return true;
   return queue_.with([&](Queue& queue) {
     close_gate(queue);
     if (queue.busy || !queue.jobs.empty()) return false;
@@ -81,21 +81,25 @@ bool CollectiveLoop::take_turn() {
 }
 
 void CollectiveLoop::end_turn() {
-  if (gate_.try_leave()) return;
+  if (parts_.gate.try_leave()) return;
   queue_.update([&](Queue& queue) {
     queue.busy = false;
-    if (queue.jobs.empty()) gate_.open();
+    open_gate(queue);
   });
 }
 
 void CollectiveLoop::close_gate(Queue& queue) {
-  if (gate_.close()) queue.busy = true;
+  if (parts_.gate.close()) queue.busy = true;
+}
+
+void CollectiveLoop::open_gate(const Queue& queue) {
+  if (!queue.busy && queue.jobs.empty() && !queue.stopping) parts_.gate.open();
 }
 
 bool CollectiveLoop::drain(Deadline deadline) {
   queue_.with([&](Queue& queue) {
     close_gate(queue);
-    if (!queue.busy && queue.jobs.empty()) gate_.open();
+    open_gate(queue);
   });
   const auto idle = [](const Queue& queue) { return !queue.busy && queue.jobs.empty(); };
   return queue_.wait(deadline, idle, [](const Queue&) {});

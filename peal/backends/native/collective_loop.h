@@ -23,6 +23,7 @@ namespace peal::native {
 class CollectiveLoop {
  public:
   struct Parts {
+    Gate& gate;         // outlives the loop, as do those who try to enter
     std::string group;  // its name, for errors
     Rank self = 0;
     int ranks = 0;
@@ -39,6 +40,13 @@ class CollectiveLoop {
   ~CollectiveLoop();
 
   void run(const Request& request, Timeout timeout);
+  /// By who has entered the gate, and leaves it afterwards; or ends the turn where it was closed
+  /// meanwhile.
+  void run_inside(const Request& request, Timeout timeout) {
+    carry_out(request, {timeout}, parts_.cores);
+  }
+  void end_turn();
+
   engine::TicketPtr start(const Request& request, Timeout timeout);
 
   /// Waits until nothing is under way; returns whether that was before the deadline.
@@ -56,7 +64,7 @@ class CollectiveLoop {
   struct Queue {
     std::deque<Job> jobs;
     bool busy = false;      // somebody has the turn
-    bool stopping = false;  // no worker is started any more
+    bool stopping = false;  // no worker is started any more, and the gate stays closed
     std::thread worker;     // started with the first job
   };
 
@@ -73,9 +81,9 @@ class CollectiveLoop {
   };
 
   bool take_turn();
-  void end_turn();
   /// From here on turns are taken and ended under the lock, until nothing is under way.
   void close_gate(Queue& queue);
+  void open_gate(const Queue& queue);
   void work();
   /// The next job, with the turn; nothing when the loop stops and all have been taken.
   std::optional<Job> next_job();
@@ -97,7 +105,6 @@ class CollectiveLoop {
   TaskMaker maker_;
   engine::Collective collective_;
 
-  Gate gate_;
   Guarded<Queue> queue_;
 };
 

@@ -1,6 +1,6 @@
 // Lets one thread at a time in, by one exchange where nobody else is about. Whoever finds somebody
 // inside, or wants more than to go in, closes it and goes on under the lock that the gate is
-// beside.
+// beside. Once it is closed for good, nobody is inside of whom that lock's data does not tell.
 #pragma once
 
 #include <atomic>

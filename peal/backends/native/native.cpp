@@ -60,7 +60,7 @@ Memory allocate_plain(Bytes size) {
 
 /// Everything that a group of two and more runs on.
 struct Engine {
-  Engine(const Options& options, std::unique_ptr<transport::Transport> t)
+  Engine(const Options& options, std::unique_ptr<transport::Transport> t, Gate& gate)
       : transport(std::move(t)),
         ranks(static_cast<int>(options.world_ranks.size())),
         cores(cores_for(*transport)),
@@ -68,6 +68,7 @@ struct Engine {
         verdict([this] { wake_all(); }) {
     messages.emplace(options.rank, ranks, *transport, verdict, cores);
     collectives.emplace(CollectiveLoop::Parts{
+        .gate = gate,
         .group = options.group,
         .self = options.rank,
         .ranks = ranks,
@@ -107,7 +108,7 @@ class NativeBackend final : public Backend {
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
       : options_(std::move(options)), capabilities_(native_capabilities(transport.get())) {
     EnginePtr engine;
-    if (transport) engine = std::make_shared<Engine>(options_, std::move(transport));
+    if (transport) engine = std::make_shared<Engine>(options_, std::move(transport), gate_);
     open_engine_ = engine.get();
     life_.with([&](Life& life) {
       life.engine = std::move(engine);
@@ -127,10 +128,8 @@ class NativeBackend final : public Backend {
     if (is_message(request)) return run_message(request, timeout);
     if (size() == 1) {
       run_alone(request);
-    } else if (const Visit visit(*this); visit.engine != nullptr) {
-      visit.engine->collectives->run(request, timeout);
     } else {
-      engine();  // says why there is none
+      run_collective(request, timeout);
     }
     return request.root;
   }
@@ -254,6 +253,30 @@ class NativeBackend final : public Backend {
                              options_.group));
   }
 
+  void run_collective(const Request& request, Timeout timeout) {
+    Engine* const engine = open_engine_.load();
+    if (engine == nullptr || !gate_.try_enter()) return run_beside_others(request, timeout);
+    // The gate was open, so the engine's end is yet to come, and waits until this one has left.
+    struct Inside {
+      NativeBackend& backend;
+      CollectiveLoop& loop;
+
+      ~Inside() {
+        if (backend.gate_.try_leave()) return;
+        const Visit visit(backend);  // the end waits for the turn's end, and then for visits
+        loop.end_turn();
+      }
+    };
+    const Inside inside{*this, *engine->collectives};
+    inside.loop.run_inside(request, timeout);
+  }
+
+  void run_beside_others(const Request& request, Timeout timeout) {
+    const Visit visit(*this);
+    if (visit.engine == nullptr) static_cast<void>(engine());  // says why there is none
+    visit.engine->collectives->run(request, timeout);
+  }
+
   Rank run_message(const Request& request, Timeout timeout) {
     if (const Visit visit(*this); visit.engine != nullptr) {
       return visit.engine->messages->run(request, timeout);
@@ -272,7 +295,7 @@ class NativeBackend final : public Backend {
       life.check(options_.group);
       if (!life.engine) {
         life.engine = std::make_shared<Engine>(
-            options_, std::move(transport::make_memory_transports(1, {}).front()));
+            options_, std::move(transport::make_memory_transports(1, {}).front()), gate_);
       }
       return life.engine;
     });
@@ -297,6 +320,7 @@ class NativeBackend final : public Backend {
 
   Options options_;
   Capabilities capabilities_;
+  Gate gate_;  // to the collectives
   Guarded<Life> life_;
   std::atomic<Engine*> open_engine_ = nullptr;  // for collectives, while the group lives
   std::atomic<int> visits_ = 0;

@@ -257,8 +257,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
     std::byte* const memory = window.allocate(30_MiB);
     std::memset(memory, 5, 30 << 20);
     Notice notice{1, {}};
-    const auto offset = window.locate(memory, 30_MiB).value();
-    std::memcpy(notice.body.data(), &offset, sizeof offset);
+    notice.body[0] = window.locate(memory, 30_MiB).value().value;
     window.post(notice);
     window.signal(0, 1, {});
     wait_for_counter(window, 0, 1);
@@ -267,9 +266,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
   wait_for_counter(ranks.window(), 1, 1);
   const auto notice = ranks.window().notice(1, 1);
   ASSERT_TRUE(notice);
-  ArenaOffset offset;
-  std::memcpy(&offset, notice->body.data(), sizeof offset);
-  std::byte* const memory = ranks.window().address(1, offset);
+  std::byte* const memory = ranks.window().address(1, ArenaOffset{notice->body[0]});
   EXPECT_EQ(memory[0], std::byte{5});
   EXPECT_EQ(memory[(30 << 20) - 1], std::byte{5});
   memory[12345] = std::byte{6};
