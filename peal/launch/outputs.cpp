@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/open_files.h"
 
 namespace peal::launch {
 namespace {
@@ -26,10 +27,18 @@ Fd open_log(const std::string& directory, Rank rank, Channel channel) {
   return log;
 }
 
+/// Of each rank's two streams both ends of a pipe, and a log.
+long descriptors_of(const LaunchOptions& options) {
+  constexpr long kForOthers = 64;
+  const long for_each = options.log_directory.empty() ? 4 : 6;
+  return kForOthers + for_each * options.ranks;
+}
+
 }  // namespace
 
 Outputs::Outputs(const LaunchOptions& options, Target out, Target err)
     : screen_(out, err), tails_(static_cast<std::size_t>(options.ranks)) {
+  allow_open_files(descriptors_of(options), fmt::format("starting {} ranks", options.ranks));
   for (Rank rank = 0; rank < options.ranks; ++rank) {
     add_stream(options, rank, Channel::kOut);
     add_stream(options, rank, Channel::kErr);
@@ -39,7 +48,7 @@ Outputs::Outputs(const LaunchOptions& options, Target out, Target err)
 void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channel) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw system_error("cannot make the pipes for the ranks' output (see ulimit -n)", errno);
+    throw system_error("cannot make the pipes for the ranks' output", errno);
   }
   RankStream::Way way{
       .pipe = Fd(ends[0]),

@@ -1,6 +1,5 @@
 #include "peal/transport/connect.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
+#include "peal/base/open_files.h"
 #include "peal/net/line.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
@@ -119,23 +119,11 @@ LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
   return peer;
 }
 
-/// Raises the limit of open files as far as the process may, if the group needs it.
-void make_room_for_descriptors(int ranks) {
-  constexpr rlim_t kForEach = 6;  // while connecting; at most 4 later
-  constexpr rlim_t kForOthers = 256;
-  const rlim_t needed = kForOthers + kForEach * static_cast<rlim_t>(ranks);
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
-  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < needed) {
-    throw Error(ErrorKind::kResource,
-                fmt::format("a group of {} ranks needs about {} open files, and this process may "
-                            "have {}: raise the limit (ulimit -Hn)",
-                            ranks,
-                            needed,
-                            limit.rlim_max));
-  }
-  limit.rlim_cur = needed;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+/// Beside what the program itself has open.
+long descriptors_of(int ranks) {
+  constexpr long kForEach = 6;  // while connecting; at most 4 later
+  constexpr long kForOthers = 256;
+  return kForOthers + kForEach * ranks;
 }
 
 Bytes physical_memory() {
@@ -213,7 +201,8 @@ class PendingTransport final : public Pending {
       : options_(options), contact_(own_contact()) {
     contact_.choice = options.choice;
     if (!options.congestion.empty()) net::check_congestion_control(options.congestion);
-    make_room_for_descriptors(options.size);
+    allow_open_files(descriptors_of(options.size),
+                     fmt::format("a group of {} ranks", options.size));
     if (options.choice != TransportChoice::kShm) {
       for (const net::Address& address : options.listen_on) listen(address);
     }

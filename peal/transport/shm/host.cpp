@@ -29,6 +29,7 @@ constexpr std::size_t kOfferSize = 1 + 5 * sizeof(std::int64_t);
 constexpr std::size_t kOfferedFds = 4;
 
 constexpr Bytes kSmallestArena = 1_MiB;
+constexpr Bytes kMostToPopulate = 64_MiB;
 
 std::string encode(const Offer& offer) {
   net::Writer writer;
@@ -143,8 +144,10 @@ struct Host::Memory {
     committed = size;
   }
 
-  /// All ranks' stages are written and read sooner or later.
+  /// All ranks' stages are written and read sooner or later. Where there are many, most ranks meet
+  /// few others in any operation, and all pages of all ranks in all ranks would take seconds.
   void populate_stages() const {
+    if (layout.stage * layout.ranks > kMostToPopulate) return;
     for (const Rank rank : ranks) {
       populate(layout.stage_in(segment(rank)),
                rank == self ? Populate::kToWrite : Populate::kToRead);

@@ -1,0 +1,14 @@
+// The limit of open files. Its soft part is mostly 1024, which a few hundred ranks exceed, and may
+// be raised by anyone up to the hard one. Used where descriptors are counted by ranks.
+#pragma once
+
+#include <string_view>
+
+namespace peal {
+
+/// Raises this process's limit to `needed` open files where it is lower. Those that it starts
+/// inherit it.
+/// Errors: resource, "`what` needs about ... open files", where the hard limit is lower.
+void allow_open_files(long needed, std::string_view what);
+
+}  // namespace peal

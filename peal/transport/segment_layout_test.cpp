@@ -1,0 +1,41 @@
+#include "peal/transport/segment_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::transport {
+namespace {
+
+TEST(SegmentLayoutTest, HoweverManyRanksThereAreWhatOneSharesIsLittle) {
+  constexpr Bytes kMost{32'000'000};
+  for (int ranks = 1; ranks <= 2048; ++ranks) {
+    SegmentLayout layout;
+    layout.ranks = ranks;
+    EXPECT_LE(layout.bounded().size(), kMost) << ranks;
+  }
+}
+
+TEST(SegmentLayoutTest, NothingInASegmentOverlaps) {
+  for (const int ranks : {1, 2, 3, 256}) {
+    SegmentLayout layout{.ranks = ranks, .stage = 5000_B};
+    layout = layout.bounded();
+    EXPECT_GE(layout.stage, 5000_B);
+    std::byte* const begin = nullptr;
+    const std::byte* end = layout.control_in(begin).data() + layout.control_in(begin).size();
+    for (const ChannelKind kind : kChannelKinds) {
+      const auto* const bell = reinterpret_cast<std::byte*>(&layout.bell_in(begin, kind));
+      EXPECT_GE(bell, end);
+      end = bell + sizeof(BellState);
+    }
+    for (int from = 0; from < ranks; ++from) {
+      for (const ChannelKind kind : kChannelKinds) {
+        EXPECT_GE(layout.ring_in(begin, kind, from), end);
+        end = layout.ring_in(begin, kind, from) + layout.ring(kind).value;
+      }
+    }
+    EXPECT_GE(layout.stage_in(begin).data(), end);
+    EXPECT_EQ(Bytes(layout.stage_in(begin).data() - begin) + layout.stage, layout.size());
+  }
+}
+
+}  // namespace
+}  // namespace peal::transport

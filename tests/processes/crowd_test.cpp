@@ -1,0 +1,63 @@
+// Far more ranks than cores: hundreds of processes of one machine start, run every operation once
+// and end within a minute, in a few megabytes each. On two cores without other load 256 took 22 s,
+// 8 of them until they had met, and staged 5 MB each.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/testing/sanitized.h"
+
+#include "tests/support/processes.h"
+
+namespace peal::testing {
+namespace {
+
+#if defined(NDEBUG)
+constexpr int kMany = 256;
+#else
+constexpr int kMany = 64;
+#endif
+constexpr int kRanks = kSanitized ? 12 : kMany;
+constexpr auto kMinute = std::chrono::seconds(60);
+constexpr std::int64_t kMostStaged = 32'000'000;
+
+std::int64_t number_after(const std::string& text, const std::string& words) {
+  std::int64_t number = -1;
+  const std::size_t at = text.find(words);
+  if (at == std::string::npos) return number;
+  const char* const begin = text.data() + at + words.size();
+  std::from_chars(begin, text.data() + text.size(), number);
+  return number;
+}
+
+Processes::Ended launch(int ranks) {
+  Processes processes;
+  processes.start({PEAL_PROGRAM, "run", "-n", std::to_string(ranks), PEAL_TEST_CROWD}, {});
+  return processes.wait(Deadline::after(kMinute)).front();
+}
+
+TEST(CrowdTest, HundredsOfRanksRunEveryOperationWithinAMinuteAndStageLittle) {
+  const Processes::Ended ended = launch(kRanks);
+  EXPECT_TRUE(ended.in_time);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  const std::int64_t staged = number_after(ended.output, "staged at most ");
+  EXPECT_GT(staged, 0) << ended.output;
+  EXPECT_LE(staged, kMostStaged) << ended.output;
+}
+
+/// Mostly 1024, which may be raised; so with fewer ranks and files.
+TEST(CrowdTest, TheUsualLimitOfOpenFilesIsNoObstacle) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit usual{std::min<rlim_t>(limit.rlim_cur, 64), limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const Processes::Ended ended = launch(16);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+}
+
+}  // namespace
+}  // namespace peal::testing
