@@ -67,6 +67,7 @@ MailStream::State MailStream::pump_in(MailReader& reader) {
       inside_ = false;
       into_ = {};
       reader.end_frame(peer_, frame_);
+      if (fetched_.empty()) return State::kMoved;
       state = State::kMoved;
       continue;
     }

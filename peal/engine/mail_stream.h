@@ -42,7 +42,8 @@ class MailStream {
   /// kClosed: nothing can be sent; what has come can still be read.
   State pump_out();
 
-  /// Takes frames until nothing more has come.
+  /// Takes what has come, but perhaps not all of it: after a frame that came alone it returns,
+  /// since to ask for more costs as much as the frame. kBlocked: nothing has come.
   State pump_in(MailReader& reader);
 
   /// Lets go of all borrowed memory: forgets unsent frames but for the rest of the one under way,

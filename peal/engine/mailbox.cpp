@@ -117,18 +117,25 @@ bool Mailbox::move(Rank rank) {
   }
 }
 
-/// A stream that takes nothing more is not given up before what has come is read: the reason may be
-/// in it.
+/// What is to go out goes first: the peer reads it while this rank looks at what has come. A stream
+/// that takes nothing more is not given up before that is read: the reason may be in it.
 MailStream::State Mailbox::pump(Peer& peer) {
   using State = MailStream::State;
-  State state = peer.stream.pump_in(*this);
-  while (!peer.closed && !peer.deaf && (state == State::kBlocked || state == State::kMoved)) {
-    const State out = peer.stream.pump_out();
-    if (out == State::kMoved) state = out;
-    peer.deaf = out == State::kClosed;
+  bool sent = pump_out(peer);
+  const State state = peer.stream.pump_in(*this);
+  if (state == State::kClosed || state == State::kDamaged) return state;
+  while (!peer.closed && !peer.deaf) {
+    sent |= pump_out(peer);
     if (!post_next_piece(peer)) break;
   }
-  return state;
+  return sent ? State::kMoved : state;
+}
+
+bool Mailbox::pump_out(Peer& peer) {
+  if (!peer.has_unsent()) return false;
+  const MailStream::State out = peer.stream.pump_out();
+  peer.deaf = out == MailStream::State::kClosed;
+  return out == MailStream::State::kMoved;
 }
 
 void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {

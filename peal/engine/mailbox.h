@@ -104,6 +104,8 @@ class Mailbox final : private MailReader {
 
   bool move(Rank rank);
   MailStream::State pump(Peer& peer);
+  /// Returns whether anything left.
+  bool pump_out(Peer& peer);
   std::span<std::byte> begin_frame(Rank from, const MailFrame& frame) override;
   void end_frame(Rank from, const MailFrame& frame) override;
   std::span<std::byte> begin_message(Rank from, const MailFrame& frame);

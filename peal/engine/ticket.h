@@ -1,6 +1,7 @@
 // The end of one operation, which somebody may wait for: the engine's side of a Work.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -37,60 +38,58 @@ class Ticket {
     return deadline_;
   }
 
-  void succeed(Rank source) { end({source, std::nullopt}); }
-  void fail(const Error& error) { end({kAnySource, error}); }
+  /// Cost: one exchange where nobody sleeps.
+  void succeed(Rank source) {
+    Rank running = kRunning;
+    if (!end_.compare_exchange_strong(running, source)) return;
+    if (sleepers_.load() > 0) failure_.update([](const auto&) {});  // which wakes them
+  }
+  void fail(const Error& error) {
+    failure_.update([&](std::optional<Error>& failure) {
+      if (ended()) return;
+      failure = error;
+      Rank running = kRunning;
+      if (!end_.compare_exchange_strong(running, kFailed)) failure.reset();
+    });
+  }
 
-  bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  bool ended() const noexcept { return end_.load() != kRunning; }
   /// Null while it runs and after it went well. Each call makes one of its own: exceptions that
   /// threads share are a race for whoever looks at them.
   std::exception_ptr exception() const {
-    return end_.with([](const End& end) {
-      return end.failure ? std::make_exception_ptr(Error(*end.failure)) : nullptr;
+    if (end_.load() != kFailed) return nullptr;
+    return failure_.with([](const std::optional<Error>& failure) {
+      return std::make_exception_ptr(Error(*failure));
     });
   }
   /// When ended: throws what it ended with, or returns who was at the other end.
   Rank result() const {
-    if (const Rank source = source_.load(std::memory_order_relaxed); source != kAnySource) {
-      return source;
-    }
-    return end_.with([](const End& end) {
-      if (end.failure) throw Error(*end.failure);
-      return end.source;
-    });
+    if (const Rank end = end_.load(); end != kFailed) return end;
+    throw failure_.with([](const std::optional<Error>& failure) { return *failure; });
   }
   /// When ended well; else kAnySource.
-  Rank source() const {
-    return end_.with([](const End& end) { return end.source; });
-  }
+  Rank source() const { return std::max(end_.load(), kAnySource); }
 
   /// Returns whether it ended before the deadline.
   bool wait(Deadline deadline) const {
-    const auto over = [this](const End&) { return ended(); };
-    return ended() || end_.wait(deadline, over, [](const End&) {});
+    if (ended()) return true;
+    sleepers_.fetch_add(1);  // before the look from which it may sleep
+    const bool over = failure_.wait(
+        deadline, [this](const auto&) { return ended(); }, [](const auto&) {});
+    sleepers_.fetch_sub(1);
+    return over;
   }
 
  private:
-  struct End {
-    Rank source = kAnySource;
-    std::optional<Error> failure;
-  };
-
-  void end(End how) {
-    end_.update([&](End& end) {
-      if (ended()) return;
-      end = std::move(how);
-      source_.store(end.source, std::memory_order_relaxed);
-      ended_.store(true, std::memory_order_release);
-    });
-  }
+  static constexpr Rank kRunning = kAnySource - 2;
+  static constexpr Rank kFailed = kAnySource - 1;
 
   const std::function<std::string()> what_;
   const Timeout timeout_;
   Deadline deadline_;
-  mutable Guarded<End> end_;
-  // Spare those who poll, and those who know that it has ended well, the mutex:
-  std::atomic<bool> ended_{false};
-  std::atomic<Rank> source_{kAnySource};
+  std::atomic<Rank> end_{kRunning};  // or who was at the other end, or kFailed
+  mutable std::atomic<int> sleepers_{0};
+  mutable Guarded<std::optional<Error>> failure_;
 };
 
 using TicketPtr = std::shared_ptr<Ticket>;
