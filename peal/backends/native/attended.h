@@ -1,5 +1,6 @@
-// Data inside its mutex, as Guarded, for threads that stay inside while they poll: they see when
-// others want in. Holds the mailbox of the message loop.
+// Data that is reached through a door, for threads that stay inside while they poll: they see when
+// others want in. The door is a mutex that may outlive the data: whoever has passed it finds out
+// whether there still is any. Holds the mailbox of the message loop.
 #pragma once
 
 #include <sched.h>
@@ -10,37 +11,58 @@
 
 namespace peal::native {
 
+/// Lets one thread at a time in.
+class Door {
+ public:
+  void lock() {
+    if (mutex_.try_lock()) return;
+    wanted_.fetch_add(1);
+    mutex_.lock();
+    wanted_.fetch_sub(1);
+  }
+  void unlock() { mutex_.unlock(); }
+
+  /// By who is inside: lets those in who wait, if any do. Cost: a load while nobody waits.
+  void let_others_in() {
+    if (wanted_.load(std::memory_order_relaxed) == 0) return;
+    mutex_.unlock();
+    // The mutex is not fair: whoever takes it again at once keeps it from those who wake up.
+    while (wanted_.load() > 0) ::sched_yield();
+    lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<int> wanted_ = 0;
+};
+
 template <class T>
 class Attended {
  public:
   template <class... Args>
-  explicit Attended(Args&&... args) : value_(std::forward<Args>(args)...) {}
+  explicit Attended(Door& door, Args&&... args)
+      : door_(door), value_(std::forward<Args>(args)...) {}
 
-  /// Holds the mutex while it lives.
+  /// Is inside while it lives.
   class Inside {
    public:
-    explicit Inside(Attended& place) : place_(place) { place_.lock(); }
-    ~Inside() { place_.mutex_.unlock(); }
+    explicit Inside(Attended& place) : door_(place.door_), value_(place.value_) { door_.lock(); }
+    /// This thread has passed the door.
+    Inside(Attended& place, std::adopt_lock_t) : door_(place.door_), value_(place.value_) {}
+    ~Inside() { door_.unlock(); }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
 
-    T& operator*() const { return place_.value_; }
-    T* operator->() const { return &place_.value_; }
-
-    /// Lets those in who wait, if any do. Cost: a load while nobody waits.
-    void let_others_in() {
-      if (place_.wanted_.load(std::memory_order_relaxed) == 0) return;
-      place_.mutex_.unlock();
-      // The mutex is not fair: whoever takes it again at once keeps it from those who wake up.
-      while (place_.wanted_.load() > 0) ::sched_yield();
-      place_.lock();
-    }
+    T& operator*() const { return value_; }
+    T* operator->() const { return &value_; }
+    void let_others_in() { door_.let_others_in(); }
 
    private:
-    Attended& place_;
+    Door& door_;
+    T& value_;
   };
 
-  /// Calls `use(value)` while the mutex is held and returns what it returns.
+  /// Calls `use(value)` inside and returns what it returns.
   template <class Use>
   decltype(auto) with(Use&& use) {
     const Inside inside(*this);
@@ -48,15 +70,7 @@ class Attended {
   }
 
  private:
-  void lock() {
-    if (mutex_.try_lock()) return;
-    wanted_.fetch_add(1);
-    mutex_.lock();
-    wanted_.fetch_sub(1);
-  }
-
-  std::mutex mutex_;
-  std::atomic<int> wanted_ = 0;
+  Door& door_;
   T value_;
 };
 

@@ -30,13 +30,19 @@ constexpr auto kLastWords = std::chrono::milliseconds(200);
 
 }  // namespace
 
-MessageLoop::MessageLoop(
-    Rank self, int ranks, transport::Transport& transport, engine::Verdict& verdict, Cores cores)
+MessageLoop::MessageLoop(Rank self,
+                         int ranks,
+                         transport::Transport& transport,
+                         engine::Verdict& verdict,
+                         Cores cores,
+                         Door& door)
     : self_(self),
       transport_(transport),
       verdict_(verdict),
       cores_(cores),
-      mailbox_(self,
+      door_(door),
+      mailbox_(door,
+               self,
                ranks,
                transport,
                Mailbox::Events{.failed = [this](const Error& error) { verdict_.reach(error); },
@@ -55,6 +61,7 @@ void MessageLoop::stop() {
                                          : Error(ErrorKind::kUsage,
                                                  "the group was destroyed with messages under way");
   mailbox_.with([&](Mailbox& mailbox) { mailbox.fail(cause); });
+  while (mailbox_.with([&](const Mailbox&) { return waiting_ > 0; })) std::this_thread::yield();
 }
 
 // ---- posting
@@ -91,37 +98,33 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
 
 /// The ticket lies on this stack, so that a small message allocates nothing: the mailbox must have
 /// let go of it when this returns.
-Rank MessageLoop::run(const Request& request, Timeout timeout) {
+Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
+  std::optional<Inside> mailbox(std::in_place, mailbox_, std::adopt_lock);
+  verdict_.check();
   engine::Ticket ticket([&request] { return describe(request); }, timeout);
   const TicketPtr borrowed(TicketPtr(), &ticket);
-  bool done = false;
-  bool leaves_work = false;
-  {
-    Inside mailbox(mailbox_);
-    verdict_.check();
-    try {
-      post(*mailbox, borrowed, request);
-      if (!ticket.ended()) attend(mailbox, ticket);
-    } catch (const std::exception&) {
-      verdict_.reach(current_error(describe(request)));
-      pass_on_verdict(*mailbox);  // which ends the ticket
-    }
-    done = ticket.ended();
-    if (done) {
-      mailbox->forget(borrowed);
-    } else {
-      ticket.reckon();
-      ++waiting_;
-    }
-    // Also of other operations: what was accepted in passing, and who relies on this call.
-    leaves_work = waiting_ > 0 || mailbox->has_unsent() || mailbox->is_copying();
+  try {
+    post(**mailbox, borrowed, request);
+    if (!ticket.ended()) attend(*mailbox, ticket);
+  } catch (const std::exception&) {
+    verdict_.reach(current_error(describe(request)));
+    pass_on_verdict(**mailbox);  // which ends the ticket
   }
-  if (leaves_work) call_loop();
+  const bool done = ticket.ended();
+  if (done) {
+    (*mailbox)->forget(borrowed);
+  } else {
+    ticket.reckon();
+    ++waiting_;
+  }
+  // Also of other operations: what was accepted in passing, and who relies on this call.
+  if (waiting_ > 0 || (*mailbox)->has_unsent() || (*mailbox)->is_copying()) call_loop();
+  mailbox.reset();  // from here on the loop may end, unless this call is among those that wait
   if (!done) {
     ticket.wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
-    mailbox_.with([&](Mailbox& mailbox) {
+    mailbox_.with([&](Mailbox& m) {
       --waiting_;
-      mailbox.forget(borrowed);
+      m.forget(borrowed);
     });
   }
   return ticket.result();

@@ -25,14 +25,24 @@ namespace peal::native {
 /// Threads: any number at once, but `leave` and `stop` from one at a time.
 class MessageLoop {
  public:
-  MessageLoop(
-      Rank self, int ranks, transport::Transport& transport, engine::Verdict& verdict, Cores cores);
+  /// The door outlives the loop.
+  MessageLoop(Rank self,
+              int ranks,
+              transport::Transport& transport,
+              engine::Verdict& verdict,
+              Cores cores,
+              Door& door);
   ~MessageLoop();
 
   /// Posts all sends and receives. Throws the verdict if it is reached.
   std::vector<engine::TicketPtr> start(std::span<const Request> requests, Timeout timeout);
   /// Posts one and sees it through. Returns who was at the other end.
-  Rank run(const Request& request, Timeout timeout);
+  Rank run(const Request& request, Timeout timeout) {
+    door_.lock();
+    return run_inside(request, timeout);
+  }
+  /// The same by who has passed the door, and leaves through it.
+  Rank run_inside(const Request& request, Timeout timeout);
 
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) {
@@ -45,7 +55,8 @@ class MessageLoop {
   /// Says farewell (before it the verdict, if it is reached), waits until the deadline for what is
   /// to be sent, and stops.
   void leave(Departure departure, Deadline deadline);
-  /// Ends the loop's thread, without a farewell, and what is open. A second time it does nothing.
+  /// Ends the loop's thread, without a farewell, and what is open, and waits until nobody waits for
+  /// that. A second time it does nothing.
   void stop();
 
  private:
@@ -70,6 +81,7 @@ class MessageLoop {
   transport::Transport& transport_;
   engine::Verdict& verdict_;
   Cores cores_;
+  Door& door_;  // to the mailbox
   Attended<engine::Mailbox> mailbox_;
   // Written by who is inside:
   std::atomic<bool> attended_ = false;    // a call polls

@@ -60,13 +60,13 @@ Memory allocate_plain(Bytes size) {
 
 /// Everything that a group of two and more runs on.
 struct Engine {
-  Engine(const Options& options, std::unique_ptr<transport::Transport> t, Gate& gate)
+  Engine(const Options& options, std::unique_ptr<transport::Transport> t, Gate& gate, Door& door)
       : transport(std::move(t)),
         ranks(static_cast<int>(options.world_ranks.size())),
         cores(cores_for(*transport)),
         planner(options.rank, options.config),
         verdict([this] { wake_all(); }) {
-    messages.emplace(options.rank, ranks, *transport, verdict, cores);
+    messages.emplace(options.rank, ranks, *transport, verdict, cores, door);
     collectives.emplace(CollectiveLoop::Parts{
         .gate = gate,
         .group = options.group,
@@ -108,7 +108,7 @@ class NativeBackend final : public Backend {
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
       : options_(std::move(options)), capabilities_(native_capabilities(transport.get())) {
     EnginePtr engine;
-    if (transport) engine = std::make_shared<Engine>(options_, std::move(transport), gate_);
+    if (transport) engine = std::make_shared<Engine>(options_, std::move(transport), gate_, door_);
     open_engine_ = engine.get();
     life_.with([&](Life& life) {
       life.engine = std::move(engine);
@@ -278,8 +278,11 @@ class NativeBackend final : public Backend {
   }
 
   Rank run_message(const Request& request, Timeout timeout) {
-    if (const Visit visit(*this); visit.engine != nullptr) {
-      return visit.engine->messages->run(request, timeout);
+    if (Engine* const engine = open_engine_.load(); engine != nullptr) {
+      door_.lock();
+      // Whoever ends the engine passes this door after it was taken from here.
+      if (open_engine_.load() == engine) return engine->messages->run_inside(request, timeout);
+      door_.unlock();
     }
     return engine_for_messages()->messages->run(request, timeout);
   }
@@ -295,7 +298,7 @@ class NativeBackend final : public Backend {
       life.check(options_.group);
       if (!life.engine) {
         life.engine = std::make_shared<Engine>(
-            options_, std::move(transport::make_memory_transports(1, {}).front()), gate_);
+            options_, std::move(transport::make_memory_transports(1, {}).front()), gate_, door_);
       }
       return life.engine;
     });
@@ -321,6 +324,7 @@ class NativeBackend final : public Backend {
   Options options_;
   Capabilities capabilities_;
   Gate gate_;  // to the collectives
+  Door door_;  // to the messages
   Guarded<Life> life_;
   std::atomic<Engine*> open_engine_ = nullptr;  // for collectives, while the group lives
   std::atomic<int> visits_ = 0;
