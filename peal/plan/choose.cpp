@@ -16,9 +16,13 @@ using schedule::Problem;
 /// hosts: Thakur, Rabenseifner and Gropp 2005; of the 256 KiB: measured between two to four hosts,
 /// where an exchange of everything beats the ring up to there.
 constexpr std::string_view kBuiltIn = R"(
-# One synchronisation and two copies, then whatever moves each byte as seldom as possible.
+# One synchronisation and two copies, then whatever moves each byte as seldom as possible. Few
+# ranks that share cores pay more for a synchronisation than for some kilobytes.
 all_reduce@host:         0-2k: inline
-all_reduce@host:       2k-inf: direct
+all_reduce@host:        2k-8k:   2-2 ranks: direct
+all_reduce@host:        2k-8k:   3-8 ranks: inline
+all_reduce@host:        2k-8k: 9-inf ranks: direct
+all_reduce@host:       8k-inf: direct
 broadcast@host:          0-4k: inline
 broadcast@host:        4k-inf: direct
 reduce@host:             0-4k: inline
@@ -27,10 +31,16 @@ scatter@host:            0-4k: inline
 scatter@host:          4k-inf: direct
 gather@host:             0-4k: inline
 gather@host:           4k-inf: direct
-all_gather@host:         0-4k: inline
-all_gather@host:       4k-inf: direct
-reduce_scatter@host:     0-4k: inline
-reduce_scatter@host:   4k-inf: direct
+all_gather@host:         0-2k: inline
+all_gather@host:       2k-16k:   2-2 ranks: direct
+all_gather@host:       2k-16k:   3-8 ranks: inline
+all_gather@host:       2k-16k: 9-inf ranks: direct
+all_gather@host:      16k-inf: direct
+reduce_scatter@host:     0-8k: inline
+reduce_scatter@host:   8k-16k:   2-2 ranks: direct
+reduce_scatter@host:   8k-16k:   3-8 ranks: inline
+reduce_scatter@host:   8k-16k: 9-inf ranks: direct
+reduce_scatter@host:  16k-inf: direct
 all_to_all@host:         0-4k: inline
 all_to_all@host:       4k-inf: direct
 barrier@host:           0-inf: direct
