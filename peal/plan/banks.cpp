@@ -9,6 +9,7 @@ Banks::Banks(
   if (!possible_) return;
   piece_size_ = limit / (banks_ * blocks);
   if (piece_size_ > kGrain) piece_size_ = kGrain * (piece_size_ / kGrain);
+  piece_size_ = std::min(piece_size_, kGrain * pieces_of(largest, kGrain));
   bank_size_ = piece_size_ * blocks;
   pieces_ = pieces_of(largest, piece_size_);
 }

@@ -8,6 +8,7 @@
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
 #include "peal/plan/planners.h"
+#include "peal/plan/tree_node.h"
 
 namespace peal::plan {
 namespace {
@@ -18,53 +19,13 @@ using schedule::Problem;
 
 constexpr Place kStage = stage_at(Elements(0));
 
-/// A rank's place in the tree. A number is a rank counted from the root on.
-class Node {
- public:
-  Node(const Problem& problem, Rank self)
-      : Node(problem.ranks, problem.root, (self - problem.root + problem.ranks) % problem.ranks) {}
-
-  bool is_root() const { return number_ == 0; }
-  bool is_leaf() const { return size() == 1; }
-  Rank rank() const { return (root_ + number_) % ranks_; }
-  Node parent() const { return {ranks_, root_, number_ & (number_ - 1)}; }
-
-  /// How many numbers the subtree has, from the own one on.
-  int size() const { return std::min(reach(), ranks_ - number_); }
-  /// How many numbers before the child's lie in this subtree.
-  int before(const Node& child) const { return child.number_ - number_; }
-
-  std::vector<Node> smallest_child_first() const {
-    std::vector<Node> children;
-    for (int distance = 1; distance < size(); distance *= 2) {
-      children.push_back({ranks_, root_, number_ + distance});
-    }
-    return children;
-  }
-  std::vector<Node> largest_child_first() const {
-    std::vector<Node> children = smallest_child_first();
-    std::reverse(children.begin(), children.end());
-    return children;
-  }
-
- private:
-  Node(int ranks, Rank root, int number) : ranks_(ranks), root_(root), number_(number) {}
-
-  /// The lowest set bit: how large the subtree would be if there were ranks enough.
-  int reach() const { return is_root() ? ranks_ : number_ & -number_; }
-
-  int ranks_;
-  Rank root_;
-  int number_;
-};
-
 // ---- one buffer
 
-Part broadcast(const Problem& problem, Node self) {
-  Builder part(problem, self.rank());
-  if (!self.is_root()) part.receive(self.parent().rank(), kOutput, problem.count);
-  for (const Node& child : self.largest_child_first()) {
-    part.send(kOutput, child.rank(), problem.count);
+Part broadcast(const Problem& problem, TreeNode self) {
+  Builder part(problem, self.member());
+  if (!self.is_root()) part.receive(self.parent().member(), kOutput, problem.count);
+  for (const TreeNode& child : self.largest_child_first()) {
+    part.send(kOutput, child.member(), problem.count);
   }
   return std::move(part).build();
 }
@@ -75,13 +36,13 @@ Elements staged_by_reduce(const Problem& problem) {
   return problem.ranks < 4 ? Elements(0) : problem.count;
 }
 
-Part reduce(const Problem& problem, Node self) {
-  Builder part(problem, self.rank());
+Part reduce(const Problem& problem, TreeNode self) {
+  Builder part(problem, self.member());
   Place sum = kInput;
-  for (const Node& child : self.smallest_child_first()) {
+  for (const TreeNode& child : self.smallest_child_first()) {
     const Place next = self.is_root() ? kOutput : kStage;
     const bool completes = self.is_root() && self.before(child) + child.size() == problem.ranks;
-    part.receive_and_reduce(child.rank(),
+    part.receive_and_reduce(child.member(),
                             sum,
                             next,
                             problem.count,
@@ -89,18 +50,18 @@ Part reduce(const Problem& problem, Node self) {
                             completes ? Finish::kYes : Finish::kNo);
     sum = next;
   }
-  if (!self.is_root()) part.send(sum, self.parent().rank(), problem.count);
+  if (!self.is_root()) part.send(sum, self.parent().member(), problem.count);
   return std::move(part).build(staged_by_reduce(problem));
 }
 
-Part barrier(const Problem& problem, Node self) {
-  Builder part(problem, self.rank());
-  for (const Node& child : self.smallest_child_first()) part.receive_token(child.rank());
+Part barrier(const Problem& problem, TreeNode self) {
+  Builder part(problem, self.member());
+  for (const TreeNode& child : self.smallest_child_first()) part.receive_token(child.member());
   if (!self.is_root()) {
-    part.send_token(self.parent().rank());
-    part.receive_token(self.parent().rank());
+    part.send_token(self.parent().member());
+    part.receive_token(self.parent().member());
   }
-  for (const Node& child : self.largest_child_first()) part.send_token(child.rank());
+  for (const TreeNode& child : self.largest_child_first()) part.send_token(child.member());
   return std::move(part).build(Builder::kTokenStage);
 }
 
@@ -122,61 +83,64 @@ struct Kept {
   Elements count;
 };
 
-InlineVector<Kept, 2> kept(const Problem& problem, Node self, Node child, Place root_buffer) {
+InlineVector<Kept, 2> kept(const Problem& problem,
+                           TreeNode self,
+                           TreeNode child,
+                           Place root_buffer) {
   InlineVector<Kept, 2> runs;
   Place staged = kStage + problem.count * self.before(child);
-  for (const Block& run : Blocks::of_ranks(problem).around(child.rank(), child.size())) {
+  for (const Block& run : Blocks::of_ranks(problem).around(child.member(), child.size())) {
     runs.push_back({self.is_root() ? root_buffer + run.offset : staged, run.count});
     staged = staged + run.count;
   }
   return runs;
 }
 
-Part gather(const Problem& problem, Node self) {
-  Builder part(problem, self.rank());
+Part gather(const Problem& problem, TreeNode self) {
+  Builder part(problem, self.member());
   const bool keeps_own_aside = self.is_root() ? !problem.in_place : !self.is_leaf();
-  const Place own = self.is_root() ? output_at(problem.count * self.rank()) : kStage;
+  const Place own = self.is_root() ? output_at(problem.count * self.member()) : kStage;
   if (keeps_own_aside) part.copy(kInput, own, problem.count);
-  for (const Node& child : self.smallest_child_first()) {
+  for (const TreeNode& child : self.smallest_child_first()) {
     for (const Kept& run : kept(problem, self, child, kOutput)) {
-      part.receive(child.rank(), run.place, run.count);
+      part.receive(child.member(), run.place, run.count);
     }
   }
   if (self.is_leaf()) {
-    part.send(kInput, self.parent().rank(), problem.count);
+    part.send(kInput, self.parent().member(), problem.count);
   } else if (!self.is_root()) {
     for (const Kept& run : kept(problem, self, self, kOutput)) {
-      part.send(run.place, self.parent().rank(), run.count);
+      part.send(run.place, self.parent().member(), run.count);
     }
   }
   return std::move(part).build(staged_blocks(problem));
 }
 
-Part scatter(const Problem& problem, Node self) {
-  Builder part(problem, self.rank());
+Part scatter(const Problem& problem, TreeNode self) {
+  Builder part(problem, self.member());
   if (self.is_leaf()) {
-    part.receive(self.parent().rank(), kOutput, problem.count);
+    part.receive(self.parent().member(), kOutput, problem.count);
   } else if (!self.is_root()) {
     for (const Kept& run : kept(problem, self, self, kInput)) {
-      part.receive(self.parent().rank(), run.place, run.count);
+      part.receive(self.parent().member(), run.place, run.count);
     }
   }
-  for (const Node& child : self.largest_child_first()) {
+  for (const TreeNode& child : self.largest_child_first()) {
     for (const Kept& run : kept(problem, self, child, kInput)) {
-      part.send(run.place, child.rank(), run.count);
+      part.send(run.place, child.member(), run.count);
     }
   }
   const bool has_own_aside = self.is_root() ? !problem.in_place : !self.is_leaf();
-  const Place own = self.is_root() ? input_at(problem.count * self.rank()) : kStage;
+  const Place own = self.is_root() ? input_at(problem.count * self.member()) : kStage;
   if (has_own_aside) part.copy(own, kOutput, problem.count);
   return std::move(part).build(staged_blocks(problem));
 }
 
-constexpr Planners<Node> kPlanners = {.broadcast = broadcast,
-                                      .reduce = reduce,
-                                      .scatter = scatter,
-                                      .gather = gather,
-                                      .barrier = barrier};
+constexpr Planners<TreeNode> kPlanners = {.broadcast = broadcast,
+                                          .reduce = reduce,
+                                          .scatter = scatter,
+                                          .gather = gather,
+                                          .barrier = barrier};
 
 Elements staged_by(const Problem& problem) {
   if (problem.operation == Operation::kReduce) return staged_by_reduce(problem);
@@ -191,11 +155,11 @@ bool applies(const Problem& problem) {
 }
 
 Part plan(const Problem& problem, Rank rank) {
-  return kPlanners[problem.operation](problem, Node(problem, rank));
+  return kPlanners[problem.operation](problem, {problem.ranks, problem.root, rank});
 }
 
 }  // namespace
 
-const Algorithm kBinomialTree = {"binomial_tree", Memory::kAny, applies, plan};
+const Algorithm kBinomialTree = {"binomial_tree", never_looks_at_access, applies, plan};
 
 }  // namespace peal::plan

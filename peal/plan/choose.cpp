@@ -47,6 +47,15 @@ barrier@host:           0-inf: direct
 
 # Nothing crosses between hosts that need not.
 all_reduce@levels:      0-inf: two_level
+broadcast@levels:       0-inf: two_level
+barrier@levels:         0-inf: two_level
+# A ring of many hosts has more steps than doubling has among their ranks.
+all_gather@levels:      0-16k: 2-16 ranks: two_level
+all_gather@levels:    16k-inf: two_level
+reduce_scatter@levels:  0-16k: 2-16 ranks: two_level
+reduce_scatter@levels: 16k-inf: two_level
+# A tree of ranks is much like one of hosts, while messages cost more than bytes.
+reduce@levels:        64k-inf: two_level
 # Messages cost more than bytes, then both count, then bytes only.
 all_reduce@hosts:      0-256k: 2-4 ranks:   pairwise
 all_reduce@hosts:    256k-1m:  2-4 ranks:   halving_doubling

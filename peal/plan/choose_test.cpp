@@ -90,6 +90,35 @@ Problem all_reduce_of(Bytes size, int ranks, int ranks_per_host) {
           .stage_limit = Elements(1 << 20)};
 }
 
+TEST(ChooseTest, BetweenHostsOfSeveralRanksAsLittleCrossesAsCan) {
+  for (const Expected& expected : {Expected{Operation::kAllReduce, 1_KiB, "two_level"},
+                                   Expected{Operation::kAllReduce, 64_MiB, "two_level"},
+                                   Expected{Operation::kBroadcast, 1_KiB, "two_level"},
+                                   Expected{Operation::kBroadcast, 64_MiB, "two_level"},
+                                   Expected{Operation::kReduce, 1_KiB, "binomial_tree"},
+                                   Expected{Operation::kReduce, 64_MiB, "two_level"},
+                                   Expected{Operation::kAllGather, 8_KiB, "two_level"},
+                                   Expected{Operation::kAllGather, 64_MiB, "two_level"},
+                                   Expected{Operation::kReduceScatter, 8_KiB, "two_level"},
+                                   Expected{Operation::kReduceScatter, 64_MiB, "two_level"},
+                                   Expected{Operation::kScatter, 64_MiB, "pairwise"},
+                                   Expected{Operation::kAllToAll, 64_MiB, "pairwise"},
+                                   Expected{Operation::kBarrier, 0_B, "two_level"}}) {
+    Problem problem = all_reduce_of(expected.size, 8, 2);
+    problem.operation = expected.operation;
+    const bool whole = expected.operation == Operation::kAllReduce ||
+                       expected.operation == Operation::kReduce ||
+                       expected.operation == Operation::kBroadcast;
+    if (!whole) problem.count = problem.count / 8;
+    EXPECT_EQ(choose(problem, kElement).name, expected.algorithm)
+        << name_of(expected.operation) << ", " << expected.size.value << " bytes";
+  }
+  Problem many = all_reduce_of(1_KiB, 32, 2);
+  many.operation = Operation::kAllGather;
+  many.count = many.count / 32;
+  EXPECT_EQ(choose(many, kElement).name, "recursive_doubling");
+}
+
 TEST(ChooseTest, AUsersRowsGoBeforeTheBuiltInOnes) {
   const Table table = tuned(parse_table("all_reduce@hosts:0-4k:ring;all_reduce@host:0-inf:inline"));
   EXPECT_EQ(choose(table, all_reduce_of(4_KiB, 8, 1), kElement).name, "ring");

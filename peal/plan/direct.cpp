@@ -54,7 +54,7 @@ Part plan_inline(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kInline = {"inline", Memory::kAny, inline_applies, plan_inline};
-const Algorithm kDirect = {"direct", Memory::kLooksAtAccess, applies, plan};
+const Algorithm kInline = {"inline", never_looks_at_access, inline_applies, plan_inline};
+const Algorithm kDirect = {"direct", always_looks_at_access, applies, plan};
 
 }  // namespace peal::plan

@@ -45,7 +45,11 @@ struct Size {
         core(1 << floor),
         fold(core == n ? 0 : 1),
         s(whole(problem)),
-        others(s * (n - 1) / n) {}
+        others(s * (n - 1) / n),
+        hosts(n / problem.ranks_per_host),
+        hosts_ceil(std::bit_width(static_cast<unsigned>(hosts - 1))),
+        slice(s / problem.ranks_per_host),
+        away(slice * (hosts - 1) / hosts) {}
 
   int n;            // ranks
   int floor;        // of log2 n
@@ -54,6 +58,11 @@ struct Size {
   int fold;         // 1 where that is not all ranks
   Elements s;       // everything
   Elements others;  // all blocks but one's own
+
+  int hosts;
+  int hosts_ceil;  // of log2 of them
+  Elements slice;  // of everything, what one of a host's ranks carries
+  Elements away;   // of that, all hosts' parts but one
 };
 
 /// A line of the list below.
@@ -66,6 +75,7 @@ struct Cost {
 Load pass_around(const Size& a) { return {a.n - 1, a.others, {}}; }
 Load reduce_around(const Size& a) { return {a.n - 1, a.others, a.others}; }
 Load tree_of_blocks(const Size& a) { return {a.ceil, a.others, {}}; }
+Load around_hosts_twice(const Size& a) { return {2 * (a.hosts - 1), 2 * a.away, a.away}; }
 
 /// Messages only. Of reduce, gather and the like the root is the busiest.
 constexpr std::array kCosts = {
@@ -85,6 +95,29 @@ constexpr std::array kCosts = {
          kBroadcast,
          [](const Size& a) {
            return Load{a.n - 2 + pieces_of(a.s, kRingBroadcastPiece), a.s, {}};
+         }},
+
+    Cost{"two_level",
+         kReduceScatter,
+         [](const Size& a) {
+           return Load{a.hosts - 1, a.away, a.away};
+         }},
+    Cost{"two_level",
+         kAllGather,
+         [](const Size& a) {
+           return Load{a.hosts - 1, a.away, {}};
+         }},
+    Cost{"two_level", kAllReduce, around_hosts_twice},
+    Cost{"two_level", kReduce, around_hosts_twice},  // what is complete goes to the root's host
+    Cost{"two_level",
+         kBroadcast,
+         [](const Size& a) {
+           return Load{a.hosts_ceil, a.slice * a.hosts_ceil, {}};
+         }},
+    Cost{"two_level",
+         kBarrier,
+         [](const Size& a) {
+           return Load{a.hosts_ceil, {}, {}};
          }},
 
     Cost{"recursive_doubling",

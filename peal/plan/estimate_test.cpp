@@ -149,6 +149,21 @@ TEST(EstimateTest, TheLoadIsWhatTheSchedulesOfMessagesDo) {
   EXPECT_GE(checked, 150);
 }
 
+TEST(EstimateTest, TheLoadOnTwoLevelsIsWhatTheSchedulesDo) {
+  const Algorithm& two_level = algorithm_named("two_level");
+  for (const Operation operation : kAllCollectives) {
+    for (const int n : kRanks) {
+      for (int local = 2; local < n; ++local) {
+        const Problem problem = problem_of(operation, n, local);
+        if (n % local != 0 || !two_level.applies(problem)) continue;
+        Load real = Walk(plan_all(two_level, problem)).busiest();
+        if (operation == Operation::kBarrier) real.moved = {};
+        EXPECT_EQ(load_of(two_level, problem), real) << describe(problem);
+      }
+    }
+  }
+}
+
 TEST(EstimateTest, ALargeBroadcastByTheRingIsOneOfPieces) {
   Problem problem = problem_of(Operation::kBroadcast, 5, 1);
   problem.count = Elements(1'000'000);

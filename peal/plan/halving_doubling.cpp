@@ -130,6 +130,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kHalvingDoubling = {"halving_doubling", Memory::kAny, applies, plan};
+const Algorithm kHalvingDoubling = {"halving_doubling", never_looks_at_access, applies, plan};
 
 }  // namespace peal::plan

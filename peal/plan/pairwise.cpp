@@ -196,6 +196,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kPairwise = {"pairwise", Memory::kAny, applies, plan};
+const Algorithm kPairwise = {"pairwise", never_looks_at_access, applies, plan};
 
 }  // namespace peal::plan

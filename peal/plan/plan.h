@@ -9,18 +9,20 @@
 
 namespace peal::plan {
 
-/// Whether an algorithm's schedule depends on Problem::access, so that ranks have to agree on it.
-enum class Memory : std::uint8_t { kAny, kLooksAtAccess };
-
 /// One way to carry out an operation.
 struct Algorithm {
   std::string_view name;  // "direct", "ring", ...
-  Memory memory;
+  /// Whether the operation's schedule depends on Problem::access, so that ranks have to agree on
+  /// it.
+  bool (*looks_at_access)(Operation);
   /// Whether `plan` may be called for the problem. Looks only at what all ranks know.
   bool (*applies)(const schedule::Problem&);
   /// Rank's part. Pure; cost linear in the steps that it returns.
   schedule::Part (*plan)(const schedule::Problem&, Rank);
 };
+
+constexpr bool never_looks_at_access(Operation) { return false; }
+constexpr bool always_looks_at_access(Operation) { return true; }
 
 /// inline, direct, two_level, ring, recursive_doubling, halving_doubling, binomial_tree, pairwise.
 std::span<const Algorithm> algorithms();

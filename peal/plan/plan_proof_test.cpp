@@ -40,6 +40,10 @@ std::vector<Case> cases() {
       all.push_back({algorithm.name, ranks});
     }
   }
+  // More that make several hosts of several ranks.
+  for (const int ranks : kSanitized ? std::vector{6} : std::vector{10, 12, 14, 15}) {
+    all.push_back({"two_level", ranks});
+  }
   return all;
 }
 
@@ -52,7 +56,7 @@ TEST_P(PlanProofTest, EveryScheduleIsRight) {
     for (const Problem& problem : problems(operation, GetParam().ranks)) {
       if (!algorithm.applies(problem)) continue;
       // Messages are the same whatever the memory is.
-      const bool looks = algorithm.memory == Memory::kLooksAtAccess;
+      const bool looks = algorithm.looks_at_access(operation);
       if (problem.access == Access::kRegistered && !looks) continue;
       ASSERT_TRUE(is_right(plan_all(algorithm, problem)));
       ++proved;
@@ -148,6 +152,7 @@ void expect_rows_to_be_right(int ranks, int ranks_per_host) {
 TEST(SequenceProofTest, SchedulesInARowAreRight) {
   for (const int ranks : {2, 3, 4, 5}) expect_rows_to_be_right(ranks, ranks);
   expect_rows_to_be_right(4, 2);
+  expect_rows_to_be_right(6, 3);
 }
 
 }  // namespace

@@ -135,6 +135,6 @@ Part plan(const Problem& problem, Rank rank) { return kPlanners[problem.operatio
 
 }  // namespace
 
-const Algorithm kRecursiveDoubling = {"recursive_doubling", Memory::kAny, applies, plan};
+const Algorithm kRecursiveDoubling = {"recursive_doubling", never_looks_at_access, applies, plan};
 
 }  // namespace peal::plan

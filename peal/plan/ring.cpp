@@ -196,6 +196,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kRing = {"ring", Memory::kAny, applies, plan};
+const Algorithm kRing = {"ring", never_looks_at_access, applies, plan};
 
 }  // namespace peal::plan

@@ -2,203 +2,92 @@
 
 #include <utility>
 
-#include "peal/plan/banks.h"
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
+#include "peal/plan/planners.h"
+#include "peal/plan/two_level/all_gather.h"
+#include "peal/plan/two_level/all_reduce.h"
+#include "peal/plan/two_level/broadcast.h"
+#include "peal/plan/two_level/levels.h"
+#include "peal/plan/two_level/reduce_scatter.h"
 
 namespace peal::plan {
 namespace {
 
-using schedule::Access;
-using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
-using schedule::Ranks;
+using two_level::Levels;
 
-int hosts_of(const Problem& problem) { return problem.ranks / problem.ranks_per_host; }
-
-/// From the moment that a chunk is reduced inside the host until it is complete: one step of the
-/// pipeline for each message.
-int rounds_of(const Problem& problem) { return 2 * (hosts_of(problem) - 1); }
-
-/// A chunk comes into the stage, goes around the hosts, is published, is copied out; and who
-/// signals after that has done so.
-Banks chunks_of(const Problem& problem) {
-  const int banks = rounds_of(problem) + 3;
-  return Banks(problem.stage_limit, problem.count, 1, banks, banks);
+/// The first ranks of the hosts know of all hosts when they have heard from those 1, 2, 4, ...
+/// before them. The others wait for the first of their host.
+Part barrier(const Problem& problem, Rank self) {
+  const Levels levels(problem, self);
+  Builder part(problem, self);
+  const Rank first = levels.host_ranks().first;
+  if (self == first) {
+    part.wait_for_others(1);
+    for (int distance = 1; distance < levels.hosts(); distance *= 2) {
+      part.send_token(levels.partner(levels.host() + distance));
+      part.receive_token(levels.partner(levels.host() - distance));
+    }
+    part.signal(1);
+  } else {
+    part.signal(1);
+    part.wait(first, 1);
+  }
+  return std::move(part).build(Builder::kTokenStage);
 }
 
-class TwoLevelAllReduce {
- public:
-  TwoLevelAllReduce(const Problem& problem, Rank self)
-      : problem_(problem),
-        self_(self),
-        local_(problem.ranks_per_host),
-        hosts_(hosts_of(problem)),
-        host_(self / local_),
-        index_(self % local_),
-        rounds_(rounds_of(problem)),
-        chunks_(chunks_of(problem)),
-        part_(problem, self) {}
+constexpr Planners<Rank> kPlanners = {.broadcast = two_level::broadcast,
+                                      .reduce = two_level::reduce_by_blocks,
+                                      .all_reduce = two_level::all_reduce,
+                                      .all_gather = two_level::all_gather,
+                                      .reduce_scatter = two_level::reduce_by_blocks,
+                                      .barrier = barrier};
 
-  /// Registered: nobody waits between the meetings. The owner of a slice alone reads it, in
-  /// everybody's input, before it writes it, in everybody's output.
-  Part plan_registered() && {
-    part_.meet(1);
-    for (std::int64_t time = 0; time < chunks_.pieces() + rounds_; ++time) {
-      if (time < chunks_.pieces()) {
-        const Block own = slice(time);
-        part_.move({on(host_ranks(), input_at(own.offset))},
-                   {on(self_, output_at(own.offset))},
-                   own.count);
-      }
-      go_around(time);
-      if (time >= rounds_) {
-        const Block own = slice(time - rounds_);
-        part_.move(
-            {on(self_, output_at(own.offset))}, part_.others(output_at(own.offset)), own.count);
-      }
-    }
-    part_.meet(2);
-    return std::move(part_).build();
+/// Whether the stage has room.
+bool fits(const Problem& problem) {
+  switch (problem.operation) {
+    case Operation::kBroadcast:
+      return two_level::can_broadcast(problem);
+    case Operation::kAllReduce:
+      return two_level::can_all_reduce(problem);
+    case Operation::kAllGather:
+      return two_level::can_all_gather(problem);
+    case Operation::kReduce:
+    case Operation::kReduceScatter:
+      return two_level::can_reduce_by_blocks(problem);
+    case Operation::kBarrier:
+      return problem.stage_limit >= Builder::kTokenStage;
+    case Operation::kScatter:
+    case Operation::kGather:
+    case Operation::kAllToAll:
+    case Operation::kSend:
+    case Operation::kRecv:
+      return false;
   }
-
-  Part plan_staged() && {
-    const std::int64_t delay = rounds_ + 1;  // until a chunk is published
-    for (std::int64_t time = 0; time < chunks_.pieces() + delay; ++time) {
-      const bool has_new = time < chunks_.pieces();
-      const bool has_old = time >= delay;
-      if (has_new) copy_in(time);
-      if (has_old) publish(time - delay);
-      part_.meet(time + 1);
-      if (has_new) reduce_staged(time);
-      if (has_old) copy_out(time - delay);
-      go_around(time);
-    }
-    const std::int64_t highest = chunks_.highest();
-    return std::move(part_).build(chunks_.bank(highest).offset +
-                                  chunks_.piece(highest, problem_.count).count);
-  }
-
- private:
-  Ranks host_ranks() const { return {.first = host_ * local_, .count = local_}; }
-  Rank on_host(int host) const { return (host + hosts_) % hosts_ * local_ + index_; }
-
-  Block chunk(std::int64_t k) const { return chunks_.piece(k, problem_.count); }
-  Block slice_of(std::int64_t k, int index) const {
-    const Block whole = chunk(k);
-    Block block = Blocks::even(whole.count, local_, kGrain)[index];
-    block.offset += whole.offset;
-    return block;
-  }
-  Block slice(std::int64_t k) const { return slice_of(k, index_); }
-  /// The part of the own slice that a host completes.
-  Block share(std::int64_t k, int host) const {
-    return part_of(slice(k), (host + hosts_) % hosts_, hosts_);
-  }
-  /// Where chunk k's element at `offset` of the buffer is staged.
-  Place staged(std::int64_t k, Elements offset) const {
-    return chunks_.bank(k) + (offset - chunk(k).offset);
-  }
-
-  // ---- between hosts
-
-  /// What each chunk that is under way does at this time: it takes the message of its last round
-  /// and gives that of the next.
-  void go_around(std::int64_t time) {
-    for (int round = 0; round <= rounds_; ++round) {
-      const std::int64_t k = time - round;
-      if (k < 0 || k >= chunks_.pieces()) continue;
-      if (round > 0) take(k, round - 1);
-      if (round < rounds_) give(k, round);
-    }
-  }
-
-  bool reduces(int round) const { return round < hosts_ - 1; }
-
-  /// The first half of the rounds sends partial sums on to who completes them, the second half what
-  /// is complete.
-  Block given(std::int64_t k, int round) const {
-    return reduces(round) ? share(k, host_ - round - 1) : share(k, host_ - (round - (hosts_ - 1)));
-  }
-
-  void give(std::int64_t k, int round) {
-    const Block block = given(k, round);
-    part_.send(output_at(block.offset), on_host(host_ + 1), block.count);
-  }
-
-  void take(std::int64_t k, int round) {
-    const Rank before = on_host(host_ - 1);
-    const Block block =
-        reduces(round) ? share(k, host_ - round - 2) : share(k, host_ - (round - (hosts_ - 1)) - 1);
-    const Place place = output_at(block.offset);
-    if (reduces(round)) {
-      const bool is_last = round == hosts_ - 2;
-      part_.receive_and_reduce(
-          before, place, place, block.count, First::kPeer, is_last ? Finish::kYes : Finish::kNo);
-    } else {
-      part_.receive(before, place, block.count);
-    }
-  }
-
-  // ---- inside the host, through the stage
-
-  /// What the others reduce: all but the own slice.
-  void copy_in(std::int64_t k) {
-    for (int index = 0; index < local_; ++index) {
-      const Block block = slice_of(k, index);
-      if (index != index_) part_.copy(input_at(block.offset), staged(k, block.offset), block.count);
-    }
-  }
-
-  void reduce_staged(std::int64_t k) {
-    const Block own = slice(k);
-    part_.move(part_.others_and(input_at(own.offset), staged(k, own.offset)),
-               {on(self_, output_at(own.offset))},
-               own.count);
-  }
-
-  void publish(std::int64_t k) {
-    const Block own = slice(k);
-    part_.copy(output_at(own.offset), staged(k, own.offset), own.count);
-  }
-
-  void copy_out(std::int64_t k) {
-    for (int step = 1; step < local_; ++step) {
-      const int index = (index_ + step) % local_;
-      const Block block = slice_of(k, index);
-      part_.copy(on(host_ * local_ + index, staged(k, block.offset)),
-                 on(self_, output_at(block.offset)),
-                 block.count);
-    }
-  }
-
-  const Problem& problem_;
-  Rank self_;
-  int local_;
-  int hosts_;
-  int host_;
-  int index_;
-  int rounds_;
-  Banks chunks_;
-  Builder part_;
-};
+  return false;
+}
 
 bool applies(const Problem& problem) {
   const bool has_levels = problem.ranks_per_host > 1 && problem.ranks > problem.ranks_per_host &&
                           problem.ranks % problem.ranks_per_host == 0;
-  return has_levels && problem.operation == Operation::kAllReduce && chunks_of(problem).possible();
+  return has_levels && kPlanners[problem.operation] != nullptr && fits(problem);
 }
 
 Part plan(const Problem& problem, Rank rank) {
-  if (problem.count == Elements(0)) return {};
-  TwoLevelAllReduce algorithm(problem, rank);
-  return problem.access == Access::kRegistered ? std::move(algorithm).plan_registered()
-                                               : std::move(algorithm).plan_staged();
+  const bool is_empty =
+      problem.operation != Operation::kBarrier && largest_block(problem) == Elements(0);
+  return is_empty ? Part() : kPlanners[problem.operation](problem, rank);
+}
+
+bool looks_at_access(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
+         operation == Operation::kReduceScatter;
 }
 
 }  // namespace
 
-const Algorithm kTwoLevel = {"two_level", Memory::kLooksAtAccess, applies, plan};
+const Algorithm kTwoLevel = {"two_level", looks_at_access, applies, plan};
 
 }  // namespace peal::plan

@@ -1,18 +1,25 @@
 // Two levels: several hosts with as many ranks each. Ranks of a host work on each other's memory,
-// as in `direct`; between hosts each of them carries its own slice, so that all share the sending.
+// as in `direct`; between hosts each of them carries its own slice, so that all share the sending,
+// and what crosses is as little as there can be. How, is in two_level/, an operation a file.
 //
-//   1. The owner of a slice reduces it from the inputs of its host's ranks.
-//   2. The owners of one slice on all hosts reduce it around a ring of hosts, and bring the result
-//      around again: the host's part of the ring algorithm, on 1/n of the data for each of n ranks.
-//   3. The owner gives the slice to the other ranks of its host.
+// What is on the wire is the same whether the memory of a host is registered or not, so each host
+// uses its own as it can. broadcast and reduce always go through the stage: there registered memory
+// would save one of two copies, at memory's speed, of what comes at a network's.
 //
-// Large buffers go through the three in chunks, and while one chunk is under way between hosts, the
-// ranks reduce the next. What is on the wire is the same whether the memory of a host is registered
-// or not, so each host uses its own as it can.
+// Cost, h hosts of n ranks, a buffer (all blocks together) of S. What a host sends, each of its
+// ranks 1/n of it:
+//   all_reduce      2(h-1)/h S, in 2(h-1) messages of a rank a chunk
+//   reduce_scatter  (h-1)/h S, in h-1 messages a piece
+//   all_gather      (h-1)/h S, in h-1 messages a piece
+//   broadcast       S in a chain, but for its last host: a message a piece; in a tree the root's
+//                   host L S and each host receives S, L = log2 h rounded up; whichever is sooner
+//   reduce          S, in h messages a piece; the root's host (h-1)/h S, and it receives twice that
+//   barrier         L tokens, between the first ranks of the hosts
+// Inside the host, registered: 2 synchronisations. Staged: one for each message that a rank sends
+// or receives, but all_reduce: one for each of C chunks, and 2h besides; barrier 1.
 //
-// Cost, h hosts of n ranks, a buffer of S: each host sends 2(h-1)/h S, each rank 1/n of that, in
-// 2(h-1) messages a chunk. Inside the host, registered: 2 synchronisations; staged: one for each of
-// C chunks, and 2h besides.
+// Not here: all_to_all, scatter and gather, of which no byte crosses more than once as it is, and
+// on two levels would be copied twice more.
 // Source: Barnett, Littlefield, Payne and van de Geijn 1993 (hybrid algorithms); the ring of
 // Patarasuk and Yuan 2009.
 #pragma once

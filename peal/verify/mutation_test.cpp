@@ -118,6 +118,12 @@ std::vector<Problem> problems() {
       problem.access = Access::kForeign;
       if (problem.in_place) all.push_back(problem);
     }
+    all.push_back({.operation = operation,
+                   .ranks = 4,
+                   .ranks_per_host = 2,
+                   .root = 3,
+                   .count = Elements(operation == Operation::kBarrier ? 0 : 10),
+                   .stage_limit = Elements(32)});
   }
   return all;
 }

@@ -31,7 +31,7 @@ class Observer final : public engine::Planner {
   Choice choose(const schedule::Problem& problem, Bytes element) override {
     const plan::Algorithm& algorithm = plan::choose(problem, element);
     return {.algorithm = static_cast<std::uint8_t>(&algorithm - plan::algorithms().data()),
-            .looks_at_access = algorithm.memory == plan::Memory::kLooksAtAccess};
+            .looks_at_access = algorithm.looks_at_access(problem.operation)};
   }
 
   schedule::Part plan(std::uint8_t algorithm, const schedule::Problem& problem) override {

@@ -37,7 +37,7 @@ engine::Planner::Choice TablePlanner::choose(const schedule::Problem& problem, B
   const bool is_forced = forced_ != nullptr && forced_->applies(problem);
   const plan::Algorithm& algorithm = is_forced ? *forced_ : plan::choose(table_, problem, element);
   return {.algorithm = index_of(algorithm),
-          .looks_at_access = algorithm.memory == plan::Memory::kLooksAtAccess};
+          .looks_at_access = algorithm.looks_at_access(problem.operation)};
 }
 
 schedule::Part TablePlanner::plan(std::uint8_t algorithm, const schedule::Problem& problem) {

@@ -1,0 +1,143 @@
+#include "peal/plan/two_level/broadcast.h"
+
+#include <bit>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "peal/plan/banks.h"
+#include "peal/plan/blocks.h"
+#include "peal/plan/builder.h"
+#include "peal/plan/tree_node.h"
+#include "peal/plan/two_level/levels.h"
+
+namespace peal::plan::two_level {
+namespace {
+
+using schedule::Part;
+using schedule::Problem;
+
+/// The fewest let a rank that waits for piece k+1 overwrite piece k-1; more let the root run ahead.
+Banks banks_of(const Problem& problem) {
+  return Banks(problem.stage_limit, problem.count, 1, 2, 8);
+}
+
+/// The hosts that a host has pieces from, and gives them to.
+struct Route {
+  std::optional<int> from;
+  std::vector<int> to;
+};
+
+Route chain(int hosts, int root, int self) {
+  Route route;
+  if (self != root) route.from = (self - 1 + hosts) % hosts;
+  const int next = (self + 1) % hosts;
+  if (next != root) route.to.push_back(next);
+  return route;
+}
+
+Route tree(int hosts, int root, int self) {
+  const TreeNode node(hosts, root, self);
+  Route route;
+  if (!node.is_root()) route.from = node.parent().member();
+  for (const TreeNode& child : node.largest_child_first()) route.to.push_back(child.member());
+  return route;
+}
+
+/// Times of a piece: the last host of a chain has the first piece after all others; the root of a
+/// tree sends each piece to several hosts.
+Route route_of(int hosts, int root, int self, std::int64_t pieces) {
+  const int rounds = std::bit_width(static_cast<unsigned>(hosts - 1));
+  const bool chain_is_sooner = hosts - 2 + pieces < rounds * pieces;
+  return chain_is_sooner ? chain(hosts, root, self) : tree(hosts, root, self);
+}
+
+class Broadcast {
+ public:
+  Broadcast(const Problem& problem, Rank self)
+      : problem_(problem),
+        levels_(problem, self),
+        banks_(banks_of(problem)),
+        route_(route_of(
+            levels_.hosts(), levels_.host_of(problem.root), levels_.host(), banks_.pieces())),
+        part_(problem, self) {}
+
+  Part plan() && {
+    for (std::int64_t i = 0; i < banks_.pieces(); ++i) {
+      if (levels_.self() == problem_.root) {
+        give(i);
+      } else if (!route_.from) {
+        take_from_root(i);
+      } else {
+        take_from_partner(i);
+      }
+    }
+    const std::int64_t highest = banks_.highest();
+    return std::move(part_).build(banks_.bank(highest).offset + piece(highest).count);
+  }
+
+ private:
+  Block piece(std::int64_t i) const { return banks_.piece(i, problem_.count); }
+  /// Of piece i, what the rank of that index carries. The root's index has the first slice.
+  Block slice(std::int64_t i, int index) const {
+    const int turn = index - levels_.index_of(problem_.root) + levels_.local();
+    Block block = Blocks::even(piece(i).count, levels_.local(), kGrain)[turn % levels_.local()];
+    block.offset += piece(i).offset;
+    return block;
+  }
+  Place staged(std::int64_t i, const Block& block) const {
+    return banks_.bank(i) + (block.offset - piece(i).offset);
+  }
+
+  void give(std::int64_t i) {
+    pass_on(i);
+    if (banks_.is_reused(i)) part_.wait_for_others(i + 1 - banks_.banks());
+    part_.copy(input_at(piece(i).offset), banks_.bank(i), piece(i).count);
+    part_.signal(i + 1);
+  }
+
+  void take_from_root(std::int64_t i) {
+    part_.wait(problem_.root, i + 1);
+    part_.copy(on(problem_.root, banks_.bank(i)),
+               on(levels_.self(), output_at(piece(i).offset)),
+               piece(i).count);
+    part_.signal(i + 1);
+    pass_on(i);
+  }
+
+  void take_from_partner(std::int64_t i) {
+    const Block own = slice(i, levels_.index());
+    part_.receive(levels_.partner(*route_.from), output_at(own.offset), own.count);
+    pass_on(i);
+    part_.copy(output_at(own.offset), staged(i, own), own.count);
+    part_.meet(i + 1);
+    for (int step = 1; step < levels_.local(); ++step) {
+      const int index = (levels_.index() + step) % levels_.local();
+      const Block other = slice(i, index);
+      part_.copy(on(levels_.rank(levels_.host(), index), staged(i, other)),
+                 on(levels_.self(), output_at(other.offset)),
+                 other.count);
+    }
+  }
+
+  void pass_on(std::int64_t i) {
+    const Block own = slice(i, levels_.index());
+    for (const int host : route_.to) {
+      part_.send(output_at(own.offset), levels_.partner(host), own.count);
+    }
+  }
+
+  const Problem& problem_;
+  Levels levels_;
+  Banks banks_;
+  Route route_;
+  Builder part_;
+};
+
+}  // namespace
+
+bool can_broadcast(const Problem& problem) { return banks_of(problem).possible(); }
+
+Part broadcast(const Problem& problem, Rank self) { return Broadcast(problem, self).plan(); }
+
+}  // namespace peal::plan::two_level

@@ -1,0 +1,37 @@
+// Where a rank is among hosts of several ranks each, as the planners of this folder see it.
+#pragma once
+
+#include "peal/schedule/schedule.h"
+
+namespace peal::plan::two_level {
+
+/// Ranks of one host are neighbours, and every host has as many. The ranks of one index on all
+/// hosts are *partners*: only they send each other messages.
+class Levels {
+ public:
+  Levels(const schedule::Problem& problem, Rank self)
+      : local_(problem.ranks_per_host), hosts_(problem.ranks / local_), self_(self) {}
+
+  Rank self() const { return self_; }
+  /// How many ranks a host has.
+  int local() const { return local_; }
+  int hosts() const { return hosts_; }
+
+  int host() const { return self_ / local_; }
+  int index() const { return self_ % local_; }
+  int host_of(Rank rank) const { return rank / local_; }
+  int index_of(Rank rank) const { return rank % local_; }
+
+  schedule::Ranks host_ranks() const { return {.first = host() * local_, .count = local_}; }
+  /// Hosts are counted around: -1 is the last one.
+  int around(int host) const { return (host % hosts_ + hosts_) % hosts_; }
+  Rank rank(int host, int index) const { return around(host) * local_ + index; }
+  Rank partner(int host) const { return rank(host, index()); }
+
+ private:
+  int local_;
+  int hosts_;
+  Rank self_;
+};
+
+}  // namespace peal::plan::two_level
