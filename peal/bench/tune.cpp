@@ -89,6 +89,7 @@ Bytes between(Bytes smaller, Bytes larger) {
 /// Where a row counts that ranks found which had that transport. `direct` and `inline` say so
 /// themselves, since they apply on one host only.
 plan::Where where(std::string_view algorithm, std::string_view transport) {
+  if (transport == "shm+tcp") return plan::Where::kLevels;
   if (transport != "shm") return plan::Where::kSeveralHosts;
   const bool is_local = algorithm == "direct" || algorithm == "inline";
   return is_local ? plan::Where::kAnywhere : plan::Where::kOneHost;

@@ -23,8 +23,8 @@ std::string tuned_backend(const std::string& algorithm);
 /// tuned_backend says. For each operation and size the algorithm with the least product of the
 /// medians over kinds of memory, types and numbers of ranks wins, of those that could do all of
 /// them; one that wins by less than 5% does not take over from the one before it. Ranges meet
-/// between the sizes that were measured, at a power of two. Rows are of several hosts where the
-/// results are.
+/// between the sizes that were measured, at a power of two. Rows are of several hosts, or of
+/// several with several ranks each, where the results are.
 std::string tune_text(const std::vector<Result>& results);
 
 }  // namespace peal::bench

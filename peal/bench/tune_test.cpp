@@ -48,7 +48,7 @@ TEST(TuneTest, TheTextIsWhatPealTuneTakes) {
                                       took("pairwise", 1_KiB, 2, "default", "shm+tcp"),
                                       took("ring", 1_MiB, 2, "default", "shm+tcp"),
                                       took("pairwise", 1_MiB, 1, "default", "shm+tcp")});
-  EXPECT_EQ(text, "all_reduce@hosts:0-32k:ring;all_reduce@hosts:32k-inf:pairwise");
+  EXPECT_EQ(text, "all_reduce@levels:0-32k:ring;all_reduce@levels:32k-inf:pairwise");
   const plan::Table table = plan::parse_table(text);
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(plan::to_text(table, ";"), text);

@@ -41,6 +41,12 @@ constexpr Golden kGoldens[] = {
      "all_reduce ranks=4 count=1000 stage_limit=1024 in_place"},
     {"broadcast_binomial_tree", "binomial_tree", "broadcast ranks=5 root=1 count=1000"},
     {"broadcast_staged", "direct", "broadcast ranks=3 per_host=3 count=3 stage_limit=2"},
+    {"broadcast_two_level",
+     "two_level",
+     "broadcast ranks=4 per_host=2 root=1 count=64 stage_limit=256"},
+    {"reduce_scatter_two_level",
+     "two_level",
+     "reduce_scatter ranks=4 per_host=2 count=8 stage_limit=1024"},
     {"all_to_all_pairwise", "pairwise", "all_to_all ranks=3 counts=1,2,3,4,5,6,0,8,9"},
     {"barrier", "direct", "barrier ranks=3 per_host=3"},
 };
