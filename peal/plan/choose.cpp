@@ -45,17 +45,18 @@ all_to_all@host:         0-4k: inline
 all_to_all@host:       4k-inf: direct
 barrier@host:           0-inf: direct
 
-# Nothing crosses between hosts that need not.
+# Nothing crosses between hosts that need not, and the ranks of a host share the carrying. For small
+# broadcasts and reductions a tree of ranks, much like one of hosts, has less to wait for inside.
 all_reduce@levels:      0-inf: two_level
-broadcast@levels:       0-inf: two_level
-barrier@levels:         0-inf: two_level
+broadcast@levels:    512k-inf: two_level
+reduce@levels:         0-256k: binomial_tree
+reduce@levels:       256k-inf: two_level
 # A ring of many hosts has more steps than doubling has among their ranks.
 all_gather@levels:      0-16k: 2-16 ranks: two_level
 all_gather@levels:    16k-inf: two_level
-reduce_scatter@levels:  0-16k: 2-16 ranks: two_level
+reduce_scatter@levels: 4k-16k: 2-16 ranks: two_level
 reduce_scatter@levels: 16k-inf: two_level
-# A tree of ranks is much like one of hosts, while messages cost more than bytes.
-reduce@levels:        64k-inf: two_level
+barrier@levels:         0-inf: two_level
 # Messages cost more than bytes, then both count, then bytes only.
 all_reduce@hosts:      0-256k: 2-4 ranks:   pairwise
 all_reduce@hosts:    256k-1m:  2-4 ranks:   halving_doubling

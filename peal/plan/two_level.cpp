@@ -82,8 +82,8 @@ Part plan(const Problem& problem, Rank rank) {
 }
 
 bool looks_at_access(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
-         operation == Operation::kReduceScatter;
+  return operation == Operation::kReduce || operation == Operation::kAllReduce ||
+         operation == Operation::kAllGather || operation == Operation::kReduceScatter;
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ namespace {
 using schedule::Part;
 using schedule::Problem;
 
-/// The fewest let a rank that waits for piece k+1 overwrite piece k-1; more let the root run ahead.
+/// Where a rank waits for the others' piece k, they have read its piece k-2, and it comes to write
+/// piece k+2. That many let a root run ahead, too.
 Banks banks_of(const Problem& problem) {
-  return Banks(problem.stage_limit, problem.count, 1, 2, 8);
+  return Banks(problem.stage_limit, problem.count, 1, 4, 4);
 }
 
 /// The hosts that a host has pieces from, and gives them to.
@@ -70,8 +71,10 @@ class Broadcast {
         take_from_root(i);
       } else {
         take_from_partner(i);
+        if (i > 0) take_from_neighbours(i - 1);
       }
     }
+    if (route_.from) take_from_neighbours(banks_.pieces() - 1);
     const std::int64_t highest = banks_.highest();
     return std::move(part_).build(banks_.bank(highest).offset + piece(highest).count);
   }
@@ -110,7 +113,12 @@ class Broadcast {
     part_.receive(levels_.partner(*route_.from), output_at(own.offset), own.count);
     pass_on(i);
     part_.copy(output_at(own.offset), staged(i, own), own.count);
-    part_.meet(i + 1);
+    part_.signal(i + 1);
+  }
+
+  /// A piece later than it is there, so that a rank hardly ever waits for its neighbours.
+  void take_from_neighbours(std::int64_t i) {
+    part_.wait_for_others(i + 1);
     for (int step = 1; step < levels_.local(); ++step) {
       const int index = (levels_.index() + step) % levels_.local();
       const Block other = slice(i, index);

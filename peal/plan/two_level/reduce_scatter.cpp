@@ -66,22 +66,22 @@ class Reduction {
       : problem_(problem),
         levels_(problem, self),
         gathers_(problem.operation == Operation::kReduce),
-        // A reduce meets at each piece anyhow, so that the root finds what is complete.
-        reads_inputs_(problem.access == Access::kRegistered && !gathers_),
+        is_registered_(problem.access == Access::kRegistered),
         blocks_(blocks_of(problem)),
         cut_(cut_of(problem)),
         part_(problem, self) {}
 
   Part plan() && {
     const std::int64_t end = cut_.pieces * levels_.hosts();
-    if (reads_inputs_) part_.meet(1);
+    if (is_registered_) part_.meet(1);
     for (std::int64_t time = 0; time < end; ++time) advance(time);
-    if (gathers_) {
+    if (is_registered_) {
+      part_.meet(2);
+    } else if (gathers_) {
       part_.signal(end + 1);
       if (is_root()) part_.wait_for_others(end + 1);
       collect(turn(end - 1));
     }
-    if (reads_inputs_) part_.meet(2);
     return std::move(part_).build(cut_.section *
                                   (first_sum() + cut_.lanes * (cut_.sums + cut_.published)));
   }
@@ -119,7 +119,7 @@ class Reduction {
   Place staged_input(std::int64_t time, int index) const {
     return section(static_cast<int>(time % 2) * levels_.local() + index);
   }
-  int first_sum() const { return reads_inputs_ ? 0 : cut_.inputs; }
+  int first_sum() const { return is_registered_ ? 0 : cut_.inputs; }
   Place sum(const Turn& turn) const {
     const int of_a_lap = gathers_ ? levels_.hosts() : levels_.hosts() - 1;
     const auto turns = static_cast<int>((turn.lap * of_a_lap + turn.round) % cut_.sums);
@@ -140,7 +140,7 @@ class Reduction {
 
   void advance(std::int64_t time) {
     const Turn now = turn(time);
-    if (!reads_inputs_) {
+    if (!is_registered_) {
       copy_in(time);
       part_.meet(time + 1);
       if (gathers_ && time > 0) collect(turn(time - 1));
@@ -175,7 +175,7 @@ class Reduction {
 
   void reduce_in_host(std::int64_t time, const Block& own, const Place& place) {
     const Place input = input_at(own.offset);
-    if (reads_inputs_) {
+    if (is_registered_) {
       part_.move({on(levels_.host_ranks(), input)}, {on(levels_.self(), place)}, own.count);
     } else {
       part_.move(part_.others_and(input, staged_input(time, levels_.index())),
@@ -190,9 +190,11 @@ class Reduction {
     if (levels_.host() != root_host()) {
       const Block own = piece(levels_.self(), turn.piece);
       part_.send(complete(turn), levels_.partner(root_host()), own.count);
-    } else if (ends_lap(turn)) {
-      for (int lane = 0; lane < cut_.lanes; ++lane) receive_complete(in_lane(turn, lane));
+      return;
     }
+    give_to_root(turn, levels_.host());
+    if (!ends_lap(turn)) return;
+    for (int lane = 0; lane < cut_.lanes; ++lane) receive_complete(in_lane(turn, lane));
   }
 
   void receive_complete(const Turn& turn) {
@@ -201,7 +203,17 @@ class Reduction {
       const Block taken = piece(levels_.partner(host), turn.piece);
       const Place place = is_root() ? output_at(taken.offset) : published(turn, host);
       part_.receive(levels_.partner(host), place, taken.count);
+      give_to_root(turn, host);
     }
+  }
+
+  /// Staged, the root fetches it.
+  void give_to_root(const Turn& turn, int host) {
+    if (!is_registered_ || is_root()) return;
+    const Block block = piece(levels_.partner(host), turn.piece);
+    part_.copy(on(levels_.self(), published(turn, host)),
+               on(problem_.root, output_at(block.offset)),
+               block.count);
   }
 
   /// What the other ranks of the root's host published at that turn.
@@ -226,7 +238,7 @@ class Reduction {
   const Problem& problem_;
   Levels levels_;
   bool gathers_;
-  bool reads_inputs_;
+  bool is_registered_;
   Blocks blocks_;
   Cut cut_;
   Builder part_;
