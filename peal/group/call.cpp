@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 namespace peal {
-Call::Call(Rank rank, int size, const Capabilities& capabilities)
-    : rank_(rank), size_(size), capabilities_(capabilities) {}
 
 void Call::send(const ConstBuffer& data, Rank to, Tag tag) {
   begin(Operation::kSend);

@@ -17,7 +17,8 @@ namespace peal {
 /// Errors of every method but the constructor: usage (shapes, types, ranks, overlap), unsupported.
 class Call {
  public:
-  Call(Rank rank, int size, const Capabilities& capabilities);
+  Call(Rank rank, int size, const Capabilities& capabilities)
+      : rank_(rank), size_(size), capabilities_(capabilities) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
@@ -62,21 +63,48 @@ class Call {
   void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
 
  private:
-  // ---- what they are made of (call_checks.cpp)
-  void begin(Operation operation);
+  // ---- what they are made of: here what each call passes, the rest in call_checks.cpp
+  void begin(Operation operation) {
+    request_.operation = operation;
+    if (!capabilities_.has(operation)) refuse_operation();
+  }
+  void use_root(Rank root) {
+    if (root < 0 || root >= size_) refuse_root(root);
+    request_.root = root;
+  }
+  void use_input(std::span<const ConstBuffer> buffers) {
+    check(buffers);
+    request_.input = buffers;
+  }
+  void use_output(std::span<const Buffer> buffers) {
+    check(buffers);
+    request_.output = buffers;
+  }
+  void use_input(const ConstBuffer& buffer) {
+    one_input_[0] = buffer;
+    use_input(std::span<const ConstBuffer>(one_input_));
+  }
+  void use_output(const Buffer& buffer) {
+    one_output_[0] = buffer;
+    use_output(std::span<const Buffer>(one_output_));
+  }
+  template <class AnyBuffer>
+  void check(std::span<const AnyBuffer> buffers) {
+    for (const AnyBuffer& buffer : buffers) {
+      const bool is_same = !typed_ || buffer.dtype == request_.dtype;
+      if (!is_same || !capabilities_.has(buffer.dtype)) refuse_type(buffer.dtype);
+      request_.dtype = buffer.dtype;
+      typed_ = true;
+      const bool is_nowhere = buffer.data == nullptr && buffer.count.value > 0;
+      if (is_nowhere || buffer.count.value < 0) refuse_memory(buffer.count);
+    }
+  }
   void use_op(ReduceOp op);
-  void use_root(Rank root);
-  void use_input(const ConstBuffer& buffer);
-  void use_output(const Buffer& buffer);
-  void use_input(std::span<const ConstBuffer> buffers);
-  void use_output(std::span<const Buffer> buffers);
   void use_both(std::span<const Buffer> buffers);
   /// Blocks of the given sizes, which every rank knows.
   void use_blocks(std::span<const Elements> counts);
   /// Blocks of which this rank may know some only.
   void use_own_blocks(std::vector<Elements> counts);
-  void check_type(DType dtype);
-  void check_memory(const void* data, Elements count) const;
   void check_total(const char* which, Elements actual, Elements expected) const;
   struct Extent {
     const void* data;
@@ -112,6 +140,10 @@ class Call {
     return sum;
   }
   [[noreturn]] void refuse(const std::string& why) const;
+  [[noreturn]] void refuse_operation() const;
+  [[noreturn]] void refuse_root(Rank root) const;
+  [[noreturn]] void refuse_type(DType dtype) const;
+  [[noreturn]] void refuse_memory(Elements count) const;
 
   Rank rank_;
   int size_;

@@ -13,13 +13,11 @@ Elements Call::total(std::span<const Elements> counts) {
   return std::accumulate(counts.begin(), counts.end(), Elements(0));
 }
 
-void Call::begin(Operation operation) {
-  request_.operation = operation;
-  if (!capabilities_.has(operation)) {
-    throw Error(
-        ErrorKind::kUnsupported,
-        fmt::format("{}: the {} backend cannot do it", name_of(operation), capabilities_.name));
-  }
+void Call::refuse_operation() const {
+  throw Error(
+      ErrorKind::kUnsupported,
+      fmt::format(
+          "{}: the {} backend cannot do it", name_of(request_.operation), capabilities_.name));
 }
 
 void Call::use_op(ReduceOp op) {
@@ -33,37 +31,8 @@ void Call::use_op(ReduceOp op) {
   request_.reduce = op;
 }
 
-void Call::use_root(Rank root) {
-  if (root < 0 || root >= size_) {
-    refuse(fmt::format("rank {} is not in the group, whose ranks are 0 to {}", root, size_ - 1));
-  }
-  request_.root = root;
-}
-
-void Call::use_input(const ConstBuffer& buffer) {
-  one_input_[0] = buffer;
-  use_input(std::span<const ConstBuffer>(one_input_));
-}
-
-void Call::use_output(const Buffer& buffer) {
-  one_output_[0] = buffer;
-  use_output(std::span<const Buffer>(one_output_));
-}
-
-void Call::use_input(std::span<const ConstBuffer> buffers) {
-  for (const ConstBuffer& buffer : buffers) {
-    check_type(buffer.dtype);
-    check_memory(buffer.data, buffer.count);
-  }
-  request_.input = buffers;
-}
-
-void Call::use_output(std::span<const Buffer> buffers) {
-  for (const Buffer& buffer : buffers) {
-    check_type(buffer.dtype);
-    check_memory(buffer.data, buffer.count);
-  }
-  request_.output = buffers;
+void Call::refuse_root(Rank root) const {
+  refuse(fmt::format("rank {} is not in the group, whose ranks are 0 to {}", root, size_ - 1));
 }
 
 void Call::use_both(std::span<const Buffer> buffers) {
@@ -98,26 +67,21 @@ void Call::use_own_blocks(std::vector<Elements> counts) {
   request_.count = Elements(0);
 }
 
-void Call::check_type(DType dtype) {
+void Call::refuse_type(DType dtype) const {
   if (typed_ && dtype != request_.dtype) {
     refuse(fmt::format(
         "buffers of different types, {} and {}", name_of(request_.dtype), name_of(dtype)));
   }
-  if (!capabilities_.has(dtype)) {
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: the {} backend does not know the type {}",
-                            name_of(request_.operation),
-                            capabilities_.name,
-                            name_of(dtype)));
-  }
-  request_.dtype = dtype;
-  typed_ = true;
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{}: the {} backend does not know the type {}",
+                          name_of(request_.operation),
+                          capabilities_.name,
+                          name_of(dtype)));
 }
 
-void Call::check_memory(const void* data, Elements count) const {
+void Call::refuse_memory(Elements count) const {
   if (count.value < 0) refuse(fmt::format("a count of {}", count.value));
-  if (data == nullptr && count.value > 0)
-    refuse(fmt::format("{} elements at a null pointer", count.value));
+  refuse(fmt::format("{} elements at a null pointer", count.value));
 }
 
 void Call::check_total(const char* which, Elements actual, Elements expected) const {

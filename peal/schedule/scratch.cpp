@@ -7,12 +7,7 @@ namespace peal::schedule {
 Scratch::Scratch(ScratchSize size)
     : size_(size), cells_free_(static_cast<std::size_t>(size.cells)) {}
 
-Scratch::Place Scratch::place(Bytes stage) {
-  if (stage <= size_.cell) {
-    taken_ = Taken::kCell;
-    return {
-        .is_cell = true, .offset = Bytes(static_cast<std::int64_t>(turn_)), .free = free_cell()};
-  }
+Scratch::Place Scratch::place_in_ring(Bytes stage) {
   const std::int64_t length = (stage.value + kGrain.value - 1) / kGrain.value * kGrain.value;
   const std::int64_t lap = size_.ring.value;
   if (cursor_ % lap + length > lap) cursor_ += lap - cursor_ % lap;
@@ -26,16 +21,6 @@ Scratch::Place Scratch::place(Bytes stage) {
   cursor_ += length;
   taken_ = Taken::kRegion;
   return {.is_cell = false, .offset = offset, .free = overwritten_};
-}
-
-void Scratch::end_turn(std::int64_t span) {
-  base_ += span;
-  // Who signals in the next turn has left this one.
-  const Look free{.turn = turn_ + 1, .counter = base_ + 1};
-  if (taken_ == Taken::kCell) free_cell() = free;
-  if (taken_ == Taken::kRegion) regions_.back().free = free;
-  taken_ = Taken::kNothing;
-  ++turn_;
 }
 
 }  // namespace peal::schedule

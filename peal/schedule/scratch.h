@@ -56,10 +56,23 @@ class Scratch {
 
   /// The turn's place; at most once in a turn. `stage` is at most limit().
   /// Cost: constant, but for the places that it takes over.
-  Place place(Bytes stage);
+  Place place(Bytes stage) {
+    if (stage > size_.cell) return place_in_ring(stage);
+    taken_ = Taken::kCell;
+    return {
+        .is_cell = true, .offset = Bytes(static_cast<std::int64_t>(turn_)), .free = free_cell()};
+  }
 
   /// The turn is over, and has brought the counters `span` further, at least by 1.
-  void end_turn(std::int64_t span);
+  void end_turn(std::int64_t span) {
+    base_ += span;
+    // Who signals in the next turn has left this one.
+    const Look free{.turn = turn_ + 1, .counter = base_ + 1};
+    if (taken_ == Taken::kCell) free_cell() = free;
+    if (taken_ == Taken::kRegion) regions_.back().free = free;
+    taken_ = Taken::kNothing;
+    ++turn_;
+  }
 
  private:
   struct Region {
@@ -67,6 +80,7 @@ class Scratch {
     Look free;
   };
 
+  Place place_in_ring(Bytes stage);
   Look& free_cell() { return cells_free_[turn_ & (cells_free_.size() - 1)]; }
 
   ScratchSize size_;
