@@ -3,8 +3,8 @@
 // and what crosses is as little as there can be. How, is in two_level/, an operation a file.
 //
 // What is on the wire is the same whether the memory of a host is registered or not, so each host
-// uses its own as it can. A broadcast always goes through the stage: the root, whose memory decides,
-// could tell only its own host's ranks.
+// uses its own as it can. A broadcast always goes through the stage: there the root's memory
+// decides, of which it could tell only its own host's ranks.
 //
 // Cost, h hosts of n ranks, a buffer (all blocks together) of S. What a host sends, each of its
 // ranks 1/n of it, in messages of each of those:
@@ -15,7 +15,7 @@
 //                   host L S and each host receives S, L = log2 h rounded up; whichever is sooner
 //   reduce          S, in h messages a piece; the root's host (h-1)/h S, and it receives twice that
 //   barrier         L tokens, between the first ranks of the hosts
-// Inside the host, registered: 2 synchronisations. Staged: all_reduce one for each of C chunks, and
+// Inside a host, registered: 2 synchronisations. Staged: all_reduce one for each of C chunks, and
 // 2h besides; reduce_scatter, all_gather and reduce h a piece; broadcast a signal of each rank a
 // piece; barrier one of each rank.
 //

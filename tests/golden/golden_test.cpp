@@ -43,7 +43,7 @@ constexpr Golden kGoldens[] = {
     {"broadcast_staged", "direct", "broadcast ranks=3 per_host=3 count=3 stage_limit=2"},
     {"broadcast_two_level",
      "two_level",
-     "broadcast ranks=4 per_host=2 root=1 count=64 stage_limit=256"},
+     "broadcast ranks=4 per_host=2 root=1 count=64 stage_limit=128"},
     {"reduce_scatter_two_level",
      "two_level",
      "reduce_scatter ranks=4 per_host=2 count=8 stage_limit=1024"},

@@ -141,8 +141,8 @@ class AllReduce {
   void copy_in(std::int64_t k) {
     for (int index = 0; index < levels_.local(); ++index) {
       const Block block = slice_of(k, index);
-      if (index != levels_.index())
-        part_.copy(input_at(block.offset), staged(k, block.offset), block.count);
+      if (index == levels_.index()) continue;
+      part_.copy(input_at(block.offset), staged(k, block.offset), block.count);
     }
   }
 

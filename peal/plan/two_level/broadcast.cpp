@@ -45,8 +45,8 @@ Route tree(int hosts, int root, int self) {
   return route;
 }
 
-/// Times of a piece: the last host of a chain has the first piece after all others; the root of a
-/// tree sends each piece to several hosts.
+/// By how many pieces follow each other until the last host has the last one: in a chain that host
+/// comes after all others, in a tree the root sends each piece to several hosts.
 Route route_of(int hosts, int root, int self, std::int64_t pieces) {
   const int rounds = std::bit_width(static_cast<unsigned>(hosts - 1));
   const bool chain_is_sooner = hosts - 2 + pieces < rounds * pieces;

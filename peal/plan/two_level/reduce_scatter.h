@@ -11,8 +11,8 @@
 //      stop is its own host, where that is the result.
 //
 // reduce does so with a part of the buffer for each rank. Complete parts are sent to the partner on
-// the root's host, who puts them into its stage, where the root finds them (registered, it puts them
-// into the root's output).
+// the root's host, who puts them into its stage, where the root finds them, or into the root's
+// output where that is registered.
 //
 // Two pieces of each block are under way, in turn, so that one is reduced inside the host while
 // the other is between hosts.
