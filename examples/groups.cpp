@@ -142,6 +142,12 @@ void registered_memory(peal::ProcessGroup& group) {
   const std::span<float> values(reinterpret_cast<float*>(memory.get()), count);
   group.all_reduce(values);
   expect(values.back() == 0, "zeros, summed");
+
+  std::vector<float> gradients(count, 1);
+  const peal::Registration registration =
+      group.register_memory(gradients.data(), peal::Bytes(count * sizeof(float)));
+  group.all_reduce(gradients);
+  expect(gradients.back() == group.size(), "one of each");
 }
 
 void a_timeout_of_its_own(peal::ProcessGroup& group) {

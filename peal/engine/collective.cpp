@@ -52,7 +52,9 @@ Progress Collective::advance() {
     if (!met) return Progress::kBlocked;
     start_walk(find_peer_buffers() ? Access::kRegistered : Access::kForeign);
   }
-  return walk_.advance();
+  const Progress progress = walk_.advance();
+  if (progress == Progress::kDone && lent_output_) take_back(*lent_output_);
+  return progress;
 }
 
 void Collective::enter(const Task& task) {
@@ -63,6 +65,7 @@ void Collective::enter(const Task& task) {
   fingerprint_.sequence = sequence;
   fingerprint_.detail = mixed(before, recipe_->digest);
   places_.set_own(task.dtype, task.input, task.output);
+  lent_output_.reset();
   // What each rank gives to an uneven gather is not in the fingerprint.
   const schedule::Problem& problem = recipe_->problem;
   const bool gathers = problem.operation == Operation::kGather && !problem.counts.empty();
@@ -79,14 +82,38 @@ std::uint64_t Collective::post_entry() {
     window_->post(own_entry_.encode());
     return 0;
   }
-  own_entry_.input = locate(places_.input());
-  own_entry_.output = locate(places_.output());
+  own_entry_.input = offer(schedule::Space::kInput, places_.input());
+  own_entry_.output = offer(schedule::Space::kOutput, places_.output());
   window_->post(own_entry_.encode());
   return PackedPlace(own_entry_.input, own_entry_.output).word();
 }
 
-std::optional<transport::ArenaOffset> Collective::locate(const Regions& regions) {
-  if (!regions.is_one_piece() || regions.size().value == 0) return std::nullopt;
+std::optional<transport::ArenaOffset> Collective::offer(schedule::Space space,
+                                                        const Regions& regions) {
+  const std::optional<transport::Location>& place = locate(regions);
+  if (!place) return std::nullopt;
+  if (place->has_edges()) {
+    if (!places_.in_one_piece()) return std::nullopt;  // the walk would work where it lies
+    std::byte* const shared = window_->address(self_, place->offset);
+    transport::copy_edges(
+        *place, bytes_of(regions.size(), places_.dtype()), regions.data(), shared);
+    places_.set(space, self_, shared);
+    if (space == schedule::Space::kOutput) lent_output_ = place;
+  }
+  return place->offset;
+}
+
+void Collective::take_back(const transport::Location& output) {
+  const Regions& regions = places_.output();
+  transport::copy_edges(output,
+                        bytes_of(regions.size(), places_.dtype()),
+                        window_->address(self_, output.offset),
+                        regions.data());
+}
+
+const std::optional<transport::Location>& Collective::locate(const Regions& regions) {
+  static constexpr std::optional<transport::Location> kNowhere;
+  if (!regions.is_one_piece() || regions.size().value == 0) return kNowhere;
   const Bytes size = bytes_of(regions.size(), places_.dtype());
   const std::uint64_t generation = window_->generation();
   if (located_.memory != regions.data() || located_.size != size ||

@@ -16,6 +16,7 @@
 #include "peal/engine/recipe.h"
 #include "peal/engine/walk.h"
 #include "peal/transport/transport.h"
+#include "peal/transport/window.h"
 
 namespace peal::engine {
 
@@ -63,7 +64,12 @@ class Collective {
   void enter(const Task& task);
   /// Returns the place in one word.
   std::uint64_t post_entry();
-  std::optional<transport::ArenaOffset> locate(const Regions& regions);
+  /// Where peers find the regions in the own arena, if they do. Where only a copy of their ends is
+  /// there, the copy is made, and the walk works on it.
+  std::optional<transport::ArenaOffset> offer(schedule::Space space, const Regions& regions);
+  const std::optional<transport::Location>& locate(const Regions& regions);
+  /// The output's ends, from where the walk worked on them to where they belong.
+  void take_back(const transport::Location& output);
   void check_entry(Rank peer) const;
   /// What the peer has said of this operation, if that can be read. Throws Error(mismatch).
   std::optional<Entry> entry_of(Rank peer) const;
@@ -89,9 +95,11 @@ class Collective {
     const void* memory = nullptr;
     Bytes size;
     std::uint64_t generation = 0;
-    std::optional<transport::ArenaOffset> place = {};
+    std::optional<transport::Location> place = {};
   };
   Located located_;
+  /// Of this operation's output, if the walk does not work where it lies.
+  std::optional<transport::Location> lent_output_;
   Places places_;
   Phase phase_ = Phase::kWalking;
 };

@@ -57,7 +57,8 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     if (transport::Window* const window = window_to(envelope.peer); window != nullptr) {
       if (const auto place = window->locate(data, frame.payload)) {
         frame.kind = MailFrame::Kind::kPlaced;
-        frame.place = place->value;
+        frame.place = place->offset.value;
+        transport::copy_edges(*place, frame.payload, data, window->address(self_, place->offset));
       }
     }
     frame.payload = 0_B;

@@ -42,7 +42,7 @@ struct Capabilities {
   std::string name;  // "native", "mpi", ...
   EnumSet<Operation> operations;
   EnumSet<DType> dtypes;
-  /// Whether `allocate` returns memory that operations use without copying.
+  /// Whether operations use without copying what `allocate` returns and what is registered.
   bool registered_memory = false;
 
   bool has(Operation operation) const { return operations.contains(operation); }
@@ -51,6 +51,9 @@ struct Capabilities {
 
 /// Memory that goes back where it came from.
 using Memory = std::shared_ptr<std::byte[]>;
+
+/// Memory is registered until the last copy of this is gone; see ProcessGroup::register_memory.
+using Registration = std::shared_ptr<void>;
 
 /// Threads: any number at once; collectives are carried out in the order in which they are given.
 class Backend {
@@ -78,6 +81,10 @@ class Backend {
   /// Memory that peers can reach where the backend has such, plain memory elsewhere. Zeroed.
   /// Outlives the backend if need be.
   virtual Memory allocate(Bytes size) = 0;
+
+  /// Makes memory that the caller has such as peers can reach, where it lies, as long as the
+  /// registration lives, which may be longer than the backend; empty where there is no such.
+  virtual Registration register_memory(std::span<std::byte> memory) = 0;
 
   /// Ends every operation, here and on the peers, now and in future, with this error. The first
   /// wins.

@@ -117,6 +117,17 @@ Memory ProcessGroup::allocate(Bytes size) {
   return state_->backend->allocate(size);
 }
 
+Registration ProcessGroup::register_memory(void* memory, Bytes size) {
+  if (size.value < 0 || (memory == nullptr && size.value > 0)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("register_memory of {} bytes at {}", size.value, fmt::ptr(memory)));
+  }
+  state_->check_alive();
+  if (size.value == 0) return {};
+  return state_->backend->register_memory(
+      {static_cast<std::byte*>(memory), static_cast<std::size_t>(size.value)});
+}
+
 void ProcessGroup::abort(const std::string& reason) {
   state_->backend->abort(Error(
       ErrorKind::kPeerLost,

@@ -69,6 +69,27 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   /// Errors: usage (a negative size, a group that was destroyed), resource.
   Memory allocate(Bytes size);
 
+  /// Makes memory that the caller has already, as a tensor's, such as `allocate` gives: operations
+  /// on it need no copy, as long as the registration (or a copy of it) lives. It stays where it is,
+  /// with what it holds. Does nothing, and looks at nothing, where peers share no memory.
+  ///   What it takes: private memory that may be read and written and is no file's, as malloc, new
+  ///   and LibTorch give. Its whole pages are replaced by shared ones; the rest of it at both ends,
+  ///   less than a page each, is copied in each operation. Memory without a whole page stays as it
+  ///   was.
+  ///   Until it is given back, the owner keeps it: end the registration before it is freed or
+  ///   reallocated. A process that is forked meanwhile shares it, and does not get a copy. Neither
+  ///   a device nor a driver may hold its pages (cudaHostRegister, RDMA). One group at a time.
+  /// Order: local; the peers need not do the same. An operation is without a copy where the memory
+  ///   of all is registered or allocated.
+  /// Threads: no other writes to the memory during this call, nor while the registration ends; no
+  ///   operation on it is under way then.
+  /// Errors: usage (no such memory, registered or allocated by a group already, overlapping what
+  ///   is), unsupported (memory of a file, of a stack, shared or read-only: allocate instead),
+  ///   resource. The memory is as it was.
+  /// Cost: a copy of it within the machine, here and when the registration ends, in steps of 16
+  ///   MiB; one look at /proc/self/maps.
+  [[nodiscard]] Registration register_memory(void* memory, Bytes size);
+
   /// Ends every operation, here and on the peers, now and in future, with Error(peer_lost, reason).
   void abort(const std::string& reason);
 

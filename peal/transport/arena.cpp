@@ -10,9 +10,10 @@
 namespace peal::transport {
 namespace {
 
-constexpr std::int64_t align_up(std::int64_t size) {
-  constexpr std::int64_t kMask = Arena::kAlignment - 1;
-  return (size + kMask) & ~kMask;
+/// What an allocation of `size` takes.
+constexpr std::uint64_t rounded(Bytes size) {
+  constexpr std::uint64_t kMask = Arena::kAlignment - 1;
+  return (static_cast<std::uint64_t>(std::max<std::int64_t>(size.value, 1)) + kMask) & ~kMask;
 }
 
 }  // namespace
@@ -22,26 +23,47 @@ Arena::Arena(Bytes capacity) : capacity_(capacity) {
   if (end > 0) free_.emplace(0, end);
 }
 
+Error Arena::no_room_for(Bytes size) const {
+  return Error(ErrorKind::kResource,
+               fmt::format("no room for {} bytes of shared memory: {} of {} bytes are in use, and "
+                           "no free piece is large enough",
+                           size.value,
+                           in_use_.value,
+                           capacity_.value));
+}
+
 std::uint64_t Arena::allocate(Bytes size) {
   const auto fits = [&](const auto& stretch) {
     return static_cast<std::int64_t>(stretch.second - stretch.first) >= size.value;
   };
   const auto found = std::find_if(free_.begin(), free_.end(), fits);
-  if (size < 0_B || found == free_.end()) {
-    throw Error(ErrorKind::kResource,
-                fmt::format("no room for {} bytes of shared memory: {} of {} bytes are in use, and "
-                            "no free piece is large enough",
-                            size.value,
-                            in_use_.value,
-                            capacity_.value));
-  }
-  const auto [begin, end] = *found;
-  const std::uint64_t split = begin + align_up(std::max<std::int64_t>(size.value, 1));
-  used_.emplace(begin, split);
-  free_.erase(found);
-  if (split < end) free_.emplace(split, end);
-  in_use_ += Bytes(static_cast<std::int64_t>(split - begin));
+  if (size < 0_B || found == free_.end()) throw no_room_for(size);
+  const std::uint64_t begin = found->first;
+  take(found, begin, begin + rounded(size));
   return begin;
+}
+
+std::uint64_t Arena::allocate_last(Bytes size, std::uint64_t alignment) {
+  if (size < 0_B) throw no_room_for(size);
+  const std::uint64_t length = rounded(size);
+  for (auto stretch = free_.rbegin(); stretch != free_.rend(); ++stretch) {
+    if (stretch->second < length) continue;
+    const std::uint64_t begin = (stretch->second - length) / alignment * alignment;
+    if (begin < stretch->first) continue;
+    take(std::prev(stretch.base()), begin, begin + length);
+    return begin;
+  }
+  throw no_room_for(size);
+}
+
+/// [begin, end) of a free stretch is in use from now on.
+void Arena::take(Stretches::iterator stretch, std::uint64_t begin, std::uint64_t end) {
+  const auto [free_begin, free_end] = *stretch;
+  used_.emplace(begin, end);
+  free_.erase(stretch);
+  if (free_begin < begin) free_.emplace(free_begin, begin);
+  if (end < free_end) free_.emplace(end, free_end);
+  in_use_ += Bytes(static_cast<std::int64_t>(end - begin));
 }
 
 void Arena::deallocate(std::uint64_t offset) noexcept {

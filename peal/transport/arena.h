@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 
+#include "peal/base/error.h"
 #include "peal/base/units.h"
 
 namespace peal::transport {
@@ -20,6 +21,9 @@ class Arena {
 
   /// The offset of a free stretch of at least `size` bytes, 0 included. Throws Error(resource).
   std::uint64_t allocate(Bytes size);
+  /// The same at the other end: the last free stretch whose offset is a multiple of `alignment`,
+  /// itself a multiple of kAlignment.
+  std::uint64_t allocate_last(Bytes size, std::uint64_t alignment);
   /// `offset` was returned by `allocate` and not yet given back; others are ignored.
   void deallocate(std::uint64_t offset) noexcept;
   /// Whether [offset, offset + size) lies within one allocation.
@@ -28,6 +32,9 @@ class Arena {
 
  private:
   using Stretches = std::map<std::uint64_t, std::uint64_t>;  // begin -> end
+
+  Error no_room_for(Bytes size) const;
+  void take(Stretches::iterator stretch, std::uint64_t begin, std::uint64_t end);
 
   Bytes capacity_;
   Bytes in_use_;

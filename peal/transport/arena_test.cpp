@@ -47,6 +47,22 @@ TEST(ArenaTest, AGapIsUsedAgain) {
   EXPECT_EQ(arena.allocate(100_B), gap);
 }
 
+TEST(ArenaTest, FromTheOtherEndItIsTheLastPlaceThatFits) {
+  constexpr std::uint64_t kPage = 4096;
+  Arena arena(64_KiB - 64_B);
+  const std::uint64_t last = arena.allocate_last(4_KiB, kPage);
+  EXPECT_EQ(last, 14 * kPage);  // the end is no page's
+  const std::uint64_t before = arena.allocate_last(5000_B, kPage);
+  EXPECT_EQ(before, 12 * kPage);
+  EXPECT_EQ(arena.allocate(1_KiB), 0u);
+  arena.deallocate(last);
+  EXPECT_EQ(arena.allocate_last(4_KiB, kPage), last);
+  EXPECT_THROW(arena.allocate_last(12 * 4_KiB, kPage), Error);  // the first place is taken
+  EXPECT_EQ(arena.allocate_last(11 * 4_KiB, kPage), kPage);
+  EXPECT_EQ(arena.allocate(3_KiB), 1024u);
+  EXPECT_THROW(arena.allocate_last(Bytes(-1), kPage), Error);
+}
+
 TEST(ArenaTest, WithoutRoomItSaysHowMuchIsInUse) {
   Arena arena(1_KiB);
   arena.allocate(512_B);

@@ -1,12 +1,18 @@
 #include "peal/transport/window.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/transport/adopted.h"
 #include "peal/transport/arena.h"
+#include "peal/transport/own_pages.h"
+#include "peal/transport/shared_file.h"
 
 namespace peal::transport {
 namespace {
@@ -16,25 +22,39 @@ constexpr Bytes kCommitStep = 2_MiB;
 
 Bytes bytes_in(std::span<std::byte> span) { return Bytes(static_cast<std::int64_t>(span.size())); }
 
+/// What becomes of the pages of a piece, where the beginning of the arena up to `committed` is
+/// promised to have memory.
+Emptied use_after(const AdoptedPiece& piece, Bytes committed) {
+  const Bytes begin(static_cast<std::int64_t>(piece.arena_offset));
+  return begin >= committed ? Emptied::kGivenBack : Emptied::kKept;
+}
+
 }  // namespace
 
 struct Window::Impl {
-  Impl(std::size_t own_index,
-       std::vector<Segment> all,
-       Commit commit_memory,
-       std::shared_ptr<void> owner)
+  Impl(std::size_t own_index, std::vector<Segment> all, int file, std::shared_ptr<void> owner)
       : own(own_index),
         segments(std::move(all)),
-        commit(std::move(commit_memory)),
+        arena_file(file),
         keep_alive(std::move(owner)),
         arena(bytes_in(own_arena())) {}
 
   std::span<std::byte> own_arena() const { return segments[own].arena; }
+  FilePages file_pages(std::uint64_t offset) const {
+    return {arena_file, Bytes(static_cast<std::int64_t>(offset)), own_arena().data() + offset};
+  }
   void commit_up_to(Bytes size);
+  void free_in_arena(std::uint64_t offset) noexcept {
+    arena.with([&](Arena& all) { all.deallocate(offset); });
+    generation.fetch_add(1);
+  }
+  AdoptedPiece place(std::span<std::byte> memory);
+  void adopt(const AdoptedPiece& piece);
+  void forget(const AdoptedPiece& piece, Emptied emptied) noexcept;
 
   std::size_t own;
   std::vector<Segment> segments;
-  Commit commit;
+  int arena_file;
   std::shared_ptr<void> keep_alive;
 
   /// The counter that the sleeper of this rank waits for.
@@ -44,8 +64,13 @@ struct Window::Impl {
 
   Guarded<Arena> arena;
   std::atomic<std::uint64_t> generation = 0;
-  /// Apart from `arena`, so that `locate` never waits for the system to find memory.
+  /// How much there is memory for, of the arena's beginning; adopted pages beyond it have some of
+  /// their own. Apart from `arena`, so that `locate` never waits for the system to find memory.
   Guarded<Bytes> committed;
+
+  const pid_t process = ::getpid();
+  Guarded<Adopted> adopted;
+  std::atomic<std::size_t> adopted_count = 0;  // so that `locate` need not ask for the lock
 };
 
 void Window::Impl::commit_up_to(Bytes size) {
@@ -54,19 +79,44 @@ void Window::Impl::commit_up_to(Bytes size) {
     const Bytes steps =
         Bytes((size.value + kCommitStep.value - 1) / kCommitStep.value * kCommitStep.value);
     const Bytes goal = std::min(steps, bytes_in(own_arena()));
-    commit(goal);
+    grow_shared_file(arena_file, done, goal);
     done = goal;
   });
+}
+
+/// Finds room for what is to be adopted, at the arena's end: there its memory can be given back
+/// when it is released, since nothing else is meant to be there.
+AdoptedPiece Window::Impl::place(std::span<std::byte> memory) {
+  AdoptedPiece piece{memory};
+  const auto page = static_cast<std::uint64_t>(page_size().value);
+  piece.arena_offset =
+      arena.with([&](Arena& all) { return all.allocate_last(piece.arena_size(), page); });
+  return piece;
+}
+
+void Window::Impl::adopt(const AdoptedPiece& piece) {
+  const Bytes begin(static_cast<std::int64_t>(piece.arena_offset));
+  grow_shared_file(arena_file, begin, begin + piece.arena_size());
+  adopted.with([&](Adopted& all) { all.add(piece); });
+  share_pages(piece.pages(), file_pages(piece.pages_offset()));
+}
+
+void Window::Impl::forget(const AdoptedPiece& piece, Emptied emptied) noexcept {
+  const Bytes begin(static_cast<std::int64_t>(piece.arena_offset));
+  if (emptied == Emptied::kGivenBack) {
+    empty_shared_file(arena_file, begin, begin + piece.arena_size());
+  }
+  free_in_arena(piece.arena_offset);
 }
 
 Window::Window(Rank self,
                Rank first,
                std::vector<Segment> segments,
-               Commit commit,
+               int arena_file,
                std::shared_ptr<void> keep_alive)
     : impl_(std::make_shared<Impl>(static_cast<std::size_t>(self - first),
                                    std::move(segments),
-                                   std::move(commit),
+                                   arena_file,
                                    std::move(keep_alive))),
       self_(self),
       first_(first) {
@@ -125,22 +175,56 @@ std::byte* Window::allocate(Bytes size) {
 }
 
 void Window::deallocate(std::byte* memory) noexcept {
-  const auto offset = static_cast<std::uint64_t>(memory - impl_->own_arena().data());
-  impl_->arena.with([&](Arena& arena) { arena.deallocate(offset); });
-  impl_->generation.fetch_add(1);
+  impl_->free_in_arena(static_cast<std::uint64_t>(memory - impl_->own_arena().data()));
+}
+
+void Window::adopt(std::span<std::byte> memory) {
+  // One at a time: what is found to be private stays so until it is shared.
+  impl_->committed.with([&](const Bytes& done) {
+    impl_->adopted.with([&](const Adopted& all) { all.check_apart(memory); });
+    check_own_memory(memory);
+    if (whole_pages_in(memory).empty()) return;
+    const AdoptedPiece piece = impl_->place(memory);
+    try {
+      impl_->adopt(piece);
+    } catch (...) {
+      impl_->adopted.with([&](Adopted& all) { all.remove(memory.data()); });
+      impl_->forget(piece, use_after(piece, done));
+      throw;
+    }
+    impl_->adopted_count.fetch_add(1);
+    impl_->generation.fetch_add(1);
+  });
+}
+
+void Window::release(const std::byte* memory) noexcept {
+  if (::getpid() != impl_->process) return;  // a child's copy of what its parent still uses
+  impl_->committed.with([&](const Bytes& done) {
+    const auto piece = impl_->adopted.with([&](Adopted& all) { return all.remove(memory); });
+    if (!piece) return;
+    impl_->adopted_count.fetch_sub(1);
+    impl_->generation.fetch_add(1);
+    const Emptied emptied = use_after(*piece, done);
+    const FilePages pages = impl_->file_pages(piece->pages_offset());
+    if (unshare_pages(piece->pages(), pages, emptied)) impl_->forget(*piece, emptied);
+  });
 }
 
 std::uint64_t Window::generation() const { return impl_->generation.load(); }
 
-std::optional<ArenaOffset> Window::locate(const void* memory, Bytes size) const {
+std::optional<Location> Window::locate(const void* memory, Bytes size) const {
   // Foreign memory is told without a lock.
   const std::span<std::byte> own = impl_->own_arena();
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   const auto begin = reinterpret_cast<std::uintptr_t>(own.data());
-  if (address < begin || address >= begin + own.size()) return std::nullopt;
+  if (address < begin || address >= begin + own.size()) {
+    if (impl_->adopted_count == 0) return std::nullopt;
+    const auto* const piece = static_cast<const std::byte*>(memory);
+    return impl_->adopted.with([&](const Adopted& all) { return all.locate(piece, size); });
+  }
   const std::uint64_t offset = address - begin;
   const bool inside = impl_->arena.with([&](Arena& arena) { return arena.holds(offset, size); });
-  return inside ? std::optional(ArenaOffset{offset}) : std::nullopt;
+  return inside ? std::optional(Location{.offset = {offset}}) : std::nullopt;
 }
 
 void Window::withdraw() noexcept { pages_[index(self_)]->withdrawn.store(1); }

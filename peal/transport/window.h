@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,15 +16,9 @@
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
 #include "peal/transport/control_page.h"
+#include "peal/transport/location.h"
 
 namespace peal::transport {
-
-/// A place in a rank's arena, in bytes from its beginning; the same number means the same place in
-/// every process that maps the arena.
-struct ArenaOffset {
-  std::uint64_t value = 0;
-  friend auto operator<=>(ArenaOffset, ArenaOffset) = default;
-};
 
 /// Where one rank's share of the window lies in this process.
 /// All three are 64-byte aligned.
@@ -33,12 +26,12 @@ struct Segment {
   /// Window::kControlBytes, zeroed before any rank uses it.
   std::span<std::byte> control;
   std::span<std::byte> stage;
-  /// Address space; the owner commits it as it allocates.
+  /// Address space; only what is committed may be touched.
   std::span<std::byte> arena;
 };
 
-/// Threads: `allocate`, `deallocate` and `locate` from any; `wake_all` from any; the rest from one
-/// at a time.
+/// Threads: what is said of registered memory, and `wake_all`, from any; the rest from one at a
+/// time.
 class Window final {
  public:
   /// How many operations back a notice can still be read.
@@ -49,16 +42,13 @@ class Window final {
   static constexpr Bytes kControlBytes = 4_KiB;
   static_assert(sizeof(ControlPage) <= static_cast<std::size_t>(kControlBytes.value));
 
-  /// Makes sure that the first `size` bytes of the own arena can be touched, here and by peers.
-  /// Throws Error(resource) when the system has no more memory.
-  using Commit = std::function<void(Bytes size)>;
-
   /// `segments[i]` belongs to rank first + i of the group: neighbours, of which `self` is one.
-  /// `keep_alive` owns whatever the segments lie in.
+  /// `arena_file` is mapped as the own arena from its beginning, and grows as memory is needed.
+  /// `keep_alive` owns it, and whatever the segments lie in.
   Window(Rank self,
          Rank first,
          std::vector<Segment> segments,
-         Commit commit,
+         int arena_file,
          std::shared_ptr<void> keep_alive);
 
   /// The ranks that it reaches: first() to first() + ranks() - 1. All others are none of its.
@@ -122,9 +112,20 @@ class Window final {
   /// Memory of the own arena, 64-byte aligned, zeroed the first time it is used. Throws resource.
   std::byte* allocate(Bytes size);
   void deallocate(std::byte* memory) noexcept;
-  /// Where memory of the own arena lies in it; nothing if it is not wholly inside an allocation.
-  std::optional<ArenaOffset> locate(const void* memory, Bytes size) const;
-  /// Changes whenever memory is given back: what was located before may not be there any more.
+  /// Makes memory that the process has already, as malloc gave it, part of the own arena where it
+  /// lies, until it is released. Nobody may write to it during the call, nor free it before it is
+  /// released. The whole pages inside it are remapped (own_pages.h); without any, nothing is done.
+  /// Errors: as check_own_memory; usage (it overlaps what was adopted before), resource.
+  void adopt(std::span<std::byte> memory);
+  /// What was adopted at `memory` becomes private memory again, with what it holds. Where that
+  /// cannot be, for want of memory, it stays as it is.
+  void release(const std::byte* memory) noexcept;
+
+  /// Where own memory lies in the arena; nothing if it is not wholly inside one allocation or what
+  /// was adopted at once.
+  std::optional<Location> locate(const void* memory, Bytes size) const;
+  /// Changes whenever memory is given back or adopted: what was located before may not be there any
+  /// more, and what was not may be.
   std::uint64_t generation() const;
   /// The own rank gives back what it has offered to others in its arena, for good: whoever reads
   /// there and then still finds nothing withdrawn has read what was offered.

@@ -2,17 +2,26 @@
 // matters shm_test.cpp covers.
 #include "peal/transport/window.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
 #include "peal/transport/mapping.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/shared_file.h"
 #include "peal/transport/testing/testing.h"
 
 namespace peal::transport {
@@ -20,8 +29,11 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::run_ranks;
 using testing::test_deadline;
+using ::testing::ThrowsMessage;
 
 Notice notice_of(std::uint64_t sequence) {
   Notice notice{sequence, {}};
@@ -234,9 +246,9 @@ TEST(WindowTest, AnOffsetMeansTheSamePlaceToEveryRank) {
   const auto offset = owner.locate(memory, 1000_B);
   ASSERT_TRUE(offset);
   for (const auto& rank : ranks) {
-    EXPECT_EQ(rank->window()->address(1, *offset)[999], std::byte{7});
+    EXPECT_EQ(rank->window()->address(1, offset->offset)[999], std::byte{7});
   }
-  EXPECT_EQ(owner.locate(memory + 10, 990_B)->value, offset->value + 10);
+  EXPECT_EQ(owner.locate(memory + 10, 990_B)->offset.value, offset->offset.value + 10);
 }
 
 TEST(WindowTest, OnlyOwnAllocatedMemoryIsLocated) {
@@ -269,44 +281,51 @@ TEST(WindowTest, AWindowThatIsCopiedKeepsItsMemoryAlive) {
   kept.deallocate(memory);
 }
 
+/// A window alone, over a file that the test looks at.
 class CommitTest : public ::testing::Test {
  protected:
-  Window make(Window::Commit commit) {
-    const auto bytes = memory_.bytes();
-    return Window(0,
-                  0,
-                  {{.control = bytes.first(4096), .stage = {}, .arena = bytes.subspan(4096)}},
-                  std::move(commit),
-                  nullptr);
+  Bytes committed() const {
+    struct stat file {};
+    EXPECT_EQ(::fstat(file_.get(), &file), 0);
+    return Bytes(file.st_blocks * 512);
   }
 
-  Mapping memory_ = Mapping::anonymous(10_MiB + 4_KiB);
+  Fd file_ = make_shared_file("peal arena", 0_B);
+  Mapping control_ = Mapping::anonymous(4_KiB);
+  Mapping arena_ = Mapping::of_file(file_.get(), 10_MiB);
+  Window window_{0,
+                 0,
+                 {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}},
+                 file_.get(),
+                 nullptr};
 };
 
 TEST_F(CommitTest, MemoryIsCommittedOnceAndBeforeItIsHandedOut) {
-  std::vector<Bytes> commits;
-  Window window = make([&](Bytes size) { commits.push_back(size); });
-  window.allocate(1_KiB);
-  std::byte* const large = window.allocate(3_MiB);
-  window.allocate(1_KiB);
-  ASSERT_EQ(commits.size(), 2u);
-  EXPECT_GE(commits[0], 1_KiB);
-  EXPECT_GE(commits[1], 3_MiB + 1_KiB);
-  window.deallocate(large);
-  window.allocate(3_MiB);
-  EXPECT_EQ(commits.size(), 2u);
-  window.allocate(6_MiB);
-  EXPECT_EQ(commits.back(), 10_MiB);  // never beyond the arena's end
+  EXPECT_EQ(committed(), 0_B);
+  window_.allocate(1_KiB);
+  EXPECT_GE(committed(), 1_KiB);
+  std::byte* const large = window_.allocate(3_MiB);
+  window_.allocate(1_KiB);
+  const Bytes enough = committed();
+  EXPECT_GE(enough, 3_MiB + 2_KiB);
+  window_.deallocate(large);
+  window_.allocate(3_MiB);
+  EXPECT_EQ(committed(), enough);
+  window_.allocate(6_MiB);
+  EXPECT_EQ(committed(), 10_MiB);  // never beyond the arena's end
 }
 
 TEST_F(CommitTest, AFailedCommitLeavesNothingAllocated) {
-  bool full = true;
-  Window window = make([&](Bytes) {
-    if (full) throw Error(ErrorKind::kResource, "no memory");
-  });
+  const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+  const Fd read_only(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Window window(0,
+                0,
+                {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}},
+                read_only.get(),
+                nullptr);
   EXPECT_THROW(window.allocate(10_MiB), Error);
-  full = false;
-  EXPECT_NO_THROW(window.allocate(10_MiB));
+  // What failed holds no place: the whole arena is still there to ask for.
+  EXPECT_THAT([&] { window.allocate(10_MiB); }, ThrowsMessage<Error>(Not(HasSubstr("in use"))));
 }
 
 TEST(WindowTest, ManyThreadsMayAllocateAndLocateAtOnce) {

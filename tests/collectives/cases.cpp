@@ -41,6 +41,8 @@ std::string_view name_of(Memory memory) {
       return "foreign";
     case Memory::kRegistered:
       return "registered";
+    case Memory::kHandedOver:
+      return "handed_over";
     case Memory::kMixed:
       return "mixed";
   }
@@ -128,8 +130,15 @@ class Runner {
 
  private:
   Values values(std::int64_t count) {
-    if (!is_registered(case_.memory, rank_)) return Values(case_.dtype, count);
-    memory_.push_back(group_.allocate(bytes_of(Elements(count), case_.dtype)));
+    const Bytes size = bytes_of(Elements(count), case_.dtype);
+    if (case_.memory == Memory::kHandedOver) {
+      memory_.push_back(std::make_shared<std::byte[]>(static_cast<std::size_t>(size.value)));
+      registrations_.push_back(group_.register_memory(memory_.back().get(), size));
+    } else if (is_allocated(case_.memory, rank_)) {
+      memory_.push_back(group_.allocate(size));
+    } else {
+      return Values(case_.dtype, count);
+    }
     return Values(memory_.back().get(), case_.dtype, count);
   }
 
@@ -378,6 +387,7 @@ class Runner {
   Rank rank_;
   int ranks_;
   std::vector<peal::Memory> memory_;
+  std::vector<Registration> registrations_;  // they end before their memory does
 };
 
 }  // namespace

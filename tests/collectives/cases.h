@@ -13,8 +13,9 @@ namespace peal::testing {
 struct Case {
   enum class Form : unsigned char { kBlocking, kAsync };
   enum class Place : unsigned char { kApart, kInPlace };
-  /// kMixed: registered on even ranks, foreign on the others.
-  enum class Memory : unsigned char { kForeign, kRegistered, kMixed };
+  /// kRegistered: as the group allocates it; kHandedOver: registered where it lies, which is
+  /// anywhere in a page. kMixed: kRegistered on even ranks, foreign on the others.
+  enum class Memory : unsigned char { kForeign, kRegistered, kHandedOver, kMixed };
   enum class Blocks : unsigned char { kEven, kUneven, kList };
 
   Operation operation = Operation::kAllReduce;  // kSend: each rank to the next, and its receive
@@ -28,8 +29,8 @@ struct Case {
   Blocks blocks = Blocks::kEven;
 };
 
-/// Whether the rank's memory is to be registered.
-constexpr bool is_registered(Case::Memory memory, Rank rank) {
+/// Whether the rank's memory is to be allocated by the group.
+constexpr bool is_allocated(Case::Memory memory, Rank rank) {
   return memory == Case::Memory::kRegistered || (memory == Case::Memory::kMixed && rank % 2 == 0);
 }
 

@@ -69,12 +69,15 @@ std::vector<Variant> all_variants() {
 std::vector<Variant> large_variants() {
   std::vector<Variant> all;
   for (const Place place : {Place::kApart, Place::kInPlace}) {
-    for (const Memory memory : {Memory::kForeign, Memory::kRegistered, Memory::kMixed}) {
+    for (const Memory memory :
+         {Memory::kForeign, Memory::kRegistered, Memory::kHandedOver, Memory::kMixed}) {
       all.push_back({place, memory, Blocks::kEven});
     }
   }
   return all;
 }
+
+constexpr std::int64_t kLargeMessage = 20'000;
 
 /// Where algorithms go wrong. The last is 1 to 16 KB, by type: some of it fits into the memory
 /// transport's rings (4 KiB) and the grid's stage (8 KiB) at once, some not, and all of it is below
@@ -139,7 +142,11 @@ class Builder {
 
   /// So large that a message asks before it is sent, and comes in pieces.
   void add_large_messages() {
-    for (const DType dtype : kAllDTypes) add(dtype, ReduceOp::Kind::kSum, 20'000);
+    for (const DType dtype : kAllDTypes) add(dtype, ReduceOp::Kind::kSum, kLargeMessage);
+    const Variant handed_over{Place::kApart, Memory::kHandedOver, Blocks::kEven};
+    for (const DType dtype : kLargeDTypes) {
+      add(dtype, ReduceOp::Kind::kSum, kLargeMessage, handed_over);
+    }
   }
 
  private:

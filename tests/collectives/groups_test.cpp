@@ -1,5 +1,6 @@
 // Sub-groups, coalesced forms, several groups at once, memory, and the order of things.
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -158,6 +159,90 @@ TEST_P(GroupsTest, MemoryOfTheGroupAndOtherMemoryMayMeetInOneOperation) {
     for (int i = 0; i < 20; ++i)
       group.all_reduce(Buffer(data, Elements(20'000), DType::kF32), ReduceOp::kMax);
     return data[0] == 2 && data[19'999] == 2 ? "" : "wrong";
+  });
+}
+
+TEST_P(GroupsTest, RegisteredMemoryIsWorkedOnWhereItLiesAndOutlivesItsGroup) {
+  Job job(GetParam(), 2);
+  const auto outcomes = on_ranks(2, [&](Rank rank) -> std::string {
+    ProcessGroupPtr group = job.join(rank);
+    std::vector<float> values(100'000);
+    std::iota(values.begin(), values.end(), 0.F);
+    Registration registration =
+        group->register_memory(values.data(), bytes_of(Elements(100'000), DType::kF32));
+    const bool has_window = group->capabilities().registered_memory;
+    if ((registration != nullptr) != has_window) return "is it registered?";
+    for (int i = 0; i < 5; ++i) {  // of the whole, and of a part that ends where no page does
+      group->all_reduce(values, ReduceOp::kMax);
+      group->all_reduce(std::span(values).subspan(1, 30'000));
+      for (float& value : std::span(values).subspan(1, 30'000)) value /= 2;
+    }
+    if (rank == 0) group->send(std::span(values).subspan(3, 50'000), 1);
+    std::vector<float> received(50'000);
+    if (rank == 1) group->recv(received, 0);
+    if (rank == 1 && (received[0] != 3 || received[49'999] != 50'002)) return "wrong message";
+    group->destroy();
+    group.reset();
+    for (int i = 0; i < 100'000; ++i) {
+      if (values[static_cast<std::size_t>(i)] != static_cast<float>(i)) return "wrong values";
+    }
+    registration.reset();
+    values[0] = values[99'999] = 7;
+    return values[50'000] == 50'000 ? "" : "lost";
+  });
+  EXPECT_EQ(complaints(outcomes), "");
+}
+
+TEST_P(GroupsTest, MemoryIsRegisteredWithOneGroupAtATime) {
+  expect_well(2, [](ProcessGroup& world) -> std::string {
+    const ProcessGroupPtr other = world.split(0);
+    std::vector<float> values(50'000, 1);
+    const auto registered_with = [&](ProcessGroup& group) {
+      return group.register_memory(values.data(), bytes_of(Elements(50'000), DType::kF32));
+    };
+    Registration registration = registered_with(world);
+    if (registration) {
+      try {
+        const Registration second = registered_with(*other);
+        return "registered twice";
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kUsage) return error.what();
+      }
+    }
+    other->all_reduce(values);  // foreign to that group
+    world.all_reduce(values);
+    registration.reset();
+    registration = registered_with(*other);
+    other->all_reduce(values);
+    registration.reset();
+    other->destroy();
+    return values.front() == 8 && values.back() == 8 ? "" : "wrong";
+  });
+}
+
+TEST_P(GroupsTest, WhatCannotBeRegisteredIsAnErrorAndNothingElse) {
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    const auto kind_of = [&](void* memory, Bytes size) -> std::optional<ErrorKind> {
+      try {
+        const Registration registration = group.register_memory(memory, size);
+      } catch (const Error& error) {
+        return error.kind();
+      }
+      return std::nullopt;
+    };
+    std::vector<float> values(10);
+    if (kind_of(nullptr, 1_B) != ErrorKind::kUsage) return "nothing";
+    if (kind_of(values.data(), Bytes(-1)) != ErrorKind::kUsage) return "less than nothing";
+    if (kind_of(nullptr, 0_B)) return "no bytes are always there";
+    if (group.capabilities().registered_memory) {
+      const Memory allocated = group.allocate(100'000_B);
+      if (kind_of(allocated.get(), 100'000_B) != ErrorKind::kUsage) return "what is shared already";
+      auto* const text = const_cast<char*>("of the program, which nobody may write");
+      if (kind_of(text, 10_B) != ErrorKind::kUnsupported) return "what is read-only";
+    }
+    group.all_reduce(values);
+    group.destroy();
+    return kind_of(values.data(), 40_B) == ErrorKind::kUsage ? "" : "after the end";
   });
 }
 

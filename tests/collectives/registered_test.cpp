@@ -55,6 +55,12 @@ class Member {
         planner_(self),
         collective_(self, ranks, *transport_, planner_, 0_B) {}
 
+  ~Member() {
+    for (const std::byte* memory : adopted_) transport_->window()->release(memory);
+  }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
   void begin(const schedule::Problem& problem, DType dtype, Case::Memory memory) {
     const Elements input = schedule::input_size(problem, self_);
     const Elements output = schedule::output_size(problem, self_);
@@ -80,10 +86,13 @@ class Member {
  private:
   /// Registered memory goes with the transport.
   std::byte* allocate(Bytes size, Case::Memory memory) {
-    const bool registered =
-        memory == Case::Memory::kRegistered || (memory == Case::Memory::kMixed && self_ % 2 == 0);
-    if (registered) return transport_->window()->allocate(size);
-    return foreign_.emplace_back(static_cast<std::size_t>(size.value)).data();
+    if (is_allocated(memory, self_)) return transport_->window()->allocate(size);
+    std::vector<std::byte>& own = foreign_.emplace_back(static_cast<std::size_t>(size.value));
+    if (memory == Case::Memory::kHandedOver) {
+      transport_->window()->adopt(own);
+      adopted_.push_back(own.data());
+    }
+    return own.data();
   }
 
   Rank self_;
@@ -92,6 +101,7 @@ class Member {
   engine::Task task_;
   engine::Collective collective_;
   std::vector<std::vector<std::byte>> foreign_;
+  std::vector<const std::byte*> adopted_;
 };
 
 /// Runs the operation on all ranks in turn and returns what each one's planner was asked for; less
@@ -148,6 +158,10 @@ TEST_P(RegisteredTest, LargeOperationsTouchRegisteredMemoryInPlace) {
   for (const DType dtype : {kLargeDTypes.front(), kLargeDTypes.back()}) {  // smallest and largest
     expect(Access::kRegistered, kLargeCount, dtype, Case::Memory::kRegistered);
   }
+}
+
+TEST_P(RegisteredTest, MemoryThatWasHandedOverIsTouchedInPlaceToo) {
+  expect(Access::kRegistered, kLargeCount, DType::kC128, Case::Memory::kHandedOver);
 }
 
 TEST_P(RegisteredTest, OneRankWhoseMemoryIsForeignKeepsAllFromItUnlessItIsNotTheRoots) {

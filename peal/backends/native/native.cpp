@@ -177,6 +177,17 @@ class NativeBackend final : public Backend {
     return Memory(memory, [owner = *window](std::byte* m) mutable { owner.deallocate(m); });
   }
 
+  Registration register_memory(std::span<std::byte> memory) override {
+    const EnginePtr held = size() > 1 ? engine() : nullptr;
+    transport::Window* const window = held ? held->transport->window() : nullptr;
+    if (window == nullptr) return {};
+    window->adopt(memory);
+    // As in `allocate`.
+    return Registration(memory.data(), [owner = *window](void* m) mutable {
+      owner.release(static_cast<const std::byte*>(m));
+    });
+  }
+
   void abort(const Error& cause) noexcept override {
     const EnginePtr engine = life_.with([&](Life& life) {
       if (!life.engine && !life.aborted) life.aborted = cause;

@@ -62,6 +62,8 @@ class IdleBackend final : public Backend {
     return Memory(new std::byte[static_cast<std::size_t>(size.value)]());
   }
 
+  Registration register_memory(std::span<std::byte>) override { return {}; }
+
   void abort(const Error&) noexcept override {}
   void shutdown(Departure, Deadline) override {}
 

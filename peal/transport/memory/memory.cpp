@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "peal/base/cpus.h"
+#include "peal/base/fd.h"
 #include "peal/transport/mapping.h"
 #include "peal/transport/ring_channel.h"
+#include "peal/transport/shared_file.h"
 #include "peal/transport/window.h"
 
 namespace peal::transport {
@@ -22,7 +24,8 @@ struct World {
             SegmentLayout{ranks, options.data_ring, options.mail_ring, options.stage}.bounded()) {
     for (int rank = 0; rank < ranks; ++rank) {
       segments.push_back(Mapping::anonymous(layout.size()));
-      arenas.push_back(Mapping::anonymous(options.arena));
+      arena_files.push_back(make_shared_file("peal arena", 0_B));
+      arenas.push_back(Mapping::of_file(arena_files.back().get(), options.arena));
       for (const ChannelKind kind : kChannelKinds) {
         bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), kind)));
       }
@@ -42,6 +45,7 @@ struct World {
 
   SegmentLayout layout;
   std::vector<Mapping> segments;
+  std::vector<Fd> arena_files;
   std::vector<Mapping> arenas;
   std::vector<std::shared_ptr<Doorbell>> bells;
 };
@@ -65,8 +69,8 @@ Window make_window(const std::shared_ptr<World>& world, Rank self, int ranks_per
                         .stage = world->layout.stage_in(world->segment(rank)),
                         .arena = world->arenas[static_cast<std::size_t>(rank)].bytes()});
   }
-  return Window(
-      self, first, std::move(segments), [](Bytes) {}, world);
+  const int arena_file = world->arena_files[static_cast<std::size_t>(self)].get();
+  return Window(self, first, std::move(segments), arena_file, world);
 }
 
 class MemoryTransport final : public Transport {

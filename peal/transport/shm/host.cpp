@@ -14,7 +14,7 @@
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/transport/mapping.h"
-#include "peal/transport/shm/shared_file.h"
+#include "peal/transport/shared_file.h"
 
 namespace peal::transport {
 namespace {
@@ -139,10 +139,6 @@ struct Host::Memory {
     return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
   }
   std::byte* segment(Rank rank) const { return shares[index_of(rank)].segment.bytes().data(); }
-  void commit(Bytes size) {
-    grow_shared_file(arena_file.get(), committed, size);
-    committed = size;
-  }
 
   /// All ranks' stages are written and read sooner or later. Where there are many, most ranks meet
   /// few others in any operation, and all pages of all ranks in all ranks would take seconds.
@@ -160,7 +156,6 @@ struct Host::Memory {
   Bytes arena_size;
   Fd segment_file;
   Fd arena_file;
-  Bytes committed;
   std::vector<Share> shares;  // as `ranks`
 };
 
@@ -255,12 +250,11 @@ Window Host::make_window() const {
                         .stage = memory_->layout.stage_in(segment),
                         .arena = share.arena.bytes()});
   }
-  return Window(
-      memory_->self,
-      memory_->ranks.front(),
-      std::move(segments),
-      [memory = memory_.get()](Bytes size) { memory->commit(size); },
-      memory_);
+  return Window(memory_->self,
+                memory_->ranks.front(),
+                std::move(segments),
+                memory_->arena_file.get(),
+                memory_);
 }
 
 }  // namespace peal::transport

@@ -24,7 +24,7 @@
 #include "peal/base/fd.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/transport/connect.h"
-#include "peal/transport/shm/shared_file.h"
+#include "peal/transport/shared_file.h"
 #include "peal/transport/testing/testing.h"
 #include "peal/transport/window.h"
 
@@ -257,7 +257,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
     std::byte* const memory = window.allocate(30_MiB);
     std::memset(memory, 5, 30 << 20);
     Notice notice{1, {}};
-    notice.body[0] = window.locate(memory, 30_MiB).value().value;
+    notice.body[0] = window.locate(memory, 30_MiB).value().offset.value;
     window.post(notice);
     window.signal(0, 1, {});
     wait_for_counter(window, 0, 1);

@@ -1,4 +1,4 @@
-#include "peal/transport/shm/shared_file.h"
+#include "peal/transport/shared_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +42,11 @@ void grow_shared_file(int fd, Bytes from, Bytes to) {
                          errno);
     }
   }
+}
+
+void empty_shared_file(int fd, Bytes from, Bytes to) noexcept {
+  static_cast<void>(
+      ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from.value, (to - from).value));
 }
 
 void check_shared_file(int fd, Bytes least) {

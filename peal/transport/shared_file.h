@@ -15,6 +15,10 @@ Fd make_shared_file(const char* name, Bytes size);
 /// touching them cannot fail. Throws Error(resource) when the system has none.
 void grow_shared_file(int fd, Bytes from, Bytes to);
 
+/// Gives back the memory of whole pages: they read as zeros, and whoever touches them next makes
+/// new ones. Where the system does not know it, nothing happens.
+void empty_shared_file(int fd, Bytes from, Bytes to) noexcept;
+
 /// Throws Error(mismatch) unless the file can never become smaller than `least`.
 void check_shared_file(int fd, Bytes least);
 

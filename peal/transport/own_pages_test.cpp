@@ -1,0 +1,344 @@
+// Memory that a window adopts where it lies: what becomes of what it holds, of what lies beside it,
+// and of its addresses when its owner has other plans.
+#include "peal/transport/own_pages.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/base/testing/sanitized.h"
+#include "peal/transport/mapping.h"
+#include "peal/transport/memory/memory.h"
+#include "peal/transport/shared_file.h"
+#include "peal/transport/window.h"
+
+namespace peal::transport {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::byte value_at(std::size_t index) { return static_cast<std::byte>(index * 7 + index / 251); }
+
+void fill(std::span<std::byte> memory) {
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = value_at(i);
+}
+
+/// How many bytes are not as `fill` made them.
+int damage(std::span<const std::byte> memory) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < memory.size(); ++i) wrong += memory[i] != value_at(i);
+  return wrong;
+}
+
+std::size_t page() { return static_cast<std::size_t>(page_size().value); }
+
+/// Whole pages of this process alone.
+std::span<std::byte> map_private(std::size_t size, int rights = PROT_READ | PROT_WRITE) {
+  void* const memory = ::mmap(nullptr, size, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return {static_cast<std::byte*>(memory), size};
+}
+
+void unmap(std::span<std::byte> memory) { ::munmap(memory.data(), memory.size()); }
+
+class OwnPagesTest : public ::testing::Test {
+ protected:
+  Window& window() { return *ranks_[0]->window(); }
+  /// The same place as the other rank sees it.
+  std::byte* seen(const std::byte* memory) {
+    const auto place = window().locate(memory, 1_B);
+    return place ? ranks_[1]->window()->address(0, place->offset) : nullptr;
+  }
+  Error refusal(std::span<std::byte> memory) {
+    try {
+      window().adopt(memory);
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(ErrorKind::kBug, "it was adopted");
+  }
+
+  std::vector<std::unique_ptr<Transport>> ranks_ = make_memory_transports(2);
+};
+
+TEST_F(OwnPagesTest, MemoryKeepsItsAddressesAndWhatItHolds) {
+  const auto memory = map_private(64 * page());
+  fill(memory);
+  window().adopt(memory);
+  EXPECT_EQ(damage(memory), 0);
+  EXPECT_EQ(damage({seen(memory.data()), memory.size()}), 0);
+  seen(memory.data())[5 * page()] = std::byte{99};  // a peer writes
+  EXPECT_EQ(memory[5 * page()], std::byte{99});
+  memory[5 * page()] = value_at(5 * page());  // and the owner
+  EXPECT_EQ(seen(memory.data())[5 * page()], value_at(5 * page()));
+  window().release(memory.data());
+  EXPECT_EQ(damage(memory), 0);
+  EXPECT_EQ(seen(memory.data()), nullptr);
+  unmap(memory);
+}
+
+TEST_F(OwnPagesTest, AReleasedPieceIsOutOfReach) {
+  const auto memory = map_private(4 * page());
+  window().adopt(memory);
+  std::byte* const peers = seen(memory.data());
+  window().release(memory.data());
+  fill(memory);
+  peers[0] = std::byte{99};
+  EXPECT_EQ(damage(memory), 0);
+  unmap(memory);
+}
+
+TEST_F(OwnPagesTest, WhatLiesBesideItInItsPagesIsNotShared) {
+  const auto pages = map_private(8 * page());
+  fill(pages);
+  const auto memory = pages.subspan(100, 6 * page());
+  window().adopt(memory);
+  const auto place =
+      window().locate(memory.data(), Bytes(static_cast<std::int64_t>(memory.size())));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->head, page_size() - 100_B);
+  EXPECT_EQ(place->tail, 100_B);
+  EXPECT_EQ(place->offset.value % page(), 100u);
+  std::byte* const peers = seen(memory.data());
+  EXPECT_EQ(peers[page()], memory[page()]);
+  EXPECT_EQ(peers[-1], std::byte{0});
+  EXPECT_EQ(peers[0], std::byte{0});  // until an operation copies it
+  peers[-1] = peers[memory.size()] = std::byte{99};
+  EXPECT_EQ(damage(pages), 0);
+  window().release(memory.data());
+  EXPECT_EQ(damage(pages), 0);
+  unmap(pages);
+}
+
+TEST_F(OwnPagesTest, EdgesOfAPieceAreThoseOfItsBytesThatAreNotInTheArena) {
+  const auto pages = map_private(8 * page());
+  const auto memory = pages.subspan(100, 6 * page());
+  window().adopt(memory);
+  const auto edges = [&](std::size_t from, std::size_t size) {
+    const auto place =
+        window().locate(memory.data() + from, Bytes(static_cast<std::int64_t>(size)));
+    return place ? std::pair(place->head.value, place->tail.value) : std::pair(-1l, -1l);
+  };
+  const auto head = static_cast<std::int64_t>(page()) - 100;
+  EXPECT_EQ(edges(10, 20), std::pair(20l, 0l));  // all of it in the first page
+  EXPECT_EQ(edges(10, 2 * page()), std::pair(head - 10, 0l));
+  EXPECT_EQ(edges(page(), 2 * page()), std::pair(0l, 0l));
+  EXPECT_EQ(edges(page(), 5 * page()), std::pair(0l, 100l));
+  EXPECT_EQ(edges(6 * page() - 50, 50), std::pair(0l, 50l));
+  EXPECT_EQ(edges(6 * page() - 50, 51), std::pair(-1l, -1l));
+  window().release(memory.data());
+  unmap(pages);
+}
+
+TEST(CopyEdgesTest, OnlyTheEdgesAreCopied) {
+  std::vector<std::byte> from(100, std::byte{1});
+  std::vector<std::byte> to(100, std::byte{2});
+  copy_edges({.offset = {}, .head = 10_B, .tail = 20_B}, 100_B, from.data(), to.data());
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(to[i], i < 10 || i >= 80 ? std::byte{1} : std::byte{2}) << i;
+  }
+}
+
+TEST_F(OwnPagesTest, APieceOfTheHeapLeavesItsNeighboursAlone) {
+  constexpr std::size_t kSize = 40'000;  // less than malloc maps by itself
+  std::vector<std::unique_ptr<std::byte[]>> blocks;
+  for (int i = 0; i < 9; ++i) {
+    blocks.push_back(std::make_unique<std::byte[]>(kSize));
+    fill({blocks.back().get(), kSize});
+  }
+  for (std::size_t i = 1; i < blocks.size(); i += 2) window().adopt({blocks[i].get(), kSize});
+  for (const auto& block : blocks) {
+    EXPECT_EQ(damage({block.get(), kSize}), 0);
+    std::memset(block.get(), 0, kSize);
+    fill({block.get(), kSize});
+  }
+  for (std::size_t i = 1; i < blocks.size(); i += 2) window().release(blocks[i].get());
+  for (const auto& block : blocks) EXPECT_EQ(damage({block.get(), kSize}), 0);
+}
+
+TEST_F(OwnPagesTest, MemoryWithoutAWholePageStaysAsItWas) {
+  const auto pages = map_private(2 * page());
+  const auto memory = pages.subspan(1, 2 * page() - 2);
+  window().adopt(memory);
+  EXPECT_FALSE(window().locate(memory.data(), 1_B));
+  window().release(memory.data());
+  unmap(pages);
+}
+
+TEST_F(OwnPagesTest, ManyStepsOfMemoryComeBackWhole) {
+  const auto memory = map_private((40 << 20) + 3 * page());
+  fill(memory);
+  window().adopt(memory);
+  EXPECT_EQ(std::memcmp(seen(memory.data()), memory.data(), memory.size()), 0);
+  window().release(memory.data());
+  EXPECT_EQ(damage(memory), 0);
+  unmap(memory);
+}
+
+TEST_F(OwnPagesTest, MemoryOfOtherKindsIsRefusedAndStaysAsItWas) {
+  const auto gone = map_private(4 * page());
+  unmap(gone);
+  const auto half_gone = map_private(4 * page());
+  unmap(half_gone.last(page()));
+  const auto read_only = map_private(4 * page(), PROT_READ);
+  const Fd file = make_shared_file("some file", Bytes(static_cast<std::int64_t>(4 * page())));
+  const Mapping shared = Mapping::of_file(file.get(), Bytes(static_cast<std::int64_t>(4 * page())));
+  void* const copy =
+      ::mmap(nullptr, 4 * page(), PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
+  struct Case {
+    std::span<std::byte> memory;
+    ErrorKind kind;
+    std::string text;
+  };
+  for (const Case& wrong :
+       {Case{gone, ErrorKind::kUsage, "there is no memory at"},
+        {half_gone, ErrorKind::kUsage, "there is no memory at"},
+        {read_only, ErrorKind::kUnsupported, "ProcessGroup::allocate"},
+        {shared.bytes(), ErrorKind::kUnsupported, "some file"},
+        {{static_cast<std::byte*>(copy), 4 * page()}, ErrorKind::kUnsupported, "some file"}}) {
+    const Error error = refusal(wrong.memory);
+    EXPECT_EQ(error.kind(), wrong.kind) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(wrong.text));
+    EXPECT_FALSE(window().locate(wrong.memory.data(), 1_B));
+  }
+  unmap(half_gone.first(3 * page()));
+  unmap(read_only);
+  ::munmap(copy, 4 * page());
+}
+
+TEST_F(OwnPagesTest, TheStackIsRefused) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers put such variables elsewhere";
+  std::array<std::byte, 40'000> local{};
+  EXPECT_EQ(refusal(local).kind(), ErrorKind::kUnsupported);
+}
+
+TEST_F(OwnPagesTest, WhatIsSharedAlreadyIsRefused) {
+  const auto pages = map_private(16 * page());
+  const auto memory = pages.subspan(100, 8 * page());
+  window().adopt(memory);
+  EXPECT_EQ(refusal(memory).kind(), ErrorKind::kUsage);
+  EXPECT_EQ(refusal(pages.first(101)).kind(), ErrorKind::kUsage);  // a byte of its head
+  EXPECT_EQ(refusal(pages.subspan(8 * page() + 99, page())).kind(), ErrorKind::kUsage);
+  EXPECT_THROW(ranks_[1]->window()->adopt(memory), Error);  // another group's, so to say
+  std::byte* const allocated = window().allocate(1_MiB);
+  const Error error = refusal({allocated, 1 << 20});
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("shared already"));
+  window().adopt(pages.subspan(8 * page() + 100, 4 * page()));  // beside it
+  window().release(pages.data() + 8 * page() + 100);
+  window().release(memory.data());
+  EXPECT_NO_THROW(ranks_[1]->window()->adopt(memory));
+  ranks_[1]->window()->release(memory.data());
+  unmap(pages);
+}
+
+TEST_F(OwnPagesTest, ItOutlivesTheTransport) {
+  const auto memory = map_private(8 * page());
+  fill(memory);
+  Window kept = window();
+  kept.adopt(memory);
+  ranks_.clear();
+  EXPECT_EQ(damage(memory), 0);
+  kept.release(memory.data());
+  EXPECT_EQ(damage(memory), 0);
+  unmap(memory);
+}
+
+TEST_F(OwnPagesTest, WhoeverCameToItsAddressesMeanwhileIsLeftAlone) {
+  const auto memory = map_private(8 * page());
+  window().adopt(memory);
+  ::munmap(memory.data() + page(), 2 * page());
+  void* const other = ::mmap(memory.data() + page(),
+                             page(),
+                             PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                             -1,
+                             0);
+  ASSERT_EQ(other, memory.data() + page());
+  std::memset(other, 77, page());
+  memory[0] = std::byte{1};
+  memory[7 * page()] = std::byte{2};
+  window().release(memory.data());
+  EXPECT_EQ(memory[page()], std::byte{77});
+  EXPECT_EQ(memory[0], std::byte{1});
+  EXPECT_EQ(memory[7 * page()], std::byte{2});
+  EXPECT_EQ(refusal(memory.subspan(2 * page(), page())).kind(), ErrorKind::kUsage);  // still a gap
+  ::munmap(memory.data(), memory.size());
+}
+
+TEST_F(OwnPagesTest, AForkedChildThatEndsDoesNotTakeItAway) {
+  const auto memory = map_private(8 * page());
+  fill(memory);
+  window().adopt(memory);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    window().release(memory.data());
+    ::_exit(damage(memory) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(damage(memory), 0);
+  window().release(memory.data());
+  EXPECT_EQ(damage(memory), 0);
+  unmap(memory);
+}
+
+/// A window whose file the test looks at.
+class BorrowedMemoryTest : public ::testing::Test {
+ protected:
+  Bytes there_is() const {
+    struct stat file {};
+    EXPECT_EQ(::fstat(file_.get(), &file), 0);
+    return Bytes(file.st_blocks * 512);
+  }
+
+  Fd file_ = make_shared_file("peal arena", 0_B);
+  Mapping control_ = Mapping::anonymous(4_KiB);
+  Mapping arena_ = Mapping::of_file(file_.get(), 64_MiB);
+  Window window_{0,
+                 0,
+                 {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}},
+                 file_.get(),
+                 nullptr};
+};
+
+TEST_F(BorrowedMemoryTest, WhatWasReleasedTakesNoMemoryAnyMore) {
+  const auto pages = map_private(16 << 20);
+  const auto memory = pages.subspan(64, pages.size() - 128);
+  const std::uint64_t before = window_.generation();
+  window_.adopt(memory);
+  EXPECT_GE(there_is(), 15_MiB);
+  EXPECT_NE(window_.generation(), before);
+  window_.release(memory.data());
+  EXPECT_EQ(there_is(), 0_B);
+  unmap(pages);
+}
+
+TEST_F(BorrowedMemoryTest, WhereTheArenaIsFullNothingIsAdopted) {
+  const auto memory = map_private(48 << 20);
+  fill(memory);
+  std::byte* const allocated = window_.allocate(32_MiB);
+  EXPECT_THROW(window_.adopt(memory), Error);
+  EXPECT_FALSE(window_.locate(memory.data(), 1_B));
+  EXPECT_EQ(damage(memory), 0);
+  window_.deallocate(allocated);
+  window_.adopt(memory);  // where memory was allocated: that stays committed
+  window_.release(memory.data());
+  EXPECT_EQ(damage(memory), 0);
+  EXPECT_NO_THROW(std::memset(window_.allocate(64_MiB), 1, 64 << 20));
+  unmap(memory);
+}
+
+}  // namespace
+}  // namespace peal::transport
