@@ -108,6 +108,10 @@ def hosts(results):
 
 def fill(folder, match):
     kind, *names = match["what"].split()
+    missing = [n for n in names[kind == "faster":] if not (folder / f"{n}.jsonl").exists()]
+    if missing:
+        print(f"tables: left as it is for want of {', '.join(missing)}: {match['what']}")
+        return match[0]
     if kind == "faster":
         text = faster(load(folder, names[1:]), names[0])
     else:

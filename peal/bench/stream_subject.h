@@ -13,7 +13,7 @@ namespace peal::bench {
 
 /// Variants: "two-way" and "round-trip", each for the sizes that it is meant for: above and up to
 /// 256 bytes. two-way: each host sends to the next one what a host must send at least in the
-/// operation. round-trip: of the operation's bytes, between the first host and the second.
+/// operation. round-trip: of the operation's bytes, where there are two hosts.
 /// Both by peal's own congestion control (PEAL_CONGESTION, else the system's).
 /// `addresses`: of all hosts, with commas between. Errors: timeout, peer_lost.
 std::unique_ptr<Subject> make_stream_subject(const std::string& addresses, Rank host);

@@ -41,7 +41,7 @@ busbw   algbw x 2(n-1)/n for all_reduce, (n-1)/n for operations with a block for
 floor   the time of a bare probe in shared memory in the same run, over this
         one's; the better of its plain and its streaming stores counts. Between
         hosts: of a bare stream that sends and receives what each host must
-        send at least, and up to 256 B of a round trip of these bytes
+        send at least, and of two hosts up to 256 B a round trip of these bytes
 x PEER  how many times as fast as that peer
 
 Examples:
