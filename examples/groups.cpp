@@ -147,7 +147,7 @@ void registered_memory(peal::ProcessGroup& group) {
   const peal::Registration registration =
       group.register_memory(gradients.data(), peal::Bytes(count * sizeof(float)));
   group.all_reduce(gradients);
-  expect(gradients.back() == group.size(), "one of each");
+  expect(gradients.back() == static_cast<float>(group.size()), "one of each");
 }
 
 void a_timeout_of_its_own(peal::ProcessGroup& group) {
