@@ -1,6 +1,6 @@
 // Far more ranks than cores: hundreds of processes of one machine start, run every operation once
-// and end within a minute, in a few megabytes each. On two cores without other load 256 took 22 s,
-// 8 of them until they had met, and staged 5 MB each.
+// and end, in a few megabytes each. On two cores without other load 256 took 22 s, 8 of them until
+// they had met, and staged 5 MB each; the deadline is for machines with other load.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr int kMany = 256;
 constexpr int kMany = 64;
 #endif
 constexpr int kRanks = kSanitized ? 12 : kMany;
-constexpr auto kMinute = std::chrono::seconds(60);
+constexpr auto kPatience = std::chrono::seconds(180);
 constexpr std::int64_t kMostStaged = 32'000'000;
 
 std::int64_t number_after(const std::string& text, const std::string& words) {
@@ -36,10 +36,10 @@ std::int64_t number_after(const std::string& text, const std::string& words) {
 Processes::Ended launch(int ranks) {
   Processes processes;
   processes.start({PEAL_PROGRAM, "run", "-n", std::to_string(ranks), PEAL_TEST_CROWD}, {});
-  return processes.wait(Deadline::after(kMinute)).front();
+  return processes.wait(Deadline::after(kPatience)).front();
 }
 
-TEST(CrowdTest, HundredsOfRanksRunEveryOperationWithinAMinuteAndStageLittle) {
+TEST(CrowdTest, HundredsOfRanksRunEveryOperationAndStageLittle) {
   const Processes::Ended ended = launch(kRanks);
   EXPECT_TRUE(ended.in_time);
   EXPECT_EQ(ended.code, 0) << ended.output;
