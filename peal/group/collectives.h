@@ -27,7 +27,9 @@ struct GroupState;
 ///   on. What the output then holds, and for how long it may change, is said at Work (work.h).
 /// Cost, where ranks are on several hosts: messages and bytes that a rank sends, for S bytes of all
 ///   blocks together (of the buffer, where there are no blocks); small and large as
-///   plan/choose.cpp draws the line, L = log2 n rounded up. On one host nothing is sent: "syncs"
+///   plan/choose.cpp draws the line, L = log2 n rounded up. Where each host has as many ranks, and
+///   more than one, a host sends about what a rank does here, shared by its ranks
+///   (plan/two_level.h). On one host nothing is sent: "syncs"
 ///   are the times that ranks wait for each other, bytes what a rank reads and writes. Those are
 ///   for memory of ProcessGroup::allocate in one piece, from 16 KiB on (a block, where there are
 ///   blocks). Other memory is copied into a stage that peers read and out of it, with a sync for
