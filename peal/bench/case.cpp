@@ -5,6 +5,60 @@
 #include <fmt/format.h>
 
 namespace peal::bench {
+namespace {
+
+/// How much a rank gives or gets.
+enum class Share : std::uint8_t { kNothing, kBlock, kWhole, kWholeAtRoot, kWholeAtEnds };
+
+struct Shares {
+  Share input;
+  Share output;
+};
+
+Shares shares_of(Op op) {
+  switch (op) {
+    case Op::kAllReduce:
+    case Op::kAllToAll:
+      return {Share::kWhole, Share::kWhole};
+    case Op::kReduceScatter:
+      return {Share::kWhole, Share::kBlock};
+    case Op::kAllGather:
+      return {Share::kBlock, Share::kWhole};
+    case Op::kBroadcast:
+      return {Share::kWholeAtRoot, Share::kWhole};
+    case Op::kReduce:
+      return {Share::kWhole, Share::kWholeAtRoot};
+    case Op::kScatter:
+      return {Share::kWholeAtRoot, Share::kBlock};
+    case Op::kGather:
+      return {Share::kBlock, Share::kWholeAtRoot};
+    case Op::kSendRecv:
+      return {Share::kWholeAtEnds, Share::kWholeAtEnds};
+    case Op::kBarrier:
+      break;
+  }
+  return {Share::kNothing, Share::kNothing};
+}
+
+Elements count_of(Share share, const Case& c, Rank rank) {
+  const bool is_root = rank == kRoot;
+  const bool is_end = rank == 0 || rank == c.ranks - 1;
+  switch (share) {
+    case Share::kBlock:
+      return c.count;
+    case Share::kWhole:
+      return whole_count(c);
+    case Share::kWholeAtRoot:
+      return is_root ? whole_count(c) : Elements(0);
+    case Share::kWholeAtEnds:
+      return is_end ? whole_count(c) : Elements(0);
+    case Share::kNothing:
+      break;
+  }
+  return Elements(0);
+}
+
+}  // namespace
 
 Case make_case(Op op, DType dtype, int ranks, Bytes bytes, Place place) {
   Case made{.op = op, .dtype = dtype, .ranks = ranks, .count = {}, .place = place};
@@ -24,50 +78,10 @@ std::string describe(const Case& c) {
       "{} of {} B of {} on {} ranks", name_of(c.op), bytes_of(c).value, name_of(c.dtype), c.ranks);
 }
 
-Elements input_count(const Case& c, Rank rank) {
-  const bool is_root = rank == kRoot;
-  const bool is_end = rank == 0 || rank == c.ranks - 1;
-  switch (c.op) {
-    case Op::kAllReduce:
-    case Op::kReduce:
-    case Op::kReduceScatter:
-    case Op::kAllToAll:
-      return whole_count(c);
-    case Op::kAllGather:
-    case Op::kGather:
-      return c.count;
-    case Op::kBroadcast:
-    case Op::kScatter:
-      return is_root ? whole_count(c) : Elements(0);
-    case Op::kSendRecv:
-      return is_end ? c.count : Elements(0);
-    case Op::kBarrier:
-      return Elements(0);
-  }
-  return Elements(0);
-}
+Elements input_count(const Case& c, Rank rank) { return count_of(shares_of(c.op).input, c, rank); }
 
 Elements output_count(const Case& c, Rank rank) {
-  const bool is_root = rank == kRoot;
-  const bool is_end = rank == 0 || rank == c.ranks - 1;
-  switch (c.op) {
-    case Op::kAllReduce:
-    case Op::kBroadcast:
-    case Op::kAllGather:
-    case Op::kAllToAll:
-      return whole_count(c);
-    case Op::kReduceScatter:
-    case Op::kScatter:
-      return c.count;
-    case Op::kReduce:
-    case Op::kGather:
-      return is_root ? whole_count(c) : Elements(0);
-    case Op::kSendRecv:
-      return is_end ? c.count : Elements(0);
-    case Op::kBarrier:
-      return Elements(0);
-  }
-  return Elements(0);
+  return count_of(shares_of(c.op).output, c, rank);
 }
 
 Placement placement(const Case& c, Rank rank) {
