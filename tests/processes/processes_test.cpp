@@ -243,6 +243,26 @@ TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
   }
 }
 
+TEST_P(ProcessesTest, RanksThatWereGivenDifferentAlgorithmsAllHearWhereToLook) {
+  const std::string meeting = port();
+  for (const int rank : {0, 1}) {
+    processes_.start({PEAL_TEST_RANK, "work"},
+                     {{"RANK", std::to_string(rank)},
+                      {"WORLD_SIZE", "2"},
+                      {"MASTER_ADDR", "127.0.0.1"},
+                      {"MASTER_PORT", meeting},
+                      {"PEAL_TUNE", rank == 1 ? "all_reduce:0-inf:recursive_doubling" : ""},
+                      {"PEAL_TRANSPORT", GetParam()}});
+  }
+  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+    EXPECT_TRUE(ended.in_time);
+    EXPECT_EQ(ended.code, 3);
+    EXPECT_THAT(ended.output,
+                ::testing::AllOf(HasSubstr("mismatch: ranks are in different operations"),
+                                 HasSubstr("are PEAL_ALGORITHM and PEAL_TUNE the same")));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports,
                          ProcessesTest,
                          ::testing::Values("shm", "tcp"),
