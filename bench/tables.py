@@ -1,17 +1,23 @@
 """Puts tables of measurements into a Markdown file: tables.py FILE.
 
 A table stands between the comments `<!-- table KIND NAME... -->` and `<!-- end -->`; NAME.jsonl is
-what `peal bench --json` wrote, in a folder named as the file is without its ending. Kinds:
+what `peal bench --json` wrote, in a folder named as the file is without its ending. What was not
+measured is an empty cell. Kinds:
 
-times    one operation: median times and floor, a row for each size
-faster   how many times as fast as a peer, a row for each operation: `faster PEER NAME...`
-types    time per byte against that of f32
-hosts    one operation between hosts: times, and the bare stream's
+times     one operation: median times and floor, a row for each size
+faster    how many times as fast as a peer, a row for each operation: `faster PEER NAME...`
+in_place  several operations in place: times, and what part of all_reduce's they are
+types     time per byte against that of f32
+hosts     one operation between hosts: times, and the bare stream's
 """
 import json
 import re
 import sys
 from pathlib import Path
+
+MEMORY = ("registered", "foreign")
+# Their sizes are rounded up to whole elements in each rank's block.
+WITH_BLOCKS = ("reduce_scatter", "all_gather", "gather", "scatter", "all_to_all")
 
 
 def load(folder, names):
@@ -25,8 +31,32 @@ def size_text(size):
     return f"{size} B"
 
 
-def time_text(us):
+def sizes_text(sizes):
+    # "4 or 8 B"
+    *others, last = dict.fromkeys(size_text(s) for s in sorted(sizes))
+    unit = last[last.index(" "):]
+    return " or ".join([*(text.removesuffix(unit) for text in others), last])
+
+
+def median(result):
+    if result is None:
+        return ""
+    us = result["median_us"]
     return f"{us / 1000:.3g} ms" if us >= 1000 else f"{us:.3g} us"
+
+
+def floor(result):
+    fraction = result and result["floor_fraction"]
+    return f"{fraction:.2f}" if fraction else ""
+
+
+def speedup(result, peer, digits=3):
+    factor = result and result["times_faster"].get(peer)
+    return f"{factor:.{digits}g}" if factor else ""
+
+
+def part(result, whole):
+    return f"{result['median_us'] / whole['median_us']:.2f}" if result and whole else ""
 
 
 def table(head, rows):
@@ -35,73 +65,82 @@ def table(head, rows):
 
 
 def find(results, **fields):
+    """The fastest of those that have these fields; None for none."""
     found = [r for r in results if all(r[k] == v for k, v in fields.items())]
-    return found[0] if found else None
+    return min(found, key=lambda r: r["median_us"], default=None)
 
 
-def shape(result):
-    """What tells rows apart besides the size, where a file has more than one of it."""
-    return result["np"], result["hosts"]
+def peers_among(results, *peers):
+    return [b for b in peers if find(results, backend=b)]
 
 
 def times(results):
-    peers = [b for b in ("openmpi", "mpich", "gloo") if any(r["backend"] == b for r in results)]
+    peers = peers_among(results, "openmpi", "mpich", "gloo")
     rows = []
-    for ranks in sorted({r["np"] for r in results}):
-        for size in sorted({r["bytes"] for r in results}):
-            of = [r for r in results if r["np"] == ranks and r["bytes"] == size]
-            ours = [find(of, backend="peal", variant=v) for v in ("registered", "foreign")]
-            rows.append(
-                [f"{ranks}", size_text(size)]
-                + [time_text(r["median_us"]) if r else "" for r in ours]
-                + [time_text(min(r["median_us"] for r in of if r["backend"] == "probe"))]
-                + [f"{ours[0]['floor_fraction']:.2f}"]
-                + [time_text(find(of, backend=b)["median_us"]) for b in peers]
-                + [f"{r['times_faster'][peers[0]]:.3g}" for r in ours])
-    head = ["ranks", "bytes", "registered", "foreign", "probe", "floor", *peers,
-            f"registered x {peers[0]}", f"foreign x {peers[0]}"]
+    for ranks, size in sorted({(r["np"], r["bytes"]) for r in results}):
+        of = [r for r in results if (r["np"], r["bytes"]) == (ranks, size)]
+        ours = [find(of, backend="peal", variant=v) for v in MEMORY]
+        rows.append([f"{ranks}", size_text(size), *map(median, ours),
+                     median(find(of, backend="probe")), floor(ours[0]),
+                     *(median(find(of, backend=b)) for b in peers),
+                     *(speedup(r, b) for b in peers[:1] for r in ours)])
+    head = ["ranks", "bytes", *MEMORY, "probe", "floor", *peers,
+            *(f"{v} x {b}" for b in peers[:1] for v in MEMORY)]
     return table(head, rows)
+
+
+def asked_size(result, sizes):
+    """The smallest of `sizes` that this case may have been rounded up from."""
+    block = int(re.search(r"\d+", result["dtype"])[0]) // 8 * result["np"]
+    slack = block if result["op"] in WITH_BLOCKS else 1
+    return min(s for s in sizes if 0 <= result["bytes"] - s < slack)
 
 
 def faster(results, peer):
     ours = [r for r in results if r["backend"] == "peal"]
-    sizes = sorted({r["bytes"] for r in ours})
-    sizes = [s for s in sizes if not any(0 < s - t < 64 and s > 4 for t in sizes if t < s)]
+    sizes = {r["bytes"] for r in ours}
+    columns, cells = {}, {}
+    for r in ours:
+        size = asked_size(r, sizes)
+        columns.setdefault(size, set()).add(r["bytes"])
+        cells[r["op"], r["variant"], size] = speedup(r, peer, digits=2)
+    rows = [[op, variant] + [cells.get((op, variant, size), "") for size in sorted(columns)]
+            for op in dict.fromkeys(r["op"] for r in ours) for variant in MEMORY]
+    return table(["", ""] + [sizes_text(columns[size]) for size in sorted(columns)], rows)
+
+
+def in_place(results):
+    ours = [r for r in results if r["backend"] == "peal"]
     rows = []
     for op in dict.fromkeys(r["op"] for r in ours):
-        for variant in ("registered", "foreign"):
-            of = sorted((r for r in ours if (r["op"], r["variant"]) == (op, variant)),
-                        key=lambda r: r["bytes"])
-            rows.append([op, variant] + [f"{r['times_faster'][peer]:.2g}" for r in of])
-    return table(["", ""] + [size_text(s) for s in sizes], rows)
+        for size in sorted({r["bytes"] for r in ours if r["op"] == op}):
+            for variant in MEMORY:
+                of = [r for r in ours if (r["bytes"], r["variant"]) == (size, variant)]
+                result = find(of, op=op)
+                rows.append([op, variant, size_text(size), median(result),
+                             part(result, find(of, op="all_reduce"))])
+    return table(["", "", "bytes", "time", "of all_reduce's"], rows)
 
 
 def types(results):
     rows = []
     for size in sorted({r["bytes"] for r in results}):
-        of = {r["dtype"]: r for r in results if r["bytes"] == size and r["backend"] == "peal"}
-        f32 = of["f32"]["median_us"]
-        rows.append([size_text(size), time_text(f32)]
-                    + [f"{of[t]['median_us'] / f32:.2f}" for t in ("bf16", "f16")])
+        of = [r for r in results if r["bytes"] == size and r["backend"] == "peal"]
+        f32, *halves = (find(of, dtype=t) for t in ("f32", "bf16", "f16"))
+        rows.append([size_text(size), median(f32), *(part(half, f32) for half in halves)])
     return table(["bytes", "f32", "bf16 / f32", "f16 / f32"], rows)
 
 
 def hosts(results):
-    peers = [b for b in ("gloo", "openmpi") if any(r["backend"] == b for r in results)]
+    peers = peers_among(results, "gloo", "openmpi")
     rows = []
-    for count, ranks in sorted({(r["hosts"], r["np"]) for r in results}):
-        of_hosts = [r for r in results if (r["hosts"], r["np"]) == (count, ranks)]
-        for size in sorted({r["bytes"] for r in of_hosts}):
-            of = [r for r in of_hosts if r["bytes"] == size]
-            ours = min((r for r in of if r["backend"] == "peal"), key=lambda r: r["median_us"])
-            stream = find(of, backend="stream")
-            rows.append(
-                [f"{count} x {ranks // count}", size_text(size), time_text(ours["median_us"]),
-                 time_text(stream["median_us"]) if stream else "",
-                 f"{ours['floor_fraction']:.2f}" if ours["floor_fraction"] else ""]
-                + [f"{ours['times_faster'][b]:.3g}" if b in ours["times_faster"] else ""
-                   for b in peers]
-                + [f"{ours['host_tx_bytes'] / size:.3f}"])
+    for count, ranks, size in sorted({(r["hosts"], r["np"], r["bytes"]) for r in results}):
+        of = [r for r in results if (r["hosts"], r["np"], r["bytes"]) == (count, ranks, size)]
+        ours = find(of, backend="peal")
+        rows.append([f"{count} x {ranks // count}", size_text(size), median(ours),
+                     median(find(of, backend="stream")), floor(ours),
+                     *(speedup(ours, b) for b in peers),
+                     f"{ours['host_tx_bytes'] / size:.3f}" if ours else ""])
     return table(["hosts x ranks", "bytes", "peal", "stream", "stream / peal",
                   *(f"x {b}" for b in peers), "sent / bytes"], rows)
 
@@ -115,7 +154,8 @@ def fill(folder, match):
     if kind == "faster":
         text = faster(load(folder, names[1:]), names[0])
     else:
-        text = {"times": times, "types": types, "hosts": hosts}[kind](load(folder, names))
+        kinds = {"times": times, "in_place": in_place, "types": types, "hosts": hosts}
+        text = kinds[kind](load(folder, names))
     return f"<!-- table {match['what']} -->\n{text}\n<!-- end -->"
 
 

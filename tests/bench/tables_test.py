@@ -1,0 +1,63 @@
+"""bench/tables.py, which puts measurements into docs/performance.md: each number stands where its
+case belongs, and what was not measured is an empty cell.
+
+Called by ctest with the script.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = sys.argv.pop(1)
+
+
+def result(op, size, us, backend="peal", variant="registered", **others):
+    return {"op": op, "backend": backend, "variant": variant, "dtype": "f32", "np": 2, "hosts": 1, "bytes": size,
+            "median_us": us, "floor_fraction": 0.5, "times_faster": {}, **others}
+
+
+class Tables(unittest.TestCase):
+    def rows(self, kind, results):
+        """The cells of the table that the script makes of the results, without the line below the head."""
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text(f"above\n<!-- table {kind} data -->\n<!-- end -->\nbelow\n")
+            page.with_suffix("").mkdir()
+            (page.with_suffix("") / "data.jsonl").write_text("".join(json.dumps(r) + "\n" for r in results))
+            subprocess.run([sys.executable, "-B", SCRIPT, page], check=True)
+            above, _, *lines, _, below = page.read_text().splitlines()
+        self.assertEqual((above, below), ("above", "below"))
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        return rows[:1] + rows[2:]
+
+    def test_have_a_size_that_was_rounded_up_where_the_asked_one_is(self):
+        fast = {"times_faster": {"openmpi": 2}}
+        rows = self.rows("faster openmpi", [
+            result("broadcast", 4, 1, **fast), result("broadcast", 16, 1, **fast), result("gather", 8, 1, **fast)])
+        self.assertEqual(rows[0], ["", "", "4 or 8 B", "16 B"])
+        self.assertIn(["broadcast", "registered", "2", "2"], rows)
+        self.assertIn(["gather", "registered", "2", ""], rows)
+
+    def test_do_not_shift_what_is_measured_into_a_gap(self):
+        fast = {"times_faster": {"openmpi": 3}}
+        rows = self.rows("faster openmpi", [
+            result("reduce", 4, 1, **fast), result("reduce", 4096, 1, **fast), result("broadcast", 4096, 1, **fast)])
+        self.assertIn(["broadcast", "registered", "", "3"], rows)
+
+    def test_leave_empty_what_a_peer_or_a_kind_of_memory_does_not_have(self):
+        rows = self.rows("times", [
+            result("all_reduce", 4, 1, times_faster={"openmpi": 2}), result("all_reduce", 4, 2, "openmpi", "default"),
+            result("all_reduce", 16, 1, variant="foreign")])
+        self.assertEqual(rows[1:], [["2", "4 B", "1 us", "", "", "0.50", "2 us", "2", ""],
+                                    ["2", "16 B", "", "1 us", "", "", "", "", ""]])
+
+    def test_say_what_part_of_an_all_reduce_an_operation_in_place_takes(self):
+        rows = self.rows("in_place", [result("all_gather", 64, 3), result("all_reduce", 64, 5)])
+        self.assertIn(["all_gather", "registered", "64 B", "3 us", "0.60"], rows)
+        self.assertIn(["all_gather", "foreign", "64 B", "", ""], rows)
+
+
+if __name__ == "__main__":
+    unittest.main()
