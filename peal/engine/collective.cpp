@@ -90,7 +90,8 @@ std::uint64_t Collective::post_entry() {
 
 std::optional<transport::ArenaOffset> Collective::offer(schedule::Space space,
                                                         const Regions& regions) {
-  const std::optional<transport::Location>& place = locate(regions);
+  Located& last = space == schedule::Space::kInput ? located_input_ : located_output_;
+  const std::optional<transport::Location>& place = locate(regions, last);
   if (!place) return std::nullopt;
   if (place->has_edges()) {
     if (!places_.in_one_piece()) return std::nullopt;  // the walk would work where it lies
@@ -111,16 +112,16 @@ void Collective::take_back(const transport::Location& output) {
                         regions.data());
 }
 
-const std::optional<transport::Location>& Collective::locate(const Regions& regions) {
+const std::optional<transport::Location>& Collective::locate(const Regions& regions,
+                                                             Located& last) {
   static constexpr std::optional<transport::Location> kNowhere;
   if (!regions.is_one_piece() || regions.size().value == 0) return kNowhere;
   const Bytes size = bytes_of(regions.size(), places_.dtype());
   const std::uint64_t generation = window_->generation();
-  if (located_.memory != regions.data() || located_.size != size ||
-      located_.generation != generation) {
-    located_ = {regions.data(), size, generation, window_->locate(regions.data(), size)};
+  if (last.memory != regions.data() || last.size != size || last.generation != generation) {
+    last = {regions.data(), size, generation, window_->locate(regions.data(), size)};
   }
-  return located_.place;
+  return last.place;
 }
 
 /// `peer` is known to be in this operation or past it. One long past it has compared its entry with

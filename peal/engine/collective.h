@@ -1,7 +1,7 @@
 // One collective after the other, from request to result: it enters (tells the host's other ranks
 // what it is about to do), agrees on whether everybody's memory is registered, has the rank's part
-// planned, and walks it. A state machine that owns no thread and reads no clock; a backend drives
-// it.
+// planned, and walks it. A state machine that owns no thread and, but for the watch on what staging
+// costs (stage_stores.h), reads no clock; a backend drives it.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,8 @@ class Collective {
   /// Where peers find the regions in the own arena, if they do. Where only a copy of their ends is
   /// there, the copy is made, and the walk works on it.
   std::optional<transport::ArenaOffset> offer(schedule::Space space, const Regions& regions);
-  const std::optional<transport::Location>& locate(const Regions& regions);
+  struct Located;
+  const std::optional<transport::Location>& locate(const Regions& regions, Located& last);
   /// The output's ends, from where the walk worked on them to where they belong.
   void take_back(const transport::Location& output);
   void check_entry(Rank peer) const;
@@ -97,7 +98,8 @@ class Collective {
     std::uint64_t generation = 0;
     std::optional<transport::Location> place = {};
   };
-  Located located_;
+  Located located_input_;
+  Located located_output_;
   /// Of this operation's output, if the walk does not work where it lies.
   std::optional<transport::Location> lent_output_;
   Places places_;

@@ -171,7 +171,10 @@ Recipe& RecipeBook::find(const Problem& problem, DType dtype, ReduceOp::Kind red
   if (last_ != nullptr && key == last_key_) return *last_;
   auto found = recipes_.find(key);
   if (found == recipes_.end()) {
-    if (recipes_.size() >= kMostRecipes) recipes_.clear();
+    if (recipes_.size() >= kMostRecipes) {
+      last_ = nullptr;
+      recipes_.clear();
+    }
     found = recipes_.emplace(key, make(problem, dtype, reduce)).first;
   }
   last_key_ = key;

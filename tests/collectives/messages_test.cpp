@@ -1,4 +1,7 @@
 // Sends and receives between ranks, alone and beside collectives, over every transport.
+#include <malloc.h>
+
+#include <algorithm>
 #include <numeric>
 #include <thread>
 
@@ -286,6 +289,30 @@ TEST_P(MessagesTest, ManyThreadsMaySendAndReceiveAtOnce) {
     for (std::thread& thread : threads) thread.join();
     return wrong[0] + wrong[1] + wrong[2] + wrong[3];
   });
+}
+
+TEST_P(MessagesTest, MessagesThatHaveEndedLeaveNothingBehind) {
+  constexpr int kMessages = 4000;
+  constexpr std::size_t kLeast = 100;  // that each which was kept would take
+  Job job(GetParam(), 2);
+  const auto ended = on_group(job, [&](ProcessGroup& group) {
+    float value = 1;
+    const auto exchange = [&] {
+      const Buffer data(&value, Elements(1), DType::kF32);
+      for (int i = 0; i < kMessages; ++i) {
+        if (group.rank() == 0) group.isend(data, 1)->wait();
+        if (group.rank() == 1) group.recv(data, 0);
+      }
+      group.barrier();
+    };
+    exchange();
+    const std::size_t before = ::mallinfo2().uordblks;
+    group.barrier();
+    exchange();
+    const std::size_t after = ::mallinfo2().uordblks;
+    return after - std::min(before, after);
+  });
+  for (const auto& end : ended) EXPECT_LT(end.result, kMessages * kLeast) << end.error;
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics,

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -19,21 +20,25 @@ class Door {
     wanted_.fetch_add(1);
     mutex_.lock();
     wanted_.fetch_sub(1);
+    let_in_.fetch_add(1);
   }
   void unlock() { mutex_.unlock(); }
 
-  /// By who is inside: lets those in who wait, if any do. Cost: a load while nobody waits.
+  /// By who is inside: lets one in who waits, if anybody does; who comes again and again does not
+  /// keep this one out. Cost: a load while nobody waits.
   void let_others_in() {
     if (wanted_.load(std::memory_order_relaxed) == 0) return;
+    const std::uint32_t before = let_in_.load();
     mutex_.unlock();
     // The mutex is not fair: whoever takes it again at once keeps it from those who wake up.
-    while (wanted_.load() > 0) ::sched_yield();
+    while (wanted_.load() > 0 && let_in_.load() == before) ::sched_yield();
     lock();
   }
 
  private:
   std::mutex mutex_;
   std::atomic<int> wanted_ = 0;
+  std::atomic<std::uint32_t> let_in_ = 0;  // who had to wait
 };
 
 template <class T>

@@ -84,13 +84,26 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
   std::vector<TicketPtr> tickets;
   const bool all_done = mailbox_.with([&](Mailbox& mailbox) {
     verdict_.check();
-    for (const Request& request : requests) {
-      tickets.push_back(std::make_shared<engine::Ticket>(describe(request), timeout));
-      post(mailbox, tickets.back(), request);
+    try {
+      for (const Request& request : requests) {
+        tickets.push_back(std::make_shared<engine::Ticket>(describe(request), timeout));
+        post(mailbox, tickets.back(), request);
+      }
+      mailbox.advance();
+    } catch (const std::exception&) {  // with a part of them posted
+      verdict_.reach(current_error("the start of messages"));
+      pass_on_verdict(mailbox);
+      verdict_.check();
     }
-    mailbox.advance();
-    return !mailbox.has_unsent() && !mailbox.is_copying() &&
-           std::all_of(tickets.begin(), tickets.end(), [](const auto& t) { return t->ended(); });
+    bool all_ended = true;
+    for (const TicketPtr& ticket : tickets) {
+      if (ticket->ended()) {
+        mailbox.forget(ticket);
+      } else {
+        all_ended = false;
+      }
+    }
+    return all_ended && !mailbox.has_unsent() && !mailbox.is_copying();
   });
   if (!all_done) call_loop();
   return tickets;
@@ -108,7 +121,8 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
     if (!ticket.ended()) attend(*mailbox, ticket);
   } catch (const std::exception&) {
     verdict_.reach(current_error(describe(request)));
-    pass_on_verdict(**mailbox);  // which ends the ticket
+    pass_on_verdict(**mailbox);  // which ends the ticket, if it was posted
+    ticket.fail(verdict_.cause());
   }
   const bool done = ticket.ended();
   if (done) {

@@ -214,18 +214,14 @@ class NativeBackend final : public Backend {
  private:
   using EnginePtr = std::shared_ptr<Engine>;  // shared with the calls that are under way
 
-  /// A call that is under way, and keeps the engine alive without asking for the lock.
+  /// A call that is under way: the group's end waits for it.
   struct Visit {
-    explicit Visit(NativeBackend& b) : backend(b) {
-      backend.visits_.fetch_add(1);
-      engine = backend.open_engine_.load();
-    }
+    explicit Visit(NativeBackend& b) : backend(b) { backend.visits_.fetch_add(1); }
     ~Visit() { backend.visits_.fetch_sub(1); }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
 
     NativeBackend& backend;
-    Engine* engine;  // null once the group is over
   };
 
   struct Life {
@@ -284,8 +280,7 @@ class NativeBackend final : public Backend {
 
   void run_beside_others(const Request& request, Timeout timeout) {
     const Visit visit(*this);
-    if (visit.engine == nullptr) static_cast<void>(engine());  // says why there is none
-    visit.engine->collectives->run(request, timeout);
+    engine()->collectives->run(request, timeout);
   }
 
   Rank run_message(const Request& request, Timeout timeout) {
@@ -318,9 +313,10 @@ class NativeBackend final : public Backend {
   /// From now on calls are refused. Returns the engine to whoever is first; `abort` still reaches
   /// it.
   EnginePtr end_life() {
-    open_engine_ = nullptr;
-    return life_.with(
-        [](Life& life) { return std::exchange(life.over, true) ? EnginePtr() : life.engine; });
+    return life_.with([this](Life& life) {
+      open_engine_ = nullptr;  // whoever finds it so finds out why under the same lock
+      return std::exchange(life.over, true) ? EnginePtr() : life.engine;
+    });
   }
 
   /// A group that is over holds nothing, whoever still holds the group: its ranks may meet again.
