@@ -12,13 +12,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::string_view place_text(bool is_in_place) { return is_in_place ? " in place" : ""; }
+
 std::string what_of(const Json& line) {
-  return fmt::format("{} {} np={} hosts={} {} B {} {}",
+  return fmt::format("{} {} np={} hosts={} {} B{} {} {}",
                      line.at("op").get<std::string>(),
                      line.at("dtype").get<std::string>(),
                      line.at("np").get<int>(),
                      line.at("hosts").get<int>(),
                      line.at("bytes").get<std::int64_t>(),
+                     place_text(line.at("in_place").get<bool>()),
                      line.at("variant").get<std::string>(),
                      line.at("transport").get<std::string>());
 }
@@ -32,12 +35,13 @@ Reached parse(const Json& line) {
 
 std::string what_of(const Result& result) {
   const Case& c = result.the_case;
-  return fmt::format("{} {} np={} hosts={} {} B {} {}",
+  return fmt::format("{} {} np={} hosts={} {} B{} {} {}",
                      name_of(c.op),
                      name_of(c.dtype),
                      c.ranks,
                      result.hosts,
                      bytes_of(c).value,
+                     place_text(c.place == Place::kIn),
                      result.variant,
                      result.transport);
 }

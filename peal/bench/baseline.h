@@ -14,7 +14,7 @@ namespace peal::bench {
 /// What peal reached in one case, with one kind of memory: its floor_fraction as "floor", and how
 /// many times as fast as each peer it was.
 struct Reached {
-  std::string what;  // "all_reduce f32 np=2 hosts=1 65536 B registered shm"
+  std::string what;  // "all_gather f32 np=2 hosts=1 65536 B in place registered shm"
   std::map<std::string, double> ratios;
 };
 

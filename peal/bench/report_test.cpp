@@ -129,6 +129,22 @@ TEST(BaselineTest, WhatItsLinesSayIsWhatWasReached) {
   }
 }
 
+TEST(BaselineTest, InPlaceIsAnotherCase) {
+  Result out = make_result("peal", "registered", 4);
+  Result in = out;
+  in.the_case.place = Place::kIn;
+  out.floor_fraction = 0.5;
+  in.floor_fraction = 0.9;
+  const auto before = parse_baseline(lines_of({out, in}));
+  const Comparison same = compare_with(before, reached_by({in, out}), 1);
+  EXPECT_EQ(same.compared, 2);
+  EXPECT_THAT(same.worse, IsEmpty());
+  in.floor_fraction = 0.6;
+  const Comparison less = compare_with(before, reached_by({in, out}), 1);
+  ASSERT_EQ(less.worse.size(), 1);
+  EXPECT_THAT(less.worse[0].what, HasSubstr("65536 B in place registered"));
+}
+
 TEST(BaselineTest, OnlyWhatIsBelowTheToleranceIsWorse) {
   const std::vector<Reached> before = {{"a", {{"floor", 0.8}, {"openmpi", 10}, {"gloo", 5}}}};
   const std::vector<Reached> now = {{"a", {{"floor", 0.41}, {"openmpi", 4}}},
