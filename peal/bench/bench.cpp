@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/bench/fleet.h"
 #include "peal/bench/folder.h"
@@ -85,12 +86,13 @@ void allow_many_descriptors() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Whether the fleet of one of peal's algorithms does the case by that algorithm.
-bool can_do(const BenchOptions& options, const std::string& backend, const Case& c) {
+/// Whether the fleet of one of peal's algorithms does the case by that algorithm, where its ranks
+/// have such a stage.
+bool can_do(const BenchOptions& options, const std::string& backend, const Case& c, Bytes stage) {
   int sharing = options.hosts.hosts == 0 ? c.ranks : options.hosts.ranks_per_host;
   if (options.transport == TransportChoice::kTcp) sharing = 1;
   return std::ranges::any_of(options.algorithms, [&](const std::string& algorithm) {
-    return backend == tuned_backend(algorithm) && algorithm_applies(algorithm, c, sharing);
+    return backend == tuned_backend(algorithm) && algorithm_applies(algorithm, c, sharing, stage);
   });
 }
 
@@ -114,8 +116,9 @@ void run_ranks(const BenchOptions& options,
   }
   MeasureOptions measure_options = options.measure;
   if (!options.algorithms.empty()) {
-    measure_options.takes_part = [&](const std::string& backend, const Case& c) {
-      return can_do(options, backend, c);
+    const Bytes stage = config_from(process_environment()).stage;  // the ranks inherit it
+    measure_options.takes_part = [&options, stage](const std::string& backend, const Case& c) {
+      return can_do(options, backend, c, stage);
     };
   }
   for (const Case& c : cases_of(options, ranks)) {

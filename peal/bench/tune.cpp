@@ -8,6 +8,7 @@
 #include "peal/base/operation.h"
 #include "peal/plan/table.h"
 #include "peal/schedule/schedule.h"
+#include "peal/schedule/scratch.h"
 
 namespace peal::bench {
 namespace {
@@ -122,6 +123,13 @@ void add_rows(Op op,
   close(plan::kAnySize);
 }
 
+/// By one operation, as the engine has it: ranks that share memory keep several operations there.
+/// They round the stage up to pages; nearly that much more could be staged than is said here.
+Bytes most_staged(int ranks_per_host, Bytes stage) {
+  if (ranks_per_host == 1) return stage;
+  return schedule::Scratch({.ring = stage, .cell = 0_B}).limit();
+}
+
 }  // namespace
 
 std::vector<std::string> algorithm_names() {
@@ -130,15 +138,16 @@ std::vector<std::string> algorithm_names() {
   return names;
 }
 
-bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_host) {
+bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_host, Bytes stage) {
   if (c.op == Op::kSendRecv) return false;
+  const Bytes limit = most_staged(ranks_per_host, stage);
   const schedule::Problem problem{.operation = operation_of(c.op),
                                   .ranks = c.ranks,
                                   .ranks_per_host = ranks_per_host,
                                   .root = kRoot,
                                   .count = c.count,
                                   .in_place = placement(c, kRoot).sharing == Sharing::kOneMemory,
-                                  .stage_limit = Elements(1 << 20)};
+                                  .stage_limit = Elements(limit / size_of(c.dtype))};
   return plan::algorithm_named(name).applies(problem);
 }
 

@@ -13,8 +13,9 @@ namespace peal::bench {
 /// The names of all algorithms there are.
 std::vector<std::string> algorithm_names();
 
-/// Whether the algorithm can do the case where so many neighbouring ranks share memory.
-bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_host);
+/// Whether the algorithm can do the case where so many neighbouring ranks share memory, with the
+/// stage that Config names. If it cannot, peal takes another instead, without a word.
+bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_host, Bytes stage);
 
 /// The fleet of peal with that algorithm is called so: "peal-direct".
 std::string tuned_backend(const std::string& algorithm);
