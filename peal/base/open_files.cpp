@@ -1,6 +1,9 @@
 #include "peal/base/open_files.h"
 
+#include <errno.h>
 #include <sys/resource.h>
+
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -9,9 +12,21 @@
 namespace peal {
 
 void allow_open_files(long needed, std::string_view what) {
+  // The limit is the process's, and so is this: of two threads the one that needs less might else
+  // lower what the other has just raised.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const auto fail = [&](int error) {
+    return system_error(fmt::format("{} needs about {} open files, but the limit of this process "
+                                    "cannot be raised to them",
+                                    what,
+                                    needed),
+                        error);
+  };
   const auto wanted = static_cast<rlim_t>(needed);
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw fail(errno);
+  if (limit.rlim_cur >= wanted) return;
   if (limit.rlim_max < wanted) {
     throw Error(ErrorKind::kResource,
                 fmt::format("{} needs about {} open files, and this process may have {}: raise the "
@@ -21,7 +36,7 @@ void allow_open_files(long needed, std::string_view what) {
                             limit.rlim_max));
   }
   limit.rlim_cur = wanted;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw fail(errno);
 }
 
 }  // namespace peal

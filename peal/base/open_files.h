@@ -8,7 +8,9 @@ namespace peal {
 
 /// Raises this process's limit to `needed` open files where it is lower. Those that it starts
 /// inherit it.
-/// Errors: resource, "`what` needs about ... open files", where the hard limit is lower.
+/// Errors: resource, "`what` needs about ... open files", where the hard limit is lower or the
+/// system refuses.
+/// Threads: any number at once; others that set the limit may undo it.
 void allow_open_files(long needed, std::string_view what);
 
 }  // namespace peal

@@ -1,8 +1,19 @@
 #include "peal/base/open_files.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -40,6 +51,61 @@ TEST(OpenFilesTest, AHigherLimitIsLeftAsItIs) {
   EXPECT_TRUE(holds_with_limit(800, 1000, [] {
     allow_open_files(700, "the test");
     return soft_limit() == 800;
+  }));
+}
+
+TEST(OpenFilesTest, OfThreadsThatRaiseItAtOnceTheOneThatNeedsMostGetsIt) {
+  EXPECT_TRUE(holds_with_limit(100, 1000, [] {
+    constexpr int kRounds = 3'000;
+    std::atomic<int> round = 0;
+    std::atomic<int> raised = 0;
+    std::thread other([&] {
+      for (int i = 1; i <= kRounds; ++i) {
+        while (round < i) std::this_thread::yield();
+        allow_open_files(500, "a thread");
+        raised = i;
+      }
+    });
+    int wrong = 0;
+    const rlimit low{100, 1000};
+    for (int i = 1; i <= kRounds; ++i) {
+      ::setrlimit(RLIMIT_NOFILE, &low);
+      round = i;
+      allow_open_files(900, "a thread");
+      while (raised < i) std::this_thread::yield();
+      wrong += soft_limit() != 900;
+    }
+    other.join();
+    return wrong == 0;
+  }));
+}
+
+/// From now on this process may ask for its limits, but not set them.
+bool forbid_limits() {
+  std::array filter = {
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),  // no new limit
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{filter.size(), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(OpenFilesTest, ASystemThatDoesNotRaiseTheLimitIsAnErrorThatSaysWhoNeedsIt) {
+  EXPECT_TRUE(holds_with_limit(100, 1000, [] {
+    if (!forbid_limits()) return false;
+    try {
+      allow_open_files(700, "the test");
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::kResource &&
+             error.message().find("the test needs about 700 open files") != std::string::npos &&
+             error.message().find("Operation not permitted") != std::string::npos;
+    }
+    return false;
   }));
 }
 
