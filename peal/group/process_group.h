@@ -72,6 +72,8 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   /// Makes memory that the caller has already, as a tensor's, such as `allocate` gives: operations
   /// on it need no copy, as long as the registration (or a copy of it) lives. It stays where it is,
   /// with what it holds. Does nothing, and looks at nothing, where peers share no memory.
+  /// After an operation on it has failed, the peers may still write into it until the registration
+  /// has ended: see Work (work.h).
   ///   What it takes: private memory that may be read and written and is no file's, as malloc, new
   ///   and LibTorch give. Its whole pages are replaced by shared ones; the rest of it at both ends,
   ///   less than a page each, is copied in each operation. Memory without a whole page stays as it
@@ -85,9 +87,11 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   ///   operation on it is under way then.
   /// Errors: usage (no such memory, registered or allocated by a group already, overlapping what
   ///   is), unsupported (memory of a file, of a stack, shared or read-only: allocate instead),
-  ///   resource. The memory is as it was.
+  ///   resource. The memory holds what it held. Where the system has not even a file descriptor or
+  ///   memory for the way back, here or when the registration ends, it keeps its contents but stays
+  ///   shared, within the peers' reach, and cannot be registered again.
   /// Cost: a copy of it within the machine, here and when the registration ends, in steps of 16
-  ///   MiB; one look at /proc/self/maps.
+  ///   MiB, for one of which it takes memory; one look at /proc/self/maps each time.
   [[nodiscard]] Registration register_memory(void* memory, Bytes size);
 
   /// Ends every operation, here and on the peers, now and in future, with Error(peer_lost, reason).

@@ -1,12 +1,15 @@
 // An operation that was started and may not have ended yet; and what becomes of its memory.
 //
-// An operation that ended well has left every buffer. One that failed has left buffers of the
-// caller's own memory too, and outputs hold anything. But peers of the same host work straight on
-// memory from ProcessGroup::allocate, and a peer learns of the failure a little later than this
-// rank (or, if the peer was stopped, when it goes on): until its own call has ended, or the peer
-// has, it may still read such a buffer and write into it. So after a failure that memory must hold
-// nothing that matters until all ranks have come past it, which a new group's first barrier tells.
-// It is never unmapped under a peer, and other groups' memory is never touched.
+// An operation that ended well has left every buffer. One that failed has left buffers of plain
+// memory too, and outputs hold anything. But peers of the same host work straight on memory from
+// ProcessGroup::allocate, and on the caller's own that he has given to register_memory; and a peer
+// learns of the failure a little later than this rank (or, if the peer was stopped, when it goes
+// on): until its own call has ended, or the peer has, it may still read such a buffer and write
+// into it. So after a failure that memory must hold nothing that matters until all ranks have come
+// past it, which a new group's first barrier tells. Registered memory is out of the peers' reach as
+// soon as its registration has ended: it then holds what they have written until then, and nothing
+// of what they still write. Neither is unmapped under a peer, and other groups' memory is never
+// touched.
 #pragma once
 
 #include <exception>

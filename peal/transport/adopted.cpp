@@ -38,6 +38,11 @@ Location AdoptedPiece::locate(const std::byte* part, Bytes size) const {
           .tail = std::clamp(Bytes(part + size.value - shared_end), 0_B, size)};
 }
 
+Adopted::Entry Adopted::entry_of(const AdoptedPiece& piece) {
+  Pieces one{{piece.memory.data(), piece}};
+  return one.extract(one.begin());
+}
+
 void Adopted::check_apart(std::span<const std::byte> memory) const {
   const auto after = pieces_.lower_bound(memory.data() + memory.size());
   if (after == pieces_.begin()) return;
@@ -59,6 +64,7 @@ std::optional<Location> Adopted::locate(const std::byte* memory, Bytes size) con
   const AdoptedPiece& piece = std::prev(after)->second;
   const std::byte* const end = piece.memory.data() + piece.memory.size();
   if (size < 0_B || memory >= end || size > Bytes(end - memory)) return std::nullopt;
+  if (piece.pages().empty()) return std::nullopt;
   return piece.locate(memory, size);
 }
 

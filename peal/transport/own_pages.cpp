@@ -24,7 +24,7 @@
 namespace peal::transport {
 namespace {
 
-/// Pages move in steps, so that a large piece is never there twice.
+/// Pages move in steps, so that no more of a large piece than a step is there twice, for the move.
 constexpr std::size_t kStep = 16 << 20;
 
 std::uintptr_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
@@ -44,10 +44,13 @@ struct Area {
   bool is_shared_by_peal() const { return name.starts_with("/memfd:peal "); }
 };
 
-/// What is mapped in [begin, end), in order.
+/// What is mapped in [begin, end), in order. Throws Error(resource), since nothing may be taken for
+/// unmapped that was only not read: there may be no descriptor or no memory for it.
 std::vector<Area> areas_in(std::uintptr_t begin, std::uintptr_t end) {
+  constexpr const char* kWhat = "cannot read what memory is mapped, in /proc/self/maps";
   std::vector<Area> areas;
   std::ifstream maps("/proc/self/maps");
+  if (!maps) throw system_error(kWhat, errno);
   for (std::string line; std::getline(maps, line);) {
     Area area;
     std::array<char, 5> rights{};
@@ -73,6 +76,7 @@ std::vector<Area> areas_in(std::uintptr_t begin, std::uintptr_t end) {
     area.name = line.substr(static_cast<std::size_t>(name_at));
     areas.push_back(std::move(area));
   }
+  if (maps.bad()) throw system_error(kWhat, errno);
   return areas;
 }
 
@@ -164,11 +168,11 @@ void share_pages(std::span<std::byte> pages, const FilePages& with) {
   for (std::size_t done = 0; done < pages.size(); done += kStep) {
     const std::span<std::byte> step = pages.subspan(done, std::min(kStep, pages.size() - done));
     const FilePages target = further(with, done);
+    grow_shared_file(with.file, target.offset, further(target, step.size()).offset);
     std::memcpy(target.view, step.data(), step.size());
-    if (map_over(step, target)) continue;
-    const int error = errno;
-    unshare_pages(pages.first(done), with, Emptied::kKept);
-    throw system_error(fmt::format("cannot register {} bytes of memory", pages.size()), error);
+    if (!map_over(step, target)) {
+      throw system_error(fmt::format("cannot register {} bytes of memory", pages.size()), errno);
+    }
   }
 }
 
@@ -189,7 +193,7 @@ bool unshare_pages(std::span<std::byte> pages, const FilePages& with, Emptied em
     }
     return all;
   } catch (const std::exception&) {
-    return false;  // no memory to read what is mapped
+    return false;  // what is mapped there is not known
   }
 }
 

@@ -18,7 +18,8 @@ Bytes page_size();
 /// The whole pages inside `memory`; none where there are none.
 std::span<std::byte> whole_pages_in(std::span<std::byte> memory);
 
-/// The pages of a file from `offset` on: the file, and where else this process maps them.
+/// The pages of a shared file (shared_file.h) from `offset` on: the file, and where else this
+/// process maps them.
 struct FilePages {
   int file = -1;
   Bytes offset;
@@ -26,13 +27,15 @@ struct FilePages {
 };
 
 /// Throws unless all that `memory` touches is private anonymous memory that may be read and
-/// written: Error(usage) where nothing is mapped or it is shared by a window already, and
-/// Error(unsupported).
+/// written: Error(usage) where nothing is mapped or it is shared by a window already,
+/// Error(unsupported), and Error(resource) where the system does not say what is mapped.
 /// Cost: reads /proc/self/maps.
 void check_own_memory(std::span<const std::byte> memory);
 
-/// `pages` become those of the file, which has memory for them. Both begin and end at pages.
-/// Throws Error(resource), with everything as it was before.
+/// `pages` become those of the file, which gets memory for them. Both begin and end at pages.
+/// Throws Error(resource): they hold what they held, but some may be the file's. `unshare_pages` is
+/// the way back, and not sure to succeed: it needs memory too.
+/// Cost: a copy, in steps; no more than one of them is in memory twice.
 void share_pages(std::span<std::byte> pages, const FilePages& with);
 
 /// What becomes of the file's pages when they are not used any more.
@@ -40,7 +43,8 @@ enum class Emptied : unsigned char { kKept, kGivenBack };
 
 /// `pages` become private memory again, as far as they are still those of the file: others may have
 /// come to these addresses if their owner has freed them. Returns false where the system has no
-/// memory for it; then they stay the file's.
+/// memory for it or does not say what is mapped: then some may still be the file's, which has to
+/// keep them.
 bool unshare_pages(std::span<std::byte> pages, const FilePages& with, Emptied emptied) noexcept;
 
 }  // namespace peal::transport

@@ -2,13 +2,19 @@
 // and of its addresses when its owner has other plans.
 #include "peal/transport/own_pages.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -51,6 +57,32 @@ std::span<std::byte> map_private(std::size_t size, int rights = PROT_READ | PROT
 
 void unmap(std::span<std::byte> memory) { ::munmap(memory.data(), memory.size()); }
 
+/// Another limit of this process, as long as it lives.
+class SoftLimit {
+ public:
+  SoftLimit(__rlimit_resource which, rlim_t limit) : which_(which) {
+    ::getrlimit(which, &before_);
+    const rlimit other{limit, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(which, &other), 0);
+  }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+  ~SoftLimit() { ::setrlimit(which_, &before_); }
+
+ private:
+  __rlimit_resource which_;
+  rlimit before_{};
+};
+
+Error error_of_adopting(Window& window, std::span<std::byte> memory) {
+  try {
+    window.adopt(memory);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kBug, "it was adopted");
+}
+
 class OwnPagesTest : public ::testing::Test {
  protected:
   Window& window() { return *ranks_[0]->window(); }
@@ -59,14 +91,7 @@ class OwnPagesTest : public ::testing::Test {
     const auto place = window().locate(memory, 1_B);
     return place ? ranks_[1]->window()->address(0, place->offset) : nullptr;
   }
-  Error refusal(std::span<std::byte> memory) {
-    try {
-      window().adopt(memory);
-    } catch (const Error& error) {
-      return error;
-    }
-    return Error(ErrorKind::kBug, "it was adopted");
-  }
+  Error refusal(std::span<std::byte> memory) { return error_of_adopting(window(), memory); }
 
   std::vector<std::unique_ptr<Transport>> ranks_ = make_memory_transports(2);
 };
@@ -173,6 +198,48 @@ TEST_F(OwnPagesTest, MemoryWithoutAWholePageStaysAsItWas) {
   EXPECT_FALSE(window().locate(memory.data(), 1_B));
   window().release(memory.data());
   unmap(pages);
+}
+
+TEST_F(OwnPagesTest, WhatHasNoWholePageAndWhatBeginsThereAreNotRegisteredAtOnce) {
+  const auto memory = map_private(8 * page());
+  window().adopt(memory.first(100));
+  EXPECT_EQ(refusal(memory).kind(), ErrorKind::kUsage);  // whose end would it be?
+  window().adopt(memory.subspan(100));
+  window().release(memory.data());
+  EXPECT_TRUE(window().locate(memory.data() + 100, 1_B));
+  window().release(memory.data() + 100);
+  window().adopt(memory);
+  EXPECT_TRUE(window().locate(memory.data(), 1_B));
+  window().release(memory.data());
+  unmap(memory);
+}
+
+TEST_F(OwnPagesTest, MemoryIsNotLocatedBeforeItsPlaceHoldsWhatItHolds) {
+  const auto other = map_private(page());
+  window().adopt(other);
+  for (int round = 0; round < 5; ++round) {
+    const auto memory = map_private(32 << 20);
+    std::memset(memory.data(), 1, memory.size());
+    std::promise<void> watching;
+    std::atomic<bool> adopted = false;
+    auto seen_first = std::async(std::launch::async, [&] {
+      const std::byte* last = nullptr;
+      watching.set_value();
+      for (bool late = false; last == nullptr && !late;) {
+        late = adopted;
+        last = seen(&memory.back());
+      }
+      return last == nullptr ? std::byte{0} : *last;
+    });
+    watching.get_future().wait();
+    window().adopt(memory);
+    adopted = true;
+    EXPECT_EQ(seen_first.get(), std::byte{1});
+    window().release(memory.data());
+    unmap(memory);
+  }
+  window().release(other.data());
+  unmap(other);
 }
 
 TEST_F(OwnPagesTest, ManyStepsOfMemoryComeBackWhole) {
@@ -323,6 +390,89 @@ TEST_F(BorrowedMemoryTest, WhatWasReleasedTakesNoMemoryAnyMore) {
   window_.release(memory.data());
   EXPECT_EQ(there_is(), 0_B);
   unmap(pages);
+}
+
+TEST_F(BorrowedMemoryTest, WhereWhatIsMappedIsNotKnownNothingChanges) {
+  const auto memory = map_private(16 << 20);
+  const auto other = map_private(16 << 20);
+  fill(memory);
+  window_.adopt(memory);
+  {
+    const SoftLimit no_more_files(RLIMIT_NOFILE, 0);
+    const Error error = error_of_adopting(window_, other);
+    EXPECT_EQ(error.kind(), ErrorKind::kResource);
+    EXPECT_THAT(error.what(), HasSubstr("/proc/self/maps"));
+    window_.release(memory.data());
+  }
+  EXPECT_EQ(damage(memory), 0);
+  EXPECT_FALSE(window_.locate(memory.data(), 1_B));
+  EXPECT_THROW(window_.allocate(64_MiB), Error);  // its place is not free
+  std::memset(window_.allocate(48_MiB), 1, 48 << 20);
+  EXPECT_EQ(damage(memory), 0);
+  unmap(memory);
+  unmap(other);
+}
+
+TEST_F(BorrowedMemoryTest, WhatTheFileHasNoRoomForComesBack) {
+  const auto memory = map_private(40 << 20);
+  fill(memory);
+  std::signal(SIGXFSZ, SIG_IGN);
+  {
+    const SoftLimit two_steps(RLIMIT_FSIZE, (24 + 35) << 20);
+    EXPECT_EQ(error_of_adopting(window_, memory).kind(), ErrorKind::kResource);
+  }
+  EXPECT_EQ(damage(memory), 0);
+  EXPECT_EQ(there_is(), 0_B);
+  window_.adopt(memory);  // all of it is private again, and its place free
+  EXPECT_EQ(damage(memory), 0);
+  window_.release(memory.data());
+  unmap(memory);
+}
+
+/// Pages of address space.
+rlim_t mapped_pages() {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  return pages;
+}
+
+TEST_F(BorrowedMemoryTest, WhatCannotComeBackKeepsItsPlaceAndWhatItHolds) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need address space of their own";
+  const auto memory = map_private(40 << 20);
+  fill(memory);
+  std::signal(SIGXFSZ, SIG_IGN);
+  {
+    const SoftLimit two_steps(RLIMIT_FSIZE, (24 + 35) << 20);
+    const SoftLimit no_way_back(RLIMIT_AS, mapped_pages() * page() + (4 << 20));
+    EXPECT_EQ(error_of_adopting(window_, memory).kind(), ErrorKind::kResource);
+  }
+  EXPECT_EQ(damage(memory), 0);
+  EXPECT_FALSE(window_.locate(memory.data(), 1_B));
+  std::memset(window_.allocate(24_MiB), 1, 24 << 20);
+  EXPECT_THROW(window_.allocate(1_MiB), Error);  // all else is taken
+  EXPECT_EQ(damage(memory), 0);
+  unmap(memory);
+}
+
+TEST(UnmappableMemoryTest, AStepOfTheFileGetsMemoryWhenTheStepBeforeIsMapped) {
+  const Fd file(::memfd_create("peal arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const Mapping control = Mapping::anonymous(4_KiB);
+  const Mapping arena = Mapping::of_file(file.get(), 64_MiB);
+  // Nobody maps it any more, so that the first step is the last; nor is any of it given back, so
+  // that its size tells how far that came.
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+  Window window(0,
+                0,
+                {{.control = control.bytes(), .stage = {}, .arena = arena.bytes()}},
+                file.get(),
+                nullptr);
+  const auto memory = map_private(40 << 20);
+  EXPECT_EQ(error_of_adopting(window, memory).kind(), ErrorKind::kResource);
+  struct stat now {};
+  ASSERT_EQ(::fstat(file.get(), &now), 0);
+  EXPECT_EQ(Bytes(now.st_blocks * 512), 16_MiB);
+  unmap(memory);
 }
 
 TEST_F(BorrowedMemoryTest, WhereTheArenaIsFullNothingIsAdopted) {

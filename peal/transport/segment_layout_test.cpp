@@ -6,12 +6,11 @@ namespace peal::transport {
 namespace {
 
 TEST(SegmentLayoutTest, HoweverManyRanksThereAreWhatOneSharesIsLittle) {
-  constexpr Bytes kMost{32'000'000};
-  for (int ranks = 1; ranks <= 2048; ++ranks) {
-    SegmentLayout layout;
-    layout.ranks = ranks;
-    EXPECT_LE(layout.bounded().size(), kMost) << ranks;
-  }
+  const auto size = [](int ranks) { return SegmentLayout{.ranks = ranks}.bounded().size(); };
+  for (int ranks = 1; ranks <= 2048; ++ranks) EXPECT_LE(size(ranks), 20_MiB) << ranks;
+  // Rings cannot be smaller than they are then.
+  for (int ranks = 2049; ranks <= 3363; ++ranks) EXPECT_LE(size(ranks), 32'000'000_B) << ranks;
+  EXPECT_LE(size(10'000) - size(9'000), Bytes(1'000 * 8'600));
 }
 
 TEST(SegmentLayoutTest, NothingInASegmentOverlaps) {

@@ -49,8 +49,8 @@ struct Window::Impl {
     generation.fetch_add(1);
   }
   AdoptedPiece place(std::span<std::byte> memory);
-  void adopt(const AdoptedPiece& piece);
-  void forget(const AdoptedPiece& piece, Emptied emptied) noexcept;
+  void share(const AdoptedPiece& piece);
+  void unshare(const AdoptedPiece& piece, Bytes done) noexcept;
 
   std::size_t own;
   std::vector<Segment> segments;
@@ -88,20 +88,29 @@ void Window::Impl::commit_up_to(Bytes size) {
 /// when it is released, since nothing else is meant to be there.
 AdoptedPiece Window::Impl::place(std::span<std::byte> memory) {
   AdoptedPiece piece{memory};
+  if (piece.pages().empty()) return piece;
   const auto page = static_cast<std::uint64_t>(page_size().value);
   piece.arena_offset =
       arena.with([&](Arena& all) { return all.allocate_last(piece.arena_size(), page); });
   return piece;
 }
 
-void Window::Impl::adopt(const AdoptedPiece& piece) {
+void Window::Impl::share(const AdoptedPiece& piece) {
+  if (piece.pages().empty()) return;
+  const FilePages pages = file_pages(piece.pages_offset());
   const Bytes begin(static_cast<std::int64_t>(piece.arena_offset));
-  grow_shared_file(arena_file, begin, begin + piece.arena_size());
-  adopted.with([&](Adopted& all) { all.add(piece); });
-  share_pages(piece.pages(), file_pages(piece.pages_offset()));
+  // The pages of its ends, for what operations copy there.
+  grow_shared_file(arena_file, begin, pages.offset);
+  grow_shared_file(arena_file, pages.offset + bytes_in(piece.pages()), begin + piece.arena_size());
+  share_pages(piece.pages(), pages);
 }
 
-void Window::Impl::forget(const AdoptedPiece& piece, Emptied emptied) noexcept {
+/// The piece, or what is shared of it, becomes private, and then its place is free. If not, it may
+/// still lie there: so the place stays taken, and the file's pages as they are.
+void Window::Impl::unshare(const AdoptedPiece& piece, Bytes done) noexcept {
+  if (piece.pages().empty()) return;
+  const Emptied emptied = use_after(piece, done);
+  if (!unshare_pages(piece.pages(), file_pages(piece.pages_offset()), emptied)) return;
   const Bytes begin(static_cast<std::int64_t>(piece.arena_offset));
   if (emptied == Emptied::kGivenBack) {
     empty_shared_file(arena_file, begin, begin + piece.arena_size());
@@ -183,15 +192,17 @@ void Window::adopt(std::span<std::byte> memory) {
   impl_->committed.with([&](const Bytes& done) {
     impl_->adopted.with([&](const Adopted& all) { all.check_apart(memory); });
     check_own_memory(memory);
-    if (whole_pages_in(memory).empty()) return;
-    const AdoptedPiece piece = impl_->place(memory);
+    Adopted::Entry entry = Adopted::entry_of({memory});
+    const AdoptedPiece& piece = entry.mapped();
+    entry.mapped() = impl_->place(memory);
     try {
-      impl_->adopt(piece);
+      impl_->share(piece);
     } catch (...) {
-      impl_->adopted.with([&](Adopted& all) { all.remove(memory.data()); });
-      impl_->forget(piece, use_after(piece, done));
+      impl_->unshare(piece, done);
       throw;
     }
+    // Only now, when what a peer finds in its place is what it holds.
+    impl_->adopted.with([&](Adopted& all) { all.add(std::move(entry)); });
     impl_->adopted_count.fetch_add(1);
     impl_->generation.fetch_add(1);
   });
@@ -204,9 +215,7 @@ void Window::release(const std::byte* memory) noexcept {
     if (!piece) return;
     impl_->adopted_count.fetch_sub(1);
     impl_->generation.fetch_add(1);
-    const Emptied emptied = use_after(*piece, done);
-    const FilePages pages = impl_->file_pages(piece->pages_offset());
-    if (unshare_pages(piece->pages(), pages, emptied)) impl_->forget(*piece, emptied);
+    impl_->unshare(*piece, done);
   });
 }
 

@@ -114,11 +114,14 @@ class Window final {
   void deallocate(std::byte* memory) noexcept;
   /// Makes memory that the process has already, as malloc gave it, part of the own arena where it
   /// lies, until it is released. Nobody may write to it during the call, nor free it before it is
-  /// released. The whole pages inside it are remapped (own_pages.h); without any, nothing is done.
-  /// Errors: as check_own_memory; usage (it overlaps what was adopted before), resource.
+  /// released. The whole pages inside it are remapped (own_pages.h); without any, it is only kept
+  /// apart from what else is adopted, so that `release` knows by its address what is meant.
+  /// Errors: as check_own_memory; usage (it overlaps what was adopted before), resource. The memory
+  /// holds what it held.
   void adopt(std::span<std::byte> memory);
   /// What was adopted at `memory` becomes private memory again, with what it holds. Where that
-  /// cannot be, for want of memory, it stays as it is.
+  /// cannot be, for want of memory or of a descriptor, it stays in its place in the arena, for
+  /// good.
   void release(const std::byte* memory) noexcept;
 
   /// Where own memory lies in the arena; nothing if it is not wholly inside one allocation or what
