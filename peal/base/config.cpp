@@ -133,7 +133,8 @@ const std::array kVariables = {
              }},
     Variable{
         "PEAL_ALGORITHM",
-        "inline, direct, ring, recursive_doubling, halving_doubling, binomial_tree or pairwise",
+        "inline, direct, two_level, ring, recursive_doubling, halving_doubling, binomial_tree or "
+        "pairwise",
         "The algorithm for every operation that it can do, the same on all ranks.",
         [](std::string_view text, Config& c) { c.algorithm = text; },
         [](const Config& c) { return c.algorithm; }},

@@ -281,7 +281,10 @@ BenchRequest BenchCommand::request() const {
       throw Error(ErrorKind::kUsage,
                   "--tune measures peal alone, so --against does not go with it");
     }
-    std::erase(options.ops, bench::Op::kSendRecv);  // there is but one way
+    std::erase(options.ops, bench::Op::kSendRecv);
+    if (options.ops.empty()) {
+      throw Error(ErrorKind::kUsage, "--tune send_recv: there is but one way to do that");
+    }
     options.algorithms = bench::algorithm_names();
     if (tune_path_ != "-") request.tune_path = tune_path_;
   }

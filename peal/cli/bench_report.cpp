@@ -134,6 +134,9 @@ int run(const BenchRequest& request) {
   std::optional<std::vector<bench::Reached>> baseline;
   if (!request.baseline_path.empty()) baseline = read_baseline(request.baseline_path);
   if (!request.plot_path.empty()) write_plot(request.plot_path, {});  // better now than too late
+  if (!request.tune_path.empty() && !std::ofstream(request.tune_path, std::ios::app)) {
+    throw system_error("cannot write " + request.tune_path, errno);
+  }
   Reporter reporter(request);
   try {
     bench::run(request.options, reporter.sink());

@@ -12,6 +12,7 @@
 #include "peal/base/unknown_variables.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/plan/choose.h"
+#include "peal/plan/plan.h"
 
 namespace peal::cli {
 namespace {
@@ -34,13 +35,19 @@ std::string describe(const Variable& variable, const ConfigReading& reading, boo
                      variable.value);
 }
 
-/// Finds what is wrong with the rows themselves too, of which `base` knows nothing.
+/// Finds what is wrong with names of algorithms too, of which `base` knows nothing.
 ConfigReading read_all(const Environment& environment) {
   ConfigReading reading = read_config(environment);
-  try {
-    plan::parse_table(reading.config.tune);
-  } catch (const Error& error) {
-    reading.wrong.push_back({"PEAL_TUNE", fmt::format("PEAL_TUNE: {}", error.message())});
+  const auto check = [&](const char* name, auto&& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      reading.wrong.push_back({name, fmt::format("{}: {}", name, error.message())});
+    }
+  };
+  check("PEAL_TUNE", [&] { plan::parse_table(reading.config.tune); });
+  if (!reading.config.algorithm.empty()) {
+    check("PEAL_ALGORITHM", [&] { plan::algorithm_named(reading.config.algorithm); });
   }
   return reading;
 }

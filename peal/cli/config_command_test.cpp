@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/cli/testing/program.h"
+#include "peal/plan/plan.h"
 
 namespace peal::cli {
 namespace {
@@ -72,6 +73,23 @@ TEST(ConfigCommandTest, AWrongRowIsShown) {
     const Ended ended = run_program(command);
     EXPECT_EQ(ended.status, 2);
     EXPECT_THAT(ended.out, HasSubstr("! PEAL_TUNE: \"all_reduce:0-64k:rign\": there is no"));
+  }
+}
+
+TEST(ConfigCommandTest, AnAlgorithmThatIsNoneIsShown) {
+  const Set algorithm("PEAL_ALGORITHM", "rign");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"config"}, {"config", "--choices"}}) {
+    const Ended ended = run_program(command);
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_THAT(ended.out, HasSubstr("! PEAL_ALGORITHM: there is no algorithm \"rign\""));
+  }
+}
+
+TEST(ConfigCommandTest, WhatPealAlgorithmTakesIsWhatThereIs) {
+  const Ended ended = run_program({"config"});
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    EXPECT_THAT(ended.out, HasSubstr(std::string(algorithm.name)));
   }
 }
 

@@ -86,7 +86,8 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   /// Threads: no other writes to the memory during this call, nor while the registration ends; no
   ///   operation on it is under way then.
   /// Errors: usage (no such memory, registered or allocated by a group already, overlapping what
-  ///   is), unsupported (memory of a file, of a stack, shared or read-only: allocate instead),
+  ///   is), unsupported (memory of a file, of the main thread's stack, shared or read-only:
+  ///   allocate instead; another thread's stack looks like any memory, and is none to register),
   ///   resource. The memory holds what it held. Where the system has not even a file descriptor or
   ///   memory for the way back, here or when the registration ends, it keeps its contents but stays
   ///   shared, within the peers' reach, and cannot be registered again.
