@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/size_text.h"
 
 namespace peal {
 namespace {
@@ -33,15 +34,10 @@ double parse_number(std::string_view text) {
   return number;
 }
 
-/// "4M", "512K", "65536"
-Bytes parse_bytes(std::string_view text) {
-  std::int64_t unit = 1;
-  if (text.ends_with('K')) unit = 1 << 10;
-  if (text.ends_with('M')) unit = 1 << 20;
-  if (unit != 1) text.remove_suffix(1);
-  const double number = parse_number(text) * static_cast<double>(unit);
-  if (number < 4096 || number > 32 << 20) throw wrong_value();
-  return Bytes(static_cast<std::int64_t>(number));
+Bytes parse_stage(std::string_view text) {
+  const auto size = try_parse_size(text);
+  if (!size || *size < 4_KiB || *size > 32_MiB) throw wrong_value();
+  return *size;
 }
 
 TransportChoice parse_transport(std::string_view text) {
@@ -149,7 +145,7 @@ const std::array kVariables = {
     Variable{"PEAL_STAGE",
              "bytes from 4096 to 32M, as in 65536, 512K or 4M",
              "Shared memory that a rank stages foreign buffers in, for each group.",
-             [](std::string_view text, Config& c) { c.stage = parse_bytes(text); },
+             [](std::string_view text, Config& c) { c.stage = parse_stage(text); },
              [](const Config& c) { return fmt::format("{}", c.stage.value); }},
 };
 

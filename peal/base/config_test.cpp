@@ -59,6 +59,12 @@ TEST(ConfigTest, ValuesOutsideOfTheirRangeAreRefused) {
   refuses("PEAL_SECRET_FILE", "/no/such/file");
 }
 
+TEST(ConfigTest, ASizeMayHaveItsUnitInEitherCase) {
+  for (const char* value : {"1048576", "1024K", "1M", "1m", "1mb", "1MiB"}) {
+    EXPECT_EQ(config_from(fixed_environment({{"PEAL_STAGE", value}})).stage, 1_MiB) << value;
+  }
+}
+
 TEST(ConfigTest, TheSecretCanComeFromAFile) {
   const std::string path = testing::TempDir() + "peal_config_test_secret";
   std::ofstream(path) << "hush\nnot this line";

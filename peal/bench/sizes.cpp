@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/size_text.h"
 
 namespace peal::bench {
 namespace {
@@ -22,21 +23,6 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
-}
-
-int shift_of(char unit) {
-  switch (unit) {
-    case 'K':
-    case 'k':
-      return 10;
-    case 'M':
-    case 'm':
-      return 20;
-    case 'G':
-    case 'g':
-      return 30;
-  }
-  return 0;
 }
 
 std::optional<std::int64_t> try_parse_number(std::string_view text) {
@@ -65,15 +51,12 @@ void add_range(const std::vector<std::string_view>& parts, std::vector<Bytes>& s
 }  // namespace
 
 Bytes parse_size(std::string_view text) {
-  std::string_view digits = text;
-  const int shift = text.empty() ? 0 : shift_of(text.back());
-  if (shift != 0) digits.remove_suffix(1);
-  const auto number = try_parse_number(digits);
-  if (!number || *number < 1 || *number > (kLargest.value >> shift)) {
+  const auto size = try_parse_size(text);
+  if (!size || *size < 1_B || *size > kLargest) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("\"{}\" is no size: it takes bytes, as in 4, 64K, 1M or 2G", text));
   }
-  return Bytes(*number << shift);
+  return *size;
 }
 
 std::vector<Bytes> parse_sizes(std::string_view text) {

@@ -10,7 +10,8 @@
 
 namespace peal::bench {
 
-/// "4", "64K", "1M", "2G" (units of 1024). Errors: usage.
+/// "4", "64K", "1m", "2GiB", as base/size_text.h has it; at least 1 B, at most 1 TiB. Errors:
+/// usage.
 Bytes parse_size(std::string_view text);
 
 /// "4K,1M": a list. "4:256M": from the first up to the second, each four times the one before;

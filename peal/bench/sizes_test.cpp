@@ -15,6 +15,7 @@ TEST(SizesTest, UnitsArePowersOf1024) {
   EXPECT_EQ(parse_size("4"), 4_B);
   EXPECT_EQ(parse_size("64K"), 64_KiB);
   EXPECT_EQ(parse_size("3m"), 3_MiB);
+  EXPECT_EQ(parse_size("3MiB"), 3_MiB);
   EXPECT_EQ(parse_size("2G"), 2048_MiB);
 }
 

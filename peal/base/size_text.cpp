@@ -1,0 +1,42 @@
+#include "peal/base/size_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace peal {
+namespace {
+
+/// By how many bits the unit shifts a number: 10 for "K", "kb" and "KiB".
+std::optional<int> try_parse_unit(std::string_view text) {
+  constexpr std::string_view kUnits = "kmg";
+  if (text.empty()) return 0;
+  std::string unit(text);
+  std::ranges::transform(unit, unit.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  const std::size_t power = kUnits.find(unit.front());
+  unit.erase(0, 1);
+  const bool is_unit =
+      power != std::string_view::npos && (unit.empty() || unit == "b" || unit == "ib");
+  if (!is_unit) return std::nullopt;
+  return 10 * (static_cast<int>(power) + 1);
+}
+
+}  // namespace
+
+std::optional<Bytes> try_parse_size(std::string_view text) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const char* const end = text.data() + text.size();
+  std::uint64_t number = 0;
+  const auto [unit, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc()) return std::nullopt;
+  const auto shift = try_parse_unit({unit, end});
+  if (!shift || number > (kMost >> *shift)) return std::nullopt;
+  return Bytes(static_cast<std::int64_t>(number << *shift));
+}
+
+}  // namespace peal
