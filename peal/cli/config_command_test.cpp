@@ -45,7 +45,7 @@ TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
 TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
   const Set timeout("PEAL_TIMEOUT", "soon");
   const Set secret("PEAL_SECRET_FILE", "/no/such/file");
-  const Set stage("PEAL_STAGE", "64K");
+  const Set stage("PEAL_STAGE", "64kib");
   const Ended ended = run_program({"config"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(
@@ -73,7 +73,8 @@ TEST(ConfigCommandTest, ARowOrAnAlgorithmThatIsNoneIsShown) {
     std::string shown;
   };
   for (const Wrong& wrong :
-       {Wrong{"PEAL_TUNE", "all_reduce:0-64k:rign", "\"all_reduce:0-64k:rign\": there is no"},
+       {Wrong{
+            "PEAL_TUNE", "all_reduce:0-64k:rign", "row 1, \"all_reduce:0-64k:rign\": there is no"},
         Wrong{"PEAL_ALGORITHM", "rign", "there is no algorithm \"rign\""}}) {
     const Set variable(wrong.name, wrong.value);
     for (const std::vector<std::string>& command :

@@ -5,12 +5,14 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/size_text.h"
 
 namespace peal::plan {
 namespace {
@@ -29,23 +31,24 @@ constexpr std::array kUnits = {Unit{'g', std::int64_t{1} << 30},
                                Unit{'m', std::int64_t{1} << 20},
                                Unit{'k', std::int64_t{1} << 10}};
 
-/// What any row takes.
-std::string grammar() {
-  std::vector<std::string_view> operations;
-  for (const Operation operation : kAllCollectives) operations.push_back(name_of(operation));
-  std::vector<std::string_view> names;
-  for (const Algorithm& algorithm : algorithms()) names.push_back(algorithm.name);
-  return fmt::format(
-      "it takes OPERATION:FROM-TO:ALGORITHM, as in all_reduce:0-4k:inline, or "
-      "all_reduce@hosts:4k-inf:2-4ranks:ring for up to 4 ranks on several hosts (@host: on one; "
-      "@levels: on several, several on each); "
-      "sizes in bytes, or with k, m or g, or inf; the operations {}; the algorithms {}",
-      fmt::join(operations, ", "),
-      fmt::join(names, ", "));
+constexpr std::string_view kShape =
+    "OPERATION:FROM-TO[:A-Branks]:ALGORITHM, as in all_reduce:0-4k:inline, with semicolons between "
+    "rows";
+constexpr std::string_view kSizes = "FROM-TO in bytes, as in 0-4k, 64k-1m or 1m-inf";
+
+Error wrong(const std::string& problem) { return Error(ErrorKind::kUsage, problem); }
+
+/// So much of a text that is wrong that a reader finds it.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  const bool is_long = text.size() > kLongest;
+  return fmt::format("\"{}{}\"", text.substr(0, kLongest), is_long ? "..." : "");
 }
 
-Error wrong(std::string_view row, const std::string& problem) {
-  return Error(ErrorKind::kUsage, fmt::format("\"{}\": {}; {}", row, problem, grammar()));
+std::string operation_names() {
+  std::vector<std::string_view> names;
+  for (const Operation operation : kAllCollectives) names.push_back(name_of(operation));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string_view before(std::string_view text, char end) { return text.substr(0, text.find(end)); }
@@ -66,36 +69,30 @@ std::string without_spaces(std::string_view text) {
   return rest;
 }
 
-/// "4096", "4k"; `most` for "inf".
-std::optional<std::int64_t> parse_number(std::string_view text, std::int64_t most) {
-  if (text == "inf") return most;
-  std::int64_t unit = 1;
-  for (const auto& [letter, bytes] : kUnits) {
-    if (!text.empty() && std::tolower(static_cast<unsigned char>(text.back())) == letter) {
-      unit = bytes;
-    }
-  }
-  if (unit != 1) text.remove_suffix(1);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  if (!is_number || number < 0 || number > most / unit) return std::nullopt;
-  return number * unit;
+/// "4096", "4k", "inf"
+std::optional<Bytes> try_parse_end(std::string_view text) {
+  return text == "inf" ? kAnySize : try_parse_size(text);
 }
 
-struct Range {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-};
+/// "4", "inf"
+std::optional<int> try_parse_ranks(std::string_view text) {
+  if (text == "inf") return kAnyRanks;
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 
-/// "4k-inf"
-std::optional<Range> parse_range(std::string_view text, std::int64_t most) {
+/// "4k-inf", with ends that `parse` reads.
+template <class End>
+std::optional<std::pair<End, End>> try_parse_range(std::string_view text,
+                                                   std::optional<End> (*parse)(std::string_view)) {
   const std::vector<std::string_view> ends = split(text, "-");
   if (ends.size() != 2) return std::nullopt;
-  const auto first = parse_number(ends[0], most);
-  const auto last = parse_number(ends[1], most);
+  const auto first = parse(ends[0]);
+  const auto last = parse(ends[1]);
   if (!first || !last) return std::nullopt;
-  return Range{*first, *last};
+  return std::pair(*first, *last);
 }
 
 /// One row, without spaces.
@@ -106,12 +103,15 @@ class RowParser {
   Row parse() {
     std::vector<std::string_view> fields = split(text_, ":");
     if (fields.size() != 3 && fields.size() != 4) {
-      throw wrong(text_, fmt::format("has {} fields between colons, not 3 or 4", fields.size()));
+      throw wrong(fmt::format("has {} {} between colons; it takes {}",
+                              fields.size(),
+                              fields.size() == 1 ? "field" : "fields",
+                              kShape));
     }
     parse_what(fields.front());
     parse_sizes(fields[1]);
     if (fields.size() == 4) parse_ranks(fields[2]);
-    parse_algorithm(fields.back());
+    row_.algorithm = &algorithm_named(fields.back());
     return row_;
   }
 
@@ -120,44 +120,44 @@ class RowParser {
     const std::string_view name = before(field, '@');
     const auto* const operation = std::ranges::find(kAllCollectives, name, name_of_operation);
     if (operation == kAllCollectives.end()) {
-      throw wrong(text_, fmt::format("there is no operation \"{}\"", name));
+      throw wrong(
+          fmt::format("there is no operation {}; there are {}", quoted(name), operation_names()));
     }
     const std::string_view where = field.substr(name.size());
     const auto* const place = std::ranges::find(kWhere, where);
     if (place == kWhere.end()) {
-      throw wrong(text_, fmt::format("\"{}\" is none of @host, @hosts and @levels", where));
+      throw wrong(fmt::format("{} is none of @host, @hosts and @levels", quoted(where)));
     }
     row_.operation = *operation;
     row_.where = static_cast<Where>(place - kWhere.begin());
   }
 
   void parse_sizes(std::string_view field) {
-    const auto range = parse_range(field, kAnySize.value);
-    if (!range) throw wrong(text_, fmt::format("\"{}\" is no range of sizes", field));
-    row_.over = range->first == 0 ? Bytes(-1) : Bytes(range->first);
-    row_.up_to = Bytes(range->last);
-    if (row_.over >= row_.up_to) throw wrong(text_, fmt::format("no size is in {}", field));
+    const auto range = try_parse_range(field, try_parse_end);
+    if (!range) {
+      throw wrong(fmt::format("{} is no range of sizes; it takes {}", quoted(field), kSizes));
+    }
+    const auto [first, last] = *range;
+    row_.over = first == 0_B ? Bytes(-1) : first;
+    row_.up_to = last;
+    if (row_.over >= row_.up_to) {
+      throw wrong(fmt::format("no size is in {}; it takes {}", field, kSizes));
+    }
   }
 
   void parse_ranks(std::string_view field) {
     const bool has_unit = field.ends_with(kRanks);
-    const auto range = has_unit
-                           ? parse_range(field.substr(0, field.size() - kRanks.size()), kAnyRanks)
-                           : std::nullopt;
-    if (!range) throw wrong(text_, fmt::format("\"{}\" is nothing like 2-4ranks", field));
-    row_.least_ranks = static_cast<int>(range->first);
-    row_.most_ranks = static_cast<int>(range->last);
+    const auto range =
+        has_unit ? try_parse_range(field.substr(0, field.size() - kRanks.size()), try_parse_ranks)
+                 : std::nullopt;
+    if (!range) {
+      throw wrong(
+          fmt::format("{} is no range of ranks, as in 2-4ranks or 5-infranks", quoted(field)));
+    }
+    std::tie(row_.least_ranks, row_.most_ranks) = *range;
     if (row_.least_ranks > row_.most_ranks) {
-      throw wrong(text_, fmt::format("no number of ranks is in {}", field));
+      throw wrong(fmt::format("no number of ranks is in {}: the smaller comes first", field));
     }
-  }
-
-  void parse_algorithm(std::string_view name) {
-    const auto found = std::ranges::find(algorithms(), name, &Algorithm::name);
-    if (found == algorithms().end()) {
-      throw wrong(text_, fmt::format("there is no algorithm \"{}\"", name));
-    }
-    row_.algorithm = &*found;
   }
 
   static std::string_view name_of_operation(Operation operation) { return name_of(operation); }
@@ -172,6 +172,17 @@ bool overlap(const Row& a, const Row& b) {
   return a.operation == b.operation && there &&
          std::max(a.over, b.over) < std::min(a.up_to, b.up_to) &&
          std::max(a.least_ranks, b.least_ranks) <= std::min(a.most_ranks, b.most_ranks);
+}
+
+void add_row(const Row& row, Table& table) {
+  const auto other =
+      std::ranges::find_if(table.rows, [&](const Row& earlier) { return overlap(earlier, row); });
+  if (other != table.rows.end()) {
+    throw wrong(fmt::format("it overlaps with row {}, \"{}\"; no two rows may be about the same",
+                            other - table.rows.begin() + 1,
+                            to_text(*other)));
+  }
+  table.rows.push_back(row);
 }
 
 std::string size_text(Bytes size) {
@@ -198,13 +209,12 @@ Table parse_table(std::string_view text) {
     for (const std::string_view part : split(before(line, '#'), ";")) {
       const std::string compact = without_spaces(part);
       if (compact.empty()) continue;
-      const Row row = RowParser(compact).parse();
-      const auto other = std::ranges::find_if(
-          table.rows, [&](const Row& earlier) { return overlap(earlier, row); });
-      if (other != table.rows.end()) {
-        throw wrong(compact, fmt::format("it overlaps with \"{}\"", to_text(*other)));
+      try {
+        add_row(RowParser(compact).parse(), table);
+      } catch (const Error& error) {
+        throw wrong(
+            fmt::format("row {}, {}: {}", table.rows.size() + 1, quoted(compact), error.message()));
       }
-      table.rows.push_back(row);
     }
   }
   return table;

@@ -48,11 +48,11 @@ struct Table {
 ///   all_reduce@hosts:0-256k:2-4ranks:pairwise   # a few exchange everything
 /// An operation, `@host` or `@hosts` where it counts on one host or between several only, `@levels`
 /// where between several of several ranks each, the sizes, the numbers of ranks where not all, the
-/// algorithm. Sizes are more than the first, except that 0 is included, up to the second: bytes,
-/// with k, m or g for powers of 1024, or inf. Between rows are semicolons or lines; spaces mean
-/// nothing, nor does what follows # in its line.
-/// Errors: usage, which names the row, what is wrong with it and what it takes: unknown names,
-/// ranges that hold nothing, rows that overlap.
+/// algorithm. Sizes are more than the first, except that 0 is included, up to the second: as
+/// base/size_text.h has them, or inf. Between rows are semicolons or lines; spaces mean nothing,
+/// nor does what follows # in its line.
+/// Errors: usage, which names the row, what is wrong with it and what may stand there: unknown
+/// names, ranges that hold nothing, rows that overlap.
 Table parse_table(std::string_view text);
 
 /// The inverse: "all_reduce@hosts:0-256k:2-4ranks:pairwise".

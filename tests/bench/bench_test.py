@@ -119,7 +119,7 @@ class TheReport(Bench):
         best.write_text("all_reduce:0-inf:ringg")
         code, _, err, _ = self.bench("all_reduce", "--bytes", "4")
         self.assertNotEqual(code, 0)
-        self.assertIn('PEAL_TUNE: "all_reduce:0-inf:ringg": there is no algorithm "ringg"', err)
+        self.assertIn('PEAL_TUNE: row 1, "all_reduce:0-inf:ringg": there is no algorithm "ringg"', err)
 
     def test_is_drawn(self):
         page = self.folder / "page.html"
