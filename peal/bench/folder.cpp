@@ -28,6 +28,16 @@ void remove_leftovers(const std::filesystem::path& parent) {
   }
 }
 
+/// A zombie has ended: whoever started it has only not asked for its exit code yet.
+/// Source: proc(5); the name in parentheses may hold anything, so the last one counts.
+bool is_zombie(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text, '\0');
+  const auto name_end = text.rfind(") ");
+  return name_end != std::string::npos && text.substr(name_end + 2).starts_with('Z');
+}
+
 }  // namespace
 
 bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
@@ -36,7 +46,8 @@ bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
   const auto [end, error] =
       std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
   if (error != std::errc() || pid <= 0) return false;
-  return ::kill(pid, 0) != 0 && errno == ESRCH;
+  const bool is_gone = ::kill(pid, 0) != 0 && errno == ESRCH;
+  return is_gone || is_zombie(pid);
 }
 
 Folder::Folder() {

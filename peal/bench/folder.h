@@ -24,7 +24,8 @@ class Folder final {
   std::filesystem::path path_;
 };
 
-/// The process whose number stands in `name` after `prefix`, as in "peal-bench.123.Xy", is gone.
+/// The process whose number stands in `name` after `prefix`, as in "peal-bench.123.Xy", is gone, or
+/// has ended without anybody having asked how.
 bool is_left_by_the_dead(const std::string& name, const std::string& prefix);
 
 }  // namespace peal::bench

@@ -57,6 +57,15 @@ TEST(FolderTest, OnlyANameWithThePrefixAndANumberIsOneOfOurs) {
   EXPECT_FALSE(is_left_by_the_dead(fmt::format("pealb{}", ::getpid()), "pealb"));
 }
 
+TEST(FolderTest, AProcessThatHasEndedIsDeadThoughNobodyHasAskedHow) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  siginfo_t ended;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(is_left_by_the_dead(fmt::format("pealb{}", pid), "pealb"));
+  ::waitpid(pid, nullptr, 0);
+}
+
 TEST(SharedFileTest, WhatOneMappingWritesAnotherReads) {
   const SharedFile file("test", 64_B);
   const Mapping small(file.path(), 64_B);

@@ -222,6 +222,20 @@ class HostsOnThisMachine(Bench):
         self.assertEqual(set(os.listdir("/sys/class/net")), before)
         self.assert_nothing_is_left()
 
+    def test_of_a_run_that_was_killed_are_removed_by_the_next(self):
+        killed = self.start("barrier", "--hosts-netns", "2", "--rounds", "1000")
+        if not killed.stdout.readline():
+            self.skipTest("no network namespaces can be made here")
+        killed.kill()
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # a zombie: its exit code is still to be had
+        left = {f"peal-bench-{killed.pid}-{host}" for host in range(2)}
+        self.assertLessEqual(left, set(os.listdir("/run/netns")))
+        code, _, err, _ = self.bench("barrier", "--hosts-netns", "2")
+        self.assertEqual(code, 0, err)
+        self.assertFalse(left & set(os.listdir("/run/netns")))
+        self.assertFalse(os.path.exists(f"/sys/class/net/pealb{killed.pid}"))
+        killed.communicate(timeout=PATIENCE)
+
     def test_take_no_rate_that_is_none(self):
         before = set(os.listdir("/sys/class/net"))
         for option in ("--rate", "--congestion"):
