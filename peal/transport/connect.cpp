@@ -64,6 +64,15 @@ void check_choices(std::span<const Contact> contacts) {
                           choices_of(contacts)));
 }
 
+/// Whether the system has it, before anything is tried.
+void check_congestion(const std::string& name) {
+  try {
+    net::check_congestion_control(name);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("PEAL_CONGESTION: {}", error.message()));
+  }
+}
+
 /// Who is reached by shared memory; the own rank is.
 std::vector<bool> near_ranks(const ConnectOptions& options, std::span<const Contact> contacts) {
   const auto own = static_cast<std::size_t>(options.rank);
@@ -200,7 +209,7 @@ class PendingTransport final : public Pending {
   explicit PendingTransport(const ConnectOptions& options)
       : options_(options), contact_(own_contact()) {
     contact_.choice = options.choice;
-    if (!options.congestion.empty()) net::check_congestion_control(options.congestion);
+    if (!options.congestion.empty()) check_congestion(options.congestion);
     allow_open_files(descriptors_of(options.size),
                      fmt::format("a group of {} ranks", options.size));
     if (options.choice != TransportChoice::kShm) {

@@ -176,7 +176,10 @@ TEST(ConnectTest, ACongestionControlThatTheSystemLacksIsToldBeforeAnythingIsTrie
   });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);
   EXPECT_THAT(error.what(),
-              AllOf(HasSubstr("pigeons"), HasSubstr("the system has"), HasSubstr("reno")));
+              AllOf(HasSubstr("PEAL_CONGESTION"),
+                    HasSubstr("pigeons"),
+                    HasSubstr("the system has"),
+                    HasSubstr("reno")));
 }
 
 TEST(ConnectTest, ManyRanksMeet) {
