@@ -46,7 +46,7 @@ x PEER  how many times as fast as that peer
 
 Examples:
   peal bench all_reduce
-  peal bench all_reduce broadcast --np 2,4 --bytes 4:256M --against gloo,mpi
+  peal bench all_reduce,broadcast --np 2,4 --bytes 4:256M --against gloo,mpi
   peal bench all --bytes 4K,1M --dtype f32,bf16 --json results.jsonl
   peal bench all_reduce --hosts-netns 2 --rate 1gbit --bytes 64M --against gloo
   peal bench --tune)";
@@ -78,12 +78,14 @@ std::vector<bench::Op> parse_ops(const std::vector<std::string>& words) {
     if (std::ranges::count(ops, op) == 0) ops.push_back(op);
   };
   for (const std::string& word : words) {
-    if (word == "all") {
-      std::ranges::for_each(bench::kAllOps, add);
-    } else if (const auto op = bench::op_named(word)) {
-      add(*op);
-    } else {
-      throw no_such("operation", word, names);
+    for (const std::string& name : bench::parse_list("OP", word)) {
+      if (name == "all") {
+        std::ranges::for_each(bench::kAllOps, add);
+      } else if (const auto op = bench::op_named(name)) {
+        add(*op);
+      } else {
+        throw no_such("operation", name, names);
+      }
     }
   }
   if (ops.empty()) {
@@ -141,7 +143,26 @@ TransportChoice parse_transport(const std::string& text) {
       fmt::format("--transport \"{}\": it takes {}", text, known_names(kAllTransportChoices)));
 }
 
+double parse_tolerance(const std::string& text) {
+  double part = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+  const bool is_part = part > 0 && part <= 1;  // and no NaN
+  if (error != std::errc() || end != text.data() + text.size() || !is_part) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--tolerance \"{}\": it takes how much of a former ratio is enough, more "
+                    "than 0 and at most 1, as in 0.5",
+                    text));
+  }
+  return part;
+}
+
 void check(const BenchRequest& request) {
+  const std::string& plot = request.plot_path;
+  if (!plot.empty() && !plot.ends_with(".svg") && !plot.ends_with(".html")) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--plot {}: only .svg and .html can be drawn", plot));
+  }
   if (request.options.measure.rounds < 1) {
     throw Error(ErrorKind::kUsage, "--rounds takes 1 or more");
   }
@@ -275,11 +296,15 @@ BenchRequest BenchCommand::request() const {
   request.json_path = json_path_;
   request.plot_path = plot_path_;
   request.baseline_path = baseline_path_;
-  request.tolerance = tolerance_;
+  request.tolerance = parse_tolerance(tolerance_);
   if (tunes) {
     if (!options.peers.empty()) {
       throw Error(ErrorKind::kUsage,
                   "--tune measures peal alone, so --against does not go with it");
+    }
+    if (!baseline_path_.empty()) {
+      throw Error(ErrorKind::kUsage,
+                  "--tune compares algorithms with each other, so --baseline does not go with it");
     }
     std::erase(options.ops, bench::Op::kSendRecv);
     if (options.ops.empty()) {

@@ -35,9 +35,9 @@ class BenchCommand final {
   std::string peers_;
   std::string memory_ = "registered,foreign";
   std::string transport_ = "auto";
+  std::string tolerance_ = "0.5";
   std::string rate_, congestion_, json_path_, plot_path_, baseline_path_, tune_path_;
   double seconds_ = 0.1;
-  double tolerance_ = 0.5;
   int rounds_ = 5;
   int hosts_ = 0;
   int ranks_per_host_ = 1;

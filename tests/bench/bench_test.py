@@ -90,6 +90,11 @@ class TheReport(Bench):
         self.assertEqual(len(out.splitlines()), 1 + len(results))
         self.assert_nothing_is_left()
 
+    def test_has_the_operations_however_they_are_listed(self):
+        code, _, err, results = self.bench("barrier,broadcast", "reduce", "--bytes", "4", "--memory", "foreign")
+        self.assertEqual(code, 0, err)
+        self.assertEqual({result["op"] for result in results}, {"barrier", "broadcast", "reduce"})
+
     def test_has_every_operation(self):
         code, _, err, results = self.bench("all", "--bytes", "1000", "--dtype", "bf16", "--np", "3")
         self.assertEqual(code, 0, err)
@@ -192,11 +197,18 @@ class WrongArguments(Bench):
                 (["barrier", "--rate", "1gbit"], "--rate is about the hosts of --hosts-netns"),
                 (["barrier", "--hosts-netns", "2", "--np", "4"], "--np does not go with --hosts-netns"),
                 (["barrier", "--baseline", "/nowhere/x"], "cannot read the baseline /nowhere/x"),
+                (["barrier", "--plot", "x.png"], "--plot x.png: only .svg and .html can be drawn"),
+                (["barrier,all_redcue"], 'there is no operation "all_redcue"; did you mean all_reduce?'),
+                (["barrier,"], 'OP "barrier,": it takes names with a comma between them'),
+                (["--tune", "--baseline", "x"], "--baseline does not go with it"),
+                *((["barrier", "--tolerance", part], f'--tolerance "{part}": it takes how much of a former ratio')
+                  for part in ("-0.5", "0", "1.5", "nan", "half", "")),
                 (["barrier", "--rounds", "0"], "--rounds takes 1 or more")):
             process = self.start(*arguments)
-            _, err = process.communicate(timeout=PATIENCE)
+            out, err = process.communicate(timeout=PATIENCE)
             self.assertIn(hint, err, arguments)
             self.assertIn(process.returncode, (1, 2), arguments)
+            self.assertEqual(out, "", arguments)
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip") and shutil.which("tc"),
