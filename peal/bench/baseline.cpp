@@ -46,6 +46,13 @@ std::string what_of(const Result& result) {
                      result.transport);
 }
 
+/// The first, and how many more.
+std::string summarize(const std::vector<Reached>& all) {
+  if (all.empty()) return "none of peal";
+  const std::string more = all.size() == 1 ? "" : fmt::format(" and {} more", all.size() - 1);
+  return fmt::format("\"{}\"{}", all.front().what, more);
+}
+
 }  // namespace
 
 std::vector<Reached> reached_by(const std::vector<Result>& results) {
@@ -76,6 +83,17 @@ std::vector<Reached> parse_baseline(std::string_view lines) {
     }
   }
   return all;
+}
+
+void check_common_case(const std::vector<Reached>& baseline, const std::vector<Reached>& planned) {
+  const bool is_known = std::ranges::any_of(planned, [&](const Reached& reached) {
+    return std::ranges::count(baseline, reached.what, &Reached::what) > 0;
+  });
+  if (is_known) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("the baseline has none of the cases of this run: it has {}, this run {}",
+                          summarize(baseline),
+                          summarize(planned)));
 }
 
 Comparison compare_with(const std::vector<Reached>& baseline,

@@ -23,6 +23,10 @@ std::vector<Reached> reached_by(const std::vector<Result>& results);
 /// From the JSON lines of a former run. Errors: usage, with the number of the line.
 std::vector<Reached> parse_baseline(std::string_view lines);
 
+/// Throws Error(usage) that says what each has, unless they have a case in common. For before the
+/// measuring: `planned` needs no ratios.
+void check_common_case(const std::vector<Reached>& baseline, const std::vector<Reached>& planned);
+
 struct Worse {
   std::string what;
   std::string ratio;  // "floor", or a peer

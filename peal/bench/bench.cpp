@@ -65,6 +65,11 @@ Muster muster(const BenchOptions& options, const Ground& ground) {
   return all;
 }
 
+std::vector<int> numbers_of_ranks(const BenchOptions& options) {
+  if (options.hosts.hosts == 0) return options.ranks;
+  return {options.hosts.hosts * options.hosts.ranks_per_host};
+}
+
 std::vector<std::string> describe(const Session& session, const std::vector<Absent>& absent) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < session.size(); ++i) {
@@ -163,11 +168,30 @@ std::vector<Case> cases_of(const BenchOptions& options, int ranks) {
   return cases;
 }
 
+std::vector<Result> planned_results(const BenchOptions& options) {
+  std::vector<Result> results;
+  for (const int ranks : numbers_of_ranks(options)) {
+    for (const Case& c : cases_of(options, ranks)) {
+      for (const std::string& variant : options.memory) {
+        results.push_back({.the_case = c,
+                           .backend = "peal",
+                           .transport = transport_words(options.transport, options.hosts),
+                           .variant = variant,
+                           .hosts = std::max(options.hosts.hosts, 1),
+                           .time = {}});
+      }
+    }
+  }
+  return results;
+}
+
 void run(const BenchOptions& options, const BenchSink& sink) {
   allow_many_descriptors();
   launch::SignalReader signals;
   if (options.hosts.hosts == 0) {
-    for (const int ranks : options.ranks) run_ranks(options, ranks, nullptr, sink, signals);
+    for (const int ranks : numbers_of_ranks(options)) {
+      run_ranks(options, ranks, nullptr, sink, signals);
+    }
     return;
   }
   const HostNet net(options.hosts);
@@ -175,7 +199,7 @@ void run(const BenchOptions& options, const BenchSink& sink) {
   between.measure.floors = {"stream"};
   between.measure.hosts = options.hosts.hosts;
   between.measure.traffic = [&net] { return net.traffic(); };
-  run_ranks(between, options.hosts.hosts * options.hosts.ranks_per_host, &net, sink, signals);
+  run_ranks(between, numbers_of_ranks(options).front(), &net, sink, signals);
 }
 
 }  // namespace peal::bench

@@ -45,6 +45,10 @@ std::vector<std::string> resolve_peers(const std::vector<std::string>& peers);
 /// All cases for so many ranks, each once, in the order of the options.
 std::vector<Case> cases_of(const BenchOptions& options, int ranks);
 
+/// Of peal itself, what a run will measure: a result without times for each case and kind of
+/// memory.
+std::vector<Result> planned_results(const BenchOptions& options);
+
 /// Measures all cases. Threads: the program's only one, since it forks. Signal handling is changed
 /// while it runs. Errors: usage, resource; Interrupted (session.h).
 void run(const BenchOptions& options, const BenchSink& sink);

@@ -51,13 +51,6 @@ std::vector<launch::RankProcess> processes_of(const Ground& ground,
   return processes;
 }
 
-/// How ranks really reach each other.
-std::string transport_words(const Ground& ground, TransportChoice choice) {
-  if (choice == TransportChoice::kTcp) return "tcp";
-  if (ground.net == nullptr) return "shm";
-  return ground.ranks_per_host == 1 ? "tcp" : "shm+tcp";
-}
-
 std::vector<std::string> own_worker(const Ground& ground,
                                     const std::string& kind,
                                     const std::string& backend,
@@ -107,12 +100,19 @@ Ground lay_ground(int ranks, const Folder& folder) {
   return ground;
 }
 
+std::string transport_words(TransportChoice choice, const HostOptions& hosts) {
+  if (choice == TransportChoice::kTcp) return "tcp";
+  if (hosts.hosts == 0) return "shm";
+  return hosts.ranks_per_host == 1 ? "tcp" : "shm+tcp";
+}
+
 Fleet peal_fleet(const Ground& ground,
                  const std::string& backend,
                  TransportChoice transport,
                  std::vector<std::string> variants) {
   Fleet fleet{.backend = backend,
-              .transport = transport_words(ground, transport),
+              .transport = transport_words(
+                  transport, ground.net == nullptr ? HostOptions{} : ground.net->options()),
               .variants = std::move(variants),
               .ranks = ground.ranks,
               .job = launch::make_job()};

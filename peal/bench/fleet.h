@@ -56,6 +56,9 @@ Ground lay_ground(int ranks, const Folder& folder);
 /// `process` started on its rank's host, where there are several.
 launch::RankProcess on_its_host(const Ground&, launch::RankProcess process);
 
+/// How peal's ranks really reach each other: "shm", "tcp", "shm+tcp".
+std::string transport_words(TransportChoice choice, const HostOptions& hosts);
+
 /// peal itself. `variants`: "registered", "foreign".
 Fleet peal_fleet(const Ground&,
                  const std::string& backend,

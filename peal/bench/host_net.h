@@ -45,6 +45,7 @@ class HostNet final {
   HostNet(const HostNet&) = delete;
   HostNet& operator=(const HostNet&) = delete;
 
+  const HostOptions& options() const { return options_; }
   const std::vector<Host>& hosts() const { return hosts_; }
   /// "10.123.45.0/24"
   const std::string& subnet() const { return subnet_; }

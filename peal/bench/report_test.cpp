@@ -156,6 +156,18 @@ TEST(BaselineTest, OnlyWhatIsBelowTheToleranceIsWorse) {
   EXPECT_THAT(describe(comparison.worse), HasSubstr("x openmpi was    10.00, is     4.00"));
 }
 
+TEST(BaselineTest, WithoutACaseInCommonThereIsNothingToCompare) {
+  const std::vector<Reached> before = {{"a", {{"floor", 0.8}}}, {"b", {}}};
+  EXPECT_NO_THROW(check_common_case(before, {{"c", {}}, {"b", {}}}));
+  const Error error = error_of([&] { check_common_case(before, {{"c", {}}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("it has \"a\" and 1 more, this run \"c\""));
+  EXPECT_THAT(error_of([] {
+                check_common_case({}, {{"c", {}}});
+              }).what(),
+              HasSubstr("it has none of peal"));
+}
+
 TEST(BaselineTest, AFileThatIsNoneIsAnErrorThatNamesTheLine) {
   const Error error = error_of([] { parse_baseline("{\"backend\": \"gloo\"}\n\n{\"op\": 3}\n"); });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);

@@ -58,7 +58,8 @@ bool holds(const std::vector<bench::Reached>& baseline,
            double tolerance) {
   const auto comparison = bench::compare_with(baseline, bench::reached_by(results), tolerance);
   if (comparison.compared == 0) {
-    throw Error(ErrorKind::kUsage, "the baseline has none of these cases: measure what it has");
+    throw Error(ErrorKind::kUsage,
+                "the baseline has none of these ratios: measure with the peers that it has");
   }
   fmt::print(stderr,
              "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
@@ -132,7 +133,10 @@ class Reporter final {
 
 int run(const BenchRequest& request) {
   std::optional<std::vector<bench::Reached>> baseline;
-  if (!request.baseline_path.empty()) baseline = read_baseline(request.baseline_path);
+  if (!request.baseline_path.empty()) {
+    baseline = read_baseline(request.baseline_path);
+    check_common_case(*baseline, bench::reached_by(bench::planned_results(request.options)));
+  }
   if (!request.plot_path.empty()) write_plot(request.plot_path, {});  // better now than too late
   if (!request.tune_path.empty() && !std::ofstream(request.tune_path, std::ios::app)) {
     throw system_error("cannot write " + request.tune_path, errno);
