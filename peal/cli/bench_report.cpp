@@ -19,10 +19,22 @@
 #include "peal/bench/session.h"
 #include "peal/bench/table.h"
 #include "peal/bench/tune.h"
+#include "peal/cli/config_command.h"
 #include "peal/cli/exit_codes.h"
+#include "peal/launch/rank_process.h"
+#include "peal/rendezvous/interfaces.h"
 
 namespace peal::cli {
 namespace {
+
+/// What the ranks would find wrong with it, each for itself when it has been started.
+void check_environment(const bench::BenchOptions& options) {
+  const Config config = checked_config(launch::process_variables());
+  const bool by_tcp = options.transport == TransportChoice::kTcp && options.hosts.hosts == 0;
+  if (!by_tcp) return;
+  rendezvous::choose_addresses(
+      rendezvous::own_interfaces(), config.interfaces, rendezvous::Reach::kThisHost);
+}
 
 /// An SVG, or a page with one in it where the name asks for that.
 void write_plot(const std::string& path, const std::vector<bench::Result>& results) {
@@ -119,7 +131,9 @@ class Reporter final {
     const bool is_failure = incident.kind != bench::Incident::Kind::kMissing;
     failed_ = failed_ || is_failure;
     if (!is_failure && !told_.insert(incident.backend + incident.text).second) return;
-    fmt::print(stderr, "peal: {}\n", describe(incident));
+    // The program's name and that of its own backend are one.
+    const std::string_view program = incident.backend == "peal" ? "" : "peal: ";
+    fmt::print(stderr, "{}{}\n", program, describe(incident));
   }
 
   bench::Columns columns_;
@@ -132,6 +146,7 @@ class Reporter final {
 }  // namespace
 
 int run(const BenchRequest& request) {
+  check_environment(request.options);
   std::optional<std::vector<bench::Reached>> baseline;
   if (!request.baseline_path.empty()) {
     baseline = read_baseline(request.baseline_path);

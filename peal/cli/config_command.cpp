@@ -1,6 +1,7 @@
 #include "peal/cli/config_command.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,20 +12,27 @@
 #include "peal/base/error.h"
 #include "peal/base/unknown_variables.h"
 #include "peal/cli/exit_codes.h"
+#include "peal/net/line.h"
 #include "peal/plan/choose.h"
 #include "peal/plan/plan.h"
+#include "peal/rendezvous/url.h"
 
 namespace peal::cli {
 namespace {
 
 std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
 
+/// What is wrong with a variable, and what it means; empty where nothing is.
+template <class AnyVariable>
+std::string describe_wrong(const AnyVariable& variable, const ConfigReading& reading) {
+  const auto wrong = std::ranges::find(reading.wrong, variable.name, &WrongValue::name);
+  if (wrong == reading.wrong.end()) return "";
+  return fmt::format("\n! {}\n    {}\n", wrong->problem, variable.meaning);
+}
+
 /// "PEAL_TIMEOUT = 300 (default)" and what it means.
 std::string describe(const Variable& variable, const ConfigReading& reading, bool is_set) {
-  const auto wrong = std::ranges::find(reading.wrong, variable.name, &WrongValue::name);
-  if (wrong != reading.wrong.end()) {
-    return fmt::format("\n! {}\n    {}\n", wrong->problem, variable.meaning);
-  }
+  if (std::string wrong = describe_wrong(variable, reading); !wrong.empty()) return wrong;
   const std::string value = variable.print(reading.config);
   const bool is_default = !is_set && value == variable.print(Config());
   return fmt::format("\n{} = {}{}\n    {}\n    It takes {}.\n",
@@ -35,7 +43,23 @@ std::string describe(const Variable& variable, const ConfigReading& reading, boo
                      variable.value);
 }
 
-/// Finds what is wrong with names of algorithms too, of which `base` knows nothing.
+/// "PEAL_JOB = mine" and what it means.
+std::string describe(const OtherVariable& variable,
+                     const ConfigReading& reading,
+                     const Environment& environment) {
+  if (std::string wrong = describe_wrong(variable, reading); !wrong.empty()) return wrong;
+  const auto value = environment(std::string(variable.name));
+  return fmt::format(
+      "\n{} = {}\n    {}\n", variable.name, or_none(value.value_or("")), variable.meaning);
+}
+
+void check_port(const std::string& text) {
+  if (rendezvous::parse_port(text)) return;
+  throw Error(ErrorKind::kUsage, fmt::format("\"{}\" is no port, from 1 to 65535", text));
+}
+
+/// Finds what is wrong with algorithms, congestion controls and ports too, of which `base` knows
+/// nothing.
 ConfigReading read_all(const Environment& environment) {
   ConfigReading reading = read_config(environment);
   const auto check = [&](const char* name, auto&& read) {
@@ -48,6 +72,12 @@ ConfigReading read_all(const Environment& environment) {
   check("PEAL_TUNE", [&] { plan::parse_table(reading.config.tune); });
   if (!reading.config.algorithm.empty()) {
     check("PEAL_ALGORITHM", [&] { plan::algorithm_named(reading.config.algorithm); });
+  }
+  if (!reading.config.congestion.empty()) {
+    check("PEAL_CONGESTION", [&] { net::check_congestion_control(reading.config.congestion); });
+  }
+  if (const auto port = environment("PEAL_MASTER_PORT")) {
+    check("PEAL_MASTER_PORT", [&] { check_port(*port); });
   }
   return reading;
 }
@@ -75,8 +105,7 @@ int show_config(const launch::Variables& variables) {
     fmt::print("{}", describe(variable, reading, is_set));
   }
   for (const OtherVariable& variable : other_variables()) {
-    const auto value = environment(std::string(variable.name));
-    fmt::print("\n{} = {}\n    {}\n", variable.name, or_none(value.value_or("")), variable.meaning);
+    fmt::print("{}", describe(variable, reading, environment));
   }
   const std::vector<std::string> unknown = unknown_in(variables);
   if (!unknown.empty()) fmt::print("\nSet here, and read by nothing:\n");
@@ -99,6 +128,14 @@ int show_choices(const launch::Variables& variables) {
   fmt::print("\n# built in\n{}\n", plan::to_text(plan::built_in_choices(), "\n"));
   fmt::print("\n# Where none fits: what a model of steps and bytes says is the fastest.\n");
   return 0;
+}
+
+Config checked_config(const launch::Variables& variables) {
+  ConfigReading reading = read_all(fixed_environment(variables));
+  if (reading.wrong.empty()) return std::move(reading.config);
+  std::vector<std::string> problems;
+  for (WrongValue& wrong : reading.wrong) problems.push_back(std::move(wrong.problem));
+  throw Error(ErrorKind::kUsage, fmt::format("{}", fmt::join(problems, "; ")));
 }
 
 std::string warn_of_unknown(const launch::Variables& variables) {

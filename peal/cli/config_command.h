@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "peal/base/config.h"
 #include "peal/launch/rank_process.h"
 
 namespace peal::cli {
@@ -15,6 +16,10 @@ int show_config(const launch::Variables& variables);
 /// Prints the rows by which algorithms are chosen, the user's first, in the form that PEAL_TUNE
 /// takes. Returns the exit code: 2 when a value is wrong.
 int show_choices(const launch::Variables& variables);
+
+/// What `variables` say. Throws Error(usage) that names all those that are wrong, with the names of
+/// algorithms, which a rank would find when it meets the others.
+Config checked_config(const launch::Variables& variables);
 
 /// One line that warns of the names in `variables` that begin with PEAL_ and that nothing reads;
 /// empty where there are none.

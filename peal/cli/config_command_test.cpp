@@ -66,7 +66,7 @@ TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
                     HasSubstr("\nall_to_all@hosts:0-inf:pairwise\n")));
 }
 
-TEST(ConfigCommandTest, ARowOrAnAlgorithmThatIsNoneIsShown) {
+TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
   struct Wrong {
     const char* name;
     const char* value;
@@ -75,7 +75,9 @@ TEST(ConfigCommandTest, ARowOrAnAlgorithmThatIsNoneIsShown) {
   for (const Wrong& wrong :
        {Wrong{
             "PEAL_TUNE", "all_reduce:0-64k:rign", "row 1, \"all_reduce:0-64k:rign\": there is no"},
-        Wrong{"PEAL_ALGORITHM", "rign", "there is no algorithm \"rign\""}}) {
+        Wrong{"PEAL_ALGORITHM", "rign", "there is no algorithm \"rign\""},
+        Wrong{"PEAL_CONGESTION", "pigeons", "cannot use the congestion control pigeons"},
+        Wrong{"PEAL_MASTER_PORT", "door", "\"door\" is no port"}}) {
     const Set variable(wrong.name, wrong.value);
     for (const std::vector<std::string>& command :
          std::vector<std::vector<std::string>>{{"config"}, {"config", "--choices"}}) {

@@ -61,6 +61,18 @@ class Bench(unittest.TestCase):
         script.chmod(0o700)
         self.environment["PEAL_BENCH_PYTHON"] = str(script)
 
+    def worker(self, backend):
+        """A process of the backend."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_text().split("\0")
+            except OSError:  # it has just ended
+                continue
+            is_ours = any(word.startswith(str(self.folder)) for word in words)
+            if is_ours and words[1:4] == ["bench-worker", backend, backend]:
+                return int(path.parent.name)
+        self.fail(f"there is no worker of {backend}")
+
     def assert_nothing_is_left(self):
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
         mark = f"TMPDIR={self.folder}".encode()
@@ -161,6 +173,14 @@ class ABackendThatFails(Bench):
         self.assertEqual({result["op"] for result in results}, {"all_reduce", "barrier"})
         self.assert_nothing_is_left()
 
+    def test_has_its_name_once_where_it_is_peal(self):
+        process = self.start("all_reduce", "--bytes", "1M", "--rounds", "5")
+        process.stdout.readline()
+        os.kill(self.worker("peal"), signal.SIGKILL)
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, r"(?m)^peal: in all_reduce .*: rank \d was killed by signal 9")
+
     def test_is_said_to_be_missing_where_it_is_not_installed(self):
         self.environment["PEAL_BENCH_PYTHON"] = "/nowhere/python"
         code, _, err, _ = self.bench("barrier", "--against", "gloo")
@@ -219,6 +239,24 @@ class WrongArguments(Bench):
             self.assertIn(hint, err, arguments)
             self.assertIn(process.returncode, (1, 2), arguments)
             self.assertEqual(out, "", arguments)
+
+    def test_of_the_environment_are_told_before_any_rank_is_started(self):
+        for name, value, hint in (
+                ("PEAL_TIMEOUT", "soon", 'PEAL_TIMEOUT="soon": it takes seconds'),
+                ("PEAL_STAGE", "1x", 'PEAL_STAGE="1x": it takes bytes'),
+                ("PEAL_ALGORITHM", "rign", 'PEAL_ALGORITHM: there is no algorithm "rign"'),
+                ("PEAL_TUNE", "barrier:ring", 'PEAL_TUNE: row 1, "barrier:ring": has 2 fields between colons'),
+                ("PEAL_CONGESTION", "pigeons", "PEAL_CONGESTION: cannot use the congestion control pigeons"),
+                ("PEAL_MASTER_PORT", "door", 'PEAL_MASTER_PORT: "door" is no port'),
+                ("PEAL_INTERFACE", "none0", 'PEAL_INTERFACE="none0" leaves no address')):
+            with self.subTest(name):
+                self.environment[name] = value
+                process = self.start("barrier", "--transport", "tcp")
+                out, err = process.communicate(timeout=PATIENCE)
+                self.assertEqual((process.returncode, out), (2, ""))
+                self.assertTrue(err.startswith(f"peal: {hint}"), err)
+                self.assertEqual(len(err.splitlines()), 1, err)
+                del self.environment[name]
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip") and shutil.which("tc"),
