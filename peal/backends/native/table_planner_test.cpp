@@ -47,7 +47,7 @@ TEST(TablePlannerTest, AWrongValueNamesItsVariable) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("PEAL_TUNE: \"all_reduce:0-4k:rign\""), HasSubstr("ring")));
+                AllOf(HasSubstr("PEAL_TUNE: row 1, \"all_reduce:0-4k:rign\""), HasSubstr("ring")));
   }
   config = {};
   config.algorithm = "rign";
