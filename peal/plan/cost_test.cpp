@@ -1,83 +1,27 @@
 // That the schedules cost what the headers of the algorithms say, and operations what their
-// contracts in peal/group say (collectives.h, block_collectives.h).
+// contracts in peal/group say (collectives.h, block_collectives.h). Several hosts of several ranks:
+// two_level/cost_test.cpp.
 #include <algorithm>
 #include <bit>
 #include <functional>
 #include <limits>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "peal/plan/blocks.h"
 #include "peal/plan/plan.h"
-#include "peal/plan/testing/problems.h"
-#include "peal/schedule/problem.h"
+#include "peal/plan/testing/costs.h"
 
 namespace peal::plan {
 namespace {
 
 using schedule::Access;
-using schedule::Move;
 using schedule::Part;
 using schedule::Problem;
-using schedule::Signal;
-using schedule::Slice;
-using schedule::Space;
 using schedule::Step;
 
-constexpr std::array kRanks = {2, 3, 4, 5, 6, 7, 8, 9, 16};
-/// Of a rank's block; divisible by every power of two that is needed.
-constexpr Elements kBlock(960);
-
-int log2_floor(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
-int log2_ceil(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
-
-std::vector<Move> moves_of(const Part& part) {
-  std::vector<Move> moves;
-  for (const Step& step : part.steps) {
-    if (const auto* move = std::get_if<Move>(&step)) moves.push_back(*move);
-  }
-  return moves;
-}
-
-bool is_whole(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
-         operation == Operation::kBroadcast;
-}
-
-/// Blocks of kBlock; where there are no blocks, a buffer as large as all together.
-Problem problem_of(Operation operation, int ranks) {
-  const bool empty = operation == Operation::kBarrier;
-  return {.operation = operation,
-          .ranks = ranks,
-          .count = empty ? Elements(0) : kBlock * (is_whole(operation) ? ranks : 1),
-          .in_place = operation == Operation::kBroadcast,
-          .stage_limit = Elements(1 << 20)};
-}
-
 // ---- messages
-
-struct Cost {
-  int messages = 0;
-  Elements sent = {};
-
-  friend bool operator==(const Cost&, const Cost&) = default;
-  friend void PrintTo(const Cost& cost, std::ostream* out) {
-    *out << cost.messages << " messages, " << cost.sent.value << " elements";
-  }
-};
-
-Cost cost_of(const Part& part) {
-  Cost cost;
-  for (const Move& move : moves_of(part)) {
-    if (move.to[0].space != Space::kWire) continue;
-    ++cost.messages;
-    cost.sent += move.count;
-  }
-  return cost;
-}
 
 /// What rank `self` of `n` sends, the root being rank 0.
 using Formula = std::function<Cost(int n, Rank self)>;
@@ -202,151 +146,6 @@ TEST(CostTest, PairwiseSendsWhatItsHeaderSays) {
   });
 }
 
-// ---- between hosts of several ranks each
-
-/// What leaves a host and what comes to it.
-struct Traffic {
-  Elements sent = {};
-  Elements received = {};
-};
-
-/// By host.
-std::vector<Traffic> traffic_of(const Algorithm& algorithm, const Problem& problem) {
-  std::vector<Traffic> hosts(static_cast<std::size_t>(problem.ranks / problem.ranks_per_host));
-  const auto host = [&](Rank rank) -> Traffic& {
-    return hosts[static_cast<std::size_t>(host_of(problem, rank))];
-  };
-  for (Rank self = 0; self < problem.ranks; ++self) {
-    for (const Move& move : moves_of(algorithm.plan(problem, self))) {
-      if (move.to[0].space != Space::kWire) continue;
-      const Rank peer = move.to[0].ranks.first;
-      if (host_of(problem, peer) == host_of(problem, self)) continue;
-      host(self).sent += move.count;
-      host(peer).received += move.count;
-    }
-  }
-  return hosts;
-}
-
-struct Levels {
-  int hosts = 0;
-  int local = 0;
-  friend void PrintTo(const Levels& levels, std::ostream* out) {
-    *out << levels.hosts << " hosts of " << levels.local;
-  }
-};
-constexpr std::array kLevels = {
-    Levels{2, 2}, Levels{2, 3}, Levels{3, 2}, Levels{4, 2}, Levels{3, 5}, Levels{8, 2}};
-
-Problem problem_on(const Levels& levels, Operation operation, Rank root) {
-  Problem problem = problem_of(operation, levels.hosts * levels.local);
-  problem.ranks_per_host = levels.local;
-  problem.root = root;
-  return problem;
-}
-
-/// The most that any rank sends, where ranks are not of one host.
-Cost most_sent_by_a_rank(const Algorithm& algorithm, const Problem& problem) {
-  Cost most;
-  for (Rank self = 0; self < problem.ranks; ++self) {
-    const Cost cost = cost_of(algorithm.plan(problem, self));
-    most.messages = std::max(most.messages, cost.messages);
-    most.sent = std::max(most.sent, cost.sent);
-  }
-  return most;
-}
-
-TEST(CostTest, OnTwoLevelsEachHostSendsItsShareOnceAndAllItsRanksAlike) {
-  const Algorithm& two_level = algorithm_named("two_level");
-  for (const Levels& levels : kLevels) {
-    const auto [h, n] = levels;
-    for (const Operation operation :
-         {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter}) {
-      const int times = operation == Operation::kAllReduce ? 2 : 1;
-      const Elements others = kBlock * n * (h - 1) * times;  // (h-1)/h of the whole
-      const Problem problem = problem_on(levels, operation, 0);
-      for (const Traffic& traffic : traffic_of(two_level, problem)) {
-        EXPECT_EQ(traffic.sent, others) << testing::PrintToString(levels) << name_of(operation);
-        EXPECT_EQ(traffic.received, others);
-      }
-      EXPECT_EQ(most_sent_by_a_rank(two_level, problem), (Cost{times * (h - 1), others / n}));
-    }
-  }
-}
-
-TEST(CostTest, OnTwoLevelsEachHostReceivesABroadcastOnceWhoeverIsTheRoot) {
-  const Algorithm& two_level = algorithm_named("two_level");
-  for (const Levels& levels : kLevels) {
-    const auto [h, n] = levels;
-    for (Rank root = 0; root < h * n; ++root) {
-      for (const Elements limit : {Elements(1 << 20), Elements(kGrain * n * 8)}) {
-        Problem problem = problem_on(levels, Operation::kBroadcast, root);
-        problem.stage_limit = limit;  // at once, and in pieces
-        const std::vector<Traffic> traffic = traffic_of(two_level, problem);
-        for (int host = 0; host < h; ++host) {
-          const bool is_first = host == host_of(problem, root);
-          EXPECT_EQ(traffic[static_cast<std::size_t>(host)].received,
-                    is_first ? Elements(0) : problem.count);
-        }
-        const int times = limit == Elements(1 << 20) ? log2_ceil(h) : 1;
-        EXPECT_EQ(most_sent_by_a_rank(two_level, problem).sent, problem.count / n * times)
-            << testing::PrintToString(levels);
-      }
-    }
-  }
-}
-
-TEST(CostTest, OnTwoLevelsEachHostSendsItsSumOnce) {
-  const Algorithm& two_level = algorithm_named("two_level");
-  for (const Levels& levels : kLevels) {
-    const auto [h, n] = levels;
-    for (Rank root = 0; root < h * n; ++root) {
-      const Problem problem = problem_on(levels, Operation::kReduce, root);
-      const std::vector<Traffic> traffic = traffic_of(two_level, problem);
-      for (int host = 0; host < h; ++host) {
-        const bool is_last = host == host_of(problem, root);
-        const auto& [sent, received] = traffic[static_cast<std::size_t>(host)];
-        EXPECT_EQ(sent, kBlock * n * (is_last ? h - 1 : h)) << testing::PrintToString(levels);
-        EXPECT_EQ(received, kBlock * n * (h - 1) * (is_last ? 2 : 1));
-      }
-      EXPECT_EQ(most_sent_by_a_rank(two_level, problem), (Cost{h, kBlock * h}));
-    }
-  }
-}
-
-TEST(CostTest, OnTwoLevelsABarrierIsBetweenTheFirstRanksOfHosts) {
-  const Algorithm& two_level = algorithm_named("two_level");
-  for (const Levels& levels : kLevels) {
-    const Problem problem = problem_on(levels, Operation::kBarrier, 0);
-    for (Rank self = 0; self < problem.ranks; ++self) {
-      const int tokens = self % levels.local == 0 ? log2_ceil(levels.hosts) : 0;
-      EXPECT_EQ(cost_of(two_level.plan(problem, self)), (Cost{tokens, Elements(tokens)}));
-    }
-  }
-}
-
-TEST(CostTest, OnTwoLevelsWhatIsSentDoesNotDependOnWhereTheMemoryLies) {
-  const Algorithm& two_level = algorithm_named("two_level");
-  const auto sent_by = [&](const Problem& problem, Rank self) {
-    std::vector<std::pair<Slice, Elements>> messages;
-    for (const Move& move : moves_of(two_level.plan(problem, self))) {
-      if (move.to[0].space == Space::kWire) messages.emplace_back(move.to[0], move.count);
-    }
-    return messages;
-  };
-  for (const Operation operation : kAllCollectives) {
-    for (Problem problem : problems(operation, 6)) {
-      if (problem.access == Access::kRegistered || !two_level.applies(problem)) continue;
-      for (Rank self = 0; self < problem.ranks; ++self) {
-        problem.access = Access::kForeign;
-        const auto foreign = sent_by(problem, self);
-        problem.access = Access::kRegistered;
-        EXPECT_EQ(sent_by(problem, self), foreign) << describe(problem);
-      }
-    }
-  }
-}
-
 // ---- what is chosen between hosts, as the contracts of the operations have it
 
 /// At most so many messages by any rank, and so many elements.
@@ -430,22 +229,6 @@ TEST(CostTest, AllReducesOfMiddleSizeSendWhatTheirContractSays) {
 }
 
 // ---- memory
-
-/// Elements that a part reads and writes.
-Elements moved_by(const Part& part) {
-  Elements moved;
-  for (const Move& move : moves_of(part)) {
-    for (const Slice& slice : move.from) moved += move.count * slice.ranks.count;
-    for (const Slice& slice : move.to) moved += move.count * slice.ranks.count;
-  }
-  return moved;
-}
-
-std::int64_t signals_of(const Part& part) {
-  return std::count_if(part.steps.begin(), part.steps.end(), [](const Step& step) {
-    return std::holds_alternative<Signal>(step);
-  });
-}
 
 Part direct_part(Operation operation, int n, Access access, Elements limit) {
   Problem problem = problem_of(operation, n);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/plan/testing/costs.h"
 #include "peal/plan/testing/problems.h"
 
 namespace peal::plan {
@@ -26,25 +27,6 @@ using schedule::Schedule;
 using schedule::Slice;
 using schedule::Space;
 using schedule::Step;
-
-constexpr std::array kRanks = {2, 3, 4, 5, 6, 7, 8, 9, 16};
-/// Of a rank's block; divisible by every power of two that is needed.
-constexpr Elements kBlock(960);
-
-bool is_whole(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
-         operation == Operation::kBroadcast;
-}
-
-Problem problem_of(Operation operation, int ranks, int ranks_per_host) {
-  const bool empty = operation == Operation::kBarrier;
-  return {.operation = operation,
-          .ranks = ranks,
-          .ranks_per_host = ranks_per_host,
-          .count = empty ? Elements(0) : kBlock * (is_whole(operation) ? ranks : 1),
-          .in_place = operation == Operation::kBroadcast,
-          .stage_limit = Elements(1 << 20)};
-}
 
 /// Walks a schedule of messages: a rank sends one after the other, each takes a step; a receive
 /// waits for its message. What a rank receives takes a step a message too.
@@ -169,18 +151,6 @@ TEST(EstimateTest, ALargeBroadcastByTheRingIsOneOfPieces) {
   problem.count = Elements(1'000'000);
   const Algorithm& ring = algorithm_named("ring");
   EXPECT_EQ(load_of(ring, problem), Walk(plan_all(ring, problem)).busiest());
-}
-
-/// Elements that a part reads and writes.
-Elements moved_by(const schedule::Part& part) {
-  Elements moved;
-  for (const Step& step : part.steps) {
-    const auto* const move = std::get_if<Move>(&step);
-    if (move == nullptr) continue;
-    for (const Slice& slice : move->from) moved += move->count * slice.ranks.count;
-    for (const Slice& slice : move->to) moved += move->count * slice.ranks.count;
-  }
-  return moved;
 }
 
 TEST(EstimateTest, SharedMemoryCostsNoMoreThanTheModelSays) {
