@@ -13,6 +13,19 @@ void MailStream::post(const MailFrame& frame, std::span<const std::byte> payload
   queue_.push_back({frame.encode(), payload, {}, std::move(ends)});
 }
 
+bool MailStream::post_at_once(const MailFrame& frame, std::span<const std::byte> payload) {
+  if (!queue_.empty()) return false;
+  const auto header = frame.encode();
+  const std::array<ConstPiece, 2> pieces = {ConstPiece(header), payload};
+  const auto sent = static_cast<std::size_t>(channel_.try_send(peer_, pieces).bytes.value);
+  if (sent == 0) return false;
+  if (sent < header.size() + payload.size()) {
+    post_owned(frame, {payload.begin(), payload.end()});
+    queue_.back().sent = sent;
+  }
+  return true;
+}
+
 void MailStream::post_owned(const MailFrame& frame, std::vector<std::byte> payload) {
   queue_.push_back({frame.encode(), {}, std::move(payload), nullptr});
   queue_.back().payload = queue_.back().owned;
@@ -50,10 +63,9 @@ MailStream::State MailStream::pump_in(MailReader& reader) {
   while (true) {
     Transfer transfer;
     if (!inside_) {
-      const bool whole = take_header(transfer);
-      if (whole) {
-        const auto frame = MailFrame::decode(header_);
-        header_have_ = 0;
+      if (const std::byte* const header = take_header(transfer)) {
+        const auto frame = MailFrame::decode(
+            std::span<const std::byte, MailFrame::kSize>(header, MailFrame::kSize));
         if (!frame) return State::kDamaged;
         frame_ = *frame;
         inside_ = true;
@@ -79,10 +91,22 @@ MailStream::State MailStream::pump_in(MailReader& reader) {
   }
 }
 
-bool MailStream::take_header(Transfer& transfer) {
+const std::byte* MailStream::take_header(Transfer& transfer) {
+  if (fetched_.empty()) {
+    transfer = fetch();
+    if (fetched_.empty()) return nullptr;
+  }
+  if (header_have_ == 0 && fetched_.size() >= MailFrame::kSize) {  // as it mostly comes
+    const std::byte* const header = fetched_.data();
+    fetched_ = fetched_.subspan(MailFrame::kSize);
+    transfer.bytes = Bytes(MailFrame::kSize);
+    return header;
+  }
   transfer = take(std::span(header_).subspan(header_have_));
   header_have_ += static_cast<std::size_t>(transfer.bytes.value);
-  return header_have_ == header_.size();
+  if (header_have_ < header_.size()) return nullptr;
+  header_have_ = 0;
+  return header_.data();
 }
 
 bool MailStream::take_payload(Transfer& transfer) {
@@ -101,14 +125,19 @@ bool MailStream::take_payload(Transfer& transfer) {
 Transfer MailStream::take(std::span<std::byte> into) {
   if (fetched_.empty()) {
     if (into.size() >= ahead_.size()) return channel_.try_receive(peer_, into);
-    const Transfer transfer = channel_.try_receive(peer_, ahead_);
-    fetched_ = std::span(ahead_).first(static_cast<std::size_t>(transfer.bytes.value));
+    const Transfer transfer = fetch();
     if (fetched_.empty()) return transfer;
   }
   const std::size_t size = std::min(into.size(), fetched_.size());
   std::memcpy(into.data(), fetched_.data(), size);
   fetched_ = fetched_.subspan(size);
   return {Bytes(static_cast<std::int64_t>(size)), false};
+}
+
+Transfer MailStream::fetch() {
+  const Transfer transfer = channel_.try_receive(peer_, ahead_);
+  fetched_ = std::span(ahead_).first(static_cast<std::size_t>(transfer.bytes.value));
+  return transfer;
 }
 
 void MailStream::let_go() {

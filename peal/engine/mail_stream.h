@@ -34,6 +34,9 @@ class MailStream {
   void post(const MailFrame& frame,
             std::span<const std::byte> payload = {},
             TicketPtr ends = nullptr);
+  /// Hands over a frame if nothing is before it and the channel takes it; what it does not take of
+  /// the payload is kept in a copy. Returns whether nothing more is borrowed.
+  bool post_at_once(const MailFrame& frame, std::span<const std::byte> payload);
   /// Queues a frame with a payload of its own.
   void post_owned(const MailFrame& frame, std::vector<std::byte> payload);
   bool has_unsent() const { return !queue_.empty(); }
@@ -58,9 +61,12 @@ class MailStream {
     TicketPtr ends;
     std::size_t sent = 0;
   };
-  bool take_header(transport::Transfer& transfer);
+  /// MailFrame::kSize bytes, valid until the next call of any method; null while some are missing.
+  const std::byte* take_header(transport::Transfer& transfer);
   bool take_payload(transport::Transfer& transfer);
   transport::Transfer take(std::span<std::byte> into);
+  /// When nothing is left of what was fetched.
+  transport::Transfer fetch();
 
   Rank peer_;
   transport::Channel& channel_;

@@ -18,6 +18,19 @@ namespace {
 /// longer.
 constexpr Bytes kCopyPiece = 1_MiB;
 
+/// Of a small message.
+MailFrame eager_frame(const Envelope& envelope) {
+  return {.kind = MailFrame::Kind::kEager,
+          .dtype = static_cast<std::uint8_t>(envelope.dtype),
+          .tag = envelope.tag,
+          .count = envelope.count,
+          .payload = bytes_of(envelope.count, envelope.dtype)};
+}
+
+std::span<const std::byte> bytes_at(const std::byte* data, Bytes size) {
+  return {data, static_cast<std::size_t>(size.value)};
+}
+
 }  // namespace
 
 Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
@@ -30,16 +43,21 @@ Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events e
 
 // ---- posting
 
+bool Mailbox::send_at_once(const Envelope& envelope, const std::byte* data) {
+  const MailFrame frame = eager_frame(envelope);
+  if (failure_ || frame.payload > kEagerLimit || envelope.peer == self_) return false;
+  Peer& peer = at(envelope.peer);
+  if (peer.departure || peer.closed || peer.deaf) return false;
+  if (!peer.stream.post_at_once(frame, bytes_at(data, frame.payload))) return false;
+  move(envelope.peer);
+  return true;
+}
+
 void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data) {
   if (failure_) return ticket->fail(*failure_);
   open_.push_back(ticket);
-  const std::span<const std::byte> bytes(
-      data, static_cast<std::size_t>(bytes_of(envelope.count, envelope.dtype).value));
-  MailFrame frame{.kind = MailFrame::Kind::kEager,
-                  .dtype = static_cast<std::uint8_t>(envelope.dtype),
-                  .tag = envelope.tag,
-                  .count = envelope.count,
-                  .payload = Bytes(static_cast<std::int64_t>(bytes.size()))};
+  MailFrame frame = eager_frame(envelope);
+  const std::span<const std::byte> bytes = bytes_at(data, frame.payload);
   if (envelope.peer == self_) {
     send_to_self(ticket, frame, bytes);
     return;
@@ -148,9 +166,10 @@ void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
   }
 }
 
-bool Mailbox::has_unsent() const {
-  return std::any_of(
-      peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.has_unsent(); });
+bool Mailbox::is_busy() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return peer.has_unsent() || !peer.copies.empty();
+  });
 }
 
 bool Mailbox::is_flushed() const {
@@ -158,11 +177,6 @@ bool Mailbox::is_flushed() const {
     return peer.closed || peer.deaf ||
            (!peer.has_unsent() && peer.offered.empty() && peer.accepted.empty());
   });
-}
-
-bool Mailbox::is_copying() const {
-  return std::any_of(
-      peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.copies.empty(); });
 }
 
 void Mailbox::forget(const TicketPtr& ticket) {

@@ -38,6 +38,9 @@ class Mailbox final : private MailReader {
 
   Mailbox(Rank self, int ranks, transport::Transport& transport, Events events);
 
+  /// Sends a small message to another rank if nothing stands before it. Otherwise, and where there
+  /// is anything to complain of, it returns false and has done nothing: `send` then says what.
+  bool send_at_once(const Envelope& envelope, const std::byte* data);
   /// The memory is borrowed until the ticket has ended. A small message leaves at once if it can.
   void send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data);
   void receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data);
@@ -57,10 +60,9 @@ class Mailbox final : private MailReader {
   /// Tells every peer that this rank will start no more messages and receive none. What it has
   /// offered still stands.
   void say_farewell(Departure departure);
-  /// Whether something waits until a stream can take it: whoever sleeps must watch for that.
-  bool has_unsent() const;
-  /// Whether a message is being copied: `advance` can go on with it at any time.
-  bool is_copying() const;
+  /// Whether `advance` has something to do without anybody's asking: something waits until a stream
+  /// can take it, or a message is being copied.
+  bool is_busy() const;
   /// Whether everything has been handed over to the transport.
   bool is_flushed() const;
 

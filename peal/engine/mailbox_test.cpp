@@ -51,6 +51,12 @@ class MailboxTest : public ::testing::Test {
     return ticket;
   }
 
+  bool send_at_once(Rank from, const std::vector<float>& data) {
+    return box(from).send_at_once(
+        {1 - from, {}, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
+        reinterpret_cast<const std::byte*>(data.data()));
+  }
+
   TicketPtr receive(Rank at, std::vector<float>& data, Rank from, Tag tag = {}) {
     auto ticket = std::make_shared<Ticket>("recv", Timeout(60'000));
     box(at).receive(ticket,
@@ -84,6 +90,53 @@ TEST_F(MailboxTest, AMessageWaitsForItsReceive) {
   EXPECT_TRUE(received->ended());
   EXPECT_EQ(received->source(), 0);
   EXPECT_EQ(in, out);
+}
+
+/// As on a ring, where part of a message fits.
+TEST_F(MailboxTest, WhatIsSentAtOnceIsBorrowedNoMore) {
+  for (const Bytes taken : {Bytes(1), Bytes(31), Bytes(33), Bytes(1'000)}) {
+    connect({.most_per_call = taken});
+    std::vector<float> out = {1, 2, 3};
+    EXPECT_TRUE(send_at_once(0, out));
+    out = {0, 0, 0};
+    std::vector<float> in(3);
+    const TicketPtr received = receive(1, in, 0);
+    settle();
+    EXPECT_TRUE(received->ended());
+    EXPECT_EQ(in, (std::vector<float>{1, 2, 3})) << taken.value;
+    EXPECT_FALSE(box(0).is_busy());
+  }
+}
+
+TEST_F(MailboxTest, NothingIsSentAtOncePastWhatWaits) {
+  connect({.most_per_call = 20_B, .idle_calls = 3});
+  const std::vector<float> first = {1, 2, 3};
+  const std::vector<float> second = {4};
+  EXPECT_TRUE(send_at_once(0, first));
+  ASSERT_TRUE(box(0).is_busy());
+  EXPECT_FALSE(send_at_once(0, second));
+  settle();
+  ASSERT_FALSE(box(0).is_busy());
+  int refused = 0;
+  while (!send_at_once(0, second) && refused < 10) ++refused;
+  EXPECT_EQ(refused, 3);  // the idle calls
+  std::vector<float> in(3);
+  std::vector<float> then(1);
+  receive(1, in, 0);
+  receive(1, then, 0);
+  settle();
+  EXPECT_EQ(in, first);
+  EXPECT_EQ(then, second);
+}
+
+TEST_F(MailboxTest, WhatCannotBeSentAtOnceIsLeftToTheSendThatSaysWhy) {
+  const std::vector<float> large(8'192);
+  EXPECT_FALSE(send_at_once(0, large));
+  box(1).say_farewell(Departure::kInOrder);
+  settle();
+  EXPECT_FALSE(send_at_once(0, {1}));
+  box(0).fail(Error(ErrorKind::kTimeout, "it took too long"));
+  EXPECT_FALSE(send_at_once(0, {1}));
 }
 
 TEST_F(MailboxTest, AReceiveThatComesWhileItsMessageIsComingGetsItWhole) {
@@ -359,7 +412,7 @@ TEST_F(PlacedMailTest, AReceiveDoesNotEndWellOnceTheSenderHasFailed) {
   send_placed();
   const TicketPtr received = receive(1, in, 0);
   box(1).advance();  // a piece of it
-  EXPECT_TRUE(box(1).is_copying());
+  EXPECT_TRUE(box(1).is_busy());
   box(0).fail(Error(ErrorKind::kTimeout, "somebody is late"));
   for (int i = 0; i < 100; ++i) box(1).advance();
   EXPECT_FALSE(received->ended());
@@ -374,7 +427,7 @@ TEST_F(PlacedMailTest, ASenderThatDiesMeanwhileIsALossAndItsMemoryCanStillBeRead
   send_placed();
   receive(1, in, 0);
   box(1).advance();
-  EXPECT_TRUE(box(1).is_copying());
+  EXPECT_TRUE(box(1).is_busy());
   end(0).mailbox.reset();
   end(0).transport.reset();
   for (int i = 0; i < 600; ++i) box(1).advance();

@@ -11,7 +11,7 @@ namespace peal::transport {
 namespace {
 
 /// Positions are published at least this often, so that both sides copy at the same time. Less
-/// often than each line, which would take the line of the position from the reader each time.
+/// often than each line, which would take the line of the position from the other side each time.
 constexpr std::uint64_t kPublishEvery = 16 << 10;
 
 Error spoilt(const RingMemory& memory, std::uint64_t written, std::uint64_t taken) {
@@ -44,14 +44,20 @@ RingWriter::RingWriter(RingMemory memory)
     : memory_(memory), header_(header_of(memory)), data_(memory.begin + sizeof(RingHeader)) {}
 
 Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
+  std::uint64_t size = 0;
+  for (const ConstPiece& piece : pieces) size += piece.size();
+  if (size <= RingHeader::Cell::kSize && space(size) >= size) {
+    write_short(pieces, size);
+    return Bytes(static_cast<std::int64_t>(size));
+  }
+  // What fits of it may be as short as what a cell holds: the cell is of this write or of none.
+  header_->cell.begin.store(0, std::memory_order_relaxed);
   const std::uint64_t before = written_;
   for (const ConstPiece& piece : pieces) {
     const std::uint64_t fits = std::min<std::uint64_t>(piece.size(), space(piece.size()));
     append(piece.first(fits));
     if (fits < piece.size()) break;
   }
-  const std::uint64_t size = written_ - before;
-  if (size > 0 && size <= RingHeader::Cell::kSize) fill_cell(pieces, size);
   if (published_ != written_) publish();
   return Bytes(static_cast<std::int64_t>(written_ - before));
 }
@@ -77,22 +83,24 @@ void RingWriter::append(ConstPiece piece) {
   }
 }
 
-/// With the first `size` bytes, which end in the ring where it is written to.
-void RingWriter::fill_cell(std::span<const ConstPiece> pieces, std::uint64_t size) {
+/// Also into the ring: the reader may come when the cell holds a later write.
+void RingWriter::write_short(std::span<const ConstPiece> pieces, std::uint64_t size) {
+  if (size == 0) return;
   RingHeader::Cell& cell = header_->cell;
   std::array<std::uint64_t, std::tuple_size_v<decltype(cell.words)>> words{};
   auto* const bytes = reinterpret_cast<std::byte*>(words.data());
   std::uint64_t have = 0;
   for (const ConstPiece& piece : pieces) {
-    const std::uint64_t some = std::min<std::uint64_t>(piece.size(), size - have);
-    if (some > 0) std::memcpy(bytes + have, piece.data(), some);
-    have += some;
+    if (!piece.empty()) std::memcpy(bytes + have, piece.data(), piece.size());
+    have += piece.size();
   }
   cell.begin.store(0, std::memory_order_relaxed);  // nobody takes a mixture
   for (std::size_t i = 0; i < words.size(); ++i) {
     cell.words[i].store(words[i], std::memory_order_release);
   }
-  cell.begin.store(written_ - size + 1, std::memory_order_release);
+  cell.begin.store(written_ + 1, std::memory_order_release);
+  append({bytes, size});
+  if (published_ != written_) publish();
 }
 
 void RingWriter::publish() {
@@ -110,29 +118,36 @@ RingReader::RingReader(RingMemory memory)
 Bytes RingReader::read(std::span<std::byte> into) {
   const std::uint64_t capacity = capacity_of(memory_);
   const std::uint64_t written = header_->written.load(std::memory_order_acquire);
-  if (written < taken_ || written - taken_ > capacity) throw spoilt(memory_, written, taken_);
-  const std::uint64_t size = std::min<std::uint64_t>(written - taken_, into.size());
-  if (size > 0 && size == written - taken_ && size <= RingHeader::Cell::kSize &&
-      read_cell(into.first(size))) {
-    taken_ += size;
-    header_->taken.store(taken_);
+  const std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+  if (written < taken || written - taken > capacity) throw spoilt(memory_, written, taken);
+  const std::uint64_t size = std::min<std::uint64_t>(written - taken, into.size());
+  if (size > 0 && size == written - taken && size <= RingHeader::Cell::kSize &&
+      read_cell(taken, into.first(size))) {
+    took(size);
     return Bytes(static_cast<std::int64_t>(size));
   }
   for (std::uint64_t done = 0; done < size;) {
-    const std::uint64_t run = run_at(taken_, size - done, capacity);
-    std::memcpy(into.data() + done, data_ + (taken_ & (capacity - 1)), run);
+    const std::uint64_t run = run_at(taken + done, size - done, capacity);
+    std::memcpy(into.data() + done, data_ + ((taken + done) & (capacity - 1)), run);
     done += run;
-    taken_ += run;
-    header_->taken.store(taken_);
+    took(run);
   }
   return Bytes(static_cast<std::int64_t>(size));
 }
 
+void RingReader::took(std::uint64_t size) {
+  const std::uint64_t taken = taken_.load(std::memory_order_relaxed) + size;
+  taken_.store(taken, std::memory_order_relaxed);
+  if (taken - published_ < std::min(kPublishEvery, capacity_of(memory_) / 4)) return;
+  published_ = taken;
+  header_->taken.store(taken);
+}
+
 /// Everything that is there, if that is what the last write brought: a later one would have another
 /// beginning, or be longer than a cell.
-bool RingReader::read_cell(std::span<std::byte> into) const {
+bool RingReader::read_cell(std::uint64_t taken, std::span<std::byte> into) const {
   const RingHeader::Cell& cell = header_->cell;
-  const auto is_next = [&] { return cell.begin.load(std::memory_order_acquire) == taken_ + 1; };
+  const auto is_next = [&] { return cell.begin.load(std::memory_order_acquire) == taken + 1; };
   if (!is_next()) return false;
   std::array<std::uint64_t, std::tuple_size_v<decltype(cell.words)>> words;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -144,7 +159,7 @@ bool RingReader::read_cell(std::span<std::byte> into) const {
 }
 
 bool RingReader::has_data() const noexcept {
-  return header_->written.load() != header_->taken.load();
+  return header_->written.load() != taken_.load(std::memory_order_relaxed);
 }
 
 }  // namespace peal::transport

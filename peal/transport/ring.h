@@ -65,7 +65,8 @@ class RingWriter {
   /// then.
   std::uint64_t space(std::uint64_t wanted);
   void append(ConstPiece piece);
-  void fill_cell(std::span<const ConstPiece> pieces, std::uint64_t size);
+  /// Into the cell, too. For all of it there is room.
+  void write_short(std::span<const ConstPiece> pieces, std::uint64_t size);
   void publish();
 
   RingMemory memory_;
@@ -90,13 +91,17 @@ class RingReader {
   void leave() noexcept { header_->reader_left.store(1); }
 
  private:
-  /// Whether the cell holds the next bytes, which are then in `into`.
-  bool read_cell(std::span<std::byte> into) const;
+  /// Whether the cell holds the bytes from `taken` on, which are then in `into`.
+  bool read_cell(std::uint64_t taken, std::span<std::byte> into) const;
+  /// So much more was taken. Tells the writer once that is a good share of the ring: a full ring
+  /// that is read empty is told of in any case.
+  void took(std::uint64_t size);
 
   RingMemory memory_;
   RingHeader* header_;
   const std::byte* data_;
-  std::uint64_t taken_ = 0;
+  std::atomic<std::uint64_t> taken_ = 0;  // written by whoever reads
+  std::uint64_t published_ = 0;
 };
 
 }  // namespace peal::transport

@@ -64,12 +64,8 @@ RingChannel::~RingChannel() {
   }
 }
 
-RingChannel::Peer& RingChannel::peer(Rank rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  if (rank < 0 || index >= peers_.size() || !peers_[index]) {
-    throw Error(ErrorKind::kUsage, fmt::format("there is no stream to rank {}", rank));
-  }
-  return *peers_[index];
+void RingChannel::refuse(Rank rank) {
+  throw Error(ErrorKind::kUsage, fmt::format("there is no stream to rank {}", rank));
 }
 
 Transfer RingChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {

@@ -45,7 +45,12 @@ class RingChannel final : public PollableChannel {
  private:
   struct Peer;
 
-  Peer& peer(Rank rank) const;
+  Peer& peer(Rank rank) const {
+    const auto index = static_cast<std::size_t>(rank);
+    if (rank < 0 || index >= peers_.size() || !peers_[index]) refuse(rank);
+    return *peers_[index];
+  }
+  [[noreturn]] static void refuse(Rank rank);
 
   std::shared_ptr<Doorbell> own_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank

@@ -45,10 +45,63 @@ TEST_F(RingTest, TakesAsMuchAsItHoldsAndNoMore) {
   EXPECT_FALSE(writer_.has_space());
   EXPECT_TRUE(reader_.has_data());
   EXPECT_EQ(write(4096, 1), 0_B);
-  EXPECT_EQ(read(96), stream_bytes(0, 1, 0, 96));
-  EXPECT_EQ(write(4096, 100), 96_B);
-  EXPECT_EQ(read(5000), stream_bytes(0, 1, 96, 4096));
+  EXPECT_EQ(read(1024), stream_bytes(0, 1, 0, 1024));
+  EXPECT_EQ(write(4096, 2000), 1024_B);
+  EXPECT_EQ(read(5000), stream_bytes(0, 1, 1024, 4096));
   EXPECT_EQ(read(1).size(), 0u);
+}
+
+TEST_F(RingTest, AShortWriteAndAsMuchOfALongOneAsFitsAreReadAsTheyWereWritten) {
+  for (const std::size_t room : {1, 20, 38, 39, 60}) {
+    SCOPED_TRACE(room);
+    const Mapping mapping = Mapping::anonymous(ring_size(kCapacity));
+    const RingMemory memory{mapping.bytes().data(), kCapacity, 1};
+    RingWriter writer(memory);
+    RingReader reader(memory);
+    const auto put = [&](std::uint64_t position, std::size_t size) {
+      const auto bytes = stream_bytes(0, 1, position, size);
+      const ConstPiece piece(bytes);
+      return static_cast<std::size_t>(writer.write({&piece, 1}).value);
+    };
+    const std::size_t filled = 4096 - 10 - room;
+    ASSERT_EQ(put(0, filled), filled);
+    ASSERT_EQ(put(filled, 10), 10u);
+    ASSERT_EQ(put(filled + 10, 100), room);
+    std::vector<std::byte> bytes(filled);
+    reader.read(bytes);
+    bytes.resize(10 + room);
+    EXPECT_EQ(reader.read(bytes), Bytes(static_cast<std::int64_t>(10 + room)));
+    EXPECT_EQ(bytes, stream_bytes(0, 1, filled, 10 + room));
+  }
+}
+
+/// Each telling takes a line of the cache from the other side.
+TEST_F(RingTest, TheWriterIsToldOfAGoodShareOfTheRingAndNotOfEachByte) {
+  EXPECT_EQ(write(0, 4096), kCapacity);
+  for (std::uint64_t taken = 0; taken < 1023; ++taken) {
+    EXPECT_EQ(read(1), stream_bytes(0, 1, taken, 1));
+    EXPECT_TRUE(reader_.has_data());
+    EXPECT_FALSE(writer_.has_space());
+  }
+  read(1);
+  EXPECT_TRUE(writer_.has_space());
+  EXPECT_EQ(read(3072).size(), 3072u);
+  EXPECT_FALSE(reader_.has_data());
+  EXPECT_EQ(write(4096, 4096), kCapacity);
+}
+
+TEST_F(RingTest, HowMuchAFullRingWasReadDoesNotMatterOnceItIsEmpty) {
+  std::uint64_t at = 0;
+  for (const std::size_t first : {1, 47, 48, 49, 1000, 1023, 1024, 4095}) {
+    EXPECT_EQ(write(at, 4096), kCapacity) << first;
+    EXPECT_EQ(read(first), stream_bytes(0, 1, at, first));
+    EXPECT_EQ(read(4096), stream_bytes(0, 1, at + first, 4096 - first));
+    EXPECT_TRUE(writer_.has_space());
+    EXPECT_FALSE(reader_.has_data());
+    EXPECT_GE(write(at + 4096, 3072), 3072_B);  // all but what it may not have been told of
+    EXPECT_EQ(read(3072), stream_bytes(0, 1, at + 4096, 3072));
+    at += 4096 + 3072;
+  }
 }
 
 TEST_F(RingTest, PiecesAreJoinedAndMayBeCutAnywhere) {

@@ -28,6 +28,15 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 /// A rank that has no time left still says why it leaves.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
+engine::Envelope envelope_of(const Request& request) {
+  return {request.root, request.tag, request.dtype, request.count};
+}
+
+/// Of a send.
+const std::byte* payload_of(const Request& request) {
+  return static_cast<const std::byte*>(request.input.front().data);
+}
+
 }  // namespace
 
 MessageLoop::MessageLoop(Rank self,
@@ -67,11 +76,11 @@ void MessageLoop::stop() {
 // ---- posting
 
 void MessageLoop::post(Mailbox& mailbox, const TicketPtr& ticket, const Request& request) {
-  const engine::Envelope envelope{request.root, request.tag, request.dtype, request.count};
   if (request.operation == Operation::kSend) {
-    mailbox.send(ticket, envelope, static_cast<const std::byte*>(request.input.front().data));
+    mailbox.send(ticket, envelope_of(request), payload_of(request));
   } else {
-    mailbox.receive(ticket, envelope, static_cast<std::byte*>(request.output.front().data));
+    mailbox.receive(
+        ticket, envelope_of(request), static_cast<std::byte*>(request.output.front().data));
   }
 }
 
@@ -103,10 +112,28 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
         all_ended = false;
       }
     }
-    return all_ended && !mailbox.has_unsent() && !mailbox.is_copying();
+    return all_ended && !mailbox.is_busy();
   });
   if (!all_done) call_loop();
   return tickets;
+}
+
+bool MessageLoop::send_at_once(Mailbox& mailbox, const Request& request) {
+  try {
+    if (!mailbox.send_at_once(envelope_of(request), payload_of(request))) return false;
+  } catch (const std::exception&) {  // the link is spoilt
+    verdict_.reach(current_error(describe(request)));
+    pass_on_verdict(mailbox);
+    verdict_.check();
+  }
+  calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
+  if (leaves_work(mailbox)) call_loop();
+  return true;
+}
+
+/// Also of other operations: what was accepted in passing, and who relies on this call.
+bool MessageLoop::leaves_work(const Mailbox& mailbox) const {
+  return waiting_ > 0 || mailbox.is_busy();
 }
 
 /// The ticket lies on this stack, so that a small message allocates nothing: the mailbox must have
@@ -114,6 +141,9 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
 Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   std::optional<Inside> mailbox(std::in_place, mailbox_, std::adopt_lock);
   verdict_.check();
+  if (request.operation == Operation::kSend && send_at_once(**mailbox, request)) {
+    return request.root;
+  }
   engine::Ticket ticket([&request] { return describe(request); }, timeout);
   const TicketPtr borrowed(TicketPtr(), &ticket);
   try {
@@ -131,8 +161,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
     ticket.reckon();
     ++waiting_;
   }
-  // Also of other operations: what was accepted in passing, and who relies on this call.
-  if (waiting_ > 0 || (*mailbox)->has_unsent() || (*mailbox)->is_copying()) call_loop();
+  if (leaves_work(**mailbox)) call_loop();
   mailbox.reset();  // from here on the loop may end, unless this call is among those that wait
   if (!done) {
     ticket.wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline

@@ -63,6 +63,10 @@ class MessageLoop {
   using Inside = Attended<engine::Mailbox>::Inside;
 
   void post(engine::Mailbox& mailbox, const engine::TicketPtr& ticket, const Request& request);
+  /// A small message that can leave now needs no ticket.
+  bool send_at_once(engine::Mailbox& mailbox, const Request& request);
+  /// Whether a call that is done must call the loop.
+  bool leaves_work(const engine::Mailbox& mailbox) const;
   /// Polls until the ticket has ended, or it is time to leave that to the loop.
   void attend(Inside& mailbox, engine::Ticket& ticket);
   /// For a call that leaves something to the loop.
