@@ -5,7 +5,19 @@
 namespace peal::schedule {
 
 Scratch::Scratch(ScratchSize size)
-    : size_(size), cells_free_(static_cast<std::size_t>(size.cells)) {}
+    : size_(size),
+      cells_free_(static_cast<std::size_t>(size.cells)),
+      bank_size_(static_cast<std::uint64_t>(std::max(size.cells / 2, 1))) {}
+
+void Scratch::enter_bank() {
+  bank_ = turn_ / bank_size_;
+  const auto first = cells_free_.begin() +
+                     static_cast<std::ptrdiff_t>(bank_ * bank_size_ & (cells_free_.size() - 1));
+  bank_free_ = *std::max_element(
+      first, first + static_cast<std::ptrdiff_t>(bank_size_), [](const Look& a, const Look& b) {
+        return a.counter < b.counter;
+      });
+}
 
 Scratch::Place Scratch::place_in_ring(Bytes stage) {
   const std::int64_t length = (stage.value + kGrain.value - 1) / kGrain.value * kGrain.value;

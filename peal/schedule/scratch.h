@@ -58,9 +58,9 @@ class Scratch {
   /// Cost: constant, but for the places that it takes over.
   Place place(Bytes stage) {
     if (stage > size_.cell) return place_in_ring(stage);
+    if (turn_ / bank_size_ != bank_) enter_bank();
     taken_ = Taken::kCell;
-    return {
-        .is_cell = true, .offset = Bytes(static_cast<std::int64_t>(turn_)), .free = free_cell()};
+    return {.is_cell = true, .offset = Bytes(static_cast<std::int64_t>(turn_)), .free = bank_free_};
   }
 
   /// The turn is over, and has brought the counters `span` further, at least by 1.
@@ -81,6 +81,7 @@ class Scratch {
   };
 
   Place place_in_ring(Bytes stage);
+  void enter_bank();
   Look& free_cell() { return cells_free_[turn_ & (cells_free_.size() - 1)]; }
 
   ScratchSize size_;
@@ -90,6 +91,11 @@ class Scratch {
   std::deque<Region> regions_;    // of the last lap, in order
   Look overwritten_;              // of the last region that is in it no more
   std::vector<Look> cells_free_;  // by cell
+  // Cells are waited for by banks, half of them each: who runs ahead of the others looks for them,
+  // and takes the line of their counter from them, once in a bank and not in each turn.
+  std::uint64_t bank_size_;
+  std::uint64_t bank_ = 0;  // the last one in which a cell was taken, laps and all
+  Look bank_free_;          // of its cells, in the lap before
   enum class Taken : std::uint8_t { kNothing, kCell, kRegion } taken_ = Taken::kNothing;
 };
 

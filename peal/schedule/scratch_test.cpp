@@ -44,7 +44,41 @@ TEST(ScratchTest, ACellIsFreeOnceEverybodySignalsInTheTurnAfterTheLastThatHadIt)
   }
   EXPECT_EQ(scratch.turn(), 4u);
   EXPECT_EQ(scratch.base(), 40);
-  EXPECT_EQ(scratch.place(Bytes(1)).free.counter, 11);
+  // The turns 0 and 1 are one bank, the turns 2 and 3 the other.
+  EXPECT_EQ(scratch.place(Bytes(1)).free.turn, 2u);
+  EXPECT_EQ(scratch.place(Bytes(1)).free.counter, 21);
+}
+
+TEST(ScratchTest, WhoRunsAheadHasToLookOnceInABank) {
+  Scratch scratch(kSize);
+  std::vector<std::int64_t> waits;
+  for (int i = 0; i < 12; ++i) {
+    waits.push_back(scratch.place(Bytes(1)).free.counter);
+    scratch.end_turn(1);
+  }
+  EXPECT_EQ(waits, (std::vector<std::int64_t>{0, 0, 0, 0, 3, 3, 5, 5, 7, 7, 9, 9}));
+}
+
+/// Against a plain account, with turns that stage in the ring or nothing between.
+TEST(ScratchTest, WhoeverHadACellBeforeIsWaitedFor) {
+  std::mt19937 random(2);
+  Scratch scratch(kSize);
+  std::map<std::uint64_t, std::int64_t> free_at;  // by cell
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t cell = scratch.turn() % 4;
+    const bool takes = random() % 3 > 0;
+    if (takes) {
+      const Scratch::Place place = scratch.place(Bytes(1 + random() % 16));
+      ASSERT_TRUE(place.is_cell);
+      ASSERT_GE(place.free.counter, free_at[cell]);
+      ASSERT_LE(place.free.counter, scratch.base());  // of no turn that may still be under way
+      ASSERT_LE(place.free.turn, scratch.turn());
+    } else if (random() % 2 == 0) {
+      scratch.place(Bytes(64));
+    }
+    scratch.end_turn(1 + static_cast<std::int64_t>(random() % 3));
+    if (takes) free_at[cell] = scratch.base() + 1;
+  }
 }
 
 TEST(ScratchTest, ATurnThatStagesNothingLeavesTheCellAsItWas) {
