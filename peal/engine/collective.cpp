@@ -60,7 +60,10 @@ Progress Collective::advance() {
 void Collective::enter(const Task& task) {
   const std::uint64_t sequence = fingerprint_.sequence + 1;
   const std::uint64_t before = fingerprint_.detail;
-  recipe_ = &book_.find(task.problem, task.dtype, task.reduce);
+  if (task.kind == 0 || task.kind != kind_) {
+    recipe_ = &book_.find(task.problem, task.dtype, task.reduce);
+    kind_ = task.kind;
+  }
   fingerprint_ = recipe_->fingerprint;
   fingerprint_.sequence = sequence;
   fingerprint_.detail = mixed(before, recipe_->digest);

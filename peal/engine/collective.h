@@ -22,6 +22,8 @@ namespace peal::engine {
 
 /// What is to be done. The memory is borrowed until the collective is done or abandoned.
 struct Task {
+  /// Differs from the last task's if anything else here does but the memory; 0: who knows.
+  std::uint64_t kind = 0;
   schedule::Problem problem;  // access and stage_limit are filled in by the collective
   DType dtype = DType::kU8;
   ReduceOp::Kind reduce = ReduceOp::Kind::kSum;
@@ -89,6 +91,7 @@ class Collective {
   Walk walk_;
   RecipeBook book_;
   Recipe* recipe_ = nullptr;
+  std::uint64_t kind_ = 0;  // of the task that the recipe is for
   Fingerprint fingerprint_;
   Entry own_entry_;
   /// The last that was found in the arena: the same buffers are used again and again.

@@ -27,44 +27,6 @@ Turns::Turns(Rank self, int ranks, transport::Window& window, std::function<void
   }
 }
 
-void Turns::enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare) {
-  fingerprint_ = fingerprint;
-  remark_ = {.check = fingerprint.detail, .place = place};
-  compare_ = compare;
-  before_ = 0;
-  waited_ = 0;
-}
-
-void Turns::place_stage(Bytes stage, Places& places) {
-  const schedule::Scratch::Place place = scratch_.place(stage);
-  free_ = place.free;
-  if (stage.value == 0) return;
-  const std::vector<std::byte*>& stages = place.is_cell ? cells_ : rings_;
-  const std::ptrdiff_t offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
-                                              : static_cast<std::ptrdiff_t>(place.offset.value);
-  for (int i = 0; i < host_.count; ++i) {
-    places.set(schedule::Space::kStage, host_[i], stages[static_cast<std::size_t>(i)] + offset);
-  }
-}
-
-bool Turns::reached(const schedule::Ranks& ranks, std::int64_t value) {
-  const Counter target = target_of(value);
-  for (; waited_ < ranks.count; ++waited_) {
-    const Rank rank = ranks[waited_];
-    if (rank == self_) continue;
-    auto& known = known_[static_cast<std::size_t>(rank)];
-    if (known < target.value) {
-      const std::uint64_t counter = window_.counter(rank, target.turn);
-      if (counter < target.value) return false;
-      known = counter;
-    }
-    // A look back finds ranks that need not be in this operation yet.
-    if (value > 0 && !heard_from(rank)) compare(rank);
-  }
-  waited_ = 0;
-  return true;
-}
-
 Turns::Counter Turns::missing(const schedule::Ranks& ranks, std::int64_t value) const {
   Counter counter = target_of(value);
   counter.rank = ranks[waited_];
@@ -85,22 +47,6 @@ void Turns::append_missing(const schedule::Ranks& ranks,
 std::optional<std::uint64_t> Turns::place_of(Rank rank) const {
   const auto remark = window_.remark(rank, scratch_.turn());
   return remark.check == remark_.check ? std::optional(remark.place) : std::nullopt;
-}
-
-Turns::Counter Turns::target_of(std::int64_t value) const {
-  if (value == 0) {
-    return {.turn = free_.turn, .value = static_cast<std::uint64_t>(free_.counter)};
-  }
-  const std::int64_t counter = scratch_.base() + before_ + value;
-  return {.turn = scratch_.turn(), .value = static_cast<std::uint64_t>(counter)};
-}
-
-void Turns::compare(Rank rank) {
-  if (compare_ == Compare::kEntries ||
-      window_.remark(rank, scratch_.turn()).check != remark_.check) {
-    check_entry_(rank);  // which may have gone on since
-  }
-  seen_[static_cast<std::size_t>(rank)] = fingerprint_.sequence;
 }
 
 }  // namespace peal::engine

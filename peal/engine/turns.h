@@ -32,11 +32,27 @@ class Turns {
   Bytes stage_limit() const { return scratch_.limit(); }
 
   /// Enters an operation. `place` is what the others are to read beside the counter.
-  void enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare);
+  void enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare) {
+    fingerprint_ = fingerprint;
+    remark_ = {.check = fingerprint.detail, .place = place};
+    compare_ = compare;
+    before_ = 0;
+    waited_ = 0;
+  }
   /// From here on values are those of a part, which come after so many other signals.
   void begin_part(std::int64_t signals_before) { before_ = signals_before; }
   /// Finds the operation's place, of so many bytes, and puts it into `places`.
-  void place_stage(Bytes stage, Places& places);
+  void place_stage(Bytes stage, Places& places) {
+    const schedule::Scratch::Place place = scratch_.place(stage);
+    free_ = place.free;
+    if (stage.value == 0) return;
+    const std::vector<std::byte*>& stages = place.is_cell ? cells_ : rings_;
+    const std::ptrdiff_t offset = place.is_cell ? transport::Window::cell_offset(scratch_.turn())
+                                                : static_cast<std::ptrdiff_t>(place.offset.value);
+    for (int i = 0; i < host_.count; ++i) {
+      places.set(schedule::Space::kStage, host_[i], stages[static_cast<std::size_t>(i)] + offset);
+    }
+  }
   /// The part, of this span, is over. An operation that gave no signal had no turn.
   void end(std::int64_t span) {
     if (span + before_ > 0) scratch_.end_turn(span + before_);
@@ -50,7 +66,23 @@ class Turns {
 
   /// Whether all of them have given the signal, or for 0 have left what was staged where this
   /// operation stages. Asked again, it goes on with the rank that was not there. Throws mismatch.
-  bool reached(const schedule::Ranks& ranks, std::int64_t value);
+  bool reached(const schedule::Ranks& ranks, std::int64_t value) {
+    const Counter target = target_of(value);
+    for (; waited_ < ranks.count; ++waited_) {
+      const Rank rank = ranks[waited_];
+      if (rank == self_) continue;
+      auto& known = known_[static_cast<std::size_t>(rank)];
+      if (known < target.value) {
+        const std::uint64_t counter = window_.counter(rank, target.turn);
+        if (counter < target.value) return false;
+        known = counter;
+      }
+      // A look back finds ranks that need not be in this operation yet.
+      if (value > 0 && !heard_from(rank)) compare(rank);
+    }
+    waited_ = 0;
+    return true;
+  }
 
   /// What to sleep on.
   struct Counter {
@@ -73,8 +105,20 @@ class Turns {
   }
 
  private:
-  Counter target_of(std::int64_t value) const;
-  void compare(Rank rank);
+  Counter target_of(std::int64_t value) const {
+    if (value == 0) {
+      return {.turn = free_.turn, .value = static_cast<std::uint64_t>(free_.counter)};
+    }
+    const std::int64_t counter = scratch_.base() + before_ + value;
+    return {.turn = scratch_.turn(), .value = static_cast<std::uint64_t>(counter)};
+  }
+  void compare(Rank rank) {
+    if (compare_ == Compare::kEntries ||
+        window_.remark(rank, scratch_.turn()).check != remark_.check) {
+      check_entry_(rank);  // which may have gone on since
+    }
+    seen_[static_cast<std::size_t>(rank)] = fingerprint_.sequence;
+  }
 
   Rank self_;
   transport::Window& window_;

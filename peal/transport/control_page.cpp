@@ -51,14 +51,6 @@ void SleepableCounter::wake() noexcept {
   ::syscall(SYS_futex, futex_word(word_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void NoticeLine::write(const Notice& notice) noexcept {
-  sequence_.store(0, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < body_.size(); ++i) {
-    body_[i].store(notice.body[i], std::memory_order_release);
-  }
-  sequence_.store(notice.sequence, std::memory_order_release);
-}
-
 std::optional<Notice> NoticeLine::read(std::uint64_t sequence) const noexcept {
   if (sequence_.load(std::memory_order_acquire) != sequence) return std::nullopt;
   Notice notice{sequence, {}};

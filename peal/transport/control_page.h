@@ -57,7 +57,13 @@ class SleepableCounter {
 /// emptied.
 class NoticeLine {
  public:
-  void write(const Notice& notice) noexcept;
+  void write(const Notice& notice) noexcept {
+    sequence_.store(0, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < body_.size(); ++i) {
+      body_[i].store(notice.body[i], std::memory_order_release);
+    }
+    sequence_.store(notice.sequence, std::memory_order_release);
+  }
   std::optional<Notice> read(std::uint64_t sequence) const noexcept;
 
  private:

@@ -155,12 +155,6 @@ void Window::wake_all() noexcept {
   if (counter != nullptr) counter->stir();
 }
 
-void Window::post(const Notice& notice) {
-  ControlPage& page = *pages_[index(self_)];
-  page.line_of(notice.sequence).write(notice);
-  page.posted.store(notice.sequence, std::memory_order_release);
-}
-
 std::optional<Notice> Window::notice(Rank rank, std::uint64_t sequence) const {
   if (sequence == 0) return std::nullopt;
   return pages_[index(rank)]->line_of(sequence).read(sequence);

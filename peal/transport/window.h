@@ -101,7 +101,11 @@ class Window final {
 
   // ---- notices
   /// Publishes what the own rank is about to do. `notice.sequence` grows by one each time.
-  void post(const Notice& notice);
+  void post(const Notice& notice) {
+    ControlPage& page = *pages_[index(self_)];
+    page.line_of(notice.sequence).write(notice);
+    page.posted.store(notice.sequence, std::memory_order_release);
+  }
   /// The notice that `rank` posted with this sequence number, if it has come so far and not yet
   /// kNotices further; torn reads are impossible.
   std::optional<Notice> notice(Rank rank, std::uint64_t sequence) const;

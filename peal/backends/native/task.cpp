@@ -49,6 +49,22 @@ const engine::Task& TaskMaker::make(const Request& request) {
 }
 
 void TaskMaker::fill(const Request& request) {
+  const Even even{.operation = request.operation,
+                  .dtype = request.dtype,
+                  .reduce = request.reduce.kind,
+                  .in_place = request.in_place,
+                  .root = request.root,
+                  .count = request.count};
+  if (!request.counts.empty() || even != last_) {
+    fill_problem(request);
+    ++task_.kind;
+    last_ = request.counts.empty() ? std::optional(even) : std::nullopt;
+  }
+  collect(request.input, task_.input);
+  collect(request.output, task_.output);
+}
+
+void TaskMaker::fill_problem(const Request& request) {
   schedule::Problem& problem = task_.problem;
   problem.operation = request.operation;
   problem.ranks = ranks_;
@@ -58,8 +74,6 @@ void TaskMaker::fill(const Request& request) {
   problem.in_place = request.in_place;
   task_.dtype = request.dtype;
   task_.reduce = reduces(request.operation) ? request.reduce.kind : ReduceOp::Kind::kSum;
-  collect(request.input, task_.input);
-  collect(request.output, task_.output);
 }
 
 /// The engine adds; what it adds is scaled here, beforehand, so that nothing overflows on the way
@@ -76,7 +90,10 @@ void TaskMaker::scale_input(const Request& request) {
   scaled.add(scaled_.data(), task_.input.size());
   scale(task_.input, scaled, request.dtype, request.reduce.factor);
   task_.input = std::move(scaled);
-  if (request.operation == Operation::kReduceScatter) task_.problem.in_place = false;
+  if (request.operation == Operation::kReduceScatter) {
+    task_.problem.in_place = false;
+    last_.reset();
+  }
 }
 
 void TaskMaker::run_alone(const Request& request) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,24 @@ class TaskMaker {
   static void run_alone(const Request& request);
 
  private:
+  /// What is enough to know a task by, where all blocks are even: loops repeat themselves.
+  struct Even {
+    Operation operation = Operation::kBarrier;
+    DType dtype = DType::kU8;
+    ReduceOp::Kind reduce = ReduceOp::Kind::kSum;
+    bool in_place = false;
+    Rank root = 0;
+    Elements count;
+
+    friend bool operator==(const Even&, const Even&) = default;
+  };
   void fill(const Request& request);
+  void fill_problem(const Request& request);
   void scale_input(const Request& request);
 
   int ranks_;
   engine::Task task_;
+  std::optional<Even> last_;  // nothing if the last task is not known by that
   std::vector<std::byte> scaled_;
 };
 
