@@ -3,7 +3,8 @@
 //
 // Each operation gets a place of its own, the next one of a ring, or where little is staged a cell
 // beside the counter that says it is there; so an operation need not wait for the one before to be
-// read. It has to wait for those only that had the same place, long ago: Wait with value 0.
+// read. It has to wait for those only that had the same place, or one of the same bank of cells,
+// long ago: Wait with value 0.
 #pragma once
 
 #include <cstdint>
