@@ -8,7 +8,7 @@ times     one operation: median times and floor, a row for each size
 faster    how many times as fast as a peer, a row for each operation: `faster PEER NAME...`
 in_place  several operations in place: times, and what part of all_reduce's they are
 types     time per byte against that of f32
-hosts     one operation between hosts: times, and the bare stream's
+hosts     one operation between hosts on foreign memory: times, and the bare stream's
 """
 import json
 import re
@@ -136,7 +136,7 @@ def hosts(results):
     rows = []
     for count, ranks, size in sorted({(r["hosts"], r["np"], r["bytes"]) for r in results}):
         of = [r for r in results if (r["hosts"], r["np"], r["bytes"]) == (count, ranks, size)]
-        ours = find(of, backend="peal")
+        ours = find(of, backend="peal", variant="foreign")
         rows.append([f"{count} x {ranks // count}", size_text(size), median(ours),
                      median(find(of, backend="stream")), floor(ours),
                      *(speedup(ours, b) for b in peers),

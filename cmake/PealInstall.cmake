@@ -6,13 +6,15 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(PEAL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/peal)
 
-# What a user links: the front door, and through it the rest.
-add_library(peal INTERFACE)
+# What a user links: the front door, and through it the rest. As a target to build it is all that is
+# installed, and no test: it has a source so that there is such a target.
+add_library(peal INTERFACE EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/peal/init/init.h)
 add_library(peal::peal ALIAS peal)
 target_link_libraries(peal INTERFACE peal::init)
 
 # Everything but train is one export; train has its own, since it needs LibTorch to be read.
 get_property(core GLOBAL PROPERTY PEAL_MODULES)
+add_dependencies(peal ${core})
 set(train ${core})
 list(FILTER core EXCLUDE REGEX "^peal_train$")
 list(FILTER train INCLUDE REGEX "^peal_train$")
@@ -24,6 +26,7 @@ if(train)
   install(EXPORT pealTrainTargets NAMESPACE peal:: DESTINATION ${PEAL_PACKAGE_DIR})
 endif()
 if(TARGET peal_program)
+  add_dependencies(peal peal_program)
   install(TARGETS peal_program DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +12,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/size_text.h"
+#include "peal/base/text_file.h"
 
 namespace peal {
 namespace {
@@ -57,20 +54,13 @@ std::string parse_name(std::string_view text) {
   return std::string(text);
 }
 
-std::ifstream open_file(std::string_view path) {
-  std::ifstream file{std::string(path)};
-  if (!file) {
-    throw Error(ErrorKind::kUsage, fmt::format("cannot be read: {}", std::strerror(errno)));
-  }
-  return file;
-}
+/// A secret, or rows of choices: a page or two.
+constexpr Bytes kLongestFile = 1_MiB;
 
 std::string read_secret(std::string_view path) {
-  std::ifstream file = open_file(path);
-  std::string secret;
-  if (!std::getline(file, secret) || secret.empty()) {
-    throw Error(ErrorKind::kUsage, "its first line is empty");
-  }
+  const std::string text = read_text_file(std::string(path), kLongestFile);
+  std::string secret = text.substr(0, text.find('\n'));
+  if (secret.empty()) throw Error(ErrorKind::kUsage, "its first line is empty");
   return secret;
 }
 
@@ -81,8 +71,7 @@ void parse_tune(std::string_view text, Config& config) {
     config.tune = text;
     return;
   }
-  std::ifstream file = open_file(text.substr(1));
-  std::string rows(std::istreambuf_iterator<char>(file), {});
+  std::string rows = read_text_file(std::string(text.substr(1)), kLongestFile);
   if (rows.empty()) throw Error(ErrorKind::kUsage, "there is nothing in it");
   config.tune = std::move(rows);
   config.tune_file = text.substr(1);

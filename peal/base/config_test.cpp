@@ -101,6 +101,31 @@ TEST(ConfigTest, TheChoiceOfAlgorithmsCanComeFromAFile) {
   EXPECT_THROW(config_from(fixed_environment({{"PEAL_TUNE", "@/no/such/file"}})), Error);
 }
 
+TEST(ConfigTest, AFileThatIsNoneIsAWrongValueOfItsVariable) {
+  const std::string empty = testing::TempDir() + "peal_config_test_nothing";
+  std::ofstream(empty, std::ios::trunc);
+  struct Wrong {
+    std::string path;
+    std::string tune;
+    std::string secret;
+  };
+  for (const auto& [path, tune, secret] :
+       {Wrong{"/var/tmp", "cannot be read: Is a directory", "cannot be read: Is a directory"},
+        Wrong{"/dev/zero",
+              "cannot be read: it holds more than 1048576 bytes",
+              "cannot be read: it holds more than 1048576 bytes"},
+        Wrong{empty, "there is nothing in it", "its first line is empty"}}) {
+    const ConfigReading reading =
+        read_config(fixed_environment({{"PEAL_TUNE", "@" + path}, {"PEAL_SECRET_FILE", path}}));
+    ASSERT_EQ(reading.wrong.size(), 2U) << path;
+    EXPECT_THAT(reading.wrong[0].problem,
+                testing::HasSubstr("PEAL_SECRET_FILE=\"" + path + "\": " + secret));
+    EXPECT_THAT(reading.wrong[1].problem,
+                testing::AllOf(testing::HasSubstr("PEAL_TUNE=\"@" + path + "\": "),
+                               testing::HasSubstr(tune)));
+  }
+}
+
 TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
   const Config config = config_from(fixed_environment({{"PEAL_INTERFACE", "^docker0"},
                                                        {"PEAL_TRANSPORT", "tcp"},

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "peal/base/cgroups.h"
+
 namespace peal {
 namespace {
 
@@ -30,14 +32,6 @@ std::optional<double> quota_v1(const Path& group) {
   std::ifstream(group / "cpu.cfs_period_us") >> period;
   if (quota <= 0 || period <= 0) return std::nullopt;  // -1: unlimited
   return quota / period;
-}
-
-/// Where the controller of CPU time is mounted, if a line of /proc/self/cgroup with these
-/// controllers is about it.
-std::optional<Path> mount_for(const std::string& controllers) {
-  if (controllers.empty()) return "sys/fs/cgroup";  // v2
-  const bool is_cpu = ("," + controllers + ",").find(",cpu,") != std::string::npos;
-  return is_cpu ? std::optional<Path>("sys/fs/cgroup/cpu") : std::nullopt;
 }
 
 void keep_least(std::optional<double>& least, std::optional<double> quota) {
@@ -68,19 +62,9 @@ int cpus_of(std::span<const std::int64_t> processes) {
 
 std::optional<double> cpu_quota(const Path& root) {
   std::optional<double> least;
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "4:cpu,cpuacct:/path"
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const auto mount = mount_for(line.substr(first + 1, second - first - 1));
-    if (!mount) continue;
-    // In a container the path may be the host's, of which only the end of the way up is there.
-    for (Path group = Path(line.substr(second + 1)).relative_path();; group = group.parent_path()) {
-      keep_least(least, quota_v2(root / *mount / group));
-      keep_least(least, quota_v1(root / *mount / group));
-      if (group.empty()) break;
-    }
+  for (const Path& group : cgroups_of("cpu", root)) {
+    keep_least(least, quota_v2(group));
+    keep_least(least, quota_v1(group));
   }
   return least;
 }

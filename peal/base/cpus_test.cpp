@@ -1,37 +1,17 @@
 #include "peal/base/cpus.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
-#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/root.h"
+
 namespace peal {
 namespace {
-
-/// A folder that stands for the root of a file system.
-class Root {
- public:
-  Root() {
-    std::string name = (std::filesystem::temp_directory_path() / "peal-root-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Root() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
-  void write(const std::filesystem::path& file, const std::string& text) const {
-    std::filesystem::create_directories((path_ / file).parent_path());
-    std::ofstream(path_ / file) << text;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(CpusTest, WithoutCgroupsThereIsNoQuota) { EXPECT_EQ(cpu_quota(Root().path()), std::nullopt); }
 

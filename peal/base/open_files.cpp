@@ -13,7 +13,8 @@ namespace peal {
 
 void allow_open_files(long needed, std::string_view what) {
   // The limit is the process's, and so is this: of two threads the one that needs less might else
-  // lower what the other has just raised.
+  // lower what the other has just raised, for which the system has no call that compares and sets.
+  // Nobody owns the process, so nobody could hand the mutex in.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const auto fail = [&](int error) {

@@ -35,5 +35,21 @@ TEST(SizeTextTest, WhatIsNoWholeNumberOfBytesIsNoSize) {
   }
 }
 
+TEST(SizeTextTest, IsWrittenInTheLargestUnitOfWhichItIsAWholeNumber) {
+  EXPECT_EQ(size_text(0_B, SizeStyle::kLong), "0 B");
+  EXPECT_EQ(size_text(4_B, SizeStyle::kLong), "4 B");
+  EXPECT_EQ(size_text(64_KiB, SizeStyle::kLong), "64 KiB");
+  EXPECT_EQ(size_text(1500_B, SizeStyle::kLong), "1500 B");
+  EXPECT_EQ(size_text(1025_KiB, SizeStyle::kLong), "1025 KiB");
+  EXPECT_EQ(size_text(2048_MiB, SizeStyle::kLong), "2 GiB");
+}
+
+TEST(SizeTextTest, WhatIsWrittenShortIsReadAsTheSame) {
+  EXPECT_EQ(size_text(64_KiB, SizeStyle::kShort), "64k");
+  for (const Bytes size : {0_B, 1_B, 1023_B, 1_KiB, 1025_B, 1_MiB, 1536_KiB, 2048_MiB}) {
+    EXPECT_EQ(try_parse_size(size_text(size, SizeStyle::kShort)), size);
+  }
+}
+
 }  // namespace
 }  // namespace peal

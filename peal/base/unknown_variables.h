@@ -1,5 +1,5 @@
 // Environment variables that were meant for peal and that nothing of it reads, since their names
-// are misspelt. `peal config` and `peal run` tell of them.
+// are misspelt. `peal config`, `peal run` and `peal bench` tell of them.
 #pragma once
 
 #include <span>

@@ -12,18 +12,41 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string_view place_text(bool is_in_place) { return is_in_place ? " in place" : ""; }
+std::string_view text_of(Place place) { return place == Place::kIn ? " in place" : ""; }
+
+/// ", rate 1gbit, PEAL_ALGORITHM=ring": what is not as it is by itself.
+std::string text_of(const Conditions& conditions) {
+  std::string text;
+  if (!conditions.rate.empty()) text += ", rate " + conditions.rate;
+  if (conditions.rewriting == Rewriting::kNone) text += ", untouched";
+  if (!conditions.algorithm.empty()) text += ", PEAL_ALGORITHM=" + conditions.algorithm;
+  if (!conditions.tune.empty()) text += ", PEAL_TUNE=" + conditions.tune;
+  return text;
+}
+
+/// Lines of older versions do not say it all; what they do not say was not there.
+Conditions conditions_in(const Json& line) {
+  const auto text = [&](const char* field) {
+    const auto found = line.find(field);
+    return found == line.end() || found->is_null() ? "" : found->get<std::string>();
+  };
+  return {.rate = text("rate"),
+          .algorithm = text("peal_algorithm"),
+          .tune = text("peal_tune"),
+          .rewriting = line.value("untouched", false) ? Rewriting::kNone : Rewriting::kInputs};
+}
 
 std::string what_of(const Json& line) {
-  return fmt::format("{} {} np={} hosts={} {} B{} {} {}",
+  return fmt::format("{} {} np={} hosts={} {} B{} {} {}{}",
                      line.at("op").get<std::string>(),
                      line.at("dtype").get<std::string>(),
                      line.at("np").get<int>(),
                      line.at("hosts").get<int>(),
                      line.at("bytes").get<std::int64_t>(),
-                     place_text(line.at("in_place").get<bool>()),
+                     text_of(line.at("in_place").get<bool>() ? Place::kIn : Place::kOut),
                      line.at("variant").get<std::string>(),
-                     line.at("transport").get<std::string>());
+                     line.at("transport").get<std::string>(),
+                     text_of(conditions_in(line)));
 }
 
 Reached parse(const Json& line) {
@@ -35,15 +58,23 @@ Reached parse(const Json& line) {
 
 std::string what_of(const Result& result) {
   const Case& c = result.the_case;
-  return fmt::format("{} {} np={} hosts={} {} B{} {} {}",
+  return fmt::format("{} {} np={} hosts={} {} B{} {} {}{}",
                      name_of(c.op),
                      name_of(c.dtype),
                      c.ranks,
                      result.hosts,
                      bytes_of(c).value,
-                     place_text(c.place == Place::kIn),
+                     text_of(place_of(c)),
                      result.variant,
-                     result.transport);
+                     result.transport,
+                     text_of(result.conditions));
+}
+
+/// What the library says, without "[json.exception.parse_error.101] " before it.
+std::string_view sentence_of(const Json::exception& error) {
+  const std::string_view text = error.what();
+  const auto end = text.find("] ");
+  return end == std::string_view::npos ? text : text.substr(end + 2);
 }
 
 /// The first, and how many more.
@@ -79,7 +110,7 @@ std::vector<Reached> parse_baseline(std::string_view lines) {
       throw Error(ErrorKind::kUsage,
                   fmt::format("line {} of the baseline is not what `peal bench --json` writes: {}",
                               number,
-                              error.what()));
+                              sentence_of(error)));
     }
   }
   return all;

@@ -12,9 +12,10 @@
 namespace peal::bench {
 
 /// What peal reached in one case, with one kind of memory: its floor_fraction as "floor", and how
-/// many times as fast as each peer it was.
+/// many times as fast as each peer it was: both medians over the rounds (result.h).
 struct Reached {
-  std::string what;  // "all_gather f32 np=2 hosts=1 65536 B in place registered shm"
+  /// "all_gather f32 np=2 hosts=1 65536 B in place registered shm, PEAL_ALGORITHM=ring"
+  std::string what;
   std::map<std::string, double> ratios;
 };
 

@@ -1,22 +1,33 @@
 #include "peal/bench/bench.h"
 
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "peal/base/clock.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/free_memory.h"
+#include "peal/bench/algorithm.h"
 #include "peal/bench/fleet.h"
 #include "peal/bench/folder.h"
+#include "peal/bench/memory_need.h"
 #include "peal/bench/mpi_fleet.h"
 #include "peal/bench/session.h"
+#include "peal/bench/stream_subject.h"
 #include "peal/bench/tune.h"
 #include "peal/net/socket.h"
+#include "peal/plan/table.h"
 
 namespace peal::bench {
 namespace {
+
+/// With --tune: what takes so many times as long as another algorithm will not win. Much, since a
+/// neighbour on the machine makes things take several times as long for a second.
+constexpr double kFarBehind = 3;
 
 /// What is to be started for one number of ranks, and what is not.
 struct Muster {
@@ -82,23 +93,114 @@ std::vector<std::string> describe(const Session& session, const std::vector<Abse
   return lines;
 }
 
-/// Each process that is started takes four here for a while, so hundreds of ranks take more than
-/// the usual soft limit of 1024.
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+/// What peal's fleets do a case by.
+class Planning final {
+ public:
+  explicit Planning(const BenchOptions& options)
+      : options_(options), config_(config_from(process_environment())) {  // the ranks inherit it
+    choices_.emplace("peal", config_);
+    for (const std::string& algorithm : options.algorithms) {
+      Config forced = config_;
+      forced.algorithm = algorithm;
+      choices_.emplace(tuned_backend(algorithm), forced);
+    }
+  }
+
+  /// "" for what is not peal's.
+  std::string algorithm(const std::string& backend, const Case& c) const {
+    const auto choices = choices_.find(backend);
+    return choices == choices_.end() ? "" : algorithm_of(choices->second, c, surroundings(c));
+  }
+
+  /// Whether the fleet of one of peal's algorithms does the case by that algorithm.
+  bool can_do(const std::string& backend, const Case& c) const {
+    return std::ranges::any_of(options_.algorithms, [&](const std::string& algorithm) {
+      return backend == tuned_backend(algorithm) &&
+             algorithm_applies(algorithm, c, surroundings(c));
+    });
+  }
+
+ private:
+  Surroundings surroundings(const Case& c) const {
+    int sharing = options_.hosts.hosts == 0 ? c.ranks : options_.hosts.ranks_per_host;
+    if (options_.transport == TransportChoice::kTcp) sharing = 1;
+    return {sharing, config_.stage};
+  }
+
+  const BenchOptions& options_;
+  Config config_;
+  std::map<std::string, plan::Choices> choices_;  // by backend
+};
+
+/// How long the rest of the cases will take: as expected, times what the first ones took of that.
+class Outlook final {
+ public:
+  Outlook(const Session& session, const std::vector<Case>& cases, const MeasureOptions& options) {
+    for (const Case& c : cases)
+      ends_.push_back(ends_.back() + expected_seconds(session, c, options));
+  }
+
+  double seconds_left(std::size_t done) const {
+    const double spent = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double pace = ends_[done] > 0 ? spent / ends_[done] : 1;
+    return (ends_.back() - ends_[done]) * pace;
+  }
+
+ private:
+  TimePoint begin_ = Clock::now();
+  std::vector<double> ends_ = {0};  // of the first cases, in seconds
+};
+
+/// What has buffers for the case at the same time: all that take part, since they take turns;
+/// `peers` too that will turn out to be missing.
+std::vector<Holder> holders_of(const BenchOptions& options,
+                               const std::vector<std::string>& peers,
+                               const Planning& planning,
+                               const Case& c) {
+  std::vector<Holder> holders;
+  const Bytes buffers = buffers_of(c);
+  const auto add_peal = [&](const std::string& backend) {
+    for (const std::string& memory : options.memory) {
+      holders.push_back({backend + " " + memory, buffers});
+    }
+  };
+  for (const std::string& algorithm : options.algorithms) {
+    const std::string backend = tuned_backend(algorithm);
+    if (planning.can_do(backend, c)) add_peal(backend);
+  }
+  if (!options.algorithms.empty()) return holders;
+  add_peal("peal");
+  const int hosts = options.hosts.hosts;
+  if (hosts == 0) holders.push_back({"probe", buffers});  // both ways to store share them
+  if (hosts > 0) holders.push_back({"stream", bytes_between_hosts(c, hosts) * (2 * hosts)});
+  for (const std::string& peer : peers) holders.push_back({peer, buffers});
+  return holders;
 }
 
-/// Whether the fleet of one of peal's algorithms does the case by that algorithm, where its ranks
-/// have such a stage.
-bool can_do(const BenchOptions& options, const std::string& backend, const Case& c, Bytes stage) {
-  int sharing = options.hosts.hosts == 0 ? c.ranks : options.hosts.ranks_per_host;
-  if (options.transport == TransportChoice::kTcp) sharing = 1;
-  return std::ranges::any_of(options.algorithms, [&](const std::string& algorithm) {
-    return backend == tuned_backend(algorithm) && algorithm_applies(algorithm, c, sharing, stage);
-  });
+void check_memory(const BenchOptions& options) {
+  const auto available = free_memory();
+  if (!available) return;
+  const std::vector<std::string> peers = resolve_peers(options.peers);
+  const Planning planning(options);
+  for (const int ranks : numbers_of_ranks(options)) {
+    for (const Case& c : cases_of(options, ranks)) {
+      check_memory(c, holders_of(options, peers, planning, c), *available);
+    }
+  }
+}
+
+Conditions conditions_of(const BenchOptions& options) {
+  const Config config = config_from(process_environment());  // the ranks inherit it
+  return {.rate = options.hosts.rate,
+          .algorithm = config.algorithm,
+          .tune = plan::to_text(plan::parse_table(config.tune), ";"),
+          .rewriting = options.measure.rewriting};
+}
+
+/// What runs have left that were killed.
+void remove_leftovers() {
+  remove_folders_of_the_dead(kSharedMemory);
+  if (::geteuid() == 0) remove_hosts_of_the_dead();
 }
 
 void run_ranks(const BenchOptions& options,
@@ -119,15 +221,23 @@ void run_ranks(const BenchOptions& options,
       sink.incident({Incident::Kind::kLost, session.fleet(i).backend, session.loss(i)});
     }
   }
+  const Planning planning(options);
   MeasureOptions measure_options = options.measure;
+  measure_options.conditions = conditions_of(options);
+  measure_options.algorithm = [&planning](const std::string& backend, const Case& c) {
+    return planning.algorithm(backend, c);
+  };
   if (!options.algorithms.empty()) {
-    const Bytes stage = config_from(process_environment()).stage;  // the ranks inherit it
-    measure_options.takes_part = [&options, stage](const std::string& backend, const Case& c) {
-      return can_do(options, backend, c, stage);
+    measure_options.far_behind = kFarBehind;
+    measure_options.takes_part = [&planning](const std::string& backend, const Case& c) {
+      return planning.can_do(backend, c);
     };
   }
-  for (const Case& c : cases_of(options, ranks)) {
-    const Measured measured = measure(session, c, measure_options);
+  const std::vector<Case> cases = cases_of(options, ranks);
+  const Outlook outlook(session, cases, measure_options);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    sink.progress({i, cases.size(), outlook.seconds_left(i), cases[i]});
+    const Measured measured = measure(session, cases[i], measure_options);
     for (const Incident& incident : measured.incidents) sink.incident(incident);
     sink.results(measured.results);
   }
@@ -169,6 +279,7 @@ std::vector<Case> cases_of(const BenchOptions& options, int ranks) {
 }
 
 std::vector<Result> planned_results(const BenchOptions& options) {
+  const Conditions conditions = conditions_of(options);
   std::vector<Result> results;
   for (const int ranks : numbers_of_ranks(options)) {
     for (const Case& c : cases_of(options, ranks)) {
@@ -178,6 +289,7 @@ std::vector<Result> planned_results(const BenchOptions& options) {
                            .transport = transport_words(options.transport, options.hosts),
                            .variant = variant,
                            .hosts = std::max(options.hosts.hosts, 1),
+                           .conditions = conditions,
                            .time = {}});
       }
     }
@@ -186,7 +298,8 @@ std::vector<Result> planned_results(const BenchOptions& options) {
 }
 
 void run(const BenchOptions& options, const BenchSink& sink) {
-  allow_many_descriptors();
+  check_memory(options);
+  remove_leftovers();
   launch::SignalReader signals;
   if (options.hosts.hosts == 0) {
     for (const int ranks : numbers_of_ranks(options)) {

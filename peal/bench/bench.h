@@ -29,11 +29,20 @@ struct BenchOptions {
   std::vector<std::string> algorithms;
 };
 
+/// Before a case: how far the run has come with this number of ranks.
+struct Progress {
+  std::size_t done = 0;
+  std::size_t cases = 0;
+  double seconds_left = 0;  // about, if it goes on as so far
+  Case next;
+};
+
 /// What the caller hears while it goes on.
 struct BenchSink {
   /// Before the cases of so many ranks: what takes part ("openmpi": "Open MPI v4.1.4") and what is
   /// left out, with the reason.
   std::function<void(int ranks, const std::vector<std::string>& lines)> begin;
+  std::function<void(const Progress&)> progress;
   std::function<void(const std::vector<Result>& of_one_case)> results;
   std::function<void(const Incident&)> incident;
 };

@@ -110,4 +110,8 @@ Placement placement(const Case& c, Rank rank) {
   return {};
 }
 
+Place place_of(const Case& c) {
+  return placement(c, kRoot).sharing == Sharing::kOneMemory ? Place::kIn : Place::kOut;
+}
+
 }  // namespace peal::bench

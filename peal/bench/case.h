@@ -10,8 +10,8 @@
 
 namespace peal::bench {
 
-/// Where a rank's own block lies. all_reduce, broadcast and reduce have one buffer, and are always
-/// in place; all_to_all and send_recv never are.
+/// Where a rank's own block is asked to lie. all_reduce, broadcast and reduce have one buffer, and
+/// are always in place; all_to_all and send_recv never are.
 enum class Place : unsigned char {
   kOut,  // in a buffer of its own
   kIn,   // inside the buffer that holds all blocks
@@ -53,5 +53,8 @@ struct Placement {
   Elements output = {};
 };
 Placement placement(const Case&, Rank rank);
+/// Whether the root has input and output in one memory: of some operations always, or never,
+/// whatever is asked.
+Place place_of(const Case&);
 
 }  // namespace peal::bench

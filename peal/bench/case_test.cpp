@@ -175,10 +175,18 @@ TEST(ValuesTest, AWrongValueIsNamedWithItsPlace) {
   EXPECT_TRUE(find_wrong(buffers.output(), c, 0)->starts_with("index 0: got 0, expected "));
 }
 
-TEST(ValuesTest, RewritingLeavesOnes) {
-  std::vector<float> values(7, 3.0F);
-  rewrite(std::as_writable_bytes(std::span(values)), DType::kF32);
-  EXPECT_EQ(values, std::vector<float>(7, 1.0F));
+TEST(CaseTest, WhereOperationsLieIsAskedOfSomeOnly) {
+  for (const Op op : kAllOps) {
+    const auto place = [&](Place asked) {
+      return place_of(make_case(op, DType::kF32, 2, 64_B, asked));
+    };
+    const bool has_one_buffer = op == Op::kAllReduce || op == Op::kBroadcast || op == Op::kReduce;
+    const bool has_a_choice =
+        op == Op::kAllGather || op == Op::kReduceScatter || op == Op::kGather || op == Op::kScatter;
+    EXPECT_EQ(place(Place::kOut), has_one_buffer ? Place::kIn : Place::kOut) << name_of(op);
+    EXPECT_EQ(place(Place::kIn), has_one_buffer || has_a_choice ? Place::kIn : Place::kOut)
+        << name_of(op);
+  }
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ Fleet peal_fleet(const Ground& ground,
       ground, fleet.job.job, own_worker(ground, "peal", fleet.backend, *fleet.memory[0]));
   for (launch::RankProcess& process : fleet.processes) {
     process.environment["PEAL_TRANSPORT"] = name_of(transport);
+    process.arguments.push_back(fleet.transport);
   }
   return fleet;
 }
@@ -144,10 +145,12 @@ Fleet stream_fleet(const Ground& ground) {
   Ground hosts = ground;
   hosts.ranks = static_cast<int>(ground.net->hosts().size());
   hosts.ranks_per_host = 1;
-  hosts.cpus.resize(ground.net->hosts().size());
+  hosts.cpus.assign(ground.net->hosts().size(), {});
+  const bool have_cores = ground.net->hosts().size() <= launch::usable_cores().size();
+  hosts.waiting = have_cores ? Waiting::kSpin : Waiting::kYield;
   Fleet fleet{.backend = "stream",
               .transport = "tcp",
-              .variants = {"two-way", "round-trip"},
+              .variants = {"two-way", "two-threads", "round-trip"},
               .ranks = hosts.ranks};
   fleet.memory.push_back(make_flags(hosts.ranks));
   std::string addresses;

@@ -27,6 +27,7 @@ struct Fleet {
   std::vector<launch::RankProcess> processes = {};       // one for each rank, or one launcher
   std::vector<std::unique_ptr<SharedFile>> memory = {};  // kept for the workers: flags, and others
   launch::NewJob job = {};                               // of peal's ranks; keeps their port
+  std::unique_ptr<Folder> segments = {};                 // of shared memory that has names
 };
 
 /// What cannot be measured, and why.
@@ -40,7 +41,7 @@ using FleetOrAbsent = std::variant<Fleet, Absent>;
 struct Ground {
   int ranks = 2;
   /// The CPUs of each rank: one core each, in the machine's order, the same for every backend but
-  /// gloo; empty where there are more ranks than cores.
+  /// gloo and the stream; empty where there are more ranks than cores.
   std::vector<std::vector<int>> cpus;
   Waiting waiting = Waiting::kSpin;
   std::string socket = {};   // of the coordinator
@@ -66,7 +67,8 @@ Fleet peal_fleet(const Ground&,
                  std::vector<std::string> variants);
 /// The floor on one host.
 Fleet probe_fleet(const Ground&);
-/// The floor between hosts; one worker for each.
+/// The floor between hosts; one worker for each, not bound, since it may have a thread for each
+/// way.
 Fleet stream_fleet(const Ground&);
 /// gloo of $PEAL_BENCH_PYTHON's torch, or python3's. Its ranks are not bound: each has several
 /// threads, and on one core they were seen to wait for each other by the scheduler's ticks (64 KiB,

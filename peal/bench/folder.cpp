@@ -17,17 +17,6 @@ namespace {
 
 constexpr const char* kPrefix = "peal-bench.";
 
-void remove_leftovers(const std::filesystem::path& parent) {
-  std::error_code ignored;
-  for (std::filesystem::directory_iterator entry(parent, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    std::error_code not_ours;
-    if (is_left_by_the_dead(entry->path().filename(), kPrefix)) {
-      std::filesystem::remove_all(entry->path(), not_ours);
-    }
-  }
-}
-
 /// A zombie has ended: whoever started it has only not asked for its exit code yet.
 /// Source: proc(5); the name in parentheses may hold anything, so the last one counts.
 bool is_zombie(pid_t pid) {
@@ -38,7 +27,24 @@ bool is_zombie(pid_t pid) {
   return name_end != std::string::npos && text.substr(name_end + 2).starts_with('Z');
 }
 
+std::filesystem::path folder_of_the_system() {
+  std::error_code unknown;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(unknown);
+  return unknown ? "/tmp" : folder;
+}
+
 }  // namespace
+
+void remove_folders_of_the_dead(const std::filesystem::path& parent) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(parent, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::error_code not_ours;
+    if (is_left_by_the_dead(entry->path().filename(), kPrefix)) {
+      std::filesystem::remove_all(entry->path(), not_ours);
+    }
+  }
+}
 
 bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
   if (!name.starts_with(prefix)) return false;
@@ -50,11 +56,10 @@ bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
   return is_gone || is_zombie(pid);
 }
 
-Folder::Folder() {
-  std::error_code unknown;
-  std::filesystem::path parent = std::filesystem::temp_directory_path(unknown);
-  if (unknown) parent = "/tmp";
-  remove_leftovers(parent);
+Folder::Folder() : Folder(folder_of_the_system()) {}
+
+Folder::Folder(const std::filesystem::path& parent) {
+  remove_folders_of_the_dead(parent);
   std::string name = parent / fmt::format("{}{}.XXXXXX", kPrefix, ::getpid());
   if (::mkdtemp(name.data()) == nullptr) throw system_error("cannot make " + name, errno);
   path_ = name;

@@ -1,4 +1,5 @@
-// The private folder of one run of a benchmark: its socket, and the workers that it writes out.
+// The private folders of one run of a benchmark: for its socket and the workers that it writes out,
+// and for the shared memory of peers that would leave it behind.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +11,10 @@ namespace peal::bench {
 /// which were killed are removed by the next one: their names carry the process.
 class Folder final {
  public:
-  /// Errors: resource.
+  /// Where the system has files for a while. Errors: resource.
   Folder();
+  /// Inside `parent`. Errors: resource.
+  explicit Folder(const std::filesystem::path& parent);
   ~Folder();
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
@@ -23,6 +26,12 @@ class Folder final {
  private:
   std::filesystem::path path_;
 };
+
+/// Where the system has memory that is shared by name.
+inline constexpr const char* kSharedMemory = "/dev/shm";
+
+/// Removes the folders in `parent` of runs that are gone. (A new Folder does that beside itself.)
+void remove_folders_of_the_dead(const std::filesystem::path& parent);
 
 /// The process whose number stands in `name` after `prefix`, as in "peal-bench.123.Xy", is gone, or
 /// has ended without anybody having asked how.

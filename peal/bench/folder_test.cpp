@@ -48,6 +48,18 @@ TEST(FolderTest, WhatTheDeadHaveLeftIsRemovedAndNothingElse) {
   EXPECT_TRUE(std::filesystem::remove(alive));
 }
 
+TEST(FolderTest, AnotherParentIsTakenAndCleanedToo) {
+  const Folder parent;
+  const auto left = parent.path() / fmt::format("peal-bench.{}.x", dead_process());
+  std::filesystem::create_directories(left / "inside");
+  {
+    const Folder inside(parent.path());
+    EXPECT_EQ(inside.path().parent_path(), parent.path());
+    EXPECT_FALSE(std::filesystem::exists(left));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(parent.path()));
+}
+
 TEST(FolderTest, OnlyANameWithThePrefixAndANumberIsOneOfOurs) {
   const std::string dead = fmt::format("{}", dead_process());
   EXPECT_TRUE(is_left_by_the_dead("pealb" + dead, "pealb"));

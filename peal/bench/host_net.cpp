@@ -41,15 +41,6 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-void remove_leftovers() {
-  for (const std::string& name : names_in("/run/netns")) {
-    if (is_left_by_the_dead(name, kHostPrefix)) run({"ip", "netns", "del", name});
-  }
-  for (const std::string& name : names_in("/sys/class/net")) {
-    if (is_left_by_the_dead(name, kBridgePrefix)) run({"ip", "link", "del", name});
-  }
-}
-
 /// The end of a host's line at the bridge.
 std::string port_of(int index) { return fmt::format("pealv{}.{}", ::getpid(), index); }
 
@@ -69,18 +60,28 @@ nlohmann::json first_of(const std::vector<std::string>& words) {
   return parsed.front();
 }
 
-Traffic traffic_of(const Host& host, bool limited) {
-  const auto link =
-      first_of({"ip", "-n", host.name, "-s", "-j", "link", "show", "dev", kHostInterface});
-  Traffic traffic{.interface_bytes = link.at("stats64").at("tx").at("bytes")};
-  if (!limited) return traffic;
-  const auto qdisc =
-      first_of({"tc", "-n", host.name, "-s", "-j", "qdisc", "show", "dev", kHostInterface});
-  traffic.qdisc_bytes = qdisc.at("bytes").get<std::int64_t>();
-  return traffic;
+std::int64_t interface_bytes(const Host& host) {
+  return first_of({"ip", "-n", host.name, "-s", "-j", "link", "show", "dev", kHostInterface})
+      .at("stats64")
+      .at("tx")
+      .at("bytes");
+}
+
+std::int64_t qdisc_bytes(const Host& host) {
+  return first_of({"tc", "-n", host.name, "-s", "-j", "qdisc", "show", "dev", kHostInterface})
+      .at("bytes");
 }
 
 }  // namespace
+
+void remove_hosts_of_the_dead() {
+  for (const std::string& name : names_in("/run/netns")) {
+    if (is_left_by_the_dead(name, kHostPrefix)) run({"ip", "netns", "del", name});
+  }
+  for (const std::string& name : names_in("/sys/class/net")) {
+    if (is_left_by_the_dead(name, kBridgePrefix)) run({"ip", "link", "del", name});
+  }
+}
 
 HostNet::HostNet(const HostOptions& options)
     : options_(options),
@@ -92,7 +93,6 @@ HostNet::HostNet(const HostOptions& options)
   if (!find_program("ip") || !find_program("tc")) {
     throw Error(ErrorKind::kUsage, "--hosts-netns needs `ip` and `tc`: install iproute2");
   }
-  remove_leftovers();
   try {
     lay_bridge();
     for (int index = 0; index < options.hosts; ++index) add_host(index);
@@ -196,7 +196,10 @@ void HostNet::choose_congestion(const Host& host) const {
 
 std::vector<Traffic> HostNet::traffic() const {
   std::vector<Traffic> all;
-  for (const Host& host : hosts_) all.push_back(traffic_of(host, !options_.rate.empty()));
+  for (const Host& host : hosts_) {
+    Traffic& traffic = all.emplace_back(Traffic{.interface_bytes = interface_bytes(host)});
+    if (!options_.rate.empty()) traffic.qdisc_bytes = qdisc_bytes(host);
+  }
   return all;
 }
 

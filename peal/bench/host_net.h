@@ -35,10 +35,13 @@ struct HostOptions {
 /// The interface that every host has.
 inline constexpr const char* kHostInterface = "eth0";
 
+/// Removes the hosts of runs that were killed. Takes root. Cost: nothing where there are none.
+void remove_hosts_of_the_dead();
+
 class HostNet final {
  public:
-  /// Removes what runs have left that were killed. Errors: usage (not root, no `ip`, a rate or a
-  /// congestion control that the system does not take), resource.
+  /// Errors: usage (not root, no `ip`, a rate or a congestion control that the system does not
+  /// take), resource.
   explicit HostNet(const HostOptions& options);
   /// Removes all of it.
   ~HostNet();

@@ -13,6 +13,8 @@ Json registered(const Result& result) {
   return nullptr;
 }
 
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 }  // namespace
 
 std::string to_json_line(const Result& result) {
@@ -25,9 +27,10 @@ std::string to_json_line(const Result& result) {
       {"np", c.ranks},
       {"hosts", result.hosts},
       {"bytes", bytes_of(c).value},
-      {"in_place", c.place == Place::kIn},
+      {"in_place", place_of(c) == Place::kIn},
       {"registered", registered(result)},
       {"variant", result.variant},
+      {"algorithm", or_null(result.algorithm)},
       {"median_us", result.time.median},
       {"p99_us", result.time.p99},
       {"min_us", result.time.least},
@@ -39,6 +42,10 @@ std::string to_json_line(const Result& result) {
       {"floor_fraction", result.floor_fraction ? Json(*result.floor_fraction) : Json(nullptr)},
       {"times_faster", result.times_faster},
       {"note", result.note},
+      {"rate", or_null(result.conditions.rate)},
+      {"untouched", result.conditions.rewriting == Rewriting::kNone},
+      {"peal_algorithm", or_null(result.conditions.algorithm)},
+      {"peal_tune", or_null(result.conditions.tune)},
   };
   if (result.traffic) {
     const auto& qdisc = result.traffic->qdisc_bytes;

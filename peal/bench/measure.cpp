@@ -1,22 +1,15 @@
 #include "peal/bench/measure.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 #include <fmt/format.h>
+
+#include "peal/bench/calibrate.h"
 
 namespace peal::bench {
 namespace {
 
-/// The check of a large case by an interpreter takes its time.
-constexpr Timeout kPatience = std::chrono::seconds(120);
-/// Up to here an operation is too short to be timed alone.
-constexpr Bytes kBatched = 256_B;
-constexpr double kBatchMicroseconds = 35;
-constexpr int kLargestBatch = 10'000;
-constexpr int kFewest = 2;
-constexpr int kMost = 20'000;
-constexpr int kMostWarmup = 20;
 /// Operations in which bytes are counted.
 constexpr int kCounted = 20;
 
@@ -26,8 +19,14 @@ struct Contestant {
   int slot = 0;
   std::string variant;
   Timing timing = {};
+  double tried = 0;  // the median when it was tried out
   std::vector<std::vector<double>> rounds = {};
   std::optional<Traffic> traffic = {};
+  enum class State : unsigned char {
+    kIn,
+    kBehind,  // has no further rounds
+    kOut,     // has failed
+  } state = State::kIn;
 };
 
 class Contest final {
@@ -46,8 +45,10 @@ class Contest final {
       for (std::size_t i = 0; i < contestants_.size(); ++i) {
         Contestant& next =
             contestants_[(i + static_cast<std::size_t>(round)) % contestants_.size()];
+        if (next.state != Contestant::State::kIn) continue;
         if (auto samples = time(next, next.timing)) next.rounds.push_back(std::move(*samples));
       }
+      if (round == 0 && options_.far_behind > 0) leave_behind();
     }
     if (options_.traffic) std::ranges::for_each(contestants_, [&](auto& c) { count_traffic(c); });
     for (std::size_t i = 0; i < session_.size(); ++i) tell_loss(i);
@@ -64,7 +65,7 @@ class Contest final {
 
   std::optional<std::vector<Answer>> ask(std::size_t fleet, const Command& command) {
     if (!session_.loss(fleet).empty()) return std::nullopt;
-    return session_.ask(fleet, command, Deadline::after(kPatience));
+    return session_.ask(fleet, command, Deadline::after(patience_for(options_.seconds)));
   }
 
   /// A fleet may be lost while it was not its turn, too.
@@ -111,12 +112,14 @@ class Contest final {
     return false;
   }
 
-  /// How many operations one sample stands for: a ping-pong is two messages.
-  double operations(const Timing& timing) const {
-    return timing.batch * (case_.op == Op::kSendRecv ? 2.0 : 1.0);
+  /// What fails once is out, since all have as many rounds.
+  std::optional<std::vector<double>> time(Contestant& contestant, const Timing& timing) {
+    auto samples = try_time(contestant, timing);
+    if (!samples) contestant.state = Contestant::State::kOut;
+    return samples;
   }
 
-  std::optional<std::vector<double>> time(const Contestant& contestant, const Timing& timing) {
+  std::optional<std::vector<double>> try_time(const Contestant& contestant, const Timing& timing) {
     const auto answers = ask(contestant.fleet, timing);
     if (!answers) return std::nullopt;
     std::vector<std::vector<Interval>> times;
@@ -130,40 +133,35 @@ class Contest final {
              fmt::format("failed: {}: {}", describe(case_), answer.text));
       return std::nullopt;
     }
-    return samples_of(times, operations(timing));
+    return samples_of(times, timing.batch * operations_in(case_));
   }
 
-  /// Finds how many operations make a batch, and how many batches fit the time of a round, the
-  /// rewriting included.
+  /// Whoever was far behind one with the same memory both when tried out and in the first round.
+  void leave_behind() {
+    const auto times = [](const Contestant& c) {
+      return std::array{c.tried, summarize(c.rounds).median};
+    };
+    for (Contestant& contestant : contestants_) {
+      if (contestant.state != Contestant::State::kIn) continue;
+      const bool is_behind = std::ranges::any_of(contestants_, [&](const Contestant& other) {
+        return other.state == Contestant::State::kIn && other.variant == contestant.variant &&
+               is_far_behind(times(contestant), times(other), options_.far_behind);
+      });
+      if (is_behind) contestant.state = Contestant::State::kBehind;
+    }
+  }
+
   void calibrate(Contestant& contestant) {
-    Timing timing{.slot = contestant.slot,
-                  .warmup = 0,
-                  .iterations = 1,
-                  .batch = 1,
-                  .rewriting = options_.rewriting};
-    for (const double share : {0.1, 0.2, 1.0}) {
+    const Timing first{.slot = contestant.slot, .rewriting = options_.rewriting};
+    const auto attempt = [&](const Timing& timing) -> std::optional<Tried> {
       const TimePoint begin = Clock::now();
       const auto samples = time(contestant, timing);
-      if (!samples) return;
+      if (!samples) return std::nullopt;
       const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
-      const double each = wall / (timing.warmup + timing.iterations);
-      const bool is_slow = kFewest * each > options_.seconds;
-      timing = fit(timing, summarize(std::array{*samples}).median, share * options_.seconds / each);
-      if (is_slow) break;
-    }
-    contestant.timing = timing;
-  }
-
-  /// The timing that has room for so many iterations, where an operation takes `one` microseconds.
-  Timing fit(Timing timing, double one, double room) const {
-    if (bytes_of(case_) <= kBatched) {
-      const double factor = timing.batch / operations(timing);
-      const int batch = static_cast<int>(kBatchMicroseconds * factor / std::max(one, 0.001));
-      timing.batch = std::clamp(batch, 1, kLargestBatch);
-    }
-    timing.iterations = std::clamp(static_cast<int>(room), kFewest, kMost);
-    timing.warmup = std::clamp(timing.iterations / 10, 1, kMostWarmup);
-    return timing;
+      contestant.tried = summarize(std::array{*samples}).median;
+      return Tried{wall, contestant.tried};
+    };
+    contestant.timing = bench::calibrate(case_, first, options_.seconds, attempt);
   }
 
   /// Counts what some more operations send.
@@ -186,14 +184,21 @@ class Contest final {
     contestant.traffic = most;
   }
 
+  std::string algorithm_of(const Contestant& contestant) const {
+    return options_.algorithm ? options_.algorithm(backend(contestant.fleet), case_) : "";
+  }
+
   void collect() {
     for (const Contestant& contestant : contestants_) {
-      if (contestant.rounds.empty() || !session_.loss(contestant.fleet).empty()) continue;
+      const bool is_out = contestant.state == Contestant::State::kOut;
+      if (is_out || !session_.loss(contestant.fleet).empty()) continue;
       measured_.results.push_back({.the_case = case_,
                                    .backend = backend(contestant.fleet),
                                    .transport = session_.fleet(contestant.fleet).transport,
                                    .variant = contestant.variant,
                                    .hosts = options_.hosts,
+                                   .conditions = options_.conditions,
+                                   .algorithm = algorithm_of(contestant),
                                    .time = summarize(contestant.rounds),
                                    .note = session_.note(contestant.fleet),
                                    .traffic = contestant.traffic});
@@ -213,6 +218,17 @@ class Contest final {
 
 Measured measure(Session& session, const Case& c, const MeasureOptions& options) {
   return Contest(session, c, options).run();
+}
+
+double expected_seconds(const Session& session, const Case& c, const MeasureOptions& options) {
+  constexpr double kPreparing = 0.5;  // of a round: checking the result, trying out
+  std::size_t ways = 0;
+  for (std::size_t i = 0; i < session.size(); ++i) {
+    const std::string& backend = session.fleet(i).backend;
+    const bool takes_part = !options.takes_part || options.takes_part(backend, c);
+    if (takes_part && session.loss(i).empty()) ways += session.fleet(i).variants.size();
+  }
+  return static_cast<double>(ways) * options.seconds * (options.rounds + kPreparing);
 }
 
 std::string describe(const Incident& incident) {

@@ -17,9 +17,15 @@ struct MeasureOptions {
   double seconds = 0.1;  // about how long a backend has for a case in a round
   Rewriting rewriting = Rewriting::kInputs;
   std::vector<std::string> floors = {"probe"};
-  int hosts = 1;  // for the results
+  int hosts = 1;               // for the results
+  Conditions conditions = {};  // for the results
   /// Whether a backend does a case at all; empty: each does each.
   std::function<bool(const std::string& backend, const Case&)> takes_part = {};
+  /// Who takes more than so many times what the fastest takes with the same memory, both while it
+  /// is tried out and in the first round, has no further rounds. 0: all have all.
+  double far_behind = 0;
+  /// By which of its algorithms a backend does a case, for the results; "" where it does not say.
+  std::function<std::string(const std::string& backend, const Case&)> algorithm = {};
   /// What each host has sent by now; empty: it is not asked for.
   std::function<std::vector<Traffic>()> traffic = {};
 };
@@ -46,7 +52,11 @@ struct Measured {
 /// Up to 256 bytes operations are timed in batches of some 35 us; beyond, one by one.
 Measured measure(Session& session, const Case& c, const MeasureOptions& options);
 
-/// "peal: wrong result in all_reduce ...: rank 1, index 7: got 3, expected 5"
+/// About how many seconds `measure` takes for the case if nobody falls behind.
+double expected_seconds(const Session& session, const Case& c, const MeasureOptions& options);
+
+/// "gloo: wrong result of all_reduce of 64 B of f32 on 2 ranks, default memory, rank 1: index 7:
+/// got 3, expected 5"
 std::string describe(const Incident& incident);
 
 }  // namespace peal::bench

@@ -139,6 +139,15 @@ std::vector<std::string> start_of(const Mpi& mpi, const Ground& ground) {
   return words;
 }
 
+/// OpenMPI's ranks share files, which stay if they are killed: in this folder they are ours to
+/// remove, in the same memory. The second name is that of version 5.
+void give_segments(Fleet& fleet, launch::Variables& variables) {
+  if (::access(kSharedMemory, W_OK | X_OK) != 0) return;
+  fleet.segments = std::make_unique<Folder>(kSharedMemory);
+  variables.try_emplace("OMPI_MCA_btl_vader_backing_directory", fleet.segments->path());
+  variables.try_emplace("OMPI_MCA_btl_sm_backing_directory", fleet.segments->path());
+}
+
 }  // namespace
 
 std::vector<Mpi> find_mpis() {
@@ -175,6 +184,7 @@ FleetOrAbsent mpi_fleet(const Ground& ground, const Mpi& mpi) {
   std::string program = find_program(words.front()).value();
   launch::Variables variables = ground.inherited;
   variables["TMPDIR"] = ground.folder->path();  // so that what it leaves there is removed
+  if (mpi.name == "openmpi") give_segments(fleet, variables);
   fleet.processes.push_back({.rank = 0,
                              .program = std::move(program),
                              .arguments = std::move(words),

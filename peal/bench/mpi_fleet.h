@@ -21,7 +21,8 @@ std::vector<Mpi> find_mpis();
 
 /// Between hosts only OpenMPI is measured. Builds the worker, or takes the one that an earlier run
 /// has built from the same source with the same compiler (in $XDG_CACHE_HOME/peal or
-/// ~/.cache/peal). Its settings are the MPI's defaults, but that each rank is bound to a core, or
+/// ~/.cache/peal). Its settings are the MPI's defaults, but that OpenMPI's files in
+/// /dev/shm lie in a folder there, and that each rank is bound to a core, or
 /// none where there are more ranks than cores.
 FleetOrAbsent mpi_fleet(const Ground&, const Mpi& mpi);
 

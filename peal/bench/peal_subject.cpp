@@ -104,7 +104,10 @@ class PealTrial final : public Trial {
 
 class PealSubject final : public Subject {
  public:
+  explicit PealSubject(std::string transport) : transport_(std::move(transport)) {}
+
   std::string note() const override {
+    if (transport_ == "shm") return "shared memory";
     std::string congestion = config_from(process_environment()).congestion;
     if (congestion.empty())
       std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion;
@@ -116,11 +119,14 @@ class PealSubject final : public Subject {
   }
 
  private:
+  std::string transport_;
   ProcessGroupPtr group_ = init_process_group();
 };
 
 }  // namespace
 
-std::unique_ptr<Subject> make_peal_subject() { return std::make_unique<PealSubject>(); }
+std::unique_ptr<Subject> make_peal_subject(const std::string& transport) {
+  return std::make_unique<PealSubject>(transport);
+}
 
 }  // namespace peal::bench

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "peal/bench/subject.h"
 
 namespace peal::bench {
 
 /// Joins the group that the environment names. Variants: "registered", memory of
-/// ProcessGroup::allocate; "foreign", memory of the process's own. Errors: of init_process_group.
-std::unique_ptr<Subject> make_peal_subject();
+/// ProcessGroup::allocate; "foreign", memory of the process's own. `transport`: as transport_words
+/// (fleet.h) has it, for the note. Errors: of init_process_group.
+std::unique_ptr<Subject> make_peal_subject(const std::string& transport);
 
 }  // namespace peal::bench

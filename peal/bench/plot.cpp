@@ -39,6 +39,7 @@ const std::array kLooks = {Look{{"peal", "registered"}, {"#d55e00", 2.5}},
                            Look{{"gloo", "default"}, {"#009e73", 1.5}},
                            Look{{"probe", "plain"}, {"#777777", 1.5, "6 3"}},
                            Look{{"probe", "streaming"}, {"#777777", 1.5, "2 3"}},
+                           Look{{"stream", "two-threads"}, {"#aaaaaa", 1.5, "6 3"}},
                            Look{{"stream", "two-way"}, {"#777777", 1.5, "6 3"}},
                            Look{{"stream", "round-trip"}, {"#777777", 1.5, "2 3"}}};
 const Stroke kOtherLook{"#cc79a7", 1.5};

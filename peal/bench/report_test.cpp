@@ -28,6 +28,7 @@ Result make_result(const std::string& backend, const std::string& variant, doubl
                    .p99 = 2 * median,
                    .least = median / 2,
                    .most = median * 2,
+                   .medians = {median},
                    .rounds = 5,
                    .samples = 100}};
 }
@@ -58,6 +59,28 @@ TEST(ResultTest, TheBetterProbeIsTheFloorAndOnlyPeersAreComparedWith) {
   EXPECT_THAT(results[4].times_faster, IsEmpty());
 }
 
+TEST(ResultTest, ComparisonsAreOfWhatWasMeasuredInTheSameRound) {
+  std::vector<Result> results = {make_result("peal", "registered", 4),
+                                 make_result("probe", "plain", 1),
+                                 make_result("openmpi", "default", 30)};
+  results[0].time.medians = {2, 4, 4};  // in the second round the cores shared no cache
+  results[1].time.medians = {1, 1, 2};  // and in the third all was slow
+  results[2].time.medians = {10, 30, 40};
+  compare(results, {"probe"});
+  EXPECT_DOUBLE_EQ(results[0].floor_fraction.value(), 0.5);
+  EXPECT_DOUBLE_EQ(results[0].times_faster.at("openmpi"), 7.5);
+  EXPECT_DOUBLE_EQ(results[1].floor_fraction.value(), 1);
+}
+
+TEST(ResultTest, WhatHasFewerRoundsIsNotComparedRoundByRound) {
+  std::vector<Result> results = {make_result("peal", "registered", 4),
+                                 make_result("openmpi", "default", 16)};
+  results[1].time.medians = {16};
+  results[1].time.rounds = 1;
+  compare(results, {"probe"});
+  EXPECT_THAT(results[0].times_faster, IsEmpty());
+}
+
 TEST(ResultTest, WithoutAFloorThereIsNoFraction) {
   std::vector<Result> results = {make_result("peal", "registered", 4)};
   compare(results, {"probe"});
@@ -73,6 +96,15 @@ TEST(TableTest, RowsHaveTheColumnsOfTheHeader) {
     EXPECT_THAT(row, HasSubstr("64 KiB"));
   }
   EXPECT_THAT(table_row(one_case()[0], columns), HasSubstr("2.00 us - 8.00 us"));
+}
+
+TEST(ReportTest, TheAlgorithmThatPealChoseIsShown) {
+  Result result = make_result("peal", "registered", 4);
+  result.algorithm = "recursive_doubling";
+  const Columns columns;
+  EXPECT_EQ(table_row(result, columns).size(), table_header(columns).size());
+  EXPECT_THAT(table_row(result, columns), HasSubstr(" recursive_doubling "));
+  EXPECT_EQ(nlohmann::json::parse(to_json_line(result)).at("algorithm"), "recursive_doubling");
 }
 
 TEST(TableTest, TimesHaveThreeDigitsAndTheUnitThatFits) {
@@ -100,6 +132,11 @@ TEST(JsonTest, ALineHasWhatOthersReadFromIt) {
   EXPECT_DOUBLE_EQ(line.at("algbw_gbps"), 8.192);
   EXPECT_DOUBLE_EQ(line.at("busbw_gbps"), 12.288);
   EXPECT_DOUBLE_EQ(line.at("floor_fraction"), 0.25);
+  EXPECT_TRUE(line.at("algorithm").is_null());
+  EXPECT_TRUE(line.at("rate").is_null());
+  EXPECT_EQ(line.at("untouched"), false);
+  EXPECT_TRUE(line.at("peal_algorithm").is_null());
+  EXPECT_TRUE(line.at("peal_tune").is_null());
   EXPECT_FALSE(line.contains("host_tx_bytes"));
 }
 
@@ -131,6 +168,7 @@ TEST(BaselineTest, WhatItsLinesSayIsWhatWasReached) {
 
 TEST(BaselineTest, InPlaceIsAnotherCase) {
   Result out = make_result("peal", "registered", 4);
+  out.the_case = make_case(Op::kAllGather, DType::kF32, 4, 64_KiB, Place::kOut);
   Result in = out;
   in.the_case.place = Place::kIn;
   out.floor_fraction = 0.5;
@@ -143,6 +181,45 @@ TEST(BaselineTest, InPlaceIsAnotherCase) {
   const Comparison less = compare_with(before, reached_by({in, out}), 1);
   ASSERT_EQ(less.worse.size(), 1);
   EXPECT_THAT(less.worse[0].what, HasSubstr("65536 B in place registered"));
+}
+
+TEST(BaselineTest, AskingForAnotherPlaceIsTheSameCaseWhereTheOperationHasButOne) {
+  for (const Op op : {Op::kAllReduce, Op::kBroadcast, Op::kReduce, Op::kAllToAll, Op::kSendRecv}) {
+    Result out = make_result("peal", "registered", 4);
+    out.the_case = make_case(op, DType::kF32, 4, 64_KiB, Place::kOut);
+    Result in = out;
+    in.the_case.place = Place::kIn;
+    EXPECT_EQ(reached_by({out})[0].what, reached_by({in})[0].what);
+    EXPECT_EQ(to_json_line(out), to_json_line(in));
+    EXPECT_EQ(parse_baseline(to_json_line(out))[0].what, reached_by({in})[0].what);
+  }
+}
+
+TEST(BaselineTest, ARunUnderOtherConditionsIsAnotherCase) {
+  Result plain = make_result("peal", "registered", 4);
+  plain.floor_fraction = 0.5;
+  std::vector<Result> all(5, plain);
+  all[1].conditions.rate = "1gbit";
+  all[2].conditions.rewriting = Rewriting::kNone;
+  all[3].conditions.algorithm = "ring";
+  all[4].conditions.tune = "all_reduce:0-4k:ring";
+  for (const Result& before : all) {
+    for (const Result& now : all) {
+      const Comparison comparison =
+          compare_with(parse_baseline(lines_of({before})), reached_by({now}), 1);
+      EXPECT_EQ(comparison.compared, &before == &now ? 1 : 0) << lines_of({before, now});
+    }
+  }
+}
+
+TEST(BaselineTest, LinesThatSayNothingOfConditionsAreOfARunWithoutAny) {
+  Result plain = make_result("peal", "registered", 4);
+  plain.floor_fraction = 0.5;
+  auto line = nlohmann::json::parse(to_json_line(plain));
+  for (const char* field : {"rate", "untouched", "peal_algorithm", "peal_tune"}) {
+    ASSERT_EQ(line.erase(field), 1);
+  }
+  EXPECT_EQ(compare_with(parse_baseline(line.dump()), reached_by({plain}), 1).compared, 1);
 }
 
 TEST(BaselineTest, OnlyWhatIsBelowTheToleranceIsWorse) {

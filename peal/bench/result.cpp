@@ -14,15 +14,15 @@ double bus_bandwidth(const Result& result) {
 
 void compare(std::vector<Result>& results, const std::vector<std::string>& floors) {
   const auto is_floor = [&](const Result& r) { return std::ranges::count(floors, r.backend) > 0; };
-  std::optional<double> floor;
-  for (const Result& result : results) {
-    if (is_floor(result)) floor = std::min(floor.value_or(result.time.median), result.time.median);
-  }
   for (Result& result : results) {
-    if (floor) result.floor_fraction = *floor / result.time.median;
     for (const Result& other : results) {
-      if (is_floor(other) || other.backend == result.backend || other.backend == "peal") continue;
-      result.times_faster[other.backend] = other.time.median / result.time.median;
+      if (other.time.rounds != result.time.rounds) continue;
+      const double against = ratio(other.time, result.time);
+      if (is_floor(other)) {
+        result.floor_fraction = std::min(result.floor_fraction.value_or(against), against);
+      } else if (other.backend != result.backend && other.backend != "peal") {
+        result.times_faster[other.backend] = against;
+      }
     }
   }
 }

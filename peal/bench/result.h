@@ -8,9 +8,18 @@
 
 #include "peal/bench/case.h"
 #include "peal/bench/host_net.h"
+#include "peal/bench/protocol.h"
 #include "peal/bench/statistics.h"
 
 namespace peal::bench {
+
+/// What a run was told that changes what it finds, beside its cases.
+struct Conditions {
+  std::string rate = {};       // that hosts send at most (HostOptions); "": as much as they can
+  std::string algorithm = {};  // PEAL_ALGORITHM
+  std::string tune = {};       // PEAL_TUNE, as plan::to_text writes it
+  Rewriting rewriting = Rewriting::kInputs;
+};
 
 /// One case done by one backend in one way.
 struct Result {
@@ -19,11 +28,14 @@ struct Result {
   std::string transport;
   std::string variant;  // "registered", "foreign", "plain", ...; "default" where there is one way
   int hosts = 1;
-  Summary time;                               // of one operation, in microseconds
-  std::string note = {};                      // what the backend said of itself
-  std::optional<Traffic> traffic = {};        // of one operation: the most that a host has sent
-  std::optional<double> floor_fraction = {};  // the floor's median over this one's
-  std::map<std::string, double> times_faster = {};  // by peer: its median over this one's
+  Conditions conditions = {};
+  std::string algorithm = {};           // that peal did it by; "" for others
+  Summary time;                         // of one operation, in microseconds
+  std::string note = {};                // what the backend said of itself
+  std::optional<Traffic> traffic = {};  // of one operation: the most that a host has sent
+  std::optional<double> floor_fraction =
+      {};  // ratio (statistics.h) of the floor's time to this one's
+  std::map<std::string, double> times_faster = {};  // by peer: ratio of its time to this one's
 };
 
 /// S bytes (see bytes_of) over the median, in 10^9 bytes per second. 0 for a barrier.
@@ -31,8 +43,9 @@ double algorithm_bandwidth(const Result&);
 /// algorithm_bandwidth * bus_factor
 double bus_bandwidth(const Result&);
 
-/// Fills in floor_fraction and times_faster of the results of one case. The floor is the fastest of
-/// the backends named in `floors`; peers are those that are neither peal nor floors.
+/// Fills in floor_fraction and times_faster of the results of one case, among those of as many
+/// rounds. The floor is what is the fastest beside this one of the backends named in `floors`;
+/// peers are those that are neither peal nor floors.
 void compare(std::vector<Result>& results, const std::vector<std::string>& floors);
 
 }  // namespace peal::bench

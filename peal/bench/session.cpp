@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/open_files.h"
 #include "peal/net/socket.h"
 
 namespace peal::bench {
@@ -41,10 +42,21 @@ bool read_more(int fd, std::string& text) {
   return !moved.closed;
 }
 
+/// Of each worker its connection and a pidfd; of each process that is started, which may be one for
+/// all workers, three ends of pipes.
+long descriptors_of(const std::vector<Fleet>& fleets) {
+  constexpr long kForOthers = 64;
+  constexpr long kForEach = 5;
+  long workers = 0;
+  for (const Fleet& fleet : fleets) workers += fleet.ranks;
+  return kForOthers + kForEach * workers;
+}
+
 }  // namespace
 
 Session::Session(std::vector<Fleet> fleets, Fd socket, launch::SignalReader& signals)
     : listener_(std::move(socket)), signals_(signals) {
+  allow_open_files(descriptors_of(fleets), "measuring so many ranks");
   for (Fleet& fleet : fleets) {
     const auto ranks = static_cast<std::size_t>(fleet.ranks);
     crews_.push_back({.fleet = std::move(fleet), .members = {}, .note = {}, .loss = {}});

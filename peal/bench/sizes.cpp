@@ -3,27 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/base/size_text.h"
+#include "peal/base/split.h"
 
 namespace peal::bench {
 namespace {
 
 constexpr Bytes kLargest{std::int64_t{1} << 40};
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::optional<std::int64_t> try_parse_number(std::string_view text) {
   std::int64_t number = 0;
@@ -45,7 +35,8 @@ void add_range(const std::vector<std::string_view>& parts, std::vector<Bytes>& s
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}:{} goes down: the smaller size comes first", parts[0], parts[1]));
   }
-  for (Bytes size = first; size <= last; size = size * *factor) sizes.push_back(size);
+  sizes.push_back(first);
+  while (sizes.back() <= last / *factor) sizes.push_back(sizes.back() * *factor);
 }
 
 }  // namespace
@@ -77,16 +68,6 @@ std::vector<Bytes> parse_sizes(std::string_view text) {
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
-}
-
-std::string describe_size(Bytes size) {
-  for (const auto& [shift, unit] : {std::pair(30, "GiB"), {20, "MiB"}, {10, "KiB"}}) {
-    const std::int64_t whole = std::int64_t{1} << shift;
-    if (size.value >= whole && size.value % whole == 0) {
-      return fmt::format("{} {}", size.value / whole, unit);
-    }
-  }
-  return fmt::format("{} B", size.value);
 }
 
 std::vector<std::string> parse_list(std::string_view option, std::string_view text) {

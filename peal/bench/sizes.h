@@ -18,9 +18,6 @@ Bytes parse_size(std::string_view text);
 /// "4:256M:2": twice. Both may be mixed; the result ascends and names nothing twice. Errors: usage.
 std::vector<Bytes> parse_sizes(std::string_view text);
 
-/// 4 -> "4 B", 65536 -> "64 KiB", 1500 -> "1500 B"
-std::string describe_size(Bytes size);
-
 /// The parts between commas, none of them empty. Errors: usage, which names `option`.
 std::vector<std::string> parse_list(std::string_view option, std::string_view text);
 

@@ -24,6 +24,20 @@ double quantile(std::span<const double> sorted, double fraction) {
   return std::lerp(sorted[below], sorted[above], place - std::floor(place));
 }
 
+double ratio(const Summary& other, const Summary& own) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < own.medians.size(); ++i) {
+    ratios.push_back(other.medians[i] / own.medians[i]);
+  }
+  std::ranges::sort(ratios);
+  return quantile(ratios, 0.5);
+}
+
+bool is_far_behind(std::span<const double> own, std::span<const double> other, double times) {
+  return std::ranges::equal(
+      own, other, [&](double mine, double theirs) { return mine > times * theirs; });
+}
+
 Summary summarize(std::span<const std::vector<double>> rounds) {
   std::vector<double> all;
   std::vector<double> medians;
@@ -38,6 +52,7 @@ Summary summarize(std::span<const std::vector<double>> rounds) {
           .p99 = quantile(all, 0.99),
           .least = least,
           .most = most,
+          .medians = std::move(medians),
           .rounds = static_cast<int>(rounds.size()),
           .samples = static_cast<std::int64_t>(all.size())};
 }

@@ -28,10 +28,19 @@ struct Summary {
   double p99 = 0;
   double least = 0;  // of the rounds' medians
   double most = 0;
+  std::vector<double> medians = {};  // of each round, in their order
   int rounds = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Summary&, const Summary&) = default;
 };
+
+/// median over rounds i of other.medians[i] / own.medians[i]: what moves both in a round, as a
+/// neighbour on the machine does, leaves it as it is. Both have as many rounds, one at least.
+double ratio(const Summary& other, const Summary& own);
+
+/// Whether it took more than so many times what the other took, in each of the times that both were
+/// measured: once may be a neighbour on the machine.
+bool is_far_behind(std::span<const double> own, std::span<const double> other, double times);
 
 /// `rounds`: the samples of each round, none of them empty; one round at least.
 Summary summarize(std::span<const std::vector<double>> rounds);

@@ -1,5 +1,7 @@
 #include "peal/bench/statistics.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,6 +37,31 @@ TEST(StatisticsTest, TheMedianIsOverAllSamplesAndTheRangeOverTheRounds) {
   EXPECT_NEAR(summary.p99, 29.5, 1e-9);
   EXPECT_EQ(summary.rounds, 2);
   EXPECT_EQ(summary.samples, 6);
+  EXPECT_THAT(summary.medians, ElementsAre(DoubleEq(2), DoubleEq(20)));
+}
+
+TEST(StatisticsTest, ARatioIsTheMedianOfThoseOfTheRounds) {
+  const Summary own{.median = 4, .medians = {2, 4, 4}};
+  const Summary other{.median = 1, .medians = {1, 1, 2}};
+  EXPECT_DOUBLE_EQ(ratio(other, own), 0.5);
+  EXPECT_DOUBLE_EQ(ratio(own, other), 2);
+  EXPECT_DOUBLE_EQ(ratio(own, own), 1);
+}
+
+TEST(StatisticsTest, WhatSlowsAllOfARoundLeavesTheRatio) {
+  const std::vector<std::vector<double>> calm = {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+  const std::vector<std::vector<double>> busy = {{2, 2, 2}, {6, 6, 6}, {6, 6, 6}};
+  const std::vector<std::vector<double>> busy_too = {{1, 1, 1, 1, 1, 1, 1}, {3, 3, 3}, {3, 3, 3}};
+  EXPECT_DOUBLE_EQ(ratio(summarize(busy), summarize(busy_too)), 2);
+  EXPECT_DOUBLE_EQ(ratio(summarize(calm), summarize(calm)), 1);
+}
+
+TEST(StatisticsTest, FarBehindIsWhoIsItEachTime) {
+  constexpr std::array kFast = {1.0, 2.0};
+  EXPECT_TRUE(is_far_behind(std::array{3.5, 6.5}, kFast, 3));
+  EXPECT_FALSE(is_far_behind(std::array{3.5, 5.5}, kFast, 3));
+  EXPECT_FALSE(is_far_behind(std::array{2.5, 60.0}, kFast, 3));
+  EXPECT_FALSE(is_far_behind(kFast, kFast, 3));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What bare TCP does between hosts, as the floor there: one stream that sends and receives at the
-// same time, with plain blocking calls; and for small sizes a ping-pong that spins. Made by `work`
+// same time; and for small sizes a ping-pong. Made by `work`
 // (worker.h), one worker for each host.
 #pragma once
 
@@ -7,16 +7,20 @@
 #include <string>
 
 #include "peal/base/units.h"
+#include "peal/bench/flags.h"
 #include "peal/bench/subject.h"
 
 namespace peal::bench {
 
-/// Variants: "two-way" and "round-trip", each for the sizes that it is meant for: above and up to
-/// 256 bytes. two-way: each host sends to the next one what a host must send at least in the
-/// operation. round-trip: of the operation's bytes, where there are two hosts.
-/// Both by peal's own congestion control (PEAL_CONGESTION, else the system's).
-/// `addresses`: of all hosts, with commas between. Errors: timeout, peer_lost.
-std::unique_ptr<Subject> make_stream_subject(const std::string& addresses, Rank host);
+/// Variants, each for the sizes that it is meant for. "two-way", above 256 bytes: each host sends
+/// to the next one what a host must send at least in the operation. "two-threads", where that is 4
+/// MiB or more: the same by a thread for each way; the better counts. "round-trip", up to 256
+/// bytes: of the operation's bytes, where there are two hosts. All by peal's own congestion control
+/// (PEAL_CONGESTION, else the system's). `addresses`: of all hosts, with commas between. Errors:
+/// timeout, peer_lost.
+std::unique_ptr<Subject> make_stream_subject(const std::string& addresses,
+                                             Rank host,
+                                             Waiting waiting);
 
 /// What each host must send at least, in bytes, where `hosts` have the same number of ranks; 0: the
 /// operation has no two-way stream to be compared with.

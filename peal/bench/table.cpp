@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "peal/bench/sizes.h"
+#include "peal/base/size_text.h"
 
 namespace peal::bench {
 namespace {
 
 constexpr const char* kColumns =
-    "{:<14} {:<5} {:>3} {:>9} {:<{}} {:<10} {:>9} {:>19} {:>9} {:>7} {:>7} {:>6}";
+    "{:<14} {:<5} {:>3} {:>9} {:<{}} {:<10} {:<18} {:>9} {:>19} {:>9} {:>7} {:>7} {:>6}";
 
 /// Three digits that count.
 std::string three_digits(double value) {
@@ -37,6 +37,7 @@ std::string table_header(const Columns& columns) {
                                  "backend",
                                  columns.backend_width,
                                  "memory",
+                                 "algorithm",
                                  "median",
                                  "rounds",
                                  "p99",
@@ -53,10 +54,11 @@ std::string table_row(const Result& result, const Columns& columns) {
                                  name_of(c.op),
                                  name_of(c.dtype),
                                  c.ranks,
-                                 describe_size(bytes_of(c)),
+                                 size_text(bytes_of(c), SizeStyle::kLong),
                                  result.backend,
                                  columns.backend_width,
                                  result.variant == "default" ? "" : result.variant,
+                                 result.algorithm,
                                  describe_time(result.time.median),
                                  range(result.time),
                                  describe_time(result.time.p99),

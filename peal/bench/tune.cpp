@@ -5,86 +5,99 @@
 #include <cmath>
 #include <map>
 
-#include "peal/base/operation.h"
-#include "peal/plan/table.h"
-#include "peal/schedule/schedule.h"
-#include "peal/schedule/scratch.h"
+#include "peal/bench/algorithm.h"
 
 namespace peal::bench {
 namespace {
 
 constexpr std::string_view kPrefix = "peal-";
-/// What another algorithm must win at least, as a part of the time.
+/// What peal does without any row: the built-in choice of each case.
+constexpr const char* kBuiltIn = "";
+/// What another algorithm must win at least, as a part of the time; and where one round is all that
+/// tells of it.
 constexpr double kWorthIt = 0.05;
+constexpr double kWorthItOnce = 0.2;
+/// Up to here an operation takes the same time whatever its size.
+constexpr Bytes kSmall = 256_B;
 
-Operation operation_of(Op op) {
-  switch (op) {
-    case Op::kAllReduce:
-      return Operation::kAllReduce;
-    case Op::kReduceScatter:
-      return Operation::kReduceScatter;
-    case Op::kAllGather:
-      return Operation::kAllGather;
-    case Op::kBroadcast:
-      return Operation::kBroadcast;
-    case Op::kReduce:
-      return Operation::kReduce;
-    case Op::kGather:
-      return Operation::kGather;
-    case Op::kScatter:
-      return Operation::kScatter;
-    case Op::kAllToAll:
-      return Operation::kAllToAll;
-    case Op::kSendRecv:
-      return Operation::kSend;
-    case Op::kBarrier:
-      return Operation::kBarrier;
-  }
-  return Operation::kBarrier;
-}
-
-/// By algorithm: the sum of the logarithms of its medians, and of how many.
+/// Of one way to do all cases of a size: sums of the logarithms of their times.
 struct Score {
-  double logarithms = 0;
+  double all = 0;
+  std::vector<double> rounds;  // as many as all of the cases have
   int cases = 0;
 };
-using Scores = std::map<std::string, Score>;
+using Scores = std::map<std::string, Score>;  // by algorithm, and kBuiltIn
 /// By operation and size.
 using Board = std::map<Op, std::map<Bytes, Scores>>;
 
-Board make_board(const std::vector<Result>& results) {
+void add(const Summary& time, Score& score) {
+  const std::vector<double>& rounds = time.medians;
+  if (score.cases++ == 0) score.rounds.resize(rounds.size());
+  score.rounds.resize(std::min(score.rounds.size(), rounds.size()));
+  score.all += std::log(time.median);
+  for (std::size_t i = 0; i < score.rounds.size(); ++i) score.rounds[i] += std::log(rounds[i]);
+}
+
+Surroundings surroundings_of(const Result& result, Bytes stage) {
+  const int ranks = result.the_case.ranks;
+  if (result.transport == "shm") return {ranks, stage};
+  return {result.transport == "shm+tcp" ? ranks / result.hosts : 1, stage};
+}
+
+Board make_board(const std::vector<Result>& results, Bytes stage) {
+  const plan::Choices built_in{Config()};
   Board board;
   for (const Result& result : results) {
     if (!result.backend.starts_with(kPrefix)) continue;
     const std::string algorithm = result.backend.substr(kPrefix.size());
-    Score& score = board[result.the_case.op][bytes_of(result.the_case)][algorithm];
-    score.logarithms += std::log(result.time.median);
-    ++score.cases;
+    Scores& scores = board[result.the_case.op][bytes_of(result.the_case)];
+    add(result.time, scores[algorithm]);
+    const Surroundings where = surroundings_of(result, stage);
+    if (algorithm == algorithm_of(built_in, result.the_case, where)) {
+      add(result.time, scores[kBuiltIn]);
+    }
   }
   return board;
 }
 
-/// The best of those that did as many cases as any; `before` where that is nearly as good.
+/// Whether it wins by enough, and not in half of the rounds only: three of four at least.
+bool beats(const Score& score, const Score& other) {
+  const std::size_t rounds = std::min(score.rounds.size(), other.rounds.size());
+  const double worth = rounds > 1 ? kWorthIt : kWorthItOnce;
+  if (score.all >= other.all + score.cases * std::log(1 - worth)) return false;
+  std::size_t won = 0;
+  for (std::size_t i = 0; i < rounds; ++i) won += score.rounds[i] < other.rounds[i] ? 1 : 0;
+  return 4 * won >= 3 * rounds;
+}
+
+/// The best of those that did as many cases as any, if it beats the built-in choice and `before`.
 std::string winner(const Scores& scores, const std::string& before) {
   int most = 0;
   for (const auto& [name, score] : scores) most = std::max(most, score.cases);
   const std::string* best = nullptr;
   for (const auto& [name, score] : scores) {
-    if (score.cases < most) continue;
-    if (best == nullptr || score.logarithms < scores.at(*best).logarithms) best = &name;
+    if (name == kBuiltIn || score.cases < most) continue;
+    if (best == nullptr || score.all < scores.at(*best).all) best = &name;
   }
-  const auto old = scores.find(before);
-  const bool is_comparable = old != scores.end() && old->second.cases == most;
-  const double slack = most * -std::log(1 - kWorthIt);
-  if (is_comparable && old->second.logarithms <= scores.at(*best).logarithms + slack) return before;
+  if (best == nullptr) return kBuiltIn;
+  for (const std::string& holder : {std::string(kBuiltIn), before}) {
+    const auto old = scores.find(holder);
+    const bool is_comparable = old != scores.end() && old->second.cases == most;
+    if (is_comparable && !beats(scores.at(*best), old->second)) return holder;
+  }
   return *best;
 }
 
-/// The power of two next to the geometric mean.
+/// Up to where the winner at `smaller` has it, this size included, where another won at `larger`:
+/// the power of two next to their geometric mean of those from `smaller` up to below `larger`, so
+/// that each has what it won; `smaller` itself where there is none.
 Bytes between(Bytes smaller, Bytes larger) {
   const double mean =
       std::sqrt(static_cast<double>(smaller.value) * static_cast<double>(larger.value));
-  return Bytes(std::int64_t{1} << std::lround(std::log2(mean)));
+  Bytes border(std::int64_t{1} << std::lround(std::log2(mean)));
+  if (border < smaller) border = border * 2;
+  if (border >= larger) border = border / 2;
+  return std::max(border, smaller);
 }
 
 /// Where a row counts that ranks found which had that transport. `direct` and `inline` say so
@@ -96,38 +109,33 @@ plan::Where where(std::string_view algorithm, std::string_view transport) {
   return is_local ? plan::Where::kAnywhere : plan::Where::kOneHost;
 }
 
+/// From where what was found at the smallest size counts.
+Bytes below(Bytes smallest) { return smallest <= kSmall ? Bytes(-1) : smallest / 2; }
+
 void add_rows(Op op,
               const std::map<Bytes, Scores>& sizes,
               const std::string& transport,
               plan::Table& table) {
-  Bytes begin(-1);
-  Bytes previous(0);
-  std::string holder;
+  Bytes begin = below(sizes.begin()->first);
+  Bytes previous = sizes.begin()->first;
+  std::string holder = winner(sizes.begin()->second, kBuiltIn);
   const auto close = [&](Bytes end) {
-    table.rows.push_back({.operation = operation_of(op),
-                          .where = where(holder, transport),
-                          .over = begin,
-                          .up_to = end,
-                          .algorithm = &plan::algorithm_named(holder)});
+    if (holder != kBuiltIn) {
+      table.rows.push_back({.operation = operation_of(op),
+                            .where = where(holder, transport),
+                            .over = begin,
+                            .up_to = end,
+                            .algorithm = &plan::algorithm_named(holder)});
+    }
+    begin = end;
   };
   for (const auto& [size, scores] : sizes) {
     const std::string next = winner(scores, holder);
-    if (!holder.empty() && next != holder) {
-      const Bytes border = between(previous, size);
-      close(border);
-      begin = border;
-    }
+    if (next != holder) close(between(previous, size));
     holder = next;
     previous = size;
   }
-  close(plan::kAnySize);
-}
-
-/// By one operation, as the engine has it: ranks that share memory keep several operations there.
-/// They round the stage up to pages; nearly that much more could be staged than is said here.
-Bytes most_staged(int ranks_per_host, Bytes stage) {
-  if (ranks_per_host == 1) return stage;
-  return schedule::Scratch({.ring = stage, .cell = 0_B}).limit();
+  close(previous);
 }
 
 }  // namespace
@@ -138,27 +146,14 @@ std::vector<std::string> algorithm_names() {
   return names;
 }
 
-bool algorithm_applies(const std::string& name, const Case& c, int ranks_per_host, Bytes stage) {
-  if (c.op == Op::kSendRecv) return false;
-  const Bytes limit = most_staged(ranks_per_host, stage);
-  const schedule::Problem problem{.operation = operation_of(c.op),
-                                  .ranks = c.ranks,
-                                  .ranks_per_host = ranks_per_host,
-                                  .root = kRoot,
-                                  .count = c.count,
-                                  .in_place = placement(c, kRoot).sharing == Sharing::kOneMemory,
-                                  .stage_limit = Elements(limit / size_of(c.dtype))};
-  return plan::algorithm_named(name).applies(problem);
-}
-
 std::string tuned_backend(const std::string& algorithm) { return std::string(kPrefix) + algorithm; }
 
-std::string tune_text(const std::vector<Result>& results) {
+plan::Table tune(const std::vector<Result>& results, Bytes stage) {
   plan::Table table;
-  for (const auto& [op, sizes] : make_board(results)) {
+  for (const auto& [op, sizes] : make_board(results, stage)) {
     add_rows(op, sizes, results.front().transport, table);
   }
-  return plan::to_text(table, ";");
+  return table;
 }
 
 }  // namespace peal::bench

@@ -3,15 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/plan/choose.h"
 #include "peal/plan/table.h"
+#include "peal/schedule/schedule.h"
 
 namespace peal::bench {
 namespace {
 
-using testing::Contains;
-
 constexpr Bytes kStage = 3_MiB;
 
+/// On one host all_reduce of two ranks is built in as inline up to 2 KiB, and direct from there;
+/// between two hosts as pairwise up to 256 KiB.
 Result took(const std::string& algorithm,
             Bytes size,
             double median,
@@ -21,98 +23,145 @@ Result took(const std::string& algorithm,
           .backend = tuned_backend(algorithm),
           .transport = transport,
           .variant = variant,
-          .time = {.median = median}};
+          .time = {.median = median, .medians = {median, median, median, median}, .rounds = 4}};
 }
 
-TEST(TuneTest, RangesMeetBetweenTheSizesThatWereMeasured) {
+Result with_rounds(Result result, const std::vector<double>& medians) {
+  result.time.medians = medians;
+  result.time.rounds = static_cast<int>(medians.size());
+  return result;
+}
+
+std::string tune_text(const std::vector<Result>& results) {
+  return plan::to_text(tune(results, kStage), ";");
+}
+
+TEST(TuneTest, RowsSayWhatIsFasterThanTheBuiltInChoiceAndNothingElse) {
   EXPECT_EQ(tune_text({took("inline", 1_KiB, 1),
                        took("direct", 1_KiB, 2),
-                       took("inline", 4_KiB, 4),
-                       took("direct", 4_KiB, 3),
+                       took("inline", 4_KiB, 3),
+                       took("direct", 4_KiB, 4),
                        took("inline", 1_MiB, 90),
                        took("direct", 1_MiB, 20)}),
-            "all_reduce:0-2k:inline;all_reduce:2k-inf:direct");
-}
-
-TEST(TuneTest, OneWinnerIsOneRange) {
-  EXPECT_EQ(tune_text({took("direct", 4_B, 1), took("direct", 64_B, 1)}),
-            "all_reduce:0-inf:direct");
+            "all_reduce:2k-64k:inline");
+  EXPECT_EQ(tune_text({took("inline", 1_KiB, 1), took("direct", 1_KiB, 2)}), "");
   EXPECT_EQ(tune_text({}), "");
 }
 
+TEST(TuneTest, RowsDoNotReachBeyondWhatWasMeasured) {
+  EXPECT_EQ(tune_text({took("ring", 1_MiB, 1), took("direct", 1_MiB, 2)}),
+            "all_reduce@host:512k-1m:ring");
+  EXPECT_EQ(tune_text({took("direct", 64_B, 1),
+                       took("inline", 64_B, 2),
+                       took("direct", 1_KiB, 1),
+                       took("inline", 1_KiB, 2)}),
+            "all_reduce:0-1k:direct");
+}
+
+TEST(TuneTest, OneRoundMustShowMore) {
+  const auto text = [](double median, const std::vector<double>& medians) {
+    return tune_text(
+        {with_rounds(took("direct", 64_B, median), medians),
+         with_rounds(took("inline", 64_B, 1), std::vector<double>(medians.size(), 1))});
+  };
+  EXPECT_EQ(text(0.9, {0.9}), "");
+  EXPECT_EQ(text(0.7, {0.7}), "all_reduce:0-64:direct");
+  EXPECT_EQ(text(0.9, {0.9, 0.9}), "all_reduce:0-64:direct");
+}
+
+TEST(TuneTest, WhatWinsInHalfOfTheRoundsIsATie) {
+  const auto text = [](const std::vector<double>& medians) {
+    return tune_text({with_rounds(took("direct", 64_B, 0.8), medians), took("inline", 64_B, 1)});
+  };
+  EXPECT_EQ(text({0.7, 0.8, 1.1, 1.1}), "");
+  EXPECT_EQ(text({0.7, 0.8, 0.8, 1.1}), "all_reduce:0-64:direct");
+}
+
+TEST(TuneTest, WhatIsChosenByTheNumberOfRanksIsBuiltInTheSame) {
+  const auto of = [](const std::string& algorithm, int ranks, double median) {
+    Result result = took(algorithm, 4_KiB, median);
+    result.the_case = make_case(Op::kAllReduce, DType::kF32, ranks, 4_KiB, Place::kOut);
+    return result;
+  };
+  // direct for two, inline for four: together better than either.
+  EXPECT_EQ(
+      tune_text({of("direct", 2, 1), of("inline", 2, 2), of("direct", 4, 2), of("inline", 4, 1)}),
+      "");
+}
+
 TEST(TuneTest, WhatWasMeasuredBetweenHostsIsSaidOfThoseOnly) {
-  EXPECT_EQ(tune_text({took("ring", 4_B, 1, "default", "tcp")}), "all_reduce@hosts:0-inf:ring");
-  EXPECT_EQ(tune_text({took("ring", 4_B, 1, "foreign", "shm")}), "all_reduce@host:0-inf:ring");
+  EXPECT_EQ(tune_text({took("ring", 4_B, 1, "default", "tcp"),
+                       took("pairwise", 4_B, 2, "default", "tcp")}),
+            "all_reduce@hosts:0-4:ring");
+  EXPECT_EQ(tune_text({took("ring", 4_B, 1), took("inline", 4_B, 2)}), "all_reduce@host:0-4:ring");
 }
 
 TEST(TuneTest, TheTextIsWhatPealTuneTakes) {
-  const std::string text = tune_text({took("ring", 1_KiB, 1, "default", "shm+tcp"),
-                                      took("pairwise", 1_KiB, 2, "default", "shm+tcp"),
-                                      took("ring", 1_MiB, 2, "default", "shm+tcp"),
-                                      took("pairwise", 1_MiB, 1, "default", "shm+tcp")});
-  EXPECT_EQ(text, "all_reduce@levels:0-32k:ring;all_reduce@levels:32k-inf:pairwise");
+  std::vector<Result> results = {took("ring", 1_KiB, 1, "default", "shm+tcp"),
+                                 took("pairwise", 1_KiB, 2, "default", "shm+tcp"),
+                                 took("ring", 1_MiB, 2, "default", "shm+tcp"),
+                                 took("pairwise", 1_MiB, 1, "default", "shm+tcp")};
+  for (Result& result : results) {
+    result.hosts = 2;
+    result.the_case.ranks = 4;
+  }
+  const std::string text = tune_text(results);
+  EXPECT_EQ(text, "all_reduce@levels:512-32k:ring;all_reduce@levels:32k-1m:pairwise");
   const plan::Table table = plan::parse_table(text);
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(plan::to_text(table, ";"), text);
 }
 
+/// What a rank told that text would take for an all_reduce of that size between two hosts.
+std::string_view choice(const std::string& text, Bytes size) {
+  const schedule::Problem problem{.operation = Operation::kAllReduce,
+                                  .ranks = 2,
+                                  .ranks_per_host = 1,
+                                  .count = Elements(size / size_of(DType::kU8)),
+                                  .stage_limit = Elements(kStage.value)};
+  return plan::choose(plan::tuned(plan::parse_table(text)), problem, size_of(DType::kU8)).name;
+}
+
+TEST(TuneTest, EachSizeThatWasMeasuredGoesToItsWinner) {
+  const std::vector<std::string> names = {"pairwise", "ring", "halving_doubling"};
+  for (const auto& sizes : std::vector<std::vector<Bytes>>{
+           {4_KiB, 8_KiB, 16_KiB, 32_KiB},  // each border is next to a size
+           {4_KiB, 5_KiB, 6_KiB, 7_KiB},    // no power of two lies between
+           {1_B, 2_B, 3_B, 4_B, 5_B, 6_B, 7_B},
+           {3000_B, 5000_B, 4097_KiB, 4098_KiB}}) {
+    std::vector<Result> results;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (std::size_t name = 0; name < names.size(); ++name) {
+        const double median = i % names.size() == name ? 1 : 9;
+        results.push_back(took(names[name], sizes[i], median, "foreign", "tcp"));
+        results.back().the_case.dtype = DType::kU8;
+        results.back().the_case.count = Elements(sizes[i].value);
+      }
+    }
+    const std::string text = tune_text(results);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_EQ(choice(text, sizes[i]), names[i % names.size()]) << sizes[i].value << ": " << text;
+    }
+  }
+}
+
 TEST(TuneTest, NoiseDoesNotTakeOver) {
-  EXPECT_EQ(tune_text({took("direct", 4_B, 1),
-                       took("inline", 4_B, 2),
-                       took("direct", 64_B, 1),
-                       took("inline", 64_B, 0.97)}),
-            "all_reduce:0-inf:direct");
+  EXPECT_EQ(tune_text({took("inline", 4_B, 9),
+                       took("ring", 4_B, 1),
+                       took("pairwise", 4_B, 2),
+                       took("inline", 64_B, 9),
+                       took("ring", 64_B, 1),
+                       took("pairwise", 64_B, 0.97)}),
+            "all_reduce@host:0-64:ring");
 }
 
 TEST(TuneTest, AllKindsOfMemoryCountAndAllMustHaveBeenDone) {
-  EXPECT_EQ(tune_text({took("direct", 4_B, 1, "registered"),
-                       took("direct", 4_B, 10, "foreign"),
-                       took("inline", 4_B, 2, "registered"),
-                       took("inline", 4_B, 3, "foreign"),
+  EXPECT_EQ(tune_text({took("direct", 4_B, 2, "registered"),
+                       took("direct", 4_B, 3, "foreign"),
+                       took("inline", 4_B, 1, "registered"),
+                       took("inline", 4_B, 10, "foreign"),
                        took("ring", 4_B, 0.1, "registered")}),
-            "all_reduce:0-inf:inline");
-}
-
-TEST(TuneTest, AnAlgorithmAppliesWhereItsPlannerDoes) {
-  const Case c = make_case(Op::kAllReduce, DType::kF32, 4, 1_MiB, Place::kOut);
-  EXPECT_THAT(algorithm_names(), Contains("ring"));
-  EXPECT_TRUE(algorithm_applies("direct", c, 4, kStage));
-  EXPECT_FALSE(algorithm_applies("direct", c, 1, kStage));
-  EXPECT_TRUE(algorithm_applies("ring", c, 1, kStage));
-}
-
-TEST(TuneTest, WhatSharesMemoryMayStageAThirdOfTheStageWhateverTheType) {
-  for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
-    const auto applies = [&](Bytes size, Bytes stage) {
-      const Case c = make_case(Op::kAllReduce, dtype, 2, size, Place::kOut);
-      return algorithm_applies("inline", c, 2, stage);
-    };
-    EXPECT_TRUE(applies(1_MiB, 3_MiB)) << name_of(dtype);
-    EXPECT_FALSE(applies(1_MiB + 8_B, 3_MiB)) << name_of(dtype);
-    EXPECT_TRUE(applies(2_MiB, 6_MiB)) << name_of(dtype);
-    EXPECT_FALSE(applies(64_KiB, 96_KiB)) << name_of(dtype);
-  }
-}
-
-TEST(TuneTest, WhatSharesNoMemoryMayStageAllOfIt) {
-  const auto applies = [](Bytes size) {
-    const Case c = make_case(Op::kReduceScatter, DType::kF32, 4, size, Place::kOut);
-    return algorithm_applies("halving_doubling", c, 1, kStage);
-  };
-  EXPECT_TRUE(applies(kStage * 2));  // half of it is staged
-  EXPECT_FALSE(applies(kStage * 2 + 16_B));
-}
-
-TEST(TuneTest, EveryCollectiveHasAnAlgorithmOnOneHostAndOnSeveral) {
-  for (const Op op : kAllOps) {
-    for (const int ranks_per_host : {1, 2, 4}) {
-      const Case c = make_case(op, DType::kF32, 4, 1_MiB, Place::kOut);
-      const bool any = std::ranges::any_of(algorithm_names(), [&](const std::string& name) {
-        return algorithm_applies(name, c, ranks_per_host, kStage);
-      });
-      EXPECT_EQ(any, op != Op::kSendRecv) << describe(c);
-    }
-  }
+            "all_reduce:0-4:direct");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "peal/bench/values.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -122,10 +124,21 @@ std::optional<std::string> find_wrong(std::span<const std::byte> output, const C
 }
 
 void rewrite(std::span<std::byte> input, DType dtype) {
+  std::uint64_t word = 0;
   with_type(dtype, [&]<class T>(T) {
-    auto* values = reinterpret_cast<T*>(input.data());
-    std::fill_n(values, input.size() / sizeof(T), from_int<T>(1));
+    std::array<T, sizeof word / sizeof(T)> ones;
+    ones.fill(from_int<T>(1));
+    word = std::bit_cast<std::uint64_t>(ones);
   });
+  // A compiler that knows of equal bytes calls memset, which writes large memory past the caches.
+  __asm__ volatile("" : "+r"(word));
+  const std::size_t whole = input.size() / sizeof word;
+  for (std::size_t i = 0; i < whole; ++i) {
+    std::memcpy(input.data() + i * sizeof word, &word, sizeof word);
+  }
+  const auto rest = input.subspan(whole * sizeof word);
+  const auto element = static_cast<std::size_t>(size_of(dtype).value);
+  std::memcpy(rest.data(), &word, rest.size() / element * element);
 }
 
 bool is_measured(DType dtype) {

@@ -153,11 +153,13 @@ Arguments parse(const std::vector<std::string>& words) {
 }
 
 std::unique_ptr<Subject> make_subject(const Arguments& arguments) {
-  if (arguments.kind == "peal") return make_peal_subject();
+  if (arguments.kind == "peal") return make_peal_subject(arguments.more);
   if (arguments.kind == "probe") {
     return make_probe_subject(arguments.more, arguments.rank, arguments.ranks, arguments.waiting);
   }
-  if (arguments.kind == "stream") return make_stream_subject(arguments.more, arguments.rank);
+  if (arguments.kind == "stream") {
+    return make_stream_subject(arguments.more, arguments.rank, arguments.waiting);
+  }
   throw Error(ErrorKind::kUsage, fmt::format("there is no worker \"{}\"", arguments.kind));
 }
 

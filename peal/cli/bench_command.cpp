@@ -1,7 +1,11 @@
 #include "peal/cli/bench_command.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +21,8 @@ namespace peal::cli {
 namespace {
 
 constexpr const char* kSummary = "Measure collectives, and compare them with other libraries";
+
+constexpr double kLongestRound = 3600;
 
 constexpr const char* kDetails =
     R"(OP is all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather,
@@ -35,14 +41,16 @@ bytes   of the whole buffer: all_reduce, broadcast, reduce and send_recv: the
         reduce_scatter and scatter: the input of all blocks; all_to_all: what
         one rank sends. Rounded up to whole elements in each block
 memory  peal's buffers: registered, from ProcessGroup::allocate, or foreign
+algorithm  what peal did it by; peal config --choices shows what it chooses from
 algbw   bytes / median, in 10^9 bytes per second
 busbw   algbw x 2(n-1)/n for all_reduce, (n-1)/n for operations with a block for
         each rank, 1 for others: what NCCL's tests call bus bandwidth
-floor   the time of a bare probe in shared memory in the same run, over this
-        one's; the better of its plain and its streaming stores counts. Between
-        hosts: of a bare stream that sends and receives what each host must
-        send at least, and of two hosts up to 256 B a round trip of these bytes
-x PEER  how many times as fast as that peer
+floor   the time of a bare probe in shared memory in the same round, over this
+        one's: the median over the rounds; the better of its plain and its
+        streaming stores counts. Between hosts: of a bare stream that sends and
+        receives what each host must send at least, and of two hosts up to 256 B
+        a round trip of these bytes
+x PEER  how many times as fast as that peer: the median over the rounds
 
 Examples:
   peal bench all_reduce
@@ -58,11 +66,17 @@ std::string known_names(const Named& all) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string in_lower_case(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  return word;
+}
+
 /// "there is no operation "all_redcue"; did you mean all_reduce?"
 Error no_such(std::string_view what, const std::string& word, std::vector<std::string> names) {
+  const std::string lower = in_lower_case(word);
   const std::string nearest = *std::ranges::min_element(
-      names, {}, [&](const std::string& name) { return difference(word, name); });
-  if (difference(word, nearest) <= kNearDifference) {
+      names, {}, [&](const std::string& name) { return difference(lower, name); });
+  if (difference(lower, nearest) <= kNearDifference) {
     return Error(ErrorKind::kUsage,
                  fmt::format("there is no {} \"{}\"; did you mean {}?", what, word, nearest));
   }
@@ -94,15 +108,48 @@ std::vector<bench::Op> parse_ops(const std::vector<std::string>& words) {
   return ops;
 }
 
-std::vector<DType> parse_dtypes(const std::string& text) {
+std::vector<std::string> measured_dtypes() {
   std::vector<std::string> names;
   for (const DType dtype : kAllDTypes) {
     if (bench::is_measured(dtype)) names.emplace_back(name_of(dtype));
   }
+  return names;
+}
+
+/// "bf16" -> "bfloat16", "u8" -> "uint8"
+std::string torchs_name_of(DType dtype) {
+  const std::string name(name_of(dtype));
+  for (const auto& [ours, torchs] :
+       {std::pair("bf", "bfloat"), {"f", "float"}, {"i", "int"}, {"u", "uint"}, {"c", "complex"}}) {
+    const std::size_t bits = std::strlen(ours);
+    if (name.find_first_of("0123456789") == bits && name.starts_with(ours)) {
+      return torchs + name.substr(bits);
+    }
+  }
+  return name;
+}
+
+DType parse_dtype(const std::string& word) {
+  const auto found = std::ranges::find_if(kAllDTypes, [&](DType dtype) {
+    return word == name_of(dtype) || word == torchs_name_of(dtype);
+  });
+  if (found != kAllDTypes.end() && bench::is_measured(*found)) return *found;
+  std::vector<std::string> measured = measured_dtypes();
+  if (found == kAllDTypes.end()) {
+    for (const DType dtype : kAllDTypes) {
+      if (bench::is_measured(dtype)) measured.push_back(torchs_name_of(dtype));
+    }
+    throw no_such("type to measure", word, measured);
+  }
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("--dtype \"{}\" is not measured, only {}", word, fmt::join(measured, ", ")));
+}
+
+std::vector<DType> parse_dtypes(const std::string& text) {
   std::vector<DType> dtypes;
   for (const std::string& word : bench::parse_list("--dtype", text)) {
-    if (std::ranges::count(names, word) == 0) throw no_such("type to measure", word, names);
-    dtypes.push_back(*std::ranges::find(kAllDTypes, word, [](DType d) { return name_of(d); }));
+    dtypes.push_back(parse_dtype(word));
   }
   return dtypes;
 }
@@ -157,7 +204,38 @@ double parse_tolerance(const std::string& text) {
   return part;
 }
 
+/// Whether both are, or would be, one file that keeps what is written to it.
+bool is_one_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  using namespace std::filesystem;
+  std::error_code error;
+  if (exists(a, error) && !is_regular_file(a, error)) return false;
+  const auto place_of = [&](const path& file) {
+    return weakly_canonical(absolute(file, error), error);
+  };
+  return place_of(a) == place_of(b) || equivalent(a, b, error);
+}
+
+void check_files(const BenchRequest& request) {
+  const std::vector<std::pair<const char*, std::string>> files = {
+      {"--json", request.json_path},
+      {"--plot", request.plot_path},
+      {"--tune", request.tune_path},
+      {"--baseline", request.baseline_path}};
+  for (auto one = files.begin(); one != files.end(); ++one) {
+    for (auto other = one + 1; other != files.end(); ++other) {
+      if (one->second.empty() || other->second.empty()) continue;
+      if (!is_one_file(one->second, other->second)) continue;
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{} and {} are one file, {}; each takes its own",
+                              one->first,
+                              other->first,
+                              one->second));
+    }
+  }
+}
+
 void check(const BenchRequest& request) {
+  check_files(request);
   const std::string& plot = request.plot_path;
   if (!plot.empty() && !plot.ends_with(".svg") && !plot.ends_with(".html")) {
     throw Error(ErrorKind::kUsage,
@@ -166,8 +244,12 @@ void check(const BenchRequest& request) {
   if (request.options.measure.rounds < 1) {
     throw Error(ErrorKind::kUsage, "--rounds takes 1 or more");
   }
-  if (request.options.measure.seconds <= 0) {
-    throw Error(ErrorKind::kUsage, "--seconds takes more than 0, as in 0.1");
+  const double seconds = request.options.measure.seconds;
+  const bool is_round = seconds > 0 && seconds <= kLongestRound;  // and no NaN
+  if (!is_round) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--seconds takes more than 0 and at most {}, as in 0.1", kLongestRound));
   }
 }
 
@@ -183,13 +265,17 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
 
 void BenchCommand::add_what() {
   bench_->add_option("OP", ops_, "What to measure")->type_name("");
-  bench_->add_option("--np", ranks_, "How many ranks")
+  bench_->add_option("-n,--np", ranks_, "How many ranks (also: -np, --nproc-per-node)")
       ->type_name("N[,N...]")
       ->capture_default_str();
   bench_->add_option("--bytes", sizes_, "Sizes: a list; FROM:TO goes up four times, :2 twice")
       ->type_name("4:64M|4K,1M")
       ->capture_default_str();
-  bench_->add_option("--dtype", dtypes_, "Element types")
+  bench_
+      ->add_option("--dtype",
+                   dtypes_,
+                   fmt::format("Element types: {}, or as torch calls them",
+                               fmt::join(measured_dtypes(), ", ")))
       ->type_name("T[,T...]")
       ->capture_default_str();
   bench_->add_option("--against", peers_, "Peers: gloo, openmpi, mpich, or mpi for all MPIs")
@@ -266,6 +352,10 @@ bench::HostOptions BenchCommand::parse_hosts() const {
     }
   }
   if (!among_hosts) return {};
+  if (transport_ == name_of(TransportChoice::kShm)) {
+    throw Error(ErrorKind::kUsage,
+                "--transport shm does not go with --hosts-netns: hosts share no memory");
+  }
   if (bench_->count("--np") > 0) {
     throw Error(
         ErrorKind::kUsage,
@@ -297,6 +387,9 @@ BenchRequest BenchCommand::request() const {
   request.plot_path = plot_path_;
   request.baseline_path = baseline_path_;
   request.tolerance = parse_tolerance(tolerance_);
+  if (bench_->count("--tolerance") > 0 && baseline_path_.empty()) {
+    throw Error(ErrorKind::kUsage, "--tolerance is about --baseline, which is not there");
+  }
   if (tunes) {
     if (!options.peers.empty()) {
       throw Error(ErrorKind::kUsage,

@@ -1,18 +1,23 @@
 #include "peal/cli/bench_report.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/size_text.h"
+#include "peal/base/text_file.h"
 #include "peal/bench/baseline.h"
 #include "peal/bench/json_lines.h"
 #include "peal/bench/plot.h"
@@ -21,15 +26,19 @@
 #include "peal/bench/tune.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/exit_codes.h"
+#include "peal/cli/output_file.h"
 #include "peal/launch/rank_process.h"
 #include "peal/rendezvous/interfaces.h"
 
 namespace peal::cli {
 namespace {
 
-/// What the ranks would find wrong with it, each for itself when it has been started.
+/// What the ranks would find wrong with it, each for itself when it has been started; and what they
+/// would not find.
 void check_environment(const bench::BenchOptions& options) {
-  const Config config = checked_config(launch::process_variables());
+  const launch::Variables variables = launch::process_variables();
+  const Config config = checked_config(variables);
+  fmt::print(stderr, "{}", warn_of_unknown(variables));
   const bool by_tcp = options.transport == TransportChoice::kTcp && options.hosts.hosts == 0;
   if (!by_tcp) return;
   rendezvous::choose_addresses(
@@ -37,30 +46,42 @@ void check_environment(const bench::BenchOptions& options) {
 }
 
 /// An SVG, or a page with one in it where the name asks for that.
-void write_plot(const std::string& path, const std::vector<bench::Result>& results) {
-  std::string page = bench::draw(results);
-  if (path.ends_with(".html")) {
-    page = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>peal bench</title>\n" + page;
-  }
-  std::ofstream file(path);
-  file << page << std::flush;
-  if (!file) throw system_error("cannot write " + path, errno);
+std::string page_of(const std::string& path, const std::vector<bench::Result>& results) {
+  const std::string drawing = bench::draw(results);
+  if (!path.ends_with(".html")) return drawing;
+  return "<!doctype html>\n<meta charset=\"utf-8\">\n<title>peal bench</title>\n" + drawing;
+}
+
+plan::Table tuning(const std::vector<bench::Result>& results) {
+  return bench::tune(results, config_from(process_environment()).stage);
 }
 
 /// The text for PEAL_TUNE.
-void tell_tuning(const std::string& path, const std::vector<bench::Result>& results) {
-  const std::string text = bench::tune_text(results);
-  fmt::print("\nPEAL_TUNE=\"{}\"\n", text);
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << text << std::endl;
-  if (!file) throw system_error("cannot write " + path, errno);
+void tell_tuning(OutputFile& file, const std::vector<bench::Result>& results) {
+  const plan::Table table = tuning(results);
+  if (table.rows.empty()) fmt::print("\n# no algorithm is faster than the built-in choice\n");
+  fmt::print("\nPEAL_TUNE=\"{}\"\n", plan::to_text(table, ";"));
+  file.append("# by peal bench --tune: where an algorithm is faster than the built-in choice\n" +
+              plan::to_text(table, "\n") + "\n");
+}
+
+/// What is known when the run is broken off; the file is left as it was.
+void tell_partial_tuning(const bench::Progress& last, const std::vector<bench::Result>& results) {
+  if (results.empty()) return;
+  fmt::print("\n# partial: broken off in case {} of {} with {} ranks\nPEAL_TUNE=\"{}\"\n",
+             last.done + 1,
+             last.cases,
+             last.next.ranks,
+             plan::to_text(tuning(results), ";"));
 }
 
 std::vector<bench::Reached> read_baseline(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw system_error("cannot read the baseline " + path, errno);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::string text;
+  try {
+    text = read_text_file(path);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("the baseline {} {}", path, error.message()));
+  }
   return bench::parse_baseline(text);
 }
 
@@ -82,27 +103,47 @@ bool holds(const std::vector<bench::Reached>& baseline,
   return comparison.worse.empty();
 }
 
+/// Seconds that somebody waits for without asking how many more.
+constexpr double kLong = 10;
+
+/// "case 3 of 18, all_reduce of 64 KiB; about 31 s left": a line on any terminal.
+std::string describe_progress(const bench::Progress& progress) {
+  const double left = progress.seconds_left;
+  const std::string time =
+      left < 100 ? fmt::format("{:.0f} s", left) : fmt::format("{:.0f} min", left / 60);
+  return fmt::format("case {} of {}, {} of {}; about {} left",
+                     progress.done + 1,
+                     progress.cases,
+                     name_of(progress.next.op),
+                     size_text(bytes_of(progress.next), SizeStyle::kLong),
+                     time);
+}
+
 /// What a run writes while it goes on, and what it ends with.
 class Reporter final {
  public:
   explicit Reporter(const BenchRequest& request)
-      : columns_{bench::resolve_peers(request.options.peers)} {
+      : columns_{bench::resolve_peers(request.options.peers)},
+        json_(std::in_place, request.json_path) {
     for (const std::string& algorithm : request.options.algorithms) {
       columns_.backend_width =
           std::max(columns_.backend_width, bench::tuned_backend(algorithm).size());
     }
-    if (request.json_path.empty()) return;
-    json_.open(request.json_path);
-    if (!json_) throw system_error("cannot write " + request.json_path, errno);
   }
 
   bench::BenchSink sink() {
     return {.begin = [this](int ranks, const auto& lines) { begin(ranks, lines); },
+            .progress = [this](const auto& progress) { look_ahead(progress); },
             .results = [this](const auto& results) { show(results); },
             .incident = [this](const auto& incident) { tell(incident); }};
   }
   const std::vector<bench::Result>& results() const { return results_; }
+  const bench::Progress& progress() const { return progress_; }
   int exit_code() const { return failed_ ? kFailure : 0; }
+  /// Takes away what is shown until there is something else to show.
+  void clear_progress() {
+    if (std::exchange(shows_progress_, false)) fmt::print(stderr, "\r\x1b[K");
+  }
 
  private:
   void begin(int ranks, const std::vector<std::string>& lines) {
@@ -112,22 +153,47 @@ class Reporter final {
     flush();
   }
 
+  /// Of a run that takes its time: a line that goes away on a terminal, else one that stays.
+  void look_ahead(const bench::Progress& progress) {
+    progress_ = progress;
+    is_long_ = is_long_ || progress.seconds_left > kLong;
+    if (!is_long_) return;
+    const std::string text = describe_progress(progress);
+    shows_progress_ = ::isatty(STDERR_FILENO) != 0;
+    fmt::print(stderr, "{}{}", text, shows_progress_ ? "" : "\n");
+  }
+
   void show(const std::vector<bench::Result>& results) {
+    clear_progress();
     for (const bench::Result& result : results) {
       fmt::print("{}", bench::table_row(result, columns_));
-      if (json_.is_open()) json_ << bench::to_json_line(result) << std::flush;
     }
+    keep(results);
     flush();
     results_.insert(results_.end(), results.begin(), results.end());
   }
 
+  /// A file that takes no more does not end the run: what follows is still in the table.
+  void keep(const std::vector<bench::Result>& results) try {
+    for (const bench::Result& result : results) {
+      if (json_) json_->append(bench::to_json_line(result));
+    }
+  } catch (const Error& error) {
+    fmt::print(stderr, "peal: {}; from here on, results are not in it\n", error.message());
+    json_.reset();
+    failed_ = true;
+  }
+
   /// Ends as other programs do when nobody reads on: as by SIGPIPE, which the guard has blocked.
   static void flush() {
-    if (std::fflush(stdout) != 0 && errno == EPIPE) throw bench::Interrupted(SIGPIPE);
+    if (std::fflush(stdout) == 0) return;
+    if (errno == EPIPE) throw bench::Interrupted(SIGPIPE);
+    throw system_error("cannot write the table", errno);
   }
 
   /// What a backend cannot do is said once for each operation and type.
   void tell(const bench::Incident& incident) {
+    clear_progress();
     const bool is_failure = incident.kind != bench::Incident::Kind::kMissing;
     failed_ = failed_ || is_failure;
     if (!is_failure && !told_.insert(incident.backend + incident.text).second) return;
@@ -137,9 +203,12 @@ class Reporter final {
   }
 
   bench::Columns columns_;
-  std::ofstream json_;
+  std::optional<OutputFile> json_;
   std::set<std::string> told_;
   std::vector<bench::Result> results_;
+  bench::Progress progress_;
+  bool is_long_ = false;
+  bool shows_progress_ = false;
   bool failed_ = false;
 };
 
@@ -152,19 +221,27 @@ int run(const BenchRequest& request) {
     baseline = read_baseline(request.baseline_path);
     check_common_case(*baseline, bench::reached_by(bench::planned_results(request.options)));
   }
-  if (!request.plot_path.empty()) write_plot(request.plot_path, {});  // better now than too late
-  if (!request.tune_path.empty() && !std::ofstream(request.tune_path, std::ios::app)) {
-    throw system_error("cannot write " + request.tune_path, errno);
-  }
+  OutputFile plot(request.plot_path);  // what cannot be written is better told now than too late
+  OutputFile tune(request.tune_path);
   Reporter reporter(request);
+  const std::vector<bench::Result>& results = reporter.results();
+  const auto draw = [&] {
+    if (!results.empty()) plot.append(page_of(request.plot_path, results));
+  };
   try {
     bench::run(request.options, reporter.sink());
   } catch (const bench::Interrupted& interrupted) {
+    reporter.clear_progress();
+    draw();
+    const bool is_heard = interrupted.signal() != SIGPIPE;
+    if (is_heard && !request.options.algorithms.empty()) {
+      tell_partial_tuning(reporter.progress(), results);
+    }
     return 128 + interrupted.signal();
   }
-  if (!request.plot_path.empty()) write_plot(request.plot_path, reporter.results());
-  if (!request.options.algorithms.empty()) tell_tuning(request.tune_path, reporter.results());
-  if (baseline && !holds(*baseline, reporter.results(), request.tolerance)) return kFailure;
+  draw();
+  if (!request.options.algorithms.empty()) tell_tuning(tune, results);
+  if (baseline && !holds(*baseline, results, request.tolerance)) return kFailure;
   return reporter.exit_code();
 }
 

@@ -13,6 +13,7 @@
 #include "peal/base/unknown_variables.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/net/line.h"
+#include "peal/plan/choices.h"
 #include "peal/plan/choose.h"
 #include "peal/plan/plan.h"
 #include "peal/rendezvous/url.h"
@@ -31,9 +32,12 @@ std::string describe_wrong(const AnyVariable& variable, const ConfigReading& rea
 }
 
 /// "PEAL_TIMEOUT = 300 (default)" and what it means.
-std::string describe(const Variable& variable, const ConfigReading& reading, bool is_set) {
+std::string describe(const Variable& variable,
+                     const ConfigReading& reading,
+                     const launch::Variables& set) {
   if (std::string wrong = describe_wrong(variable, reading); !wrong.empty()) return wrong;
   const std::string value = variable.print(reading.config);
+  const bool is_set = set.contains(std::string(variable.name));
   const bool is_default = !is_set && value == variable.print(Config());
   return fmt::format("\n{} = {}{}\n    {}\n    It takes {}.\n",
                      variable.name,
@@ -55,7 +59,17 @@ std::string describe(const OtherVariable& variable,
 
 void check_port(const std::string& text) {
   if (rendezvous::parse_port(text)) return;
-  throw Error(ErrorKind::kUsage, fmt::format("\"{}\" is no port, from 1 to 65535", text));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("PEAL_MASTER_PORT: \"{}\" is no port, from 1 to 65535", text));
+}
+
+void check_congestion(const std::string& name) {
+  if (name.empty()) return;
+  try {
+    net::check_congestion_control(name);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("PEAL_CONGESTION: {}", error.message()));
+  }
 }
 
 /// Finds what is wrong with algorithms, congestion controls and ports too, of which `base` knows
@@ -66,16 +80,12 @@ ConfigReading read_all(const Environment& environment) {
     try {
       read();
     } catch (const Error& error) {
-      reading.wrong.push_back({name, fmt::format("{}: {}", name, error.message())});
+      reading.wrong.push_back({name, std::string(error.message())});
     }
   };
-  check("PEAL_TUNE", [&] { plan::parse_table(reading.config.tune); });
-  if (!reading.config.algorithm.empty()) {
-    check("PEAL_ALGORITHM", [&] { plan::algorithm_named(reading.config.algorithm); });
-  }
-  if (!reading.config.congestion.empty()) {
-    check("PEAL_CONGESTION", [&] { net::check_congestion_control(reading.config.congestion); });
-  }
+  check("PEAL_TUNE", [&] { plan::rows_of(reading.config); });
+  check("PEAL_ALGORITHM", [&] { plan::forced_by(reading.config); });
+  check("PEAL_CONGESTION", [&] { check_congestion(reading.config.congestion); });
   if (const auto port = environment("PEAL_MASTER_PORT")) {
     check("PEAL_MASTER_PORT", [&] { check_port(*port); });
   }
@@ -94,6 +104,17 @@ std::vector<std::string> unknown_in(const launch::Variables& variables) {
   return texts;
 }
 
+/// The rows, one a line; what never counts is marked, as what PEAL_TUNE takes for a comment.
+void print_rows(const plan::Table& table, Bytes stage) {
+  for (const plan::Row& row : table.rows) {
+    const std::string mark =
+        plan::may_count(row, stage)
+            ? ""
+            : fmt::format("   # never counts: {} cannot do any of this", row.algorithm->name);
+    fmt::print("{}{}\n", plan::to_text(row), mark);
+  }
+}
+
 }  // namespace
 
 int show_config(const launch::Variables& variables) {
@@ -101,8 +122,7 @@ int show_config(const launch::Variables& variables) {
   const ConfigReading reading = read_all(environment);
   fmt::print("The environment variables that peal reads, and their values here:\n");
   for (const Variable& variable : peal::variables()) {
-    const bool is_set = variables.contains(std::string(variable.name));
-    fmt::print("{}", describe(variable, reading, is_set));
+    fmt::print("{}", describe(variable, reading, variables));
   }
   for (const OtherVariable& variable : other_variables()) {
     fmt::print("{}", describe(variable, reading, environment));
@@ -119,13 +139,16 @@ int show_choices(const launch::Variables& variables) {
   const ConfigReading reading = read_all(fixed_environment(variables));
   for (const WrongValue& wrong : reading.wrong) fmt::print("! {}\n", wrong.problem);
   if (!reading.wrong.empty()) return kUsage;
-  const plan::Table own = plan::parse_table(reading.config.tune);
+  const plan::Table own = plan::rows_of(reading.config);
   fmt::print("# The first row that fits and whose algorithm can do it.\n");
   if (!reading.config.algorithm.empty()) {
-    fmt::print("# Before all of them: PEAL_ALGORITHM={}\n", reading.config.algorithm);
+    fmt::print("# Before all of them, where it can do it: PEAL_ALGORITHM={}\n",
+               reading.config.algorithm);
   }
-  if (!own.rows.empty()) fmt::print("\n# PEAL_TUNE\n{}\n", plan::to_text(own, "\n"));
-  fmt::print("\n# built in\n{}\n", plan::to_text(plan::built_in_choices(), "\n"));
+  if (!own.rows.empty()) fmt::print("\n# PEAL_TUNE\n");
+  print_rows(own, reading.config.stage);
+  fmt::print("\n# built in\n");
+  print_rows(plan::built_in_choices(), reading.config.stage);
   fmt::print("\n# Where none fits: what a model of steps and bytes says is the fastest.\n");
   return 0;
 }

@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,19 @@ TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
                     HasSubstr("\nall_to_all@hosts:0-inf:pairwise\n")));
 }
 
+TEST(ConfigCommandTest, AChoiceThatNeverCountsIsMarkedAndStillTaken) {
+  const Set tune("PEAL_TUNE", "all_reduce@hosts:0-inf:direct;all_reduce@host:0-inf:two_level");
+  const Set algorithm("PEAL_ALGORITHM", "two_level");
+  const Ended ended = run_program({"config", "--choices"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(
+      ended.out,
+      AllOf(HasSubstr("\nall_reduce@hosts:0-inf:direct   # never counts: direct cannot do any of "
+                      "this\nall_reduce@host:0-inf:two_level   # never counts: two_level "),
+            HasSubstr("\nall_reduce@levels:0-inf:two_level\n"),
+            HasSubstr("# Before all of them, where it can do it: PEAL_ALGORITHM=two_level\n")));
+}
+
 TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
   struct Wrong {
     const char* name;
@@ -85,6 +99,27 @@ TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
       EXPECT_EQ(ended.status, 2);
       EXPECT_THAT(ended.out, HasSubstr("! " + std::string(wrong.name) + ": " + wrong.shown));
     }
+  }
+}
+
+TEST(ConfigCommandTest, InAFileOfChoicesTheLineIsNamed) {
+  const std::string path = testing::TempDir() + "peal_config_command_test_tune";
+  std::ofstream(path) << "# mine\n\nbarrier:0-inf:direct\nall_reduce:0-64k:rign\n";
+  const Set variable("PEAL_TUNE", ("@" + path).c_str());
+  const Ended ended = run_program({"config", "--choices"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.out,
+              HasSubstr("! PEAL_TUNE=@" + path + ": line 4, \"all_reduce:0-64k:rign\": "));
+}
+
+TEST(ConfigCommandTest, AFolderInPlaceOfAFileIsAWrongValue) {
+  const Set tune("PEAL_TUNE", "@/var/tmp");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"config"}, {"config", "--choices"}, {"bench", "barrier"}}) {
+    const Ended ended = run_program(command);
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_THAT(ended.out + ended.err,
+                HasSubstr("PEAL_TUNE=\"@/var/tmp\": cannot be read: Is a directory"));
   }
 }
 

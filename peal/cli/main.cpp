@@ -18,6 +18,7 @@
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/hints.h"
 #include "peal/cli/run_command.h"
+#include "peal/cli/spelling.h"
 
 namespace peal::cli {
 namespace {
@@ -61,6 +62,7 @@ int dispatch(std::vector<std::string> arguments) {
     arguments.assign({"run"});
     arguments.insert(arguments.end(), rest.begin(), rest.end());
   }
+  if (!arguments.empty() && arguments.front() == "bench") spell_as_declared(arguments);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& help_or_version) {

@@ -25,6 +25,12 @@ std::string as_declared(const std::string& option) {
   return rest.empty() ? "-n" : "-n" + rest.substr(1);
 }
 
+void spell_as_declared(std::vector<std::string>& arguments) {
+  for (std::string& argument : arguments) {
+    if (argument.starts_with('-')) argument = as_declared(argument);
+  }
+}
+
 bool is_rank_count(const std::string& option) {
   if (names_rank_count(name_in(option))) return true;
   return option.size() > 2 && option.starts_with("-n") &&

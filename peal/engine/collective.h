@@ -1,7 +1,7 @@
 // One collective after the other, from request to result: it enters (tells the host's other ranks
 // what it is about to do), agrees on whether everybody's memory is registered, has the rank's part
 // planned, and walks it. A state machine that owns no thread and, but for the watch on what staging
-// costs (stage_stores.h), reads no clock; a backend drives it.
+// costs (kernels/watched_copy.h), reads no clock; a backend drives it.
 #pragma once
 
 #include <cstdint>

@@ -14,14 +14,16 @@ void MailStream::post(const MailFrame& frame, std::span<const std::byte> payload
 }
 
 bool MailStream::post_at_once(const MailFrame& frame, std::span<const std::byte> payload) {
-  if (!queue_.empty()) return false;
+  if (!queue_.empty() || is_cut_) return false;
   const auto header = frame.encode();
   const std::array<ConstPiece, 2> pieces = {ConstPiece(header), payload};
   const auto sent = static_cast<std::size_t>(channel_.try_send(peer_, pieces).bytes.value);
   if (sent == 0) return false;
   if (sent < header.size() + payload.size()) {
+    is_cut_ = true;  // unless there is memory for the rest
     post_owned(frame, {payload.begin(), payload.end()});
     queue_.back().sent = sent;
+    is_cut_ = false;
   }
   return true;
 }
@@ -32,6 +34,7 @@ void MailStream::post_owned(const MailFrame& frame, std::vector<std::byte> paylo
 }
 
 MailStream::State MailStream::pump_out() {
+  if (is_cut_) return State::kClosed;
   State state = State::kBlocked;
   while (!queue_.empty()) {
     Outgoing& out = queue_.front();

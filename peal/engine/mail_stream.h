@@ -30,12 +30,14 @@ class MailStream {
 
   MailStream(Rank peer, transport::Channel& channel) : peer_(peer), channel_(channel) {}
 
+  Rank peer() const { return peer_; }
+
   /// Queues a frame. The payload is borrowed until it has left; then `ends`, if any, succeeds.
   void post(const MailFrame& frame,
             std::span<const std::byte> payload = {},
             TicketPtr ends = nullptr);
   /// Hands over a frame if nothing is before it and the channel takes it; what it does not take of
-  /// the payload is kept in a copy. Returns whether nothing more is borrowed.
+  /// the payload is kept in a copy, so that nothing is borrowed. Returns whether it did.
   bool post_at_once(const MailFrame& frame, std::span<const std::byte> payload);
   /// Queues a frame with a payload of its own.
   void post_owned(const MailFrame& frame, std::vector<std::byte> payload);
@@ -71,9 +73,10 @@ class MailStream {
   Rank peer_;
   transport::Channel& channel_;
   std::deque<Outgoing> queue_;
+  bool is_cut_ = false;  // in the middle of a frame: whatever followed would be taken for its rest
 
   /// A header and what follows it are fetched at once: a small message comes whole.
-  std::array<std::byte, 256> ahead_;
+  std::array<std::byte, 512> ahead_;
   std::span<const std::byte> fetched_;  // what is left of that
 
   std::array<std::byte, MailFrame::kSize> header_;

@@ -14,10 +14,6 @@
 namespace peal::engine {
 namespace {
 
-/// So much is copied at a time: the news of a failure, and whoever else needs the mailbox, wait no
-/// longer.
-constexpr Bytes kCopyPiece = 1_MiB;
-
 /// Of a small message.
 MailFrame eager_frame(const Envelope& envelope) {
   return {.kind = MailFrame::Kind::kEager,
@@ -34,11 +30,12 @@ std::span<const std::byte> bytes_at(const std::byte* data, Bytes size) {
 }  // namespace
 
 Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
-    : self_(self),
-      transport_(transport),
-      events_(std::move(events)),
-      streamed_(last_cache().value / 2) {
-  for (Rank rank = 0; rank < ranks; ++rank) peers_.emplace_back(MailStream(rank, transport.mail()));
+    : self_(self), transport_(transport), events_(std::move(events)) {
+  const Bytes streamed(last_cache().value / 2);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    peers_.emplace_back(MailStream(rank, transport.mail()),
+                        PlacedMail(self, rank, transport.window(), streamed));
+  }
 }
 
 // ---- posting
@@ -46,7 +43,7 @@ Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events e
 bool Mailbox::send_at_once(const Envelope& envelope, const std::byte* data) {
   const MailFrame frame = eager_frame(envelope);
   if (failure_ || frame.payload > kEagerLimit || envelope.peer == self_) return false;
-  Peer& peer = at(envelope.peer);
+  MailPeer& peer = at(envelope.peer);
   if (peer.departure || peer.closed || peer.deaf) return false;
   if (!peer.stream.post_at_once(frame, bytes_at(data, frame.payload))) return false;
   move(envelope.peer);
@@ -62,25 +59,22 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     send_to_self(ticket, frame, bytes);
     return;
   }
-  if (is_gone(envelope.peer)) {
+  if (at(envelope.peer).is_gone()) {
     events_.failed(gone(envelope.peer));
     return;
   }
-  Peer& peer = at(envelope.peer);
+  MailPeer& peer = at(envelope.peer);
   if (frame.payload <= kEagerLimit) {
     peer.stream.post(frame, bytes, ticket);
   } else {
     frame.kind = MailFrame::Kind::kOffer;
     frame.id = next_id_++;
-    if (transport::Window* const window = window_to(envelope.peer); window != nullptr) {
-      if (const auto place = window->locate(data, frame.payload)) {
-        frame.kind = MailFrame::Kind::kPlaced;
-        frame.place = place->offset.value;
-        transport::copy_edges(*place, frame.payload, data, window->address(self_, place->offset));
-      }
+    if (const auto place = peer.placed.place(data, frame.payload)) {
+      frame.kind = MailFrame::Kind::kPlaced;
+      frame.place = place->value;
     }
     frame.payload = 0_B;
-    peer.offered.emplace(frame.id, LargeSend{ticket, frame.id, bytes});
+    peer.sends.offer(frame.id, ticket, bytes);
     peer.stream.post(frame);
   }
   move(envelope.peer);
@@ -94,7 +88,7 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     meet(arrival, std::move(receive));
     return;
   }
-  if (envelope.peer == kAnySource ? all_others_are_gone() : is_gone(envelope.peer)) {
+  if (envelope.peer == kAnySource ? all_others_are_gone() : at(envelope.peer).is_gone()) {
     events_.failed(gone(envelope.peer));
     return;
   }
@@ -116,45 +110,24 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
 bool Mailbox::advance() {
   bool moved = false;
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank != self_ && !at(rank).closed) moved |= move(rank);
+    moved |= advance(rank);
   }
   return moved;
 }
 
 bool Mailbox::move(Rank rank) {
-  Peer& peer = at(rank);
+  MailPeer& peer = at(rank);
   try {
-    const MailStream::State state = pump(peer);
+    const MailStream::State state = peer.pump(*this);
     if (state == MailStream::State::kClosed) on_stream_end(rank);
     if (state == MailStream::State::kDamaged) close_damaged(rank, "what it sends is not peal's");
-    const bool copied = !peer.copies.empty() && copy_next_piece(rank);
+    const bool copied = peer.copy_next_piece();
     return copied || state != MailStream::State::kBlocked;
   } catch (const std::exception&) {  // the stream is out of step
     peer.closed = true;
     events_.failed(current_error(fmt::format("the exchange of messages with rank {}", rank)));
     return true;
   }
-}
-
-/// What is to go out goes first: the peer reads it while this rank looks at what has come. A stream
-/// that takes nothing more is not given up before that is read: the reason may be in it.
-MailStream::State Mailbox::pump(Peer& peer) {
-  using State = MailStream::State;
-  bool sent = pump_out(peer);
-  const State state = peer.stream.pump_in(*this);
-  if (state == State::kClosed || state == State::kDamaged) return state;
-  while (!peer.closed && !peer.deaf) {
-    sent |= pump_out(peer);
-    if (!post_next_piece(peer)) break;
-  }
-  return sent ? State::kMoved : state;
-}
-
-bool Mailbox::pump_out(Peer& peer) {
-  if (!peer.has_unsent()) return false;
-  const MailStream::State out = peer.stream.pump_out();
-  peer.deaf = out == MailStream::State::kClosed;
-  return out == MailStream::State::kMoved;
 }
 
 void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
@@ -167,16 +140,18 @@ void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
 }
 
 bool Mailbox::is_busy() const {
-  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return peer.has_unsent() || !peer.copies.empty();
-  });
+  return std::any_of(
+      peers_.begin(), peers_.end(), [](const MailPeer& peer) { return peer.is_busy(); });
 }
 
-bool Mailbox::is_flushed() const {
-  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return peer.closed || peer.deaf ||
-           (!peer.has_unsent() && peer.offered.empty() && peer.accepted.empty());
-  });
+bool Mailbox::is_delivered() const {
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    const MailPeer& peer = at(rank);
+    if (rank == self_ || peer.closed || peer.deaf) continue;
+    if (peer.has_unsent() || !peer.sends.empty()) return false;
+    if (!transport_.mail().is_delivered(rank)) return false;
+  }
+  return true;
 }
 
 void Mailbox::forget(const TicketPtr& ticket) {
@@ -192,9 +167,9 @@ const std::vector<TicketPtr>& Mailbox::open_tickets() {
 // ---- frames that come in
 
 std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
-  Peer& peer = at(from);
+  MailPeer& peer = at(from);
   peer.eager.reset();
-  peer.arriving = matching_.nowhere();
+  peer.arriving.reset();
   switch (frame.kind) {
     case MailFrame::Kind::kEager:
     case MailFrame::Kind::kOffer:
@@ -222,13 +197,13 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kPlaced:
       break;
     case MailFrame::Kind::kAccept:
-      start_sending(from, frame.id);
+      at(from).sends.accepted(frame.id);
       break;
     case MailFrame::Kind::kTaken:
-      end_sending(from, frame.id);
+      at(from).sends.taken(frame.id, from);
       break;
     case MailFrame::Kind::kData:
-      end_piece(from, frame);
+      if (!at(from).closed) at(from).receives.end_piece(frame, from);
       break;
     case MailFrame::Kind::kAbort: {
       const auto& text = at(from).text;
@@ -244,7 +219,7 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
 
 /// A message, or the offer of one: goes to the first receive that it matches, or waits for one.
 std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
-  Peer& peer = at(from);
+  MailPeer& peer = at(from);
   if (auto receive = matching_.take(from, frame.tag)) {
     if (!fits(*receive, from, frame)) return {};
     if (frame.is_offer()) {
@@ -257,17 +232,17 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
   const auto arrival = matching_.keep({from, frame, {}, frame.is_offer(), std::nullopt});
   if (frame.is_offer()) return {};
   peer.arriving = arrival;
-  peer.arriving->payload.resize(static_cast<std::size_t>(frame.payload.value));
-  return peer.arriving->payload;
+  arrival->payload.resize(static_cast<std::size_t>(frame.payload.value));
+  return arrival->payload;
 }
 
 void Mailbox::end_message(Rank from) {
-  Peer& peer = at(from);
+  MailPeer& peer = at(from);
   if (peer.eager) {
     peer.eager->ticket->succeed(from);
     peer.eager.reset();
-  } else if (peer.arriving != matching_.nowhere()) {
-    const auto arrival = std::exchange(peer.arriving, matching_.nowhere());
+  } else if (peer.arriving) {
+    const Matching::Place arrival = *std::exchange(peer.arriving, std::nullopt);
     arrival->complete = true;
     if (arrival->claimed_by) {
       Receive receive = std::move(*arrival->claimed_by);
@@ -277,103 +252,12 @@ void Mailbox::end_message(Rank from) {
 }
 
 std::span<std::byte> Mailbox::begin_piece(Rank from, const MailFrame& frame) {
-  const auto found = at(from).large.find(frame.id);
-  if (found == at(from).large.end()) {
-    close_damaged(from, "it sends a piece of a message that nobody asked for");
+  LargeReceives& receives = at(from).receives;
+  if (const auto objection = receives.objection(frame)) {
+    close_damaged(from, *objection);
     return {};
   }
-  Receive& receive = found->second;
-  if (receive.have + frame.payload > receive.size()) {
-    close_damaged(from, "it sends more of a message than it offered");
-    return {};
-  }
-  return {receive.data + receive.have.value, static_cast<std::size_t>(frame.payload.value)};
-}
-
-void Mailbox::end_piece(Rank from, const MailFrame& frame) {
-  const auto found = at(from).large.find(frame.id);
-  if (found == at(from).large.end() || at(from).closed) return;
-  Receive& receive = found->second;
-  receive.have += frame.payload;
-  if (receive.have < receive.size()) return;
-  receive.ticket->succeed(from);
-  at(from).large.erase(found);
-}
-
-// ---- large messages that go out
-
-void Mailbox::start_sending(Rank to, std::uint64_t id) {
-  Peer& peer = at(to);
-  const auto found = peer.offered.find(id);
-  if (found == peer.offered.end()) return;
-  peer.accepted.push_back(std::move(found->second));
-  peer.offered.erase(found);
-}
-
-/// One piece at a time, so that the news of a failure never waits behind a whole message.
-bool Mailbox::post_next_piece(Peer& peer) {
-  if (peer.accepted.empty() || peer.stream.has_unsent()) return false;
-  LargeSend& send = peer.accepted.front();
-  const auto size = std::min(send.rest.size(), static_cast<std::size_t>(kDataPiece.value));
-  const MailFrame frame{.kind = MailFrame::Kind::kData,
-                        .id = send.id,
-                        .payload = Bytes(static_cast<std::int64_t>(size))};
-  const bool last = size == send.rest.size();
-  peer.stream.post(frame, send.rest.first(size), last ? send.ticket : nullptr);
-  send.rest = send.rest.subspan(size);
-  if (last) peer.accepted.pop_front();
-  return true;
-}
-
-/// The receiver has copied it.
-void Mailbox::end_sending(Rank to, std::uint64_t id) {
-  const auto found = at(to).offered.find(id);
-  if (found == at(to).offered.end()) return;
-  found->second.ticket->succeed(to);
-  at(to).offered.erase(found);
-}
-
-// ---- large messages that are copied from where their sender has them
-
-transport::Window* Mailbox::window_to(Rank peer) const {
-  transport::Window* const window = transport_.window();
-  return window != nullptr && window->reaches(peer) ? window : nullptr;
-}
-
-void Mailbox::start_copying(Rank from, const MailFrame& offer, Receive receive) {
-  transport::Window* const window = window_to(from);
-  const auto size = static_cast<std::uint64_t>(receive.size().value);
-  if (window == nullptr || offer.place > UINT64_MAX - size) {
-    close_damaged(from, "it offers a message in memory that is not shared");
-    return;
-  }
-  const std::byte* const place = window->address(from, {offer.place});
-  window->address(from, {offer.place + size});  // throws where that is beyond the arena
-  at(from).copies.push_back({std::move(receive), offer.id, place});
-}
-
-/// Returns whether anything was copied. A sender whose group has failed withdraws what it has
-/// offered before its call returns: what was read after that is no message, and what is left of the
-/// receive waits for the news.
-bool Mailbox::copy_next_piece(Rank from) {
-  transport::Window& window = *transport_.window();
-  Copy& copy = at(from).copies.front();
-  Receive& receive = copy.receive;
-  if (window.has_withdrawn(from)) return false;
-  const Bytes size = std::min(receive.size() - receive.have, kCopyPiece);
-  kernels::copy(
-      copy.from + receive.have.value,
-      receive.data + receive.have.value,
-      size,
-      receive.size() > streamed_ ? kernels::Stores::kStreaming : kernels::Stores::kCached);
-  receive.have += size;
-  if (receive.have < receive.size()) return true;
-  if (window.has_withdrawn(from)) return false;
-  at(from).stream.post({.kind = MailFrame::Kind::kTaken, .id = copy.id});
-  at(from).stream.pump_out();  // the sender waits for it
-  receive.ticket->succeed(from);
-  at(from).copies.pop_front();
-  return true;
+  return receives.place_of(frame);
 }
 
 // ---- a receive meets its message
@@ -399,10 +283,12 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
     return;
   }
   if (offer.kind == MailFrame::Kind::kPlaced) {
-    start_copying(from, offer, std::move(receive));
+    if (!at(from).placed.start(offer, std::move(receive))) {
+      close_damaged(from, "it offers a message in memory that is not shared");
+    }
     return;
   }
-  at(from).large.emplace(offer.id, std::move(receive));
+  at(from).receives.expect(offer.id, std::move(receive));
   at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
 }
 
@@ -419,15 +305,7 @@ void Mailbox::fail(const Error& cause) {
   if (!failure_) failure_ = cause;
   // Before the tickets end, and with them the loan of what they offered.
   if (transport_.window() != nullptr) transport_.window()->withdraw();
-  for (Peer& peer : peers_) {
-    peer.stream.let_go();
-    peer.offered.clear();
-    peer.accepted.clear();
-    peer.large.clear();
-    peer.copies.clear();
-    peer.eager.reset();
-    peer.arriving = matching_.nowhere();
-  }
+  for (MailPeer& peer : peers_) peer.let_go();
   matching_.clear();
   for (const TicketPtr& ticket : open_) ticket->fail(cause);
   open_.clear();
@@ -458,7 +336,7 @@ void Mailbox::on_stream_end(Rank peer) {
   at(peer).closed = true;
   if (!at(peer).departure) {
     events_.lost(peer);
-  } else if (has_messages_for(peer) || awaits(peer)) {
+  } else if (at(peer).has_sends() || at(peer).has_receives() || matching_.has_claim_on(peer)) {
     events_.failed(gone(peer));
   }
 }
@@ -471,7 +349,7 @@ void Mailbox::close_damaged(Rank peer, const std::string& how) {
 /// It takes nothing more, and what is expected of it must be on its way already.
 void Mailbox::on_farewell(Rank peer, Departure departure) {
   at(peer).departure = departure;
-  if (matching_.expects(peer) || has_messages_for(peer)) {
+  if (matching_.expects(peer) || at(peer).has_sends()) {
     events_.failed(gone(peer));
   } else if (all_others_are_gone() && matching_.expects(kAnySource)) {
     events_.failed(gone(kAnySource));  // who happens to be the last need not be the one to look at
@@ -481,7 +359,7 @@ void Mailbox::on_farewell(Rank peer, Departure departure) {
 /// Where all ranks are gone, one that an exception has ended is the one to look at.
 Error Mailbox::gone(Rank peer) const {
   if (peer == kAnySource) {
-    const auto thrower = std::find_if(peers_.begin(), peers_.end(), [](const Peer& p) {
+    const auto thrower = std::find_if(peers_.begin(), peers_.end(), [](const MailPeer& p) {
       return p.departure == Departure::kByException;
     });
     if (thrower == peers_.end()) return messages_from_all_gone(self_);
@@ -493,17 +371,9 @@ Error Mailbox::gone(Rank peer) const {
 
 bool Mailbox::all_others_are_gone() const {
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank != self_ && !is_gone(rank)) return false;
+    if (rank != self_ && !at(rank).is_gone()) return false;
   }
   return peers_.size() > 1;
-}
-
-bool Mailbox::has_messages_for(Rank peer) const {
-  return !at(peer).offered.empty() || !at(peer).accepted.empty() || at(peer).stream.has_borrowed();
-}
-
-bool Mailbox::awaits(Rank peer) const {
-  return !at(peer).large.empty() || !at(peer).copies.empty() || matching_.has_claim_on(peer);
 }
 
 }  // namespace peal::engine

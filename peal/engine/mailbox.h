@@ -8,10 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +16,7 @@
 
 #include "peal/base/departure.h"
 #include "peal/engine/mail_frame.h"
+#include "peal/engine/mail_peer.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
 #include "peal/engine/ticket.h"
@@ -47,6 +45,8 @@ class Mailbox final : private MailReader {
 
   /// Moves what can be moved without waiting; returns whether anything did.
   bool advance();
+  /// The same between this rank and one other. Cost: no matter how many ranks there are.
+  bool advance(Rank peer) { return peer != self_ && !at(peer).closed && move(peer); }
 
   /// What to sleep on.
   void add_interests(std::vector<transport::Interest>& interests) const;
@@ -61,10 +61,12 @@ class Mailbox final : private MailReader {
   /// offered still stands.
   void say_farewell(Departure departure);
   /// Whether `advance` has something to do without anybody's asking: something waits until a stream
-  /// can take it, or a message is being copied.
+  /// can take it, or a large message is coming or being copied.
   bool is_busy() const;
-  /// Whether everything has been handed over to the transport.
-  bool is_flushed() const;
+  bool is_busy(Rank peer) const { return at(peer).is_busy(); }
+  /// Whether everything that this rank has to send reaches those who are still there, even if it
+  /// leaves now.
+  bool is_delivered() const;
 
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) const { return at(peer).departure; }
@@ -75,51 +77,12 @@ class Mailbox final : private MailReader {
   void forget(const TicketPtr& ticket);
 
  private:
-  struct LargeSend {
-    TicketPtr ticket;
-    std::uint64_t id = 0;
-    std::span<const std::byte> rest;
-  };
-  /// A message that is being copied from where its sender has it.
-  struct Copy {
-    Receive receive;
-    std::uint64_t id = 0;
-    const std::byte* from = nullptr;
-  };
-  struct Peer {
-    explicit Peer(MailStream s) : stream(std::move(s)) {}
-    MailStream stream;
-    std::optional<Departure> departure;  // it has said farewell
-    bool deaf = false;                   // it takes nothing more
-    bool closed = false;                 // nothing more comes either, or what comes makes no sense
-    std::map<std::uint64_t, LargeSend> offered;
-    std::deque<LargeSend> accepted;
-    std::map<std::uint64_t, Receive> large;  // receives of large messages that were accepted
-    std::deque<Copy> copies;
-    // what the frame that is coming fills
-    std::optional<Receive> eager;
-    Matching::Place arriving;
-    std::vector<std::byte> text;
-
-    bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
-  };
-
   bool move(Rank rank);
-  MailStream::State pump(Peer& peer);
-  /// Returns whether anything left.
-  bool pump_out(Peer& peer);
   std::span<std::byte> begin_frame(Rank from, const MailFrame& frame) override;
   void end_frame(Rank from, const MailFrame& frame) override;
   std::span<std::byte> begin_message(Rank from, const MailFrame& frame);
   void end_message(Rank from);
   std::span<std::byte> begin_piece(Rank from, const MailFrame& frame);
-  void end_piece(Rank from, const MailFrame& frame);
-  void start_sending(Rank to, std::uint64_t id);
-  bool post_next_piece(Peer& peer);
-  void end_sending(Rank to, std::uint64_t id);
-
-  void start_copying(Rank from, const MailFrame& offer, Receive receive);
-  bool copy_next_piece(Rank from);
 
   void meet(Matching::Place arrival, Receive receive);
   void accept(Rank from, const MailFrame& offer, Receive receive);
@@ -132,26 +95,19 @@ class Mailbox final : private MailReader {
   void on_farewell(Rank peer, Departure departure);
   Error gone(Rank peer) const;
   void close_damaged(Rank peer, const std::string& how);
-  bool is_gone(Rank peer) const { return at(peer).departure || at(peer).closed; }
   bool all_others_are_gone() const;
-  bool has_messages_for(Rank peer) const;
-  bool awaits(Rank peer) const;
 
-  /// The window, if it reaches this rank.
-  transport::Window* window_to(Rank peer) const;
-  Peer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
-  const Peer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
+  MailPeer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
+  const MailPeer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
 
   Rank self_;
   transport::Transport& transport_;
   Events events_;
-  std::vector<Peer> peers_;
+  std::vector<MailPeer> peers_;
   Matching matching_;
   std::vector<TicketPtr> open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
-  /// Messages from here on are stored past the cache, which they would only empty.
-  const Bytes streamed_;
 };
 
 }  // namespace peal::engine

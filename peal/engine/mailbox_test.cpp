@@ -5,80 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
-#include "peal/transport/faulty/faulty.h"
-#include "peal/transport/memory/memory.h"
-#include "peal/transport/window.h"
+#include "peal/engine/testing/mailboxes.h"
 
 namespace peal::engine {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// Mailboxes that face each other: two of them, unless a test connects more.
-class MailboxTest : public ::testing::Test {
- protected:
-  struct End {
-    std::unique_ptr<transport::Transport> transport;
-    std::unique_ptr<Mailbox> mailbox;
-    std::vector<std::string> failures;
-    std::vector<Rank> lost;
-  };
-
-  MailboxTest() { connect({}); }
-
-  void connect(const transport::Faults& faults, int ranks = 2) {
-    auto transports = transport::make_memory_transports(ranks);
-    ends_ = std::vector<End>(transports.size());
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      End& end = ends_[static_cast<std::size_t>(rank)];
-      end.transport =
-          transport::make_faulty(std::move(transports[static_cast<std::size_t>(rank)]), faults);
-      end.mailbox = std::make_unique<Mailbox>(
-          rank,
-          ranks,
-          *end.transport,
-          Mailbox::Events{
-              .failed = [&end](const Error& error) { end.failures.emplace_back(error.what()); },
-              .lost = [&end](Rank peer) { end.lost.push_back(peer); }});
-    }
-  }
-
-  TicketPtr send(Rank from, const std::vector<float>& data, Tag tag = {}) {
-    auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
-    box(from).send(ticket,
-                   {1 - from, tag, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
-                   reinterpret_cast<const std::byte*>(data.data()));
-    return ticket;
-  }
-
-  bool send_at_once(Rank from, const std::vector<float>& data) {
-    return box(from).send_at_once(
-        {1 - from, {}, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
-        reinterpret_cast<const std::byte*>(data.data()));
-  }
-
-  TicketPtr receive(Rank at, std::vector<float>& data, Rank from, Tag tag = {}) {
-    auto ticket = std::make_shared<Ticket>("recv", Timeout(60'000));
-    box(at).receive(ticket,
-                    {from, tag, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
-                    reinterpret_cast<std::byte*>(data.data()));
-    return ticket;
-  }
-
-  /// Advances all until nothing moves any more.
-  void settle() {
-    for (int quiet = 0; quiet < 1'000; ++quiet) {
-      for (const End& end : ends_) {
-        if (end.mailbox->advance()) quiet = 0;
-      }
-    }
-  }
-
-  Mailbox& box(Rank rank) { return *ends_[static_cast<std::size_t>(rank)].mailbox; }
-  End& end(Rank rank) { return ends_[static_cast<std::size_t>(rank)]; }
-
-  std::vector<End> ends_;
-};
+using testing::MailboxTest;
 
 TEST_F(MailboxTest, AMessageWaitsForItsReceive) {
   const std::vector<float> out = {1, 2, 3};
@@ -365,75 +298,6 @@ TEST_F(MailboxTest, AfterAFailureLaterMessagesFailAtOnce) {
   EXPECT_TRUE(receive(0, data, 1)->exception());
 }
 
-/// Messages that lie where the receiver can read them.
-class PlacedMailTest : public MailboxTest {
- protected:
-  static constexpr std::size_t kCount = 1'000'000;  // several pieces
-  PlacedMailTest() : placed_(allocate(0)) { std::fill(placed_.begin(), placed_.end(), 3.F); }
-
-  transport::Window& window(Rank rank) { return *end(rank).transport->window(); }
-  std::span<float> allocate(Rank rank) {
-    return {reinterpret_cast<float*>(window(rank).allocate(Bytes(kCount * sizeof(float)))), kCount};
-  }
-  TicketPtr send_placed() {
-    auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
-    box(0).send(ticket,
-                {1, {}, DType::kF32, Elements(kCount)},
-                reinterpret_cast<const std::byte*>(placed_.data()));
-    return ticket;
-  }
-
-  std::span<float> placed_;
-};
-
-TEST_F(PlacedMailTest, AMessageInSharedMemoryDoesNotPassTheChannel) {
-  // A stream that breaks long before so many bytes.
-  using Direction = transport::StreamFault::Direction;
-  connect({.streams = {{.peer = 1,
-                        .channel = transport::ChannelKind::kMail,
-                        .direction = Direction::kSending,
-                        .after = 1_KiB}}});
-  placed_ = allocate(0);
-  std::fill(placed_.begin(), placed_.end(), 3.F);
-  std::vector<float> in(kCount);
-  const TicketPtr sent = send_placed();
-  settle();
-  EXPECT_FALSE(sent->ended());  // the receiver is late
-  const TicketPtr received = receive(1, in, 0);
-  settle();
-  EXPECT_TRUE(sent->ended());
-  EXPECT_TRUE(received->ended());
-  EXPECT_THAT(end(0).failures, ::testing::IsEmpty());
-  EXPECT_EQ(in, std::vector<float>(kCount, 3.F));
-}
-
-TEST_F(PlacedMailTest, AReceiveDoesNotEndWellOnceTheSenderHasFailed) {
-  std::vector<float> in(kCount);
-  send_placed();
-  const TicketPtr received = receive(1, in, 0);
-  box(1).advance();  // a piece of it
-  EXPECT_TRUE(box(1).is_busy());
-  box(0).fail(Error(ErrorKind::kTimeout, "somebody is late"));
-  for (int i = 0; i < 100; ++i) box(1).advance();
-  EXPECT_FALSE(received->ended());
-  box(0).tell_abort(Error(ErrorKind::kTimeout, "somebody is late"));
-  settle();
-  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
-  EXPECT_EQ(end(1).failures[0], "timeout: somebody is late");
-}
-
-TEST_F(PlacedMailTest, ASenderThatDiesMeanwhileIsALossAndItsMemoryCanStillBeRead) {
-  std::vector<float> in(kCount);
-  send_placed();
-  receive(1, in, 0);
-  box(1).advance();
-  EXPECT_TRUE(box(1).is_busy());
-  end(0).mailbox.reset();
-  end(0).transport.reset();
-  for (int i = 0; i < 600; ++i) box(1).advance();
-  EXPECT_THAT(end(1).lost, ::testing::ElementsAre(0));
-}
-
 /// Rank 0's end of the stream is held by the test, which writes frames that no mailbox would.
 class BrokenPeerTest : public MailboxTest {
  protected:
@@ -479,28 +343,6 @@ TEST_F(BrokenPeerTest, AnOfferOfMemoryThatIsNotSharedEndsTheGroup) {
   ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
   EXPECT_THAT(end(1).failures[0], HasSubstr("memory that is not shared"));
   EXPECT_FALSE(received->ended());
-}
-
-TEST(MailFrameTest, OnlyFramesThatMakeSenseAreRead) {
-  const MailFrame good{.kind = MailFrame::Kind::kEager,
-                       .dtype = static_cast<std::uint8_t>(DType::kF32),
-                       .tag = Tag{3},
-                       .count = Elements(2),
-                       .payload = 8_B};
-  EXPECT_EQ(MailFrame::decode(good.encode()), good);
-  MailFrame bad = good;
-  bad.payload = 12_B;
-  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "a payload that is not what the count says";
-  bad = good;
-  bad.dtype = 77;
-  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "no such type";
-  bad = {.kind = MailFrame::Kind::kData, .payload = kDataPiece + 1_B};
-  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "a piece that is too large";
-  bad = {.kind = MailFrame::Kind{9}};
-  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "no such kind";
-  bad = {.kind = MailFrame::Kind::kOffer, .count = Elements(INT64_MAX)};
-  bad.dtype = static_cast<std::uint8_t>(DType::kF64);
-  EXPECT_FALSE(MailFrame::decode(bad.encode())) << "more bytes than there are numbers";
 }
 
 }  // namespace

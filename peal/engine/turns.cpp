@@ -5,10 +5,13 @@
 namespace peal::engine {
 namespace {
 
+// What rows of operations are proved with.
+static_assert(schedule::engine_scratch({}).cell == transport::Window::kCell);
+static_assert(schedule::engine_scratch({}).cells == transport::Window::kTurns);
+
 schedule::ScratchSize scratch_of(const transport::Window& window) {
-  return {.ring = Bytes(static_cast<std::int64_t>(window.stage(window.first()).size())),
-          .cell = transport::Window::kCell,
-          .cells = transport::Window::kTurns};
+  return schedule::engine_scratch(
+      Bytes(static_cast<std::int64_t>(window.stage(window.first()).size())));
 }
 
 }  // namespace

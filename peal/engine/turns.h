@@ -65,7 +65,8 @@ class Turns {
   }
 
   /// Whether all of them have given the signal, or for 0 have left what was staged where this
-  /// operation stages. Asked again, it goes on with the rank that was not there. Throws mismatch.
+  /// operation stages: its place in the ring, or all cells of its bank. Asked again, it goes on
+  /// with the rank that was not there. Throws mismatch.
   bool reached(const schedule::Ranks& ranks, std::int64_t value) {
     const Counter target = target_of(value);
     for (; waited_ < ranks.count; ++waited_) {

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "peal/base/error.h"
 #include "peal/kernels/kernels.h"
 
 namespace peal::engine {
@@ -16,13 +13,6 @@ using schedule::Signal;
 using schedule::Space;
 using schedule::Step;
 using schedule::Wait;
-
-/// Elements that wait to be reduced with what came over the wire: small enough for the second
-/// cache.
-constexpr std::size_t kBounceBytes = 128 << 10;
-/// What is read together with a header, though it has to be copied once more: less than what
-/// another system call costs.
-constexpr std::size_t kReadAhead = 4 << 10;
 
 /// Nothing to compute: bytes go from one place to another as they are.
 bool is_plain_receive(const Move& move) {
@@ -42,7 +32,7 @@ Walk::Walk(Rank self,
     : self_(self),
       channel_(transport.data()),
       header_sent_(static_cast<std::size_t>(ranks)),
-      header_seen_(static_cast<std::size_t>(ranks)),
+      inbox_(self, ranks, transport.data()),
       outbox_(ranks) {
   if (transport.window() != nullptr) {
     turns_.emplace(self, ranks, *transport.window(), std::move(check_entry));
@@ -76,8 +66,7 @@ void Walk::begin(const Recipe& recipe,
   places_ = &places;
   at_ = done.steps;
   if (turns_) turns_->begin_part(done.signals);
-  received_ = Bytes(0);
-  bounce_have_ = 0;
+  inbox_.begin();
   pace_.begin();
   place_stage(places);
 }
@@ -195,118 +184,56 @@ Bytes Walk::allowance() const {
   const bool receives = step != nullptr && std::holds_alternative<Move>(*step) &&
                         operands().kind == Operands::Kind::kReceive;
   if (!receives) return Pace::kUnlimited;
-  const bool has_begun = received_ > 0_B || bounce_have_ > 0;
-  return pace_.allowance(has_begun ? Pace::Receiving::kBegun : Pace::Receiving::kNotBegun);
+  return pace_.allowance(inbox_.has_begun() ? Pace::Receiving::kBegun : Pace::Receiving::kNotBegun);
 }
 
 // ---- receiving
 
 bool Walk::receive(const Move& move) {
-  const Rank peer = operands().peer;
-  if (header_seen_[static_cast<std::size_t>(peer)] != fingerprint_.sequence &&
-      !receive_header(move, peer)) {
-    return false;
-  }
-  const bool finished =
-      is_plain_receive(move) ? receive_straight(move, peer) : receive_and_reduce(move, peer);
-  if (finished) received_ = Bytes(0);
+  const bool finished = receive_header(move) && (is_plain_receive(move) ? receive_straight(move)
+                                                                        : receive_and_reduce(move));
+  if (finished) inbox_.end_move();
+  const Bytes news = inbox_.news();
+  moved_ |= news > 0_B;
+  pace_.received(news);
   return finished;
 }
 
-bool Walk::receive_header(const Move& move, Rank peer) {
-  if (bounce_.empty()) bounce_.resize(kBounceBytes);
-  const auto due = static_cast<std::size_t>(bytes_of(move.count, places_->dtype()).value);
-  const std::size_t room = Header::kSize + std::min(due, kReadAhead);
-  const Bytes taken = take(peer, std::span(bounce_).first(room).subspan(bounce_have_));
-  bounce_have_ += static_cast<std::size_t>(taken.value);
-  if (bounce_have_ < Header::kSize) return false;
-  check_header(peer, std::span(bounce_).first<Header::kSize>());
-  drop_bounced(Header::kSize);
-  header_seen_[static_cast<std::size_t>(peer)] = fingerprint_.sequence;
-  return true;
+bool Walk::receive_header(const Move& move) {
+  const Rank peer = operands().peer;
+  if (inbox_.has_header(peer, fingerprint_.sequence)) return true;
+  const Elements total = planned_->received[static_cast<std::size_t>(peer)];
+  return inbox_.receive_header(peer,
+                               {fingerprint_, bytes_of(total, places_->dtype())},
+                               bytes_of(move.count, places_->dtype()));
 }
 
-void Walk::check_header(Rank peer, std::span<const std::byte, Header::kSize> bytes) const {
-  const auto header = Header::decode(bytes);
-  if (!header) {
-    throw Error(
-        ErrorKind::kMismatch,
-        fmt::format("rank {} got bytes from rank {} that begin no operation, in {}: the ranks "
-                    "have lost step, or the link is damaged",
-                    self_,
-                    peer,
-                    describe(fingerprint_)));
-  }
-  if (header->fingerprint != fingerprint_)
-    throw mismatch(self_, fingerprint_, peer, header->fingerprint);
-  const Bytes expected =
-      bytes_of(planned_->received[static_cast<std::size_t>(peer)], places_->dtype());
-  if (header->link_bytes != expected) {
-    throw Error(
-        ErrorKind::kMismatch,
-        fmt::format("{}: rank {} sends {} bytes to rank {}, which expects {}: their counts differ",
-                    describe(fingerprint_),
-                    peer,
-                    header->link_bytes.value,
-                    self_,
-                    expected.value));
-  }
-}
-
-bool Walk::receive_straight(const Move& move, Rank peer) {
+bool Walk::receive_straight(const Move& move) {
   const Operand to = planned_->targets(operands()).front();
   const std::int64_t element = places_->element().value;
   const Bytes total = bytes_of(move.count, places_->dtype());
-  while (received_ < total) {
-    const Elements whole(received_.value / element);
-    const std::int64_t part = received_.value % element;
+  while (inbox_.received() < total) {
+    const Elements whole(inbox_.received().value / element);
+    const std::int64_t part = inbox_.received().value % element;
     const Extent extent = places_->at({to.base, to.offset + whole}, move.count - whole);
     const auto room = static_cast<std::size_t>(extent.count.value * element - part);
-    if (bounce_have_ > 0) {
-      const std::size_t have = std::min(bounce_have_, room);
-      std::copy_n(bounce_.begin(), have, extent.data + part);
-      drop_bounced(have);
-      received_ += Bytes(static_cast<std::int64_t>(have));
-      continue;
-    }
-    const Bytes taken = take(peer, {extent.data + part, room});
-    if (taken.value == 0) return false;
-    received_ += taken;
+    if (!inbox_.receive(operands().peer, {extent.data + part, room})) return false;
   }
   return true;
 }
 
-bool Walk::receive_and_reduce(const Move& move, Rank peer) {
+bool Walk::receive_and_reduce(const Move& move) {
   const std::int64_t element = places_->element().value;
   const Bytes total = bytes_of(move.count, places_->dtype());
   while (true) {
-    const Elements whole(static_cast<std::int64_t>(bounce_have_) / element);
+    const Elements whole(std::ssize(inbox_.held()) / element);
     if (whole.value > 0) {
-      compute(move, Elements(received_.value / element), whole, bounce_.data());
-      received_ += Bytes(whole.value * element);
-      drop_bounced(static_cast<std::size_t>(whole.value * element));
+      compute(move, Elements(inbox_.received().value / element), whole, inbox_.held().data());
+      inbox_.use(places_->element() * whole.value);
     }
-    if (received_ == total) return true;
-    const auto due = static_cast<std::size_t>((total - received_).value) - bounce_have_;
-    const std::size_t room = std::min(due, bounce_.size() - bounce_have_);
-    const Bytes taken = take(peer, std::span(bounce_).subspan(bounce_have_, room));
-    if (taken.value == 0) return false;
-    bounce_have_ += static_cast<std::size_t>(taken.value);
+    if (inbox_.received() == total) return true;
+    if (!inbox_.hold_more(operands().peer, total - inbox_.received())) return false;
   }
-}
-
-void Walk::drop_bounced(std::size_t bytes) {
-  const auto begin = bounce_.begin() + static_cast<std::ptrdiff_t>(bytes);
-  bounce_have_ -= bytes;
-  std::copy_n(begin, bounce_have_, bounce_.begin());
-}
-
-Bytes Walk::take(Rank peer, std::span<std::byte> into) {
-  const transport::Transfer transfer = channel_.try_receive(peer, into);
-  if (transfer.bytes.value == 0 && transfer.closed) throw PeerClosed{peer};
-  moved_ |= transfer.bytes.value > 0;
-  pace_.received(transfer.bytes);
-  return transfer.bytes;
 }
 
 // ---- computing
@@ -365,20 +292,10 @@ void Walk::compute(Finish finish, Elements count) {
 
 void Walk::copy(const std::byte* from, std::byte* to, Elements count) {
   const Bytes size = places_->element() * count.value;
-  if (operands().stages && size >= StageStores::kSmallest) {
-    stage(from, to, size);
+  if (operands().stages && size >= kernels::WatchedCopy::kSmallest) {
+    stage_copy_(from, to, size);
   } else {
     kernels::copy(from, to, size, operands().stores);
-  }
-}
-
-void Walk::stage(const std::byte* from, std::byte* to, Bytes size) {
-  for (Bytes done; done < size;) {
-    const StageStores::Advice advice = stage_stores_.next(size - done);
-    const TimePoint begin = Clock::now();
-    kernels::copy(from + done.value, to + done.value, advice.size, advice.stores);
-    stage_stores_.took(advice, Clock::now() - begin);
-    done += advice.size;
   }
 }
 
@@ -428,8 +345,7 @@ std::vector<Rank> Walk::waiting_for() const {
 }
 
 bool Walk::heard_from(Rank peer) const {
-  return header_seen_[static_cast<std::size_t>(peer)] == fingerprint_.sequence ||
-         (turns_ && turns_->heard_from(peer));
+  return inbox_.has_header(peer, fingerprint_.sequence) || (turns_ && turns_->heard_from(peer));
 }
 
 void Walk::abandon() {

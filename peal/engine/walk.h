@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "peal/engine/fingerprint.h"
+#include "peal/engine/inbox.h"
 #include "peal/engine/outbox.h"
 #include "peal/engine/pace.h"
 #include "peal/engine/places.h"
 #include "peal/engine/recipe.h"
-#include "peal/engine/stage_stores.h"
 #include "peal/engine/turns.h"
+#include "peal/kernels/watched_copy.h"
 #include "peal/transport/transport.h"
 
 namespace peal::engine {
@@ -27,11 +28,6 @@ struct Blocked {
   std::vector<transport::Interest> interests;
   bool holds_back = false;  // there is something to send that must not leave yet; see relent
   std::optional<Turns::Counter> counter;
-};
-
-/// The stream of a peer is closed, in order or not: the driver finds out which.
-struct PeerClosed {
-  Rank peer = 0;
 };
 
 /// Threads: one at a time.
@@ -102,11 +98,9 @@ class Walk {
   /// How much may be sent now.
   Bytes allowance() const;
   bool receive(const schedule::Move& move);
-  /// Takes the header, and what came with it of the move into the bounce buffer.
-  bool receive_header(const schedule::Move& move, Rank peer);
-  void check_header(Rank peer, std::span<const std::byte, Header::kSize> bytes) const;
-  bool receive_straight(const schedule::Move& move, Rank peer);
-  bool receive_and_reduce(const schedule::Move& move, Rank peer);
+  bool receive_header(const schedule::Move& move);
+  bool receive_straight(const schedule::Move& move);
+  bool receive_and_reduce(const schedule::Move& move);
   /// Carries out elements [done, done + count) of the move; `wire` holds the wire source's
   /// elements.
   void compute(const schedule::Move& move, Elements done, Elements count, const std::byte* wire);
@@ -114,10 +108,6 @@ class Walk {
   void compute_in_one_piece(const schedule::Move& move);
   void compute(schedule::Finish finish, Elements count);
   void copy(const std::byte* from, std::byte* to, Elements count);
-  void stage(const std::byte* from, std::byte* to, Bytes size);
-  Bytes take(Rank peer, std::span<std::byte> into);
-  /// The bounce buffer's first bytes have been used.
-  void drop_bounced(std::size_t bytes);
   const schedule::Step* current() const;
   /// Of the current step, a move.
   const Operands& operands() const { return planned_->moves[at_]; }
@@ -136,17 +126,10 @@ class Walk {
   std::size_t at_ = 0;                      // step
   bool moved_ = false;                      // anything since the call of advance began
 
-  StageStores stage_stores_;
+  kernels::WatchedCopy stage_copy_;
 
-  // the current receive
-  Bytes received_;  // of the move, whole elements or not
-  std::vector<std::byte> bounce_;
-  std::size_t bounce_have_ = 0;
-
-  // by peer: the last operation in which a header left or came
-  std::vector<std::uint64_t> header_sent_;
-  std::vector<std::uint64_t> header_seen_;
-
+  std::vector<std::uint64_t> header_sent_;  // by peer: the last operation in which one left
+  Inbox inbox_;
   Outbox outbox_;
   Pace pace_;
   Blocked blocked_;

@@ -1,8 +1,10 @@
 #include "peal/net/line.h"
 
 // The kernel's own header: the C library's lacks what came after Linux 4.8.
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -69,6 +71,11 @@ void unbound_send_buffer(int fd) {
   const int unlocked = 0;
   if (::setsockopt(fd, SOL_SOCKET, kBufferLock, &unlocked, sizeof unlocked) == 0) return;
   bound_send_buffer(fd, 1024_MiB);  // an older kernel: as much as it gives anybody
+}
+
+Bytes unacknowledged(int fd) {
+  int bytes = 0;
+  return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? Bytes(bytes) : 0_B;
 }
 
 Bytes line_capacity(int fd) {

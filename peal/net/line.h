@@ -22,6 +22,10 @@ void bound_send_buffer(int fd, Bytes size);
 /// Leaves the size to the system again, which lets it grow as far as the line asks for.
 void unbound_send_buffer(int fd);
 
+/// What has been sent and the other end's system has not said that it has. 0 where the system does
+/// not say.
+Bytes unacknowledged(int fd);
+
 /// What is under way at once when the line is busy: the rate at which bytes arrive now, times the
 /// shortest round trip seen. 0 where the system does not say or nothing has been sent yet.
 Bytes line_capacity(int fd);

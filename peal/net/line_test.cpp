@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,6 +61,17 @@ TEST_F(LineTest, ACongestionControlThatTheSystemLacksIsNamedWithThoseThatItHas) 
   const Error error = error_of([] { check_congestion_control("pigeons"); });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("pigeons"), HasSubstr("reno")));
+}
+
+TEST_F(LineTest, WhatNobodyReadsIsNotAcknowledgedBeyondWhatTheOtherEndHolds) {
+  EXPECT_EQ(unacknowledged(client_.get()), 0_B);
+  const Bytes taken = fill();
+  EXPECT_GT(unacknowledged(client_.get()), 0_B);
+  std::vector<std::byte> in(static_cast<std::size_t>(taken.value));
+  read_all(server_.get(), in, soon_);
+  while (unacknowledged(client_.get()) > 0_B && !soon_.passed()) std::this_thread::yield();
+  EXPECT_EQ(unacknowledged(client_.get()), 0_B);
+  EXPECT_EQ(unacknowledged(-1), 0_B);
 }
 
 TEST_F(LineTest, TheSystemDoesNotLetABoundedBufferGrow) {

@@ -38,6 +38,10 @@ class Banks {
   std::int64_t banks() const { return banks_; }
   /// The largest piece that comes into the highest bank: where it ends, the stage ends.
   std::int64_t highest() const;
+  /// How much of the stage that is, for one block of `count` elements.
+  Elements stage_for(Elements count) const {
+    return bank(highest()).offset + piece(highest(), count).count;
+  }
 
  private:
   Banks() = default;

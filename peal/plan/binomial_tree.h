@@ -11,10 +11,10 @@
 // Cost, for n ranks, L = ceil(log2 n), blocks of B (one rank's whole buffer where there are none):
 //   broadcast        the root L messages and L B; a rank with c children c messages and c B
 //   reduce           1 message and B; the root nothing
-//   gather           1 message, (size of the subtree) B; a child whose subtree passes the last
-//                    rank 2 messages to the root; the root nothing
-//   scatter          a rank sends its subtree's blocks but its own, one message a child; the root
-//                    one more
+//   gather           1 message, (size of the subtree) B; a rank whose subtree passes the last rank
+//                    2 messages; the root nothing
+//   scatter          a rank sends its subtree's blocks but its own, one message a child; 2 to one
+//                    whose subtree passes the last rank
 //   barrier          at most L messages
 // Source: Thakur, Rabenseifner and Gropp 2005, sections 3.1 and 4.1 to 4.3.
 #pragma once

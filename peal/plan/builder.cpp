@@ -43,6 +43,10 @@ void Builder::copy(Place from, Place to, Elements count) { copy(own(from), own(t
 
 void Builder::copy(Slice from, Slice to, Elements count) { move({from}, {to}, count); }
 
+void Builder::fetch(Rank rank, Place from, Place to, Elements count) {
+  copy(on(rank, from), own(to), count);
+}
+
 void Builder::reduce(Place a, Place b, Place to, Elements count, Finish finish) {
   move({own(a), own(b)}, {own(to)}, count, finish);
 }

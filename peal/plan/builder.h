@@ -58,6 +58,8 @@ class Builder {
   // ---- memory
   void copy(Place from, Place to, Elements count);
   void copy(schedule::Slice from, schedule::Slice to, Elements count);
+  /// From the memory of a rank of the own host.
+  void fetch(Rank rank, Place from, Place to, Elements count);
   /// to = a op b.
   void reduce(Place a, Place b, Place to, Elements count, schedule::Finish finish);
   /// Any Move.
@@ -97,7 +99,7 @@ class Builder {
   schedule::Ranks host_;
   Rank self_;
   schedule::Part part_;
-  bool stage_is_free_ = false;     // no rank of the host is in an earlier operation any more
+  bool stage_is_free_ = false;     // nobody can be where earlier operations staged
   std::map<Rank, Elements> sent_;  // to each peer, so far
   std::map<Rank, Elements> received_;
 };

@@ -1,5 +1,6 @@
 #include "peal/plan/choose.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "peal/plan/estimate.h"
@@ -118,6 +119,21 @@ bool fits(const Row& row, Operation operation, Where where, Bytes size, int rank
          row.least_ranks <= ranks && ranks <= row.most_ranks;
 }
 
+/// The smallest problem of elements of one byte that has more than `over`, which most algorithms
+/// can do that can do a larger one.
+Problem smallest(Operation operation, int ranks, int ranks_per_host, Bytes over, Bytes stage) {
+  Problem problem{.operation = operation,
+                  .ranks = ranks,
+                  .ranks_per_host = ranks_per_host,
+                  .count = Elements(0),
+                  .stage_limit = Elements(stage.value)};
+  if (operation == Operation::kBarrier || over < 0_B) return problem;
+  problem.count = Elements(1);
+  const std::int64_t each = size_known_to_all(problem, 1_B).value;
+  problem.count = Elements(over.value / each + 1);
+  return problem;
+}
+
 /// By the model. At a tie pairwise, which copies nothing twice.
 const Algorithm& cheapest(const Problem& problem, Bytes element) {
   const Algorithm* best = &algorithm_named("pairwise");  // does everything
@@ -153,6 +169,21 @@ const Algorithm& choose(const Table& table, const Problem& problem, Bytes elemen
     if (counts && row.algorithm->applies(problem)) return *row.algorithm;
   }
   return cheapest(problem, element);
+}
+
+bool may_count(const Row& row, Bytes stage) {
+  constexpr int kEnough = 64;  // more ranks than these make no difference to any algorithm
+  const int last = std::min(row.most_ranks, std::max(row.least_ranks, 2) + kEnough);
+  for (int ranks = std::max(row.least_ranks, 2); ranks <= last; ++ranks) {
+    for (const int per_host : {1, 2, ranks}) {
+      if (ranks % per_host != 0) continue;
+      const Problem problem = smallest(row.operation, ranks, per_host, row.over, stage);
+      const Bytes size = size_known_to_all(problem, 1_B);
+      if (!fits(row, row.operation, where_of(problem), size, ranks)) continue;
+      if (row.algorithm->applies(problem)) return true;
+    }
+  }
+  return false;
 }
 
 const Algorithm& choose(const Problem& problem, Bytes element) {

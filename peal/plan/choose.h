@@ -17,4 +17,8 @@ Table tuned(Table rows);
 /// element.
 const Algorithm& choose(const Table& table, const schedule::Problem&, Bytes element);
 
+/// Whether there is a problem that fits the row and that its algorithm can do, with such a stage. A
+/// row without one never counts. Cost: some hundred looks at `applies`.
+bool may_count(const Row& row, Bytes stage);
+
 }  // namespace peal::plan

@@ -184,5 +184,33 @@ TEST(ChooseTest, TheBuiltInChoicesAreOneText) {
   EXPECT_EQ(parse_table(to_text(built_in_choices(), "\n")), built_in_choices());
 }
 
+TEST(ChooseTest, ARowThatItsAlgorithmCanNeverDoIsKnown) {
+  const auto counts = [](std::string_view text) {
+    return may_count(parse_table(text).rows.front(), 3_MiB);
+  };
+  for (const std::string_view row : {"all_reduce:0-inf:direct",
+                                     "all_reduce@host:0-0:inline",
+                                     "all_reduce:0-inf:two_level",
+                                     "all_reduce@levels:0-inf:two_level",
+                                     "all_reduce@hosts:0-inf:two_level",
+                                     "all_gather@hosts:1-4:3-3ranks:ring",
+                                     "all_reduce:1g-inf:1000-1000ranks:ring",
+                                     "barrier:0-0:direct"}) {
+    EXPECT_TRUE(counts(row)) << row;
+  }
+  for (const std::string_view row : {"all_reduce@hosts:0-inf:direct",
+                                     "all_reduce@levels:0-inf:inline",
+                                     "all_reduce@host:0-inf:two_level",
+                                     "all_reduce@host:16m-inf:inline",
+                                     "all_to_all:0-inf:binomial_tree",
+                                     "barrier:4k-inf:direct"}) {
+    EXPECT_FALSE(counts(row)) << row;
+  }
+}
+
+TEST(ChooseTest, EveryRowThatIsBuiltInMayCount) {
+  for (const Row& row : built_in_choices().rows) EXPECT_TRUE(may_count(row, 3_MiB)) << to_text(row);
+}
+
 }  // namespace
 }  // namespace peal::plan

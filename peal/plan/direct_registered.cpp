@@ -71,9 +71,8 @@ Part all_to_all(const Problem& problem, Rank self) {
   return between_meetings(problem, self, [&](Builder& part) {
     for (int step = 0; step < problem.ranks; ++step) {
       const Rank peer = (self + step) % problem.ranks;
-      part.copy(on(peer, input_at(problem.count * self)),
-                on(self, output_at(problem.count * peer)),
-                problem.count);
+      part.fetch(
+          peer, input_at(problem.count * self), output_at(problem.count * peer), problem.count);
     }
   });
 }

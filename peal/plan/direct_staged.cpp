@@ -78,11 +78,6 @@ Banks one_bank_of(const Problem& problem) {
       problem.stage_limit, largest_block(problem), blocks_of(problem.operation, problem.ranks));
 }
 
-/// What is staged of a whole buffer, whoever stages it.
-Elements stage_of(const Banks& banks, Elements count) {
-  return banks.bank(banks.highest()).offset + banks.piece(banks.highest(), count).count;
-}
-
 // ---- reductions
 
 /// Every rank reduces every piece for itself, from all stages in rank order.
@@ -99,7 +94,7 @@ Part all_reduce_by_all(const Problem& problem, const Stager& stager) {
               piece.count,
               Finish::kYes);
   }
-  return std::move(part).build(stage_of(banks, problem.count));
+  return std::move(part).build(banks.stage_for(problem.count));
 }
 
 /// The root reduces every piece, from its own input and the others' stages in rank order.
@@ -121,7 +116,7 @@ Part reduce_by_root(const Problem& problem, const Stager& stager) {
     }
     part.signal(i + 1);
   }
-  return std::move(part).build(stage_of(banks, problem.count));
+  return std::move(part).build(banks.stage_for(problem.count));
 }
 
 /// all_reduce and reduce, each rank the owner of a slice of every piece. It reduces the slice into
@@ -144,7 +139,7 @@ class SlicedReduction {
       if (i > 0 && gets_) copy_out(i - 1);
       if (i < pieces) reduce(i);
     }
-    return std::move(part_).build(stage_of(banks_, problem_.count));
+    return std::move(part_).build(banks_.stage_for(problem_.count));
   }
 
  private:
@@ -185,9 +180,10 @@ class SlicedReduction {
     for (int step = 1; step < problem_.ranks; ++step) {
       const Rank owner = (self_ + step) % problem_.ranks;
       const Block slice = all[owner];
-      part_.copy(on(owner, banks_.bank(i) + slice.offset),
-                 on(self_, output_at(piece(i).offset + slice.offset)),
-                 slice.count);
+      part_.fetch(owner,
+                  banks_.bank(i) + slice.offset,
+                  output_at(piece(i).offset + slice.offset),
+                  slice.count);
     }
   }
 
@@ -254,9 +250,10 @@ Part all_to_all(const Problem& problem, const Stager& stager) {
     part.meet(i + 1);
     for (int step = 1; step < problem.ranks; ++step) {
       const Rank peer = (self + step) % problem.ranks;
-      part.copy(on(peer, banks.bank(i) + staged.offset),
-                on(self, output_at(blocks[peer].offset + banks.begin(i))),
-                staged.count);
+      part.fetch(peer,
+                 banks.bank(i) + staged.offset,
+                 output_at(blocks[peer].offset + banks.begin(i)),
+                 staged.count);
     }
   }
   return std::move(part).build(stage_of(banks, blocks, problem.ranks));
@@ -275,12 +272,10 @@ Part all_gather(const Problem& problem, const Stager& stager) {
     for (int step = 1; step < problem.ranks; ++step) {
       const Rank peer = (self + step) % problem.ranks;
       const Block taken = banks.piece(i, blocks[peer].count);
-      part.copy(on(peer, banks.bank(i)),
-                on(self, output_at(blocks[peer].offset + taken.offset)),
-                taken.count);
+      part.fetch(peer, banks.bank(i), output_at(blocks[peer].offset + taken.offset), taken.count);
     }
   }
-  return std::move(part).build(stage_of(banks, blocks.largest()));
+  return std::move(part).build(banks.stage_for(blocks.largest()));
 }
 
 // ---- the root with everybody
@@ -295,11 +290,11 @@ Part broadcast(const Problem& problem, const Stager& stager) {
       part.copy(input_at(piece.offset), banks.bank(i), piece.count);
     } else {
       part.wait(problem.root, i + 1);
-      part.copy(on(problem.root, banks.bank(i)), on(self, output_at(piece.offset)), piece.count);
+      part.fetch(problem.root, banks.bank(i), output_at(piece.offset), piece.count);
     }
     part.signal(i + 1);
   }
-  return std::move(part).build(stage_of(banks, problem.count));
+  return std::move(part).build(banks.stage_for(problem.count));
 }
 
 Part scatter(const Problem& problem, const Stager& stager) {
@@ -317,9 +312,8 @@ Part scatter(const Problem& problem, const Stager& stager) {
     } else {
       const Block staged = banks.sections(i, blocks)[self];
       part.wait(problem.root, i + 1);
-      part.copy(on(problem.root, banks.bank(i) + staged.offset),
-                on(self, output_at(banks.begin(i))),
-                staged.count);
+      part.fetch(
+          problem.root, banks.bank(i) + staged.offset, output_at(banks.begin(i)), staged.count);
     }
     part.signal(i + 1);
   }
@@ -341,9 +335,7 @@ Part gather(const Problem& problem, const Stager& stager) {
       part.wait_for_others(i + 1);
       for (int step = 1; step < problem.ranks; ++step) {
         const Rank peer = (self + step) % problem.ranks;
-        part.copy(on(peer, banks.bank(i)),
-                  on(self, output_at(blocks[peer].offset + piece.offset)),
-                  piece.count);
+        part.fetch(peer, banks.bank(i), output_at(blocks[peer].offset + piece.offset), piece.count);
       }
     } else {
       if (banks.is_reused(i)) part.wait(problem.root, i + 1 - banks.banks());
@@ -351,7 +343,7 @@ Part gather(const Problem& problem, const Stager& stager) {
     }
     part.signal(i + 1);
   }
-  return std::move(part).build(stage_of(banks, problem.count));
+  return std::move(part).build(banks.stage_for(problem.count));
 }
 
 Part reduction(const Problem& problem, const Stager& stager) {

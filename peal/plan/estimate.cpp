@@ -7,6 +7,7 @@
 #include "peal/plan/blocks.h"
 #include "peal/plan/direct.h"
 #include "peal/plan/ring.h"
+#include "peal/plan/two_level/broadcast.h"
 #include "peal/schedule/problem.h"
 
 namespace peal::plan {
@@ -36,20 +37,29 @@ Elements whole(const Problem& problem) {
   return problem.count;
 }
 
+/// Of everything, what one of a host's ranks carries between hosts: all_reduce cuts whole grains.
+Elements carried(const Problem& problem, Elements everything) {
+  const Elements grain = problem.operation == kAllReduce ? kGrain : Elements(1);
+  return Blocks::even(everything, problem.ranks_per_host, grain)[0].count;
+}
+
 /// The numbers that costs are made of.
 struct Size {
-  explicit Size(const Problem& problem)
-      : n(problem.ranks),
+  explicit Size(const Problem& asked)
+      : problem(asked),
+        n(problem.ranks),
         floor(std::bit_width(static_cast<unsigned>(n)) - 1),
         ceil(std::bit_width(static_cast<unsigned>(n - 1))),
         core(1 << floor),
         fold(core == n ? 0 : 1),
         s(whole(problem)),
-        others(s * (n - 1) / n),
+        others(s - s / n),
         hosts(n / problem.ranks_per_host),
         hosts_ceil(std::bit_width(static_cast<unsigned>(hosts - 1))),
-        slice(s / problem.ranks_per_host),
-        away(slice * (hosts - 1) / hosts) {}
+        slice(carried(problem, s)),
+        away(slice - slice / hosts) {}
+
+  const Problem& problem;
 
   int n;            // ranks
   int floor;        // of log2 n
@@ -112,7 +122,8 @@ constexpr std::array kCosts = {
     Cost{"two_level",
          kBroadcast,
          [](const Size& a) {
-           return Load{a.hosts_ceil, a.slice * a.hosts_ceil, {}};
+           const two_level::Crossing crossing = two_level::crossing_of(a.problem);
+           return Load{crossing.steps, crossing.sent, {}};
          }},
     Cost{"two_level",
          kBarrier,
@@ -126,7 +137,12 @@ constexpr std::array kCosts = {
            const int exchanges = a.floor + a.fold;
            return Load{a.floor + 2 * a.fold, a.s * exchanges, a.s * exchanges};
          }},
-    Cost{"recursive_doubling", kAllGather, tree_of_blocks},
+    Cost{"recursive_doubling",
+         kAllGather,  // of several blocks the last rank sends two runs
+         [](const Size& a) {
+           const int rounds_of_a_block = a.n == a.core + 1 ? 2 : 1;
+           return Load{2 * a.ceil - rounds_of_a_block, a.others, {}};
+         }},
     Cost{"recursive_doubling",
          kBarrier,
          [](const Size& a) {
@@ -160,7 +176,7 @@ constexpr std::array kCosts = {
     Cost{"binomial_tree",
          kBarrier,
          [](const Size& a) {
-           return Load{2 * a.ceil, {}, {}};
+           return Load{a.floor + a.ceil, {}, {}};
          }},
 
     Cost{"pairwise", kAllToAll, pass_around},

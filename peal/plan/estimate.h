@@ -13,8 +13,9 @@
 
 namespace peal::plan {
 
-/// What the busiest rank does. Counted as if nothing were cut into pieces, but for what the ring
-/// broadcasts: all others' pieces follow each other without a pause.
+/// What the busiest rank does. Counted as if nothing were cut into pieces, but for what ring and
+/// two_level broadcast, where pieces follow each other without a pause, and as if no block were
+/// empty and the root rank 0.
 struct Load {
   std::int64_t steps = 0;  // messages one after the other; on shared memory synchronisations
   Elements moved = {};     // sent or received, whichever is more; on shared memory read and written
@@ -24,8 +25,8 @@ struct Load {
 };
 
 /// As the headers of the algorithms say; nothing for an algorithm of which the model knows nothing.
-/// Looks only at what all ranks know: where blocks differ, as if they were alike (all_gather,
-/// reduce_scatter) or one element (others).
+/// Only for what `applies`. Looks only at what all ranks know: where blocks differ, as if they were
+/// alike (all_gather, reduce_scatter) or one element (others).
 std::optional<Load> load_of(const Algorithm&, const schedule::Problem&);
 
 /// What it costs, in nanoseconds.

@@ -13,6 +13,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/size_text.h"
+#include "peal/base/split.h"
 
 namespace peal::plan {
 namespace {
@@ -21,15 +22,6 @@ constexpr std::string_view kRanks = "ranks";
 
 /// "@host" and its like, by Where.
 constexpr std::array<std::string_view, 4> kWhere = {"", "@host", "@hosts", "@levels"};
-
-struct Unit {
-  char letter;
-  std::int64_t bytes;
-};
-/// The largest first.
-constexpr std::array kUnits = {Unit{'g', std::int64_t{1} << 30},
-                               Unit{'m', std::int64_t{1} << 20},
-                               Unit{'k', std::int64_t{1} << 10}};
 
 constexpr std::string_view kShape =
     "OPERATION:FROM-TO[:A-Branks]:ALGORITHM, as in all_reduce:0-4k:inline, with semicolons between "
@@ -52,16 +44,6 @@ std::string operation_names() {
 }
 
 std::string_view before(std::string_view text, char end) { return text.substr(0, text.find(end)); }
-
-std::vector<std::string_view> split(std::string_view text, std::string_view at) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find_first_of(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::string without_spaces(std::string_view text) {
   std::string rest(text);
@@ -87,7 +69,7 @@ std::optional<int> try_parse_ranks(std::string_view text) {
 template <class End>
 std::optional<std::pair<End, End>> try_parse_range(std::string_view text,
                                                    std::optional<End> (*parse)(std::string_view)) {
-  const std::vector<std::string_view> ends = split(text, "-");
+  const std::vector<std::string_view> ends = split(text, '-');
   if (ends.size() != 2) return std::nullopt;
   const auto first = parse(ends[0]);
   const auto last = parse(ends[1]);
@@ -101,7 +83,7 @@ class RowParser {
   explicit RowParser(std::string_view text) : text_(text) {}
 
   Row parse() {
-    std::vector<std::string_view> fields = split(text_, ":");
+    std::vector<std::string_view> fields = split(text_, ':');
     if (fields.size() != 3 && fields.size() != 4) {
       throw wrong(fmt::format("has {} {} between colons; it takes {}",
                               fields.size(),
@@ -174,25 +156,8 @@ bool overlap(const Row& a, const Row& b) {
          std::max(a.least_ranks, b.least_ranks) <= std::min(a.most_ranks, b.most_ranks);
 }
 
-void add_row(const Row& row, Table& table) {
-  const auto other =
-      std::ranges::find_if(table.rows, [&](const Row& earlier) { return overlap(earlier, row); });
-  if (other != table.rows.end()) {
-    throw wrong(fmt::format("it overlaps with row {}, \"{}\"; no two rows may be about the same",
-                            other - table.rows.begin() + 1,
-                            to_text(*other)));
-  }
-  table.rows.push_back(row);
-}
-
-std::string size_text(Bytes size) {
-  if (size == kAnySize) return "inf";
-  for (const auto& [letter, bytes] : kUnits) {
-    if (size.value > 0 && size.value % bytes == 0) {
-      return fmt::format("{}{}", size.value / bytes, letter);
-    }
-  }
-  return fmt::format("{}", size.value);
+std::string end_text(Bytes size) {
+  return size == kAnySize ? "inf" : size_text(size, SizeStyle::kShort);
 }
 
 std::string ranks_text(const Row& row) {
@@ -201,31 +166,64 @@ std::string ranks_text(const Row& row) {
   return fmt::format("{}-{}{}:", row.least_ranks, row.most_ranks, kRanks);
 }
 
-}  // namespace
+/// Takes row after row; where each stood is remembered for what is said of it.
+class TableParser {
+ public:
+  explicit TableParser(std::string_view text) : text_(text) {}
 
-Table parse_table(std::string_view text) {
-  Table table;
-  for (const std::string_view line : split(text, "\n")) {
-    for (const std::string_view part : split(before(line, '#'), ";")) {
-      const std::string compact = without_spaces(part);
-      if (compact.empty()) continue;
-      try {
-        add_row(RowParser(compact).parse(), table);
-      } catch (const Error& error) {
-        throw wrong(
-            fmt::format("row {}, {}: {}", table.rows.size() + 1, quoted(compact), error.message()));
+  Table parse() {
+    for (const std::string_view line : split(text_, '\n')) {
+      ++line_;
+      for (const std::string_view part : split(before(line, '#'), ';')) {
+        if (const std::string compact = without_spaces(part); !compact.empty()) add(compact);
       }
     }
+    return std::move(table_);
   }
-  return table;
-}
+
+ private:
+  void add(const std::string& compact) {
+    try {
+      const Row row = RowParser(compact).parse();
+      check_overlap(row);
+      table_.rows.push_back(row);
+      places_.push_back(place());
+    } catch (const Error& error) {
+      throw wrong(fmt::format("{}, {}: {}", place(), quoted(compact), error.message()));
+    }
+  }
+
+  /// As a reader finds it: "line 5" where there are lines, else "row 3".
+  std::string place() const {
+    const bool has_lines = text_.find('\n') != std::string_view::npos;
+    return has_lines ? fmt::format("line {}", line_) : fmt::format("row {}", places_.size() + 1);
+  }
+
+  void check_overlap(const Row& row) const {
+    const auto other = std::ranges::find_if(
+        table_.rows, [&](const Row& earlier) { return overlap(earlier, row); });
+    if (other == table_.rows.end()) return;
+    throw wrong(fmt::format("it overlaps with {}, \"{}\"; no two rows may be about the same",
+                            places_[static_cast<std::size_t>(other - table_.rows.begin())],
+                            to_text(*other)));
+  }
+
+  std::string_view text_;
+  int line_ = 0;
+  std::vector<std::string> places_;  // of the rows
+  Table table_;
+};
+
+}  // namespace
+
+Table parse_table(std::string_view text) { return TableParser(text).parse(); }
 
 std::string to_text(const Row& row) {
   return fmt::format("{}{}:{}-{}:{}{}",
                      name_of(row.operation),
                      kWhere[static_cast<std::size_t>(row.where)],
-                     size_text(std::max(row.over, Bytes(0))),
-                     size_text(row.up_to),
+                     end_text(std::max(row.over, Bytes(0))),
+                     end_text(row.up_to),
                      ranks_text(row),
                      row.algorithm->name);
 }

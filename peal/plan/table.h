@@ -51,8 +51,8 @@ struct Table {
 /// algorithm. Sizes are more than the first, except that 0 is included, up to the second: as
 /// base/size_text.h has them, or inf. Between rows are semicolons or lines; spaces mean nothing,
 /// nor does what follows # in its line.
-/// Errors: usage, which names the row, what is wrong with it and what may stand there: unknown
-/// names, ranges that hold nothing, rows that overlap.
+/// Errors: usage, which names the row - by its line where there are lines -, what is wrong with it
+/// and what may stand there: unknown names, ranges that hold nothing, rows that overlap.
 Table parse_table(std::string_view text);
 
 /// The inverse: "all_reduce@hosts:0-256k:2-4ranks:pairwise".

@@ -139,5 +139,18 @@ TEST(TableTest, TheOverlapIsNamed) {
   }
 }
 
+TEST(TableTest, InATextOfLinesARowIsNamedByItsLine) {
+  EXPECT_THAT(
+      error_of([] {
+        parse_table("# mine\n\nbarrier:0-inf:direct; all_reduce:0-4k:ring\n\nreduce:0-4q:ring");
+      }).what(),
+      HasSubstr("line 5, \"reduce:0-4q:ring\": "));
+  EXPECT_THAT(error_of([] {
+                parse_table("# mine\n\nall_reduce:0-4k:ring\n\nall_reduce:2k-inf:direct\n");
+              }).what(),
+              HasSubstr("line 5, \"all_reduce:2k-inf:direct\": it overlaps with line 3, "
+                        "\"all_reduce:0-4k:ring\""));
+}
+
 }  // namespace
 }  // namespace peal::plan

@@ -16,8 +16,8 @@
 //   reduce          S, in h messages a piece; the root's host (h-1)/h S, and it receives twice that
 //   barrier         L tokens, between the first ranks of the hosts
 // Inside a host, registered: 2 synchronisations. Staged: all_reduce one for each of C chunks, and
-// 2h besides; reduce_scatter, all_gather and reduce h a piece; broadcast a signal of each rank a
-// piece; barrier one of each rank.
+// 2h-1 besides; reduce_scatter, all_gather and reduce h a piece, and reduce a signal of each rank
+// besides; broadcast a signal of each rank a piece; barrier one of each rank.
 //
 // Not here: all_to_all, scatter and gather, of which no byte crosses more than once as it is, and
 // on two levels would be copied twice more.

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/split.h"
 #include "peal/net/subnet.h"
 
 namespace peal::rendezvous {
@@ -41,10 +42,7 @@ struct Rule {
 
 std::vector<Rule> parse_filter(std::string_view filter) {
   std::vector<Rule> rules;
-  while (!filter.empty()) {
-    const std::size_t comma = filter.find(',');
-    std::string_view entry = filter.substr(0, comma);
-    filter.remove_prefix(comma == std::string_view::npos ? filter.size() : comma + 1);
+  for (std::string_view entry : split(filter, ',')) {
     const bool excludes = entry.starts_with('^');
     if (excludes) entry.remove_prefix(1);
     if (!entry.empty()) rules.push_back({entry, excludes});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/split.h"
 #include "peal/rendezvous/url.h"
 
 namespace peal::rendezvous {
@@ -32,11 +33,7 @@ std::string first_host(std::string_view nodelist) {
 
 std::optional<int> tasks_on_node(std::string_view tasks_per_node, int index) {
   int first = 0;  // the node that the next entry begins with
-  while (!tasks_per_node.empty()) {
-    const std::size_t comma = tasks_per_node.find(',');
-    std::string_view entry = tasks_per_node.substr(0, comma);
-    tasks_per_node.remove_prefix(comma == std::string_view::npos ? tasks_per_node.size()
-                                                                 : comma + 1);
+  for (std::string_view entry : split(tasks_per_node, ',')) {
     std::optional<int> times = 1;
     if (const std::size_t open = entry.find("(x"); open != std::string_view::npos) {
       if (!entry.ends_with(')')) return std::nullopt;

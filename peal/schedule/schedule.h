@@ -74,8 +74,8 @@ struct Signal {
 };
 
 /// Until the counter of each of `ranks` is at least base + value. A value of 0 looks back: those
-/// ranks have given their last signal in the operation before. The own rank is listed only where a
-/// progression cannot leave it out.
+/// ranks have left the operations that staged where this one does (scratch.h). The own rank is
+/// listed only where a progression cannot leave it out.
 struct Wait {
   Ranks ranks = {};
   std::int64_t value = 0;

@@ -24,6 +24,11 @@ struct ScratchSize {
   friend bool operator==(const ScratchSize&, const ScratchSize&) = default;
 };
 
+/// What the engine has beside a ring of that size: the cells of transport::Window.
+constexpr ScratchSize engine_scratch(Bytes ring) {
+  return {.ring = ring, .cell = Bytes(360), .cells = 8};
+}
+
 /// Counts a group's operations that signal, its *turns*, and gives each its place. Every rank asks
 /// the same and so gets the same. Threads: one at a time.
 class Scratch {

@@ -36,7 +36,7 @@ TEST(ScratchTest, WhatDoesNotFitBeforeTheEndOfTheRingBeginsAnew) {
   }
 }
 
-TEST(ScratchTest, ACellIsFreeOnceEverybodySignalsInTheTurnAfterTheLastThatHadIt) {
+TEST(ScratchTest, ABankIsFreeOnceEverybodySignalsInTheTurnAfterTheLastThatHadACellOfIt) {
   Scratch scratch(kSize);
   for (int i = 0; i < 4; ++i) {
     scratch.place(Bytes(1));

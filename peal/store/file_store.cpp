@@ -133,6 +133,12 @@ class FileStore final : public Store {
 Fd open_file(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!fd) throw system_error(fmt::format("cannot open the store's file {}", path), errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{} is no file that can be a store: choose another path for file://", path));
+  }
   return fd;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -257,6 +258,17 @@ TEST_F(FileStoreTest, ADamagedFileIsAnErrorAndNotACrash) {
   store->set("key", "value");
   write(std::string("\xff\xff\xff\xff", 4), std::ios::app);
   EXPECT_EQ(error_of([&] { store->try_get("key"); }).kind(), ErrorKind::kUsage);
+}
+
+TEST_F(FileStoreTest, WhatIsNoFileIsRefusedAndLeftAlone) {
+  const auto refused = [](const std::string& path) {
+    return std::string(error_of([&] { open_file_store(path, {}, soon()); }).what());
+  };
+  EXPECT_THAT(refused(folder_), HasSubstr("Is a directory"));
+  const std::string pipe = folder_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(refused(pipe), HasSubstr("pipe is no file that can be a store"));
+  EXPECT_TRUE(std::filesystem::exists(pipe));
 }
 
 }  // namespace

@@ -1,87 +1,41 @@
 // Memory that a window adopts where it lies: what becomes of what it holds, of what lies beside it,
-// and of its addresses when its owner has other plans.
+// and of its addresses when its owner has other plans. What becomes of it where memory is short is
+// in own_pages_shortage_test.cpp.
 #include "peal/transport/own_pages.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <future>
 #include <memory>
-#include <numeric>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/transport/mapping.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/shared_file.h"
+#include "peal/transport/testing/private_pages.h"
 #include "peal/transport/window.h"
 
 namespace peal::transport {
 namespace {
 
+using testing::damage;
+using testing::fill;
 using ::testing::HasSubstr;
-
-std::byte value_at(std::size_t index) { return static_cast<std::byte>(index * 7 + index / 251); }
-
-void fill(std::span<std::byte> memory) {
-  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = value_at(i);
-}
-
-/// How many bytes are not as `fill` made them.
-int damage(std::span<const std::byte> memory) {
-  int wrong = 0;
-  for (std::size_t i = 0; i < memory.size(); ++i) wrong += memory[i] != value_at(i);
-  return wrong;
-}
-
-std::size_t page() { return static_cast<std::size_t>(page_size().value); }
-
-/// Whole pages of this process alone.
-std::span<std::byte> map_private(std::size_t size, int rights = PROT_READ | PROT_WRITE) {
-  void* const memory = ::mmap(nullptr, size, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return {static_cast<std::byte*>(memory), size};
-}
-
-void unmap(std::span<std::byte> memory) { ::munmap(memory.data(), memory.size()); }
-
-/// Another limit of this process, as long as it lives.
-class SoftLimit {
- public:
-  SoftLimit(__rlimit_resource which, rlim_t limit) : which_(which) {
-    ::getrlimit(which, &before_);
-    const rlimit other{limit, before_.rlim_max};
-    EXPECT_EQ(::setrlimit(which, &other), 0);
-  }
-  SoftLimit(const SoftLimit&) = delete;
-  SoftLimit& operator=(const SoftLimit&) = delete;
-  ~SoftLimit() { ::setrlimit(which_, &before_); }
-
- private:
-  __rlimit_resource which_;
-  rlimit before_{};
-};
-
-Error error_of_adopting(Window& window, std::span<std::byte> memory) {
-  try {
-    window.adopt(memory);
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kBug, "it was adopted");
-}
+using testing::map_private;
+using testing::page;
+using testing::unmap;
+using testing::value_at;
 
 class OwnPagesTest : public ::testing::Test {
  protected:
@@ -91,7 +45,9 @@ class OwnPagesTest : public ::testing::Test {
     const auto place = window().locate(memory, 1_B);
     return place ? ranks_[1]->window()->address(0, place->offset) : nullptr;
   }
-  Error refusal(std::span<std::byte> memory) { return error_of_adopting(window(), memory); }
+  Error refusal(std::span<std::byte> memory) {
+    return error_of([&] { window().adopt(memory); });
+  }
 
   std::vector<std::unique_ptr<Transport>> ranks_ = make_memory_transports(2);
 };
@@ -163,15 +119,6 @@ TEST_F(OwnPagesTest, EdgesOfAPieceAreThoseOfItsBytesThatAreNotInTheArena) {
   EXPECT_EQ(edges(6 * page() - 50, 51), std::pair(-1l, -1l));
   window().release(memory.data());
   unmap(pages);
-}
-
-TEST(CopyEdgesTest, OnlyTheEdgesAreCopied) {
-  std::vector<std::byte> from(100, std::byte{1});
-  std::vector<std::byte> to(100, std::byte{2});
-  copy_edges({.offset = {}, .head = 10_B, .tail = 20_B}, 100_B, from.data(), to.data());
-  for (std::size_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(to[i], i < 10 || i >= 80 ? std::byte{1} : std::byte{2}) << i;
-  }
 }
 
 TEST_F(OwnPagesTest, APieceOfTheHeapLeavesItsNeighboursAlone) {
@@ -358,135 +305,6 @@ TEST_F(OwnPagesTest, AForkedChildThatEndsDoesNotTakeItAway) {
   EXPECT_EQ(damage(memory), 0);
   window().release(memory.data());
   EXPECT_EQ(damage(memory), 0);
-  unmap(memory);
-}
-
-/// A window whose file the test looks at.
-class BorrowedMemoryTest : public ::testing::Test {
- protected:
-  Bytes there_is() const {
-    struct stat file {};
-    EXPECT_EQ(::fstat(file_.get(), &file), 0);
-    return Bytes(file.st_blocks * 512);
-  }
-
-  Fd file_ = make_shared_file("peal arena", 0_B);
-  Mapping control_ = Mapping::anonymous(4_KiB);
-  Mapping arena_ = Mapping::of_file(file_.get(), 64_MiB);
-  Window window_{0,
-                 0,
-                 {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}},
-                 file_.get(),
-                 nullptr};
-};
-
-TEST_F(BorrowedMemoryTest, WhatWasReleasedTakesNoMemoryAnyMore) {
-  const auto pages = map_private(16 << 20);
-  const auto memory = pages.subspan(64, pages.size() - 128);
-  const std::uint64_t before = window_.generation();
-  window_.adopt(memory);
-  EXPECT_GE(there_is(), 15_MiB);
-  EXPECT_NE(window_.generation(), before);
-  window_.release(memory.data());
-  EXPECT_EQ(there_is(), 0_B);
-  unmap(pages);
-}
-
-TEST_F(BorrowedMemoryTest, WhereWhatIsMappedIsNotKnownNothingChanges) {
-  const auto memory = map_private(16 << 20);
-  const auto other = map_private(16 << 20);
-  fill(memory);
-  window_.adopt(memory);
-  {
-    const SoftLimit no_more_files(RLIMIT_NOFILE, 0);
-    const Error error = error_of_adopting(window_, other);
-    EXPECT_EQ(error.kind(), ErrorKind::kResource);
-    EXPECT_THAT(error.what(), HasSubstr("/proc/self/maps"));
-    window_.release(memory.data());
-  }
-  EXPECT_EQ(damage(memory), 0);
-  EXPECT_FALSE(window_.locate(memory.data(), 1_B));
-  EXPECT_THROW(window_.allocate(64_MiB), Error);  // its place is not free
-  std::memset(window_.allocate(48_MiB), 1, 48 << 20);
-  EXPECT_EQ(damage(memory), 0);
-  unmap(memory);
-  unmap(other);
-}
-
-TEST_F(BorrowedMemoryTest, WhatTheFileHasNoRoomForComesBack) {
-  const auto memory = map_private(40 << 20);
-  fill(memory);
-  std::signal(SIGXFSZ, SIG_IGN);
-  {
-    const SoftLimit two_steps(RLIMIT_FSIZE, (24 + 35) << 20);
-    EXPECT_EQ(error_of_adopting(window_, memory).kind(), ErrorKind::kResource);
-  }
-  EXPECT_EQ(damage(memory), 0);
-  EXPECT_EQ(there_is(), 0_B);
-  window_.adopt(memory);  // all of it is private again, and its place free
-  EXPECT_EQ(damage(memory), 0);
-  window_.release(memory.data());
-  unmap(memory);
-}
-
-/// Pages of address space.
-rlim_t mapped_pages() {
-  std::ifstream statm("/proc/self/statm");
-  rlim_t pages = 0;
-  statm >> pages;
-  return pages;
-}
-
-TEST_F(BorrowedMemoryTest, WhatCannotComeBackKeepsItsPlaceAndWhatItHolds) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers need address space of their own";
-  const auto memory = map_private(40 << 20);
-  fill(memory);
-  std::signal(SIGXFSZ, SIG_IGN);
-  {
-    const SoftLimit two_steps(RLIMIT_FSIZE, (24 + 35) << 20);
-    const SoftLimit no_way_back(RLIMIT_AS, mapped_pages() * page() + (4 << 20));
-    EXPECT_EQ(error_of_adopting(window_, memory).kind(), ErrorKind::kResource);
-  }
-  EXPECT_EQ(damage(memory), 0);
-  EXPECT_FALSE(window_.locate(memory.data(), 1_B));
-  std::memset(window_.allocate(24_MiB), 1, 24 << 20);
-  EXPECT_THROW(window_.allocate(1_MiB), Error);  // all else is taken
-  EXPECT_EQ(damage(memory), 0);
-  unmap(memory);
-}
-
-TEST(UnmappableMemoryTest, AStepOfTheFileGetsMemoryWhenTheStepBeforeIsMapped) {
-  const Fd file(::memfd_create("peal arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  const Mapping control = Mapping::anonymous(4_KiB);
-  const Mapping arena = Mapping::of_file(file.get(), 64_MiB);
-  // Nobody maps it any more, so that the first step is the last; nor is any of it given back, so
-  // that its size tells how far that came.
-  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
-  Window window(0,
-                0,
-                {{.control = control.bytes(), .stage = {}, .arena = arena.bytes()}},
-                file.get(),
-                nullptr);
-  const auto memory = map_private(40 << 20);
-  EXPECT_EQ(error_of_adopting(window, memory).kind(), ErrorKind::kResource);
-  struct stat now {};
-  ASSERT_EQ(::fstat(file.get(), &now), 0);
-  EXPECT_EQ(Bytes(now.st_blocks * 512), 16_MiB);
-  unmap(memory);
-}
-
-TEST_F(BorrowedMemoryTest, WhereTheArenaIsFullNothingIsAdopted) {
-  const auto memory = map_private(48 << 20);
-  fill(memory);
-  std::byte* const allocated = window_.allocate(32_MiB);
-  EXPECT_THROW(window_.adopt(memory), Error);
-  EXPECT_FALSE(window_.locate(memory.data(), 1_B));
-  EXPECT_EQ(damage(memory), 0);
-  window_.deallocate(allocated);
-  window_.adopt(memory);  // where memory was allocated: that stays committed
-  window_.release(memory.data());
-  EXPECT_EQ(damage(memory), 0);
-  EXPECT_NO_THROW(std::memset(window_.allocate(64_MiB), 1, 64 << 20));
   unmap(memory);
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/prefetch.h"
 
 namespace peal::transport {
 namespace {
@@ -13,6 +14,10 @@ namespace {
 /// Positions are published at least this often, so that both sides copy at the same time. Less
 /// often than each line, which would take the line of the position from the other side each time.
 constexpr std::uint64_t kPublishEvery = 16 << 10;
+
+constexpr std::uint64_t kLine = 64;
+/// So much at most is fetched back from the reader before the next write.
+constexpr std::uint64_t kPrepared = 8 * kLine;
 
 Error spoilt(const RingMemory& memory, std::uint64_t written, std::uint64_t taken) {
   return Error(ErrorKind::kPeerLost,
@@ -51,7 +56,7 @@ Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
     return Bytes(static_cast<std::int64_t>(size));
   }
   // What fits of it may be as short as what a cell holds: the cell is of this write or of none.
-  header_->cell.begin.store(0, std::memory_order_relaxed);
+  empty_cell();
   const std::uint64_t before = written_;
   for (const ConstPiece& piece : pieces) {
     const std::uint64_t fits = std::min<std::uint64_t>(piece.size(), space(piece.size()));
@@ -59,7 +64,15 @@ Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
     if (fits < piece.size()) break;
   }
   if (published_ != written_) publish();
+  prepare(written_ - before);
   return Bytes(static_cast<std::int64_t>(written_ - before));
+}
+
+void RingWriter::prepare(std::uint64_t size) {
+  const std::uint64_t mask = capacity_of(memory_) - 1;
+  for (std::uint64_t ahead = 0; ahead < std::min(size, kPrepared); ahead += kLine) {
+    prefetch_to_write(data_ + ((written_ + ahead) & mask));
+  }
 }
 
 std::uint64_t RingWriter::space(std::uint64_t wanted) {
@@ -76,7 +89,7 @@ void RingWriter::append(ConstPiece piece) {
   while (!piece.empty()) {
     const std::uint64_t capacity = capacity_of(memory_);
     const std::uint64_t run = run_at(written_, piece.size(), capacity);
-    std::memcpy(data_ + (written_ & (capacity - 1)), piece.data(), run);
+    copy_(piece.data(), data_ + (written_ & (capacity - 1)), Bytes(static_cast<std::int64_t>(run)));
     written_ += run;
     piece = piece.subspan(run);
     if (written_ - published_ >= kPublishEvery) publish();
@@ -94,13 +107,22 @@ void RingWriter::write_short(std::span<const ConstPiece> pieces, std::uint64_t s
     if (!piece.empty()) std::memcpy(bytes + have, piece.data(), piece.size());
     have += piece.size();
   }
-  cell.begin.store(0, std::memory_order_relaxed);  // nobody takes a mixture
+  empty_cell();  // nobody takes a mixture
   for (std::size_t i = 0; i < words.size(); ++i) {
     cell.words[i].store(words[i], std::memory_order_release);
   }
   cell.begin.store(written_ + 1, std::memory_order_release);
+  cell_is_empty_ = false;
   append({bytes, size});
   if (published_ != written_) publish();
+}
+
+/// Only if there is something in it: the store would take the line from the reader, who looks at
+/// it all the time.
+void RingWriter::empty_cell() {
+  if (cell_is_empty_) return;
+  header_->cell.begin.store(0, std::memory_order_relaxed);
+  cell_is_empty_ = true;
 }
 
 void RingWriter::publish() {
@@ -115,7 +137,7 @@ bool RingWriter::has_space() const noexcept {
 RingReader::RingReader(RingMemory memory)
     : memory_(memory), header_(header_of(memory)), data_(memory.begin + sizeof(RingHeader)) {}
 
-Bytes RingReader::read(std::span<std::byte> into) {
+RingReader::Taken RingReader::read(std::span<std::byte> into) {
   const std::uint64_t capacity = capacity_of(memory_);
   const std::uint64_t written = header_->written.load(std::memory_order_acquire);
   const std::uint64_t taken = taken_.load(std::memory_order_relaxed);
@@ -123,24 +145,25 @@ Bytes RingReader::read(std::span<std::byte> into) {
   const std::uint64_t size = std::min<std::uint64_t>(written - taken, into.size());
   if (size > 0 && size == written - taken && size <= RingHeader::Cell::kSize &&
       read_cell(taken, into.first(size))) {
-    took(size);
-    return Bytes(static_cast<std::int64_t>(size));
+    return {Bytes(static_cast<std::int64_t>(size)), took(size)};
   }
+  bool told = false;
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t run = run_at(taken + done, size - done, capacity);
     std::memcpy(into.data() + done, data_ + ((taken + done) & (capacity - 1)), run);
     done += run;
-    took(run);
+    told |= took(run);
   }
-  return Bytes(static_cast<std::int64_t>(size));
+  return {Bytes(static_cast<std::int64_t>(size)), told};
 }
 
-void RingReader::took(std::uint64_t size) {
+bool RingReader::took(std::uint64_t size) {
   const std::uint64_t taken = taken_.load(std::memory_order_relaxed) + size;
   taken_.store(taken, std::memory_order_relaxed);
-  if (taken - published_ < std::min(kPublishEvery, capacity_of(memory_) / 4)) return;
+  if (taken - published_ < std::min(kPublishEvery, capacity_of(memory_) / 4)) return false;
   published_ = taken;
   header_->taken.store(taken);
+  return true;
 }
 
 /// Everything that is there, if that is what the last write brought: a later one would have another

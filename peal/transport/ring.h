@@ -12,6 +12,7 @@
 #include <span>
 
 #include "peal/base/units.h"
+#include "peal/kernels/watched_copy.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport {
@@ -67,14 +68,19 @@ class RingWriter {
   void append(ConstPiece piece);
   /// Into the cell, too. For all of it there is room.
   void write_short(std::span<const ConstPiece> pieces, std::uint64_t size);
+  void empty_cell();
+  /// Another write of this size is likely: the reader has its lines yet.
+  void prepare(std::uint64_t size);
   void publish();
 
   RingMemory memory_;
   RingHeader* header_;
   std::byte* data_;
+  kernels::WatchedCopy copy_;
   std::uint64_t written_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t taken_ = 0;  // as last seen; the truth may be larger
+  bool cell_is_empty_ = true;
 };
 
 /// Threads: as RingWriter.
@@ -82,8 +88,12 @@ class RingReader {
  public:
   explicit RingReader(RingMemory memory);
 
+  struct Taken {
+    Bytes bytes;
+    bool told = false;  // the writer has been told of room, and may have slept until there is some
+  };
   /// Takes what there is and fits. Throws Error(peer_lost) when the peer has spoilt the ring.
-  Bytes read(std::span<std::byte> into);
+  Taken read(std::span<std::byte> into);
   bool has_data() const noexcept;
   /// True only if `has_data` is final, too: what it says after this said yes stays so.
   bool writer_left() const noexcept { return header_->writer_left.load() != 0; }
@@ -94,8 +104,8 @@ class RingReader {
   /// Whether the cell holds the bytes from `taken` on, which are then in `into`.
   bool read_cell(std::uint64_t taken, std::span<std::byte> into) const;
   /// So much more was taken. Tells the writer once that is a good share of the ring: a full ring
-  /// that is read empty is told of in any case.
-  void took(std::uint64_t size);
+  /// that is read empty is told of in any case. Returns whether it was.
+  bool took(std::uint64_t size);
 
   RingMemory memory_;
   RingHeader* header_;

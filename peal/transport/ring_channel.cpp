@@ -84,13 +84,11 @@ Transfer RingChannel::try_receive(Rank rank, std::span<std::byte> into) {
   Peer& from = peer(rank);
   // Whether it writes is asked first: what it wrote before it left is found after that.
   const bool writing = from.is_writing();
-  const Bytes moved = from.in.read(into);
-  if (moved > 0_B) {
-    from.bell->ring_if_asleep();
-  } else {
-    from.look_for_death();
-  }
-  return {moved, !writing && moved == 0_B && !from.in.has_data()};
+  const auto [moved, told] = from.in.read(into);
+  if (told) from.bell->ring_if_asleep();
+  if (moved > 0_B) return {moved, false};
+  from.look_for_death();
+  return {0_B, !writing && !from.in.has_data()};
 }
 
 void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {

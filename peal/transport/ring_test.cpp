@@ -28,7 +28,7 @@ class RingTest : public ::testing::Test {
   }
   std::vector<std::byte> read(std::size_t size) {
     std::vector<std::byte> bytes(size);
-    bytes.resize(static_cast<std::size_t>(reader_.read(bytes).value));
+    bytes.resize(static_cast<std::size_t>(reader_.read(bytes).bytes.value));
     return bytes;
   }
 
@@ -70,7 +70,7 @@ TEST_F(RingTest, AShortWriteAndAsMuchOfALongOneAsFitsAreReadAsTheyWereWritten) {
     std::vector<std::byte> bytes(filled);
     reader.read(bytes);
     bytes.resize(10 + room);
-    EXPECT_EQ(reader.read(bytes), Bytes(static_cast<std::int64_t>(10 + room)));
+    EXPECT_EQ(reader.read(bytes).bytes, Bytes(static_cast<std::int64_t>(10 + room)));
     EXPECT_EQ(bytes, stream_bytes(0, 1, filled, 10 + room));
   }
 }

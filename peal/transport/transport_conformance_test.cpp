@@ -301,6 +301,30 @@ TEST_P(TransportTest, WhatWasSentBeforeAPeerLeftStillComesAndThenItIsClosed) {
   EXPECT_EQ(receive_all(transports[2]->data(), 1, 10, test_deadline()), bytes_of("still here"));
 }
 
+TEST_P(TransportTest, WhatIsDeliveredComesAlsoToAPeerThatStillSendsToTheOneWhoLeft) {
+  Transports transports = make(2);
+  const std::uint64_t filled = fill(transports[0]->mail(), 0, 1, test_deadline());
+  Channel& mail = transports[1]->mail();
+  std::vector<std::byte> got;
+  for (const Deadline deadline = test_deadline(); !transports[0]->mail().is_delivered(1);) {
+    ASSERT_FALSE(deadline.passed());
+    std::vector<std::byte> some(4000);
+    some.resize(static_cast<std::size_t>(mail.try_receive(0, some).bytes.value));
+    got.insert(got.end(), some.begin(), some.end());
+  }
+  transports[0].reset();
+  const auto unheard = bytes_of("are you there?");
+  const ConstPiece piece(unheard);
+  const Interest interest{0, Readiness::kWritable};
+  for (int i = 0; i < 3; ++i) {  // the first may bring the answer that nobody is there
+    mail.try_send(0, {&piece, 1});
+    mail.wait({&interest, 1}, Deadline::after(milliseconds(1)));
+  }
+  const auto rest = receive_all(mail, 0, filled - got.size(), test_deadline());
+  got.insert(got.end(), rest.begin(), rest.end());
+  EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled)) << got.size() << " of " << filled;
+}
+
 TEST_P(TransportTest, SendingToAPeerThatLeftIsClosedInTheEnd) {
   Transports transports = make(2);
   transports[1].reset();

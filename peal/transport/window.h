@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/base/prefetch.h"
 #include "peal/base/units.h"
 #include "peal/transport/control_page.h"
 #include "peal/transport/location.h"
@@ -143,14 +144,6 @@ class Window final {
 
  private:
   struct Impl;
-
-  static void prefetch_to_write(const void* line) {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-  }
 
   TurnSlot& slot(Rank rank, std::uint64_t turn) const { return pages_[index(rank)]->slot_of(turn); }
   std::size_t index(Rank rank) const { return static_cast<std::size_t>(rank - first_); }

@@ -3,10 +3,6 @@
 #include "peal/transport/window.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -19,9 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/transport/mapping.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/shared_file.h"
+#include "peal/transport/testing/lone_window.h"
 #include "peal/transport/testing/testing.h"
 
 namespace peal::transport {
@@ -30,6 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using testing::LoneWindow;
 using ::testing::Not;
 using testing::run_ranks;
 using testing::test_deadline;
@@ -281,48 +277,27 @@ TEST(WindowTest, AWindowThatIsCopiedKeepsItsMemoryAlive) {
   kept.deallocate(memory);
 }
 
-/// A window alone, over a file that the test looks at.
-class CommitTest : public ::testing::Test {
- protected:
-  Bytes committed() const {
-    struct stat file {};
-    EXPECT_EQ(::fstat(file_.get(), &file), 0);
-    return Bytes(file.st_blocks * 512);
-  }
-
-  Fd file_ = make_shared_file("peal arena", 0_B);
-  Mapping control_ = Mapping::anonymous(4_KiB);
-  Mapping arena_ = Mapping::of_file(file_.get(), 10_MiB);
-  Window window_{0,
-                 0,
-                 {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}},
-                 file_.get(),
-                 nullptr};
-};
-
-TEST_F(CommitTest, MemoryIsCommittedOnceAndBeforeItIsHandedOut) {
-  EXPECT_EQ(committed(), 0_B);
-  window_.allocate(1_KiB);
-  EXPECT_GE(committed(), 1_KiB);
-  std::byte* const large = window_.allocate(3_MiB);
-  window_.allocate(1_KiB);
-  const Bytes enough = committed();
+TEST(CommitTest, MemoryIsCommittedOnceAndBeforeItIsHandedOut) {
+  LoneWindow window(10_MiB);
+  EXPECT_EQ(window.taken(), 0_B);
+  window->allocate(1_KiB);
+  EXPECT_GE(window.taken(), 1_KiB);
+  std::byte* const large = window->allocate(3_MiB);
+  window->allocate(1_KiB);
+  const Bytes enough = window.taken();
   EXPECT_GE(enough, 3_MiB + 2_KiB);
-  window_.deallocate(large);
-  window_.allocate(3_MiB);
-  EXPECT_EQ(committed(), enough);
-  window_.allocate(6_MiB);
-  EXPECT_EQ(committed(), 10_MiB);  // never beyond the arena's end
+  window->deallocate(large);
+  window->allocate(3_MiB);
+  EXPECT_EQ(window.taken(), enough);
+  window->allocate(6_MiB);
+  EXPECT_EQ(window.taken(), 10_MiB);  // never beyond the arena's end
 }
 
-TEST_F(CommitTest, AFailedCommitLeavesNothingAllocated) {
-  const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+TEST(CommitTest, AFailedCommitLeavesNothingAllocated) {
+  const LoneWindow lone(10_MiB);
+  const std::string path = "/proc/self/fd/" + std::to_string(lone.file());
   const Fd read_only(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  Window window(0,
-                0,
-                {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}},
-                read_only.get(),
-                nullptr);
+  Window window = lone.over(read_only.get());
   EXPECT_THROW(window.allocate(10_MiB), Error);
   // What failed holds no place: the whole arena is still there to ask for.
   EXPECT_THAT([&] { window.allocate(10_MiB); }, ThrowsMessage<Error>(Not(HasSubstr("in use"))));

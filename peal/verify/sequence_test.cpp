@@ -1,14 +1,20 @@
-// Operations in a row share stages and counters. All rows of three, and many of five, out of the
-// schedules that use them.
+// Operations in a row share stages and counters. Out of the schedules that use them: all rows of
+// three and many of five with the least scratch that there can be, and long rows with as much as
+// the engine has.
+#include <ostream>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/sanitized.h"
 #include "peal/plan/plan.h"
+#include "peal/schedule/scratch.h"
 #include "peal/schedule/text.h"
 #include "peal/verify/verify.h"
 
@@ -18,6 +24,9 @@ namespace {
 using schedule::Access;
 using schedule::Problem;
 using schedule::Schedule;
+using schedule::ScratchSize;
+
+constexpr Elements kFew(6);
 
 bool uses_window(const Schedule& schedule) {
   return schedule.parts.front().span > 0 || schedule.parts.front().stage > Elements(0);
@@ -25,12 +34,13 @@ bool uses_window(const Schedule& schedule) {
 
 /// Of every algorithm and operation on one host what uses the window.
 void append_all(std::vector<Schedule>& all, Problem problem) {
+  const Elements count = problem.count;
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     for (const Operation operation : kAllCollectives) {
       problem.operation = operation;
       const bool is_first_root = operation == Operation::kReduce || operation == Operation::kGather;
       problem.root = is_first_root ? 0 : problem.ranks - 1;
-      problem.count = Elements(operation == Operation::kBarrier ? 0 : 6);
+      problem.count = operation == Operation::kBarrier ? Elements(0) : count;
       problem.in_place = operation == Operation::kAllReduce;
       if (!algorithm.applies(problem)) continue;
       Schedule schedule = plan::plan_all(algorithm, problem);
@@ -42,29 +52,34 @@ void append_all(std::vector<Schedule>& all, Problem problem) {
 /// With foreign memory, where the stage has room for everything.
 std::vector<Schedule> short_schedules(int ranks) {
   std::vector<Schedule> all;
-  append_all(all, {.ranks = ranks, .ranks_per_host = ranks, .stage_limit = Elements(1000)});
+  append_all(
+      all, {.ranks = ranks, .ranks_per_host = ranks, .count = kFew, .stage_limit = Elements(1000)});
   return all;
 }
 
 /// Also with registered memory, and with a stage that what it holds goes through in pieces.
 std::vector<Schedule> all_schedules(int ranks) {
   std::vector<Schedule> all = short_schedules(ranks);
-  append_all(all, {.ranks = ranks, .ranks_per_host = ranks, .stage_limit = Elements(4 * ranks)});
+  append_all(
+      all,
+      {.ranks = ranks, .ranks_per_host = ranks, .count = kFew, .stage_limit = Elements(4 * ranks)});
   append_all(all,
              {.ranks = ranks,
               .ranks_per_host = ranks,
+              .count = kFew,
               .access = Access::kRegistered,
               .stage_limit = Elements(1000)});
   return all;
 }
 
-void expect_right(std::span<const Schedule> row) {
-  const std::vector<Violation> violations = verify_sequence(row);
+void expect_right(std::span<const Schedule> row, const std::vector<Violation>& violations) {
   if (violations.empty()) return;
   std::string text = describe(violations.front());
   for (const Schedule& schedule : row) text += "\n" + to_text(schedule);
   FAIL() << text;
 }
+
+void expect_right(std::span<const Schedule> row) { expect_right(row, verify_sequence(row)); }
 
 class SequenceTest : public testing::TestWithParam<int> {};
 
@@ -95,6 +110,63 @@ INSTANTIATE_TEST_SUITE_P(Ranks,
                          SequenceTest,
                          testing::ValuesIn(kSanitized ? std::vector{2, 3}
                                                       : std::vector{2, 3, 4, 5}));
+
+// ---- with cells in banks, and a ring
+
+struct Room {
+  std::string_view name;
+  ScratchSize size;
+  Elements count;
+};
+
+void PrintTo(const Room& room, std::ostream* out) { *out << room.name; }
+
+/// Elements stand for bytes.
+constexpr Room kRooms[] = {
+    {"RingAlone", {.ring = Bytes(576), .cell = Bytes(0), .cells = 8}, kFew},
+    {"RingOfThreePlaces", {.ring = Bytes(576), .cell = Bytes(0), .cells = 8}, Elements(60)},
+    {"RingAndSmallCells", {.ring = Bytes(576), .cell = Bytes(8), .cells = 8}, kFew},
+    {"CellsAlone", {.ring = Bytes(576), .cell = Bytes(1000), .cells = 8}, kFew},
+    {"EngineWithLittle", schedule::engine_scratch(6_KiB), kFew},
+    {"EngineWithMuch", schedule::engine_scratch(6_KiB), Elements(500)}};
+
+class LongSequenceTest : public testing::TestWithParam<std::tuple<Room, int>> {};
+
+/// Of two schedules each: a third one, by which ranks wait for each other more often, would hide
+/// that the two do not wait for a place.
+TEST_P(LongSequenceTest, LongRowsOfTwoSchedulesAreRight) {
+  constexpr int kRows = kSanitized ? 60 : 600;
+  constexpr std::size_t kLength = 24;  // the eight cells and their banks come round three times
+  const auto& [room, ranks] = GetParam();
+  const Elements limit(schedule::Scratch(room.size).limit().value);
+  std::vector<Schedule> all;
+  for (const Access access : {Access::kForeign, Access::kRegistered}) {
+    append_all(all,
+               {.ranks = ranks,
+                .ranks_per_host = ranks,
+                .count = room.count,
+                .access = access,
+                .stage_limit = limit});
+  }
+  EXPECT_GE(all.size(), 12u);
+  std::mt19937 random(static_cast<unsigned>(ranks));
+  for (int i = 0; i < kRows; ++i) {
+    const Schedule& often = all[random() % all.size()];
+    const Schedule& seldom = all[random() % all.size()];
+    std::vector<Schedule> row;
+    while (row.size() < kLength) row.push_back(random() % 4 > 0 ? often : seldom);
+    ASSERT_NO_FATAL_FAILURE(expect_right(row, verify_sequence(row, room.size))) << "row " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rooms,
+                         LongSequenceTest,
+                         testing::Combine(testing::ValuesIn(kRooms), testing::Values(2, 3, 4)),
+                         [](const auto& test) {
+                           return fmt::format("{}Of{}Ranks",
+                                              std::get<Room>(test.param).name,
+                                              std::get<int>(test.param));
+                         });
 
 }  // namespace
 }  // namespace peal::verify

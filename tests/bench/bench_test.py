@@ -102,6 +102,16 @@ class TheReport(Bench):
         self.assertEqual(len(out.splitlines()), 1 + len(results))
         self.assert_nothing_is_left()
 
+    def test_says_by_which_algorithm_peal_did_it_and_not_which_was_asked_for(self):
+        for asked, taken in (("ring", "ring"), ("two_level", "direct")):
+            self.environment["PEAL_ALGORITHM"] = asked
+            code, out, err, results = self.bench("all_reduce", "--bytes", "1M")
+            self.assertEqual(code, 0, err)
+            self.assertIn(f" {taken} ", out)
+            self.assertNotIn(" two_level ", out)
+            for result in results:
+                self.assertEqual(result["algorithm"], taken if result["backend"] == "peal" else None)
+
     def test_has_the_operations_however_they_are_listed(self):
         code, _, err, results = self.bench("barrier,broadcast", "reduce", "--bytes", "4", "--memory", "foreign")
         self.assertEqual(code, 0, err)
@@ -111,6 +121,32 @@ class TheReport(Bench):
         code, _, err, results = self.bench("all", "--bytes", "1000", "--dtype", "bf16", "--np", "3")
         self.assertEqual(code, 0, err)
         self.assertEqual(len({result["op"] for result in results}), 10)
+
+    def test_is_of_as_many_ranks_as_any_launcher_would_say(self):
+        for ways in (["-np", "3"], ["-n=3"], ["--nproc-per-node", "3"], ["--nproc_per_node=3"]):
+            with self.subTest(ways):
+                code, _, err, results = self.bench("barrier", "--memory", "foreign", *ways)
+                self.assertEqual(code, 0, err)
+                self.assertEqual({result["np"] for result in results}, {3})
+
+    def test_is_of_types_as_torch_calls_them_too(self):
+        code, _, err, results = self.bench("all_reduce", "--bytes", "8", "--memory", "foreign", "--dtype",
+                                           "float32,bfloat16,int64,uint8,f32")
+        self.assertEqual(code, 0, err)
+        self.assertEqual([result["dtype"] for result in results if result["backend"] == "peal"],
+                         ["f32", "bf16", "i64", "u8"])
+
+    def test_names_a_congestion_control_where_there_is_tcp_only(self):
+        _, _, err, _ = self.bench("barrier")
+        self.assertIn("  peal: shared memory\n", err)
+        _, _, err, _ = self.bench("barrier", "--transport", "tcp")
+        self.assertIn("  peal: congestion control ", err)
+
+    def test_begins_with_a_warning_of_variables_that_nothing_reads(self):
+        self.environment["PEAL_TUN"] = "x"
+        code, _, err, _ = self.bench("barrier")
+        self.assertEqual(code, 0, err)
+        self.assertIn("peal: warning: nothing reads PEAL_TUN (did you mean PEAL_TUNE?)", err)
 
     def test_is_compared_with_a_former_one(self):
         former = self.folder / "former.jsonl"
@@ -134,19 +170,59 @@ class TheReport(Bench):
                               '0 B registered shm" and 1 more, this run "barrier u8 np=3 hosts=1 0 B registered shm" '
                               'and 1 more\n')
 
+    def test_is_not_begun_where_the_former_one_was_measured_in_another_way(self):
+        former = self.folder / "former.jsonl"
+        _, _, _, results = self.bench("all_reduce", "--bytes", "64", "--memory", "foreign")
+        former.write_text("".join(json.dumps(result) + "\n" for result in results))
+        run = ["all_reduce", "--bytes", "64", "--memory", "foreign", "--baseline", str(former)]
+        code, out, err, _ = self.bench(*run, "--untouched")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn(', this run "all_reduce f32 np=2 hosts=1 64 B in place foreign shm, untouched"', err)
+        for name, value in (("PEAL_ALGORITHM", "ring"), ("PEAL_TUNE", "all_reduce:0-4k:ring")):
+            self.environment[name] = value
+            code, out, err, _ = self.bench(*run)
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(f'foreign shm, {name}={value}"', err)
+            code, _, err, results = self.bench(*run[:-2])
+            self.assertEqual(code, 0, err)
+            self.assertEqual({result[name.lower()] for result in results}, {value})
+            del self.environment[name]
+
     def test_tells_which_algorithms_are_best(self):
         best = self.folder / "best"
-        code, out, err, _ = self.bench("all_reduce", "--bytes", "4,1M", "--memory", "foreign", f"--tune={best}")
+        code, out, err, results = self.bench("all_reduce", "--bytes", "4,1M", "--memory", "foreign", f"--tune={best}")
         self.assertEqual(code, 0, err)
-        self.assertRegex(best.read_text(), r"^all_reduce:0-.*\w+\n$")
-        self.assertIn(f'PEAL_TUNE="{best.read_text().strip()}"', out)
+        comment, *rows = best.read_text().splitlines()
+        self.assertTrue(comment.startswith("# by peal bench --tune"), comment)
+        rows = [row for row in rows if row]
+        for row in rows:
+            self.assertRegex(row, r"^all_reduce(@host)?:(0|2k|512k)-(4|2k|1m):\w+$")
+        self.assertIn(f'PEAL_TUNE="{";".join(rows)}"', out)
+        for result in results:
+            self.assertEqual(result["backend"], "peal-" + result["algorithm"])
         self.environment["PEAL_TUNE"] = f"@{best}"
         code, _, err, results = self.bench("all_reduce", "--bytes", "4,1M")
         self.assertEqual(code, 0, err)
         best.write_text("all_reduce:0-inf:ringg")
         code, out, err, _ = self.bench("all_reduce", "--bytes", "4")
         self.assertEqual((code, out), (2, ""))
-        self.assertIn('peal: PEAL_TUNE: row 1, "all_reduce:0-inf:ringg": there is no algorithm "ringg"', err)
+        self.assertIn(f'peal: PEAL_TUNE=@{best}: row 1, "all_reduce:0-inf:ringg": there is no algorithm "ringg"', err)
+
+    def test_says_how_far_it_is_and_what_was_found_when_it_is_broken_off(self):
+        best = self.folder / "best"
+        best.write_text("all_reduce:0-inf:ring\n")
+        process = self.start("all_reduce", "--bytes", "4:64K", "--memory", "foreign", "--rounds", "40",
+                             "--seconds", "0.01", f"--tune={best}")
+        lines = iter(process.stderr.readline, "")
+        first = next(line for line in lines if line.startswith("case "))
+        self.assertRegex(first, r"^case 1 of 8, all_reduce of 4 B; about \d+ (s|min) left$")
+        self.assertRegex(next(line for line in lines if line.startswith("case ")), r"^case 2 of 8, ")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assertRegex(out, r'\n# partial: broken off in case 2 of 8 with 2 ranks\nPEAL_TUNE=".*"\n$')
+        self.assertEqual(best.read_text(), "all_reduce:0-inf:ring\n")
+        self.assert_nothing_is_left()
 
     def test_is_drawn(self):
         page = self.folder / "page.html"
@@ -197,6 +273,34 @@ class TheEnd(Bench):
         self.assertEqual(process.returncode, 130)
         self.assert_nothing_is_left()
 
+    def test_by_control_c_keeps_what_was_measured(self):
+        json_file, page = self.folder / "results.jsonl", self.folder / "page.svg"
+        for path in (json_file, page):
+            path.write_text("former\n")
+        process = self.start("all_reduce", "--bytes", "4:64M:2", "--seconds", "0.05", "--json", str(json_file),
+                             "--plot", str(page))
+        for _ in range(2):  # the header, and a result
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        results = [json.loads(line) for line in json_file.read_text().splitlines()]
+        self.assertEqual({result["backend"] for result in results}, {"peal", "probe"})
+        self.assertIn("all_reduce of f32 on 2 ranks", page.read_text())
+
+    def test_by_control_c_leaves_files_as_they_were_where_nothing_was_measured(self):
+        json_file, page, best = self.folder / "results.jsonl", self.folder / "page.svg", self.folder / "best"
+        for former in ("former\n", None):
+            for path in (json_file, page, best):
+                path.write_text(former) if former else path.unlink()
+            process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000", "--json", str(json_file),
+                                 "--plot", str(page), f"--tune={best}")
+            process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=PATIENCE)
+            for path in (json_file, page, best):
+                self.assertEqual(path.read_text() if path.exists() else None, former)
+
     def test_by_being_killed_leaves_no_process(self):
         process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
         process.stdout.readline()
@@ -214,6 +318,45 @@ class TheEnd(Bench):
                 time.sleep(0.05)
 
 
+@unittest.skipUnless(shutil.which("mpicc.openmpi") and shutil.which("mpirun.openmpi"), "there is no OpenMPI")
+class OpenMpisSharedMemory(Bench):
+    def folders(self, process):
+        """What a run has in /dev/shm."""
+        return [name for name in os.listdir("/dev/shm") if name.startswith(f"peal-bench.{process.pid}.")]
+
+    def test_is_removed_by_the_next_run_where_one_was_killed(self):
+        killed = self.start("barrier", "--rounds", "1000", "--against", "openmpi")
+        self.addCleanup(killed.kill)  # where it gets no further
+        killed.stdout.readline()
+        ours = self.folders(killed)
+        self.assertEqual(len(ours), 1)
+        self.assertTrue(os.listdir(f"/dev/shm/{ours[0]}"))
+        killed.kill()
+        killed.communicate(timeout=PATIENCE)
+        self.assertEqual(self.folders(killed), ours)
+        code, _, err, _ = self.bench("barrier")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.folders(killed), [])
+
+
+class AFullDisk(Bench):
+    def test_is_told_and_the_run_goes_on(self):
+        process = self.start("barrier", "all_reduce", "--bytes", "4", *QUICK, "--json", "/dev/full")
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(err.count("peal: cannot write /dev/full: No space left on device"), 1, err)
+        self.assertRegex(out, r"(?s)barrier .*all_reduce ")
+
+    def test_ends_the_run_where_the_table_does_not_fit(self):
+        with open("/dev/full", "w") as full:
+            process = subprocess.Popen([PROGRAM, "bench", "barrier", *QUICK], env=self.environment, text=True,
+                                       stdout=full, stderr=subprocess.PIPE)
+            _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("peal: cannot write the table: No space left on device", err)
+        self.assert_nothing_is_left()
+
+
 class WrongArguments(Bench):
     def test_say_what_would_be_right(self):
         for arguments, hint in (
@@ -222,22 +365,41 @@ class WrongArguments(Bench):
                 (["barrier", "--np", "1"], "it takes how many ranks"),
                 (["barrier", "--bytes", "4X"], "as in 4, 64K, 1M or 2G"),
                 (["barrier", "--dtype", "f31"], 'no type to measure "f31"'),
+                (["barrier", "--dtype", "Float32"], 'no type to measure "Float32"; did you mean float32?'),
+                (["barrier", "--dtype", "quaternion"], 'no type to measure "quaternion", only u8, i8, i16,'),
+                *((["barrier", "--dtype", name], f'--dtype "{name}" is not measured, only u8, i8, i16,')
+                  for name in ("bool", "c64", "complex128")),
                 (["barrier", "--against", "glo"], 'no peer "glo"; did you mean gloo?'),
+                (["barrier", "--against", "MPI"], 'no peer "MPI"; did you mean mpi?'),
+                (["all_reduce", "--np", "2,64", "--bytes", "4,1024G"], "all_reduce of 1099511627776 B of f32 on 2 ranks "
+                 "takes 6144.0 GiB of memory for the buffers of all ranks (peal registered 2048.0 GiB, "
+                 "peal foreign 2048.0 GiB, probe 2048.0 GiB), and this machine"),
+                (["all_reduce", "--hosts-netns", "2", "--bytes", "1024G"], "stream 4096.0 GiB"),
+                (["barrier", "--json", "x.svg", "--plot", "./x.svg"], "--json and --plot are one file, x.svg"),
+                (["barrier", "--json", __file__, "--baseline", __file__], "--json and --baseline are one file"),
+                (["barrier", "--tolerance", "0.4"], "--tolerance is about --baseline, which is not there"),
+                (["barrier", "--baseline", __file__], "line 1 of the baseline is not what `peal bench --json` "
+                                                      "writes: parse error at line 1, column 1"),
+                (["barrier", "--hosts-netns", "2", "--transport", "shm"],
+                 "--transport shm does not go with --hosts-netns"),
                 (["barrier", "--transport", "rdma"], "it takes auto, shm, tcp"),
                 (["barrier", "--rate", "1gbit"], "--rate is about the hosts of --hosts-netns"),
                 (["barrier", "--hosts-netns", "2", "--np", "4"], "--np does not go with --hosts-netns"),
-                (["barrier", "--baseline", "/nowhere/x"], "cannot read the baseline /nowhere/x"),
+                (["barrier", "--baseline", "/nowhere/x"], "the baseline /nowhere/x cannot be read: No such file"),
+                (["barrier", "--baseline", "/"], "the baseline / cannot be read: Is a directory"),
                 (["barrier", "--plot", "x.png"], "--plot x.png: only .svg and .html can be drawn"),
                 (["barrier,all_redcue"], 'there is no operation "all_redcue"; did you mean all_reduce?'),
                 (["barrier,"], 'OP "barrier,": it takes names with a comma between them'),
                 (["--tune", "--baseline", "x"], "--baseline does not go with it"),
                 *((["barrier", "--tolerance", part], f'--tolerance "{part}": it takes how much of a former ratio')
                   for part in ("-0.5", "0", "1.5", "nan", "half", "")),
+                *((["barrier", "--seconds", seconds], "--seconds takes more than 0 and at most 3600, as in 0.1")
+                  for seconds in ("0", "-1", "3601", "nan", "inf")),
                 (["barrier", "--rounds", "0"], "--rounds takes 1 or more")):
             process = self.start(*arguments)
             out, err = process.communicate(timeout=PATIENCE)
             self.assertIn(hint, err, arguments)
-            self.assertIn(process.returncode, (1, 2), arguments)
+            self.assertEqual(process.returncode, 2, arguments)
             self.assertEqual(out, "", arguments)
 
     def test_of_the_environment_are_told_before_any_rank_is_started(self):
@@ -290,7 +452,7 @@ class HostsOnThisMachine(Bench):
         os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # a zombie: its exit code is still to be had
         left = {f"peal-bench-{killed.pid}-{host}" for host in range(2)}
         self.assertLessEqual(left, set(os.listdir("/run/netns")))
-        code, _, err, _ = self.bench("barrier", "--hosts-netns", "2")
+        code, _, err, _ = self.bench("barrier")
         self.assertEqual(code, 0, err)
         self.assertFalse(left & set(os.listdir("/run/netns")))
         self.assertFalse(os.path.exists(f"/sys/class/net/pealb{killed.pid}"))

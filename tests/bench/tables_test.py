@@ -58,6 +58,14 @@ class Tables(unittest.TestCase):
         self.assertIn(["all_gather", "registered", "64 B", "3 us", "0.60"], rows)
         self.assertIn(["all_gather", "foreign", "64 B", "", ""], rows)
 
+    def test_show_hosts_with_foreign_memory_whichever_is_faster(self):
+        between = {"np": 4, "hosts": 2, "host_tx_bytes": 80}
+        rows = self.rows("hosts", [
+            result("all_reduce", 64, 3, **between), result("all_reduce", 64, 5, variant="foreign", **between),
+            result("all_reduce", 64, 4, "stream", "two-way", **between),
+            result("all_reduce", 64, 2, "stream", "two-threads", **between)])
+        self.assertEqual(rows[1], ["2 x 2", "64 B", "5 us", "2 us", "0.50", "1.250"])
+
 
 if __name__ == "__main__":
     unittest.main()

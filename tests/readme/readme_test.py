@@ -25,6 +25,15 @@ class TheGuide(unittest.TestCase):
             self.assertTrue(any(without_indentation(block) in example for example in examples), block)
 
 
+    def test_describes_every_algorithm(self):
+        sources = (ROOT / "peal/plan").glob("*.cpp")
+        names = [name for path in sources for name in re.findall(r'Algorithm k\w+ = \{"(\w+)"', path.read_text())]
+        self.assertGreater(len(names), 5)
+        guide = (ROOT / "docs/guide/bench.md").read_text()
+        for name in names:
+            self.assertIn(f"\n| `{name}` | ", guide)
+
+
 class TheReadme(unittest.TestCase):
     def test_shows_the_example_that_is_compiled(self):
         shown = code_blocks(README)[0]

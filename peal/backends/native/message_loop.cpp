@@ -20,6 +20,9 @@ constexpr auto kPause = std::chrono::milliseconds(10);
 /// How long the loop keeps out before it looks again whether calls attend to the mailbox.
 constexpr auto kNap = std::chrono::milliseconds(1);
 
+/// A call that polls looks at the peer that it waits for, and once in so many polls at all.
+constexpr int kPollsPerRound = 16;
+
 /// Deadlines are looked at this often all the same.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
@@ -85,8 +88,7 @@ void MessageLoop::post(Mailbox& mailbox, const TicketPtr& ticket, const Request&
 }
 
 void MessageLoop::call_loop() {
-  called_.store(true);
-  transport_.mail().interrupt();
+  if (!called_.exchange(true)) transport_.mail().interrupt();
 }
 
 std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Timeout timeout) {
@@ -127,13 +129,8 @@ bool MessageLoop::send_at_once(Mailbox& mailbox, const Request& request) {
     verdict_.check();
   }
   calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
-  if (leaves_work(mailbox)) call_loop();
+  if (waiting_ > 0 || mailbox.is_busy(request.root)) call_loop();
   return true;
-}
-
-/// Also of other operations: what was accepted in passing, and who relies on this call.
-bool MessageLoop::leaves_work(const Mailbox& mailbox) const {
-  return waiting_ > 0 || mailbox.is_busy();
 }
 
 /// The ticket lies on this stack, so that a small message allocates nothing: the mailbox must have
@@ -148,7 +145,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   const TicketPtr borrowed(TicketPtr(), &ticket);
   try {
     post(**mailbox, borrowed, request);
-    if (!ticket.ended()) attend(*mailbox, ticket);
+    if (!ticket.ended()) attend(*mailbox, request.root, ticket);
   } catch (const std::exception&) {
     verdict_.reach(current_error(describe(request)));
     pass_on_verdict(**mailbox);  // which ends the ticket, if it was posted
@@ -161,7 +158,8 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
     ticket.reckon();
     ++waiting_;
   }
-  if (leaves_work(**mailbox)) call_loop();
+  // Also to other operations: to what was accepted in passing, and to who relies on this call.
+  if (waiting_ > 0 || (*mailbox)->is_busy()) call_loop();
   mailbox.reset();  // from here on the loop may end, unless this call is among those that wait
   if (!done) {
     ticket.wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
@@ -173,7 +171,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   return ticket.result();
 }
 
-void MessageLoop::attend(Inside& mailbox, engine::Ticket& ticket) {
+void MessageLoop::attend(Inside& mailbox, Rank peer, engine::Ticket& ticket) {
   if (attended_.load(kRelaxed)) {  // then that call sees to this one, too
     mailbox->advance();
     return;
@@ -187,8 +185,9 @@ void MessageLoop::attend(Inside& mailbox, engine::Ticket& ticket) {
   calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
   Patience patience(cores_);
   Seldom seldom;
-  while (true) {
-    if (mailbox->advance()) patience.renew();
+  for (int poll = 0;; ++poll) {
+    const bool all = peer == kAnySource || poll % kPollsPerRound == 0;
+    if (all ? mailbox->advance() : mailbox->advance(peer)) patience.renew();
     if (ticket.ended() || verdict_.reached()) return;
     if (seldom.is_due() && ticket.reckon().passed()) return;
     if (!patience.wait()) return;
@@ -202,12 +201,13 @@ void MessageLoop::loop() {
   while (!stopping_.load(std::memory_order_acquire)) {
     TimePoint next = TimePoint::max();
     try {
-      if (is_attended()) {
+      const bool attended = is_attended();
+      if (attended) {
         transport_.mail().wait({}, Deadline(Clock::now() + kNap));
-        continue;
+        if (attended_) continue;  // by a call that moves everything
       }
       const bool moved = mailbox_.with([&](Mailbox& mailbox) { return round(mailbox, next); });
-      if (!moved) transport_.mail().wait(interests_, Deadline(next));
+      if (!moved && !attended) transport_.mail().wait(interests_, Deadline(next));
     } catch (const std::exception&) {
       verdict_.reach(current_error("the exchange of messages"));
       std::this_thread::sleep_for(kPause);
@@ -219,7 +219,7 @@ bool MessageLoop::is_attended() {
   const std::uint64_t calls = calls_.load(kRelaxed);
   const bool attended = attended_.load(kRelaxed) || calls != calls_seen_;
   calls_seen_ = calls;
-  if (called_.exchange(false) || !attended || verdict_.reached()) return false;
+  if (called_.exchange(false) || busy_ || !attended || verdict_.reached()) return false;
   const TimePoint now = Clock::now();
   if (now - looked_ >= kLookEvery) {
     looked_ = now;
@@ -236,6 +236,7 @@ bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {
   moved |= pass_on_verdict(mailbox);
   interests_.clear();
   mailbox.add_interests(interests_);
+  busy_ = mailbox.is_busy();
   return moved;
 }
 
@@ -290,11 +291,11 @@ void MessageLoop::leave(Departure departure, Deadline deadline) {
   const Deadline end(std::max(deadline.at(), Deadline::after(kLastWords).at()));
   Patience patience(Cores::kShared);
   while (true) {
-    const bool flushed = mailbox_.with([](Mailbox& mailbox) {
+    const bool delivered = mailbox_.with([](Mailbox& mailbox) {
       mailbox.advance();
-      return mailbox.is_flushed();
+      return mailbox.is_delivered();
     });
-    if (flushed || end.passed()) break;
+    if (delivered || end.passed()) break;
     if (!patience.wait()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   stop();

@@ -1,10 +1,10 @@
 // Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread of
 // its own that sleeps while nothing moves. It is also the one that learns of lost peers.
 //
-// While calls attend to the mailbox, the loop's thread keeps out: it neither takes the mailbox from
-// them nor watches the streams, since peers would ring its bell for each message then. It naps, and
-// looks again whether there are still calls. So after a call, what comes uncalled for is moved up
-// to two naps late.
+// While calls attend to the mailbox, the loop's thread keeps out: it does not watch the streams,
+// since peers would ring its bell for each message then. It naps, does a round unless a call is
+// polling, and looks again whether there are still calls. So what comes uncalled for is moved up to
+// two naps late; once a large message is under way, the loop stays.
 #pragma once
 
 #include <atomic>
@@ -65,10 +65,9 @@ class MessageLoop {
   void post(engine::Mailbox& mailbox, const engine::TicketPtr& ticket, const Request& request);
   /// A small message that can leave now needs no ticket.
   bool send_at_once(engine::Mailbox& mailbox, const Request& request);
-  /// Whether a call that is done must call the loop.
-  bool leaves_work(const engine::Mailbox& mailbox) const;
-  /// Polls until the ticket has ended, or it is time to leave that to the loop.
-  void attend(Inside& mailbox, engine::Ticket& ticket);
+  /// Polls until the ticket, of a message from or to `peer`, has ended, or it is time to leave that
+  /// to the loop.
+  void attend(Inside& mailbox, Rank peer, engine::Ticket& ticket);
   /// For a call that leaves something to the loop.
   void call_loop();
 
@@ -96,7 +95,8 @@ class MessageLoop {
   // Of the loop's thread:
   std::vector<transport::Interest> interests_;
   std::uint64_t calls_seen_ = 0;
-  TimePoint looked_;  // when it last did a round
+  TimePoint looked_;   // when it last looked at the deadlines
+  bool busy_ = false;  // its last round left something to do
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

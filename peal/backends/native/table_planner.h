@@ -5,15 +5,14 @@
 
 #include "peal/base/config.h"
 #include "peal/engine/planner.h"
-#include "peal/plan/choose.h"
+#include "peal/plan/choices.h"
 
 namespace peal::native {
 
 /// Threads: any.
 class TablePlanner final : public engine::Planner {
  public:
-  /// By `algorithm` where it is set and applies, else by `tune`, else by the built-in choices.
-  /// Throws Error(usage) that names PEAL_ALGORITHM or PEAL_TUNE where it is wrong.
+  /// Errors: those of plan::Choices.
   TablePlanner(Rank self, const Config& config);
 
   Choice choose(const schedule::Problem& problem, Bytes element) override;
@@ -21,8 +20,7 @@ class TablePlanner final : public engine::Planner {
 
  private:
   Rank self_;
-  plan::Table table_;
-  const plan::Algorithm* forced_ = nullptr;
+  plan::Choices choices_;
 };
 
 }  // namespace peal::native

@@ -7,6 +7,7 @@ import array
 import ctypes
 import mmap
 import os
+import re
 import socket
 import sys
 import time
@@ -21,6 +22,8 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf1
           "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8,
           "u8": torch.uint8}
 WITH_BLOCKS = ("reduce_scatter", "all_gather", "gather", "scatter", "all_to_all")
+# What gloo and torch say of what they do not have.
+MISSING = re.compile("invalid scalar type|unsupported|not support|not implemented", re.IGNORECASE)
 CHUNK = 1 << 20  # elements that are checked at once
 
 
@@ -157,14 +160,21 @@ class Case:
         dist.barrier()
 
 
+def describe_failure(error):
+    """Whether gloo lacks the type or the operation, or something is wrong; in one line."""
+    text = (str(error).splitlines() or [""])[0]
+    is_missing = isinstance(error, NotImplementedError) or MISSING.search(text)
+    return f"missing {text}" if is_missing else f"failed {type(error).__name__}: {text}"
+
+
 def prepare(fields, flags):
     case = Case(fields)
     case.fill_input()
     flags.meet()
     try:
         case.run()
-    except (RuntimeError, NotImplementedError, ValueError) as error:
-        return None, "missing " + str(error).splitlines()[0]
+    except Exception as error:
+        return None, describe_failure(error)
     wrong = case.find_wrong()
     return case, f"wrong {wrong}" if wrong else "ok 0"
 
@@ -180,7 +190,7 @@ def measure(fields, case, flags):
         begin = time.monotonic_ns()
         for _ in range(batch):
             if rewrites and batch > 1:
-                case.input.fill_(1)
+                case.input.fill_(1)  # of all types some 3 us, a hundredth of what gloo takes
             case.run()
         end = time.monotonic_ns()
         if i >= 0:
@@ -209,4 +219,5 @@ def main():
     os._exit(0)  # gloo's own end waits for ranks that may be gone
 
 
-main()
+if __name__ == "__main__":
+    main()

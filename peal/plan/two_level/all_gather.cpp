@@ -91,11 +91,11 @@ class AllGather {
   }
 
   void copy_out(std::int64_t time) {
-    for (int step = 1; step < levels_.local(); ++step) {
-      const int index = (levels_.index() + step) % levels_.local();
-      part_.copy(on(levels_.rank(levels_.host(), index), banks_.bank(time)),
-                 on(levels_.self(), in_output(time, index)),
-                 piece(time, index).count);
+    for (const int index : levels_.neighbours()) {
+      part_.fetch(levels_.neighbour(index),
+                  banks_.bank(time),
+                  in_output(time, index),
+                  piece(time, index).count);
     }
   }
 

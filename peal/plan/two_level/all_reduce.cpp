@@ -70,9 +70,7 @@ class AllReduce {
       if (has_old) copy_out(time - delay);
       go_around(time);
     }
-    const std::int64_t highest = chunks_.highest();
-    return std::move(part_).build(chunks_.bank(highest).offset +
-                                  chunks_.piece(highest, problem_.count).count);
+    return std::move(part_).build(chunks_.stage_for(problem_.count));
   }
 
  private:
@@ -159,12 +157,10 @@ class AllReduce {
   }
 
   void copy_out(std::int64_t k) {
-    for (int step = 1; step < levels_.local(); ++step) {
-      const int index = (levels_.index() + step) % levels_.local();
+    for (const int index : levels_.neighbours()) {
       const Block block = slice_of(k, index);
-      part_.copy(on(levels_.rank(levels_.host(), index), staged(k, block.offset)),
-                 on(levels_.self(), output_at(block.offset)),
-                 block.count);
+      part_.fetch(
+          levels_.neighbour(index), staged(k, block.offset), output_at(block.offset), block.count);
     }
   }
 

@@ -45,13 +45,13 @@ Route tree(int hosts, int root, int self) {
   return route;
 }
 
-/// By how many pieces follow each other until the last host has the last one: in a chain that host
-/// comes after all others, in a tree the root sends each piece to several hosts.
-Route route_of(int hosts, int root, int self, std::int64_t pieces) {
-  const int rounds = std::bit_width(static_cast<unsigned>(hosts - 1));
-  const bool chain_is_sooner = hosts - 2 + pieces < rounds * pieces;
-  return chain_is_sooner ? chain(hosts, root, self) : tree(hosts, root, self);
+Route route_of(const Problem& problem, const Levels& levels) {
+  const auto route = crossing_of(problem).path == Path::kChain ? chain : tree;
+  return route(levels.hosts(), levels.host_of(problem.root), levels.host());
 }
+
+/// What each of a host's ranks carries of a piece. The root's index has the first, the largest.
+Blocks slices_of(const Block& piece, int local) { return Blocks::even(piece.count, local, kGrain); }
 
 class Broadcast {
  public:
@@ -59,8 +59,7 @@ class Broadcast {
       : problem_(problem),
         levels_(problem, self),
         banks_(banks_of(problem)),
-        route_(route_of(
-            levels_.hosts(), levels_.host_of(problem.root), levels_.host(), banks_.pieces())),
+        route_(route_of(problem, levels_)),
         part_(problem, self) {}
 
   Part plan() && {
@@ -75,16 +74,15 @@ class Broadcast {
       }
     }
     if (route_.from) take_from_neighbours(banks_.pieces() - 1);
-    const std::int64_t highest = banks_.highest();
-    return std::move(part_).build(banks_.bank(highest).offset + piece(highest).count);
+    return std::move(part_).build(banks_.stage_for(problem_.count));
   }
 
  private:
   Block piece(std::int64_t i) const { return banks_.piece(i, problem_.count); }
-  /// Of piece i, what the rank of that index carries. The root's index has the first slice.
+  /// Of piece i, what the rank of that index carries.
   Block slice(std::int64_t i, int index) const {
     const int turn = index - levels_.index_of(problem_.root) + levels_.local();
-    Block block = Blocks::even(piece(i).count, levels_.local(), kGrain)[turn % levels_.local()];
+    Block block = slices_of(piece(i), levels_.local())[turn % levels_.local()];
     block.offset += piece(i).offset;
     return block;
   }
@@ -101,9 +99,7 @@ class Broadcast {
 
   void take_from_root(std::int64_t i) {
     part_.wait(problem_.root, i + 1);
-    part_.copy(on(problem_.root, banks_.bank(i)),
-               on(levels_.self(), output_at(piece(i).offset)),
-               piece(i).count);
+    part_.fetch(problem_.root, banks_.bank(i), output_at(piece(i).offset), piece(i).count);
     part_.signal(i + 1);
     pass_on(i);
   }
@@ -119,12 +115,9 @@ class Broadcast {
   /// A piece later than it is there, so that a rank hardly ever waits for its neighbours.
   void take_from_neighbours(std::int64_t i) {
     part_.wait_for_others(i + 1);
-    for (int step = 1; step < levels_.local(); ++step) {
-      const int index = (levels_.index() + step) % levels_.local();
+    for (const int index : levels_.neighbours()) {
       const Block other = slice(i, index);
-      part_.copy(on(levels_.rank(levels_.host(), index), staged(i, other)),
-                 on(levels_.self(), output_at(other.offset)),
-                 other.count);
+      part_.fetch(levels_.neighbour(index), staged(i, other), output_at(other.offset), other.count);
     }
   }
 
@@ -143,6 +136,22 @@ class Broadcast {
 };
 
 }  // namespace
+
+/// In a chain the last host comes after all others; in a tree the root's host sends each piece to
+/// several.
+Crossing crossing_of(const Problem& problem) {
+  const Banks banks = banks_of(problem);
+  const Levels levels(problem, problem.root);
+  Elements carried;
+  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
+    carried += slices_of(banks.piece(i, problem.count), levels.local())[0].count;
+  }
+  const int rounds = std::bit_width(static_cast<unsigned>(levels.hosts() - 1));
+  const std::int64_t in_chain = levels.hosts() - 2 + banks.pieces();
+  const std::int64_t in_tree = rounds * banks.pieces();
+  return in_chain < in_tree ? Crossing{Path::kChain, in_chain, carried}
+                            : Crossing{Path::kTree, in_tree, carried * rounds};
+}
 
 bool can_broadcast(const Problem& problem) { return banks_of(problem).possible(); }
 

@@ -144,6 +144,62 @@ TEST(TwoLevelCostTest, ABarrierIsBetweenTheFirstRanksOfHosts) {
   }
 }
 
+/// What h hosts do for a buffer in c pieces.
+struct Staged {
+  Operation operation;
+  int (*messages)(int h, int c);  // of each rank; of a reduce, of those not on the root's host
+  int (*signals)(int h, int c);
+};
+constexpr std::array kStaged = {Staged{Operation::kAllReduce,
+                                       [](int h, int c) { return 2 * (h - 1) * c; },
+                                       [](int h, int c) { return c + 2 * h - 1; }},
+                                Staged{Operation::kReduceScatter,
+                                       [](int h, int c) { return (h - 1) * c; },
+                                       [](int h, int c) { return h * c; }},
+                                Staged{Operation::kAllGather,
+                                       [](int h, int c) { return (h - 1) * c; },
+                                       [](int h, int c) { return h * c; }},
+                                Staged{Operation::kReduce,
+                                       [](int h, int c) { return h * c; },
+                                       [](int h, int c) { return h * c + 1; }}};
+
+void expect_signals(const Problem& problem, std::int64_t signals) {
+  for (Rank self = 0; self < problem.ranks; ++self) {
+    EXPECT_EQ(signals_of(algorithm_named("two_level").plan(problem, self)), signals)
+        << describe(problem);
+  }
+}
+
+TEST(TwoLevelCostTest, RanksOfAHostMeetForEachPieceThroughTheStageAndElseTwice) {
+  for (const Shape& shape : kShapes) {
+    const int h = shape.hosts;
+    for (const auto& [operation, messages, signals] : kStaged) {
+      Problem problem = problem_on(shape, operation, 0);
+      expect_signals(problem, signals(h, 1));
+      problem.stage_limit = kBlock * 3 / 2;
+      const int sent = most_sent_by_a_rank(algorithm_named("two_level"), problem).messages;
+      const int pieces = sent / messages(h, 1);
+      EXPECT_GT(pieces, 1) << describe(problem);
+      EXPECT_EQ(sent, messages(h, pieces)) << describe(problem);
+      expect_signals(problem, signals(h, pieces));
+      problem.access = Access::kRegistered;
+      expect_signals(problem, 2);
+    }
+  }
+}
+
+TEST(TwoLevelCostTest, RanksOfAHostSignalEachPieceOfABroadcastAndABarrierOnce) {
+  for (const Shape& shape : kShapes) {
+    Problem problem = problem_on(shape, Operation::kBroadcast, 0);
+    expect_signals(problem, 1);
+    problem.stage_limit = kBlock;  // in a chain, or one other host: a message a piece
+    const int pieces = most_sent_by_a_rank(algorithm_named("two_level"), problem).messages;
+    EXPECT_GT(pieces, 1) << describe(problem);
+    expect_signals(problem, pieces);
+    expect_signals(problem_on(shape, Operation::kBarrier, 0), 1);
+  }
+}
+
 TEST(TwoLevelCostTest, WhatIsSentDoesNotDependOnWhereTheMemoryLies) {
   const Algorithm& two_level = algorithm_named("two_level");
   const auto sent_by = [&](const Problem& problem, Rank self) {

@@ -1,6 +1,8 @@
 // Where a rank is among hosts of several ranks each, as the planners of this folder see it.
 #pragma once
 
+#include <ranges>
+
 #include "peal/schedule/schedule.h"
 
 namespace peal::plan::two_level {
@@ -23,6 +25,16 @@ class Levels {
   int index_of(Rank rank) const { return rank % local_; }
 
   schedule::Ranks host_ranks() const { return {.first = host() * local_, .count = local_}; }
+  /// The host's rank of that index.
+  Rank neighbour(int index) const { return rank(host(), index); }
+  /// The indices of the host's other ranks, beginning after the own one: so that not all read from
+  /// one rank at once.
+  auto neighbours() const {
+    return std::views::iota(1, local_) |
+           std::views::transform(
+               [own = index(), local = local_](int step) { return (own + step) % local; });
+  }
+
   /// Hosts are counted around: -1 is the last one.
   int around(int host) const { return (host % hosts_ + hosts_) % hosts_; }
   Rank rank(int host, int index) const { return around(host) * local_ + index; }

@@ -220,18 +220,15 @@ class Reduction {
   void collect(const Turn& turn) {
     if (!is_root() || !ends_lap(turn)) return;
     for (int lane = 0; lane < cut_.lanes; ++lane) {
-      for (int step = 1; step < levels_.local(); ++step) {
-        copy_published(in_lane(turn, lane), (levels_.index() + step) % levels_.local());
-      }
+      for (const int index : levels_.neighbours()) fetch_published(in_lane(turn, lane), index);
     }
   }
 
-  void copy_published(const Turn& turn, int index) {
+  void fetch_published(const Turn& turn, int index) {
     for (int host = 0; host < levels_.hosts(); ++host) {
       const Block taken = piece(levels_.rank(host, index), turn.piece);
-      part_.copy(on(levels_.rank(levels_.host(), index), published(turn, host)),
-                 on(levels_.self(), output_at(taken.offset)),
-                 taken.count);
+      part_.fetch(
+          levels_.neighbour(index), published(turn, host), output_at(taken.offset), taken.count);
     }
   }
 

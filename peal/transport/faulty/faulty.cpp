@@ -126,6 +126,8 @@ class FaultyChannel final : public Channel {
     return record(peer, Direction::kReceiving, transfer);
   }
 
+  bool is_delivered(Rank peer) const override { return inner_.is_delivered(peer); }
+
   void wait(std::span<const Interest> interests, Deadline deadline) override {
     const bool awake = script_.with([&](Script& script) {
       return script.wakes_for_nothing() ||

@@ -87,6 +87,13 @@ Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
   return {moved.bytes, moved.closed};
 }
 
+/// What the peer's system has not taken is lost if it sends anything after this end is closed: the
+/// answer to that resets the connection.
+bool TcpChannel::is_delivered(Rank rank) const {
+  const Peer& to = peer(rank);
+  return to.gone || net::unacknowledged(to.fd.get()) == 0_B;
+}
+
 void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {
   wait_by_poll(*this, interests, deadline, entries_);
 }

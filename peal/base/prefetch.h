@@ -1,0 +1,16 @@
+// Asks for a line of memory before it is needed.
+#pragma once
+
+namespace peal {
+
+/// The line at `address` will be written: fetches it from whoever has it, to be this core's alone.
+/// A hint, which never fails.
+inline void prefetch_to_write(const void* address) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
+}  // namespace peal

@@ -1,0 +1,49 @@
+#include "peal/base/text_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/fd.h"
+
+namespace peal {
+namespace {
+
+Error unreadable(const std::string& why) {
+  return Error(ErrorKind::kUsage, "cannot be read: " + why);
+}
+
+/// A pipe without a writer is an empty file, where a plain open() would wait for one.
+Fd open_now(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) throw unreadable(std::strerror(errno));
+  const int flags = ::fcntl(file.get(), F_GETFL);
+  ::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK);
+  return file;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path, Bytes longest) {
+  const Fd file = open_now(path);
+  std::string text;
+  std::array<char, 1 << 16> part;
+  while (true) {
+    const ssize_t size = ::read(file.get(), part.data(), part.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) throw unreadable(std::strerror(errno));
+    if (size == 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(size));
+    if (Bytes(static_cast<std::int64_t>(text.size())) > longest) {
+      throw unreadable(fmt::format("it holds more than {} bytes", longest.value));
+    }
+  }
+}
+
+}  // namespace peal

@@ -1,0 +1,97 @@
+#include "peal/bench/calibrate.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::bench {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr double kRound = 0.1;  // seconds
+
+Case all_reduce(Bytes size) { return make_case(Op::kAllReduce, DType::kF32, 2, size, Place::kOut); }
+
+/// A machine on which an operation takes that long, except that one try has a hiccup.
+struct Machine {
+  double operation = 1e-6;  // seconds
+  int hiccup_in = 0;        // which try: 1 is the first, 0 none
+  double hiccup = 0;
+  int tries = 0;
+  int repeated = 0;  // operations in all
+
+  Tried operator()(const Timing& timing) {
+    const double late = ++tries == hiccup_in ? hiccup : 0;
+    const int rounds = timing.warmup + timing.iterations;
+    repeated += rounds * timing.batch;
+    const double all = operation * timing.batch;
+    return {.seconds = rounds * all + late,
+            .median = 1e6 * (timing.iterations == 1 ? all + late : all) / timing.batch};
+  }
+};
+
+Timing calibrated(const Case& c, Machine& machine) {
+  return calibrate(c, {.slot = 3}, kRound, [&](const Timing& timing) { return machine(timing); });
+}
+
+TEST(CalibrateTest, WhatIsShortFillsARoundInBatches) {
+  Machine machine{.operation = 1e-6};
+  const Timing timing = calibrated(all_reduce(256_B), machine);
+  EXPECT_EQ(timing.slot, 3);
+  EXPECT_EQ(timing.batch, 35);
+  EXPECT_NEAR(timing.iterations, kRound / 35e-6, 10);
+  EXPECT_EQ(timing.warmup, 20);
+}
+
+TEST(CalibrateTest, WhatIsLargeIsTimedOneByOne) {
+  Machine machine{.operation = 100e-6};
+  const Timing timing = calibrated(all_reduce(1_MiB), machine);
+  EXPECT_EQ(timing.batch, 1);
+  EXPECT_NEAR(timing.iterations, 1000, 1);
+}
+
+TEST(CalibrateTest, AHiccupInTheFirstTryChangesNothing) {
+  for (const Bytes size : {4_B, 1_MiB}) {
+    for (const double hiccup : {0.05, 0.5, 5.0}) {
+      Machine calm{.operation = 10e-6};
+      Machine late{.operation = 10e-6, .hiccup_in = 1, .hiccup = hiccup};
+      const Timing expected = calibrated(all_reduce(size), calm);
+      const Timing timing = calibrated(all_reduce(size), late);
+      EXPECT_EQ(timing.batch, expected.batch) << hiccup;
+      EXPECT_NEAR(timing.iterations, expected.iterations, 1 + expected.iterations / 100) << hiccup;
+    }
+  }
+}
+
+TEST(CalibrateTest, WhatTakesLongerThanARoundIsTriedTwiceAndRepeatedAsRarelyAsMayBe) {
+  Machine machine{.operation = 3};
+  const Timing timing = calibrated(all_reduce(64_MiB), machine);
+  EXPECT_EQ(machine.repeated, 2);
+  EXPECT_EQ(timing.iterations, 2);
+  EXPECT_EQ(timing.warmup, 1);
+}
+
+TEST(CalibrateTest, NoRoundIsSoLongThatItsIterationsCannotBeCounted) {
+  Machine machine{.operation = 1e-9};
+  const Timing timing =
+      calibrate(all_reduce(1_MiB), {}, 1e9, [&](const Timing& t) { return machine(t); });
+  EXPECT_EQ(timing.iterations, 20'000);
+}
+
+TEST(CalibrateTest, ATryThatFailsEndsIt) {
+  int tries = 0;
+  calibrate(all_reduce(4_B), {}, kRound, [&](const Timing&) -> std::optional<Tried> {
+    ++tries;
+    return std::nullopt;
+  });
+  EXPECT_EQ(tries, 1);
+}
+
+TEST(CalibrateTest, PatienceIsLongerThanWhatIsWaitedFor) {
+  EXPECT_GE(patience_for(0.1), seconds(120));
+  for (const int round : {1, 100, 130, 3600}) {
+    EXPECT_GE(patience_for(round), seconds(120 + 2 * round));
+  }
+}
+
+}  // namespace
+}  // namespace peal::bench

@@ -1,0 +1,100 @@
+// The bare stream, with hosts that are threads on addresses of the loopback interface.
+#include <unistd.h>
+
+#include <barrier>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "peal/bench/stream_subject.h"
+
+namespace peal::bench {
+namespace {
+
+/// Of this process alone, so that others that test may run beside it.
+std::string addresses_of(int hosts) {
+  std::string all;
+  for (int host = 1; host <= hosts; ++host) {
+    const auto process = static_cast<unsigned>(::getpid());
+    all += fmt::format(
+        "{}127.{}.{}.{}", host == 1 ? "" : ",", process >> 8U & 255U, process & 255U, host);
+  }
+  return all;
+}
+
+/// Calls body(host, stream, all) on a thread for each host.
+template <class Body>
+void on_hosts(int hosts, Waiting waiting, const Body& body) {
+  std::barrier<> all(hosts);
+  std::vector<std::thread> threads;
+  for (Rank host = 0; host < hosts; ++host) {
+    threads.emplace_back(
+        [&, host] { body(host, *make_stream_subject(addresses_of(hosts), host, waiting), all); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+Case all_reduce(int ranks, Bytes size) {
+  return make_case(Op::kAllReduce, DType::kF32, ranks, size, Place::kOut);
+}
+
+std::ptrdiff_t threads_here() {
+  using Folder = std::filesystem::directory_iterator;
+  return std::distance(Folder("/proc/self/task"), Folder());
+}
+
+TEST(StreamTest, EveryWayEndsAtEverySizeThatItIsFor) {
+  for (const int hosts : {2, 3}) {
+    for (const Waiting waiting : {Waiting::kSpin, Waiting::kYield}) {
+      on_hosts(hosts, waiting, [&](Rank, Subject& stream, std::barrier<>& all) {
+        for (const Bytes size : {4_B, 256_B, 260_B, 64_KiB, 3_MiB, 16_MiB}) {
+          for (const char* variant : {"two-way", "two-threads", "round-trip"}) {
+            const Case c = all_reduce(hosts, size);
+            if (!stream.can(c, variant)) continue;
+            const auto trial = stream.prepare(c, variant);
+            for (int i = 0; i < 3; ++i) trial->run();
+            all.arrive_and_wait();
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(StreamTest, ASizeHasTheWaysThatAreMeantForIt) {
+  on_hosts(2, Waiting::kYield, [](Rank host, Subject& stream, std::barrier<>&) {
+    const auto can = [&](Bytes size, const char* variant) {
+      return stream.can(all_reduce(2, size), variant);
+    };
+    if (host != 0) return;
+    EXPECT_TRUE(can(256_B, "round-trip"));
+    EXPECT_FALSE(can(256_B, "two-way"));
+    EXPECT_FALSE(can(260_B, "round-trip"));
+    EXPECT_TRUE(can(260_B, "two-way"));
+    EXPECT_FALSE(can(1_MiB, "two-threads"));
+    EXPECT_TRUE(can(16_MiB, "two-way"));
+    EXPECT_TRUE(can(16_MiB, "two-threads"));
+  });
+}
+
+TEST(StreamTest, NothingIsHandedToAThreadUnlessAsked) {
+  on_hosts(2, Waiting::kYield, [](Rank, Subject& stream, std::barrier<>& all) {
+    all.arrive_and_wait();
+    const auto before = threads_here();
+    all.arrive_and_wait();
+    for (const char* variant : {"two-way", "two-threads"}) {
+      const auto trial = stream.prepare(all_reduce(2, 16_MiB), variant);
+      all.arrive_and_wait();
+      EXPECT_EQ(threads_here() - before, variant == std::string("two-way") ? 0 : 2);
+      trial->run();
+      all.arrive_and_wait();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace peal::bench

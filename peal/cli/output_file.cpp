@@ -1,0 +1,44 @@
+#include "peal/cli/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "peal/base/error.h"
+
+namespace peal::cli {
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  constexpr mode_t kMode = 0666;
+  fd_ = Fd(::open(path_.c_str(), kFlags | O_EXCL, kMode));
+  if (fd_) {
+    state_ = State::kMade;
+    return;
+  }
+  fd_ = Fd(::open(path_.c_str(), kFlags, kMode));
+  if (!fd_) throw system_error("cannot write " + path_, errno);
+}
+
+OutputFile::~OutputFile() {
+  if (state_ == State::kMade) ::unlink(path_.c_str());
+}
+
+void OutputFile::append(std::string_view text) {
+  if (!fd_) return;
+  const bool is_first = std::exchange(state_, State::kWritten) != State::kWritten;
+  if (is_first && ::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL) {  // pipes have no length
+    throw system_error("cannot write " + path_, errno);
+  }
+  while (!text.empty()) {
+    const auto wrote = ::write(fd_.get(), text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) throw system_error("cannot write " + path_, errno);
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+}  // namespace peal::cli

@@ -1,0 +1,147 @@
+// What comes from a peer, byte by byte if need be: the test is the peer.
+#include "peal/engine/inbox.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/testing/error_of.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Rank kSelf = 0;
+constexpr Rank kPeer = 1;
+
+class InboxTest : public ::testing::Test {
+ protected:
+  InboxTest() { inbox_.begin(); }
+
+  void send(std::span<const std::byte> bytes) {
+    const std::array<transport::ConstPiece, 1> pieces = {bytes};
+    const auto sent = ranks_[kPeer]->data().try_send(kSelf, pieces);
+    ASSERT_EQ(sent.bytes, Bytes(std::ssize(bytes)));
+  }
+  bool receive_header(Bytes due) { return inbox_.receive_header(kPeer, expected_, due); }
+  void begin_move(Bytes due) {
+    send(expected_.encode());
+    ASSERT_TRUE(receive_header(due));
+  }
+
+  std::vector<std::unique_ptr<transport::Transport>> ranks_ = transport::make_memory_transports(2);
+  Inbox inbox_{kSelf, 2, ranks_[kSelf]->data()};
+  const Header expected_{.fingerprint = {.sequence = 5,
+                                         .operation = Operation::kBroadcast,
+                                         .dtype = DType::kU8,
+                                         .count = Elements(10)},
+                         .link_bytes = 10_B};
+  const std::array<std::byte, 10> data_ = {std::byte{1}, std::byte{2}, std::byte{3}};
+};
+
+TEST_F(InboxTest, AHeaderMayComeInPieces) {
+  const auto header = expected_.encode();
+  EXPECT_FALSE(receive_header(10_B));
+  EXPECT_FALSE(inbox_.has_begun());
+  send(std::span(header).first(47));
+  EXPECT_FALSE(receive_header(10_B));
+  EXPECT_TRUE(inbox_.has_begun());
+  EXPECT_FALSE(inbox_.has_header(kPeer, 5));
+  send(std::span(header).last(1));
+  EXPECT_TRUE(receive_header(10_B));
+  EXPECT_TRUE(inbox_.has_header(kPeer, 5));
+  EXPECT_FALSE(inbox_.has_header(kPeer, 6));
+  EXPECT_FALSE(inbox_.has_begun());  // nothing of the move
+}
+
+TEST_F(InboxTest, WhatComesWithTheHeaderGoesBeforeWhatComesLater) {
+  send(expected_.encode());
+  send(std::span(data_).first(2));
+  ASSERT_TRUE(receive_header(10_B));
+  send(std::span(data_).subspan(2));
+  std::array<std::byte, 10> in{};
+  EXPECT_TRUE(inbox_.receive(kPeer, std::span(in).first(1)));  // less than there is
+  for (std::size_t have = 1; have < 10; have = static_cast<std::size_t>(inbox_.received().value)) {
+    ASSERT_TRUE(inbox_.receive(kPeer, std::span(in).subspan(have)));
+  }
+  EXPECT_EQ(in, data_);
+  EXPECT_FALSE(inbox_.receive(kPeer, in));
+}
+
+TEST_F(InboxTest, NoMoreComesWithTheHeaderThanBelongsToTheMove) {
+  send(expected_.encode());
+  send(data_);
+  ASSERT_TRUE(receive_header(4_B));
+  EXPECT_EQ(std::ssize(inbox_.held()), 4);
+}
+
+TEST_F(InboxTest, WhatIsHeldIsUsedFromItsBeginning) {
+  begin_move(10_B);
+  send(data_);
+  EXPECT_TRUE(inbox_.hold_more(kPeer, 2_B));
+  EXPECT_TRUE(inbox_.hold_more(kPeer, 9_B));
+  EXPECT_EQ(std::ssize(inbox_.held()), 9);
+  inbox_.use(2_B);
+  EXPECT_EQ(inbox_.received(), 2_B);
+  EXPECT_EQ(std::ssize(inbox_.held()), 7);
+  EXPECT_EQ(inbox_.held().front(), std::byte{3});
+  EXPECT_TRUE(inbox_.hold_more(kPeer, 8_B));
+  EXPECT_FALSE(inbox_.hold_more(kPeer, 10_B));
+}
+
+TEST_F(InboxTest, ItTellsOnceWhatHasCome) {
+  EXPECT_EQ(inbox_.news(), 0_B);
+  begin_move(10_B);
+  send(data_);
+  inbox_.hold_more(kPeer, 10_B);
+  EXPECT_EQ(inbox_.news(), Bytes(Header::kSize) + 10_B);
+  EXPECT_EQ(inbox_.news(), 0_B);
+}
+
+TEST_F(InboxTest, AnOperationBeginsWithNothing) {
+  begin_move(10_B);
+  send(data_);
+  inbox_.hold_more(kPeer, 10_B);
+  inbox_.use(1_B);
+  inbox_.begin();
+  EXPECT_FALSE(inbox_.has_begun());
+  EXPECT_TRUE(inbox_.held().empty());
+  EXPECT_EQ(inbox_.news(), 0_B);
+}
+
+TEST_F(InboxTest, AHeaderThatIsNotTheOperationsIsAMismatch) {
+  Header other_count = expected_;
+  other_count.fingerprint.count = Elements(11);
+  Header other_length = expected_;
+  other_length.link_bytes = 11_B;
+  std::array<std::byte, Header::kSize> noise{};
+  noise.fill(std::byte{77});
+  for (const auto& [bytes, text] : {std::pair(other_count.encode(), "11 u8"),
+                                    std::pair(other_length.encode(), "sends 11 bytes to rank 0"),
+                                    std::pair(noise, "begin no operation")}) {
+    inbox_.begin();
+    send(bytes);
+    const Error error = error_of([&] { receive_header(10_B); });
+    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+    EXPECT_THAT(error.what(), HasSubstr(text));
+    EXPECT_FALSE(inbox_.has_header(kPeer, 5));
+  }
+}
+
+TEST_F(InboxTest, APeerWhoseStreamIsClosedIsNamed) {
+  begin_move(10_B);
+  ranks_[kPeer].reset();
+  std::array<std::byte, 10> in{};
+  const auto receive = [&] {
+    for (int i = 0; i < 1'000; ++i) inbox_.receive(kPeer, in);
+  };
+  EXPECT_THROW(receive(), PeerClosed);
+}
+
+}  // namespace
+}  // namespace peal::engine

@@ -1,0 +1,57 @@
+// What a mailbox has to do with one peer: what goes to it and comes from it, and whether it is
+// still there.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "peal/base/departure.h"
+#include "peal/engine/large_mail.h"
+#include "peal/engine/mail_stream.h"
+#include "peal/engine/matching.h"
+#include "peal/engine/placed_mail.h"
+
+namespace peal::engine {
+
+/// Threads: one at a time.
+struct MailPeer {
+  MailPeer(MailStream s, PlacedMail p) : stream(std::move(s)), placed(std::move(p)) {}
+
+  /// Moves frames both ways as far as they go without waiting. What the stream says of what comes
+  /// in; kMoved, too, if anything left.
+  MailStream::State pump(MailReader& reader);
+  /// Copies a piece of what the peer has placed, and tells it when a message is here whole. Returns
+  /// whether anything was copied.
+  bool copy_next_piece();
+  /// Forgets all messages: their memory is not touched any more.
+  void let_go();
+
+  bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
+  /// Whether it is to be moved on without anybody's asking.
+  bool is_busy() const { return has_unsent() || has_receives(); }
+  /// Whether a message of the own rank has not left, or not been taken.
+  bool has_sends() const { return !sends.empty() || stream.has_borrowed(); }
+  /// Whether a large message is on its way to the own rank.
+  bool has_receives() const { return !receives.empty() || placed.is_copying(); }
+  bool is_gone() const { return departure || closed; }
+
+  MailStream stream;
+  std::optional<Departure> departure;  // it has said farewell
+  bool deaf = false;                   // it takes nothing more
+  bool closed = false;                 // nothing more comes either, or what comes makes no sense
+  LargeSends sends;
+  LargeReceives receives;
+  PlacedMail placed;
+  // what the frame that is coming fills
+  std::optional<Receive> eager;
+  std::optional<Matching::Place> arriving;
+  std::vector<std::byte> text;
+
+ private:
+  /// Returns whether anything left.
+  bool pump_out();
+};
+
+}  // namespace peal::engine

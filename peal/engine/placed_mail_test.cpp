@@ -1,0 +1,229 @@
+// Messages that are copied from where their sender has them: alone, and between mailboxes.
+#include "peal/engine/placed_mail.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/engine/testing/mailboxes.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::engine {
+namespace {
+
+using testing::MailboxTest;
+
+/// Rank 0 sends and rank 1 receives.
+class PlacedMailTest : public ::testing::Test {
+ protected:
+  static constexpr Bytes kArena = 16_MiB;
+  static constexpr Bytes kNoneIsStreamed = kArena;
+
+  PlacedMail sender() { return {0, 1, ranks_[0]->window(), kNoneIsStreamed}; }
+  PlacedMail receiver(Bytes streamed = kNoneIsStreamed) {
+    return {1, 0, ranks_[1]->window(), streamed};
+  }
+
+  /// Memory of rank 0's arena.
+  std::span<std::byte> allocate(Bytes size, std::byte value) {
+    std::byte* const memory = ranks_[0]->window()->allocate(size);
+    std::memset(memory, static_cast<int>(value), static_cast<std::size_t>(size.value));
+    return {memory, static_cast<std::size_t>(size.value)};
+  }
+
+  static Receive receive_into(std::vector<std::byte>& data) {
+    const Elements count(static_cast<std::int64_t>(data.size()));
+    return {std::make_shared<Ticket>("recv", Timeout(60'000)),
+            {0, {}, DType::kU8, count},
+            data.data(),
+            0_B};
+  }
+  static MailFrame offer_of(transport::ArenaOffset place, std::uint64_t id = 1) {
+    return {.kind = MailFrame::Kind::kPlaced, .id = id, .place = place.value};
+  }
+  /// An offer of rank 0's memory.
+  MailFrame offer_of(std::span<const std::byte> data, std::uint64_t id = 1) {
+    const auto place = sender().place(data.data(), Bytes(static_cast<std::int64_t>(data.size())));
+    return offer_of(place.value(), id);
+  }
+
+  std::vector<std::unique_ptr<transport::Transport>> ranks_ =
+      transport::make_memory_transports(2, {.arena = kArena});
+};
+
+TEST_F(PlacedMailTest, AMessageIsCopiedPieceByPieceFromWhereItsSenderHasIt) {
+  for (const Bytes streamed : {0_B, kNoneIsStreamed}) {
+    const auto data = allocate(2_MiB + 10_KiB, std::byte{7});
+    std::vector<std::byte> in(data.size());
+    const Receive receive = receive_into(in);
+    PlacedMail mail = receiver(streamed);
+    EXPECT_FALSE(mail.is_copying());
+    ASSERT_TRUE(mail.start(offer_of(data, 5), receive));
+    for (int piece = 0; piece < 3; ++piece) {
+      EXPECT_TRUE(mail.is_copying());
+      EXPECT_FALSE(mail.take_copied());
+      EXPECT_TRUE(mail.copy_next_piece());
+    }
+    const auto copied = mail.take_copied();
+    ASSERT_TRUE(copied);
+    EXPECT_EQ(copied->id, 5u);
+    EXPECT_EQ(copied->ticket, receive.ticket);
+    EXPECT_FALSE(copied->ticket->ended());  // its sender is told before
+    EXPECT_FALSE(mail.is_copying());
+    EXPECT_FALSE(mail.copy_next_piece());
+    EXPECT_EQ(in, std::vector<std::byte>(in.size(), std::byte{7}));
+  }
+}
+
+TEST_F(PlacedMailTest, OneIsCopiedAfterTheOther) {
+  std::vector<std::byte> first(10);
+  std::vector<std::byte> second(20);
+  PlacedMail mail = receiver();
+  ASSERT_TRUE(mail.start(offer_of(allocate(10_B, std::byte{1}), 1), receive_into(first)));
+  ASSERT_TRUE(mail.start(offer_of(allocate(20_B, std::byte{2}), 2), receive_into(second)));
+  for (const std::uint64_t id : {1u, 2u}) {
+    EXPECT_TRUE(mail.copy_next_piece());
+    const auto copied = mail.take_copied();
+    ASSERT_TRUE(copied);
+    EXPECT_EQ(copied->id, id);
+  }
+  EXPECT_THAT(first, ::testing::Each(std::byte{1}));
+  EXPECT_THAT(second, ::testing::Each(std::byte{2}));
+}
+
+TEST_F(PlacedMailTest, OnlyMemoryOfTheArenaHasAPlace) {
+  const std::vector<std::byte> elsewhere(100'000);
+  EXPECT_FALSE(sender().place(elsewhere.data(), 100'000_B));
+  const auto data = allocate(100'000_B, std::byte{1});
+  EXPECT_TRUE(sender().place(data.data(), 100'000_B));
+  EXPECT_FALSE(PlacedMail(0, 1, nullptr, kNoneIsStreamed).place(data.data(), 100'000_B));
+  const Rank stranger = 2;  // whom the window does not reach
+  PlacedMail mail(0, stranger, ranks_[0]->window(), kNoneIsStreamed);
+  EXPECT_FALSE(mail.place(data.data(), 100'000_B));
+}
+
+TEST_F(PlacedMailTest, WhatSharesPagesWithOtherMemoryIsReadAsItIsWhenItIsPlaced) {
+  const auto memory = std::make_unique<std::byte[]>(100'000);
+  ranks_[0]->window()->adopt({memory.get(), 100'000});
+  std::memset(memory.get(), 9, 100'000);
+  std::vector<std::byte> in(100'000);
+  PlacedMail mail = receiver();
+  ASSERT_TRUE(mail.start(offer_of({memory.get(), 100'000}), receive_into(in)));
+  EXPECT_TRUE(mail.copy_next_piece());
+  EXPECT_TRUE(mail.take_copied());
+  EXPECT_EQ(in, std::vector<std::byte>(in.size(), std::byte{9}));
+  ranks_[0]->window()->release(memory.get());
+}
+
+TEST_F(PlacedMailTest, AnOfferOfWhatIsNotSharedIsRefused) {
+  std::vector<std::byte> in(100);
+  const MailFrame good = offer_of(allocate(100_B, std::byte{1}));
+  EXPECT_FALSE(PlacedMail(1, 0, nullptr, kNoneIsStreamed).start(good, receive_into(in)));
+  PlacedMail mail = receiver();
+  EXPECT_FALSE(mail.start(offer_of({UINT64_MAX - 99}), receive_into(in)));
+  const auto end = static_cast<std::uint64_t>(kArena.value);
+  EXPECT_THROW(mail.start(offer_of({end - 99}), receive_into(in)), Error);
+  EXPECT_FALSE(mail.is_copying());
+}
+
+TEST_F(PlacedMailTest, WhatASenderHasWithdrawnIsNoMessage) {
+  std::vector<std::byte> in(2 << 20);
+  for (const int copied_before : {0, 1, 2}) {
+    ranks_ = transport::make_memory_transports(2, {.arena = kArena});
+    PlacedMail mail = receiver();
+    ASSERT_TRUE(mail.start(offer_of(allocate(2_MiB, std::byte{1})), receive_into(in)));
+    for (int i = 0; i < copied_before; ++i) EXPECT_TRUE(mail.copy_next_piece());
+    ranks_[0]->window()->withdraw();
+    EXPECT_FALSE(mail.copy_next_piece());
+    EXPECT_FALSE(mail.take_copied());
+    EXPECT_TRUE(mail.is_copying());  // it waits for the news
+  }
+}
+
+TEST_F(PlacedMailTest, WhatIsForgottenIsNotWrittenToAnyMore) {
+  std::vector<std::byte> in(100);
+  PlacedMail mail = receiver();
+  ASSERT_TRUE(mail.start(offer_of(allocate(100_B, std::byte{1})), receive_into(in)));
+  mail.clear();
+  EXPECT_FALSE(mail.is_copying());
+  EXPECT_FALSE(mail.copy_next_piece());
+  EXPECT_THAT(in, ::testing::Each(std::byte{0}));
+}
+
+/// Mailboxes whose messages lie where the receiver can read them.
+class PlacedMailboxTest : public MailboxTest {
+ protected:
+  static constexpr std::size_t kCount = 1'000'000;  // several pieces
+  PlacedMailboxTest() : placed_(allocate(0)) { std::fill(placed_.begin(), placed_.end(), 3.F); }
+
+  transport::Window& window(Rank rank) { return *end(rank).transport->window(); }
+  std::span<float> allocate(Rank rank) {
+    return {reinterpret_cast<float*>(window(rank).allocate(Bytes(kCount * sizeof(float)))), kCount};
+  }
+  TicketPtr send_placed() {
+    auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
+    box(0).send(ticket,
+                {1, {}, DType::kF32, Elements(kCount)},
+                reinterpret_cast<const std::byte*>(placed_.data()));
+    return ticket;
+  }
+
+  std::span<float> placed_;
+};
+
+TEST_F(PlacedMailboxTest, AMessageInSharedMemoryDoesNotPassTheChannel) {
+  // A stream that breaks long before so many bytes.
+  using Direction = transport::StreamFault::Direction;
+  connect({.streams = {{.peer = 1,
+                        .channel = transport::ChannelKind::kMail,
+                        .direction = Direction::kSending,
+                        .after = 1_KiB}}});
+  placed_ = allocate(0);
+  std::fill(placed_.begin(), placed_.end(), 3.F);
+  std::vector<float> in(kCount);
+  const TicketPtr sent = send_placed();
+  settle();
+  EXPECT_FALSE(sent->ended());  // the receiver is late
+  const TicketPtr received = receive(1, in, 0);
+  settle();
+  EXPECT_TRUE(sent->ended());
+  EXPECT_TRUE(received->ended());
+  EXPECT_THAT(end(0).failures, ::testing::IsEmpty());
+  EXPECT_EQ(in, std::vector<float>(kCount, 3.F));
+}
+
+TEST_F(PlacedMailboxTest, AReceiveDoesNotEndWellOnceTheSenderHasFailed) {
+  std::vector<float> in(kCount);
+  send_placed();
+  const TicketPtr received = receive(1, in, 0);
+  box(1).advance();  // a piece of it
+  EXPECT_TRUE(box(1).is_busy());
+  box(0).fail(Error(ErrorKind::kTimeout, "somebody is late"));
+  for (int i = 0; i < 100; ++i) box(1).advance();
+  EXPECT_FALSE(received->ended());
+  box(0).tell_abort(Error(ErrorKind::kTimeout, "somebody is late"));
+  settle();
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_EQ(end(1).failures[0], "timeout: somebody is late");
+}
+
+TEST_F(PlacedMailboxTest, ASenderThatDiesMeanwhileIsALossAndItsMemoryCanStillBeRead) {
+  std::vector<float> in(kCount);
+  send_placed();
+  receive(1, in, 0);
+  box(1).advance();
+  EXPECT_TRUE(box(1).is_busy());
+  end(0).mailbox.reset();
+  end(0).transport.reset();
+  for (int i = 0; i < 600; ++i) box(1).advance();
+  EXPECT_THAT(end(1).lost, ::testing::ElementsAre(0));
+}
+
+}  // namespace
+}  // namespace peal::engine

@@ -1,0 +1,86 @@
+// Mailboxes that face each other over the memory transport, driven by hand. For the tests of the
+// mailbox and its parts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/engine/mailbox.h"
+#include "peal/transport/faulty/faulty.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::engine::testing {
+
+/// Two of them, unless a test connects more.
+class MailboxTest : public ::testing::Test {
+ protected:
+  struct End {
+    std::unique_ptr<transport::Transport> transport;
+    std::unique_ptr<Mailbox> mailbox;
+    std::vector<std::string> failures;
+    std::vector<Rank> lost;
+  };
+
+  MailboxTest() { connect({}); }
+
+  void connect(const transport::Faults& faults, int ranks = 2) {
+    auto transports = transport::make_memory_transports(ranks);
+    ends_ = std::vector<End>(transports.size());
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      End& end = ends_[static_cast<std::size_t>(rank)];
+      end.transport =
+          transport::make_faulty(std::move(transports[static_cast<std::size_t>(rank)]), faults);
+      end.mailbox = std::make_unique<Mailbox>(
+          rank,
+          ranks,
+          *end.transport,
+          Mailbox::Events{
+              .failed = [&end](const Error& error) { end.failures.emplace_back(error.what()); },
+              .lost = [&end](Rank peer) { end.lost.push_back(peer); }});
+    }
+  }
+
+  TicketPtr send(Rank from, const std::vector<float>& data, Tag tag = {}) {
+    auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
+    box(from).send(ticket,
+                   {1 - from, tag, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
+                   reinterpret_cast<const std::byte*>(data.data()));
+    return ticket;
+  }
+
+  bool send_at_once(Rank from, const std::vector<float>& data) {
+    return box(from).send_at_once(
+        {1 - from, {}, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
+        reinterpret_cast<const std::byte*>(data.data()));
+  }
+
+  TicketPtr receive(Rank at, std::vector<float>& data, Rank from, Tag tag = {}) {
+    auto ticket = std::make_shared<Ticket>("recv", Timeout(60'000));
+    box(at).receive(ticket,
+                    {from, tag, DType::kF32, Elements(static_cast<std::int64_t>(data.size()))},
+                    reinterpret_cast<std::byte*>(data.data()));
+    return ticket;
+  }
+
+  /// Advances all until nothing moves any more.
+  void settle() {
+    for (int quiet = 0; quiet < 1'000; ++quiet) {
+      for (const End& end : ends_) {
+        if (end.mailbox->advance()) quiet = 0;
+      }
+    }
+  }
+
+  Mailbox& box(Rank rank) { return *ends_[static_cast<std::size_t>(rank)].mailbox; }
+  End& end(Rank rank) { return ends_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<End> ends_;
+};
+
+}  // namespace peal::engine::testing

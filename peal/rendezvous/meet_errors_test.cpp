@@ -1,0 +1,189 @@
+// Each error that a user can cause at a meeting is caused here, and must come long before the
+// deadline that would end the wait in any case.
+#include <poll.h>
+#include <unistd.h>
+
+#include <future>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/rendezvous/testing/child.h"
+#include "peal/rendezvous/testing/meetings.h"
+#include "peal/store/file_store.h"
+#include "peal/store/tcp_store.h"
+
+namespace peal::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using testing::attend;
+using testing::Attendant;
+using testing::Child;
+using testing::expect_all;
+using testing::free_url;
+using ::testing::HasSubstr;
+using testing::meet_all;
+using testing::MeetTest;
+using testing::Outcome;
+using testing::ranks_of;
+using testing::soon;
+using testing::Variables;
+
+TEST_F(MeetTest, RanksThatDoNotComeAreNamedOnAllThatDid) {
+  for (const std::string& url : {free_url(), "file://" + path_}) {
+    std::vector<Attendant> attendants = ranks_of(url, 4);
+    attendants.erase(attendants.begin() + 2);
+    expect_all(meet_all(attendants, Deadline::after(seconds(2))),
+               ErrorKind::kTimeout,
+               AllOf(HasSubstr("1 of 4 ranks"), HasSubstr("rank 2")));
+  }
+}
+
+TEST_F(MeetTest, AMasterThatIsNotThereIsAnErrorAtTheDeadline) {
+  const std::string url = free_url();
+  std::vector<Attendant> attendants = ranks_of(url, 2);
+  attendants.erase(attendants.begin());
+  expect_all(meet_all(attendants, Deadline::after(milliseconds(200))),
+             ErrorKind::kPeerLost,
+             AllOf(HasSubstr("rank 1 cannot reach rank 0"),
+                   HasSubstr(url.substr(6)),
+                   HasSubstr("MASTER_ADDR")));
+}
+
+TEST_F(MeetTest, AMasterWhoseNameIsUnknownIsNamed) {
+  std::vector<Outcome> outcomes =
+      meet_all(ranks_of("tcp://no-such-host.invalid:29500", 2), Deadline::after(milliseconds(700)));
+  expect_all(outcomes, ErrorKind::kUsage, HasSubstr("no-such-host.invalid"));
+}
+
+TEST_F(MeetTest, RankZeroOnAnotherMachineThanTheMasterIsTold) {
+  const Outcome outcome =
+      attend({{.url = "tcp://192.0.2.1:29500", .rank = 0, .world_size = 2}}, soon());
+  expect_all(
+      {outcome},
+      ErrorKind::kUsage,
+      AllOf(HasSubstr("\"192.0.2.1\" is no address of the machine"), HasSubstr("127.0.0.1")));
+}
+
+TEST_F(MeetTest, ATakenPortIsNamed) {
+  const Fd other = net::listen_on(net::Address::parse("127.0.0.1:0"));
+  const std::string port = std::to_string(net::local_address(other.get()).port());
+  const Outcome outcome =
+      attend({{.url = "tcp://127.0.0.1:" + port, .rank = 0, .world_size = 2}}, soon());
+  expect_all({outcome},
+             ErrorKind::kResource,
+             AllOf(HasSubstr("port " + port + " is already in use"), HasSubstr("MASTER_PORT")));
+}
+
+TEST_F(MeetTest, AStrangerAtTheMastersPortIsAUsageError) {
+  const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
+  const std::string port = std::to_string(net::local_address(listener.get()).port());
+  auto stranger = std::async(std::launch::async, [&] {
+    const auto connection = net::accept_from(listener.get(), soon());
+    net::write_all(connection->get(), net::bytes_of("SSH-2.0-OpenSSH_9.2\r\n"), soon());
+    pollfd entry{connection->get(), POLLRDHUP, 0};
+    net::poll_until({&entry, 1}, soon());
+  });
+  const Outcome outcome =
+      attend({{.url = "tcp://127.0.0.1:" + port, .rank = 1, .world_size = 2}}, soon());
+  stranger.get();
+  expect_all({outcome}, ErrorKind::kUsage, HasSubstr("no peal process"));
+}
+
+TEST_F(MeetTest, ARankThatIsGivenTwiceIsAnErrorOnAll) {
+  for (const Rank twice : {0, 1}) {
+    for (const std::string& url : {free_url(), "file://" + path_}) {
+      std::vector<Attendant> attendants = ranks_of(url, 3);
+      attendants[2].wish.rank = twice;
+      expect_all(meet_all(attendants),
+                 ErrorKind::kUsage,
+                 AllOf(HasSubstr("rank " + std::to_string(twice) + " is given twice"),
+                       HasSubstr("process " + std::to_string(::getpid()))));
+    }
+  }
+}
+
+TEST_F(MeetTest, AnErrorIsToldToRanksThatComeALittleLater) {
+  for (const std::string& url : {free_url(), "file://" + path_}) {
+    std::vector<Attendant> attendants = ranks_of(url, 3);
+    attendants[1].wish.rank = 0;
+    auto early = std::async(std::launch::async, [&] {
+      return meet_all({attendants[0], attendants[1]});
+    });
+    EXPECT_EQ(early.wait_for(milliseconds(300)), std::future_status::timeout);
+    expect_all({attend(attendants[2], soon())}, ErrorKind::kUsage, HasSubstr("given twice"));
+    expect_all(early.get(), ErrorKind::kUsage, HasSubstr("given twice"));
+  }
+}
+
+TEST_F(MeetTest, AVerdictOfAKindThatIsNoneIsABug) {
+  for (const std::uint8_t number : {std::uint8_t{7}, std::uint8_t{255}}) {
+    const std::string url = "file://" + path_;
+    const auto store =
+        store::open_file_store(path_, {.members = 2, .timeout = seconds(60)}, soon());
+    net::Writer verdict;
+    verdict.put_u8(1).put_u8(number).put_text("from a newer peal");
+    store->set("meeting/verdict", std::move(verdict).take());
+    store->set("meeting/rank/0", "");  // nobody waits for rank 0, which has been here
+    const Outcome outcome = attend({{.url = url, .rank = 1, .world_size = 2}}, soon());
+    expect_all({outcome}, ErrorKind::kBug, ::testing::StrEq("bug: from a newer peal"));
+  }
+}
+
+TEST_F(MeetTest, WorldSizesThatDifferAreAnErrorThatNamesBoth) {
+  std::vector<Attendant> attendants = ranks_of(free_url(), 2);
+  attendants[1].wish.world_size = 3;
+  expect_all(meet_all(attendants),
+             ErrorKind::kUsage,
+             AllOf(HasSubstr("disagree on the world size"), HasSubstr("3"), HasSubstr("2")));
+}
+
+TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
+  for (const bool by_secret : {true, false}) {
+    std::vector<Attendant> attendants = ranks_of(free_url(), 2);
+    if (by_secret) {
+      attendants[0].config.secret = "one";
+      attendants[1].config.secret = "another";
+    } else {
+      attendants[1].variables["PEAL_JOB"] = "another";
+    }
+    const std::vector<Outcome> outcomes = meet_all(attendants, Deadline::after(seconds(2)));
+    expect_all({outcomes[1]}, ErrorKind::kUsage, HasSubstr("does not know this job's secret"));
+    expect_all({outcomes[0]}, ErrorKind::kTimeout, HasSubstr("rank 1"));
+  }
+}
+
+TEST_F(MeetTest, AMasterThatDiesDuringTheMeetingIsALostPeer) {
+  const std::string url = free_url();
+  const std::vector<Attendant> attendants = ranks_of(url, 3);
+  Child master([&] { return attend(attendants[0], soon()).meeting ? 1 : 2; });
+  auto rank = std::async(std::launch::async, [&] { return attend(attendants[1], soon()); });
+  const auto observer = store::connect_tcp_store(
+      {net::Address::parse(url.substr(6))}, {"", "", "store"}, seconds(60), soon());
+  observer->get("meeting/rank/1", soon());
+  master.kill();
+  expect_all({rank.get()}, ErrorKind::kPeerLost, HasSubstr("rank 0"));
+}
+
+TEST_F(MeetTest, WrongVariablesAreNamedAtOnce) {
+  for (const auto& [variables, named] : std::map<Variables, std::string>{
+           {{{"RANK", "0"}}, "WORLD_SIZE"},
+           {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR"},
+           {{{"RANK", "zero"}, {"WORLD_SIZE", "2"}}, "RANK"},
+           {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "x"}},
+            "MASTER_PORT"}}) {
+    expect_all({attend({{}, variables}, soon())}, ErrorKind::kUsage, HasSubstr(named));
+  }
+}
+
+}  // namespace
+}  // namespace peal::rendezvous

@@ -1,0 +1,134 @@
+// Meetings of ranks that are threads, each with an environment of its own, over real sockets and
+// files.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/clock.h"
+#include "peal/base/error.h"
+#include "peal/net/socket.h"
+#include "peal/rendezvous/rendezvous.h"
+
+namespace peal::rendezvous::testing {
+
+using Variables = std::map<std::string, std::string>;
+
+inline Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
+
+inline std::uint16_t free_port() {
+  const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
+  return net::local_address(listener.get()).port();
+}
+
+inline std::string free_url(const std::string& host = "127.0.0.1") {
+  return "tcp://" + host + ":" + std::to_string(free_port());
+}
+
+struct Attendant {
+  Wish wish;
+  Variables variables = {};
+  Config config = {};
+};
+
+struct Outcome {
+  std::optional<Meeting> meeting;
+  std::optional<Error> error;
+};
+
+inline Outcome attend(const Attendant& attendant, Deadline deadline) {
+  try {
+    return {
+        meet(attendant.wish, attendant.config, fixed_environment(attendant.variables), deadline),
+        std::nullopt};
+  } catch (const Error& error) {
+    return {std::nullopt, error};
+  }
+}
+
+inline std::vector<Outcome> meet_all(const std::vector<Attendant>& attendants,
+                                     Deadline deadline = soon()) {
+  std::vector<std::future<Outcome>> threads;
+  for (const Attendant& attendant : attendants) {
+    threads.push_back(
+        std::async(std::launch::async, [&, deadline] { return attend(attendant, deadline); }));
+  }
+  std::vector<Outcome> outcomes;
+  for (auto& thread : threads) outcomes.push_back(thread.get());
+  return outcomes;
+}
+
+/// Lets go of the stores as processes that end do: all at once.
+inline void part(std::vector<Outcome> outcomes) {
+  std::vector<std::future<void>> threads;
+  for (Outcome& outcome : outcomes) {
+    threads.push_back(std::async(std::launch::async,
+                                 [own = std::move(outcome)]() mutable { own.meeting.reset(); }));
+  }
+}
+
+inline std::vector<Attendant> ranks_of(const std::string& url, int world_size) {
+  std::vector<Attendant> attendants;
+  for (Rank rank = 0; rank < world_size; ++rank) {
+    attendants.push_back({{.url = url, .rank = rank, .world_size = world_size}});
+  }
+  return attendants;
+}
+
+inline void expect_met(std::vector<Outcome> outcomes) {
+  const int size = static_cast<int>(outcomes.size());
+  for (Rank rank = 0; rank < size; ++rank) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(outcome.meeting) << outcome.error->what();
+    EXPECT_EQ(outcome.meeting->identity.rank, rank);
+    EXPECT_EQ(outcome.meeting->identity.world_size, size);
+    EXPECT_EQ(outcome.meeting->identity.local_rank, rank);
+    EXPECT_EQ(outcome.meeting->identity.local_world_size, size);
+    EXPECT_EQ(outcome.meeting->job, outcomes[0].meeting->job);
+    EXPECT_TRUE(outcome.meeting->is_one_host);
+    outcome.meeting->store->set("from" + std::to_string(rank), std::to_string(rank));
+  }
+  for (const Outcome& outcome : outcomes) {
+    for (Rank rank = 0; rank < size; ++rank) {
+      EXPECT_EQ(outcome.meeting->store->get("from" + std::to_string(rank), soon()),
+                std::to_string(rank));
+    }
+  }
+  part(std::move(outcomes));
+}
+
+inline void expect_all(const std::vector<Outcome>& outcomes,
+                       ErrorKind kind,
+                       const ::testing::Matcher<std::string>& matcher) {
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), kind) << outcome.error->what();
+    EXPECT_THAT(std::string(outcome.error->what()), matcher);
+  }
+}
+
+class MeetTest : public ::testing::Test {
+ protected:
+  ~MeetTest() override {
+    EXPECT_LT(Clock::now() - begin_, std::chrono::seconds(30))
+        << "an error came only with the deadline";
+    std::filesystem::remove(path_);
+  }
+
+  TimePoint begin_ = Clock::now();
+  std::string path_ = ::testing::TempDir() + "peal-meet-" + std::to_string(::getpid());
+};
+
+}  // namespace peal::rendezvous::testing
