@@ -161,7 +161,7 @@ std::vector<Holder> holders_of(const BenchOptions& options,
   const Bytes buffers = buffers_of(c);
   const auto add_peal = [&](const std::string& backend) {
     for (const std::string& memory : options.memory) {
-      holders.push_back({backend + " " + memory, buffers});
+      holders.push_back({fmt::format("{} {}", backend, memory), buffers});
     }
   };
   for (const std::string& algorithm : options.algorithms) {

@@ -124,6 +124,7 @@ std::optional<std::string> find_wrong(std::span<const std::byte> output, const C
 }
 
 void rewrite(std::span<std::byte> input, DType dtype) {
+  if (input.empty()) return;  // and may point nowhere, which memcpy does not take
   std::uint64_t word = 0;
   with_type(dtype, [&]<class T>(T) {
     std::array<T, sizeof word / sizeof(T)> ones;

@@ -118,7 +118,7 @@ std::vector<std::string> measured_dtypes() {
 
 /// "bf16" -> "bfloat16", "u8" -> "uint8"
 std::string torchs_name_of(DType dtype) {
-  const std::string name(name_of(dtype));
+  std::string name(name_of(dtype));
   for (const auto& [ours, torchs] :
        {std::pair("bf", "bfloat"), {"f", "float"}, {"i", "int"}, {"u", "uint"}, {"c", "complex"}}) {
     const std::size_t bits = std::strlen(ours);

@@ -47,7 +47,7 @@ void check_environment(const bench::BenchOptions& options) {
 
 /// An SVG, or a page with one in it where the name asks for that.
 std::string page_of(const std::string& path, const std::vector<bench::Result>& results) {
-  const std::string drawing = bench::draw(results);
+  std::string drawing = bench::draw(results);
   if (!path.ends_with(".html")) return drawing;
   return "<!doctype html>\n<meta charset=\"utf-8\">\n<title>peal bench</title>\n" + drawing;
 }

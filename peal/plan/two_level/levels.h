@@ -1,7 +1,7 @@
 // Where a rank is among hosts of several ranks each, as the planners of this folder see it.
 #pragma once
 
-#include <ranges>
+#include <vector>
 
 #include "peal/schedule/schedule.h"
 
@@ -29,10 +29,10 @@ class Levels {
   Rank neighbour(int index) const { return rank(host(), index); }
   /// The indices of the host's other ranks, beginning after the own one: so that not all read from
   /// one rank at once.
-  auto neighbours() const {
-    return std::views::iota(1, local_) |
-           std::views::transform(
-               [own = index(), local = local_](int step) { return (own + step) % local; });
+  std::vector<int> neighbours() const {
+    std::vector<int> indices;
+    for (int step = 1; step < local_; ++step) indices.push_back((index() + step) % local_);
+    return indices;
   }
 
   /// Hosts are counted around: -1 is the last one.
