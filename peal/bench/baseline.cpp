@@ -19,8 +19,10 @@ std::string text_of(const Conditions& conditions) {
   std::string text;
   if (!conditions.rate.empty()) text += ", rate " + conditions.rate;
   if (conditions.rewriting == Rewriting::kNone) text += ", untouched";
+  if (!conditions.congestion.empty()) text += ", congestion control " + conditions.congestion;
   if (!conditions.algorithm.empty()) text += ", PEAL_ALGORITHM=" + conditions.algorithm;
   if (!conditions.tune.empty()) text += ", PEAL_TUNE=" + conditions.tune;
+  if (!conditions.stage.empty()) text += ", PEAL_STAGE=" + conditions.stage;
   return text;
 }
 
@@ -31,8 +33,10 @@ Conditions conditions_in(const Json& line) {
     return found == line.end() || found->is_null() ? "" : found->get<std::string>();
   };
   return {.rate = text("rate"),
+          .congestion = text("congestion"),
           .algorithm = text("peal_algorithm"),
           .tune = text("peal_tune"),
+          .stage = text("peal_stage"),
           .rewriting = line.value("untouched", false) ? Rewriting::kNone : Rewriting::kInputs};
 }
 

@@ -11,6 +11,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/free_memory.h"
+#include "peal/base/size_text.h"
 #include "peal/bench/algorithm.h"
 #include "peal/bench/fleet.h"
 #include "peal/bench/folder.h"
@@ -191,9 +192,13 @@ void check_memory(const BenchOptions& options) {
 
 Conditions conditions_of(const BenchOptions& options) {
   const Config config = config_from(process_environment());  // the ranks inherit it
+  const bool is_as_ever = config.stage == Config().stage;
+  const std::string& congestion = options.hosts.congestion;
   return {.rate = options.hosts.rate,
+          .congestion = congestion.empty() ? config.congestion : congestion,
           .algorithm = config.algorithm,
           .tune = plan::to_text(plan::parse_table(config.tune), ";"),
+          .stage = is_as_ever ? "" : size_text(config.stage, SizeStyle::kLong),
           .rewriting = options.measure.rewriting};
 }
 

@@ -36,14 +36,14 @@ Timing fit(const Case& c, Timing timing, double one, double room) {
 
 int operations_in(const Case& c) { return c.op == Op::kSendRecv ? 2 : 1; }
 
-Timing calibrate(const Case& c, Timing first, double seconds, const Try& attempt) {
+std::optional<Timing> calibrate(const Case& c, Timing first, double seconds, const Try& attempt) {
   Timing timing = first;
   timing.warmup = 0;
   timing.iterations = 1;
   timing.batch = 1;
   for (std::size_t i = 0; i < kShares.size(); ++i) {
     const auto tried = attempt(timing);
-    if (!tried) return timing;
+    if (!tried) return std::nullopt;
     const double each = tried->seconds / (timing.warmup + timing.iterations);
     const bool is_slow = kFewest * each > seconds;
     if (is_slow && i == 0) continue;  // it may have been the machine: the same again

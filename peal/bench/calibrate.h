@@ -23,9 +23,9 @@ using Try = std::function<std::optional<Tried>(const Timing&)>;
 int operations_in(const Case&);
 
 /// How many operations make a batch, and how many batches fit `seconds`, the rewriting included: as
-/// `first` is for slot and rewriting. As it was when the last try succeeded, where one fails.
+/// `first` is for slot and rewriting. Nothing where a try fails.
 /// Cost: some 0.3 of `seconds`, or of an operation that takes longer than half of them, two.
-Timing calibrate(const Case&, Timing first, double seconds, const Try&);
+std::optional<Timing> calibrate(const Case&, Timing first, double seconds, const Try&);
 
 /// How long to wait for what takes `seconds` if all goes well.
 Timeout patience_for(double seconds);

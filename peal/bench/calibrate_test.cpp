@@ -30,7 +30,8 @@ struct Machine {
 };
 
 Timing calibrated(const Case& c, Machine& machine) {
-  return calibrate(c, {.slot = 3}, kRound, [&](const Timing& timing) { return machine(timing); });
+  return calibrate(c, {.slot = 3}, kRound, [&](const Timing& timing) { return machine(timing); })
+      .value();
 }
 
 TEST(CalibrateTest, WhatIsShortFillsARoundInBatches) {
@@ -73,17 +74,21 @@ TEST(CalibrateTest, WhatTakesLongerThanARoundIsTriedTwiceAndRepeatedAsRarelyAsMa
 TEST(CalibrateTest, NoRoundIsSoLongThatItsIterationsCannotBeCounted) {
   Machine machine{.operation = 1e-9};
   const Timing timing =
-      calibrate(all_reduce(1_MiB), {}, 1e9, [&](const Timing& t) { return machine(t); });
+      calibrate(all_reduce(1_MiB), {}, 1e9, [&](const Timing& t) { return machine(t); }).value();
   EXPECT_EQ(timing.iterations, 20'000);
 }
 
 TEST(CalibrateTest, ATryThatFailsEndsIt) {
-  int tries = 0;
-  calibrate(all_reduce(4_B), {}, kRound, [&](const Timing&) -> std::optional<Tried> {
-    ++tries;
-    return std::nullopt;
-  });
-  EXPECT_EQ(tries, 1);
+  for (const int failing : {1, 2, 3}) {
+    Machine machine;
+    const auto attempt = [&](const Timing& timing) -> std::optional<Tried> {
+      const Tried tried = machine(timing);
+      if (machine.tries == failing) return std::nullopt;
+      return tried;
+    };
+    EXPECT_FALSE(calibrate(all_reduce(4_B), {}, kRound, attempt));
+    EXPECT_EQ(machine.tries, failing);
+  }
 }
 
 TEST(CalibrateTest, PatienceIsLongerThanWhatIsWaitedFor) {

@@ -43,9 +43,11 @@ std::string to_json_line(const Result& result) {
       {"times_faster", result.times_faster},
       {"note", result.note},
       {"rate", or_null(result.conditions.rate)},
+      {"congestion", or_null(result.conditions.congestion)},
       {"untouched", result.conditions.rewriting == Rewriting::kNone},
       {"peal_algorithm", or_null(result.conditions.algorithm)},
       {"peal_tune", or_null(result.conditions.tune)},
+      {"peal_stage", or_null(result.conditions.stage)},
   };
   if (result.traffic) {
     const auto& qdisc = result.traffic->qdisc_bytes;

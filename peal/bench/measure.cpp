@@ -161,7 +161,8 @@ class Contest final {
       contestant.tried = summarize(std::array{*samples}).median;
       return Tried{wall, contestant.tried};
     };
-    contestant.timing = bench::calibrate(case_, first, options_.seconds, attempt);
+    const auto timing = bench::calibrate(case_, first, options_.seconds, attempt);
+    if (timing) contestant.timing = *timing;  // else it takes part no more
   }
 
   /// Counts what some more operations send.

@@ -198,11 +198,13 @@ TEST(BaselineTest, AskingForAnotherPlaceIsTheSameCaseWhereTheOperationHasButOne)
 TEST(BaselineTest, ARunUnderOtherConditionsIsAnotherCase) {
   Result plain = make_result("peal", "registered", 4);
   plain.floor_fraction = 0.5;
-  std::vector<Result> all(5, plain);
+  std::vector<Result> all(7, plain);
   all[1].conditions.rate = "1gbit";
   all[2].conditions.rewriting = Rewriting::kNone;
   all[3].conditions.algorithm = "ring";
   all[4].conditions.tune = "all_reduce:0-4k:ring";
+  all[5].conditions.congestion = "reno";
+  all[6].conditions.stage = "1 MiB";
   for (const Result& before : all) {
     for (const Result& now : all) {
       const Comparison comparison =
@@ -216,7 +218,8 @@ TEST(BaselineTest, LinesThatSayNothingOfConditionsAreOfARunWithoutAny) {
   Result plain = make_result("peal", "registered", 4);
   plain.floor_fraction = 0.5;
   auto line = nlohmann::json::parse(to_json_line(plain));
-  for (const char* field : {"rate", "untouched", "peal_algorithm", "peal_tune"}) {
+  for (const char* field :
+       {"rate", "congestion", "untouched", "peal_algorithm", "peal_tune", "peal_stage"}) {
     ASSERT_EQ(line.erase(field), 1);
   }
   EXPECT_EQ(compare_with(parse_baseline(line.dump()), reached_by({plain}), 1).compared, 1);

@@ -15,9 +15,11 @@ namespace peal::bench {
 
 /// What a run was told that changes what it finds, beside its cases.
 struct Conditions {
-  std::string rate = {};       // that hosts send at most (HostOptions); "": as much as they can
-  std::string algorithm = {};  // PEAL_ALGORITHM
-  std::string tune = {};       // PEAL_TUNE, as plan::to_text writes it
+  std::string rate = {};        // that hosts send at most (HostOptions); "": as much as they can
+  std::string congestion = {};  // --congestion, else PEAL_CONGESTION; "": as the system has it
+  std::string algorithm = {};   // PEAL_ALGORITHM
+  std::string tune = {};        // PEAL_TUNE, as plan::to_text writes it
+  std::string stage = {};       // PEAL_STAGE, where it is not what it is by itself: "1 MiB"
   Rewriting rewriting = Rewriting::kInputs;
 };
 

@@ -70,7 +70,8 @@ bool beats(const Score& score, const Score& other) {
   return 4 * won >= 3 * rounds;
 }
 
-/// The best of those that did as many cases as any, if it beats the built-in choice and `before`.
+/// The best of those that did as many cases as any, if it beats the built-in choice; `before` if it
+/// does so too and is not beaten by the best.
 std::string winner(const Scores& scores, const std::string& before) {
   int most = 0;
   for (const auto& [name, score] : scores) most = std::max(most, score.cases);
@@ -80,12 +81,13 @@ std::string winner(const Scores& scores, const std::string& before) {
     if (best == nullptr || score.all < scores.at(*best).all) best = &name;
   }
   if (best == nullptr) return kBuiltIn;
-  for (const std::string& holder : {std::string(kBuiltIn), before}) {
-    const auto old = scores.find(holder);
-    const bool is_comparable = old != scores.end() && old->second.cases == most;
-    if (is_comparable && !beats(scores.at(*best), old->second)) return holder;
-  }
-  return *best;
+  const auto wins = [&](const std::string& name, const std::string& over) {
+    const auto other = scores.find(over);
+    const bool is_comparable = other != scores.end() && other->second.cases == most;
+    return !is_comparable || beats(scores.at(name), other->second);
+  };
+  if (!wins(*best, kBuiltIn)) return kBuiltIn;
+  return wins(*best, before) || !wins(before, kBuiltIn) ? *best : before;
 }
 
 /// Up to where the winner at `smaller` has it, this size included, where another won at `larger`:

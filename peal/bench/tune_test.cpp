@@ -155,6 +155,22 @@ TEST(TuneTest, NoiseDoesNotTakeOver) {
             "all_reduce@host:0-64:ring");
 }
 
+TEST(TuneTest, WhatWonBeforeStaysOnlyWhereItBeatsTheBuiltInChoiceToo) {
+  const auto text = [](const Result& built_in, const Result& before, const Result& best) {
+    return tune_text({took("direct", 4_KiB, 9), took("ring", 4_KiB, 1), built_in, before, best});
+  };
+  EXPECT_EQ(text(took("direct", 16_KiB, 1),
+                 with_rounds(took("ring", 16_KiB, 1.3), {0.9, 0.9, 1.7, 1.7}),
+                 took("pairwise", 16_KiB, 0.94)),
+            "all_reduce@host:2k-8k:ring;all_reduce@host:8k-16k:pairwise");
+  EXPECT_EQ(
+      text(took("direct", 16_KiB, 1), took("ring", 16_KiB, 0.985), took("pairwise", 16_KiB, 0.94)),
+      "all_reduce@host:2k-8k:ring;all_reduce@host:8k-16k:pairwise");
+  EXPECT_EQ(
+      text(took("direct", 16_KiB, 1), took("ring", 16_KiB, 0.93), took("pairwise", 16_KiB, 0.92)),
+      "all_reduce@host:2k-16k:ring");
+}
+
 TEST(TuneTest, AllKindsOfMemoryCountAndAllMustHaveBeenDone) {
   EXPECT_EQ(tune_text({took("direct", 4_B, 2, "registered"),
                        took("direct", 4_B, 3, "foreign"),

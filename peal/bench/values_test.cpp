@@ -50,6 +50,7 @@ constexpr const char* kCheckFill = R"(
 int main(void) {
   make_types();
   for (int t = 0; t < TYPES; ++t) {
+    fill(&types[t], NULL, 0);
     for (int64_t count = 0; count < 20; ++count) {
       static char data[256] __attribute__((aligned(64)));
       memset(data, 0, sizeof data);
@@ -71,7 +72,9 @@ TEST(ValuesTest, TheWorkerForMpiWritesTheSameOnes) {
       folder.write("fill.c", "#define main worker_main\n" + std::string(kMpiWorker) + kCheckFill);
   const std::string program = folder.path() / "fill";
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-  const Finished built = run_program({*compiler, "-O3", "-o", program, source}, deadline);
+  const Finished built = run_program(
+      {*compiler, "-O3", "-fsanitize=undefined", "-fno-sanitize-recover", "-o", program, source},
+      deadline);
   ASSERT_EQ(built.status, 0) << built.output;
   std::istringstream lines(run_program({program}, deadline).output);
   std::string type, count, verdict;

@@ -56,11 +56,20 @@ plan::Table tuning(const std::vector<bench::Result>& results) {
   return bench::tune(results, config_from(process_environment()).stage);
 }
 
+/// Ends as other programs do when nobody reads on: as by SIGPIPE, which the guard has blocked.
+void flush_table() {
+  if (std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) throw bench::Interrupted(SIGPIPE);
+  throw system_error("cannot write the table", errno);
+}
+
 /// The text for PEAL_TUNE.
 void tell_tuning(OutputFile& file, const std::vector<bench::Result>& results) {
+  if (results.empty()) return;
   const plan::Table table = tuning(results);
   if (table.rows.empty()) fmt::print("\n# no algorithm is faster than the built-in choice\n");
   fmt::print("\nPEAL_TUNE=\"{}\"\n", plan::to_text(table, ";"));
+  flush_table();
   file.append("# by peal bench --tune: where an algorithm is faster than the built-in choice\n" +
               plan::to_text(table, "\n") + "\n");
 }
@@ -73,6 +82,7 @@ void tell_partial_tuning(const bench::Progress& last, const std::vector<bench::R
              last.cases,
              last.next.ranks,
              plan::to_text(tuning(results), ";"));
+  flush_table();
 }
 
 std::vector<bench::Reached> read_baseline(const std::string& path) {
@@ -85,22 +95,13 @@ std::vector<bench::Reached> read_baseline(const std::string& path) {
   return bench::parse_baseline(text);
 }
 
-/// Whether nothing got worse; says what did.
-bool holds(const std::vector<bench::Reached>& baseline,
-           const std::vector<bench::Result>& results,
-           double tolerance) {
-  const auto comparison = bench::compare_with(baseline, bench::reached_by(results), tolerance);
-  if (comparison.compared == 0) {
-    throw Error(ErrorKind::kUsage,
-                "the baseline has none of these ratios: measure with the peers that it has");
-  }
+void tell(const bench::Comparison& comparison, double tolerance) {
   fmt::print(stderr,
              "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
              comparison.compared,
              comparison.worse.size(),
              tolerance,
              describe(comparison.worse));
-  return comparison.worse.empty();
 }
 
 /// Seconds that somebody waits for without asking how many more.
@@ -150,7 +151,7 @@ class Reporter final {
     fmt::print(stderr, "{} ranks\n", ranks);
     for (const std::string& line : lines) fmt::print(stderr, "  {}\n", line);
     fmt::print("{}", bench::table_header(columns_));
-    flush();
+    flush_table();
   }
 
   /// Of a run that takes its time: a line that goes away on a terminal, else one that stays.
@@ -169,7 +170,7 @@ class Reporter final {
       fmt::print("{}", bench::table_row(result, columns_));
     }
     keep(results);
-    flush();
+    flush_table();
     results_.insert(results_.end(), results.begin(), results.end());
   }
 
@@ -182,13 +183,6 @@ class Reporter final {
     fmt::print(stderr, "peal: {}; from here on, results are not in it\n", error.message());
     json_.reset();
     failed_ = true;
-  }
-
-  /// Ends as other programs do when nobody reads on: as by SIGPIPE, which the guard has blocked.
-  static void flush() {
-    if (std::fflush(stdout) == 0) return;
-    if (errno == EPIPE) throw bench::Interrupted(SIGPIPE);
-    throw system_error("cannot write the table", errno);
   }
 
   /// What a backend cannot do is said once for each operation and type.
@@ -211,6 +205,21 @@ class Reporter final {
   bool shows_progress_ = false;
   bool failed_ = false;
 };
+
+/// What the run ends with: whether all went well, and nothing got worse; says what did.
+int compare(const std::vector<bench::Reached>& baseline,
+            const Reporter& reporter,
+            double tolerance) {
+  const auto comparison =
+      bench::compare_with(baseline, bench::reached_by(reporter.results()), tolerance);
+  if (comparison.compared > 0) {
+    tell(comparison, tolerance);
+  } else if (reporter.exit_code() == 0) {
+    throw Error(ErrorKind::kUsage,
+                "the baseline has none of these ratios: measure with the peers that it has");
+  }
+  return comparison.worse.empty() ? reporter.exit_code() : kFailure;
+}
 
 }  // namespace
 
@@ -241,8 +250,7 @@ int run(const BenchRequest& request) {
   }
   draw();
   if (!request.options.algorithms.empty()) tell_tuning(tune, results);
-  if (baseline && !holds(*baseline, results, request.tolerance)) return kFailure;
-  return reporter.exit_code();
+  return baseline ? compare(*baseline, reporter, request.tolerance) : reporter.exit_code();
 }
 
 }  // namespace peal::cli

@@ -61,17 +61,17 @@ class Bench(unittest.TestCase):
         script.chmod(0o700)
         self.environment["PEAL_BENCH_PYTHON"] = str(script)
 
-    def worker(self, backend):
-        """A process of the backend."""
+    def worker(self, backend, name=None):
+        """A process of the backend, which may go by another name."""
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_text().split("\0")
             except OSError:  # it has just ended
                 continue
             is_ours = any(word.startswith(str(self.folder)) for word in words)
-            if is_ours and words[1:4] == ["bench-worker", backend, backend]:
+            if is_ours and words[1:4] == ["bench-worker", backend, name or backend]:
                 return int(path.parent.name)
-        self.fail(f"there is no worker of {backend}")
+        self.fail(f"there is no worker of {name or backend}")
 
     def assert_nothing_is_left(self):
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
@@ -256,6 +256,32 @@ class ABackendThatFails(Bench):
         _, err = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(err, r"(?m)^peal: in all_reduce .*: rank \d was killed by signal 9")
+
+    def test_is_not_taken_for_a_baseline_that_does_not_fit(self):
+        code, _, err, results = self.bench("barrier")
+        self.assertEqual(code, 0, err)
+        baseline = self.folder / "baseline.jsonl"
+        baseline.write_text("".join(json.dumps(result) + "\n" for result in results))
+        process = self.start("barrier", "--rounds", "5", "--baseline", str(baseline))
+        process.stdout.readline()
+        os.kill(self.worker("peal"), signal.SIGKILL)
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("was killed by signal 9", err)
+        self.assertNotIn("baseline", err)
+
+    def test_leaves_what_it_was_to_tune_as_it_was(self):
+        best = self.folder / "best"
+        best.write_text("all_reduce:0-inf:ring\n")
+        process = self.start("broadcast", "--bytes", "1M", "--rounds", "50", f"--tune={best}")
+        process.stdout.readline()
+        for algorithm in ("inline", "direct", "two_level", "ring", "recursive_doubling", "halving_doubling",
+                          "binomial_tree", "pairwise"):
+            os.kill(self.worker("peal", "peal-" + algorithm), signal.SIGKILL)
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertNotIn("PEAL_TUNE", out)
+        self.assertEqual(best.read_text(), "all_reduce:0-inf:ring\n")
 
     def test_is_said_to_be_missing_where_it_is_not_installed(self):
         self.environment["PEAL_BENCH_PYTHON"] = "/nowhere/python"

@@ -152,6 +152,7 @@ static double get(const struct type* type, const char* data, int64_t i) {
 /* As `rewrite` of values.cpp: one loop of plain stores for all types, which the compiler cannot make a
    memset. */
 static void fill(const struct type* type, char* data, int64_t count) {
+  if (count == 0) return; /* and data may be NULL, which memcpy does not take */
   uint64_t word = type->ones;
   __asm__ volatile("" : "+r"(word));
   const size_t size = (size_t)count * type->size, whole = size / sizeof word;
