@@ -54,7 +54,10 @@ class LargeSends {
 /// What the own rank has accepted of one peer. Threads: one at a time.
 class LargeReceives {
  public:
-  void expect(std::uint64_t id, Receive receive) { receives_.emplace(id, std::move(receive)); }
+  /// Returns whether it does; not where another message of this number is on its way.
+  bool expect(std::uint64_t id, Receive receive) {
+    return receives_.emplace(id, std::move(receive)).second;
+  }
   /// What is wrong with a piece that the peer sends, in words; nothing if it is expected.
   std::optional<std::string> objection(const MailFrame& piece) const;
   /// Where an expected piece goes.

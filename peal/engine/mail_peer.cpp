@@ -9,10 +9,8 @@ MailStream::State MailPeer::pump(MailReader& reader) {
   bool sent = pump_out();
   const State state = stream.pump_in(reader);
   if (state == State::kClosed || state == State::kDamaged) return state;
-  while (!closed && !deaf) {
-    sent |= pump_out();
-    if (!sends.post_next_piece(stream)) break;
-  }
+  sent |= pump_out();
+  if (!closed && !deaf && sends.post_next_piece(stream)) sent |= pump_out();
   return sent ? State::kMoved : state;
 }
 

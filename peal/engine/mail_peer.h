@@ -19,7 +19,8 @@ namespace peal::engine {
 struct MailPeer {
   MailPeer(MailStream s, PlacedMail p) : stream(std::move(s)), placed(std::move(p)) {}
 
-  /// Moves frames both ways as far as they go without waiting. What the stream says of what comes
+  /// Moves frames both ways as far as they go without waiting, but no more than a piece of a large
+  /// message: whoever else needs the mailbox waits no longer. What the stream says of what comes
   /// in; kMoved, too, if anything left.
   MailStream::State pump(MailReader& reader);
   /// Copies a piece of what the peer has placed, and tells it when a message is here whole. Returns

@@ -144,14 +144,19 @@ bool Mailbox::is_busy() const {
       peers_.begin(), peers_.end(), [](const MailPeer& peer) { return peer.is_busy(); });
 }
 
-bool Mailbox::is_delivered() const {
+bool Mailbox::is_sent() const {
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    const MailPeer& peer = at(rank);
-    if (rank == self_ || peer.closed || peer.deaf) continue;
-    if (peer.has_unsent() || !peer.sends.empty()) return false;
-    if (!transport_.mail().is_delivered(rank)) return false;
+    if (hears(rank) && (at(rank).has_unsent() || !at(rank).sends.empty())) return false;
   }
   return true;
+}
+
+Bytes Mailbox::unacknowledged() const {
+  Bytes sum = 0_B;
+  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
+    if (hears(rank)) sum += transport_.mail().unacknowledged(rank);
+  }
+  return sum;
 }
 
 void Mailbox::forget(const TicketPtr& ticket) {
@@ -288,7 +293,10 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
     }
     return;
   }
-  at(from).receives.expect(offer.id, std::move(receive));
+  if (!at(from).receives.expect(offer.id, std::move(receive))) {
+    close_damaged(from, "it offers two messages by one number");
+    return;
+  }
   at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
 }
 
@@ -316,11 +324,14 @@ void Mailbox::tell_abort(const Error& cause) {
       cause.message().substr(0, static_cast<std::size_t>(kAbortLimit.value));
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank == self_ || at(rank).closed) continue;
-    at(rank).stream.post_owned({.kind = MailFrame::Kind::kAbort,
-                                .dtype = static_cast<std::uint8_t>(cause.kind()),
-                                .payload = Bytes(static_cast<std::int64_t>(bytes.size()))},
-                               {bytes.begin(), bytes.end()});
+    MailPeer& peer = at(rank);
+    if (rank == self_ || peer.deaf) continue;
+    peer.stream.post_owned({.kind = MailFrame::Kind::kAbort,
+                            .dtype = static_cast<std::uint8_t>(cause.kind()),
+                            .payload = Bytes(static_cast<std::int64_t>(bytes.size()))},
+                           {bytes.begin(), bytes.end()});
+    // What it sends made no sense, but it may read: this once, as nobody moves its stream any more.
+    if (peer.closed) peer.stream.pump_out();
   }
 }
 

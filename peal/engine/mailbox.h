@@ -55,7 +55,7 @@ class Mailbox final : private MailReader {
   /// now on is thrown away.
   void fail(const Error& cause);
   bool has_failed() const { return failure_.has_value(); }
-  /// Tells every peer that the group has failed. After `fail`.
+  /// Tells every peer that the group has failed, also one whose stream is damaged. After `fail`.
   void tell_abort(const Error& cause);
   /// Tells every peer that this rank will start no more messages and receive none. What it has
   /// offered still stands.
@@ -64,9 +64,11 @@ class Mailbox final : private MailReader {
   /// can take it, or a large message is coming or being copied.
   bool is_busy() const;
   bool is_busy(Rank peer) const { return at(peer).is_busy(); }
-  /// Whether everything that this rank has to send reaches those who are still there, even if it
-  /// leaves now.
-  bool is_delivered() const;
+  /// Whether everything that this rank has to send to those who are still there has left it, and
+  /// what it has offered was taken.
+  bool is_sent() const;
+  /// How much of what has left may not reach them if this rank leaves now.
+  Bytes unacknowledged() const;
 
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) const { return at(peer).departure; }
@@ -96,6 +98,8 @@ class Mailbox final : private MailReader {
   Error gone(Rank peer) const;
   void close_damaged(Rank peer, const std::string& how);
   bool all_others_are_gone() const;
+  /// Whether it can still be told something.
+  bool hears(Rank peer) const { return peer != self_ && !at(peer).closed && !at(peer).deaf; }
 
   MailPeer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
   const MailPeer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }

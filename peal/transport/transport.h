@@ -48,9 +48,9 @@ class Channel {
   /// blocking. Bytes that came before the peer was lost are still delivered.
   virtual Transfer try_receive(Rank peer, std::span<std::byte> into) = 0;
 
-  /// Whether the peer gets all that try_send took even if this rank closes the stream now. May ask
-  /// the system. Threads: as try_send.
-  virtual bool is_delivered(Rank peer) const = 0;
+  /// How much of what try_send took the peer may never get if this rank closes the stream now; 0
+  /// where the peer is lost. May ask the system. Threads: as try_send.
+  virtual Bytes unacknowledged(Rank peer) const = 0;
 
   /// Sleeps until one of `interests` may have come true (a lost peer counts as ready for both), or
   /// `interrupt` was called since the last return, or the deadline. May return early for no reason.

@@ -1,6 +1,8 @@
 #include "peal/backends/native/message_loop.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,6 +32,10 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 /// A rank that has no time left still says why it leaves.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
+
+/// For so long none of what has left may be acknowledged: by the systems of peers that are gone for
+/// good it never is.
+constexpr auto kAcknowledged = std::chrono::seconds(1);
 
 engine::Envelope envelope_of(const Request& request) {
   return {request.root, request.tag, request.dtype, request.count};
@@ -289,13 +295,19 @@ void MessageLoop::leave(Departure departure, Deadline deadline) {
     mailbox.say_farewell(departure);
   });
   const Deadline end(std::max(deadline.at(), Deadline::after(kLastWords).at()));
+  std::optional<Bytes> left;  // of what the peers' systems have to acknowledge, once all is sent
+  TimePoint moved = Clock::now();
   Patience patience(Cores::kShared);
   while (true) {
-    const bool delivered = mailbox_.with([](Mailbox& mailbox) {
+    const auto still = mailbox_.with([](Mailbox& mailbox) -> std::optional<Bytes> {
       mailbox.advance();
-      return mailbox.is_delivered();
+      if (!mailbox.is_sent()) return std::nullopt;
+      return mailbox.unacknowledged();
     });
-    if (delivered || end.passed()) break;
+    const TimePoint now = Clock::now();
+    if (still != std::exchange(left, still)) moved = now;
+    const bool is_in_vain = left && now - moved >= kAcknowledged;
+    if (left == 0_B || is_in_vain || end.passed(now)) break;
     if (!patience.wait()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   stop();

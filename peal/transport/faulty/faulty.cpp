@@ -60,6 +60,12 @@ class Script {
     return static_cast<std::size_t>((corrupt->after - moved_in(peer, direction)).value);
   }
 
+  /// How much has been sent that is never acknowledged.
+  Bytes unheard(Rank peer) const {
+    const auto* const mute = fault(StreamFault::Kind::kUnacknowledged, peer, Direction::kSending);
+    return mute == nullptr ? 0_B : std::max(0_B, moved_in(peer, Direction::kSending) - mute->after);
+  }
+
   /// Whether a wait for this would sleep through what only the script knows.
   bool is_awake(const Interest& interest) const {
     const Direction direction =
@@ -126,7 +132,10 @@ class FaultyChannel final : public Channel {
     return record(peer, Direction::kReceiving, transfer);
   }
 
-  bool is_delivered(Rank peer) const override { return inner_.is_delivered(peer); }
+  Bytes unacknowledged(Rank peer) const override {
+    const Bytes mute = script_.with([&](const Script& script) { return script.unheard(peer); });
+    return std::max(mute, inner_.unacknowledged(peer));
+  }
 
   void wait(std::span<const Interest> interests, Deadline deadline) override {
     const bool awake = script_.with([&](Script& script) {
@@ -173,7 +182,7 @@ class FaultyChannel final : public Channel {
   }
 
   Channel& inner_;
-  Guarded<Script> script_;
+  mutable Guarded<Script> script_;
 };
 
 class FaultyTransport final : public Transport {

@@ -15,8 +15,9 @@ namespace peal::transport {
 /// What befalls one stream, as this rank sees it, when so many bytes of it have moved.
 struct StreamFault {
   enum class Kind : std::uint8_t {
-    kCut,      // the peer is lost: both directions are closed
-    kCorrupt,  // the next byte is another than was sent
+    kCut,             // the peer is lost: both directions are closed
+    kCorrupt,         // the next byte is another than was sent
+    kUnacknowledged,  // the peer's system acknowledges nothing more; of what is sent only
   };
   enum class Direction : std::uint8_t { kSending, kReceiving };
 

@@ -89,9 +89,9 @@ Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
 
 /// What the peer's system has not taken is lost if it sends anything after this end is closed: the
 /// answer to that resets the connection.
-bool TcpChannel::is_delivered(Rank rank) const {
+Bytes TcpChannel::unacknowledged(Rank rank) const {
   const Peer& to = peer(rank);
-  return to.gone || net::unacknowledged(to.fd.get()) == 0_B;
+  return to.gone ? 0_B : net::unacknowledged(to.fd.get());
 }
 
 void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {

@@ -24,7 +24,7 @@ class TcpChannel final : public PollableChannel {
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
   Transfer try_receive(Rank peer, std::span<std::byte> into) override;
-  bool is_delivered(Rank peer) const override;
+  Bytes unacknowledged(Rank peer) const override;
   void wait(std::span<const Interest> interests, Deadline deadline) override;
   void interrupt() noexcept override { bell_.ring(); }
 

@@ -1,0 +1,63 @@
+// How long a rank stays that leaves.
+#include <chrono>
+#include <future>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/backends/native/native.h"
+#include "peal/base/clock.h"
+#include "peal/group/process_group.h"
+#include "peal/transport/faulty/faulty.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::native {
+namespace {
+
+using std::chrono::seconds;
+using transport::ChannelKind;
+using transport::StreamFault;
+
+constexpr Timeout kTimeout = std::chrono::minutes(5);
+
+/// Two ranks, of which rank 0 has the faults and hands out nothing that they share.
+class Pair {
+ public:
+  explicit Pair(const transport::Faults& faults) {
+    transport::MemoryOptions options;
+    options.sharing = transport::MemoryOptions::Sharing::kMessagesOnly;
+    transports_ = transport::make_memory_transports(2, options);
+    transports_[0] = transport::make_faulty(std::move(transports_[0]), faults);
+  }
+
+  ProcessGroupPtr join(Rank rank) {
+    Options options;
+    options.rank = rank;
+    options.world_ranks = {0, 1};
+    options.connect = [this, rank](std::span<const Rank>, const std::string&, Deadline) {
+      return std::move(transports_[static_cast<std::size_t>(rank)]);
+    };
+    return std::make_shared<ProcessGroup>(
+        make_backend(std::move(options), Deadline::after(kTimeout)),
+        ProcessGroup::Options{.timeout = kTimeout});
+  }
+
+ private:
+  std::vector<std::unique_ptr<transport::Transport>> transports_;
+};
+
+TEST(LeavingTest, ARankDoesNotWaitLongForASystemThatAcknowledgesNothing) {
+  Pair pair({.streams = {{.kind = StreamFault::Kind::kUnacknowledged,
+                          .peer = 1,
+                          .channel = ChannelKind::kMail}}});
+  auto other = std::async(std::launch::async, [&] { return pair.join(1); });
+  const ProcessGroupPtr group = pair.join(0);
+  const ProcessGroupPtr peer = other.get();  // it stays, and says nothing
+  const TimePoint begin = Clock::now();
+  group->destroy();
+  EXPECT_LT(Clock::now() - begin, seconds(10));
+  peer->destroy();
+}
+
+}  // namespace
+}  // namespace peal::native
