@@ -11,15 +11,17 @@ import tempfile
 import unittest
 
 SCRIPT = sys.argv.pop(1)
-# In place of `peal`: remembers how it was called, and has no gloo.
+# In place of `peal`: remembers how it was called, and does this of gloo.
 PEAL = """#!/bin/sh
 echo "$@" >> calls
-case "$*" in *gloo*) echo "  gloo: left out: python3 has no torch" >&2 ;; esac
+case "$*" in *gloo*) {gloo} ;; esac
 """
+MISSING = 'echo "  gloo: left out: python3 has no torch" >&2'
+BROKEN = 'echo "peal: gloo: rank 0 ended with exit code 1; it wrote: no libcudart" >&2; exit 1'
 
 
 class Measure(unittest.TestCase):
-    def measure(self, *parts):
+    def measure(self, *parts, gloo=MISSING):
         """(exit code, stderr, how peal was called)"""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
@@ -29,19 +31,30 @@ class Measure(unittest.TestCase):
             (folder / "docs/performance.md").write_text("")
             (folder / "bench/tables.py").write_text("")
             peal = folder / "peal"
-            peal.write_text(PEAL)
+            peal.write_text(PEAL.format(gloo=gloo))
             peal.chmod(0o700)
+            (folder / "calls").touch()
             done = subprocess.run([folder / "bench/measure", *parts], env={**os.environ, "PEAL": str(peal)},
                                   text=True, capture_output=True)
             return done.returncode, done.stderr, (folder / "calls").read_text().splitlines()
 
-    def test_refuses_before_measuring_where_a_peer_of_its_tables_is_missing(self):
-        for parts in ([], ["ranks"], ["types", "all_reduce"]):
-            code, err, calls = self.measure(*parts)
-            self.assertEqual(code, 1)
-            self.assertIn("gloo: left out: python3 has no torch", err)
-            self.assertEqual(len(calls), 1, calls)
-            self.assertNotIn("--json", calls[0])
+    def test_refuses_before_measuring_where_a_peer_of_its_tables_is_missing_or_broken(self):
+        for gloo, said in ((MISSING, "gloo: left out: python3 has no torch"), (BROKEN, "it wrote: no libcudart")):
+            for parts in ([], ["ranks"], ["types", "all_reduce"]):
+                with self.subTest(said, parts=parts):
+                    code, err, calls = self.measure(*parts, gloo=gloo)
+                    self.assertEqual(code, 1)
+                    self.assertIn(said, err)
+                    self.assertEqual(len(calls), 1, calls)
+                    self.assertNotIn("--json", calls[0])
+
+    def test_refuses_before_measuring_where_a_part_has_a_wrong_name(self):
+        for wrong in ("opertions", "ranks types", ""):
+            with self.subTest(wrong):
+                code, err, calls = self.measure("operations", wrong)
+                self.assertEqual(code, 2)
+                self.assertIn(f'there is no part "{wrong}", only all_reduce operations ', err)
+                self.assertEqual(calls, [])
 
     def test_measures_a_part_that_needs_no_such_peer(self):
         code, err, calls = self.measure("operations", "types")
