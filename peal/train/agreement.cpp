@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "peal/base/error.h"
+#include "peal/base/split.h"
 
 namespace peal::train {
 namespace {
@@ -27,14 +28,10 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
+/// What `joined` made the text of.
+std::vector<std::string> lines_of(std::string_view text) {
+  const std::vector<std::string_view> parts = split(text, '\n');
+  return {parts.begin(), parts.end() - 1};  // each line has its '\n', so the last part is empty
 }
 
 std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t index) {
@@ -48,7 +45,7 @@ void require_agreement(ProcessGroup& group,
                        const std::vector<std::string>& lines,
                        Timeout timeout) {
   const std::vector<std::string> reference =
-      split(broadcast_text(group, joined(lines), 0, timeout));
+      lines_of(broadcast_text(group, joined(lines), 0, timeout));
   const auto differ = std::mismatch(lines.begin(), lines.end(), reference.begin(), reference.end());
   const bool same = differ.first == lines.end() && differ.second == reference.end();
 
