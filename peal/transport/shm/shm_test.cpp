@@ -130,12 +130,14 @@ bool is_bound(const net::Address& address) {
   return false;
 }
 
-/// Others' files come and go there.
+/// Others' files come and go there, those of a `peal bench` too.
 std::set<std::string> files_in_dev_shm() {
   std::set<std::string> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error)) {
-    if (entry.path().string().find("peal") != std::string::npos) found.insert(entry.path());
+    const std::string name = entry.path().filename();
+    if (name.find("peal") == std::string::npos || name.starts_with("peal-bench.")) continue;
+    found.insert(name);
   }
   return found;
 }
