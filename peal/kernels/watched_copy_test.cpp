@@ -1,5 +1,9 @@
 #include "peal/kernels/watched_copy.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace peal::kernels {
@@ -20,6 +24,65 @@ Bytes pretend(WatchedCopy& watched, Bytes size, int nanoseconds_a_line) {
     left -= advice.size;
   }
   return cached;
+}
+
+/// Copies by ordinary stores until it wants others, and then past the caches, so often in all. As
+/// if each took a millisecond.
+WatchedCopy after_slow_copies(int copies) {
+  WatchedCopy watched;
+  for (int i = 0; i < copies; ++i) watched.took(watched.next(16_KiB), nanoseconds(1'000'000));
+  return watched;
+}
+
+/// Of bytes that all differ from those nearby.
+std::vector<std::byte> bytes_of(Bytes size) {
+  std::vector<std::byte> bytes;
+  for (std::uint64_t i = 1; i <= static_cast<std::uint64_t>(size.value); ++i) {
+    bytes.push_back(static_cast<std::byte>(i * 0x9E3779B97F4A7C15u >> 56));
+  }
+  return bytes;
+}
+
+/// Copies to where no line begins; returns what lies there then, and 17 bytes before and behind it.
+std::vector<std::byte> copied(WatchedCopy& watched, const std::vector<std::byte>& from) {
+  std::vector<std::byte> to(17 + from.size() + 17, std::byte{0xEE});
+  watched(from.data(), to.data() + 17, Bytes(std::ssize(from)));
+  return to;
+}
+
+TEST(WatchedCopyTest, WhateverItSuspectsItCopiesEveryByteAndNoOther) {
+  struct Case {
+    int slow_copies;
+    Stores stores;
+    Bytes at_once;
+  };
+  for (const auto& [slow_copies, stores, at_once] :
+       {Case{0, Stores::kCached, 1_MiB},
+        Case{1, Stores::kCached, 16_KiB},
+        Case{2, Stores::kStreaming, 1_MiB},
+        Case{2 + 64, Stores::kCached, 16_KiB}}) {  // it tries again
+    const WatchedCopy suspicious = after_slow_copies(slow_copies);
+    ASSERT_EQ(suspicious.next(1_MiB).stores, stores);
+    ASSERT_EQ(suspicious.next(1_MiB).size, at_once);
+    EXPECT_EQ(suspicious.next(3_B).size, 3_B);
+    for (const Bytes size : {16_KiB - 1_B, 16_KiB, 40_KiB + 3_B, 1_MiB}) {
+      const std::vector<std::byte> from = bytes_of(size);
+      std::vector<std::byte> expected(17, std::byte{0xEE});
+      expected.insert(expected.end(), from.begin(), from.end());
+      expected.resize(expected.size() + 17, std::byte{0xEE});
+      WatchedCopy watched = suspicious;
+      for (int i = 0; i < 4; ++i) {  // the fourth is watched even if nothing is suspected
+        EXPECT_EQ(copied(watched, from), expected) << slow_copies << " slow, " << size.value;
+      }
+    }
+  }
+}
+
+TEST(WatchedCopyTest, ACopyPastTheCachesBringsTheNextTrialNearer) {
+  WatchedCopy watched = after_slow_copies(2 + 63);
+  ASSERT_EQ(watched.next(1_MiB).stores, Stores::kStreaming);
+  copied(watched, bytes_of(40_KiB));
+  EXPECT_EQ(watched.next(1_MiB).stores, Stores::kCached);
 }
 
 TEST(WatchedCopyTest, NearRanksStoreTheOrdinaryWay) {
