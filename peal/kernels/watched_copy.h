@@ -38,7 +38,7 @@ class WatchedCopy {
   };
   Advice next(Bytes left) const;
 
-  /// What that took.
+  /// What that took; for stores past the caches the time does not matter.
   void took(const Advice& advice, std::chrono::nanoseconds time);
 
  private:
