@@ -68,10 +68,12 @@ Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
   return Bytes(static_cast<std::int64_t>(written_ - before));
 }
 
+/// Not beyond the room: those lines hold what the reader takes next.
 void RingWriter::prepare(std::uint64_t size) {
-  const std::uint64_t mask = capacity_of(memory_) - 1;
-  for (std::uint64_t ahead = 0; ahead < std::min(size, kPrepared); ahead += kLine) {
-    prefetch_to_write(data_ + ((written_ + ahead) & mask));
+  const std::uint64_t capacity = capacity_of(memory_);
+  const std::uint64_t most = std::min({size, kPrepared, capacity - (written_ - taken_)});
+  for (std::uint64_t ahead = 0; ahead < most; ahead += kLine) {
+    prefetch_to_write(data_ + ((written_ + ahead) & (capacity - 1)));
   }
 }
 
