@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/testing/testing.h"
 
 namespace peal::engine {
 namespace {
@@ -52,7 +53,7 @@ class LargeSendsTest : public ::testing::Test {
 };
 
 TEST_F(LargeSendsTest, AMessageLeavesInPiecesOnceItIsAccepted) {
-  const std::vector<std::byte> data(600 << 10, std::byte{3});
+  const std::vector<std::byte> data = transport::testing::stream_bytes(0, 1, 0, 600 << 10);
   const TicketPtr sent = ticket();
   sends_.offer(4, sent, data);
   EXPECT_FALSE(sends_.post_next_piece(stream_));

@@ -1,6 +1,16 @@
 // The mailbox as the state machine that it is: driven by hand, over the memory transport.
 #include "peal/engine/mailbox.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +22,13 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::MailboxTest;
+
+/// 1, 2, 3 and so on.
+std::vector<float> numbers(std::size_t count) {
+  std::vector<float> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 1.F);
+  return numbers;
+}
 
 TEST_F(MailboxTest, AMessageWaitsForItsReceive) {
   const std::vector<float> out = {1, 2, 3};
@@ -74,7 +91,7 @@ TEST_F(MailboxTest, WhatCannotBeSentAtOnceIsLeftToTheSendThatSaysWhy) {
 
 TEST_F(MailboxTest, AReceiveThatComesWhileItsMessageIsComingGetsItWhole) {
   connect({.most_per_call = 100_B, .idle_calls = 1});
-  const std::vector<float> out(2'000, 7);
+  const std::vector<float> out = numbers(2'000);
   std::vector<float> in(2'000);
   send(0, out);
   box(0).advance();
@@ -87,7 +104,7 @@ TEST_F(MailboxTest, AReceiveThatComesWhileItsMessageIsComingGetsItWhole) {
 }
 
 TEST_F(MailboxTest, ALargeMessageStaysWithItsSenderUntilItsReceiveIsThere) {
-  const std::vector<float> out(500'000, 3);
+  const std::vector<float> out = numbers(500'000);
   std::vector<float> in(500'000);
   const TicketPtr sent = send(0, out);
   settle();
@@ -100,7 +117,7 @@ TEST_F(MailboxTest, ALargeMessageStaysWithItsSenderUntilItsReceiveIsThere) {
 }
 
 TEST_F(MailboxTest, AfterAFailureNoBorrowedMemoryIsTouchedAndThePeerHearsTheCause) {
-  auto out = std::make_unique<std::vector<float>>(500'000, 3.F);
+  auto out = std::make_unique<std::vector<float>>(numbers(500'000));
   auto in = std::make_unique<std::vector<float>>(500'000);
   const TicketPtr sent = send(0, *out);
   const TicketPtr received = receive(1, *in, 0);
@@ -226,7 +243,7 @@ TEST_F(MailboxTest, TheCauseIsReadBeforeAStreamThatTakesNothingMoreIsGivenUp) {
 
 TEST_F(MailboxTest, AMessageThatTheOneWhoLeavesNeverTookIsAFailure) {
   connect({.most_per_call = 100_B, .idle_calls = 1});
-  const std::vector<float> out(2'000);
+  const std::vector<float> out = numbers(2'000);
   const TicketPtr sent = send(1, out);  // small enough to go uninvited, and still on its way
   box(1).advance();
   box(0).say_farewell(Departure::kInOrder);
@@ -250,7 +267,7 @@ TEST_F(MailboxTest, AReceiveFromAnyRankFailsWhenAllOthersHaveLeft) {
 }
 
 TEST_F(MailboxTest, WhatWasOfferedBeforeTheFarewellIsStillDelivered) {
-  const std::vector<float> out(500'000, 3);
+  const std::vector<float> out = numbers(500'000);
   std::vector<float> in(500'000);
   const TicketPtr sent = send(0, out);
   box(0).say_farewell(Departure::kInOrder);
@@ -265,7 +282,7 @@ TEST_F(MailboxTest, WhatWasOfferedBeforeTheFarewellIsStillDelivered) {
 }
 
 TEST_F(MailboxTest, AnOfferWhoseSenderIsGoneCannotBeAccepted) {
-  const std::vector<float> out(500'000, 3);
+  const std::vector<float> out = numbers(500'000);
   std::vector<float> in(500'000);
   send(0, out);
   box(0).say_farewell(Departure::kInOrder);

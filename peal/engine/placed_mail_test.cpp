@@ -2,8 +2,8 @@
 #include "peal/engine/placed_mail.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -13,11 +13,13 @@
 #include "peal/base/error.h"
 #include "peal/engine/testing/mailboxes.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/testing/testing.h"
 
 namespace peal::engine {
 namespace {
 
 using testing::MailboxTest;
+using transport::testing::stream_bytes;
 
 /// Rank 0 sends and rank 1 receives.
 class PlacedMailTest : public ::testing::Test {
@@ -30,11 +32,11 @@ class PlacedMailTest : public ::testing::Test {
     return {1, 0, ranks_[1]->window(), streamed};
   }
 
-  /// Memory of rank 0's arena.
-  std::span<std::byte> allocate(Bytes size, std::byte value) {
-    std::byte* const memory = ranks_[0]->window()->allocate(size);
-    std::memset(memory, static_cast<int>(value), static_cast<std::size_t>(size.value));
-    return {memory, static_cast<std::size_t>(size.value)};
+  /// Memory of rank 0's arena with these bytes.
+  std::span<std::byte> allocate(const std::vector<std::byte>& bytes) {
+    std::byte* const memory = ranks_[0]->window()->allocate(Bytes(std::ssize(bytes)));
+    std::ranges::copy(bytes, memory);
+    return {memory, bytes.size()};
   }
 
   static Receive receive_into(std::vector<std::byte>& data) {
@@ -59,12 +61,12 @@ class PlacedMailTest : public ::testing::Test {
 
 TEST_F(PlacedMailTest, AMessageIsCopiedPieceByPieceFromWhereItsSenderHasIt) {
   for (const Bytes streamed : {0_B, kNoneIsStreamed}) {
-    const auto data = allocate(2_MiB + 10_KiB, std::byte{7});
+    const auto data = stream_bytes(0, 1, 0, (2 << 20) + (10 << 10));
     std::vector<std::byte> in(data.size());
     const Receive receive = receive_into(in);
     PlacedMail mail = receiver(streamed);
     EXPECT_FALSE(mail.is_copying());
-    ASSERT_TRUE(mail.start(offer_of(data, 5), receive));
+    ASSERT_TRUE(mail.start(offer_of(allocate(data), 5), receive));
     for (int piece = 0; piece < 3; ++piece) {
       EXPECT_TRUE(mail.is_copying());
       EXPECT_FALSE(mail.take_copied());
@@ -77,30 +79,32 @@ TEST_F(PlacedMailTest, AMessageIsCopiedPieceByPieceFromWhereItsSenderHasIt) {
     EXPECT_FALSE(copied->ticket->ended());  // its sender is told before
     EXPECT_FALSE(mail.is_copying());
     EXPECT_FALSE(mail.copy_next_piece());
-    EXPECT_EQ(in, std::vector<std::byte>(in.size(), std::byte{7}));
+    EXPECT_EQ(in, data);
   }
 }
 
 TEST_F(PlacedMailTest, OneIsCopiedAfterTheOther) {
+  const auto bytes = stream_bytes(0, 1, 0, 10);
+  const auto others = stream_bytes(0, 1, 10, 20);
   std::vector<std::byte> first(10);
   std::vector<std::byte> second(20);
   PlacedMail mail = receiver();
-  ASSERT_TRUE(mail.start(offer_of(allocate(10_B, std::byte{1}), 1), receive_into(first)));
-  ASSERT_TRUE(mail.start(offer_of(allocate(20_B, std::byte{2}), 2), receive_into(second)));
+  ASSERT_TRUE(mail.start(offer_of(allocate(bytes), 1), receive_into(first)));
+  ASSERT_TRUE(mail.start(offer_of(allocate(others), 2), receive_into(second)));
   for (const std::uint64_t id : {1u, 2u}) {
     EXPECT_TRUE(mail.copy_next_piece());
     const auto copied = mail.take_copied();
     ASSERT_TRUE(copied);
     EXPECT_EQ(copied->id, id);
   }
-  EXPECT_THAT(first, ::testing::Each(std::byte{1}));
-  EXPECT_THAT(second, ::testing::Each(std::byte{2}));
+  EXPECT_EQ(first, bytes);
+  EXPECT_EQ(second, others);
 }
 
 TEST_F(PlacedMailTest, OnlyMemoryOfTheArenaHasAPlace) {
   const std::vector<std::byte> elsewhere(100'000);
   EXPECT_FALSE(sender().place(elsewhere.data(), 100'000_B));
-  const auto data = allocate(100'000_B, std::byte{1});
+  const auto data = allocate(stream_bytes(0, 1, 0, 100'000));
   EXPECT_TRUE(sender().place(data.data(), 100'000_B));
   EXPECT_FALSE(PlacedMail(0, 1, nullptr, kNoneIsStreamed).place(data.data(), 100'000_B));
   const Rank stranger = 2;  // whom the window does not reach
@@ -111,19 +115,20 @@ TEST_F(PlacedMailTest, OnlyMemoryOfTheArenaHasAPlace) {
 TEST_F(PlacedMailTest, WhatSharesPagesWithOtherMemoryIsReadAsItIsWhenItIsPlaced) {
   const auto memory = std::make_unique<std::byte[]>(100'000);
   ranks_[0]->window()->adopt({memory.get(), 100'000});
-  std::memset(memory.get(), 9, 100'000);
+  const auto data = stream_bytes(0, 1, 0, 100'000);
+  std::ranges::copy(data, memory.get());
   std::vector<std::byte> in(100'000);
   PlacedMail mail = receiver();
   ASSERT_TRUE(mail.start(offer_of({memory.get(), 100'000}), receive_into(in)));
   EXPECT_TRUE(mail.copy_next_piece());
   EXPECT_TRUE(mail.take_copied());
-  EXPECT_EQ(in, std::vector<std::byte>(in.size(), std::byte{9}));
+  EXPECT_EQ(in, data);
   ranks_[0]->window()->release(memory.get());
 }
 
 TEST_F(PlacedMailTest, AnOfferOfWhatIsNotSharedIsRefused) {
   std::vector<std::byte> in(100);
-  const MailFrame good = offer_of(allocate(100_B, std::byte{1}));
+  const MailFrame good = offer_of(allocate(stream_bytes(0, 1, 0, 100)));
   EXPECT_FALSE(PlacedMail(1, 0, nullptr, kNoneIsStreamed).start(good, receive_into(in)));
   PlacedMail mail = receiver();
   EXPECT_FALSE(mail.start(offer_of({UINT64_MAX - 99}), receive_into(in)));
@@ -137,7 +142,7 @@ TEST_F(PlacedMailTest, WhatASenderHasWithdrawnIsNoMessage) {
   for (const int copied_before : {0, 1, 2}) {
     ranks_ = transport::make_memory_transports(2, {.arena = kArena});
     PlacedMail mail = receiver();
-    ASSERT_TRUE(mail.start(offer_of(allocate(2_MiB, std::byte{1})), receive_into(in)));
+    ASSERT_TRUE(mail.start(offer_of(allocate(stream_bytes(0, 1, 0, 2 << 20))), receive_into(in)));
     for (int i = 0; i < copied_before; ++i) EXPECT_TRUE(mail.copy_next_piece());
     ranks_[0]->window()->withdraw();
     EXPECT_FALSE(mail.copy_next_piece());
@@ -149,7 +154,7 @@ TEST_F(PlacedMailTest, WhatASenderHasWithdrawnIsNoMessage) {
 TEST_F(PlacedMailTest, WhatIsForgottenIsNotWrittenToAnyMore) {
   std::vector<std::byte> in(100);
   PlacedMail mail = receiver();
-  ASSERT_TRUE(mail.start(offer_of(allocate(100_B, std::byte{1})), receive_into(in)));
+  ASSERT_TRUE(mail.start(offer_of(allocate(stream_bytes(0, 1, 0, 100))), receive_into(in)));
   mail.clear();
   EXPECT_FALSE(mail.is_copying());
   EXPECT_FALSE(mail.copy_next_piece());
@@ -160,11 +165,15 @@ TEST_F(PlacedMailTest, WhatIsForgottenIsNotWrittenToAnyMore) {
 class PlacedMailboxTest : public MailboxTest {
  protected:
   static constexpr std::size_t kCount = 1'000'000;  // several pieces
-  PlacedMailboxTest() : placed_(allocate(0)) { std::fill(placed_.begin(), placed_.end(), 3.F); }
+  PlacedMailboxTest() : placed_(allocate(0)) {}
 
   transport::Window& window(Rank rank) { return *end(rank).transport->window(); }
+  /// A message: 1, 2, 3 and so on.
   std::span<float> allocate(Rank rank) {
-    return {reinterpret_cast<float*>(window(rank).allocate(Bytes(kCount * sizeof(float)))), kCount};
+    auto* const memory =
+        reinterpret_cast<float*>(window(rank).allocate(Bytes(kCount * sizeof(float))));
+    std::iota(memory, memory + kCount, 1.F);
+    return {memory, kCount};
   }
   TicketPtr send_placed() {
     auto ticket = std::make_shared<Ticket>("send", Timeout(60'000));
@@ -185,7 +194,6 @@ TEST_F(PlacedMailboxTest, AMessageInSharedMemoryDoesNotPassTheChannel) {
                         .direction = Direction::kSending,
                         .after = 1_KiB}}});
   placed_ = allocate(0);
-  std::fill(placed_.begin(), placed_.end(), 3.F);
   std::vector<float> in(kCount);
   const TicketPtr sent = send_placed();
   settle();
@@ -195,7 +203,7 @@ TEST_F(PlacedMailboxTest, AMessageInSharedMemoryDoesNotPassTheChannel) {
   EXPECT_TRUE(sent->ended());
   EXPECT_TRUE(received->ended());
   EXPECT_THAT(end(0).failures, ::testing::IsEmpty());
-  EXPECT_EQ(in, std::vector<float>(kCount, 3.F));
+  EXPECT_TRUE(std::ranges::equal(in, placed_));
 }
 
 TEST_F(PlacedMailboxTest, AReceiveDoesNotEndWellOnceTheSenderHasFailed) {
