@@ -315,88 +315,68 @@ TEST_F(MailboxTest, AfterAFailureLaterMessagesFailAtOnce) {
   EXPECT_TRUE(receive(0, data, 1)->exception());
 }
 
-TEST_F(MailboxTest, ALargeMessageIsDeliveredOnceItIsTaken) {
+TEST_F(MailboxTest, ALargeMessageIsSentOnceItIsTaken) {
   constexpr std::size_t kCount = 500'000;
   const std::vector<float> data = numbers(kCount);
   auto* const placed =
       reinterpret_cast<float*>(end(0).transport->window()->allocate(Bytes(kCount * sizeof(float))));
   std::ranges::copy(data, placed);
   for (const float* out : {data.data(), static_cast<const float*>(placed)}) {
-    EXPECT_TRUE(box(0).is_delivered());
+    EXPECT_TRUE(box(0).is_sent());
     box(0).send(std::make_shared<Ticket>("send", Timeout(60'000)),
                 {1, {}, DType::kF32, Elements(kCount)},
                 reinterpret_cast<const std::byte*>(out));
     settle();
     EXPECT_FALSE(box(0).is_busy());  // the offer has left
-    EXPECT_FALSE(box(0).is_delivered());
+    EXPECT_FALSE(box(0).is_sent());
     std::vector<float> in(kCount);
     receive(1, in, 0);
     settle();
-    EXPECT_TRUE(box(0).is_delivered());
+    EXPECT_TRUE(box(0).is_sent());
     EXPECT_EQ(in, data);
   }
 }
 
-TEST_F(MailboxTest, WhatHasNotLeftIsNotDelivered) {
+TEST_F(MailboxTest, WhatHasNotLeftIsNotSent) {
   connect({.most_per_call = 20_B, .idle_calls = 1});
   ASSERT_TRUE(send_at_once(0, numbers(3)));
-  EXPECT_FALSE(box(0).is_delivered());
+  EXPECT_FALSE(box(0).is_sent());
   settle();
-  EXPECT_TRUE(box(0).is_delivered());
+  EXPECT_TRUE(box(0).is_sent());
 }
 
-TEST_F(MailboxTest, NothingIsLeftToDeliverToWhoIsGone) {
+TEST_F(MailboxTest, NothingIsLeftToSendToWhoIsGone) {
   const std::vector<float> out = numbers(500'000);
   for (const int calls : {1, 1'000}) {  // the offer has left in part, and as a whole
     connect({.most_per_call = 20_B, .idle_calls = 1});
     send(0, out);
     for (int i = 1; i < calls; ++i) box(0).advance();
     EXPECT_EQ(box(0).is_busy(), calls == 1);
-    EXPECT_FALSE(box(0).is_delivered());
+    EXPECT_FALSE(box(0).is_sent());
     end(1).mailbox.reset();
     end(1).transport.reset();
     for (int i = 0; i < 600; ++i) box(0).advance();
     EXPECT_THAT(end(0).lost, ::testing::ElementsAre(1));
-    EXPECT_TRUE(box(0).is_delivered());
+    EXPECT_TRUE(box(0).is_sent());
   }
 }
 
-/// Takes everything that is sent, and has delivered it to all but one.
-class SlowTransport final : public transport::Transport, public transport::Channel {
- public:
-  Channel& data() override { return *this; }
-  Channel& mail() override { return *this; }
-  transport::Window* window() override { return nullptr; }
-  int ranks_on_host() const override { return 1; }
-  int cpus_on_host() const override { return 1; }
-  std::string describe(Rank) const override { return "slow"; }
-
-  transport::Transfer try_send(Rank, std::span<const transport::ConstPiece> pieces) override {
-    Bytes size;
-    for (const auto& piece : pieces) size += Bytes(std::ssize(piece));
-    return {size, false};
-  }
-  transport::Transfer try_receive(Rank, std::span<std::byte>) override { return {}; }
-  bool is_delivered(Rank peer) const override { return peer != waiting; }
-  void wait(std::span<const transport::Interest>, Deadline) override {}
-  void interrupt() noexcept override {}
-
-  std::optional<Rank> waiting;
-};
-
-TEST(MailboxAloneTest, WhatTheChannelHasTakenIsDeliveredOnceTheChannelSaysSo) {
-  SlowTransport transport;
-  Mailbox box(0, 3, transport, {});
-  const float out = 1;
-  for (const Rank peer : {1, 2}) {
-    ASSERT_TRUE(box.send_at_once({peer, {}, DType::kF32, Elements(1)},
-                                 reinterpret_cast<const std::byte*>(&out)));
-    transport.waiting = peer;
-    EXPECT_FALSE(box.is_busy());
-    EXPECT_FALSE(box.is_delivered());
-    transport.waiting.reset();
-    EXPECT_TRUE(box.is_delivered());
-  }
+TEST_F(MailboxTest, WhatHasLeftIsCountedUntilItIsAcknowledgedOrThePeerIsGone) {
+  using transport::StreamFault;
+  const StreamFault mute{.kind = StreamFault::Kind::kUnacknowledged,
+                         .peer = 1,
+                         .channel = transport::ChannelKind::kMail,
+                         .after = 8_B};
+  connect({.streams = {mute}}, 3);
+  box(0).say_farewell(Departure::kInOrder);
+  settle();
+  EXPECT_TRUE(box(0).is_sent());
+  EXPECT_EQ(box(0).unacknowledged(), Bytes(MailFrame::kSize) - mute.after);
+  EXPECT_EQ(box(2).unacknowledged(), 0_B);
+  end(1).mailbox.reset();
+  end(1).transport.reset();
+  for (int i = 0; i < 10; ++i) box(0).advance();
+  EXPECT_EQ(box(0).unacknowledged(), 0_B);
 }
 
 /// Rank 0's end of the stream is held by the test, which writes frames that no mailbox would.
@@ -431,6 +411,31 @@ TEST_F(BrokenPeerTest, MoreOfAMessageThanWasOfferedEndsTheGroupAndIsWrittenNowhe
   EXPECT_THAT(end(1).failures[0], HasSubstr("more of a message than it offered"));
   EXPECT_FALSE(received->ended());
   EXPECT_THAT(in, ::testing::Each(5.F));
+}
+
+TEST_F(BrokenPeerTest, TwoMessagesByOneNumberEndTheGroup) {
+  std::vector<float> one(6'000), two(6'000);
+  const TicketPtr first = receive(1, one, 0), second = receive(1, two, 0);
+  const MailFrame offer{.kind = MailFrame::Kind::kOffer,
+                        .dtype = static_cast<std::uint8_t>(DType::kF32),
+                        .count = Elements(6'000),
+                        .id = 7};
+  write(offer);
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+  write(offer);
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("two messages by one number"));
+}
+
+TEST_F(BrokenPeerTest, APeerWhoseStreamIsDamagedIsStillToldWhy) {
+  write({.kind = MailFrame::Kind::kData, .id = 7, .payload = 0_B});
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  const Error cause(ErrorKind::kPeerLost, end(1).failures[0]);
+  box(1).fail(cause);
+  box(1).tell_abort(cause);
+  for (int i = 0; i < 10; ++i) box(0).advance();
+  ASSERT_THAT(end(0).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(0).failures[0], HasSubstr("nobody asked for"));
 }
 
 TEST_F(BrokenPeerTest, AnOfferOfMemoryThatIsNotSharedEndsTheGroup) {
