@@ -1,14 +1,12 @@
 #include "peal/bench/stream_subject.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
-#include <condition_variable>
-#include <mutex>
+#include <exception>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/guarded.h"
 #include "peal/base/thread.h"
 #include "peal/bench/sizes.h"
 #include "peal/net/line.h"
@@ -25,7 +24,6 @@
 namespace peal::bench {
 namespace {
 
-constexpr Timeout kPatience = std::chrono::seconds(60);
 /// Free in a namespace that has just been made.
 constexpr std::uint16_t kPort = 47000;
 constexpr Bytes kRoundTrips = 256_B;
@@ -39,33 +37,40 @@ struct Left {
   bool is_done() const { return out.empty() && in.empty(); }
 };
 
-bool is_failure(ssize_t moved) { return moved < 0 && errno != EAGAIN && errno != EINTR; }
+Error lost(int fd, std::string_view doing) {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("the bare stream has ended while {} {}", doing, net::peer_name(fd)));
+}
 
 /// Sends what the socket takes; whether that is anything.
 bool send_some(int fd, Left& left) {
   if (left.out.empty()) return false;
-  const ssize_t wrote = ::write(fd, left.out.data(), left.out.size());
-  if (is_failure(wrote)) throw system_error("the bare stream cannot send", errno);
-  if (wrote <= 0) return false;
-  left.out = left.out.subspan(static_cast<std::size_t>(wrote));
-  return true;
+  const std::array pieces = {left.out};
+  const net::Moved sent = net::try_write(fd, pieces);
+  if (sent.closed) throw lost(fd, "sending to");
+  left.out = left.out.subspan(static_cast<std::size_t>(sent.bytes.value));
+  return sent.bytes > 0_B;
 }
 
 bool receive_some(int fd, Left& left) {
   if (left.in.empty()) return false;
-  const ssize_t got = ::read(fd, left.in.data(), left.in.size());
-  if (got == 0) throw system_error("the bare stream has ended", ECONNRESET);
-  if (is_failure(got)) throw system_error("the bare stream cannot receive", errno);
-  if (got <= 0) return false;
-  left.in = left.in.subspan(static_cast<std::size_t>(got));
-  return true;
+  const net::Moved received = net::try_read(fd, left.in);
+  if (received.closed) throw lost(fd, "receiving from");
+  left.in = left.in.subspan(static_cast<std::size_t>(received.bytes.value));
+  return received.bytes > 0_B;
 }
+
+/// How a thread waits for the sockets.
+struct Manner {
+  Waiting waiting = Waiting::kSpin;
+  Timeout patience{};  // while nothing moves
+};
 
 /// Sends all of it to one and receives all of it from the other, on the calling thread: looks again
 /// and again for a while where it has a core of its own, then sleeps until there is something to
-/// do. A peer that is gone ends it.
-void exchange(int to, int from, Waiting waiting, Left left) {
-  const int looks = waiting == Waiting::kSpin ? 1000 : 1;
+/// do. A peer that is gone ends it, and so does one that stands still.
+void exchange(int to, int from, const Manner& manner, Left left) {
+  const int looks = manner.waiting == Waiting::kSpin ? 1000 : 1;
   int in_vain = 0;
   while (!left.is_done()) {
     const bool sent = send_some(to, left);
@@ -74,65 +79,91 @@ void exchange(int to, int from, Waiting waiting, Left left) {
     if (in_vain < looks) continue;
     std::array entries = {pollfd{left.out.empty() ? -1 : to, POLLOUT, 0},
                           pollfd{left.in.empty() ? -1 : from, POLLIN, 0}};
-    ::poll(entries.data(), entries.size(), -1);
+    if (net::poll_until(entries, Deadline::after(manner.patience))) continue;
+    throw Error(ErrorKind::kTimeout,
+                fmt::format("the bare stream stands still: {} bytes are still to go to {}, {} to "
+                            "come from {}",
+                            left.out.size(),
+                            net::peer_name(to),
+                            left.in.size(),
+                            net::peer_name(from)));
   }
 }
 
 /// Sends on a thread of its own while the caller receives.
 class Sender final {
  public:
-  Sender(int fd, Waiting waiting)
-      : fd_(fd), waiting_(waiting), thread_(start_thread([this] { work(); })) {}
+  Sender(int fd, const Manner& manner)
+      : fd_(fd), manner_(manner), thread_(start_thread([this] { work(); })) {}
+  /// Gives up what is being sent, and the connection with it: its other end cannot tell what is
+  /// missing.
   ~Sender() {
-    hand_over({}, Order::kEnd);
+    const bool is_sending = state_.update([](State& state) {
+      state.has_ended = true;
+      return state.data.has_value();
+    });
+    if (is_sending) ::shutdown(fd_, SHUT_WR);  // wakes the thread
     thread_.join();
   }
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  void start(std::span<const std::byte> data) { hand_over(data, Order::kSend); }
+  /// `data` stays as it is until `wait` has returned, or this has ended. Throws what went wrong
+  /// before.
+  void start(std::span<const std::byte> data) {
+    wait();
+    state_.update([&](State& state) { state.data = data; });
+  }
   /// Returns when it has been sent. Throws what went wrong.
   void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return order_ == Order::kNone; });
-    if (error_) std::rethrow_exception(error_);
+    std::optional<Error> error;
+    const bool has_come = state_.wait(
+        Deadline::after(manner_.patience),
+        [](const State& state) { return !state.data.has_value(); },
+        [&](const State& state) { error = state.error; });
+    if (error) throw *error;
+    if (has_come) return;
+    throw Error(ErrorKind::kTimeout,
+                fmt::format("the bare stream takes too long to send to {}", net::peer_name(fd_)));
   }
 
  private:
-  enum class Order : unsigned char { kNone, kSend, kEnd };
+  using Data = std::optional<std::span<const std::byte>>;
+  struct State {
+    Data data = {};                   // to be sent, or being sent
+    std::optional<Error> error = {};  // the first one
+    bool has_ended = false;
+  };
 
-  void hand_over(std::span<const std::byte> data, Order order) {
-    const std::lock_guard lock(mutex_);
-    data_ = data;
-    order_ = order;
-    changed_.notify_all();
-  }
   void work() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return order_ != Order::kNone; });
-      if (order_ == Order::kEnd) return;
-      lock.unlock();
-      std::exception_ptr error;
+    while (const Data data = next()) {
+      std::optional<Error> error;
       try {
-        exchange(fd_, fd_, waiting_, {.out = data_});
-      } catch (const Error&) {
-        error = std::current_exception();
+        exchange(fd_, fd_, manner_, {.out = *data});
+      } catch (const std::exception&) {
+        error = current_error("the bare stream's sender");
       }
-      lock.lock();
-      error_ = error;
-      order_ = Order::kNone;
-      changed_.notify_all();
+      state_.update([&](State& state) {
+        state.data.reset();
+        if (error) state.error = error;
+      });
     }
+  }
+  /// Nothing at the end. Waits without a deadline: between trials there is nothing to send.
+  Data next() {
+    Data data;
+    state_.wait(
+        Deadline(TimePoint::max()),
+        [](const State& state) { return state.has_ended || state.data.has_value(); },
+        [&](const State& state) {
+          if (!state.has_ended) data = state.data;
+        });
+    return data;
   }
 
   int fd_;
-  Waiting waiting_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::span<const std::byte> data_;
-  Order order_ = Order::kNone;
-  std::exception_ptr error_;
+  Manner manner_;
+  Guarded<State> state_;
   std::thread thread_;
 };
 
@@ -144,7 +175,7 @@ struct Links {
 };
 
 Links connect(const std::vector<std::string>& addresses, Rank host) {
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kStreamPatience);
   const auto address_of = [&](Rank h) {
     const auto index = static_cast<std::size_t>(h) % addresses.size();
     return net::Address::parse(fmt::format("{}:{}", addresses[index], kPort));
@@ -171,26 +202,26 @@ enum class Threads : unsigned char { kOne, kTwo };
 
 class TwoWay final : public Trial {
  public:
-  TwoWay(const Links& links, Waiting waiting, Threads threads, Bytes size)
+  TwoWay(const Links& links, const Manner& manner, Threads threads, Bytes size)
       : links_(links),
-        waiting_(waiting),
+        manner_(manner),
         out_(static_cast<std::size_t>(size.value), std::byte{1}),
         in_(out_.size()) {
-    if (threads == Threads::kTwo) sender_.emplace(links.to_next(), waiting);
+    if (threads == Threads::kTwo) sender_.emplace(links.to_next(), manner);
   }
   std::span<std::byte> input() override { return {}; }
   std::span<std::byte> output() override { return {}; }
   void run() override {
     const int from = links_.from_previous();
-    if (!sender_) return exchange(links_.to_next(), from, waiting_, {.out = out_, .in = in_});
+    if (!sender_) return exchange(links_.to_next(), from, manner_, {.out = out_, .in = in_});
     sender_->start(out_);
-    exchange(from, from, waiting_, {.in = in_});
+    exchange(from, from, manner_, {.in = in_});
     sender_->wait();
   }
 
  private:
   const Links& links_;
-  Waiting waiting_;
+  Manner manner_;
   std::vector<std::byte> out_, in_;
   std::optional<Sender> sender_;
 };
@@ -198,38 +229,34 @@ class TwoWay final : public Trial {
 /// Between two hosts.
 class RoundTrip final : public Trial {
  public:
-  RoundTrip(const Links& links, Waiting waiting, Rank host, Bytes size)
-      : links_(links),
-        waiting_(waiting),
-        host_(host),
-        data_(static_cast<std::size_t>(size.value)) {}
+  RoundTrip(const Links& links, const Manner& manner, Rank host, Bytes size)
+      : links_(links), manner_(manner), host_(host), data_(static_cast<std::size_t>(size.value)) {}
   std::span<std::byte> input() override { return {}; }
   std::span<std::byte> output() override { return {}; }
   void run() override {
     const int peer = links_.to_next();
-    if (host_ == 0) exchange(peer, peer, waiting_, {.out = data_});
-    exchange(peer, peer, waiting_, {.in = data_});
-    if (host_ == 1) exchange(peer, peer, waiting_, {.out = data_});
+    if (host_ == 0) exchange(peer, peer, manner_, {.out = data_});
+    exchange(peer, peer, manner_, {.in = data_});
+    if (host_ == 1) exchange(peer, peer, manner_, {.out = data_});
   }
 
  private:
   const Links& links_;
-  Waiting waiting_;
+  Manner manner_;
   Rank host_;
   std::vector<std::byte> data_;
 };
 
 class StreamSubject final : public Subject {
  public:
-  StreamSubject(const std::string& addresses, Rank host, Waiting waiting)
+  StreamSubject(const std::string& addresses, Rank host, const Manner& manner)
       : host_(host),
-        waiting_(waiting),
+        manner_(manner),
         addresses_(parse_list("addresses", addresses)),
         links_(connect(addresses_, host)) {
     const std::string congestion = config_from(process_environment()).congestion;
     for (const int fd : {links_.to_next(), links_.from_previous()}) {
       net::set_no_delay(fd);
-      ::fcntl(fd, F_SETFL, O_NONBLOCK);
       if (!congestion.empty()) net::set_congestion_control(fd, congestion);
     }
   }
@@ -248,17 +275,17 @@ class StreamSubject final : public Subject {
   }
   std::unique_ptr<Trial> prepare(const Case& c, const std::string& variant) override {
     if (variant == "round-trip") {
-      return std::make_unique<RoundTrip>(links_, waiting_, host_, bytes_of(c));
+      return std::make_unique<RoundTrip>(links_, manner_, host_, bytes_of(c));
     }
     const Threads threads = variant == "two-threads" ? Threads::kTwo : Threads::kOne;
-    return std::make_unique<TwoWay>(links_, waiting_, threads, bytes_between_hosts(c, hosts()));
+    return std::make_unique<TwoWay>(links_, manner_, threads, bytes_between_hosts(c, hosts()));
   }
 
  private:
   int hosts() const { return static_cast<int>(addresses_.size()); }
 
   Rank host_;
-  Waiting waiting_;
+  Manner manner_;
   std::vector<std::string> addresses_;
   Links links_;
 };
@@ -288,8 +315,9 @@ Bytes bytes_between_hosts(const Case& c, int hosts) {
 
 std::unique_ptr<Subject> make_stream_subject(const std::string& addresses,
                                              Rank host,
-                                             Waiting waiting) {
-  return std::make_unique<StreamSubject>(addresses, host, waiting);
+                                             Waiting waiting,
+                                             Timeout patience) {
+  return std::make_unique<StreamSubject>(addresses, host, Manner{waiting, patience});
 }
 
 }  // namespace peal::bench

@@ -4,12 +4,14 @@
 #include <barrier>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/error.h"
 #include "peal/bench/stream_subject.h"
 
 namespace peal::bench {
@@ -26,20 +28,32 @@ std::string addresses_of(int hosts) {
   return all;
 }
 
-/// Calls body(host, stream, all) on a thread for each host.
+/// Calls body(host, stream, all) on a thread for each host. A host whose body has returned closes
+/// its connections.
 template <class Body>
-void on_hosts(int hosts, Waiting waiting, const Body& body) {
+void on_hosts(int hosts, Waiting waiting, const Body& body, Timeout patience = kStreamPatience) {
   std::barrier<> all(hosts);
   std::vector<std::thread> threads;
   for (Rank host = 0; host < hosts; ++host) {
-    threads.emplace_back(
-        [&, host] { body(host, *make_stream_subject(addresses_of(hosts), host, waiting), all); });
+    threads.emplace_back([&, host] {
+      body(host, *make_stream_subject(addresses_of(hosts), host, waiting, patience), all);
+    });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
 Case all_reduce(int ranks, Bytes size) {
   return make_case(Op::kAllReduce, DType::kF32, ranks, size, Place::kOut);
+}
+
+/// Of what it throws.
+std::optional<ErrorKind> error_of(Trial& trial) {
+  try {
+    trial.run();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  return std::nullopt;
 }
 
 std::ptrdiff_t threads_here() {
@@ -94,6 +108,57 @@ TEST(StreamTest, NothingIsHandedToAThreadUnlessAsked) {
       all.arrive_and_wait();
     }
   });
+}
+
+/// The first host has sent some of what it has to send and got some of what it is to get when the
+/// last one, from which that comes, closes its connections. The second one reads no further.
+TEST(StreamTest, AHostThatClosesInTheMiddleEndsTheTrialOfAnother) {
+  for (const char* variant : {"two-way", "two-threads"}) {
+    std::optional<ErrorKind> error;
+    Duration ending{};
+    on_hosts(3, Waiting::kYield, [&](Rank host, Subject& stream, std::barrier<>& all) {
+      if (host == 0) {
+        auto trial = stream.prepare(all_reduce(3, 48_MiB), variant);
+        error = error_of(*trial);
+        const TimePoint begin = Clock::now();
+        trial.reset();
+        ending = Clock::now() - begin;
+      } else {
+        stream.prepare(all_reduce(3, 3_MiB), "two-way")->run();
+      }
+      if (host == 2) return all.arrive_and_drop();
+      all.arrive_and_wait();
+    });
+    EXPECT_EQ(error, ErrorKind::kPeerLost) << variant;
+    EXPECT_LT(ending, kStreamPatience / 2) << variant;
+  }
+}
+
+TEST(StreamTest, AHostThatIsGoneEndsTheTrialOfItsOnlyPeerAgainAndAgain) {
+  for (const char* variant : {"two-way", "two-threads"}) {
+    std::vector<std::optional<ErrorKind>> errors;
+    on_hosts(2, Waiting::kYield, [&](Rank host, Subject& stream, std::barrier<>&) {
+      if (host == 1) return stream.prepare(all_reduce(2, 3_MiB), "two-way")->run();
+      const auto trial = stream.prepare(all_reduce(2, 48_MiB), variant);
+      for (int i = 0; i < 3; ++i) errors.push_back(error_of(*trial));
+    });
+    for (const auto& error : errors) EXPECT_EQ(error, ErrorKind::kPeerLost) << variant;
+  }
+}
+
+TEST(StreamTest, AHostThatStandsStillIsWaitedForNoLongerThanThePatience) {
+  for (const char* variant : {"two-way", "two-threads"}) {
+    std::optional<ErrorKind> error;
+    on_hosts(
+        2,
+        Waiting::kYield,
+        [&](Rank host, Subject& stream, std::barrier<>& all) {
+          if (host == 0) error = error_of(*stream.prepare(all_reduce(2, 48_MiB), variant));
+          all.arrive_and_wait();
+        },
+        Timeout(100));
+    EXPECT_EQ(error, ErrorKind::kTimeout) << variant;
+  }
 }
 
 }  // namespace
