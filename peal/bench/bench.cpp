@@ -173,7 +173,9 @@ std::vector<Holder> holders_of(const BenchOptions& options,
   add_peal("peal");
   const int hosts = options.hosts.hosts;
   if (hosts == 0) holders.push_back({"probe", buffers});  // both ways to store share them
-  if (hosts > 0) holders.push_back({"stream", bytes_between_hosts(c, hosts) * (2 * hosts)});
+  if (hosts > 0) {  // what each host sends and what it receives; both ways to send share them
+    holders.push_back({"stream", bytes_between_hosts(c, hosts) * (2 * hosts)});
+  }
   for (const std::string& peer : peers) holders.push_back({peer, buffers});
   return holders;
 }

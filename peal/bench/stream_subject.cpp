@@ -5,9 +5,11 @@
 
 #include <array>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -200,29 +202,38 @@ Links connect(const std::vector<std::string>& addresses, Rank host) {
 /// A thread for each way costs more than it gains where little is sent.
 enum class Threads : unsigned char { kOne, kTwo };
 
+/// What a host sends, and where it receives.
+struct Buffers {
+  explicit Buffers(Bytes size)
+      : out(static_cast<std::size_t>(size.value), std::byte{1}), in(out.size()) {}
+  Bytes size() const { return Bytes(out.size()); }
+  std::vector<std::byte> out, in;
+};
+
 class TwoWay final : public Trial {
  public:
-  TwoWay(const Links& links, const Manner& manner, Threads threads, Bytes size)
-      : links_(links),
-        manner_(manner),
-        out_(static_cast<std::size_t>(size.value), std::byte{1}),
-        in_(out_.size()) {
+  TwoWay(const Links& links,
+         const Manner& manner,
+         Threads threads,
+         std::shared_ptr<Buffers> buffers)
+      : links_(links), manner_(manner), buffers_(std::move(buffers)) {
     if (threads == Threads::kTwo) sender_.emplace(links.to_next(), manner);
   }
   std::span<std::byte> input() override { return {}; }
   std::span<std::byte> output() override { return {}; }
   void run() override {
     const int from = links_.from_previous();
-    if (!sender_) return exchange(links_.to_next(), from, manner_, {.out = out_, .in = in_});
-    sender_->start(out_);
-    exchange(from, from, manner_, {.in = in_});
+    auto& [out, in] = *buffers_;
+    if (!sender_) return exchange(links_.to_next(), from, manner_, {.out = out, .in = in});
+    sender_->start(out);
+    exchange(from, from, manner_, {.in = in});
     sender_->wait();
   }
 
  private:
   const Links& links_;
   Manner manner_;
-  std::vector<std::byte> out_, in_;
+  std::shared_ptr<Buffers> buffers_;
   std::optional<Sender> sender_;
 };
 
@@ -278,16 +289,27 @@ class StreamSubject final : public Subject {
       return std::make_unique<RoundTrip>(links_, manner_, host_, bytes_of(c));
     }
     const Threads threads = variant == "two-threads" ? Threads::kTwo : Threads::kOne;
-    return std::make_unique<TwoWay>(links_, manner_, threads, bytes_between_hosts(c, hosts()));
+    return std::make_unique<TwoWay>(
+        links_, manner_, threads, shared_buffers(bytes_between_hosts(c, hosts())));
   }
 
  private:
   int hosts() const { return static_cast<int>(addresses_.size()); }
 
+  /// The trials of a case are prepared together and run in turn, so they share one pair, which goes
+  /// with the last of them: a case without a stream takes none. `holders_of` (bench.cpp) counts so.
+  std::shared_ptr<Buffers> shared_buffers(Bytes size) {
+    std::shared_ptr<Buffers> buffers = buffers_.lock();
+    if (!buffers || buffers->size() != size) buffers = std::make_shared<Buffers>(size);
+    buffers_ = buffers;
+    return buffers;
+  }
+
   Rank host_;
   Manner manner_;
   std::vector<std::string> addresses_;
   Links links_;
+  std::weak_ptr<Buffers> buffers_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <barrier>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <optional>
 #include <thread>
@@ -61,6 +62,15 @@ std::ptrdiff_t threads_here() {
   return std::distance(Folder("/proc/self/task"), Folder());
 }
 
+/// What this process has in memory. Source: proc(5), statm: the second number, in pages.
+Bytes memory_here() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0;
+  std::int64_t resident = 0;
+  file >> all >> resident;
+  return Bytes(resident * ::sysconf(_SC_PAGESIZE));
+}
+
 TEST(StreamTest, EveryWayEndsAtEverySizeThatItIsFor) {
   for (const int hosts : {2, 3}) {
     for (const Waiting waiting : {Waiting::kSpin, Waiting::kYield}) {
@@ -108,6 +118,25 @@ TEST(StreamTest, NothingIsHandedToAThreadUnlessAsked) {
       all.arrive_and_wait();
     }
   });
+}
+
+/// As `holders_of` (bench.cpp) counts it: what each host sends and what it receives.
+TEST(StreamTest, BothWaysOfACaseShareTheirMemory) {
+  Bytes first, second;
+  on_hosts(2, Waiting::kYield, [&](Rank host, Subject& stream, std::barrier<>& all) {
+    const Case c = all_reduce(2, 64_MiB);
+    all.arrive_and_wait();
+    if (host == 0) {
+      const Bytes before = memory_here();
+      const auto two_way = stream.prepare(c, "two-way");
+      first = memory_here() - before;
+      const auto two_threads = stream.prepare(c, "two-threads");
+      second = memory_here() - before - first;
+    }
+    all.arrive_and_wait();
+  });
+  EXPECT_GE(first, 120_MiB);
+  EXPECT_LT(second, 20_MiB);
 }
 
 /// The first host has sent some of what it has to send and got some of what it is to get when the
