@@ -1,12 +1,16 @@
 #include "peal/bench/folder.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,16 +37,43 @@ std::filesystem::path folder_of_the_system() {
   return unknown ? "/tmp" : folder;
 }
 
+std::filesystem::path make_folder(const std::filesystem::path& parent) {
+  std::string name = parent / fmt::format("{}{}.XXXXXX", kPrefix, ::getpid());
+  if (::mkdtemp(name.data()) == nullptr) throw system_error("cannot make " + name, errno);
+  return name;
+}
+
+Fd open_folder(const std::filesystem::path& folder) {
+  return Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// 0, or errno: EWOULDBLOCK where another open folder holds the lock.
+int try_lock(const Fd& folder) { return ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno; }
+
+/// Takes the lock of a folder that has just been made. Nothing where another run, which cannot see
+/// this process, has taken it for a leftover in between.
+std::optional<Fd> try_keep(const std::filesystem::path& path) {
+  Fd folder = open_folder(path);
+  if (!folder && errno == ENOENT) return std::nullopt;
+  if (!folder) throw system_error("cannot open " + path.string(), errno);
+  if (try_lock(folder) == EWOULDBLOCK || !std::filesystem::exists(path)) return std::nullopt;
+  return folder;
+}
+
+void remove_leftover(const std::filesystem::path& path) {
+  const Fd folder = open_folder(path);
+  if (!folder || try_lock(folder) != 0) return;
+  std::error_code not_ours;
+  std::filesystem::remove_all(path, not_ours);
+}
+
 }  // namespace
 
 void remove_folders_of_the_dead(const std::filesystem::path& parent) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator entry(parent, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
-    std::error_code not_ours;
-    if (is_left_by_the_dead(entry->path().filename(), kPrefix)) {
-      std::filesystem::remove_all(entry->path(), not_ours);
-    }
+    if (is_left_by_the_dead(entry->path().filename(), kPrefix)) remove_leftover(entry->path());
   }
 }
 
@@ -60,9 +91,12 @@ Folder::Folder() : Folder(folder_of_the_system()) {}
 
 Folder::Folder(const std::filesystem::path& parent) {
   remove_folders_of_the_dead(parent);
-  std::string name = parent / fmt::format("{}{}.XXXXXX", kPrefix, ::getpid());
-  if (::mkdtemp(name.data()) == nullptr) throw system_error("cannot make " + name, errno);
-  path_ = name;
+  std::optional<Fd> lock;
+  while (!lock) {  // hardly ever twice
+    path_ = make_folder(parent);
+    lock = try_keep(path_);
+  }
+  lock_ = std::move(*lock);
 }
 
 Folder::~Folder() {

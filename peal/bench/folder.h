@@ -5,10 +5,15 @@
 #include <filesystem>
 #include <string>
 
+#include "peal/base/fd.h"
+
 namespace peal::bench {
 
 /// Made for this user alone, removed at the end with all that is in it. Those that runs have left
-/// which were killed are removed by the next one: their names carry the process.
+/// which were killed are removed by the next one: their names carry the process, and nobody holds
+/// the lock that a live run has on its folder. (A process that cannot be seen may live in another
+/// container that shares the parent.) Programs that the run starts do not inherit the lock; the
+/// guard of the ranks (launch/guard.h) does, and so keeps the folder until it has killed them.
 class Folder final {
  public:
   /// Where the system has files for a while. Errors: resource.
@@ -25,12 +30,14 @@ class Folder final {
 
  private:
   std::filesystem::path path_;
+  Fd lock_;  // holds none where the file system has no locks: then nobody removes leftovers
 };
 
 /// Where the system has memory that is shared by name.
 inline constexpr const char* kSharedMemory = "/dev/shm";
 
-/// Removes the folders in `parent` of runs that are gone. (A new Folder does that beside itself.)
+/// Removes the folders in `parent` of runs that are gone, where their locks can be had. (A new
+/// Folder does that beside itself.)
 void remove_folders_of_the_dead(const std::filesystem::path& parent);
 
 /// The process whose number stands in `name` after `prefix`, as in "peal-bench.123.Xy", is gone, or

@@ -1,9 +1,13 @@
 #include "peal/bench/folder.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -58,6 +62,47 @@ TEST(FolderTest, AnotherParentIsTakenAndCleanedToo) {
     EXPECT_FALSE(std::filesystem::exists(left));
   }
   EXPECT_TRUE(std::filesystem::is_empty(parent.path()));
+}
+
+/// As in another container that shares the parent, where this process has another number.
+TEST(FolderTest, ThatOfALiveRunStaysThoughNoProcessHasTheNumberInItsName) {
+  const Folder parent;
+  const auto renamed = parent.path() / fmt::format("peal-bench.{}.x", dead_process());
+  {
+    const Folder live(parent.path());
+    std::filesystem::rename(live.path(), renamed);
+    remove_folders_of_the_dead(parent.path());
+    EXPECT_TRUE(std::filesystem::exists(renamed));
+  }
+  remove_folders_of_the_dead(parent.path());
+  EXPECT_FALSE(std::filesystem::exists(renamed));
+}
+
+TEST(FolderTest, ThatOfAKilledRunGoesThoughAProgramThatItHasStartedLivesOn) {
+  const Folder parent;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd reader(ends[0]);
+  const Fd writer(ends[1]);
+  const pid_t run = ::fork();
+  if (run == 0) {
+    const Folder folder(parent.path());
+    std::array<char*, 3> words = {const_cast<char*>("sleep"), const_cast<char*>("60"), nullptr};
+    pid_t program = -1;
+    ::posix_spawnp(&program, words[0], nullptr, nullptr, words.data(), ::environ);
+    if (::write(writer.get(), &program, sizeof program) == sizeof program) ::pause();
+    ::_exit(1);
+  }
+  pid_t program = -1;
+  ASSERT_EQ(::read(reader.get(), &program, sizeof program), ssize_t{sizeof program});
+  remove_folders_of_the_dead(parent.path());
+  EXPECT_FALSE(std::filesystem::is_empty(parent.path()));
+  ::kill(run, SIGKILL);
+  ::waitpid(run, nullptr, 0);
+  remove_folders_of_the_dead(parent.path());
+  EXPECT_TRUE(std::filesystem::is_empty(parent.path()));
+  ASSERT_GT(program, 0);
+  EXPECT_EQ(::kill(program, SIGKILL), 0);
 }
 
 TEST(FolderTest, OnlyANameWithThePrefixAndANumberIsOneOfOurs) {
