@@ -6,8 +6,8 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -48,27 +48,19 @@ auto on_ranks(int ranks, Body&& body) {
   using Result = std::invoke_result_t<Body, ProcessGroupPtr>;
   torch::set_num_threads(1);
   const TemporaryFolder folder;
-  const auto count = static_cast<std::size_t>(ranks);
-  std::vector<Result> results(count);
-  std::vector<std::exception_ptr> failures(count);
-  const auto one_rank = [&](std::size_t rank) {
-    try {
+  std::vector<std::future<Result>> running;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    running.push_back(std::async(std::launch::async, [&, rank] {
       InitOptions options;
       options.init_method = "file://" + (folder.path() / "store").string();
-      options.rank = static_cast<Rank>(rank);
+      options.rank = rank;
       options.world_size = ranks;
       options.timeout = kPatience;
-      results[rank] = body(init_process_group(options));
-    } catch (...) {
-      failures[rank] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < count; ++rank) threads.emplace_back(one_rank, rank);
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
+      return body(init_process_group(options));
+    }));
   }
+  std::vector<Result> results;
+  for (auto& one : running) results.push_back(one.get());
   return results;
 }
 
