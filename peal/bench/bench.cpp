@@ -250,6 +250,22 @@ void run_ranks(const BenchOptions& options,
   }
 }
 
+/// On this machine as it is, or between hosts that are removed in the end.
+void run_all(const BenchOptions& options, const BenchSink& sink, launch::SignalReader& signals) {
+  if (options.hosts.hosts == 0) {
+    for (const int ranks : numbers_of_ranks(options)) {
+      run_ranks(options, ranks, nullptr, sink, signals);
+    }
+    return;
+  }
+  const HostNet net(options.hosts);
+  BenchOptions between = options;
+  between.measure.floors = {"stream"};
+  between.measure.hosts = options.hosts.hosts;
+  between.measure.traffic = [&net] { return net.traffic(); };
+  run_ranks(between, numbers_of_ranks(options).front(), &net, sink, signals);
+}
+
 }  // namespace
 
 const std::vector<std::string>& known_peers() {
@@ -308,18 +324,13 @@ void run(const BenchOptions& options, const BenchSink& sink) {
   check_memory(options);
   remove_leftovers();
   launch::SignalReader signals;
-  if (options.hosts.hosts == 0) {
-    for (const int ranks : numbers_of_ranks(options)) {
-      run_ranks(options, ranks, nullptr, sink, signals);
+  try {
+    run_all(options, sink, signals);
+  } catch (const Interrupted&) {
+    while (signals.try_next()) {  // who presses again has been heard
     }
-    return;
+    throw;
   }
-  const HostNet net(options.hosts);
-  BenchOptions between = options;
-  between.measure.floors = {"stream"};
-  between.measure.hosts = options.hosts.hosts;
-  between.measure.traffic = [&net] { return net.traffic(); };
-  run_ranks(between, numbers_of_ranks(options).front(), &net, sink, signals);
 }
 
 }  // namespace peal::bench

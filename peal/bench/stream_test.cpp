@@ -140,11 +140,13 @@ TEST(StreamTest, BothWaysOfACaseShareTheirMemory) {
 }
 
 /// The first host has sent some of what it has to send and got some of what it is to get when the
-/// last one, from which that comes, closes its connections. The second one reads no further.
+/// last one, from which that comes, closes its connections. The second one has got all that it
+/// reads by then.
 TEST(StreamTest, AHostThatClosesInTheMiddleEndsTheTrialOfAnother) {
   for (const char* variant : {"two-way", "two-threads"}) {
     std::optional<ErrorKind> error;
     Duration ending{};
+    std::barrier<> others(2);
     on_hosts(3, Waiting::kYield, [&](Rank host, Subject& stream, std::barrier<>& all) {
       if (host == 0) {
         auto trial = stream.prepare(all_reduce(3, 48_MiB), variant);
@@ -154,6 +156,7 @@ TEST(StreamTest, AHostThatClosesInTheMiddleEndsTheTrialOfAnother) {
         ending = Clock::now() - begin;
       } else {
         stream.prepare(all_reduce(3, 3_MiB), "two-way")->run();
+        others.arrive_and_wait();
       }
       if (host == 2) return all.arrive_and_drop();
       all.arrive_and_wait();

@@ -19,33 +19,23 @@
 namespace peal::bench {
 namespace {
 
-/// The attributes and file actions of posix_spawn, freed at the end.
-class SpawnPlan final {
+/// What posix_spawn does with files, freed at the end.
+class FileActions final {
  public:
-  explicit SpawnPlan(int output) {
+  explicit FileActions(int output) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
-    ::posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }
-  ~SpawnPlan() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
 
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
 
  private:
   posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
 };
 
 /// Everything until the other end is closed; false at the deadline.
@@ -73,10 +63,10 @@ Finished run_program(const std::vector<std::string>& words, Deadline deadline) {
   for (std::string& word : copies) pointers.push_back(word.data());
   pointers.push_back(nullptr);
 
-  const SpawnPlan plan(writer.get());
+  const FileActions files(writer.get());
   pid_t pid = -1;
-  const int error = ::posix_spawnp(
-      &pid, pointers[0], plan.actions(), plan.attributes(), pointers.data(), ::environ);
+  const int error =
+      ::posix_spawnp(&pid, pointers[0], files.get(), nullptr, pointers.data(), ::environ);
   if (error != 0) return {.status = 127, .output = system_error(words.front(), error).what()};
   writer.reset();
   Finished finished;

@@ -16,7 +16,8 @@ struct Finished {
 };
 
 /// Runs `words` (the program is looked for in PATH) and waits for its end; at the deadline it is
-/// killed. Its signals are as in a fresh process, its stdin is empty. Errors: resource.
+/// killed. Its stdin is empty; the signals that are blocked here are blocked there too, so that no
+/// Ctrl-C breaks off what removes the hosts of a run. Errors: resource.
 Finished run_program(const std::vector<std::string>& words, Deadline deadline);
 
 /// Where PATH has a program of that name, if it has.

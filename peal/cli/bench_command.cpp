@@ -1,5 +1,8 @@
 #include "peal/cli/bench_command.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -11,7 +14,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/config.h"
 #include "peal/base/difference.h"
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/bench/sizes.h"
 #include "peal/bench/tune.h"
@@ -215,6 +220,14 @@ bool is_one_file(const std::filesystem::path& a, const std::filesystem::path& b)
   return place_of(a) == place_of(b) || equivalent(a, b, error);
 }
 
+/// Whether that is the file that the table goes to.
+bool is_standard_output(const std::string& path) {
+  struct stat file {
+  }, output{};
+  return ::stat(path.c_str(), &file) == 0 && ::fstat(STDOUT_FILENO, &output) == 0 &&
+         S_ISREG(file.st_mode) && file.st_dev == output.st_dev && file.st_ino == output.st_ino;
+}
+
 void check_files(const BenchRequest& request) {
   const std::vector<std::pair<const char*, std::string>> files = {
       {"--json", request.json_path},
@@ -222,6 +235,12 @@ void check_files(const BenchRequest& request) {
       {"--tune", request.tune_path},
       {"--baseline", request.baseline_path}};
   for (auto one = files.begin(); one != files.end(); ++one) {
+    if (!one->second.empty() && is_standard_output(one->second)) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{} {} is the file that the table goes to; it takes its own",
+                              one->first,
+                              one->second));
+    }
     for (auto other = one + 1; other != files.end(); ++other) {
       if (one->second.empty() || other->second.empty()) continue;
       if (!is_one_file(one->second, other->second)) continue;
@@ -236,6 +255,13 @@ void check_files(const BenchRequest& request) {
 
 void check(const BenchRequest& request) {
   check_files(request);
+  const bool shares_memory = request.options.transport == TransportChoice::kShm;
+  if (shares_memory && request.options.hosts.hosts > 0) {
+    throw Error(
+        ErrorKind::kUsage,
+        "--transport shm does not go with --hosts-netns, nor does PEAL_TRANSPORT=shm: hosts "
+        "share no memory");
+  }
   const std::string& plot = request.plot_path;
   if (!plot.empty() && !plot.ends_with(".svg") && !plot.ends_with(".html")) {
     throw Error(ErrorKind::kUsage,
@@ -352,10 +378,6 @@ bench::HostOptions BenchCommand::parse_hosts() const {
     }
   }
   if (!among_hosts) return {};
-  if (transport_ == name_of(TransportChoice::kShm)) {
-    throw Error(ErrorKind::kUsage,
-                "--transport shm does not go with --hosts-netns: hosts share no memory");
-  }
   if (bench_->count("--np") > 0) {
     throw Error(
         ErrorKind::kUsage,
@@ -368,6 +390,12 @@ bench::HostOptions BenchCommand::parse_hosts() const {
 }
 
 BenchRequest BenchCommand::request() const {
+  for (const char* option :
+       {"--json", "--plot", "--baseline", "--against", "--rate", "--congestion"}) {
+    if (bench_->count(option) > 0 && bench_->get_option(option)->as<std::string>().empty()) {
+      throw Error(ErrorKind::kUsage, fmt::format("the value of {} is empty", option));
+    }
+  }
   BenchRequest request;
   bench::BenchOptions& options = request.options;
   const bool tunes = bench_->count("--tune") > 0;
@@ -377,7 +405,9 @@ BenchRequest BenchCommand::request() const {
   options.dtypes = parse_dtypes(dtypes_);
   options.peers = parse_names("--against", "peer", peers_, bench::known_peers());
   options.memory = parse_names("--memory", "memory", memory_, {"registered", "foreign"});
-  options.transport = parse_transport(transport_);
+  options.transport = bench_->count("--transport") > 0
+                          ? parse_transport(transport_)
+                          : read_config(process_environment()).config.transport;
   options.place = in_place_ ? bench::Place::kIn : bench::Place::kOut;
   options.measure.rounds = rounds_;
   options.measure.seconds = seconds_;

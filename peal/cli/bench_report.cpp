@@ -27,6 +27,7 @@
 #include "peal/cli/config_command.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/output_file.h"
+#include "peal/cli/say.h"
 #include "peal/launch/rank_process.h"
 #include "peal/rendezvous/interfaces.h"
 
@@ -38,7 +39,7 @@ namespace {
 void check_environment(const bench::BenchOptions& options) {
   const launch::Variables variables = launch::process_variables();
   const Config config = checked_config(variables);
-  fmt::print(stderr, "{}", warn_of_unknown(variables));
+  say(warn_of_unknown(variables));
   const bool by_tcp = options.transport == TransportChoice::kTcp && options.hosts.hosts == 0;
   if (!by_tcp) return;
   rendezvous::choose_addresses(
@@ -96,12 +97,12 @@ std::vector<bench::Reached> read_baseline(const std::string& path) {
 }
 
 void tell(const bench::Comparison& comparison, double tolerance) {
-  fmt::print(stderr,
-             "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
-             comparison.compared,
-             comparison.worse.size(),
-             tolerance,
-             describe(comparison.worse));
+  say(fmt::format(
+      "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
+      comparison.compared,
+      comparison.worse.size(),
+      tolerance,
+      describe(comparison.worse)));
 }
 
 /// Seconds that somebody waits for without asking how many more.
@@ -143,13 +144,13 @@ class Reporter final {
   int exit_code() const { return failed_ ? kFailure : 0; }
   /// Takes away what is shown until there is something else to show.
   void clear_progress() {
-    if (std::exchange(shows_progress_, false)) fmt::print(stderr, "\r\x1b[K");
+    if (std::exchange(shows_progress_, false)) say("\r\x1b[K");
   }
 
  private:
   void begin(int ranks, const std::vector<std::string>& lines) {
-    fmt::print(stderr, "{} ranks\n", ranks);
-    for (const std::string& line : lines) fmt::print(stderr, "  {}\n", line);
+    say(fmt::format("{} ranks\n", ranks));
+    for (const std::string& line : lines) say(fmt::format("  {}\n", line));
     fmt::print("{}", bench::table_header(columns_));
     flush_table();
   }
@@ -161,7 +162,7 @@ class Reporter final {
     if (!is_long_) return;
     const std::string text = describe_progress(progress);
     shows_progress_ = ::isatty(STDERR_FILENO) != 0;
-    fmt::print(stderr, "{}{}", text, shows_progress_ ? "" : "\n");
+    say(fmt::format("{}{}", text, shows_progress_ ? "" : "\n"));
   }
 
   void show(const std::vector<bench::Result>& results) {
@@ -180,7 +181,7 @@ class Reporter final {
       if (json_) json_->append(bench::to_json_line(result));
     }
   } catch (const Error& error) {
-    fmt::print(stderr, "peal: {}; from here on, results are not in it\n", error.message());
+    say(fmt::format("peal: {}; from here on, results are not in it\n", error.message()));
     json_.reset();
     failed_ = true;
   }
@@ -193,7 +194,7 @@ class Reporter final {
     if (!is_failure && !told_.insert(incident.backend + incident.text).second) return;
     // The program's name and that of its own backend are one.
     const std::string_view program = incident.backend == "peal" ? "" : "peal: ";
-    fmt::print(stderr, "{}{}\n", program, describe(incident));
+    say(fmt::format("{}{}\n", program, describe(incident)));
   }
 
   bench::Columns columns_;

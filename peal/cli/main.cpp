@@ -18,6 +18,7 @@
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/hints.h"
 #include "peal/cli/run_command.h"
+#include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
 
 namespace peal::cli {
@@ -34,12 +35,12 @@ int wrong_arguments(const CLI::App& app,
                     const std::vector<std::string>& arguments,
                     const CLI::ParseError& error) {
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
-    fmt::print(stderr, "peal: {}\nSee peal {} --help\n", error.what(), chosen.front()->get_name());
+    say(fmt::format("peal: {}\nSee peal {} --help\n", error.what(), chosen.front()->get_name()));
     return kUsage;
   }
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-  fmt::print(stderr, "peal: {}\nSee peal --help\n", no_such_command(arguments, commands));
+  say(fmt::format("peal: {}\nSee peal --help\n", no_such_command(arguments, commands)));
   return kUsage;
 }
 
@@ -62,7 +63,10 @@ int dispatch(std::vector<std::string> arguments) {
     arguments.assign({"run"});
     arguments.insert(arguments.end(), rest.begin(), rest.end());
   }
-  if (!arguments.empty() && arguments.front() == "bench") spell_as_declared(arguments);
+  if (!arguments.empty() && arguments.front() == "bench") {
+    spell_as_declared(arguments);
+    refuse_empty_values(arguments);
+  }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& help_or_version) {
@@ -78,15 +82,23 @@ int dispatch(std::vector<std::string> arguments) {
   return run(run_command.options());
 }
 
+/// Whether everything that was printed has been written.
+bool flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  return errno == EPIPE;  // nobody reads on, and knows it
+}
+
 int main(int argc, char** argv) {
   open_standard_descriptors();
   try {
-    return dispatch(std::vector<std::string>(argv + 1, argv + argc));
+    const int code = dispatch(std::vector<std::string>(argv + 1, argv + argc));
+    if (code != 0 || flush_output()) return code;
+    throw system_error("cannot write to standard output", errno);
   } catch (const Error& error) {
-    fmt::print(stderr, "peal: {}\n", error.message());
+    say(fmt::format("peal: {}\n", error.message()));
     return error.kind() == ErrorKind::kUsage ? kUsage : kFailure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "peal: {}\n", error.what());
+    say(fmt::format("peal: {}\n", error.what()));
     return kFailure;
   }
 }

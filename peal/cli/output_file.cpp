@@ -33,10 +33,15 @@ void OutputFile::append(std::string_view text) {
   if (is_first && ::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL) {  // pipes have no length
     throw system_error("cannot write " + path_, errno);
   }
+  const off_t begin = ::lseek(fd_.get(), 0, SEEK_END);
   while (!text.empty()) {
     const auto wrote = ::write(fd_.get(), text.data(), text.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) throw system_error("cannot write " + path_, errno);
+    if (wrote < 0) {
+      const int error = errno;
+      if (begin >= 0) static_cast<void>(::ftruncate(fd_.get(), begin));
+      throw system_error("cannot write " + path_, error);
+    }
     text.remove_prefix(static_cast<std::size_t>(wrote));
   }
 }

@@ -19,7 +19,8 @@ class OutputFile final {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// In place of what the file has held, if this is the first call. Throws Error(resource).
+  /// In place of what the file has held, if this is the first call. What cannot be written whole is
+  /// not there at all. Throws Error(resource).
   void append(std::string_view text);
 
  private:

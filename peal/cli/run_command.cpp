@@ -18,6 +18,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
+#include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
@@ -185,19 +186,19 @@ int run(const launch::LaunchOptions& options) {
   const launch::CommandLookup command = launch::find_command(
       options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
   if (command.exit_code != 0) {
-    fmt::print(stderr, "peal: {}\n", command.problem);
+    say(fmt::format("peal: {}\n", command.problem));
     return command.exit_code;
   }
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  fmt::print(stderr, "{}", warn_of_unknown(given));
+  say(warn_of_unknown(given));
   const launch::Target out = target(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = line_width(out, options);
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
   const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
   const launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
-  fmt::print(stderr, "{}", launch::describe(report));
+  say(launch::describe(report));
   return launch::exit_code(report);
 }
 

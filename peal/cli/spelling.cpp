@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
 namespace peal::cli {
 namespace {
 
@@ -28,6 +32,13 @@ std::string as_declared(const std::string& option) {
 void spell_as_declared(std::vector<std::string>& arguments) {
   for (std::string& argument : arguments) {
     if (argument.starts_with('-')) argument = as_declared(argument);
+  }
+}
+
+void refuse_empty_values(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (!argument.starts_with("--") || argument.find('=') != argument.size() - 1) continue;
+    throw Error(ErrorKind::kUsage, fmt::format("there is no value behind {}", argument));
   }
 }
 

@@ -13,6 +13,10 @@ std::string as_declared(const std::string& option);
 /// All of the arguments that begin with a hyphen.
 void spell_as_declared(std::vector<std::string>& arguments);
 
+/// Throws Error(usage) where an argument is "--option=": what stands behind it would be taken for
+/// its value.
+void refuse_empty_values(const std::vector<std::string>& arguments);
+
 /// Whether `option` says how many ranks, in any of those spellings.
 bool is_rank_count(const std::string& option);
 

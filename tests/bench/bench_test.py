@@ -316,6 +316,15 @@ class TheEnd(Bench):
         self.assertEqual(process.returncode, 130)
         self.assert_nothing_is_left()
 
+    def test_by_control_c_again_and_again_is_the_same(self):
+        process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
+        process.stdout.readline()
+        for _ in range(5):
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assert_nothing_is_left()
+
     def test_by_control_c_keeps_what_was_measured(self):
         json_file, page = self.folder / "results.jsonl", self.folder / "page.svg"
         for path in (json_file, page):
@@ -394,6 +403,25 @@ class AFullDisk(Bench):
         self.assert_nothing_is_left()
 
 
+class WhatCannotBeWritten(Bench):
+    def test_is_an_error(self):
+        for arguments in (["config"], ["--version"], ["bench", "--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("peal: cannot write to standard output", done.stderr)
+
+
+class WhatTheEnvironmentSays(Bench):
+    def test_of_the_transport_holds_unless_an_option_says_another(self):
+        self.environment["PEAL_TRANSPORT"] = "tcp"
+        for arguments, transport in (([], "tcp"), (["--transport", "shm"], "shm")):
+            code, _, err, results = self.bench("all_reduce", "--bytes", "4", *arguments)
+            self.assertEqual(code, 0, err)
+            self.assertEqual({result["transport"] for result in results if result["backend"] == "peal"}, {transport})
+
+
 class WrongArguments(Bench):
     def test_say_what_would_be_right(self):
         for arguments, hint in (
@@ -432,12 +460,32 @@ class WrongArguments(Bench):
                   for part in ("-0.5", "0", "1.5", "nan", "half", "")),
                 *((["barrier", "--seconds", seconds], "--seconds takes more than 0 and at most 3600, as in 0.1")
                   for seconds in ("0", "-1", "3601", "nan", "inf")),
+                (["--json=", "--plot=p.svg", "barrier"], "there is no value behind --json="),
+                (["--tune=", "barrier"], "there is no value behind --tune="),
+                *((["barrier", option, ""], f"the value of {option} is empty")
+                  for option in ("--json", "--plot", "--baseline", "--against")),
                 (["barrier", "--rounds", "0"], "--rounds takes 1 or more")):
             process = self.start(*arguments)
             out, err = process.communicate(timeout=PATIENCE)
             self.assertIn(hint, err, arguments)
             self.assertEqual(process.returncode, 2, arguments)
             self.assertEqual(out, "", arguments)
+
+    def test_are_an_error_also_where_nobody_can_be_told(self):
+        with open("/dev/full", "w") as full:
+            for arguments, code in ((["bench", "nonsense"], 2), (["nonsense"], 2), (["run", "-n", "2", "false"], 1),
+                                    (["bench", "barrier", *QUICK], 0)):
+                done = subprocess.run([PROGRAM, *arguments], env=self.environment, stdout=subprocess.DEVNULL,
+                                      stderr=full, timeout=PATIENCE)
+                self.assertEqual(done.returncode, code, arguments)
+
+    def test_are_a_file_that_the_table_goes_to(self):
+        log = self.folder / "log"
+        with log.open("w") as output:
+            done = subprocess.run([PROGRAM, "bench", "barrier", "--json", "/dev/stdout"], env=self.environment,
+                                  stdout=output, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--json /dev/stdout is the file that the table goes to", done.stderr)
 
     def test_of_the_environment_are_told_before_any_rank_is_started(self):
         for name, value, hint in (

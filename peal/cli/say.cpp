@@ -1,0 +1,11 @@
+#include "peal/cli/say.h"
+
+#include <cstdio>
+
+namespace peal::cli {
+
+void say(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+}  // namespace peal::cli
