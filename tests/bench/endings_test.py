@@ -1,0 +1,181 @@
+"""How `peal bench` ends: with a backend that fails, by a signal, with a full disk; and that it leaves nothing
+behind. Called by ctest with the program.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+from program import Bench, PATIENCE, PROGRAM, QUICK
+
+
+class ABackendThatFails(Bench):
+    def test_is_named_when_its_result_is_wrong(self):
+        self.break_gloo('connection.sendall(b"wrong index 3: got 1, expected 2\\n")')
+        code, _, err, results = self.bench("all_reduce", "--bytes", "16", "--against", "gloo")
+        self.assertEqual(code, 1)
+        self.assertIn("gloo: wrong result of all_reduce of 16 B of f32 on 2 ranks", err)
+        self.assertIn("rank 0: index 3: got 1, expected 2", err)
+        self.assertEqual({result["backend"] for result in results}, {"peal", "probe"})
+
+    def test_is_left_out_when_a_worker_dies_and_the_others_go_on(self):
+        self.break_gloo('sys.exit("there was no more to say")')
+        code, _, err, results = self.bench("all_reduce", "barrier", "--bytes", "16", "--against", "gloo")
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"gloo: in all_reduce .*: rank \d ended with exit code 1; it wrote:")
+        self.assertIn("there was no more to say", err)
+        self.assertEqual({result["op"] for result in results}, {"all_reduce", "barrier"})
+        self.assert_nothing_is_left()
+
+    def test_has_its_name_once_where_it_is_peal(self):
+        process = self.start("all_reduce", "--bytes", "1M", "--rounds", "5")
+        process.stdout.readline()
+        os.kill(self.worker("peal"), signal.SIGKILL)
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, r"(?m)^peal: in all_reduce .*: rank \d was killed by signal 9")
+
+    def test_is_not_taken_for_a_baseline_that_does_not_fit(self):
+        code, _, err, results = self.bench("barrier")
+        self.assertEqual(code, 0, err)
+        baseline = self.folder / "baseline.jsonl"
+        baseline.write_text("".join(json.dumps(result) + "\n" for result in results))
+        process = self.start("barrier", "--rounds", "5", "--baseline", str(baseline))
+        process.stdout.readline()
+        os.kill(self.worker("peal"), signal.SIGKILL)
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("was killed by signal 9", err)
+        self.assertNotIn("baseline", err)
+
+    def test_leaves_what_it_was_to_tune_as_it_was(self):
+        best = self.folder / "best"
+        best.write_text("all_reduce:0-inf:ring\n")
+        process = self.start("broadcast", "--bytes", "1M", "--rounds", "50", f"--tune={best}")
+        process.stdout.readline()
+        for algorithm in ("inline", "direct", "two_level", "ring", "recursive_doubling", "halving_doubling",
+                          "binomial_tree", "pairwise"):
+            os.kill(self.worker("peal", "peal-" + algorithm), signal.SIGKILL)
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertNotIn("PEAL_TUNE", out)
+        self.assertEqual(best.read_text(), "all_reduce:0-inf:ring\n")
+
+    def test_is_said_to_be_missing_where_it_is_not_installed(self):
+        self.environment["PEAL_BENCH_PYTHON"] = "/nowhere/python"
+        code, _, err, _ = self.bench("barrier", "--against", "gloo")
+        self.assertEqual(code, 0)
+        self.assertIn("gloo: left out: there is no /nowhere/python", err)
+
+
+class TheEnd(Bench):
+    def test_by_control_c_leaves_nothing(self):
+        process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assert_nothing_is_left()
+
+    def test_by_control_c_again_and_again_is_the_same(self):
+        process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
+        process.stdout.readline()
+        for _ in range(5):
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assert_nothing_is_left()
+
+    def test_by_control_c_keeps_what_was_measured(self):
+        json_file, page = self.folder / "results.jsonl", self.folder / "page.svg"
+        for path in (json_file, page):
+            path.write_text("former\n")
+        process = self.start("all_reduce", "--bytes", "4:64M:2", "--seconds", "0.05", "--json", str(json_file),
+                             "--plot", str(page))
+        for _ in range(2):  # the header, and a result
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        results = [json.loads(line) for line in json_file.read_text().splitlines()]
+        self.assertEqual({result["backend"] for result in results}, {"peal", "probe"})
+        self.assertIn("all_reduce of f32 on 2 ranks", page.read_text())
+
+    def test_by_control_c_leaves_files_as_they_were_where_nothing_was_measured(self):
+        json_file, page, best = self.folder / "results.jsonl", self.folder / "page.svg", self.folder / "best"
+        for former in ("former\n", None):
+            for path in (json_file, page, best):
+                path.write_text(former) if former else path.unlink()
+            process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000", "--json", str(json_file),
+                                 "--plot", str(page), f"--tune={best}")
+            process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=PATIENCE)
+            for path in (json_file, page, best):
+                self.assertEqual(path.read_text() if path.exists() else None, former)
+
+    def test_by_being_killed_leaves_no_process(self):
+        process = self.start("all_reduce", "--bytes", "4M", "--rounds", "1000")
+        process.stdout.readline()
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        shutil.rmtree(self.folder / "tmp")
+        (self.folder / "tmp").mkdir()
+        self.soon(self.assert_nothing_is_left)
+
+
+@unittest.skipUnless(shutil.which("mpicc.openmpi") and shutil.which("mpirun.openmpi"), "there is no OpenMPI")
+@unittest.skipUnless(os.access("/dev/shm", os.W_OK | os.X_OK), "its files are not in /dev/shm")
+class OpenMpisSharedMemory(Bench):
+    def folders(self, process):
+        """What a run has in /dev/shm."""
+        return [name for name in os.listdir("/dev/shm") if name.startswith(f"peal-bench.{process.pid}.")]
+
+    def test_is_removed_by_the_next_run_where_one_was_killed(self):
+        killed = self.start("barrier", "--rounds", "1000", "--against", "openmpi")
+        self.addCleanup(killed.kill)  # where it gets no further
+        killed.stdout.readline()
+        ours = self.folders(killed)
+        self.assertEqual(len(ours), 1)
+        self.assertTrue(os.listdir(f"/dev/shm/{ours[0]}"))
+        killed.kill()
+        killed.communicate(timeout=PATIENCE)
+        # Any other run on this machine may have removed it by now.
+        code, _, err, _ = self.bench("barrier")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.folders(killed), [])
+
+
+class AFullDisk(Bench):
+    def test_is_told_and_the_run_goes_on(self):
+        process = self.start("barrier", "all_reduce", "--bytes", "4", *QUICK, "--json", "/dev/full")
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(err.count("peal: cannot write /dev/full: No space left on device"), 1, err)
+        self.assertRegex(out, r"(?s)barrier .*all_reduce ")
+
+    def test_ends_the_run_where_the_table_does_not_fit(self):
+        with open("/dev/full", "w") as full:
+            process = subprocess.Popen([PROGRAM, "bench", "barrier", *QUICK], env=self.environment, text=True,
+                                       stdout=full, stderr=subprocess.PIPE)
+            _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("peal: cannot write the table: No space left on device", err)
+        self.assert_nothing_is_left()
+
+
+class WhatCannotBeWritten(Bench):
+    def test_is_an_error(self):
+        for arguments in (["config"], ["--version"], ["bench", "--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("peal: cannot write to standard output", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
