@@ -7,6 +7,8 @@ from program import Bench, PATIENCE, PROGRAM, QUICK
 
 class WrongArguments(Bench):
     def test_say_what_would_be_right(self):
+        wrong = self.folder / "wrong"
+        wrong.write_text("peal\n")
         for arguments, hint in (
                 ([], "which operation? For example: peal bench all_reduce"),
                 (["all_redcue"], 'there is no operation "all_redcue"; did you mean all_reduce?'),
@@ -24,10 +26,10 @@ class WrongArguments(Bench):
                  "peal foreign 2048.0 GiB, probe 2048.0 GiB), and this machine"),
                 (["all_reduce", "--hosts-netns", "2", "--bytes", "1024G"], "stream 4096.0 GiB"),
                 (["barrier", "--json", "x.svg", "--plot", "./x.svg"], "--json and --plot are one file, x.svg"),
-                (["barrier", "--json", __file__, "--baseline", __file__], "--json and --baseline are one file"),
+                (["barrier", "--json", str(wrong), "--baseline", str(wrong)], "--json and --baseline are one file"),
                 (["barrier", "--tolerance", "0.4"], "--tolerance is about --baseline, which is not there"),
-                (["barrier", "--baseline", __file__], "line 1 of the baseline is not what `peal bench --json` "
-                                                      "writes: parse error at line 1, column 1"),
+                (["barrier", "--baseline", str(wrong)], "line 1 of the baseline is not what `peal bench --json` "
+                                                         "writes: parse error at line 1, column 1"),
                 (["barrier", "--hosts-netns", "2", "--transport", "shm"],
                  "--transport shm does not go with --hosts-netns"),
                 (["barrier", "--transport", "rdma"], "it takes auto, shm, tcp"),
