@@ -227,6 +227,8 @@ std::string Collective::describe_missing() const {
     } else {
       text += "has not been heard of in this operation";
     }
+    const std::string presence = transport::describe(transport_.presence(rank));
+    if (!presence.empty()) text += fmt::format(", and {}", presence);
   }
   return text;
 }

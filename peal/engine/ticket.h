@@ -19,18 +19,21 @@ namespace peal::engine {
 /// Threads: any number at once. Ends once; later ends are ignored.
 class Ticket {
  public:
-  /// `what` names the operation in errors: "recv of 10 f32 from rank 1".
-  Ticket(std::string what, Timeout timeout)
+  /// `what` names the operation in errors: "recv of 10 f32 from rank 1"; `peer` is whom it is with.
+  Ticket(std::string what, Timeout timeout, Rank peer = kAnySource)
       : what_([text = std::move(what)] { return text; }),
         timeout_(timeout),
+        peer_(peer),
         deadline_(Deadline::after(timeout)) {}
   /// For an operation that may end before anyone asks for its name or the time: both cost more than
   /// a small message. Its time runs from `reckon` on.
-  Ticket(std::function<std::string()> what, Timeout timeout)
-      : what_(std::move(what)), timeout_(timeout), deadline_(TimePoint::max()) {}
+  Ticket(std::function<std::string()> what, Timeout timeout, Rank peer = kAnySource)
+      : what_(std::move(what)), timeout_(timeout), peer_(peer), deadline_(TimePoint::max()) {}
 
   std::string what() const { return what_(); }
   Timeout timeout() const { return timeout_; }
+  /// kAnySource where it is with nobody in particular.
+  Rank peer() const { return peer_; }
   Deadline deadline() const { return deadline_; }
   /// The deadline, from now if none was reckoned before. Not while others ask for it.
   Deadline reckon() {
@@ -86,6 +89,7 @@ class Ticket {
 
   const std::function<std::string()> what_;
   const Timeout timeout_;
+  const Rank peer_;
   Deadline deadline_;
   std::atomic<Rank> end_{kRunning};  // or who was at the other end, or kFailed
   mutable std::atomic<int> sleepers_{0};

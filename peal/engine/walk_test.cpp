@@ -76,6 +76,7 @@ class CountingTransport final : public transport::Transport {
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
   std::string describe(Rank peer) const override { return inner_->describe(peer); }
+  transport::Presence presence(Rank peer) const override { return inner_->presence(peer); }
 
  private:
   std::unique_ptr<Transport> inner_;

@@ -78,6 +78,11 @@ Bytes unacknowledged(int fd) {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? Bytes(bytes) : 0_B;
 }
 
+void repeat_evenly(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
+}
+
 Bytes line_capacity(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -26,6 +26,11 @@ void unbound_send_buffer(int fd);
 /// not say.
 Bytes unacknowledged(int fd);
 
+/// Tells the system to repeat what is not acknowledged at even times, where otherwise each pause is
+/// twice the last: for connections that hardly send anything and must not be silent for long. Linux
+/// does so while fewer than four packets are under way, six times; elsewhere nothing changes.
+void repeat_evenly(int fd);
+
 /// What is under way at once when the line is busy: the rate at which bytes arrive now, times the
 /// shortest round trip seen. 0 where the system does not say or nothing has been sent yet.
 Bytes line_capacity(int fd);

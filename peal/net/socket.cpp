@@ -204,6 +204,8 @@ bool is_closed(int fd) {
   return entry.revents != 0;
 }
 
+void cut_off(int fd) noexcept { ::shutdown(fd, SHUT_RDWR); }
+
 void hang_up(Fd fd) noexcept {
   if (!fd) return;
   ::shutdown(fd.get(), SHUT_WR);

@@ -67,6 +67,10 @@ bool is_closed(int fd);
 /// something is unread, and what is under way would be lost.)
 void hang_up(Fd fd) noexcept;
 
+/// Ends both directions of a stream at once, whatever the other end does: whoever reads or writes
+/// it finds it closed. Any thread, while others use the descriptor.
+void cut_off(int fd) noexcept;
+
 /// Who is at the other end of a unix socket.
 struct Neighbour {
   uid_t user = 0;

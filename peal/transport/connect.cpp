@@ -18,10 +18,12 @@
 #include "peal/net/line.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
+#include "peal/transport/heartbeats.h"
 #include "peal/transport/links.h"
 #include "peal/transport/mixed/mixed_channel.h"
 #include "peal/transport/shm/host.h"
 #include "peal/transport/tcp/tcp_channel.h"
+#include "peal/transport/watch.h"
 #include "peal/transport/window.h"
 
 namespace peal::transport {
@@ -110,6 +112,21 @@ std::size_t ranks_per_host(std::span<const Contact> contacts) {
   return first;
 }
 
+/// A number for each rank's host, from 0 on. Ranks that reach each other by TCP though they are on
+/// one count as on hosts of their own.
+std::vector<int> number_hosts(std::span<const Contact> contacts) {
+  std::vector<int> numbers;
+  std::map<std::string_view, int> known;
+  for (const Contact& contact : contacts) {
+    const int next = static_cast<int>(numbers.size());
+    const bool alone = contact.choice == TransportChoice::kTcp;
+    numbers.push_back(
+        alone ? next
+              : known.emplace(contact.host_id, static_cast<int>(known.size())).first->second);
+  }
+  return numbers;
+}
+
 enum class Way : unsigned char { kSharedMemory, kNetwork };
 
 LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
@@ -154,8 +171,10 @@ class ProcessTransport final : public Transport {
                    std::span<const Contact> contacts,
                    std::vector<bool> near,
                    std::unique_ptr<Host> host,
-                   std::map<LinkKey, Fd> links)
+                   std::map<LinkKey, Fd> links,
+                   const PulseLimits& pulse)
       : contacts_(contacts.begin(), contacts.end()),
+        hosts_(number_hosts(contacts)),
         near_(std::move(near)),
         host_(std::move(host)) {
     for (const Contact& contact : contacts_) {
@@ -167,6 +186,9 @@ class ProcessTransport final : public Transport {
     mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
     if (host_ && (contacts.size() == 1 || ranks_per_host(contacts) > 1))
       window_ = host_->make_window();
+    if (auto beats = take(links, LinkKind::kBeats); !beats.empty()) {
+      heartbeats_.emplace(std::move(beats), pulse, [this](Rank rank) { lose_host_of(rank); });
+    }
   }
 
   Channel& data() override { return *data_; }
@@ -185,23 +207,55 @@ class ProcessTransport final : public Transport {
                        near_[index] ? "shm" : "tcp " + far_data_->describe(peer));
   }
 
+  Presence presence(Rank peer) const override {
+    if (near_[static_cast<std::size_t>(peer)]) return host_->presence(peer);
+    if (!heartbeats_) return {};
+    if (const Presence seen = heartbeats_->presence(peer); seen != Presence{}) return seen;
+    for (const Rank other : ranks_beside(peer)) {
+      const Presence seen = heartbeats_->presence(other);
+      if (seen.state == Presence::State::kUnreachable) return seen;  // and so is all of its host
+    }
+    return {};
+  }
+
  private:
   std::unique_ptr<Channel> make_channel(ChannelKind kind, std::map<Rank, Fd> connections) {
     if (connections.empty()) return host_->make_channel(kind);
     auto far = std::make_unique<TcpChannel>(std::move(connections));
-    if (kind == ChannelKind::kData) far_data_ = far.get();
+    (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
     if (!host_) return far;
     return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
   }
 
+  /// All ranks of its host, itself included.
+  std::vector<Rank> ranks_beside(Rank rank) const {
+    std::vector<Rank> ranks;
+    const int host = hosts_[static_cast<std::size_t>(rank)];
+    for (std::size_t other = 0; other < hosts_.size(); ++other) {
+      if (hosts_[other] == host) ranks.push_back(static_cast<Rank>(other));
+    }
+    return ranks;
+  }
+
+  /// Their streams tell everybody who moves bytes on them, or sleeps on them.
+  void lose_host_of(Rank rank) {
+    for (const Rank other : ranks_beside(rank)) {
+      far_data_->cut_off(other);
+      far_mail_->cut_off(other);
+    }
+  }
+
   std::vector<Contact> contacts_;
+  std::vector<int> hosts_;  // of each rank
   std::vector<std::int64_t> processes_on_machine_;
   std::vector<bool> near_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<Channel> data_;
   std::unique_ptr<Channel> mail_;
-  const TcpChannel* far_data_ = nullptr;
+  TcpChannel* far_data_ = nullptr;
+  TcpChannel* far_mail_ = nullptr;
   std::optional<Window> window_;
+  std::optional<Heartbeats> heartbeats_;  // ends before what it cuts off
 };
 
 class PendingTransport final : public Pending {
@@ -237,8 +291,12 @@ class PendingTransport final : public Pending {
     std::map<LinkKey, Fd> links = make_links(plan(contacts, near), deadline);
     std::unique_ptr<Host> host = join_host(near, links, deadline);
     listeners_.clear();
-    return std::make_unique<ProcessTransport>(
-        options_.rank, contacts, std::move(near), std::move(host), std::move(links));
+    return std::make_unique<ProcessTransport>(options_.rank,
+                                              contacts,
+                                              std::move(near),
+                                              std::move(host),
+                                              std::move(links),
+                                              options_.pulse);
   }
 
  private:
@@ -255,11 +313,13 @@ class PendingTransport final : public Pending {
     plan.report = options_.report;
     plan.congestion = options_.congestion;
     for (const Fd& listener : listeners_) plan.listeners.push_back(listener.get());
+    const std::vector<Rank> watched = watched_by(options_.rank, number_hosts(contacts));
     for (Rank rank = 0; rank < options_.size; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
       const Way way = near[index] ? Way::kSharedMemory : Way::kNetwork;
       if (rank != options_.rank) plan.peers[rank] = plan_of(rank, contacts[index], way);
     }
+    for (const Rank rank : watched) plan.peers[rank].kinds.push_back(LinkKind::kBeats);
     return plan;
   }
 

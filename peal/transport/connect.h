@@ -18,6 +18,7 @@
 #include "peal/base/units.h"
 #include "peal/net/address.h"
 #include "peal/transport/contact.h"
+#include "peal/transport/pulse.h"
 #include "peal/transport/segment_layout.h"
 #include "peal/transport/transport.h"
 
@@ -41,6 +42,8 @@ struct ConnectOptions {
   Bytes arena = 65536_MiB;
   /// TCP's congestion control, one that the system allows; empty: the system's choice.
   std::string congestion = {};
+  /// Of the beats that ranks of different hosts exchange (heartbeats.h).
+  PulseLimits pulse = {};
   Report report = silent_report();
 };
 
@@ -59,7 +62,8 @@ class Pending {
   /// (shared memory asked for where ranks are on several hosts), mismatch (options that differ),
   /// resource.
   /// Cost: two round trips for each connection, of which there are two to each rank of another
-  /// host and one to each of the own; up to 4 descriptors a rank.
+  /// host, a third to some of those (watch.h) and one to each of the own; up to 4 descriptors a
+  /// rank.
   virtual std::unique_ptr<Transport> connect(std::span<const Contact> contacts,
                                              Deadline deadline) = 0;
 };

@@ -19,7 +19,7 @@
 namespace peal::transport {
 
 /// What a connection is for. The numbers are part of the wire format.
-enum class LinkKind : std::uint8_t { kData = 0, kMail = 1, kHost = 2 };
+enum class LinkKind : std::uint8_t { kData = 0, kMail = 1, kHost = 2, kBeats = 3 };
 
 struct LinkKey {
   Rank peer = 0;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/socket.h"
+#include "peal/transport/presence.h"
 
 namespace peal::transport {
 namespace {
@@ -13,13 +13,6 @@ namespace {
 /// Whoever spins on a stream where nothing moves asks the system whether the peer still lives only
 /// once in so many calls: the question costs as much as a hundred empty looks.
 constexpr std::uint32_t kLookEvery = 1024;
-
-constexpr short kEnded = POLLIN | POLLRDHUP;
-
-bool has_ended(int presence) {
-  pollfd entry{presence, kEnded, 0};
-  return net::poll_until({&entry, 1}, Deadline(Clock::now()));
-}
 
 }  // namespace
 
@@ -104,7 +97,7 @@ bool RingChannel::prepare(std::span<const Interest> interests, std::vector<pollf
     Peer& other = peer(interest.peer);
     if (other.is_ready(interest.readiness)) return false;
     if (other.presence < 0) continue;
-    entries.push_back({other.presence, kEnded, 0});
+    entries.push_back({other.presence, kProcessEnds, 0});
     watched_.push_back(&other);
   }
   return true;

@@ -11,6 +11,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
+#include "peal/transport/presence.h"
 
 namespace peal::transport {
 
@@ -85,6 +86,10 @@ class Transport {
 
   /// Who rank `peer` is and how it is reached, for messages: "pid 4711 on node3, over shm".
   virtual std::string describe(Rank peer) const = 0;
+
+  /// Whether the process of rank `peer` runs at this moment, as far as this rank can know. Cost: a
+  /// look into /proc at most. Threads: any.
+  virtual Presence presence(Rank peer) const = 0;
 };
 
 }  // namespace peal::transport

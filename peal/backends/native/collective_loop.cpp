@@ -198,15 +198,20 @@ Error CollectiveLoop::closed(Rank peer) {
     std::this_thread::sleep_for(kShortNap);
   }
   const std::optional<Departure> departure = parts_.departure(peer);
+  using State = transport::Presence::State;
+  const transport::Presence presence = parts_.transport.presence(peer);
+  const bool is_known =
+      !departure && (presence.state == State::kUnreachable || presence.state == State::kEnded);
   return Error(ErrorKind::kPeerLost,
-               fmt::format("rank {} ({}) {} {}, on rank {} of the group {}",
+               fmt::format("rank {} ({}) {} {}, on rank {} of the group {}{}",
                            peer,
                            parts_.transport.describe(peer),
                            departure ? fmt::format("{} and is missing in", describe(*departure))
                                      : "was lost during",
                            collective_.describe(),
                            parts_.self,
-                           parts_.group));
+                           parts_.group,
+                           is_known ? fmt::format(": it {}", transport::describe(presence)) : ""));
 }
 
 void CollectiveLoop::check_deadlines(Due& due) {

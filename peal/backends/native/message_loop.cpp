@@ -103,7 +103,8 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
     verdict_.check();
     try {
       for (const Request& request : requests) {
-        tickets.push_back(std::make_shared<engine::Ticket>(describe(request), timeout));
+        tickets.push_back(
+            std::make_shared<engine::Ticket>(describe(request), timeout, request.root));
         post(mailbox, tickets.back(), request);
       }
       mailbox.advance();
@@ -147,7 +148,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   if (request.operation == Operation::kSend && send_at_once(**mailbox, request)) {
     return request.root;
   }
-  engine::Ticket ticket([&request] { return describe(request); }, timeout);
+  engine::Ticket ticket([&request] { return describe(request); }, timeout, request.root);
   const TicketPtr borrowed(TicketPtr(), &ticket);
   try {
     post(**mailbox, borrowed, request);
@@ -260,19 +261,32 @@ void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
     next = std::min(next, ticket->deadline().at());
     if (!ticket->deadline().passed(now)) continue;
     verdict_.reach(Error(ErrorKind::kTimeout,
-                         fmt::format("{} on rank {} has not met its other half within {} s",
+                         fmt::format("{} on rank {} has not met its other half within {} s{}",
                                      ticket->what(),
                                      self_,
-                                     static_cast<double>(ticket->timeout().count()) / 1000.0)));
+                                     static_cast<double>(ticket->timeout().count()) / 1000.0,
+                                     whereabouts(ticket->peer()))));
   }
 }
 
+/// "; rank 2 (pid 7 on b, over shm) is alive but stopped"
+std::string MessageLoop::whereabouts(Rank peer) const {
+  if (peer == kAnySource || peer == self_) return "";
+  const std::string text = describe(transport_.presence(peer));
+  if (text.empty()) return "";
+  return fmt::format("; rank {} ({}) {}", peer, transport_.describe(peer), text);
+}
+
 void MessageLoop::lost(Rank peer) {
+  using State = transport::Presence::State;
+  const transport::Presence presence = transport_.presence(peer);
+  const bool is_known = presence.state == State::kUnreachable || presence.state == State::kEnded;
   verdict_.reach(
       Error(ErrorKind::kPeerLost,
-            fmt::format("rank {} ({}) was lost: its process ended or its connection broke",
+            fmt::format("rank {} ({}) was lost: it {}",
                         peer,
-                        transport_.describe(peer))));
+                        transport_.describe(peer),
+                        is_known ? describe(presence) : "ended, or its connection broke")));
 }
 
 // ---- leaving

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -78,6 +79,7 @@ class MessageLoop {
   bool round(engine::Mailbox& mailbox, TimePoint& next);
   bool pass_on_verdict(engine::Mailbox& mailbox);
   void check_deadlines(engine::Mailbox& mailbox, TimePoint& next);
+  std::string whereabouts(Rank peer) const;
   void lost(Rank peer);
 
   Rank self_;

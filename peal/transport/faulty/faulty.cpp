@@ -198,6 +198,7 @@ class FaultyTransport final : public Transport {
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
   std::string describe(Rank peer) const override { return "faulty " + inner_->describe(peer); }
+  Presence presence(Rank peer) const override { return inner_->presence(peer); }
 
  private:
   std::unique_ptr<Transport> inner_;

@@ -88,6 +88,7 @@ class MemoryTransport final : public Transport {
   int ranks_on_host() const override { return world_->layout.ranks; }
   int cpus_on_host() const override { return cpus_at_once(std::array{std::int64_t{::getpid()}}); }
   std::string describe(Rank) const override { return "a thread of this process"; }
+  Presence presence(Rank) const override { return {.state = Presence::State::kRunning}; }
 
  private:
   std::shared_ptr<World> world_;

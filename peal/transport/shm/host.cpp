@@ -166,6 +166,7 @@ struct Host::Neighbour {
 
   std::array<std::shared_ptr<Doorbell>, kChannelKinds.size()> bells;
   Fd connection;
+  pid_t pid = 0;  // as it is seen from here; 0 where it is not
   Fd process;
 };
 
@@ -220,6 +221,7 @@ std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, Fd connection, Dea
     neighbour->bells[k] = std::make_shared<Doorbell>(
         offer.layout.bell_in(share.segment.bytes().data(), kind), std::move(fds[2 + k]));
   }
+  neighbour->pid = net::neighbour_at(connection.get()).process;
   neighbour->process = process_at(connection.get());
   neighbour->connection = std::move(connection);
   return neighbour;
@@ -240,6 +242,14 @@ std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
                      .presence = neighbour->presence()});
   }
   return std::make_unique<RingChannel>(bells_[static_cast<std::size_t>(kind)], links);
+}
+
+Presence Host::presence(Rank rank) const {
+  const auto found = neighbours_.find(rank);
+  if (found == neighbours_.end()) return {.state = Presence::State::kRunning};  // this one
+  const Neighbour& neighbour = *found->second;
+  if (has_ended(neighbour.presence())) return {.state = Presence::State::kEnded};
+  return presence_of_process(neighbour.pid);
 }
 
 Window Host::make_window() const {

@@ -14,6 +14,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
 #include "peal/base/units.h"
+#include "peal/transport/presence.h"
 #include "peal/transport/ring_channel.h"
 #include "peal/transport/segment_layout.h"
 #include "peal/transport/window.h"
@@ -38,6 +39,9 @@ class Host final {
 
   /// Outlived by the host. Each kind once.
   std::unique_ptr<RingChannel> make_channel(ChannelKind kind);
+
+  /// What is known of the process of another rank of the host. Threads: any.
+  Presence presence(Rank rank) const;
 
   /// Over all ranks of the host, which are neighbours in the group. Keeps the memory alive beyond
   /// the host if need be.

@@ -118,6 +118,8 @@ void TcpChannel::finish(std::span<const pollfd> entries) {
   }
 }
 
+void TcpChannel::cut_off(Rank rank) { net::cut_off(peer(rank).fd.get()); }
+
 std::string TcpChannel::describe(Rank rank) const {
   const int fd = peer(rank).fd.get();
   return fmt::format("{} by {}", net::peer_name(fd), net::congestion_control(fd));

@@ -31,6 +31,10 @@ class TcpChannel final : public PollableChannel {
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
 
+  /// For a peer that has vanished without a word: its stream is closed from now on, in both
+  /// directions. Threads: any.
+  void cut_off(Rank peer);
+
   /// Where the peer is, and by which congestion control it is sent to: "10.0.0.2:4711 by cubic".
   std::string describe(Rank peer) const;
 

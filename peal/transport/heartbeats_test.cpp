@@ -1,0 +1,79 @@
+// Beats over real connections. What a line that is cut does is tested between namespaces, in
+// tests/hosts.
+#include "peal/transport/heartbeats.h"
+
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "peal/net/socket.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using State = Presence::State;
+
+/// No faster than systems acknowledge, which may wait 40 ms for something to go with it.
+constexpr PulseLimits kLimits{.every = milliseconds(50), .lost_after = milliseconds(400)};
+constexpr auto kPatience = std::chrono::seconds(20);
+
+std::pair<Fd, Fd> connection() {
+  const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
+  const Deadline deadline = Deadline::after(kPatience);
+  Fd one = net::connect_to(net::local_address(listener.get()), deadline);
+  return {std::move(one), *net::accept_from(listener.get(), deadline)};
+}
+
+std::map<Rank, Fd> to(Rank peer, Fd fd) {
+  std::map<Rank, Fd> connections;
+  connections.emplace(peer, std::move(fd));
+  return connections;
+}
+
+bool comes_to(const Heartbeats& beats, Rank peer, State state) {
+  const Deadline deadline = Deadline::after(kPatience);
+  while (beats.presence(peer).state != state) {
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return true;
+}
+
+void expect_no_loss(Rank peer) { ADD_FAILURE() << "rank " << peer << " was given up"; }
+
+TEST(HeartbeatsTest, RanksThatBeatKnowThatTheOtherRuns) {
+  auto [one, other] = connection();
+  const Heartbeats a(to(1, std::move(one)), kLimits, expect_no_loss);
+  const Heartbeats b(to(0, std::move(other)), kLimits, expect_no_loss);
+  EXPECT_TRUE(comes_to(a, 1, State::kRunning));
+  EXPECT_TRUE(comes_to(b, 0, State::kRunning));
+}
+
+TEST(HeartbeatsTest, AProcessThatSaysNothingWhileItsSystemAnswersIsSilentAndNotLost) {
+  auto [one, other] = connection();  // nobody reads or writes the other end
+  const Heartbeats beats(to(1, std::move(one)), kLimits, expect_no_loss);
+  EXPECT_TRUE(comes_to(beats, 1, State::kSilent));
+  const Deadline later = Deadline::after(2 * kLimits.lost_after);
+  while (!later.passed()) ASSERT_EQ(beats.presence(1).state, State::kSilent);
+}
+
+TEST(HeartbeatsTest, WhoLeavesIsNotLost) {
+  auto [one, other] = connection();
+  const Heartbeats beats(to(1, std::move(one)), kLimits, expect_no_loss);
+  {
+    const Heartbeats leaving(to(0, std::move(other)), kLimits, expect_no_loss);
+    ASSERT_TRUE(comes_to(beats, 1, State::kRunning));
+  }
+  EXPECT_TRUE(comes_to(beats, 1, State::kUnknown));
+}
+
+TEST(HeartbeatsTest, NothingIsKnownOfARankThatIsNotWatched) {
+  auto [one, other] = connection();
+  const Heartbeats beats(to(1, std::move(one)), kLimits, expect_no_loss);
+  EXPECT_EQ(beats.presence(7).state, State::kUnknown);
+}
+
+}  // namespace
+}  // namespace peal::transport

@@ -1,0 +1,66 @@
+#include "peal/transport/presence.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "peal/net/socket.h"
+
+namespace peal::transport {
+namespace {
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+std::string describe(const Presence& presence) {
+  switch (presence.state) {
+    case Presence::State::kUnknown:
+      return "";
+    case Presence::State::kRunning:
+      return "is alive";
+    case Presence::State::kStopped:
+      return "is alive but stopped (by a signal or a debugger)";
+    case Presence::State::kSilent:
+      return fmt::format(
+          "is alive but stopped, or gets no CPU: its host answers, its process has said nothing "
+          "for {:.1f} s",
+          seconds(presence.since));
+    case Presence::State::kUnreachable:
+      return fmt::format("has not been reachable for {:.1f} s: its host or the line to it is gone",
+                         seconds(presence.since));
+    case Presence::State::kEnded:
+      return "has ended";
+  }
+  return "";
+}
+
+bool has_ended(int descriptor) {
+  pollfd entry{descriptor, kProcessEnds, 0};
+  return net::poll_until({&entry, 1}, Deadline(Clock::now()));
+}
+
+/// The state is the first letter after the name, which is in brackets and may hold brackets itself.
+Presence presence_of_process(std::int64_t pid) {
+  if (pid <= 0) return {};
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  if (!file) return {.state = Presence::State::kEnded};
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const auto name_end = text.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) {
+    return {.state = Presence::State::kEnded};  // while it was looked at
+  }
+  switch (text[name_end + 2]) {
+    case 'T':
+    case 't':
+      return {.state = Presence::State::kStopped};
+    case 'Z':
+    case 'X':
+      return {.state = Presence::State::kEnded};
+    default:
+      return {.state = Presence::State::kRunning};
+  }
+}
+
+}  // namespace peal::transport
