@@ -31,6 +31,14 @@ double parse_number(std::string_view text) {
   return number;
 }
 
+Timeout parse_seconds(std::string_view text) {
+  return Timeout(static_cast<std::int64_t>(std::ceil(parse_number(text) * 1000)));
+}
+
+std::string print_seconds(Timeout timeout) {
+  return fmt::format("{}", static_cast<double>(timeout.count()) / 1000.0);
+}
+
 Bytes parse_stage(std::string_view text) {
   const auto size = try_parse_size(text);
   if (!size || *size < 4_KiB || *size > 32_MiB) throw wrong_value();
@@ -110,12 +118,18 @@ const std::array kVariables = {
     Variable{"PEAL_TIMEOUT",
              "seconds, as in 300 or 0.5",
              "How long rendezvous, connection and each operation may take.",
-             [](std::string_view text, Config& c) {
-               c.timeout = Timeout(static_cast<std::int64_t>(std::ceil(parse_number(text) * 1000)));
-             },
-             [](const Config& c) {
-               return fmt::format("{}", static_cast<double>(c.timeout.count()) / 1000.0);
-             }},
+             [](std::string_view text, Config& c) { c.timeout = parse_seconds(text); },
+             [](const Config& c) { return print_seconds(c.timeout); }},
+    Variable{"PEAL_HEARTBEAT",
+             "seconds, as in 0.1",
+             "Between two beats to a rank of another host, by which hosts that vanish are noticed.",
+             [](std::string_view text, Config& c) { c.heartbeat = parse_seconds(text); },
+             [](const Config& c) { return print_seconds(c.heartbeat); }},
+    Variable{"PEAL_HEARTBEAT_LIMIT",
+             "seconds, as in 0.8; three times PEAL_HEARTBEAT at least",
+             "How long a host may answer nothing before its ranks are lost.",
+             [](std::string_view text, Config& c) { c.heartbeat_limit = parse_seconds(text); },
+             [](const Config& c) { return print_seconds(c.heartbeat_limit); }},
     Variable{
         "PEAL_ALGORITHM",
         "inline, direct, two_level, ring, recursive_doubling, halving_doubling, binomial_tree or "

@@ -40,6 +40,10 @@ struct Config {
   std::string congestion;
   /// For rendezvous, connection and every operation that is not given its own.
   Timeout timeout = std::chrono::minutes(5);
+  /// Between two beats to a rank of another host, and for how long such a host may answer nothing
+  /// before it is lost; see transport/heartbeats.h.
+  Timeout heartbeat = std::chrono::milliseconds(100);
+  Timeout heartbeat_limit = std::chrono::milliseconds(800);
   /// The algorithm to use for every operation that it applies to; empty: by `tune`.
   std::string algorithm;
   /// Which algorithm is best for what, as rows of plan/table.h that go before the built-in ones.

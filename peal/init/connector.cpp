@@ -6,7 +6,6 @@
 
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/interfaces.h"
-#include "peal/store/prefix_store.h"
 
 namespace peal::init {
 
@@ -31,10 +30,12 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.stage = config_.stage;
   options.arena = arena_;
   options.congestion = config_.congestion;
+  options.pulse = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
-  const auto pending = transport::open(options);
 
-  const auto store = store::make_prefix_store(meeting_.store, "group/" + group + "/");
+  const auto store = rendezvous::group_store(meeting_.store, group);
+  rendezvous::promise(*store, options.rank, meeting_.self);
+  const auto pending = transport::open(options);
   rendezvous::publish(*store, options.rank, pending->contact());
   std::vector<Rank> ranks(world_ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);

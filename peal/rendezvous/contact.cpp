@@ -1,10 +1,15 @@
 #include "peal/rendezvous/contact.h"
 
+#include <chrono>
+#include <map>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
 #include "peal/rendezvous/roll_call.h"
+#include "peal/store/prefix_store.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -12,6 +17,7 @@ namespace {
 using transport::Contact;
 
 constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kEnded = 0;  // in the place of a version
 constexpr Bytes kMaxText = 1_KiB;
 constexpr std::uint16_t kMaxAddresses = 256;
 constexpr std::string_view kPrefix = "contact/";
@@ -69,16 +75,70 @@ Contact decode(std::string_view bytes) {
   return contact;
 }
 
-void publish(store::Store& store, Rank rank, const Contact& contact) {
-  store.set(key_of_rank(kPrefix, rank), encode(contact));
+namespace {
+
+/// In the place of a contact: that there will be none.
+std::string encode_end(const std::string& who) {
+  net::Writer writer;
+  writer.put_u8(kEnded).put_text(who);
+  return std::move(writer).take();
 }
 
-std::vector<Contact> collect(store::Store& store, std::span<const Rank> ranks, Deadline deadline) {
-  await_ranks(store, kPrefix, ranks, "say where they listen", deadline);
-  std::vector<Contact> contacts;
-  for (const Rank rank : ranks) {
-    contacts.push_back(decode(store.get(key_of_rank(kPrefix, rank), deadline)));
+/// Error(peer_lost) where the rank has ended.
+Contact decode_of(Rank rank, std::string_view text) {
+  if (text.empty() || static_cast<std::uint8_t>(text.front()) != kEnded) return decode(text);
+  net::Reader reader(text, "contact");
+  reader.get_u8();
+  throw Error(
+      ErrorKind::kPeerLost,
+      fmt::format(
+          "rank {} ({}) ended before it said where it listens", rank, reader.get_text(kMaxText)));
+}
+
+bool came_in_time(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
+  std::vector<std::string> keys;
+  for (const Rank rank : ranks) keys.push_back(key_of_rank(kPrefix, rank));
+  try {
+    group.wait(keys, deadline);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+    return false;
   }
+}
+
+}  // namespace
+
+std::unique_ptr<store::Store> group_store(std::shared_ptr<store::Store> store,
+                                          const std::string& group) {
+  return store::make_prefix_store(std::move(store), "group/" + group + "/");
+}
+
+void promise(store::Store& group, Rank rank, const std::string& who) {
+  group.set_will(key_of_rank(kPrefix, rank), encode_end(who));
+}
+
+void publish(store::Store& group, Rank rank, const Contact& contact) {
+  group.set(key_of_rank(kPrefix, rank), encode(contact));
+}
+
+/// Whoever waits for one that is late must hear of another that is gone.
+std::vector<Contact> collect(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
+  constexpr auto kLookEvery = std::chrono::milliseconds(200);
+  std::map<Rank, Contact> found;
+  while (true) {
+    const Deadline slice = deadline.within(kLookEvery);
+    const bool all = came_in_time(group, ranks, slice);
+    for (const Rank rank : ranks) {
+      if (found.contains(rank)) continue;
+      const auto text = group.try_get(key_of_rank(kPrefix, rank));
+      if (text) found[rank] = decode_of(rank, *text);
+    }
+    if (all) break;
+    if (deadline.passed()) await_ranks(group, kPrefix, ranks, "say where they listen", deadline);
+  }
+  std::vector<Contact> contacts;
+  for (const Rank rank : ranks) contacts.push_back(std::move(found[rank]));
   return contacts;
 }
 

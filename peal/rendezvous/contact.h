@@ -2,6 +2,7 @@
 // it, for transport::Pending::connect.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,12 +19,24 @@ std::string encode(const transport::Contact& contact);
 /// Errors: mismatch for anything that `encode` did not make.
 transport::Contact decode(std::string_view bytes);
 
+/// The group of all ranks of the job.
+inline constexpr const char* kWorld = "world";
+
+/// The part of the job's store where the ranks of a group say where they listen.
+std::unique_ptr<store::Store> group_store(std::shared_ptr<store::Store> store,
+                                          const std::string& group);
+
+/// From here on `collect` ends, on every rank, as soon as this process does before it has published
+/// its contact. `who`, for messages: "process 7 on b". Errors: of the store.
+void promise(store::Store& group, Rank rank, const std::string& who);
+
 /// Errors: of the store.
-void publish(store::Store& store, Rank rank, const transport::Contact& contact);
+void publish(store::Store& group, Rank rank, const transport::Contact& contact);
 
 /// The contacts of `ranks`, in that order, once all are there.
-/// Errors: timeout, which names the ranks that are missing; of the store.
-std::vector<transport::Contact> collect(store::Store& store,
+/// Errors: timeout, which names the ranks that are missing; peer_lost, which names one that has
+/// ended before it kept its promise; of the store.
+std::vector<transport::Contact> collect(store::Store& group,
                                         std::span<const Rank> ranks,
                                         Deadline deadline);
 

@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
+#include "peal/net/socket.h"
 #include "peal/store/memory_store.h"
+#include "peal/store/tcp_store.h"
+#include "peal/store/tcp_store_server.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -72,6 +76,30 @@ TEST(ContactTest, RanksThatDoNotComeAreNamed) {
     EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("2 of 3"), HasSubstr("rank 0, 2")));
   }
+}
+
+TEST(ContactTest, ARankThatEndsBeforeItSaysWhereItListensIsNamedAtOnceThoughOthersAreLate) {
+  const net::ProofContext context{"hush", "job", "store"};
+  std::vector<Fd> listeners;
+  listeners.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
+  const store::TcpStoreServer server(std::move(listeners), context);
+  const auto join = [&] {
+    return store::connect_tcp_store(
+        {server.address()}, context, seconds(20), Deadline::after(seconds(20)));
+  };
+  const auto own = join();
+  auto other = join();
+  publish(*own, 0, example(0));
+  promise(*other, 1, "process 7 on b");
+  auto collecting = std::async(std::launch::async, [&] {
+    return error_of([&] {
+      collect(*own, std::vector<Rank>{0, 1, 2}, Deadline::after(std::chrono::minutes(5)));
+    });
+  });
+  other.reset();
+  const Error error = collecting.get();
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(error.what(), HasSubstr("rank 1 (process 7 on b) ended before"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
 #include "peal/net/proof.h"
+#include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/launch.h"
 #include "peal/rendezvous/open_store.h"
 #include "peal/rendezvous/place.h"
@@ -77,7 +78,9 @@ Verdict decode_verdict(std::string_view bytes) {
 class Registration {
  public:
   Registration(std::shared_ptr<store::Store> store, Launch launch)
-      : store_(store::make_prefix_store(std::move(store), "meeting")), launch_(std::move(launch)) {}
+      : whole_store_(std::move(store)),
+        store_(store::make_prefix_store(whole_store_, "meeting")),
+        launch_(std::move(launch)) {}
 
   /// Whether this is the store of a meeting that went well and that this process was at: of a group
   /// which it has left, and which others still hold.
@@ -96,8 +99,9 @@ class Registration {
     return claim && Claim::decode(*claim).who == claim_.who;
   }
 
-  /// Returns when all ranks are there and agree. Throws what the first to object said.
-  void agree(Deadline deadline) {
+  /// Returns when all ranks are there and agree, or what the first to object said.
+  Verdict agree(Deadline deadline) {
+    leave_wills();
     Verdict verdict = object();
     if (verdict) {
       pass(verdict);
@@ -105,10 +109,11 @@ class Registration {
       if (store_->add("arrived", 1) == self().world_size) pass(std::nullopt);
       verdict = await_verdict(deadline);
     }
-    if (!verdict) return;
-    stay_for_others(deadline);
-    throw Error(*verdict);
+    if (verdict) stay_for_others(deadline);
+    return verdict;
   }
+
+  const std::string& who() const { return claim_.who; }
 
   bool is_one_host() { return !store_->try_get("several_hosts"); }
 
@@ -131,6 +136,16 @@ class Registration {
 
  private:
   const Identity& self() const { return launch_.identity; }
+
+  /// Should this process end, nobody waits for it: neither here nor, once all have met, for where
+  /// it listens.
+  void leave_wills() {
+    const Rank rank = self().rank;
+    const Error end(ErrorKind::kPeerLost,
+                    fmt::format("rank {} ({}) ended before all ranks had met", rank, claim_.who));
+    store_->set_will("verdict", encode(Verdict(end)));
+    promise(*group_store(whole_store_, kWorld), rank, claim_.who);
+  }
 
   /// Lays down what this process knows; returns what contradicts it.
   Verdict object() {
@@ -206,7 +221,8 @@ class Registration {
     }
   }
 
-  std::unique_ptr<store::Store> store_;
+  std::shared_ptr<store::Store> whole_store_;
+  std::unique_ptr<store::Store> store_;  // of the meeting
   Launch launch_;
   int agreed_size_ = 1;  // the smaller where ranks disagree
   Claim claim_ = own_claim();
@@ -257,14 +273,17 @@ Meeting meet(const Wish& wish,
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   Meeting meeting;
   meeting.store = open_new_store(place, launch, config, deadline);
+  Verdict verdict;
   try {
     Registration registration(meeting.store, launch);
-    registration.agree(deadline);
+    verdict = registration.agree(deadline);
+    if (verdict) throw Error(*verdict);
     meeting.identity = registration.identity();
+    meeting.self = registration.who();
     meeting.is_one_host = registration.is_one_host();
     meeting.job = registration.job(deadline);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kPeerLost) throw;
+    if (error.kind() != ErrorKind::kPeerLost || verdict) throw;
     throw Error(ErrorKind::kPeerLost,
                 fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
   }

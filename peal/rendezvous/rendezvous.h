@@ -44,6 +44,7 @@ Identity identify(const Wish& wish, const Environment& environment);
 /// A store that all ranks of the job share, and the identity that was registered in it.
 struct Meeting {
   Identity identity;
+  std::string self;         // this process, for messages: "process 7 on b"
   std::string job;          // the same on all ranks, different from other jobs
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
   /// Rank 0 of tcp:// serves it until it lets go, which takes up to a second while others still use

@@ -3,6 +3,7 @@
 // it, however it ends. Used by the file store.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "peal/base/clock.h"
@@ -13,6 +14,11 @@ enum class LockByte : long long {
   kChange = 1ll << 40,       // held alone by whoever reads or writes the contents
   kAlive = (1ll << 40) + 1,  // shared by everyone who has the store open
 };
+
+/// Held alone by whoever has left the will of this number: who finds it free carries it out.
+constexpr LockByte will_byte(std::size_t number) {
+  return static_cast<LockByte>((1ll << 41) + static_cast<long long>(number));
+}
 
 enum class LockKind : unsigned char { kShared, kAlone };
 

@@ -14,7 +14,7 @@
 namespace peal::store {
 namespace {
 
-constexpr std::string_view kMagic = "peal store 1\n";
+constexpr std::string_view kMagic = "peal store 2\n";
 constexpr Bytes kMagicSize(kMagic.size());
 constexpr Bytes kHeader = 4_B;  // a record is a frame
 constexpr Bytes kMaxRecord = kMaxKey + kMaxValue + 16_B;
@@ -104,6 +104,9 @@ void FileLog::apply(std::string_view record) {
     case Kind::kMember:
       ++members_;
       return;
+    case Kind::kWill:
+      wills_.push_back({std::string(key), std::string(value)});
+      return;
   }
   throw no_store();
 }
@@ -117,6 +120,11 @@ void FileLog::append_erase(std::string_view key) { append(Kind::kErase, key, "")
 void FileLog::append_member() {
   append(Kind::kMember, "", "");
   ++members_;
+}
+
+void FileLog::append_will(std::string_view key, std::string_view value) {
+  append(Kind::kWill, key, value);
+  wills_.push_back({std::string(key), std::string(value)});
 }
 
 void FileLog::append(Kind kind, std::string_view key, std::string_view value) {
@@ -142,6 +150,7 @@ void FileLog::forget() {
   end_ = 0_B;
   table_ = Table();
   members_ = 0;
+  wills_.clear();
 }
 
 }  // namespace peal::store

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "peal/base/fd.h"
 #include "peal/base/units.h"
@@ -33,8 +34,15 @@ class FileLog {
   void append_erase(std::string_view key);
   void append_member();
 
+  struct Will {
+    std::string key, value;
+  };
+  /// In the order in which they were left: their numbers are those of their locks (file_lock.h).
+  const std::vector<Will>& wills() const { return wills_; }
+  void append_will(std::string_view key, std::string_view value);
+
  private:
-  enum class Kind : std::uint8_t { kSet = 0, kErase, kMember };
+  enum class Kind : std::uint8_t { kSet = 0, kErase, kMember, kWill };
 
   void append(Kind kind, std::string_view key, std::string_view value);
   void apply(std::string_view record);
@@ -49,6 +57,7 @@ class FileLog {
   Bytes end_;  // of what was replayed
   Table table_;
   int members_ = 0;
+  std::vector<Will> wills_;
 };
 
 }  // namespace peal::store

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
+#include <set>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -38,12 +40,20 @@ class Pause {
   Duration length_ = milliseconds(1);
 };
 
+/// Does what the will says. The caller holds the ChangeLock.
+void carry_out(FileLog& log, const FileLog::Will& will) {
+  if (log.table().find(will.key) != nullptr) return;
+  const FileLog::Will done = will;
+  log.table().set(done.key, done.value);
+  log.append_set(done.key, done.value);
+}
+
 class FileStore final : public Store {
  public:
   FileStore(FileLog log, Timeout timeout) : log_(std::move(log)), timeout_(timeout) {}
 
   ~FileStore() override {
-    log_.with([](FileLog& log) { leave(log); });
+    log_.with([this](FileLog& log) { leave(log); });
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -57,6 +67,7 @@ class FileStore final : public Store {
     for (Pause pause;; pause.sleep(deadline)) {
       const bool last = deadline.passed();
       if (auto value = find(key, with_grace(deadline))) return *value;
+      carry_out_wills_of_the_gone(with_grace(deadline));
       if (last) throw missing_keys(std::vector{std::string(key)});
     }
   }
@@ -90,6 +101,7 @@ class FileStore final : public Store {
       const auto missing =
           locked(with_grace(deadline), [&](FileLog& log) { return log.table().missing(keys); });
       if (missing.empty()) return;
+      carry_out_wills_of_the_gone(with_grace(deadline));
       if (last) throw missing_keys(missing);
     }
   }
@@ -99,6 +111,19 @@ class FileStore final : public Store {
       const bool existed = log.table().erase(key);
       if (existed) log.append_erase(key);
       return existed;
+    });
+  }
+
+  void set_will(std::string_view key, std::string_view value) override {
+    check_key(key);
+    check_value(key, value);
+    locked(own_deadline(), [&](FileLog& log) {
+      const std::size_t number = log.wills().size();
+      if (!try_lock(log.fd(), will_byte(number), LockKind::kAlone)) {
+        throw Error(ErrorKind::kBug, fmt::format("will {} of {} is taken", number, log.path()));
+      }
+      own_wills_.insert(number);
+      log.append_will(key, value);
     });
   }
 
@@ -123,10 +148,26 @@ class FileStore final : public Store {
     });
   }
 
+  /// Whoever waits looks after those who are gone. Cost: a system call for each will whose key does
+  /// not exist.
+  void carry_out_wills_of_the_gone(Deadline deadline) {
+    locked(deadline, [&](FileLog& log) {
+      for (std::size_t number = 0; number < log.wills().size(); ++number) {
+        const FileLog::Will& will = log.wills()[number];
+        if (own_wills_.contains(number) || log.table().find(will.key) != nullptr) continue;
+        if (!try_lock(log.fd(), will_byte(number), LockKind::kAlone))
+          continue;  // it is still there
+        unlock(log.fd(), will_byte(number));
+        carry_out(log, will);
+      }
+    });
+  }
+
   /// The last one removes the file. A file that stays behind all the same is harmless.
-  static void leave(FileLog& log) noexcept;
+  void leave(FileLog& log) noexcept;
 
   Guarded<FileLog> log_;
+  std::set<std::size_t> own_wills_;  // as the log
   Timeout timeout_;
 };
 
@@ -155,9 +196,13 @@ void FileStore::leave(FileLog& log) noexcept {
     const ChangeLock lock(log.fd(), log.path(), Deadline::after(kLeave));
     const bool last = try_lock(log.fd(), LockByte::kAlive, LockKind::kAlone);
     if (last && is_at(log.fd(), log.path())) ::unlink(log.path().c_str());
+    if (!last) log.catch_up();
+    for (const std::size_t number : own_wills_) {
+      if (!last) carry_out(log, log.wills().at(number));
+    }
     // Under the same lock: whoever leaves next must not find this one still there.
     unlock(log.fd(), LockByte::kAlive);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // Somebody is stopped while it holds the lock: it is not for us to remove the file.
   }
 }

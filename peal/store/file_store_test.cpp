@@ -218,14 +218,25 @@ TEST_F(FileStoreTest, HalfARecordOfACrashedWriterIsForgotten) {
 
 TEST_F(FileStoreTest, WhatACrashLeftOfTheBeginningIsForgottenToo) {
   open()->set("key", "value");
-  for (const char* text : {"", "p", "peal store 1"}) {
+  for (const char* text : {"", "p", "peal store 2"}) {
     write(text);
     EXPECT_EQ(open()->add("n", 1), 1) << text;
   }
 }
 
+TEST_F(FileStoreTest, TheWillOfAProcessThatWasKilledIsDone) {
+  Child child([&] {
+    static std::unique_ptr<Store> held = open();
+    held->set_will("will", "the child has gone");
+  });
+  const auto store = open();
+  EXPECT_EQ(store->try_get("will"), std::nullopt);
+  child.kill();
+  EXPECT_EQ(store->get("will", soon()), "the child has gone");
+}
+
 TEST_F(FileStoreTest, AFileThatIsNoStoreIsLeftAsItIs) {
-  for (const char* text : {"precious data", "peal store 2\n"}) {
+  for (const char* text : {"precious data", "peal store 1\n"}) {
     write(text);
     const Error error = error_of([&] { open(); });
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);

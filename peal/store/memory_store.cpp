@@ -52,6 +52,11 @@ class MemoryStore final : public Store {
     return table_.with([&](Table& table) { return table.erase(key); });
   }
 
+  void set_will(std::string_view key, std::string_view value) override {
+    check_key(key);
+    check_value(key, value);
+  }
+
  private:
   Guarded<Table> table_;
 };

@@ -38,6 +38,10 @@ class PrefixStore final : public Store {
 
   bool erase(std::string_view key) override { return base_->erase(full(key)); }
 
+  void set_will(std::string_view key, std::string_view value) override {
+    base_->set_will(full(key), value);
+  }
+
  private:
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
 

@@ -44,6 +44,11 @@ class Store {
 
   /// Returns whether the key existed.
   virtual bool erase(std::string_view key) = 0;
+
+  /// Leaves a will: when this store is let go of here, or this process ends, however it ends, the
+  /// key becomes `value` unless it exists by then. So others learn of it who wait for the key. A
+  /// store that ends with this process has nobody to tell.
+  virtual void set_will(std::string_view key, std::string_view value) = 0;
 };
 
 }  // namespace peal::store

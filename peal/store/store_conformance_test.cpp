@@ -42,21 +42,7 @@ struct Implementation {
 
 Handles open_memory() { return Handles(kHandles, make_memory_store()); }
 
-Handles open_prefix() {
-  const std::shared_ptr<Store> base = make_memory_store();
-  base->set("key", "of somebody else");
-  Handles handles;
-  for (std::size_t i = 0; i < kHandles; ++i) handles.push_back(make_prefix_store(base, "mine"));
-  return handles;
-}
-
 struct Hosted {
-  Hosted() : server(listeners(), context) {
-    for (auto& client : clients) {
-      client = connect_tcp_store({server.address()}, context, seconds(20), soon());
-    }
-  }
-
   static std::vector<Fd> listeners() {
     std::vector<Fd> one;
     one.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
@@ -64,14 +50,24 @@ struct Hosted {
   }
 
   net::ProofContext context{"hush", "job", "store"};
-  TcpStoreServer server;
-  std::array<std::unique_ptr<Store>, kHandles> clients;
+  TcpStoreServer server{listeners(), context};
 };
 
 Handles open_tcp() {
   const auto hosted = std::make_shared<Hosted>();
   Handles handles;
-  for (const auto& client : hosted->clients) handles.emplace_back(hosted, client.get());
+  for (std::size_t i = 0; i < kHandles; ++i) {
+    auto client =
+        connect_tcp_store({hosted->server.address()}, hosted->context, seconds(20), soon());
+    handles.emplace_back(client.release(), [hosted](Store* store) { delete store; });
+  }
+  return handles;
+}
+
+Handles open_prefix() {
+  Handles handles = open_tcp();
+  handles.front()->set("key", "of somebody else");
+  for (auto& handle : handles) handle = make_prefix_store(handle, "mine");
   return handles;
 }
 
@@ -105,6 +101,18 @@ TEST_P(StoreConformanceTest, AKeyThatIsNotThereYieldsNothing) {
   EXPECT_EQ(a_.try_get("key"), std::nullopt);
   a_.set("key", "");
   EXPECT_EQ(b_.try_get("key"), "");
+}
+
+TEST_P(StoreConformanceTest, AWillIsDoneWhenWhoHasLeftItIsGone) {
+  a_.set_will("will", "a has gone");
+  a_.set_will("kept", "a has gone");
+  EXPECT_EQ(b_.try_get("will"), std::nullopt);
+  b_.set("kept", "promise");
+  if (handles_[0] == handles_[1]) return;  // one store for all, and it ends with the process
+  auto waiting = std::async(std::launch::async, [&] { return b_.get("will", soon()); });
+  handles_[0].reset();
+  EXPECT_EQ(waiting.get(), "a has gone");
+  EXPECT_EQ(b_.get("kept", soon()), "promise");
 }
 
 TEST_P(StoreConformanceTest, KeysAndValuesAreBytes) {

@@ -38,6 +38,7 @@ struct Put {
     writer.put_i64(r.timeout.count());
   }
   void operator()(const EraseRequest& r) { writer.put_text(r.key); }
+  void operator()(const WillRequest& r) { writer.put_text(r.key).put_text(r.value); }
 };
 
 Request get_request(Reader& reader) {
@@ -57,6 +58,8 @@ Request get_request(Reader& reader) {
       return AwaitRequest{get_texts(reader, kMaxKey), Timeout(reader.get_i64())};
     case 5:
       return EraseRequest{key()};
+    case 6:
+      return WillRequest{key(), value()};
   }
   throw Error(ErrorKind::kMismatch, fmt::format("malformed store request: kind {}", index));
 }

@@ -39,10 +39,20 @@ struct EraseRequest {
   std::string key;
   friend bool operator==(const EraseRequest&, const EraseRequest&) = default;
 };
+/// The will of who has this connection.
+struct WillRequest {
+  std::string key, value;
+  friend bool operator==(const WillRequest&, const WillRequest&) = default;
+};
 
 /// The index of an alternative is part of the wire format: append, never reorder.
-using Request = std::
-    variant<SetRequest, TryGetRequest, AddRequest, CompareSetRequest, AwaitRequest, EraseRequest>;
+using Request = std::variant<SetRequest,
+                             TryGetRequest,
+                             AddRequest,
+                             CompareSetRequest,
+                             AwaitRequest,
+                             EraseRequest,
+                             WillRequest>;
 
 /// The numbers are part of the wire format: append, never reorder.
 enum class Outcome : std::uint8_t {

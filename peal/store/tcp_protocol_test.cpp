@@ -15,7 +15,8 @@ std::vector<Request> one_of_each_request() {
           AddRequest{"key", -42},
           CompareSetRequest{"key", "old", "new"},
           AwaitRequest{{"one", "", "three"}, Timeout(1234)},
-          EraseRequest{"key"}};
+          EraseRequest{"key"},
+          WillRequest{"key", "value"}};
 }
 
 std::vector<Reply> one_of_each_reply() {

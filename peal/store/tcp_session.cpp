@@ -35,11 +35,13 @@ struct Serve {
     return {table.erase(r.key) ? Outcome::kDone : Outcome::kNothing, {}};
   }
   Reply operator()(const AwaitRequest&) { return {}; }
+  Reply operator()(const WillRequest&) { return {}; }
 };
 
 bool changes(const Request& request) {
   return !std::holds_alternative<TryGetRequest>(request) &&
-         !std::holds_alternative<AwaitRequest>(request);
+         !std::holds_alternative<AwaitRequest>(request) &&
+         !std::holds_alternative<WillRequest>(request);
 }
 
 }  // namespace
@@ -82,6 +84,7 @@ void TcpSession::handle(const Request& request, Table& table, TimePoint now) {
     look_again(table, now);
     return;
   }
+  if (const auto* will = std::get_if<WillRequest>(&request)) wills_.push_back(*will);
   try {
     reply(std::visit(Serve{table}, request));
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
@@ -31,6 +32,9 @@ class TcpSession {
   short interest() const;
   bool is_proved() const { return !proof_; }
   TimePoint since() const { return since_; }
+  /// What is to become of keys that do not exist when the session is over, in the order in which
+  /// the client said so.
+  const std::vector<WillRequest>& wills() const { return wills_; }
   /// When a request that waits has to be answered whatever is missing; the end of time for none.
   TimePoint due() const;
 
@@ -51,6 +55,7 @@ class TcpSession {
   std::optional<net::Proof> proof_;  // while it is not done
   net::FrameReader reader_{kMaxMessage, "store request"};
   std::optional<Parked> parked_;
+  std::vector<WillRequest> wills_;
   std::string out_;
   std::size_t sent_ = 0;  // of out_
 };

@@ -80,6 +80,22 @@ class TcpStore final : public Store {
     return ask(EraseRequest{std::string(key)}, "erase", key).outcome == Outcome::kDone;
   }
 
+  /// On a connection that serves for nothing else: it is open for as long as this store is.
+  void set_will(std::string_view key, std::string_view value) override {
+    check_key(key);
+    check_value(key, value);
+    const Deadline deadline = Deadline::after(timeout_);
+    const WillRequest request{std::string(key), std::string(value)};
+    witness_.with([&](Fd& witness) {
+      if (!witness) witness = connect(deadline);
+      try {
+        exchange(witness.get(), net::frame_of(encode(Request(request))), deadline);
+      } catch (const Error& error) {
+        throw unanswered(error, "keep a will for", key);
+      }
+    });
+  }
+
  private:
   static Error malformed_reply() {
     return Error(ErrorKind::kMismatch, "malformed store reply: it lacks its value");
@@ -122,17 +138,21 @@ class TcpStore final : public Store {
       reply = exchange(connection.get(), net::frame_of(body), deadline);
       idle_.with([&](std::vector<Fd>& idle) { idle.push_back(std::move(connection)); });
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kPeerLost && error.kind() != ErrorKind::kTimeout) throw;
-      throw Error(error.kind(),
-                  fmt::format("the store's server at {} {} when asked to {} \"{}\" ({})",
-                              server_.to_string(),
-                              error.kind() == ErrorKind::kPeerLost ? "is gone" : "does not answer",
-                              verb,
-                              key,
-                              error.message()));
+      throw unanswered(error, verb, key);
     }
     if (reply.outcome == Outcome::kRefused) throw Error(ErrorKind::kUsage, text_of(reply));
     return reply;
+  }
+
+  Error unanswered(const Error& error, std::string_view verb, std::string_view key) const {
+    if (error.kind() != ErrorKind::kPeerLost && error.kind() != ErrorKind::kTimeout) return error;
+    return Error(error.kind(),
+                 fmt::format("the store's server at {} {} when asked to {} \"{}\" ({})",
+                             server_.to_string(),
+                             error.kind() == ErrorKind::kPeerLost ? "is gone" : "does not answer",
+                             verb,
+                             key,
+                             error.message()));
   }
 
   Fd take_connection(Deadline deadline) {
@@ -142,8 +162,11 @@ class TcpStore final : public Store {
       idle.pop_back();
       return last;
     });
-    if (connection) return connection;
-    connection = net::connect_to(server_, deadline);
+    return connection ? std::move(connection) : connect(deadline);
+  }
+
+  Fd connect(Deadline deadline) {
+    Fd connection = net::connect_to(server_, deadline);
     if (!server_.is_unix()) net::set_no_delay(connection.get());
     net::prove(connection.get(), net::Role::kConnector, context_, {}, deadline);
     return connection;
@@ -165,6 +188,7 @@ class TcpStore final : public Store {
   net::ProofContext context_;
   Timeout timeout_;
   Guarded<std::vector<Fd>> idle_;
+  Guarded<Fd> witness_;  // of the wills
 };
 
 }  // namespace

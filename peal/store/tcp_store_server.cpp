@@ -72,25 +72,34 @@ class ServerLoop {
   }
 
   /// Runs `action` on a session; one that fails is gone, whatever the reason, and nobody else is.
+  /// Its will is done.
   template <class Action>
-  static void attempt(std::unique_ptr<TcpSession>& session, Action&& action) {
+  void attempt(std::unique_ptr<TcpSession>& session, Action&& action) {
     try {
       action(*session);
     } catch (const std::exception&) {
+      for (const WillRequest& will : session->wills()) {
+        table_.compare_set(will.key, "", will.value);
+        changed_ = true;
+      }
       session.reset();
     }
   }
 
   void serve(std::span<const pollfd> entries, TimePoint now) {
-    bool changed = false;
+    changed_ = false;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].revents == 0) continue;
-      attempt(sessions_[i], [&](TcpSession& s) { changed |= s.advance(table_, now); });
+      attempt(sessions_[i], [&](TcpSession& s) { changed_ |= s.advance(table_, now); });
     }
-    for (auto& session : sessions_) {
-      if (!session || (!changed && now < session->due())) continue;
-      attempt(session, [&](TcpSession& s) { s.look_again(table_, now); });
-    }
+    bool changed = false;
+    do {  // again where a session ends by it and has left a will
+      changed = std::exchange(changed_, false);
+      for (auto& session : sessions_) {
+        if (!session || (!changed && now < session->due())) continue;
+        attempt(session, [&](TcpSession& s) { s.look_again(table_, now); });
+      }
+    } while (changed_);
     std::erase(sessions_, nullptr);
   }
 
@@ -119,6 +128,7 @@ class ServerLoop {
   ServerLimits limits_;
   Table table_;
   Sessions sessions_;
+  bool changed_ = false;  // the table, since those that wait have looked at it
   TimePoint pause_until_{};
 };
 

@@ -66,6 +66,18 @@ void check_choices(std::span<const Contact> contacts) {
                           choices_of(contacts)));
 }
 
+/// Beats are late now and then.
+void check_pulse(const PulseLimits& pulse) {
+  if (pulse.lost_after >= kMissedBeats * pulse.every) return;
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("PEAL_HEARTBEAT_LIMIT is {} ms and PEAL_HEARTBEAT {} ms: let the limit be "
+                  "{} times as long at least",
+                  pulse.lost_after.count(),
+                  pulse.every.count(),
+                  kMissedBeats));
+}
+
 /// Whether the system has it, before anything is tried.
 void check_congestion(const std::string& name) {
   try {
@@ -263,6 +275,7 @@ class PendingTransport final : public Pending {
   explicit PendingTransport(const ConnectOptions& options)
       : options_(options), contact_(own_contact()) {
     contact_.choice = options.choice;
+    check_pulse(options.pulse);
     if (!options.congestion.empty()) check_congestion(options.congestion);
     allow_open_files(descriptors_of(options.size),
                      fmt::format("a group of {} ranks", options.size));

@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace peal::transport {
-namespace {
-
-/// Beats may come late by as much without a word.
-constexpr int kMissedBeats = 3;
-
-}  // namespace
-
 void Pulse::look(const Look& look, TimePoint now) {
   const Duration passed = std::min<Duration>(now - looked_, 2 * limits_.every);
   looked_ = now;

@@ -19,6 +19,9 @@ struct PulseLimits {
   friend bool operator==(const PulseLimits&, const PulseLimits&) = default;
 };
 
+/// How many beats may be missing without a word.
+inline constexpr int kMissedBeats = 3;
+
 /// Threads: one at a time.
 class Pulse {
  public:

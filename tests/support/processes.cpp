@@ -18,6 +18,15 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(5);
 
+template <class Happened>
+bool wait_until(Deadline deadline, Happened happened) {
+  while (!deadline.passed()) {
+    if (happened()) return true;
+    std::this_thread::sleep_for(kLook);
+  }
+  return false;
+}
+
 [[noreturn]] void become(const std::vector<std::string>& command,
                          const Processes::Variables& variables) {
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
@@ -89,14 +98,35 @@ void Processes::signal(std::size_t which, int signal) const {
   if (processes_[which].pid > 0) ::kill(processes_[which].pid, signal);
 }
 
+bool Processes::has_ended(const Process& process) {
+  siginfo_t info{};
+  const int found =
+      ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOWAIT | WNOHANG);
+  return found != 0 || info.si_pid != 0;
+}
+
+bool Processes::wait_for_end(std::size_t which, Deadline deadline) {
+  return wait_until(deadline, [&] {
+    read_what_is_there(processes_[which]);
+    return has_ended(processes_[which]);
+  });
+}
+
 bool Processes::wait_for_output(std::size_t which, const std::string& text, Deadline deadline) {
-  Process& process = processes_[which];
-  while (!deadline.passed()) {
-    read_what_is_there(process);
-    if (process.text.find(text) != std::string::npos) return true;
-    std::this_thread::sleep_for(kLook);
-  }
-  return false;
+  return wait_until(deadline, [&] {
+    read_what_is_there(processes_[which]);
+    return processes_[which].text.find(text) != std::string::npos;
+  });
+}
+
+bool Processes::wait_for_output_or_end(std::size_t which,
+                                       const std::string& text,
+                                       Deadline deadline) {
+  return wait_until(deadline, [&] {
+    const bool ended = has_ended(processes_[which]);
+    read_what_is_there(processes_[which]);
+    return ended || processes_[which].text.find(text) != std::string::npos;
+  });
 }
 
 TemporaryFolder::TemporaryFolder() {

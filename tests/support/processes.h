@@ -35,6 +35,10 @@ class Processes {
   std::vector<Ended> wait(Deadline deadline);
 
   void signal(std::size_t which, int signal) const;
+  /// Waits until a process has ended, without asking how; false if the deadline comes first.
+  bool wait_for_end(std::size_t which, Deadline deadline);
+  /// Waits until a process has written a text that contains `text` or has ended.
+  bool wait_for_output_or_end(std::size_t which, const std::string& text, Deadline deadline);
   /// Waits until a process has written a text that contains `text`; false if the deadline comes
   /// first.
   bool wait_for_output(std::size_t which, const std::string& text, Deadline deadline);
@@ -45,6 +49,7 @@ class Processes {
     Fd output;
     std::string text;
   };
+  static bool has_ended(const Process& process);
   void read_what_is_there(Process& process);
 
   std::vector<Process> processes_;

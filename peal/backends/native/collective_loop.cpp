@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/backends/native/halted.h"
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
 #include "peal/transport/window.h"
@@ -236,7 +237,7 @@ Error CollectiveLoop::never_begun(const engine::Ticket& late) const {
                   parts_.group,
                   static_cast<double>(late.timeout().count()) / 1000.0,
                   collective_.describe(),
-                  collective_.describe_missing()));
+                  who_is_missing()));
 }
 
 Error CollectiveLoop::timed_out(Timeout timeout) const {
@@ -247,7 +248,13 @@ Error CollectiveLoop::timed_out(Timeout timeout) const {
                   parts_.self,
                   parts_.group,
                   static_cast<double>(timeout.count()) / 1000.0,
-                  collective_.describe_missing()));
+                  who_is_missing()));
+}
+
+std::string CollectiveLoop::who_is_missing() const {
+  const std::vector<Rank> missing = collective_.waiting_for();
+  return collective_.describe_missing() +
+         describe_halted(parts_.transport, parts_.self, parts_.ranks, missing);
 }
 
 }  // namespace peal::native

@@ -99,6 +99,8 @@ class CollectiveLoop {
   Error closed(Rank peer);
   Error never_begun(const engine::Ticket& late) const;
   Error timed_out(Timeout timeout) const;
+  /// Whom the operation waits for, and who else does not run.
+  std::string who_is_missing() const;
 
   Parts parts_;
   // Of whoever has the turn:

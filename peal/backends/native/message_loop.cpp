@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/backends/native/halted.h"
 #include "peal/backends/native/task.h"
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
@@ -55,6 +56,7 @@ MessageLoop::MessageLoop(Rank self,
                          Cores cores,
                          Door& door)
     : self_(self),
+      ranks_(ranks),
       transport_(transport),
       verdict_(verdict),
       cores_(cores),
@@ -269,12 +271,18 @@ void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
   }
 }
 
-/// "; rank 2 (pid 7 on b, over shm) is alive but stopped"
+/// "; rank 2 (pid 7 on b, over shm) is alive", and who else does not run.
 std::string MessageLoop::whereabouts(Rank peer) const {
-  if (peer == kAnySource || peer == self_) return "";
-  const std::string text = describe(transport_.presence(peer));
-  if (text.empty()) return "";
-  return fmt::format("; rank {} ({}) {}", peer, transport_.describe(peer), text);
+  std::string text;
+  if (peer != kAnySource && peer != self_) {
+    const std::string presence = transport::describe(transport_.presence(peer));
+    text = fmt::format("; rank {} ({}){}{}",
+                       peer,
+                       transport_.describe(peer),
+                       presence.empty() ? "" : " ",
+                       presence);
+  }
+  return text + describe_halted(transport_, self_, ranks_, {&peer, 1});
 }
 
 void MessageLoop::lost(Rank peer) {

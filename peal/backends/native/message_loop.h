@@ -83,6 +83,7 @@ class MessageLoop {
   void lost(Rank peer);
 
   Rank self_;
+  int ranks_;
   transport::Transport& transport_;
   engine::Verdict& verdict_;
   Cores cores_;

@@ -1,0 +1,297 @@
+#include "tests/drill/drill.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "peal/base/clock.h"
+#include "peal/base/testing/sanitized.h"
+
+#include "tests/support/belongings.h"
+#include "tests/support/processes.h"
+
+namespace peal::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+/// Within which survivors end; sanitizers make everything several times slower.
+constexpr milliseconds kNotice{kSanitized ? 3000 : 1000};
+/// The job's: short where the drill waits for it.
+constexpr milliseconds kLongTimeout{30'000};
+constexpr milliseconds kShortTimeout{kSanitized ? 4000 : 2000};
+/// How long a rank that is to go on stays frozen.
+constexpr milliseconds kPaused{500};
+constexpr auto kPatience = std::chrono::seconds(60);
+
+milliseconds timeout_of(const Drill& drill) {
+  const bool waits = drill.action == Action::kFreeze || drill.phase == Phase::kRendezvous;
+  return waits ? kShortTimeout : kLongTimeout;
+}
+
+/// One for each drill of this process, below the range from which the system takes those of
+/// clients.
+int next_port() {
+  static int next = 0;
+  return 10'000 + (static_cast<int>(::getpid()) * 64 + next++) % 20'000;
+}
+
+/// What one rank wrote; see rank.cpp.
+struct Words {
+  std::optional<nanoseconds> dying;
+  std::optional<nanoseconds> ended;
+  std::string error;
+  std::optional<std::string> again;
+  std::string wrong;
+  bool left = false;
+};
+
+Words words_of(const std::string& output) {
+  Words words;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream parts(line);
+    std::string what, rest;
+    std::int64_t time = 0;
+    parts >> what;
+    if (what == "dying" || what == "ended") parts >> time;
+    std::getline(parts >> std::ws, rest);
+    if (what == "dying") words.dying = nanoseconds(time);
+    if (what == "ended") {
+      words.ended = nanoseconds(time);
+      words.error = rest;
+    }
+    if (what == "again") words.again = rest;
+    if (what == "wrong") words.wrong = rest;
+    if (what == "left") words.left = true;
+  }
+  return words;
+}
+
+class Run {
+ public:
+  explicit Run(const Drill& drill)
+      : drill_(drill), mark_(fmt::format("PEAL_TEST_JOB=drill.{}.{}", ::getpid(), drill.seed)) {}
+
+  DrillResult operator()() {
+    start();
+    if (!processes_.wait_for_output_or_end(victim(), "dying", Deadline::after(kPatience))) {
+      complain("the victim was not struck");
+    }
+    const Belongings before = belongings_of(mark_);
+    if (drill_.action == Action::kPause) {
+      std::this_thread::sleep_for(kPaused);
+      processes_.signal(victim(), SIGCONT);
+    }
+    if (drill_.action == Action::kFreeze) release_when_the_others_have_ended();
+    judge(processes_.wait(Deadline::after(kPatience)));
+    if (const Belongings left = left_of(before, mark_); left != Belongings{}) {
+      complain(fmt::format("left behind: {}", (std::ostringstream() << left).str()));
+    }
+    return result_;
+  }
+
+ private:
+  std::size_t victim() const { return static_cast<std::size_t>(drill_.victim); }
+
+  void complain(const std::string& what) { result_.complaints.push_back(what); }
+
+  void start() {
+    const std::string port = std::to_string(next_port());
+    for (Rank rank = 0; rank < drill_.ranks; ++rank) {
+      std::vector<std::string> command = {PEAL_DRILL_RANK};
+      std::ranges::copy(rank_arguments(drill_), std::back_inserter(command));
+      command.push_back(std::to_string(rank));
+      const std::string self = std::to_string(rank), size = std::to_string(drill_.ranks);
+      processes_.start(command,
+                       {{"RANK", self},
+                        {"WORLD_SIZE", size},
+                        {"LOCAL_RANK", self},
+                        {"LOCAL_WORLD_SIZE", size},
+                        {"MASTER_ADDR", "127.0.0.1"},
+                        {"MASTER_PORT", port},
+                        {"PEAL_SECRET", "of the drill"},
+                        {"PEAL_STAGE", "64K"},
+                        {"PEAL_TRANSPORT", drill_.transport},
+                        {"PEAL_TIMEOUT",
+                         fmt::format("{}", static_cast<double>(timeout_of(drill_).count()) / 1000)},
+                        {"PEAL_TEST_JOB", mark_.substr(mark_.find('=') + 1)}});
+    }
+  }
+
+  void release_when_the_others_have_ended() {
+    const Deadline deadline = Deadline::after(timeout_of(drill_) + 5 * kNotice);
+    for (Rank rank = 0; rank < drill_.ranks; ++rank) {
+      if (rank == drill_.victim) continue;
+      const auto which = static_cast<std::size_t>(rank);
+      if (!processes_.wait_for_end(which, deadline)) complain(fmt::format("rank {} hangs", rank));
+    }
+    processes_.signal(victim(), SIGCONT);
+  }
+
+  void judge(const std::vector<Processes::Ended>& ranks) {
+    const Words fate = words_of(ranks[victim()].output);
+    result_.was_struck = fate.dying.has_value();
+    if (!result_.was_struck) return;  // it was quicker
+    for (Rank rank = 0; rank < drill_.ranks; ++rank) {
+      const auto& ended = ranks[static_cast<std::size_t>(rank)];
+      const std::string complaint = rank == drill_.victim
+                                        ? objection_to_victim(ended)
+                                        : objection_to_survivor(ended, *fate.dying);
+      if (complaint.empty()) continue;
+      complain(fmt::format("rank {}{}: {}; it wrote:\n{}",
+                           rank,
+                           rank == drill_.victim ? " (the victim)" : "",
+                           complaint,
+                           ended.output));
+    }
+  }
+
+  std::string objection_to_victim(const Processes::Ended& ended) const {
+    if (!ended.in_time) return "hangs";
+    switch (drill_.action) {
+      case Action::kKill:
+        return ended.code == -SIGKILL ? "" : "was not killed";
+      case Action::kFreeze:  // the others gave it up, or needed it no more
+        return ended.code == 3 || ended.code == 0 ? "" : fmt::format("ended with {}", ended.code);
+      case Action::kPause:
+        return ended.code == 0 ? "" : fmt::format("ended with {}", ended.code);
+    }
+    return "";
+  }
+
+  std::string objection_to_survivor(const Processes::Ended& ended, nanoseconds strike) {
+    if (!ended.in_time) return "hangs";
+    const Words words = words_of(ended.output);
+    if (!words.wrong.empty()) return "got a wrong result";
+    if (!words.ended) return may_end_well() && words.left ? "" : "ended without an error";
+    if (drill_.action == Action::kPause) return "did not wait for a rank that went on in time";
+    ++result_.survivors_ended;
+    if (words.again && *words.again != words.error) return "a later call threw another error";
+    if (words.error.find(fmt::format("rank {}", drill_.victim)) == std::string::npos) {
+      return "does not name the victim";
+    }
+    return objection_to_time_and_kind(words, strike);
+  }
+
+  /// Who needs the victim no more, or not yet again, may not notice.
+  bool may_end_well() const {
+    return drill_.phase == Phase::kTeardown || drill_.action == Action::kPause;
+  }
+
+  std::string objection_to_time_and_kind(const Words& words, nanoseconds strike) {
+    const bool lost = words.error.starts_with("peer_lost: ");
+    const bool late = words.error.starts_with("timeout: ");
+    if (!lost && !late) return "the error is of a wrong kind";
+    // Of one that ended before it came to the meeting nobody but its launcher knows.
+    const bool unknown = words.error.find("did not come to the meeting") != std::string::npos ||
+                         words.error.find("cannot reach rank 0") != std::string::npos;
+    if (drill_.action == Action::kKill && late && !unknown) return "a killed rank is a timeout";
+    if (drill_.phase == Phase::kOperation && drill_.action == Action::kFreeze) {
+      if (lost) return "a rank that is frozen is not lost";
+      if (words.error.find("stopped") == std::string::npos)
+        return "does not say that it is stopped";
+    }
+    const nanoseconds allowed = late || unknown ? nanoseconds(timeout_of(drill_)) : nanoseconds(0);
+    const nanoseconds took = *words.ended - strike - allowed;
+    result_.slowest_notice = std::max(result_.slowest_notice, took);
+    if (took > kNotice) {
+      return fmt::format("ended {} ms too late", (took - nanoseconds(kNotice)).count() / 1'000'000);
+    }
+    return "";
+  }
+
+  const Drill& drill_;
+  std::string mark_;
+  Processes processes_;
+  DrillResult result_;
+};
+
+}  // namespace
+
+std::string name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kRendezvous:
+      return "rendezvous";
+    case Phase::kOperation:
+      return "operation";
+    case Phase::kTeardown:
+      return "teardown";
+  }
+  return "?";
+}
+
+std::string name_of(Action action) {
+  switch (action) {
+    case Action::kKill:
+      return "killed";
+    case Action::kFreeze:
+      return "frozen";
+    case Action::kPause:
+      return "paused";
+  }
+  return "?";
+}
+
+Drill random_drill(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto any = [&](std::size_t count) { return random() % count; };
+  Drill drill;
+  drill.seed = seed;
+  drill.ranks = 2 + static_cast<int>(any(7));
+  drill.transport = any(2) == 0 ? "shm" : "tcp";
+  drill.phase = kAllPhases[any(kAllPhases.size())];
+  // A kill is the most likely end of a rank.
+  drill.action = any(2) == 0 ? Action::kKill : kAllActions[any(kAllActions.size())];
+  drill.victim = static_cast<Rank>(any(static_cast<std::size_t>(drill.ranks)));
+  const bool is_operation = drill.phase == Phase::kOperation;
+  drill.delay = std::chrono::microseconds(any(is_operation ? 50'000 : 8'000));
+  drill.rounds = is_operation ? (drill.action == Action::kPause ? 100 : 1'000'000) : 10;
+  return drill;
+}
+
+std::string describe(const Drill& drill) {
+  return fmt::format("drill {}: {} ranks over {}, rank {} is {} in the {} phase after {} us",
+                     drill.seed,
+                     drill.ranks,
+                     drill.transport,
+                     drill.victim,
+                     name_of(drill.action),
+                     name_of(drill.phase),
+                     drill.delay.count());
+}
+
+std::vector<std::string> rank_arguments(const Drill& drill) {
+  return {std::to_string(drill.seed),
+          std::to_string(drill.ranks),
+          drill.transport,
+          std::to_string(static_cast<int>(drill.phase)),
+          std::to_string(static_cast<int>(drill.action)),
+          std::to_string(drill.victim),
+          std::to_string(drill.delay.count()),
+          std::to_string(drill.rounds)};
+}
+
+Drill drill_of(const std::vector<std::string>& arguments) {
+  const auto number = [&](std::size_t i) { return std::stoi(arguments.at(i)); };
+  return {.seed = static_cast<unsigned>(std::stoul(arguments.at(0))),
+          .ranks = number(1),
+          .transport = arguments.at(2),
+          .phase = kAllPhases.at(static_cast<std::size_t>(number(3))),
+          .action = kAllActions.at(static_cast<std::size_t>(number(4))),
+          .victim = number(5),
+          .delay = std::chrono::microseconds(number(6)),
+          .rounds = number(7)};
+}
+
+DrillResult run(const Drill& drill) { return Run(drill)(); }
+
+}  // namespace peal::testing

@@ -1,0 +1,129 @@
+// One rank of a drill: a program that meets, works and leaves, while one of the ranks, the victim,
+// kills or freezes itself somewhere on the way, at any instruction. What it writes, drill.cpp
+// reads:
+//   dying NS         by the victim, at its last moment; NS is the time of the system's steady clock
+//   ended NS WHAT    an error has ended it
+//   again WHAT       and this is what the next call threw
+//   wrong WHAT       an operation gave a wrong result
+//   left             it has left the group in order
+// Arguments: those of drill.h's `rank_arguments`.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <iostream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/init/init.h"
+
+#include "tests/collectives/cases.h"
+#include "tests/drill/drill.h"
+
+namespace {
+
+using namespace peal;
+using namespace peal::testing;
+
+/// In one piece, past all buffers: the process may end at any moment.
+void say(const std::string& line) {
+  const std::string text = line + "\n";
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, text.data(), text.size());
+}
+
+std::int64_t now() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
+
+/// Strikes the process from a thread of its own, so that no place in the code is spared.
+class Fate {
+ public:
+  explicit Fate(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.victim == self) {}
+  ~Fate() {
+    if (striker_.joinable()) striker_.detach();
+  }
+  Fate(const Fate&) = delete;
+  Fate& operator=(const Fate&) = delete;
+
+  /// The phase begins: strike within it, if this is the one.
+  void enter(Phase phase) {
+    if (!doomed_ || phase != drill_.phase) return;
+    striker_ = std::thread([delay = drill_.delay, action = drill_.action] {
+      std::this_thread::sleep_for(delay);
+      say(fmt::format("dying {}", now()));
+      ::raise(action == Action::kKill ? SIGKILL : SIGSTOP);
+    });
+  }
+
+ private:
+  const Drill& drill_;
+  bool doomed_;
+  std::thread striker_;
+};
+
+/// The same on all ranks: any operation on any memory, from a few elements to some hundred
+/// thousand.
+std::vector<Case> cases_of(const Drill& drill) {
+  constexpr std::array kCounts = {1, 17, 1000, 20'000, 200'000};
+  std::vector<Operation> operations(kAllCollectives.begin(), kAllCollectives.end());
+  operations.push_back(Operation::kSend);
+  std::mt19937 random(drill.seed);
+  const auto any = [&](std::size_t count) { return random() % count; };
+  std::vector<Case> cases;
+  for (int i = 0; i < 64; ++i) {
+    Case one{.operation = operations[any(operations.size())],
+             .dtype = DType::kI32,
+             .count = kCounts[any(kCounts.size())],
+             .root = static_cast<Rank>(any(static_cast<std::size_t>(drill.ranks)))};
+    one.form = any(2) == 0 ? Case::Form::kBlocking : Case::Form::kAsync;
+    one.memory = any(2) == 0 ? Case::Memory::kForeign : Case::Memory::kRegistered;
+    const bool whole = one.operation == Operation::kBroadcast ||
+                       one.operation == Operation::kReduce ||
+                       one.operation == Operation::kAllReduce || one.operation == Operation::kSend;
+    if (!whole) one.count = std::max<std::int64_t>(1, one.count / drill.ranks);
+    cases.push_back(one);
+  }
+  return cases;
+}
+
+int run(const Drill& drill, Rank self) {
+  ProcessGroupPtr group;
+  Fate fate(drill, self);
+  try {
+    fate.enter(Phase::kRendezvous);
+    group = init_process_group();
+    const std::vector<Case> cases = cases_of(drill);
+    for (int round = 0; round < drill.rounds; ++round) {
+      if (round == 1) fate.enter(Phase::kOperation);
+      const std::string wrong =
+          run_case(*group, cases[static_cast<std::size_t>(round) % cases.size()]);
+      if (!wrong.empty()) {
+        say("wrong " + wrong);
+        return 9;
+      }
+    }
+    fate.enter(Phase::kTeardown);
+    group->destroy();
+    say("left");
+    return 0;
+  } catch (const Error& error) {
+    say(fmt::format("ended {} {}", now(), error.what()));
+    if (!group) return 3;
+    try {
+      group->barrier();
+      say("again no error");
+    } catch (const Error& again) {
+      say(fmt::format("again {}", again.what()));
+    }
+    return 3;
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const Drill drill = drill_of({arguments + 1, arguments + count});
+  return run(drill, std::stoi(arguments[count - 1]));
+}
