@@ -194,6 +194,14 @@ void HostNet::choose_congestion(const Host& host) const {
                           allowed));
 }
 
+void HostNet::unplug(std::size_t host) const {
+  must({"ip", "link", "set", port_of(static_cast<int>(host)), "nomaster"});
+}
+
+void HostNet::plug_in(std::size_t host) const {
+  must({"ip", "link", "set", port_of(static_cast<int>(host)), "master", bridge_});
+}
+
 std::vector<Traffic> HostNet::traffic() const {
   std::vector<Traffic> all;
   for (const Host& host : hosts_) {

@@ -55,6 +55,11 @@ class HostNet final {
   /// Of each host. Cost: two short programs for each.
   std::vector<Traffic> traffic() const;
 
+  /// From now on nothing comes to this host or from it, and nobody is told: as when a cable is cut
+  /// somewhere on the way; or again. Errors: resource.
+  void unplug(std::size_t host) const;
+  void plug_in(std::size_t host) const;
+
  private:
   void lay_bridge();
   void remove() const;

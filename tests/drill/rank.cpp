@@ -5,6 +5,7 @@
 //   ended NS WHAT    an error has ended it
 //   again WHAT       and this is what the next call threw
 //   wrong WHAT       an operation gave a wrong result
+//   at N             it has carried out so many operations, now and then
 //   left             it has left the group in order
 // Arguments: those of drill.h's `rank_arguments`.
 #include <signal.h>
@@ -97,6 +98,7 @@ int run(const Drill& drill, Rank self) {
     const std::vector<Case> cases = cases_of(drill);
     for (int round = 0; round < drill.rounds; ++round) {
       if (round == 1) fate.enter(Phase::kOperation);
+      if (round % 16 == 1) say(fmt::format("at {}", round));
       const std::string wrong =
           run_case(*group, cases[static_cast<std::size_t>(round) % cases.size()]);
       if (!wrong.empty()) {

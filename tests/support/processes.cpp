@@ -98,6 +98,11 @@ void Processes::signal(std::size_t which, int signal) const {
   if (processes_[which].pid > 0) ::kill(processes_[which].pid, signal);
 }
 
+const std::string& Processes::output(std::size_t which) {
+  read_what_is_there(processes_[which]);
+  return processes_[which].text;
+}
+
 bool Processes::has_ended(const Process& process) {
   siginfo_t info{};
   const int found =

@@ -35,6 +35,8 @@ class Processes {
   std::vector<Ended> wait(Deadline deadline);
 
   void signal(std::size_t which, int signal) const;
+  /// What a process has written until now.
+  const std::string& output(std::size_t which);
   /// Waits until a process has ended, without asking how; false if the deadline comes first.
   bool wait_for_end(std::size_t which, Deadline deadline);
   /// Waits until a process has written a text that contains `text` or has ended.

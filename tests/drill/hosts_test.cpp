@@ -1,0 +1,185 @@
+// Jobs across hosts whose lines are cut, flap and crawl, and whose ranks are late: the hosts are
+// network namespaces of this machine. What is lost is noticed by all within a second; what is only
+// late, never. Takes root; skipped without.
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/base/testing/sanitized.h"
+#include "peal/bench/host_net.h"
+#include "peal/bench/subprocess.h"
+
+#include "tests/drill/drill.h"
+#include "tests/support/processes.h"
+
+namespace peal::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr auto kPatience = seconds(60);
+/// A host is lost after 800 ms of silence, which begins with the last beat that came through.
+constexpr milliseconds kNotice{kSanitized ? 3000 : 1000};
+
+class HostsTest : public ::testing::Test {
+ protected:
+  void lay(int hosts, int ranks_per_host, const std::string& rate = "") {
+    bench::HostOptions options;
+    options.hosts = hosts;
+    options.ranks_per_host = ranks_per_host;
+    options.rate = rate;
+    if (::geteuid() != 0) GTEST_SKIP() << "network namespaces take root";
+    try {
+      net_ = std::make_unique<bench::HostNet>(options);
+    } catch (const Error& error) {
+      GTEST_SKIP() << "no network namespaces can be made here: " << error.what();
+    }
+    start();
+  }
+
+  int ranks() const { return net_->options().hosts * net_->options().ranks_per_host; }
+
+  /// Waits until every rank has carried out operations from now on.
+  void expect_all_go_on() {
+    std::vector<std::size_t> before;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
+      before.push_back(processes_.output(rank).size());
+    }
+    const Deadline deadline = Deadline::after(kPatience);
+    for (std::size_t rank = 0; rank < before.size(); ++rank) {
+      while (processes_.output(rank).find("at ", before[rank]) == std::string::npos) {
+        ASSERT_THAT(processes_.output(rank), Not(HasSubstr("ended"))) << "rank " << rank;
+        ASSERT_FALSE(deadline.passed()) << "rank " << rank << " does not go on";
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+    }
+  }
+
+  /// How long after `since` the rank ended, and with what.
+  struct End {
+    Duration after;
+    std::string error;
+  };
+  std::optional<End> end_of(std::size_t rank, TimePoint since) {
+    if (!processes_.wait_for_output(rank, "again", Deadline::after(kPatience))) return std::nullopt;
+    std::istringstream words(
+        processes_.output(rank).substr(processes_.output(rank).find("ended ") + 6));
+    std::int64_t time = 0;
+    std::string error;
+    words >> time;
+    std::getline(words, error);
+    return End{std::chrono::nanoseconds(time) - since.time_since_epoch(), error};
+  }
+
+  void expect_end_in_time(std::size_t rank, TimePoint since, const std::string& cause) {
+    const auto end = end_of(rank, since);
+    ASSERT_TRUE(end) << "rank " << rank << " hangs";
+    EXPECT_LE(end->after, kNotice) << "rank " << rank << ": " << end->error;
+    EXPECT_THAT(end->error, ::testing::AllOf(HasSubstr("peer_lost"), HasSubstr(cause)));
+  }
+
+  /// SIGSTOP, and SIGCONT so much later.
+  void pause(std::size_t rank, milliseconds length) {
+    processes_.signal(rank, SIGSTOP);
+    std::this_thread::sleep_for(length);
+    processes_.signal(rank, SIGCONT);
+  }
+
+  const bench::HostNet& net() const { return *net_; }
+
+ private:
+  void start() {
+    const std::string ip = *bench::find_program("ip");
+    const Drill drill{
+        .seed = 1, .ranks = ranks(), .transport = "auto", .victim = -1, .rounds = 1'000'000'000};
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const int per_host = net().options().ranks_per_host;
+      const bench::Host& host = net().hosts()[static_cast<std::size_t>(rank / per_host)];
+      std::vector<std::string> command = {ip, "netns", "exec", host.name, PEAL_DRILL_RANK};
+      for (const std::string& argument : rank_arguments(drill)) command.push_back(argument);
+      command.push_back(std::to_string(rank));
+      processes_.start(command,
+                       {{"RANK", std::to_string(rank)},
+                        {"WORLD_SIZE", std::to_string(ranks())},
+                        {"MASTER_ADDR", net().hosts().front().address},
+                        {"MASTER_PORT", "20001"},
+                        {"PEAL_SECRET", "of the drill"},
+                        {"PEAL_TIMEOUT", "60"}});
+    }
+    expect_all_go_on();
+  }
+
+  std::unique_ptr<bench::HostNet> net_;
+  Processes processes_;  // ends before the hosts do
+};
+
+TEST_F(HostsTest, AHostThatVanishesIsNoticedByAllWithinASecond) {
+  lay(3, 1);
+  if (IsSkipped()) return;
+  const TimePoint cut = Clock::now();
+  net().unplug(2);
+  for (const std::size_t rank : {0, 1}) expect_end_in_time(rank, cut, "rank 2 (");
+  expect_end_in_time(2, cut, "rank ");
+}
+
+TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {
+  lay(2, 2);
+  if (IsSkipped()) return;
+  const TimePoint cut = Clock::now();
+  net().unplug(1);
+  for (const std::size_t rank : {0, 1}) expect_end_in_time(rank, cut, "not been reachable");
+  for (const std::size_t rank : {2, 3}) expect_end_in_time(rank, cut, "not been reachable");
+}
+
+TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
+  lay(2, 1);
+  if (IsSkipped()) return;
+  for (int i = 0; i < 5; ++i) {
+    net().unplug(1);
+    std::this_thread::sleep_for(milliseconds(300));
+    net().plug_in(1);
+    expect_all_go_on();
+  }
+}
+
+TEST_F(HostsTest, ARankThatReadsNothingForThreeSecondsIsNoLoss) {
+  lay(2, 2);
+  if (IsSkipped()) return;
+  pause(3, seconds(3));
+  expect_all_go_on();
+}
+
+TEST_F(HostsTest, ALineThatCrawlsIsNoLoss) {
+  lay(2, 1, "8mbit");
+  if (IsSkipped()) return;
+  for (int i = 0; i < 3; ++i) expect_all_go_on();
+}
+
+TEST_F(HostsTest, RanksThatGetHardlyAnyCpuAreNoLoss) {
+  lay(2, 2);
+  if (IsSkipped()) return;
+  std::vector<std::jthread> burners;
+  for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i) {
+    burners.emplace_back([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+      }
+    });
+  }
+  const Deadline end = Deadline::after(seconds(3));
+  while (!end.passed()) expect_all_go_on();
+}
+
+}  // namespace
+}  // namespace peal::testing
