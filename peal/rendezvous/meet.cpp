@@ -109,7 +109,7 @@ class Registration {
       if (store_->add("arrived", 1) == self().world_size) pass(std::nullopt);
       verdict = await_verdict(deadline);
     }
-    if (verdict) stay_for_others(deadline);
+    if (verdict) stay_for_others(*verdict, deadline);
     return verdict;
   }
 
@@ -209,12 +209,14 @@ class Registration {
 
   /// A bad verdict is of no use to ranks that come when the store is gone: they would wait for a
   /// meeting that nobody holds. So rank 0 leaves last, if the others come soon; and while it has
-  /// not come itself (to a file, which the last to leave removes) nobody leaves.
-  void stay_for_others(Deadline deadline) {
+  /// not come itself (to a file, which the last to leave removes) nobody leaves. Where the verdict
+  /// is that one was lost, whoever has met is to hear of it within a second, rank 0 too.
+  void stay_for_others(const Error& verdict, Deadline deadline) {
+    const Timeout patience(verdict.kind() == ErrorKind::kPeerLost ? 500 : 5000);
     try {
       if (store_->add("told", 1) >= agreed_size_) store_->set("all_told", "");
       if (self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0))) {
-        store_->get("all_told", deadline.within(std::chrono::seconds(5)));
+        store_->get("all_told", deadline.within(patience));
       }
     } catch (const Error&) {
       // Whoever comes later is on its own; the verdict is what matters.
@@ -283,7 +285,15 @@ Meeting meet(const Wish& wish,
     meeting.is_one_host = registration.is_one_host();
     meeting.job = registration.job(deadline);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kPeerLost || verdict) throw;
+    if (verdict) throw;
+    if (error.kind() == ErrorKind::kTimeout) {
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("rank 0, which serves the meeting, does not answer rank {}: it is "
+                              "stopped, or its host or the line to it is gone ({})",
+                              launch.identity.rank,
+                              error.message()));
+    }
+    if (error.kind() != ErrorKind::kPeerLost) throw;
     throw Error(ErrorKind::kPeerLost,
                 fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
   }

@@ -153,6 +153,15 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
   try {
     return store::connect_tcp_store(addresses, context, timeout, deadline);
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kTimeout) {
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("rank {} found somebody at {}, where rank 0 serves the meeting, who "
+                              "does not answer: {}; look whether rank 0 is stopped, and who else "
+                              "uses this port",
+                              self.rank,
+                              place,
+                              error.message()));
+    }
     if (error.kind() != ErrorKind::kPeerLost) throw;
     throw Error(
         ErrorKind::kPeerLost,
