@@ -1,0 +1,207 @@
+#include "peal/observe/dump.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/fd.h"
+#include "peal/base/text_file.h"
+#include "peal/observe/flight_file.h"
+#include "peal/observe/flight_folder.h"
+
+namespace peal::observe {
+namespace {
+
+// A dump is this line and then parts: a line "flight SIZE" or "end SIZE", and so many bytes.
+constexpr std::string_view kFirstLine = "peal dump 1\n";
+constexpr std::string_view kFlightPart = "flight";
+constexpr std::string_view kEndPart = "end";
+
+Error malformed(const std::string& how) { return Error(ErrorKind::kMismatch, "the dump " + how); }
+
+std::string to_part(std::string_view what, std::string_view bytes) {
+  return fmt::format("{} {}\n{}", what, bytes.size(), bytes);
+}
+
+struct Part {
+  std::string_view what;
+  std::string_view bytes;
+};
+
+/// Takes the next part off `rest`.
+Part take_part(std::string_view& rest) {
+  const std::size_t line = rest.find('\n');
+  const std::size_t space = rest.find(' ');
+  if (line == std::string_view::npos || space >= line) throw malformed("breaks off");
+  const std::string_view digits = rest.substr(space + 1, line - space - 1);
+  const bool is_number = !digits.empty() && digits.size() < 12 &&
+                         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number) throw malformed("breaks off");
+  const std::size_t size = std::stoull(std::string(digits));
+  if (size > rest.size() - line - 1) throw malformed("breaks off");
+  const Part part{rest.substr(0, space), rest.substr(line + 1, size)};
+  rest.remove_prefix(line + 1 + size);
+  return part;
+}
+
+/// Ranks may be met more than once: in a dump and in a folder, or before and after a restart.
+class Collection {
+ public:
+  void add(Flight flight) {
+    const auto known = flights_.find(flight.rank);
+    if (known != flights_.end() && known->second.begun > flight.begun) return;
+    flights_.insert_or_assign(flight.rank, std::move(flight));
+  }
+  void add(RankEnd end) {
+    const auto known = ends_.find(end.rank);
+    if (known != ends_.end() && known->second.at > end.at) return;
+    ends_.insert_or_assign(end.rank, std::move(end));
+  }
+  void add(const Dump& dump) {
+    for (const Flight& flight : dump.flights) add(flight);
+    for (const RankEnd& end : dump.ends) add(end);
+    skipped_.insert(skipped_.end(), dump.skipped.begin(), dump.skipped.end());
+  }
+  void skip(std::string_view what, const Error& why) {
+    skipped_.push_back(fmt::format("{}: {}", what, why.message()));
+  }
+
+  Dump take() {
+    Dump dump;
+    for (auto& [rank, flight] : flights_) dump.flights.push_back(std::move(flight));
+    for (auto& [rank, end] : ends_) dump.ends.push_back(std::move(end));
+    dump.skipped = std::move(skipped_);
+    return dump;
+  }
+
+ private:
+  std::map<Rank, Flight> flights_;
+  std::map<Rank, RankEnd> ends_;
+  std::vector<std::string> skipped_;
+};
+
+void add_file(const std::string& path, Collection& all) {
+  const std::string bytes = read_text_file(path);
+  if (bytes.starts_with(kFirstLine)) {
+    all.add(parse_dump(bytes));
+  } else if (is_flight(bytes)) {
+    all.add(parse_flight(bytes));
+  } else {
+    throw Error(ErrorKind::kMismatch, "is neither a dump nor the record of a rank");
+  }
+}
+
+void add_folder(const std::string& path, Collection& all) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().filename().string().starts_with(kRankPrefix)) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  bool has_any = false;
+  for (const std::filesystem::path& file : files) {
+    const bool is_end = file.extension() == kEndSuffix;
+    if (!is_end && file.extension() != kFlightSuffix) continue;
+    has_any = true;
+    try {
+      if (is_end) {
+        all.add(parse_rank_end(read_text_file(file)));
+      } else {
+        add_file(file, all);
+      }
+    } catch (const Error& error) {
+      all.skip(file.string(), error);
+    }
+  }
+  if (!has_any) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("there is no {}N{} in it", kRankPrefix, kFlightSuffix));
+  }
+}
+
+void write_all(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) throw system_error("cannot write " + path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+}  // namespace
+
+std::string to_dump(std::span<const std::string> flights, std::span<const RankEnd> ends) {
+  std::string bytes(kFirstLine);
+  for (const std::string& flight : flights) bytes += to_part(kFlightPart, flight);
+  for (const RankEnd& end : ends) bytes += to_part(kEndPart, to_line(end));
+  return bytes;
+}
+
+Dump parse_dump(std::string_view bytes) {
+  if (!bytes.starts_with(kFirstLine)) throw malformed("is none");
+  bytes.remove_prefix(kFirstLine.size());
+  Collection all;
+  while (!bytes.empty()) {
+    const Part part = take_part(bytes);
+    try {
+      if (part.what == kFlightPart) {
+        all.add(parse_flight(part.bytes));
+      } else if (part.what == kEndPart) {
+        all.add(parse_rank_end(part.bytes));
+      } else {
+        throw malformed("has a part of an unknown kind");
+      }
+    } catch (const Error& error) {
+      all.skip("a part of the dump", error);
+    }
+  }
+  return all.take();
+}
+
+void write_dump(const std::string& path,
+                std::span<const std::string> flights,
+                std::span<const RankEnd> ends) {
+  std::string unfinished = path + ".XXXXXX";
+  const Fd file(::mkostemp(unfinished.data(), O_CLOEXEC));  // mode 0600
+  if (!file) throw system_error("cannot write " + path, errno);
+  try {
+    write_all(file.get(), to_dump(flights, ends), path);
+    if (::rename(unfinished.c_str(), path.c_str()) != 0) {
+      throw system_error("cannot write " + path, errno);
+    }
+  } catch (const Error&) {
+    ::unlink(unfinished.c_str());
+    throw;
+  }
+}
+
+Dump read_dumps(std::span<const std::string> paths) {
+  Collection all;
+  for (const std::string& path : paths) {
+    try {
+      if (std::error_code none; std::filesystem::is_directory(path, none)) {
+        add_folder(path, all);
+      } else {
+        add_file(path, all);
+      }
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", path, error.message()));
+    } catch (const std::filesystem::filesystem_error& error) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: cannot be read: {}", path, error.code().message()));
+    }
+  }
+  return all.take();
+}
+
+}  // namespace peal::observe

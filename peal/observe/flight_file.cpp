@@ -1,0 +1,275 @@
+#include "peal/observe/flight_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "peal/base/dtype.h"
+#include "peal/base/operation.h"
+#include "peal/observe/operation_text.h"
+
+namespace peal::observe {
+namespace {
+
+/// No world has more ranks: what a record says of a rank has 24 bits.
+constexpr std::uint32_t kMostRanks = 1 << 23;
+constexpr std::uint32_t kMostOperations = 1 << 20;
+
+Error malformed(const std::string& how) {
+  return Error(ErrorKind::kMismatch, "the record of a rank's operations " + how);
+}
+
+/// What lies at an offset; the caller knows that it is inside.
+class Image {
+ public:
+  explicit Image(std::string_view bytes) : bytes_(bytes) {}
+
+  std::size_t size() const { return bytes_.size(); }
+  std::uint64_t word(std::size_t at) const { return number<std::uint64_t>(at); }
+  std::uint32_t half(std::size_t at) const { return number<std::uint32_t>(at); }
+  /// Up to a zero, or `room`.
+  std::string text(std::size_t at, std::size_t room) const {
+    const std::string_view all = bytes_.substr(at, room);
+    return std::string(all.substr(0, all.find('\0')));
+  }
+
+ private:
+  template <class Number>
+  Number number(std::size_t at) const {
+    Number value;
+    std::memcpy(&value, bytes_.data() + at, sizeof(value));
+    return value;
+  }
+
+  std::string_view bytes_;
+};
+
+/// From cycles to the time of day, by two looks at both.
+class ClockLine {
+ public:
+  struct Look {
+    std::uint64_t cycles = 0;
+    std::uint64_t wall = 0;
+  };
+
+  explicit ClockLine(const Image& bytes) {
+    const std::optional<Look> first = look(bytes, 0);
+    if (!first) throw malformed("has no clock");
+    first_ = last_ = *first;
+    for (std::size_t i = 1; i < kClocks; ++i) {
+      const std::optional<Look> later = look(bytes, i);
+      if (later && later->cycles > last_.cycles && later->wall > first_.wall) last_ = *later;
+    }
+    if (last_.cycles > first_.cycles) {
+      nanoseconds_per_cycle_ = static_cast<double>(last_.wall - first_.wall) /
+                               static_cast<double>(last_.cycles - first_.cycles);
+    }
+  }
+
+  WallTime begun() const { return at_wall(first_.wall); }
+  WallTime last_seen() const { return at_wall(last_.wall); }
+  std::chrono::nanoseconds length(std::uint64_t cycles) const {
+    return std::chrono::nanoseconds(bounded(static_cast<double>(cycles) * nanoseconds_per_cycle_));
+  }
+  /// From the look that is nearer, since what a cycle is is not known to the last digit.
+  WallTime at(std::uint64_t cycles) const {
+    const bool is_early = cycles < first_.cycles / 2 + last_.cycles / 2;
+    const Look& near = is_early ? first_ : last_;
+    if (cycles >= near.cycles) return at_wall(near.wall) + length(cycles - near.cycles);
+    return at_wall(near.wall) - length(near.cycles - cycles);
+  }
+
+ private:
+  /// Clocks that lead centuries away are wrong, and would overflow.
+  static constexpr std::uint64_t kLatest = std::uint64_t{1} << 62;
+
+  static std::int64_t bounded(double nanoseconds) {
+    return static_cast<std::int64_t>(std::min(nanoseconds, static_cast<double>(kLatest / 4)));
+  }
+  static WallTime at_wall(std::uint64_t wall) {
+    return WallTime(std::chrono::nanoseconds(static_cast<std::int64_t>(wall)));
+  }
+  static std::optional<Look> look(const Image& bytes, std::size_t number) {
+    const std::size_t at = offsetof(FlightHeader, clocks) + number * sizeof(ClockPair);
+    const Look look{bytes.word(at + offsetof(ClockPair, cycles)),
+                    bytes.word(at + offsetof(ClockPair, wall))};
+    const bool is_whole =
+        bytes.word(at + offsetof(ClockPair, check)) == clock_check(look.cycles, look.wall);
+    return is_whole && look.wall < kLatest ? std::optional(look) : std::nullopt;
+  }
+
+  Look first_;
+  Look last_;
+  double nanoseconds_per_cycle_ = 0;
+};
+
+// ---- the parts
+
+Departure departure_of(std::uint64_t number) {
+  return number == 2 ? Departure::kByException : Departure::kInOrder;
+}
+
+std::vector<Rank> ranks_of(const Image& bytes, std::size_t at, int world_size, std::size_t size) {
+  std::vector<Rank> ranks;
+  const auto runs =
+      std::min<std::size_t>(bytes.half(at + offsetof(GroupRecord, runs)), kRunsOfGroup);
+  for (std::size_t i = 0; i < runs; ++i) {
+    const std::size_t run = at + offsetof(GroupRecord, ranks) + i * sizeof(RankRun);
+    const std::uint64_t first = bytes.half(run + offsetof(RankRun, first));
+    const std::uint64_t stride = bytes.half(run + offsetof(RankRun, stride));
+    const std::uint64_t count = bytes.half(run + offsetof(RankRun, count));
+    for (std::uint64_t k = 0; k < count && ranks.size() < size; ++k) {
+      const std::uint64_t rank = first + k * stride;
+      if (rank >= static_cast<std::uint64_t>(world_size)) break;
+      ranks.push_back(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+std::vector<FlightGroup> groups_of(const Image& bytes, std::size_t count, int world_size) {
+  std::vector<FlightGroup> groups;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = groups_offset() + i * sizeof(GroupRecord);
+    if (bytes.word(at + offsetof(GroupRecord, written)) != 1) break;
+    FlightGroup group;
+    group.name = bytes.text(at + offsetof(GroupRecord, name), kGroupNameSize);
+    group.size = std::min<std::size_t>(bytes.half(at + offsetof(GroupRecord, size)),
+                                       static_cast<std::size_t>(world_size));
+    group.ranks = ranks_of(bytes, at, world_size, group.size);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+bool makes_sense(const OperationKind& kind, int world_size) {
+  return name_of(kind.operation) != "invalid" && name_of(kind.dtype) != "invalid" &&
+         name_of(kind.reduce) != "invalid" && kind.root < world_size;
+}
+
+/// Nothing if it is half written.
+std::optional<FlightOperation> operation_at(const Image& bytes,
+                                            std::size_t at,
+                                            const ClockLine& clock,
+                                            int world_size) {
+  const std::uint64_t stamp = bytes.word(at + offsetof(OperationRecord, stamp));
+  const std::uint64_t start = bytes.word(at + offsetof(OperationRecord, start));
+  const std::uint64_t sequence = bytes.word(at + offsetof(OperationRecord, sequence));
+  const std::uint64_t kind = bytes.word(at + offsetof(OperationRecord, kind));
+  const std::uint64_t count = bytes.word(at + offsetof(OperationRecord, count));
+  const std::uint64_t past_waiting = bytes.word(at + offsetof(OperationRecord, past_waiting));
+  const std::uint64_t end = bytes.word(at + offsetof(OperationRecord, end));
+  const Waits waits = Waits::of(bytes.word(at + offsetof(OperationRecord, waits)));
+  FlightOperation operation;
+  operation.ordinal = stamp >> 16;
+  operation.kind = OperationKind::of(kind);
+  operation.sequence = sequence;
+  operation.count = Elements(static_cast<std::int64_t>(count));
+  const std::uint64_t ended = end & ~kFailedBit;
+  // An end, or what went before it, from before the start is of the operation that was here before.
+  const bool is_whole = stamp == stamp_of(operation.ordinal, start, sequence, kind, count) &&
+                        (end == 0 || ended >= start) &&
+                        (past_waiting == 0 || past_waiting >= start) && operation.ordinal != 0 &&
+                        operation.count >= Elements(0) && start < kFailedBit;
+  if (!is_whole || !makes_sense(operation.kind, world_size)) return std::nullopt;
+  operation.start = clock.at(start);
+  if (past_waiting != 0) operation.past_waiting = clock.at(past_waiting);
+  if (end != 0) operation.end = clock.at(ended);
+  operation.failed = (end & kFailedBit) != 0;
+  operation.waited = clock.length(waits.cycles);
+  if (waits.last >= 0 && waits.last < world_size) operation.waited_for = waits.last;
+  return operation;
+}
+
+bool is_empty(const Image& bytes, std::size_t at) {
+  for (std::size_t word = 0; word < sizeof(OperationRecord); word += sizeof(Word)) {
+    if (bytes.word(at + word) != 0) return false;
+  }
+  return true;
+}
+
+void read_operations(const Image& bytes, const ClockLine& clock, Flight& flight) {
+  const std::size_t begin = operations_offset(bytes.half(offsetof(FlightHeader, groups)));
+  const std::size_t count = bytes.half(offsetof(FlightHeader, operations));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = begin + i * sizeof(OperationRecord);
+    if (is_empty(bytes, at)) continue;
+    if (auto operation = operation_at(bytes, at, clock, flight.world_size)) {
+      flight.operations.push_back(*operation);
+    } else {
+      ++flight.torn;
+    }
+  }
+  std::ranges::sort(flight.operations, {}, &FlightOperation::ordinal);
+}
+
+void read_end(const Image& bytes, const ClockLine& clock, Flight& flight) {
+  if (const std::uint64_t how = bytes.word(offsetof(FlightHeader, departure)); how != 0) {
+    flight.departure = FlightDeparture{
+        departure_of(how), clock.at(bytes.word(offsetof(FlightHeader, departed)) & ~kFailedBit)};
+  }
+  const std::uint64_t verdict = bytes.word(offsetof(FlightHeader, verdict));
+  if (verdict == 0) return;
+  const auto kind = error_kind_of(static_cast<std::uint8_t>((verdict & 0xff) - 1));
+  if (!kind) throw malformed("has an error of an unknown kind");
+  flight.verdict =
+      FlightVerdict{.kind = *kind,
+                    .text = bytes.text(offsetof(FlightHeader, verdict_text),
+                                       std::min<std::size_t>(verdict >> 16, kVerdictSize)),
+                    .group = static_cast<std::uint8_t>(verdict >> 8),
+                    .at = clock.at(bytes.word(offsetof(FlightHeader, judged)) & ~kFailedBit)};
+}
+
+void check_form(const Image& bytes) {
+  if (bytes.size() < sizeof(FlightHeader)) throw malformed("is too short");
+  if (bytes.word(offsetof(FlightHeader, magic)) != kFlightMagic) throw malformed("is none");
+  const std::uint32_t version = bytes.half(offsetof(FlightHeader, version));
+  if (version != kFlightVersion) {
+    throw malformed(fmt::format("has version {}, not {}", version, kFlightVersion));
+  }
+  const std::uint32_t world = bytes.half(offsetof(FlightHeader, world_size));
+  if (world == 0 || world > kMostRanks || bytes.half(offsetof(FlightHeader, rank)) >= world) {
+    throw malformed("is of a rank that cannot be");
+  }
+  const std::uint32_t groups = bytes.half(offsetof(FlightHeader, groups));
+  const std::uint32_t operations = bytes.half(offsetof(FlightHeader, operations));
+  if (groups > kMoreGroups + 1 || operations > kMostOperations ||
+      bytes.size() != flight_size(groups, operations)) {
+    throw malformed("is not whole");
+  }
+}
+
+}  // namespace
+
+bool is_flight(std::string_view bytes) {
+  return bytes.size() >= sizeof(Word) && Image(bytes).word(0) == kFlightMagic;
+}
+
+Flight parse_flight(std::string_view text) {
+  const Image bytes(text);
+  check_form(bytes);
+  const ClockLine clock(bytes);
+  Flight flight;
+  flight.rank = static_cast<Rank>(bytes.half(offsetof(FlightHeader, rank)));
+  flight.world_size = static_cast<int>(bytes.half(offsetof(FlightHeader, world_size)));
+  flight.pid = bytes.word(offsetof(FlightHeader, pid));
+  flight.host = bytes.text(offsetof(FlightHeader, host), kHostSize);
+  flight.job = bytes.text(offsetof(FlightHeader, job), kJobSize);
+  flight.begun = clock.begun();
+  flight.last_seen = clock.last_seen();
+  for (std::size_t i = 0; i < kAlgorithms; ++i) {
+    std::string name =
+        bytes.text(offsetof(FlightHeader, algorithms) + i * kAlgorithmSize, kAlgorithmSize);
+    if (name.empty()) break;
+    flight.algorithms.push_back(std::move(name));
+  }
+  flight.groups = groups_of(bytes, bytes.half(offsetof(FlightHeader, groups)), flight.world_size);
+  read_operations(bytes, clock, flight);
+  read_end(bytes, clock, flight);
+  return flight;
+}
+
+}  // namespace peal::observe

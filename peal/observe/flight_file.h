@@ -1,0 +1,19 @@
+// From the bytes of a flight recorder's file to a Flight. The file may come from anywhere, and from
+// a rank that was killed while it wrote.
+#pragma once
+
+#include <string_view>
+
+#include "peal/observe/flight.h"
+
+namespace peal::observe {
+
+/// Whether these are the beginning of a flight, and no other file.
+bool is_flight(std::string_view bytes);
+
+/// What the bytes say. An entry that makes no sense is skipped, and counted in Flight::torn.
+/// Errors: mismatch, if they are no flight, one of another version, or not whole.
+/// Cost: linear in the bytes.
+Flight parse_flight(std::string_view bytes);
+
+}  // namespace peal::observe

@@ -1,0 +1,27 @@
+// What the files of a job's flights are called. Ranks write theirs, a launcher adds how they ended,
+// and `peal why` reads both.
+#pragma once
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "peal/base/units.h"
+
+namespace peal::observe {
+
+inline constexpr std::string_view kFlightSuffix = ".flight";
+inline constexpr std::string_view kEndSuffix = ".end";
+inline constexpr std::string_view kRankPrefix = "rank-";
+
+/// "FOLDER/rank-3.flight", of a rank in the world.
+inline std::string flight_file_in(const std::string& folder, Rank rank) {
+  return fmt::format("{}/{}{}{}", folder, kRankPrefix, rank, kFlightSuffix);
+}
+
+/// "FOLDER/rank-3.end": one line (rank_end.h).
+inline std::string end_file_in(const std::string& folder, Rank rank) {
+  return fmt::format("{}/{}{}{}", folder, kRankPrefix, rank, kEndSuffix);
+}
+
+}  // namespace peal::observe

@@ -1,0 +1,37 @@
+#include "peal/observe/operation_text.h"
+
+#include <fmt/format.h>
+
+#include "peal/base/dtype.h"
+
+namespace peal::observe {
+namespace {
+
+bool has_root(Operation operation) {
+  return operation == Operation::kBroadcast || operation == Operation::kReduce ||
+         operation == Operation::kScatter || operation == Operation::kGather;
+}
+
+std::string describe_message(const OperationKind& kind, std::uint64_t tag, Elements count) {
+  const std::string peer = kind.root == kAnySource ? "any rank" : fmt::format("rank {}", kind.root);
+  return fmt::format("{} of {} {} {} {}, tag {}",
+                     name_of(kind.operation),
+                     count.value,
+                     name_of(kind.dtype),
+                     kind.operation == Operation::kSend ? "to" : "from",
+                     peer,
+                     static_cast<std::int32_t>(tag));
+}
+
+}  // namespace
+
+std::string describe(const OperationKind& kind, std::uint64_t sequence, Elements count) {
+  if (is_message(kind.operation)) return describe_message(kind, sequence, count);
+  const std::string name = fmt::format("{} #{}", name_of(kind.operation), sequence);
+  if (kind.operation == Operation::kBarrier) return name;
+  const std::string op = reduces(kind.operation) ? fmt::format("{} of ", name_of(kind.reduce)) : "";
+  const std::string root = has_root(kind.operation) ? fmt::format(", root {}", kind.root) : "";
+  return fmt::format("{} ({}{} {}{})", name, op, count.value, name_of(kind.dtype), root);
+}
+
+}  // namespace peal::observe

@@ -1,0 +1,53 @@
+#include "peal/observe/rank_end.h"
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal::observe {
+namespace {
+
+RankEnd killed() {
+  return {.rank = 3,
+          .pid = 4711,
+          .at = WallTime(std::chrono::nanoseconds(1764000000123456789)),
+          .fate = RankEnd::Fate::kEndedBadly,
+          .text = "was killed by SIGKILL"};
+}
+
+TEST(RankEndTest, ALineSaysHowARankEnded) {
+  EXPECT_EQ(to_line(killed()), "3 4711 1764000000123456789 ended_badly was killed by SIGKILL");
+}
+
+TEST(RankEndTest, WhatIsWrittenIsReadAsTheSame) {
+  for (const RankEnd::Fate fate : kAllFates) {
+    RankEnd end = killed();
+    end.fate = fate;
+    EXPECT_EQ(parse_rank_end(to_line(end) + "\n"), end) << name_of(fate);
+    end.text = "";
+    EXPECT_EQ(parse_rank_end(to_line(end)), end) << name_of(fate);
+  }
+}
+
+TEST(RankEndTest, ATextStaysOnOneLine) {
+  RankEnd end = killed();
+  end.text = "said\nmore";
+  EXPECT_EQ(parse_rank_end(to_line(end)).text, "said more");
+}
+
+TEST(RankEndTest, WhatIsNoSuchLineIsAMismatch) {
+  for (const char* line : {"",
+                           "3",
+                           "3 4711",
+                           "3 4711 12 ended_somehow text",
+                           "-1 4711 12 runs ",
+                           "3 x 12 runs ",
+                           "3 4711 99999999999999999999 runs ",
+                           "99999999 4711 12 runs ",
+                           "3 4711 12 runs two\nlines"}) {
+    EXPECT_THROW(parse_rank_end(line), Error) << line;
+  }
+}
+
+}  // namespace
+}  // namespace peal::observe
