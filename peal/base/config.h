@@ -52,6 +52,9 @@ struct Config {
   std::string tune_file = {};
   /// Scratch that a rank shares with its host for staging.
   Bytes stage = 3_MiB;
+  /// The folder in which each rank keeps a record of its last operations, rank-N.flight, that
+  /// survives it; empty: in memory. See observe/flight_recorder.h.
+  std::string flight_dir = {};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -132,7 +132,8 @@ TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
                                                        {"PEAL_TIMEOUT", "2.5"},
                                                        {"PEAL_ALGORITHM", "ring"},
                                                        {"PEAL_TUNE", "barrier:0-inf:ring"},
-                                                       {"PEAL_STAGE", "512K"}}));
+                                                       {"PEAL_STAGE", "512K"},
+                                                       {"PEAL_FLIGHT_DIR", "/tmp/flights"}}));
   Config again;
   for (const Variable& variable : variables()) {
     const std::string text = variable.print(config);

@@ -56,6 +56,7 @@ class Collective {
   std::string describe_missing() const;
   /// "all_reduce #12 (sum of 1000 f32)"
   std::string describe() const { return engine::describe(fingerprint_); }
+  const Fingerprint& fingerprint() const { return fingerprint_; }
 
   /// Forgets the operation; its memory is not touched any more.
   void abandon() { walk_.abandon(); }

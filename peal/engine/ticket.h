@@ -13,6 +13,7 @@
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/base/units.h"
+#include "peal/observe/group_recorder.h"
 
 namespace peal::engine {
 
@@ -41,10 +42,17 @@ class Ticket {
     return deadline_;
   }
 
+  /// Its end is to be recorded there; before it can end. The recorder outlives whoever ends it.
+  void record(const observe::GroupRecorder& recorder, const observe::GroupRecorder::Place& place) {
+    recorder_ = &recorder;
+    place_ = place;
+  }
+
   /// Cost: one exchange where nobody sleeps.
   void succeed(Rank source) {
     Rank running = kRunning;
     if (!end_.compare_exchange_strong(running, source)) return;
+    if (recorder_ != nullptr) recorder_->end(place_, observe::GroupRecorder::Ending::kWell);
     if (sleepers_.load() > 0) failure_.update([](const auto&) {});  // which wakes them
   }
   void fail(const Error& error) {
@@ -52,7 +60,8 @@ class Ticket {
       if (ended()) return;
       failure = error;
       Rank running = kRunning;
-      if (!end_.compare_exchange_strong(running, kFailed)) failure.reset();
+      if (!end_.compare_exchange_strong(running, kFailed)) return failure.reset();
+      if (recorder_ != nullptr) recorder_->end(place_, observe::GroupRecorder::Ending::kFailed);
     });
   }
 
@@ -91,6 +100,8 @@ class Ticket {
   const Timeout timeout_;
   const Rank peer_;
   Deadline deadline_;
+  const observe::GroupRecorder* recorder_ = nullptr;
+  observe::GroupRecorder::Place place_;
   std::atomic<Rank> end_{kRunning};  // or who was at the other end, or kFailed
   mutable std::atomic<int> sleepers_{0};
   mutable Guarded<std::optional<Error>> failure_;

@@ -11,9 +11,30 @@
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/init/connector.h"
+#include "peal/observe/flight_folder.h"
+#include "peal/observe/flight_recorder.h"
+#include "peal/plan/plan.h"
 #include "peal/rendezvous/rendezvous.h"
 
 namespace peal {
+namespace {
+
+std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
+                                                       const rendezvous::Meeting& meeting) {
+  observe::RecorderOptions options;
+  options.rank = meeting.identity.rank;
+  options.world_size = meeting.identity.world_size;
+  options.job = meeting.job;
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    options.algorithms.push_back(algorithm.name);
+  }
+  if (!config.flight_dir.empty()) {
+    options.path = observe::flight_file_in(config.flight_dir, options.rank);
+  }
+  return observe::FlightRecorder::make(options);
+}
+
+}  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
   if (options.backend != "native") {
@@ -29,10 +50,12 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
       .url = options.init_method, .rank = options.rank, .world_size = options.world_size};
   rendezvous::Meeting meeting = rendezvous::meet(wish, config, environment, deadline);
   const rendezvous::Identity identity = meeting.identity;
+  auto recorder = make_recorder(config, meeting);
   const auto connector =
       std::make_shared<init::Connector>(std::move(meeting), config, options.report);
 
   native::Options native;
+  native.recorder = std::move(recorder);
   native.rank = identity.rank;
   native.config = config;
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));

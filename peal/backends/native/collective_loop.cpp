@@ -140,7 +140,8 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Cores cores) {
   parts_.verdict.check();
   try {
     collective_.begin(maker_.make(request));
-    drive(due, cores);
+    CollectiveRecord record(parts_.recorder, collective_.fingerprint());
+    drive(due, cores, record);
   } catch (const engine::PeerClosed& end) {
     parts_.verdict.reach(closed(end.peer));
   } catch (const std::exception&) {
@@ -152,20 +153,25 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Cores cores) {
   }
 }
 
-void CollectiveLoop::drive(Due& due, Cores cores) {
+void CollectiveLoop::drive(Due& due, Cores cores, CollectiveRecord& record) {
   Patience patience(cores);
   Seldom seldom;
   while (true) {
     const Progress progress = collective_.advance();
-    if (progress == Progress::kDone || parts_.verdict.reached()) return;
+    if (progress == Progress::kDone) return record.done();
+    if (parts_.verdict.reached()) return;
     if (progress == Progress::kMoved) {
       if (seldom.is_due()) check_deadlines(due);
+      record.moved();
       patience.renew();
       continue;
     }
+    record.blocked();
     if (patience.wait()) continue;
     check_deadlines(due);
     look_around();
+    const std::vector<Rank> missing = collective_.waiting_for();
+    if (!missing.empty()) record.sleeps_for(missing.front());
     sleep(due.at());
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "peal/backends/native/collective_record.h"
 #include "peal/backends/native/gate.h"
 #include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/patience.h"
@@ -30,6 +31,7 @@ class CollectiveLoop {
     transport::Transport& transport;
     engine::Planner& planner;
     engine::Verdict& verdict;
+    const observe::GroupRecorder& recorder;
     Bytes stage;
     Cores cores = Cores::kOwn;
     /// How a peer has left; nothing while it has not said farewell.
@@ -90,7 +92,7 @@ class CollectiveLoop {
 
   /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
   void carry_out(const Request& request, Due due, Cores cores);
-  void drive(Due& due, Cores cores);
+  void drive(Due& due, Cores cores, CollectiveRecord& record);
   void sleep(Deadline deadline);
   /// For one that has been blocked for a while: is there still hope?
   void look_around();

@@ -42,6 +42,15 @@ engine::Envelope envelope_of(const Request& request) {
   return {request.root, request.tag, request.dtype, request.count};
 }
 
+observe::OperationKind kind_of(const Request& request) {
+  return {.operation = request.operation, .dtype = request.dtype, .root = request.root};
+}
+
+/// As the recorder has it of messages.
+std::uint64_t tag_of(const Request& request) {
+  return static_cast<std::uint32_t>(request.tag.value);
+}
+
 /// Of a send.
 const std::byte* payload_of(const Request& request) {
   return static_cast<const std::byte*>(request.input.front().data);
@@ -53,12 +62,14 @@ MessageLoop::MessageLoop(Rank self,
                          int ranks,
                          transport::Transport& transport,
                          engine::Verdict& verdict,
+                         const observe::GroupRecorder& recorder,
                          Cores cores,
                          Door& door)
     : self_(self),
       ranks_(ranks),
       transport_(transport),
       verdict_(verdict),
+      recorder_(recorder),
       cores_(cores),
       door_(door),
       mailbox_(door,
@@ -87,6 +98,7 @@ void MessageLoop::stop() {
 // ---- posting
 
 void MessageLoop::post(Mailbox& mailbox, const TicketPtr& ticket, const Request& request) {
+  ticket->record(recorder_, recorder_.begin(kind_of(request), tag_of(request), request.count));
   if (request.operation == Operation::kSend) {
     mailbox.send(ticket, envelope_of(request), payload_of(request));
   } else {
@@ -137,6 +149,7 @@ bool MessageLoop::send_at_once(Mailbox& mailbox, const Request& request) {
     pass_on_verdict(mailbox);
     verdict_.check();
   }
+  recorder_.note(kind_of(request), tag_of(request), request.count);
   calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
   if (waiting_ > 0 || mailbox.is_busy(request.root)) call_loop();
   return true;

@@ -20,17 +20,19 @@
 #include "peal/engine/mailbox.h"
 #include "peal/engine/verdict.h"
 #include "peal/group/backend.h"
+#include "peal/observe/group_recorder.h"
 
 namespace peal::native {
 
 /// Threads: any number at once, but `leave` and `stop` from one at a time.
 class MessageLoop {
  public:
-  /// The door outlives the loop.
+  /// The door and the recorder outlive the loop.
   MessageLoop(Rank self,
               int ranks,
               transport::Transport& transport,
               engine::Verdict& verdict,
+              const observe::GroupRecorder& recorder,
               Cores cores,
               Door& door);
   ~MessageLoop();
@@ -86,6 +88,7 @@ class MessageLoop {
   int ranks_;
   transport::Transport& transport_;
   engine::Verdict& verdict_;
+  const observe::GroupRecorder& recorder_;
   Cores cores_;
   Door& door_;  // to the mailbox
   Attended<engine::Mailbox> mailbox_;

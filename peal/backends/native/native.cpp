@@ -60,13 +60,18 @@ Memory allocate_plain(Bytes size) {
 
 /// Everything that a group of two and more runs on.
 struct Engine {
-  Engine(const Options& options, std::unique_ptr<transport::Transport> t, Gate& gate, Door& door)
+  Engine(const Options& options,
+         const observe::GroupRecorder& r,
+         std::unique_ptr<transport::Transport> t,
+         Gate& gate,
+         Door& door)
       : transport(std::move(t)),
         ranks(static_cast<int>(options.world_ranks.size())),
         cores(cores_for(*transport)),
         planner(options.rank, options.config),
-        verdict([this] { wake_all(); }) {
-    messages.emplace(options.rank, ranks, *transport, verdict, cores, door);
+        recorder(r),
+        verdict([this] { on_verdict(); }) {
+    messages.emplace(options.rank, ranks, *transport, verdict, recorder, cores, door);
     collectives.emplace(CollectiveLoop::Parts{
         .gate = gate,
         .group = options.group,
@@ -75,12 +80,14 @@ struct Engine {
         .transport = *transport,
         .planner = planner,
         .verdict = verdict,
+        .recorder = recorder,
         .stage = options.config.stage,
         .cores = cores,
         .departure = [this](Rank peer) { return messages->departure(peer); }});
   }
 
-  void wake_all() {
+  void on_verdict() {
+    if (!stopping) recorder.failed(verdict.cause());
     transport->data().interrupt();
     transport->mail().interrupt();
     if (transport->window() != nullptr) transport->window()->wake_all();
@@ -88,6 +95,7 @@ struct Engine {
 
   /// Ends what is under way with `cause`, but for what has ended already.
   void stop(const Error& cause) {
+    stopping = true;   // that is no failure
     messages->stop();  // before the verdict: the peers are not to hear of it
     verdict.reach(cause);
     collectives->stop();
@@ -98,6 +106,8 @@ struct Engine {
   int ranks;
   Cores cores;
   TablePlanner planner;
+  const observe::GroupRecorder& recorder;
+  std::atomic<bool> stopping = false;
   engine::Verdict verdict;
   std::optional<MessageLoop> messages;
   std::optional<CollectiveLoop> collectives;
@@ -106,9 +116,11 @@ struct Engine {
 class NativeBackend final : public Backend {
  public:
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
-      : options_(std::move(options)), capabilities_(native_capabilities(transport.get())) {
+      : options_(std::move(options)),
+        recorder_(options_.recorder, options_.group, options_.world_ranks),
+        capabilities_(native_capabilities(transport.get())) {
     EnginePtr engine;
-    if (transport) engine = std::make_shared<Engine>(options_, std::move(transport), gate_, door_);
+    if (transport) engine = make_engine(std::move(transport));
     open_engine_ = engine.get();
     life_.with([&](Life& life) {
       life.engine = std::move(engine);
@@ -156,6 +168,7 @@ class NativeBackend final : public Backend {
     Options options;
     options.group = name;
     options.config = options_.config;
+    options.recorder = options_.recorder;
     options.connect = life_.with([&](const Life& life) {
       life.check(options_.group);
       return life.connect;
@@ -199,10 +212,14 @@ class NativeBackend final : public Backend {
   void shutdown(Departure departure, Deadline deadline) override {
     const EnginePtr engine = end_life();
     if (!engine) {
-      if (size() == 1) let_go();
+      if (size() == 1) {
+        recorder_.left(departure);
+        let_go();
+      }
       return;
     }
     const bool drained = engine->collectives->drain(deadline);
+    recorder_.left(departure);
     const Error cause = unfinished();
     if (!drained) engine->messages->give_up(cause, left_unfinished(departure));
     engine->messages->leave(departure, deadline);
@@ -235,6 +252,10 @@ class NativeBackend final : public Backend {
       if (aborted) throw Error(*aborted);
     }
   };
+
+  EnginePtr make_engine(std::unique_ptr<transport::Transport> transport) {
+    return std::make_shared<Engine>(options_, recorder_, std::move(transport), gate_, door_);
+  }
 
   EnginePtr engine() {
     return life_.with([&](const Life& life) {
@@ -303,8 +324,7 @@ class NativeBackend final : public Backend {
     return life_.with([&](Life& life) {
       life.check(options_.group);
       if (!life.engine) {
-        life.engine = std::make_shared<Engine>(
-            options_, std::move(transport::make_memory_transports(1, {}).front()), gate_, door_);
+        life.engine = make_engine(std::move(transport::make_memory_transports(1, {}).front()));
       }
       return life.engine;
     });
@@ -329,6 +349,7 @@ class NativeBackend final : public Backend {
   }
 
   Options options_;
+  const observe::GroupRecorder recorder_;
   Capabilities capabilities_;
   Gate gate_;  // to the collectives
   Door door_;  // to the messages

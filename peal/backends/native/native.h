@@ -8,6 +8,7 @@
 
 #include "peal/base/config.h"
 #include "peal/group/backend.h"
+#include "peal/observe/flight_recorder.h"
 #include "peal/transport/transport.h"
 
 namespace peal::native {
@@ -23,6 +24,8 @@ struct Options {
   Rank rank = 0;                  // in this group
   Config config;
   Connect connect;  // for this group's transport and those of its sub-groups
+  /// Of this group's operations and those of its sub-groups, the world's group first; or none.
+  std::shared_ptr<observe::FlightRecorder> recorder = nullptr;
 };
 
 /// Connects the group. A group of one connects nothing.
