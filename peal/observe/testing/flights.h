@@ -1,0 +1,89 @@
+// Flights as a test wants them, said in a few words.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "peal/observe/flight.h"
+#include "peal/observe/rank_end.h"
+
+namespace peal::observe {
+
+/// So many milliseconds after the job began.
+inline WallTime at_ms(int milliseconds) {
+  return WallTime(std::chrono::hours(12) + std::chrono::milliseconds(milliseconds));
+}
+
+/// A rank of a job, in the group world and, if asked for, in one called pair.
+class FlightOf final {
+ public:
+  explicit FlightOf(Rank rank, int world_size, std::string host = "a") {
+    flight_.rank = rank;
+    flight_.world_size = world_size;
+    flight_.pid = 100 + static_cast<std::uint64_t>(rank);
+    flight_.host = std::move(host);
+    flight_.begun = flight_.last_seen = at_ms(0);
+    FlightGroup world{.name = "world", .size = static_cast<std::size_t>(world_size), .ranks = {}};
+    for (Rank r = 0; r < world_size; ++r) world.ranks.push_back(r);
+    flight_.groups = {world};
+  }
+  FlightOf& with_pair(std::vector<Rank> ranks) {
+    flight_.groups.push_back({.name = "pair", .size = ranks.size(), .ranks = std::move(ranks)});
+    return *this;
+  }
+
+  /// The next collective of the group, from `start` to `end` (0: it was under way), in ms.
+  FlightOf& did(Operation operation, int start, int end, std::uint8_t group = 0, int count = 10) {
+    FlightOperation& added = flight_.operations.emplace_back();
+    added.ordinal = flight_.operations.size();
+    added.kind = {.group = group, .operation = operation, .dtype = DType::kF32};
+    added.sequence = ++sequences_[group];
+    added.count = Elements(count);
+    added.start = at_ms(start);
+    if (end != 0) added.end = at_ms(end);
+    return *this;
+  }
+  /// It was in the collective when it failed, at `at`, with this.
+  FlightOf& failed_in(
+      Operation operation, int start, int at, ErrorKind kind, std::string text = "") {
+    did(operation, start, at);
+    flight_.operations.back().failed = true;
+    flight_.verdict =
+        FlightVerdict{.kind = kind, .text = std::move(text), .group = 0, .at = at_ms(at)};
+    return *this;
+  }
+  FlightOf& is_in_message(Operation operation, Rank peer, int start) {
+    did(operation, start, 0, 7);
+    flight_.operations.back().kind.group = 0;
+    flight_.operations.back().kind.root = peer;
+    flight_.operations.back().sequence = 3;  // its tag
+    return *this;
+  }
+  FlightOf& waited(int milliseconds, Rank rank) {
+    flight_.operations.back().waited = std::chrono::milliseconds(milliseconds);
+    flight_.operations.back().waited_for = rank;
+    return *this;
+  }
+  FlightOf& left(Departure how, int at) {
+    flight_.departure = FlightDeparture{.how = how, .at = at_ms(at)};
+    return *this;
+  }
+
+  operator Flight() const { return flight_; }  // NOLINT(google-explicit-constructor): a builder
+
+ private:
+  Flight flight_;
+  std::uint64_t sequences_[8] = {};
+};
+
+inline RankEnd end_of(Rank rank, RankEnd::Fate fate, int at, std::string text) {
+  return {.rank = rank,
+          .pid = 100 + static_cast<std::uint64_t>(rank),
+          .at = at_ms(at),
+          .fate = fate,
+          .text = std::move(text)};
+}
+
+}  // namespace peal::observe

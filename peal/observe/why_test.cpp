@@ -1,0 +1,269 @@
+#include "peal/observe/why.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/observe/testing/flights.h"
+
+namespace peal::observe {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Cause = Diagnosis::Cause;
+using Fate = RankEnd::Fate;
+constexpr auto kAllReduce = Operation::kAllReduce;
+constexpr auto kBarrier = Operation::kBarrier;
+
+Diagnosis diagnosis_of(const std::vector<Flight>& flights, const std::vector<RankEnd>& ends = {}) {
+  return diagnose(flights, ends);
+}
+
+/// One that has done an all_reduce and then failed in the second, which began at 20 ms.
+FlightOf fails(Rank rank, int ranks, int at, ErrorKind kind, const std::string& text = "") {
+  return FlightOf(rank, ranks).did(kAllReduce, 10, 15).failed_in(kAllReduce, 20, at, kind, text);
+}
+
+TEST(WhyTest, AKilledProcessIsTheCauseAndThoseWhoLostItAreNot) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 3, 31, ErrorKind::kPeerLost).waited(10, 1),
+                    FlightOf(1, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
+                    fails(2, 3, 32, ErrorKind::kPeerLost).waited(10, 1)},
+                   {end_of(0, Fate::kEndedBadly, 40, "ended with exit code 1"),
+                    end_of(1, Fate::kEndedBadly, 33, "was killed by SIGKILL"),
+                    end_of(2, Fate::kEndedByLauncher, 45, "was ended by the launcher")});
+  EXPECT_EQ(why.cause, Cause::kProcessEnded);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_EQ(
+      why.sentence,
+      "The process of rank 1 was killed by SIGKILL, in the middle of all_reduce #2 (sum of 10 "
+      "f32) of the group world, while ranks 0 and 2 waited for it.");
+  ASSERT_FALSE(why.evidence.empty());
+  EXPECT_THAT(why.evidence.front(),
+              AllOf(HasSubstr("rank 1 (process 101 on a): in all_reduce #2"),
+                    HasSubstr("since 12:00:00.020000"),
+                    HasSubstr("last finished all_reduce #1"),
+                    HasSubstr("its process was killed by SIGKILL at 12:00:00.033000")));
+  EXPECT_THAT(why.evidence.back(), HasSubstr("the first error on a: rank 0 at 12:00:00.031000"));
+}
+
+TEST(WhyTest, AProcessThatCrashedBetweenOperationsIsSaidToHave) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost), FlightOf(1, 2).did(kAllReduce, 10, 15)},
+                   {end_of(1, Fate::kEndedBadly, 30, "was killed by SIGSEGV")});
+  EXPECT_EQ(why.sentence,
+            "The process of rank 1 was killed by SIGSEGV, after all_reduce #1 (sum of 10 f32) of "
+            "the group world, while rank 0 waited for it.");
+}
+
+TEST(WhyTest, WithoutALauncherTheRankThatFellSilentIsTheCause) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost), FlightOf(1, 2).did(kAllReduce, 10, 15)});
+  EXPECT_EQ(why.cause, Cause::kProcessEnded);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_THAT(why.sentence, HasSubstr("rank 1 ended without a word"));
+}
+
+TEST(WhyTest, ARankThatLeftByAnExceptionIsTheCauseWithHowItsProcessEnded) {
+  const Diagnosis why = diagnosis_of(
+      {fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 has left the group because of an exception"),
+       FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kByException, 30)},
+      {end_of(1, Fate::kEndedBadly, 35, "ended with exit code 3"),
+       end_of(0, Fate::kEndedBadly, 34, "ended with exit code 1")});
+  EXPECT_EQ(why.cause, Cause::kException);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_EQ(why.sentence,
+            "Rank 1 left by an exception, after all_reduce #1 (sum of 10 f32) of the group world, "
+            "while rank 0 waited for it; its process ended with exit code 3.");
+}
+
+TEST(WhyTest, OfRanksInDifferentOperationsTheMinorityIsNamedFirst) {
+  std::vector<Flight> flights;
+  for (Rank rank = 0; rank < 4; ++rank) {
+    FlightOf flight(rank, 4);
+    flight.did(kAllReduce, 10, 15);
+    flight.failed_in(rank == 1 ? Operation::kBroadcast : kAllReduce,
+                     20,
+                     30 + rank,
+                     ErrorKind::kMismatch,
+                     "ranks are in different operations");
+    flights.push_back(flight);
+  }
+  const Diagnosis why = diagnosis_of(flights);
+  EXPECT_EQ(why.cause, Cause::kMismatch);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_EQ(
+      why.sentence,
+      "Ranks were in different operations: rank 1 was in broadcast #2 (10 f32, root 0) of the "
+      "group world while ranks 0, 2 and 3 were in all_reduce #2 (sum of 10 f32) of the group "
+      "world.");
+}
+
+TEST(WhyTest, ADifferenceOfCountsIsShownOnBothSides) {
+  const Diagnosis why = diagnosis_of(
+      {FlightOf(0, 2).did(kAllReduce, 10, 0, 0, 10), FlightOf(1, 2).did(kAllReduce, 10, 0, 0, 11)});
+  EXPECT_EQ(why.cause, Cause::kMismatch);
+  EXPECT_THAT(why.sentence, AllOf(HasSubstr("sum of 10 f32"), HasSubstr("sum of 11 f32")));
+}
+
+TEST(WhyTest, AMismatchThatTheRecordDoesNotShowIsToldInTheErrorsWords) {
+  const Diagnosis why = diagnosis_of({fails(0, 2, 31, ErrorKind::kMismatch, "blocks differ"),
+                                      fails(1, 2, 30, ErrorKind::kMismatch, "blocks differ")});
+  EXPECT_EQ(why.cause, Cause::kMismatch);
+  EXPECT_EQ(why.sentence, "Rank 1 was the first to fail: mismatch: blocks differ.");
+}
+
+TEST(WhyTest, ARankThatNeverCameIsNamedWithWhatItLastFinished) {
+  const std::vector<Flight> flights = {fails(0, 3, 900, ErrorKind::kTimeout),
+                                       fails(1, 3, 901, ErrorKind::kTimeout),
+                                       FlightOf(2, 3).did(kAllReduce, 10, 15)};
+  const auto why = [&](const std::vector<RankEnd>& ends) { return diagnosis_of(flights, ends); };
+  const Diagnosis runs = why({end_of(2, Fate::kRuns, 950, "")});
+  EXPECT_EQ(runs.cause, Cause::kMissing);
+  EXPECT_THAT(runs.ranks, ElementsAre(2));
+  EXPECT_EQ(runs.sentence,
+            "Rank 2 never entered all_reduce #2 (sum of 10 f32) of the group world, in which ranks "
+            "0 and 1 waited: it last finished all_reduce #1 (sum of 10 f32) of the group world at "
+            "12:00:00.015000, and its process still runs.");
+  EXPECT_THAT(why({end_of(2, Fate::kStopped, 950, "is stopped by SIGSTOP")}).sentence,
+              HasSubstr("and its process is stopped by SIGSTOP at 12:00:00.950000."));
+  EXPECT_THAT(why({end_of(2, Fate::kEndedWell, 500, "ended with exit code 0")}).sentence,
+              HasSubstr("and its process ended with exit code 0 at"));
+  EXPECT_THAT(why({}).sentence, HasSubstr("how its process ended is not known"));
+}
+
+TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), FlightOf(1, 2).did(kAllReduce, 10, 15)},
+                   {end_of(1, Fate::kEndedBadly, 5000, "was killed by SIGKILL")});
+  EXPECT_EQ(why.cause, Cause::kMissing);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+}
+
+TEST(WhyTest, ARankThatLeftInOrderWhileOthersWentOnLeftTooEarly) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 has left the group"),
+                    FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 30)},
+                   {end_of(1, Fate::kEndedWell, 35, "ended with exit code 0")});
+  EXPECT_EQ(why.cause, Cause::kProcessEnded);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_THAT(why.sentence,
+              HasSubstr("Rank 1 left too early: it never entered all_reduce #2 (sum of 10 f32) of "
+                        "the group world, in which rank 0 waited"));
+}
+
+TEST(WhyTest, GroupsInADifferentOrderAreADeadlockOfTheirRanks) {
+  const Diagnosis why = diagnosis_of(
+      {fails(0, 4, 900, ErrorKind::kTimeout),
+       fails(1, 4, 900, ErrorKind::kTimeout),
+       FlightOf(2, 4).with_pair({2, 3}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1),
+       FlightOf(3, 4).with_pair({2, 3}).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0)});
+  EXPECT_EQ(why.cause, Cause::kDeadlock);
+  EXPECT_THAT(why.ranks, ElementsAre(2, 3));
+  EXPECT_EQ(why.sentence,
+            "Ranks 2 and 3 wait for each other: rank 2 in barrier #1 of the group pair, rank 3 in "
+            "all_reduce #2 (sum of 10 f32) of the group world.");
+}
+
+TEST(WhyTest, ARankThatIsHeldUpInAnotherGroupIsNotToBlame) {
+  const Diagnosis why = diagnosis_of(
+      {fails(0, 4, 900, ErrorKind::kTimeout),
+       fails(1, 4, 900, ErrorKind::kTimeout),
+       FlightOf(2, 4).with_pair({2, 3}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1),
+       FlightOf(3, 4).with_pair({2, 3}).did(kAllReduce, 10, 15)});
+  EXPECT_EQ(why.cause, Cause::kMissing);
+  EXPECT_THAT(why.ranks, ElementsAre(3));
+}
+
+TEST(WhyTest, ARankThatDoesNotGetOutOfAnotherGroupsOperationIsNamed) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 3, 900, ErrorKind::kTimeout),
+                    fails(1, 3, 900, ErrorKind::kTimeout),
+                    FlightOf(2, 3).with_pair({2}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1)});
+  EXPECT_THAT(why.ranks, ElementsAre(2));
+  EXPECT_THAT(why.sentence, HasSubstr("did not get out of barrier #1 of the group pair"));
+}
+
+TEST(WhyTest, TwoRanksThatReceiveFromEachOtherAreADeadlock) {
+  const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kRecv, 1, 10),
+                                      FlightOf(1, 2).is_in_message(Operation::kRecv, 0, 11)});
+  EXPECT_EQ(why.cause, Cause::kDeadlock);
+  EXPECT_EQ(why.sentence,
+            "Ranks 0 and 1 wait for each other: rank 0 in recv of 10 f32 from rank 1, tag 3 of the "
+            "group world, rank 1 in recv of 10 f32 from rank 0, tag 3 of the group world.");
+}
+
+TEST(WhyTest, TwoRanksThatSendToEachOtherAreADeadlock) {
+  const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kSend, 1, 10),
+                                      FlightOf(1, 2).is_in_message(Operation::kSend, 0, 11)});
+  EXPECT_EQ(why.cause, Cause::kDeadlock);
+  EXPECT_THAT(why.sentence, HasSubstr("rank 0 in send of 10 f32 to rank 1"));
+}
+
+TEST(WhyTest, AMessageThatNeverCameIsItsSendersDoing) {
+  const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kRecv, 1, 10),
+                                      FlightOf(1, 2).did(kAllReduce, 1, 5)});
+  EXPECT_EQ(why.cause, Cause::kMissing);
+  EXPECT_THAT(why.sentence, HasSubstr("Rank 1 never sent what rank 0 waited for in recv of 10"));
+}
+
+TEST(WhyTest, AnErrorOfOneRankIsToldInItsWords) {
+  const Diagnosis why = diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 is gone"),
+                                      fails(1, 2, 30, ErrorKind::kResource, "no memory")});
+  EXPECT_EQ(why.cause, Cause::kError);
+  EXPECT_EQ(why.sentence, "Rank 1 was the first to fail: resource: no memory.");
+}
+
+TEST(WhyTest, BetweenHostsTimesAreNotCompared) {
+  // By the clocks the timeout came first; but that of host b is an hour late.
+  const Flight waits = fails(0, 2, 900, ErrorKind::kTimeout);
+  const Diagnosis why =
+      diagnosis_of({waits, FlightOf(1, 2, "b").did(kAllReduce, 10, 15)},
+                   {end_of(1, Fate::kEndedBadly, 3'600'000, "was killed by SIGKILL")});
+  EXPECT_EQ(why.cause, Cause::kProcessEnded);
+}
+
+TEST(WhyTest, ASlowRankIsNamedWithItsShareOfTheWaiting) {
+  const auto waits = [](Rank rank, int milliseconds) {
+    return FlightOf(rank, 3)
+        .did(kAllReduce, 100, 200)
+        .waited(milliseconds, 2)
+        .left(Departure::kInOrder, 210);
+  };
+  const Diagnosis why =
+      diagnosis_of({waits(0, 80),
+                    waits(1, 70),
+                    FlightOf(2, 3).did(kAllReduce, 180, 200).left(Departure::kInOrder, 210)});
+  EXPECT_EQ(why.cause, Cause::kStraggler);
+  EXPECT_THAT(why.ranks, ElementsAre(2));
+  EXPECT_EQ(why.sentence,
+            "Nothing went wrong, but rank 2 is slow: the others waited 150 ms for it, 100 % of all "
+            "their waiting and 68 % of the time of all ranks.");
+}
+
+TEST(WhyTest, OfAJobInWhichAllWentWellNobodyIsNamed) {
+  const Diagnosis why =
+      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 20),
+                    FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 20)},
+                   {end_of(0, Fate::kEndedWell, 30, "ended with exit code 0"),
+                    end_of(1, Fate::kEndedWell, 30, "ended with exit code 0")});
+  EXPECT_EQ(why.cause, Cause::kNothing);
+  EXPECT_THAT(why.ranks, IsEmpty());
+  EXPECT_EQ(why.sentence, "Nothing went wrong in the last 2 operations of 2 ranks.");
+}
+
+TEST(WhyTest, ARankOfWhichOnlyTheEndIsKnownCanBeTheCause) {
+  const Diagnosis why = diagnosis_of({}, {end_of(4, Fate::kEndedBadly, 5, "was killed by SIGILL")});
+  EXPECT_EQ(why.sentence, "The process of rank 4 was killed by SIGILL.");
+  EXPECT_THAT(why.evidence, Contains(HasSubstr("rank 4: left no record")));
+}
+
+TEST(WhyTest, OfNothingThereIsNothingToSay) {
+  EXPECT_EQ(diagnosis_of({}).sentence, "There is no record of any rank.");
+}
+
+}  // namespace
+}  // namespace peal::observe
