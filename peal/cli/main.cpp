@@ -20,6 +20,7 @@
 #include "peal/cli/run_command.h"
 #include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
+#include "peal/cli/why_command.h"
 
 namespace peal::cli {
 namespace {
@@ -53,6 +54,7 @@ int dispatch(std::vector<std::string> arguments) {
   app.require_subcommand(1);
   RunCommand run_command(app);
   BenchCommand bench_command(app);
+  const WhyCommand why_command(app);
   CLI::App* const config =
       app.add_subcommand("config", "Show the environment variables that peal reads");
   const CLI::Option* const choices =
@@ -79,6 +81,7 @@ int dispatch(std::vector<std::string> arguments) {
     return choices->count() > 0 ? show_choices(variables) : show_config(variables);
   }
   if (bench_command.was_asked_for()) return run(bench_command.request());
+  if (why_command.was_asked_for()) return run(why_command.request());
   return run(run_command.options());
 }
 

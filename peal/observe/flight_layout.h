@@ -139,6 +139,8 @@ struct OperationKind {
             .algorithm = static_cast<std::uint8_t>(word >> 32),
             .root = static_cast<Rank>(word >> 40) - 1};
   }
+
+  friend bool operator==(const OperationKind&, const OperationKind&) = default;
 };
 
 /// How long an operation has waited for peers, and for whom last: 40 bits of 256 cycles each, which

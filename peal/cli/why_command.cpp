@@ -1,0 +1,72 @@
+#include "peal/cli/why_command.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
+#include "peal/base/error.h"
+#include "peal/cli/say.h"
+#include "peal/observe/dump.h"
+#include "peal/observe/why.h"
+
+namespace peal::cli {
+namespace {
+
+constexpr const char* kFooter = R"(
+DUMP is a folder of records, as ranks keep them in PEAL_FLIGHT_DIR, or the
+record of one rank from there, or a dump of several in one file. Without any it
+is the folder that PEAL_FLIGHT_DIR names. Times are UTC, each by the clock of
+the rank's host. The answer ends with 0, whatever it is.
+
+Examples:
+  PEAL_FLIGHT_DIR=flights peal run -n 2 ./train
+  peal why flights)";
+
+/// cause, ranks, sentence, evidence, skipped.
+std::string to_json(const observe::Diagnosis& diagnosis, const observe::Dump& dump) {
+  const nlohmann::ordered_json json = {{"cause", observe::name_of(diagnosis.cause)},
+                                       {"ranks", diagnosis.ranks},
+                                       {"sentence", diagnosis.sentence},
+                                       {"evidence", diagnosis.evidence},
+                                       {"skipped", dump.skipped}};
+  // What a rank has left may be no UTF-8.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+WhyCommand::WhyCommand(CLI::App& app)
+    : why_(app.add_subcommand("why", "Say who caused a job to fail or to stand still")) {
+  why_->add_option("DUMP", request_.paths, "Where the records are");
+  why_->add_flag("--json", request_.as_json, "Print the answer as one JSON object");
+  why_->footer(kFooter);
+}
+
+WhyRequest WhyCommand::request() const {
+  WhyRequest request = request_;
+  if (!request.paths.empty()) return request;
+  const std::string folder = process_environment()("PEAL_FLIGHT_DIR").value_or("");
+  if (folder.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "of what? Say where the records are, as in: peal why flights; ranks keep them "
+                "where PEAL_FLIGHT_DIR is set\nSee peal why --help");
+  }
+  request.paths = {folder};
+  return request;
+}
+
+int run(const WhyRequest& request) {
+  const observe::Dump dump = observe::read_dumps(request.paths);
+  const observe::Diagnosis diagnosis = observe::diagnose(dump.flights, dump.ends);
+  if (request.as_json) {
+    fmt::print("{}\n", to_json(diagnosis, dump));
+    return 0;
+  }
+  fmt::print("{}\n", diagnosis.sentence);
+  for (const std::string& line : diagnosis.evidence) fmt::print("  {}\n", line);
+  for (const std::string& line : dump.skipped) say(fmt::format("peal: skipped {}\n", line));
+  return 0;
+}
+
+}  // namespace peal::cli

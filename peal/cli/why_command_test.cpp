@@ -1,0 +1,95 @@
+// `peal why` as its user meets it.
+#include <array>
+#include <cstdlib>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/cli/testing/program.h"
+#include "peal/observe/dump.h"
+#include "peal/observe/testing/flight_files.h"
+
+namespace peal::cli {
+namespace {
+
+using observe::FlightRecorder;
+using observe::TestFolder;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// The records of two ranks: rank 1 was killed while rank 0 waited for it.
+void leave_records(const std::string& folder) {
+  const std::array<Rank, 2> world = {0, 1};
+  const auto first = FlightRecorder::make(observe::small_record(folder, 0));
+  const std::uint8_t group = first->add_group("world", world);
+  const auto place = first->begin(observe::sum_in(group), 1, Elements(10));
+  first->waits_for(place, 1, 0);
+  first->end(place, FlightRecorder::Ending::kFailed);
+  first->failed(group, Error(ErrorKind::kPeerLost, "rank 1 was lost"));
+  FlightRecorder::make(observe::small_record(folder, 1))->add_group("world", world);
+  const observe::RankEnd end{.rank = 1,
+                             .pid = 7,
+                             .at = observe::WallTime(std::chrono::seconds(5)),
+                             .fate = observe::RankEnd::Fate::kEndedBadly,
+                             .text = "was killed by SIGKILL"};
+  std::ofstream(observe::end_file_in(folder, 1)) << observe::to_line(end) << "\n";
+}
+
+TEST(WhyCommandTest, TheAnswerIsOneSentenceAndTheEvidenceBelowIt) {
+  const TestFolder folder;
+  leave_records(folder.path());
+  const Ended ended = run_program({"why", folder.path()});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out,
+              AllOf(StartsWith("The process of rank 1 was killed by SIGKILL, before its first "
+                               "operation, while rank 0 waited for it.\n  rank 1 (process "),
+                    HasSubstr("\n  rank 0 (process "),
+                    HasSubstr("peer_lost: rank 1 was lost\n")));
+}
+
+TEST(WhyCommandTest, WithoutPathsItReadsTheFolderOfTheEnvironment) {
+  const TestFolder folder;
+  leave_records(folder.path());
+  ASSERT_EQ(::setenv("PEAL_FLIGHT_DIR", folder.path().c_str(), 1), 0);
+  const Ended ended = run_program({"why"});
+  ::unsetenv("PEAL_FLIGHT_DIR");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, StartsWith("The process of rank 1 was killed by SIGKILL"));
+}
+
+TEST(WhyCommandTest, TheAnswerCanBeJson) {
+  const TestFolder folder;
+  leave_records(folder.path());
+  const Ended ended = run_program({"why", "--json", folder.path()});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out,
+              StartsWith(R"({"cause":"process_ended","ranks":[1],"sentence":"The process of)"));
+}
+
+TEST(WhyCommandTest, WhatCannotBeReadInAFolderIsSaidBesideTheAnswer) {
+  const TestFolder folder;
+  leave_records(folder.path());
+  std::ofstream(observe::flight_file_in(folder.path(), 2)) << "half";
+  const Ended ended = run_program({"why", folder.path()});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.err, AllOf(StartsWith("peal: skipped "), HasSubstr("rank-2.flight")));
+}
+
+TEST(WhyCommandTest, WithoutAnythingToReadTheErrorSaysWhatToDo) {
+  const Ended nothing = run_program({"why"});
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.err, AllOf(HasSubstr("peal why flights"), HasSubstr("PEAL_FLIGHT_DIR")));
+  const Ended missing = run_program({"why", "/no/such/folder"});
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_THAT(missing.err, HasSubstr("/no/such/folder: cannot be read"));
+  const TestFolder empty;
+  const Ended ended = run_program({"why", empty.path()});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("there is no rank-N.flight in it"));
+}
+
+}  // namespace
+}  // namespace peal::cli
