@@ -3,8 +3,7 @@
 #pragma once
 
 #include <string>
-
-#include <fmt/format.h>
+#include <string_view>
 
 #include "peal/base/units.h"
 
@@ -16,12 +15,13 @@ inline constexpr std::string_view kRankPrefix = "rank-";
 
 /// "FOLDER/rank-3.flight", of a rank in the world.
 inline std::string flight_file_in(const std::string& folder, Rank rank) {
-  return fmt::format("{}/{}{}{}", folder, kRankPrefix, rank, kFlightSuffix);
+  return folder + "/" + std::string(kRankPrefix) + std::to_string(rank) +
+         std::string(kFlightSuffix);
 }
 
 /// "FOLDER/rank-3.end": one line (rank_end.h).
 inline std::string end_file_in(const std::string& folder, Rank rank) {
-  return fmt::format("{}/{}{}{}", folder, kRankPrefix, rank, kEndSuffix);
+  return folder + "/" + std::string(kRankPrefix) + std::to_string(rank) + std::string(kEndSuffix);
 }
 
 }  // namespace peal::observe
