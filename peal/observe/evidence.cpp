@@ -72,7 +72,7 @@ std::string process_text(const RankView& view) {
   }
   if (view.end != nullptr) return "its process still runs";
   if (view.flight != nullptr) {
-    return fmt::format("how its process ended is not known; last seen at {}",
+    return fmt::format("what became of its process is not known; last seen at {}",
                        time_text(view.flight->last_seen));
   }
   return "nothing is known of its process";

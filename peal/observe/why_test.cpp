@@ -132,7 +132,7 @@ TEST(WhyTest, ARankThatNeverCameIsNamedWithWhatItLastFinished) {
               HasSubstr("and its process is stopped by SIGSTOP at 12:00:00.950000."));
   EXPECT_THAT(why({end_of(2, Fate::kEndedWell, 500, "ended with exit code 0")}).sentence,
               HasSubstr("and its process ended with exit code 0 at"));
-  EXPECT_THAT(why({}).sentence, HasSubstr("how its process ended is not known"));
+  EXPECT_THAT(why({}).sentence, HasSubstr("what became of its process is not known"));
 }
 
 TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {

@@ -1,0 +1,154 @@
+// What the backend's ranks leave in their flight recorders.
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/backends/native/native.h"
+#include "peal/base/clock.h"
+#include "peal/group/process_group.h"
+#include "peal/observe/flight_file.h"
+#include "peal/observe/testing/flight_files.h"
+#include "peal/transport/memory/memory.h"
+
+namespace peal::native {
+namespace {
+
+using observe::Flight;
+using observe::FlightOperation;
+using testing::ElementsAre;
+using testing::SizeIs;
+
+/// Two ranks as threads, each with a recorder.
+class Job {
+ public:
+  ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::minutes(1)) {
+    Options options;
+    options.rank = rank;
+    options.world_ranks = {0, 1};
+    options.connect = [this, rank](std::span<const Rank>, const std::string&, Deadline) {
+      return std::move(transports_[static_cast<std::size_t>(rank)]);
+    };
+    observe::RecorderOptions recorder;
+    recorder.rank = rank;
+    recorder.world_size = 2;
+    recorder.path = observe::flight_file_in(folder_.path(), rank);
+    options.recorder = observe::FlightRecorder::make(recorder);
+    return std::make_shared<ProcessGroup>(
+        make_backend(std::move(options), Deadline::after(timeout)),
+        ProcessGroup::Options{.timeout = timeout});
+  }
+
+  /// Calls body(group) on both ranks, each on a thread of its own.
+  template <class Body>
+  void run(Body body, Timeout timeout = std::chrono::minutes(1)) {
+    auto other = std::async(std::launch::async, [&] { body(join(1, timeout)); });
+    body(join(0, timeout));
+    other.get();
+  }
+
+  Flight flight(Rank rank) const {
+    return observe::parse_flight(read_text_file(observe::flight_file_in(folder_.path(), rank)));
+  }
+
+ private:
+  observe::TestFolder folder_;
+  std::vector<std::unique_ptr<transport::Transport>> transports_ =
+      transport::make_memory_transports(2, {});
+};
+
+TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
+  Job job;
+  job.run([](const ProcessGroupPtr& group) {
+    std::vector<float> values(10, 1.0F);
+    group->all_reduce(std::span<float>(values));
+    group->barrier();
+    group->destroy();
+  });
+  for (const Rank rank : {0, 1}) {
+    const Flight flight = job.flight(rank);
+    EXPECT_THAT(flight.groups, ElementsAre(observe::FlightGroup{"world", 2, {0, 1}}));
+    ASSERT_THAT(flight.operations, SizeIs(2));
+    EXPECT_EQ(flight.operations[0].kind.operation, Operation::kAllReduce);
+    EXPECT_EQ(flight.operations[0].kind.dtype, DType::kF32);
+    EXPECT_EQ(flight.operations[0].count, Elements(10));
+    EXPECT_EQ(flight.operations[1].kind.operation, Operation::kBarrier);
+    EXPECT_EQ(flight.operations[1].sequence, 2U);
+    for (const FlightOperation& operation : flight.operations) {
+      EXPECT_FALSE(operation.is_unfinished());
+      EXPECT_TRUE(operation.past_waiting);
+    }
+    ASSERT_TRUE(flight.departure);
+    EXPECT_EQ(flight.departure->how, Departure::kInOrder);
+    EXPECT_EQ(flight.verdict, std::nullopt) << "to leave is no failure";
+  }
+}
+
+TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
+  Job job;
+  job.run([](const ProcessGroupPtr& group) {
+    if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    group->barrier();
+    group->destroy();
+  });
+  const FlightOperation operation = job.flight(0).operations.at(0);
+  EXPECT_EQ(operation.waited_for, 1);
+  EXPECT_GE(operation.waited, std::chrono::milliseconds(50));
+  EXPECT_GE(*operation.past_waiting - operation.start, std::chrono::milliseconds(50));
+}
+
+TEST(RecordingTest, MessagesAreRecordedWithPeerAndTagHoweverTheyLeave) {
+  Job job;
+  job.run([](const ProcessGroupPtr& group) {
+    std::vector<float> little(1, 1.0F);
+    std::vector<float> much(1 << 20, 1.0F);
+    for (const std::span<float> values : {std::span(little), std::span(much)}) {
+      if (group->rank() == 0) {
+        group->send(values, 1, Tag{7});
+      } else {
+        group->recv(values, 0, Tag{7});
+      }
+    }
+    group->destroy();
+  });
+  for (const Rank rank : {0, 1}) {
+    const Flight flight = job.flight(rank);
+    ASSERT_THAT(flight.operations, SizeIs(2));
+    for (const FlightOperation& operation : flight.operations) {
+      EXPECT_EQ(operation.kind.operation, rank == 0 ? Operation::kSend : Operation::kRecv);
+      EXPECT_EQ(operation.kind.root, 1 - rank);
+      EXPECT_EQ(operation.sequence, 7U);
+      EXPECT_FALSE(operation.is_unfinished());
+    }
+    EXPECT_EQ(flight.operations[1].count, Elements(1 << 20));
+  }
+}
+
+TEST(RecordingTest, AFailureIsRecordedOnBothRanksWithWhatEachWasIn) {
+  Job job;
+  job.run(
+      [](const ProcessGroupPtr& group) {
+        std::vector<float> values(1);
+        if (group->rank() == 0) {
+          EXPECT_THROW(group->barrier(), Error);
+        } else {
+          EXPECT_THROW(group->recv(std::span<float>(values), 0), Error);
+        }
+      },
+      std::chrono::milliseconds(200));
+  for (const Rank rank : {0, 1}) {
+    const Flight flight = job.flight(rank);
+    ASSERT_TRUE(flight.verdict);
+    EXPECT_EQ(flight.verdict->kind, ErrorKind::kTimeout);
+    ASSERT_THAT(flight.operations, SizeIs(1));
+    EXPECT_TRUE(flight.operations[0].failed);
+  }
+}
+
+}  // namespace
+}  // namespace peal::native
