@@ -52,6 +52,16 @@ TransportChoice parse_transport(std::string_view text) {
   throw wrong_value();
 }
 
+Tls parse_tls(std::string_view text) {
+  if (text != "on" && text != "off") throw wrong_value();
+  return text == "on" ? Tls::kOn : Tls::kOff;
+}
+
+Integrity parse_integrity(std::string_view text) {
+  if (text != "crc" && text != "none") throw wrong_value();
+  return text == "crc" ? Integrity::kCrc : Integrity::kNone;
+}
+
 /// As the kernel names a congestion control.
 std::string parse_name(std::string_view text) {
   constexpr std::size_t kLongest = 15;
@@ -115,6 +125,21 @@ const std::array kVariables = {
              "TCP's congestion control between ranks, in place of the system's choice.",
              [](std::string_view text, Config& c) { c.congestion = parse_name(text); },
              [](const Config& c) { return c.congestion; }},
+    Variable{
+        "PEAL_TLS",
+        "on or off",
+        "Encrypts and authenticates what goes over the network with the job's secret, the same "
+        "on all ranks.",
+        [](std::string_view text, Config& c) { c.tls = parse_tls(text); },
+        [](const Config& c) -> std::string { return c.tls == Tls::kOn ? "on" : "off"; }},
+    Variable{
+        "PEAL_INTEGRITY",
+        "none or crc",
+        "Checks what goes over the network beyond TCP's own sums, the same on all ranks; TLS does.",
+        [](std::string_view text, Config& c) { c.integrity = parse_integrity(text); },
+        [](const Config& c) -> std::string {
+          return c.integrity == Integrity::kCrc ? "crc" : "none";
+        }},
     Variable{"PEAL_TIMEOUT",
              "seconds, as in 300 or 0.5",
              "How long rendezvous, connection and each operation may take.",
@@ -181,6 +206,11 @@ std::string_view name_of(TransportChoice choice) {
       return "tcp";
   }
   return "invalid";
+}
+
+Sealing sealing_of(const Config& config) {
+  if (config.tls == Tls::kOn) return Sealing::kEncrypted;
+  return config.integrity == Integrity::kCrc ? Sealing::kChecked : Sealing::kPlain;
 }
 
 std::span<const Variable> variables() { return kVariables; }

@@ -11,6 +11,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/environment.h"
+#include "peal/base/sealing.h"
 #include "peal/base/units.h"
 
 namespace peal {
@@ -28,6 +29,15 @@ inline constexpr std::array kAllTransportChoices = {
 /// "auto", "shm", "tcp"
 std::string_view name_of(TransportChoice choice);
 
+/// Whether connections over a network are encrypted.
+enum class Tls : unsigned char { kOff, kOn };
+
+/// What such connections are checked by where they are not encrypted, which includes it.
+enum class Integrity : unsigned char {
+  kNone,  // TCP's own sum of 16 bits
+  kCrc,   // a CRC of 32 bits for each record of up to 64 KiB
+};
+
 struct Config {
   /// Known to all ranks of the job and nobody else; every connection is proved with it.
   std::string secret;
@@ -38,6 +48,8 @@ struct Config {
   TransportChoice transport = TransportChoice::kAuto;
   /// Of the TCP connections between ranks, as the system names it: "cubic". Empty: its own choice.
   std::string congestion;
+  Tls tls = Tls::kOff;
+  Integrity integrity = Integrity::kNone;
   /// For rendezvous, connection and every operation that is not given its own.
   Timeout timeout = std::chrono::minutes(5);
   /// Between two beats to a rank of another host, and for how long such a host may answer nothing
@@ -58,6 +70,9 @@ struct Config {
 
   friend bool operator==(const Config&, const Config&) = default;
 };
+
+/// What the two variables come to.
+Sealing sealing_of(const Config& config);
 
 /// One row of the table.
 struct Variable {

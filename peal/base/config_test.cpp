@@ -53,6 +53,8 @@ TEST(ConfigTest, ValuesOutsideOfTheirRangeAreRefused) {
   }
   for (const char* value : {"", "M", "4095", "33M", "4G", "1e300"}) refuses("PEAL_STAGE", value);
   refuses("PEAL_TRANSPORT", "pigeon");
+  for (const char* value : {"", "1", "ON", "yes"}) refuses("PEAL_TLS", value);
+  for (const char* value : {"", "crc32", "tls", "off"}) refuses("PEAL_INTEGRITY", value);
   for (const char* value : {"", "two words", "a_name_too_long_for_it"}) {
     refuses("PEAL_CONGESTION", value);
   }
@@ -63,6 +65,18 @@ TEST(ConfigTest, ASizeMayHaveItsUnitInEitherCase) {
   for (const char* value : {"1048576", "1024K", "1M", "1m", "1mb", "1MiB"}) {
     EXPECT_EQ(config_from(fixed_environment({{"PEAL_STAGE", value}})).stage, 1_MiB) << value;
   }
+}
+
+TEST(ConfigTest, TlsIncludesWhatACheckIsFor) {
+  const auto sealing = [](const char* tls, const char* integrity) {
+    return sealing_of(
+        config_from(fixed_environment({{"PEAL_TLS", tls}, {"PEAL_INTEGRITY", integrity}})));
+  };
+  EXPECT_EQ(sealing_of(Config{}), Sealing::kPlain);
+  EXPECT_EQ(sealing("off", "none"), Sealing::kPlain);
+  EXPECT_EQ(sealing("off", "crc"), Sealing::kChecked);
+  EXPECT_EQ(sealing("on", "none"), Sealing::kEncrypted);
+  EXPECT_EQ(sealing("on", "crc"), Sealing::kEncrypted);
 }
 
 TEST(ConfigTest, TheSecretCanComeFromAFile) {
@@ -129,6 +143,8 @@ TEST(ConfigTest, AFileThatIsNoneIsAWrongValueOfItsVariable) {
 TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
   const Config config = config_from(fixed_environment({{"PEAL_INTERFACE", "^docker0"},
                                                        {"PEAL_TRANSPORT", "tcp"},
+                                                       {"PEAL_TLS", "on"},
+                                                       {"PEAL_INTEGRITY", "crc"},
                                                        {"PEAL_TIMEOUT", "2.5"},
                                                        {"PEAL_ALGORITHM", "ring"},
                                                        {"PEAL_TUNE", "barrier:0-inf:ring"},

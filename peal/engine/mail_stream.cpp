@@ -17,7 +17,9 @@ bool MailStream::post_at_once(const MailFrame& frame, std::span<const std::byte>
   if (!queue_.empty() || is_cut_) return false;
   const auto header = frame.encode();
   const std::array<ConstPiece, 2> pieces = {ConstPiece(header), payload};
-  const auto sent = static_cast<std::size_t>(channel_.try_send(peer_, pieces).bytes.value);
+  const Transfer transfer = channel_.try_send(peer_, pieces);
+  held_ = transfer.held;
+  const auto sent = static_cast<std::size_t>(transfer.bytes.value);
   if (sent == 0) return false;
   if (sent < header.size() + payload.size()) {
     is_cut_ = true;  // unless there is memory for the rest
@@ -36,6 +38,10 @@ void MailStream::post_owned(const MailFrame& frame, std::vector<std::byte> paylo
 MailStream::State MailStream::pump_out() {
   if (is_cut_) return State::kClosed;
   State state = State::kBlocked;
+  if (queue_.empty() && held_) {
+    held_ = !channel_.try_flush(peer_);
+    if (!held_) state = State::kMoved;
+  }
   while (!queue_.empty()) {
     Outgoing& out = queue_.front();
     const std::size_t size = out.header.size() + out.payload.size();
@@ -45,6 +51,7 @@ MailStream::State MailStream::pump_out() {
         ConstPiece(out.payload).subspan(out.sent - header_sent),
     };
     const Transfer transfer = channel_.try_send(peer_, pieces);
+    held_ = transfer.held;
     if (transfer.closed) return State::kClosed;
     if (transfer.bytes.value == 0) return state;
     state = State::kMoved;

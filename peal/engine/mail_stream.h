@@ -41,7 +41,7 @@ class MailStream {
   bool post_at_once(const MailFrame& frame, std::span<const std::byte> payload);
   /// Queues a frame with a payload of its own.
   void post_owned(const MailFrame& frame, std::vector<std::byte> payload);
-  bool has_unsent() const { return !queue_.empty(); }
+  bool has_unsent() const { return !queue_.empty() || held_; }
   /// Whether a frame of somebody's ticket has not left.
   bool has_borrowed() const;
   /// kClosed: nothing can be sent; what has come can still be read.
@@ -73,6 +73,7 @@ class MailStream {
   Rank peer_;
   transport::Channel& channel_;
   std::deque<Outgoing> queue_;
+  bool held_ = false;    // the channel holds some of what it took
   bool is_cut_ = false;  // in the middle of a frame: whatever followed would be taken for its rest
 
   /// A header and what follows it are fetched at once: a small message comes whole.

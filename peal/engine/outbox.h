@@ -1,5 +1,6 @@
-// Bytes that a walk has sent and the transport has not taken yet, by peer. Borrowed memory: the
-// schedule is proved not to change it before it is received.
+// Bytes that a walk has sent and that have not left yet, by peer: the transport has not taken them,
+// or holds what it took. Borrowed memory: the schedule is proved not to change it before it is
+// received.
 #pragma once
 
 #include <array>
@@ -24,26 +25,30 @@ class Outbox {
   void clear();
 
   bool empty() const { return waiting_.empty(); }
-  /// The peers for which something waits.
+  /// Whether there is anything that the channel has not taken.
+  bool has_queued() const;
+  /// The peers for which something waits, each once.
   std::span<const Rank> waiting() const { return waiting_; }
 
   struct Pumped {
     Bytes bytes;
     Rank lost = kAnySource;  // a peer whose stream is closed
   };
-  /// Hands over what the channel takes, up to `most` in all.
+  /// Hands over what the channel takes, up to `most` in all, and sees to it that what it holds
+  /// leaves.
   Pumped pump(transport::Channel& channel, Bytes most);
 
  private:
   struct Queue {
     std::array<std::byte, Header::kSize> header;
     std::vector<transport::ConstPiece> pieces;
-    std::size_t first = 0;  // pieces before it have left
+    std::size_t first = 0;  // pieces before it have been taken
+    bool waits = false;     // is among `waiting_`
   };
   /// What is left of the queue, as far as `most`.
   std::span<const transport::ConstPiece> front(const Queue& queue, Bytes most);
-  /// Drops `bytes` from the front; returns whether the queue is empty now.
-  static bool drop(Queue& queue, Bytes bytes);
+  /// Drops `bytes` from the front.
+  static void drop(Queue& queue, Bytes bytes);
 
   std::vector<Queue> queues_;
   std::vector<Rank> waiting_;

@@ -310,7 +310,7 @@ const Blocked& Walk::blocked() {
   using transport::Readiness;
   blocked_.interests.clear();
   blocked_.counter.reset();
-  blocked_.holds_back = !outbox_.empty() && allowance() == 0_B;
+  blocked_.holds_back = outbox_.has_queued() && allowance() == 0_B;
   if (!blocked_.holds_back) {
     for (const Rank peer : outbox_.waiting()) {
       blocked_.interests.push_back({peer, Readiness::kWritable});

@@ -52,6 +52,7 @@ class CountingChannel final : public transport::Channel {
     if (transfer.bytes > 0_B) ++receives;
     return transfer;
   }
+  bool try_flush(Rank peer) override { return inner_.try_flush(peer); }
   Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
   void wait(std::span<const transport::Interest> interests, Deadline deadline) override {
     inner_.wait(interests, deadline);

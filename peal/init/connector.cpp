@@ -25,6 +25,7 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.group = group;
   options.secret = config_.secret;
   options.job = meeting_.job;
+  options.sealing = sealing_of(config_);
   options.choice = config_.transport;
   options.listen_on = listening_addresses();
   options.stage = config_.stage;

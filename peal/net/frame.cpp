@@ -6,7 +6,6 @@
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
-#include "peal/net/socket.h"
 
 namespace peal::net {
 
@@ -16,35 +15,36 @@ std::string frame_of(std::string_view body) {
   return std::move(writer).take();
 }
 
-std::optional<std::string> FrameReader::advance(int fd) {
-  if (!fill(fd, kHeader)) return std::nullopt;
+std::optional<std::string> FrameReader::advance(Stream& stream) {
+  if (!fill(stream, kHeader)) return std::nullopt;
   const Bytes size(Reader(in_, what_).get_u32());
   if (size > limit_) {
     throw Error(ErrorKind::kMismatch,
                 fmt::format("malformed {} from {}: {} bytes where at most {} are allowed",
                             what_,
-                            peer_name(fd),
+                            peer_name(stream.fd()),
                             size.value,
                             limit_.value));
   }
-  if (!fill(fd, kHeader + static_cast<std::size_t>(size.value))) return std::nullopt;
+  if (!fill(stream, kHeader + static_cast<std::size_t>(size.value))) return std::nullopt;
   std::string body = in_.substr(kHeader);
   in_.clear();
   return body;
 }
 
 /// Whether `in_` has `size` bytes now.
-bool FrameReader::fill(int fd, std::size_t size) {
+bool FrameReader::fill(Stream& stream, std::size_t size) {
   constexpr std::size_t kChunk = 64 << 10;
   while (in_.size() < size) {
     const std::size_t before = in_.size();
     in_.resize(std::min(size, before + kChunk));
-    const Moved moved = try_read(fd, std::as_writable_bytes(std::span(in_).subspan(before)));
+    const Moved moved = stream.try_read(std::as_writable_bytes(std::span(in_).subspan(before)));
     in_.resize(before + static_cast<std::size_t>(moved.bytes.value));
     if (moved.closed) {
       throw Error(
           ErrorKind::kPeerLost,
-          fmt::format("{} closed the connection before the end of a {}", peer_name(fd), what_));
+          fmt::format(
+              "{} closed the connection before the end of a {}", peer_name(stream.fd()), what_));
     }
     if (moved.bytes == 0_B) return false;
   }

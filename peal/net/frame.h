@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "peal/base/units.h"
+#include "peal/net/stream.h"
 
 namespace peal::net {
 
@@ -23,10 +24,10 @@ class FrameReader {
 
   /// Reads what is there; returns the body once it is whole.
   /// Errors: peer_lost at the end of the stream, mismatch for a length beyond the limit.
-  std::optional<std::string> advance(int fd);
+  std::optional<std::string> advance(Stream& stream);
 
  private:
-  bool fill(int fd, std::size_t size);
+  bool fill(Stream& stream, std::size_t size);
 
   static constexpr std::size_t kHeader = 4;
 

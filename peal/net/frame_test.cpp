@@ -3,12 +3,14 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
+#include "peal/net/plain_stream.h"
 #include "peal/net/socket.h"
 
 namespace peal::net {
@@ -23,7 +25,7 @@ class FrameTest : public testing::Test {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
     out_ = Fd(ends[0]);
-    in_ = Fd(ends[1]);
+    in_.emplace(Fd(ends[1]));
   }
 
   void send(std::string_view bytes) {
@@ -31,7 +33,7 @@ class FrameTest : public testing::Test {
   }
 
   Fd out_;
-  Fd in_;
+  std::optional<PlainStream> in_;
   FrameReader reader_{100_B, "test message"};
 };
 
@@ -40,23 +42,23 @@ TEST_F(FrameTest, FramesArriveOneByOneHoweverTheirBytesCome) {
   std::vector<std::string> bodies;
   for (const char byte : stream) {
     send(std::string_view(&byte, 1));
-    if (auto body = reader_.advance(in_.get())) bodies.push_back(*body);
+    if (auto body = reader_.advance(*in_)) bodies.push_back(*body);
   }
   EXPECT_THAT(bodies, testing::ElementsAre("first", "", "third"));
 }
 
 TEST_F(FrameTest, AFrameTakesNothingOfTheNext) {
   send(frame_of("first") + frame_of("second"));
-  EXPECT_EQ(reader_.advance(in_.get()), "first");
-  EXPECT_EQ(FrameReader(100_B, "test message").advance(in_.get()), "second");
+  EXPECT_EQ(reader_.advance(*in_), "first");
+  EXPECT_EQ(FrameReader(100_B, "test message").advance(*in_), "second");
 }
 
 TEST_F(FrameTest, AFrameOfTheLimitPassesAndOneBeyondIsRefused) {
   send(frame_of(std::string(100, 'x')));
-  EXPECT_EQ(reader_.advance(in_.get()), std::string(100, 'x'));
+  EXPECT_EQ(reader_.advance(*in_), std::string(100, 'x'));
   send(frame_of(std::string(101, 'x')));
   try {
-    reader_.advance(in_.get());
+    reader_.advance(*in_);
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
@@ -66,10 +68,10 @@ TEST_F(FrameTest, AFrameOfTheLimitPassesAndOneBeyondIsRefused) {
 
 TEST_F(FrameTest, AnEndInTheMiddleIsALostPeer) {
   send(frame_of("whole").substr(0, 6));
-  EXPECT_EQ(reader_.advance(in_.get()), std::nullopt);
+  EXPECT_EQ(reader_.advance(*in_), std::nullopt);
   out_.reset();
   try {
-    reader_.advance(in_.get());
+    reader_.advance(*in_);
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);

@@ -17,9 +17,9 @@ namespace peal::net {
 namespace {
 
 constexpr std::string_view kMagic = "peal/net";
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;  // 2: the greeting says the sealing
 constexpr std::size_t kNonceSize = 32;
-constexpr std::size_t kGreetingSize = kMagic.size() + 2 + 1 + 4 + kNonceSize;
+constexpr std::size_t kGreetingSize = kMagic.size() + 2 + 1 + 1 + 4 + kNonceSize;
 constexpr std::size_t kMacSize = 32;
 
 std::string random_bytes(std::size_t count) {
@@ -51,6 +51,15 @@ Error is_a_stranger(int fd) {
                            peer_name(fd)));
 }
 
+Error has_another_sealing(int fd, Sealing other, Sealing own) {
+  return Error(ErrorKind::kUsage,
+               fmt::format("{} was configured with {}, this process with {}: give all ranks the "
+                           "same PEAL_TLS and PEAL_INTEGRITY",
+                           peer_name(fd),
+                           settings_of(other),
+                           settings_of(own)));
+}
+
 Error does_not_know_the_secret(int fd, const ProofContext& context) {
   return Error(
       ErrorKind::kUsage,
@@ -65,10 +74,19 @@ Error does_not_know_the_secret(int fd, const ProofContext& context) {
 
 }  // namespace
 
+void check(const ProofContext& context) {
+  if (context.sealing != Sealing::kEncrypted || !context.secret.empty()) return;
+  throw Error(ErrorKind::kUsage,
+              "PEAL_TLS=on needs a secret to know the other ranks by: give all ranks the same "
+              "PEAL_SECRET or PEAL_SECRET_FILE (`peal run` makes one)");
+}
+
 Proof::Proof(Role role, ProofContext context, const Hello& self)
     : role_(role), context_(std::move(context)), own_nonce_(random_bytes(kNonceSize)), self_(self) {
+  check(context_);
   Writer greeting;
   greeting.put_raw(kMagic).put_u16(kVersion).put_u8(static_cast<std::uint8_t>(role));
+  greeting.put_u8(static_cast<std::uint8_t>(context_.sealing));
   greeting.put_i32(self.rank).put_raw(own_nonce_);
   out_ = std::move(greeting).take();
 }
@@ -129,21 +147,31 @@ void Proof::read_greeting(int fd) {
                             kVersion));
   }
   if (greeting.get_u8() == static_cast<std::uint8_t>(role_)) throw is_a_stranger(fd);  // a mirror
+  const auto sealing = static_cast<Sealing>(greeting.get_u8());
+  if (sealing != context_.sealing) throw has_another_sealing(fd, sealing, context_.sealing);
   other_.rank = greeting.get_i32();
   other_nonce_ = greeting.get_raw(Bytes(kNonceSize));
   greeting.finish();
   in_.clear();
 }
 
-std::string Proof::mac_of(Role prover) const {
+std::string Proof::exchange() const {
   const bool connects = role_ == Role::kConnector;
   Writer text;
-  text.put_raw(kMagic).put_u16(kVersion).put_u8(static_cast<std::uint8_t>(prover));
+  text.put_u16(kVersion).put_u8(static_cast<std::uint8_t>(context_.sealing));
   text.put_raw(connects ? own_nonce_ : other_nonce_).put_i32((connects ? self_ : other_).rank);
   text.put_raw(connects ? other_nonce_ : own_nonce_).put_i32((connects ? other_ : self_).rank);
   text.put_text(context_.job).put_text(context_.purpose);
+  return std::move(text).take();
+}
+
+std::string Proof::mac_of(Role prover) const {
+  Writer text;
+  text.put_raw(kMagic).put_u8(static_cast<std::uint8_t>(prover)).put_raw(exchange());
   return hmac_sha256(context_.secret, text.view());
 }
+
+std::string Proof::key() const { return hmac_sha256(context_.secret, "peal/tls" + exchange()); }
 
 std::optional<Hello> Proof::advance(int fd) {
   const Role other_role = role_ == Role::kConnector ? Role::kAcceptor : Role::kConnector;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "peal/base/clock.h"
+#include "peal/base/sealing.h"
 #include "peal/net/socket.h"
 
 namespace peal::net {
@@ -19,7 +20,12 @@ struct ProofContext {
   std::string secret;   // the job's; may be empty where the user gave none: then nothing is proved
   std::string job;      // distinguishes jobs that share a secret
   std::string purpose;  // "store", "world/data", ...
+  /// How what follows the proof is guarded; both ends are configured alike.
+  Sealing sealing = Sealing::kPlain;
 };
+
+/// Errors: usage (TLS without a secret).
+void check(const ProofContext& context);
 
 /// What the ends say of themselves inside the proof.
 struct Hello {
@@ -29,18 +35,21 @@ struct Hello {
 
 /// Runs the proof on a fresh connection and returns what the other end said of itself. Reads not a
 /// byte beyond it.
-/// Errors: usage when the other end knows another secret or is no peal at all (says which, and what
-/// to do), timeout, peer_lost. Cost: one round trip and a half, 4 HMACs. Source: RFC 2104 (HMAC);
-/// the exchange is ISO/IEC 9798-4 three-pass mutual authentication.
+/// Errors: usage when the other end knows another secret, has another sealing or is no peal at all
+/// (says which, and what to do), or for TLS without a secret; timeout, peer_lost. Cost: one round
+/// trip and a half, 4 HMACs. Source: RFC 2104 (HMAC); the exchange is ISO/IEC 9798-4 three-pass
+/// mutual authentication.
 Hello prove(int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline);
 
 /// The same exchange step by step, for a server that has many connections at once.
-///   both:      greeting = magic, version, role, hello, nonce
+///   both:      greeting = magic, version, role, sealing, hello, nonce
 ///   acceptor:  HMAC(secret, acceptor + what both greetings said + job + purpose)
 ///   connector: HMAC(secret, connector + the same)
-/// Both ends hear of a wrong proof, since the connector answers before it judges.
+/// Both ends hear of a wrong proof, since the connector answers before it judges, and of another
+/// sealing, since nobody waits for the other's greeting before it sends its own.
 class Proof {
  public:
+  /// Errors: usage (TLS without a secret).
   Proof(Role role, ProofContext context, const Hello& self);
 
   /// Goes on as far as the connection lets it without blocking. Returns the other end's hello once
@@ -48,12 +57,17 @@ class Proof {
   std::optional<Hello> advance(int fd);
   /// What to poll for before the next `advance`: POLLIN, POLLOUT.
   short interest() const;
+  /// 32 bytes that only the two ends of this very connection know, for TLS. Once it is over:
+  ///   HMAC(secret, "peal/tls" + what both greetings said + job + purpose)
+  std::string key() const;
 
  private:
   bool flush(int fd);
   bool fill(int fd, std::size_t size);
   void check_beginning(int fd) const;
   void read_greeting(int fd);
+  /// What both greetings said, job and purpose.
+  std::string exchange() const;
   std::string mac_of(Role prover) const;
 
   enum class Stage : unsigned char { kGreeting, kOtherMac, kVerdict };

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr std::size_t kGreeting = 47;  // bytes of a greeting
+constexpr std::size_t kGreeting = 48;  // bytes of a greeting
 constexpr std::size_t kMac = 32;
 
 Deadline soon() { return Deadline::after(seconds(60)); }
@@ -202,6 +202,33 @@ TEST(ProofTest, AnEndThatLeavesIsLost) {
   const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
+}
+
+TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
+  const ProofContext checked{"hush", "job", "store", Sealing::kChecked};
+  const ProofContext encrypted{"hush", "job", "store", Sealing::kEncrypted};
+  const Pair left = make_pair_of_sockets();   // connector - somebody
+  const Pair right = make_pair_of_sockets();  // somebody - acceptor
+  auto connector = std::async(std::launch::async, [&] {
+    return outcome_of(left.a.get(), Role::kConnector, encrypted, {3}, soon());
+  });
+  auto acceptor = std::async(std::launch::async, [&] {
+    return outcome_of(right.b.get(), Role::kAcceptor, checked, {7}, soon());
+  });
+  constexpr std::size_t kSealing = 11;  // behind magic, version and role
+  const auto pass_on = [&](int from, int to, Sealing sealing) {
+    std::string greeting = read_text(from, kGreeting);
+    greeting[kSealing] = static_cast<char>(sealing);
+    write_all(to, bytes_of(greeting), soon());
+  };
+  pass_on(left.b.get(), right.a.get(), Sealing::kChecked);
+  pass_on(right.a.get(), left.b.get(), Sealing::kEncrypted);
+  write_all(left.b.get(), bytes_of(read_text(right.a.get(), kMac)), soon());
+  write_all(right.a.get(), bytes_of(read_text(left.b.get(), kMac)), soon());
+  for (const Outcome& outcome : {connector.get(), acceptor.get()}) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+  }
 }
 
 TEST(ProofTest, SecretsAreLongAndNeverTheSame) {

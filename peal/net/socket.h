@@ -47,6 +47,7 @@ std::optional<Fd> accept_from(int listener, Deadline deadline);
 struct Moved {
   Bytes bytes;
   bool closed = false;  // end of file, reset: nothing more will move
+  bool held = false;    // of a stream that holds bytes back: see stream.h
 };
 Moved try_write(int fd, std::span<const std::span<const std::byte>> pieces);
 Moved try_read(int fd, std::span<std::byte> into);

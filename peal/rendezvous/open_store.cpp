@@ -209,7 +209,9 @@ struct Open {
                 deadline);
   }
 
-  net::ProofContext context() const { return {config.secret, launch.job, "store"}; }
+  net::ProofContext context() const {
+    return {config.secret, launch.job, "store", sealing_of(config)};
+  }
 };
 
 }  // namespace

@@ -43,18 +43,21 @@ struct Implementation {
 Handles open_memory() { return Handles(kHandles, make_memory_store()); }
 
 struct Hosted {
+  explicit Hosted(Sealing sealing)
+      : context{"hush", "job", "store", sealing}, server(listeners(), context) {}
+
   static std::vector<Fd> listeners() {
     std::vector<Fd> one;
     one.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
     return one;
   }
 
-  net::ProofContext context{"hush", "job", "store"};
-  TcpStoreServer server{listeners(), context};
+  net::ProofContext context;
+  TcpStoreServer server;
 };
 
-Handles open_tcp() {
-  const auto hosted = std::make_shared<Hosted>();
+Handles open_tcp(Sealing sealing) {
+  const auto hosted = std::make_shared<Hosted>(sealing);
   Handles handles;
   for (std::size_t i = 0; i < kHandles; ++i) {
     auto client =
@@ -65,11 +68,15 @@ Handles open_tcp() {
 }
 
 Handles open_prefix() {
-  Handles handles = open_tcp();
+  Handles handles = open_tcp(Sealing::kPlain);
   handles.front()->set("key", "of somebody else");
   for (auto& handle : handles) handle = make_prefix_store(handle, "mine");
   return handles;
 }
+
+Handles open_plain() { return open_tcp(Sealing::kPlain); }
+Handles open_checked() { return open_tcp(Sealing::kChecked); }
+Handles open_encrypted() { return open_tcp(Sealing::kEncrypted); }
 
 Handles open_file() {
   static int count = 0;
@@ -295,7 +302,9 @@ INSTANTIATE_TEST_SUITE_P(Everywhere,
                          StoreConformanceTest,
                          testing::Values(Implementation{"Memory", open_memory},
                                          Implementation{"Prefix", open_prefix},
-                                         Implementation{"Tcp", open_tcp},
+                                         Implementation{"Tcp", open_plain},
+                                         Implementation{"TcpChecked", open_checked},
+                                         Implementation{"TcpEncrypted", open_encrypted},
                                          Implementation{"File", open_file}),
                          [](const auto& test) { return test.param.name; });
 

@@ -47,30 +47,35 @@ bool changes(const Request& request) {
 }  // namespace
 
 TcpSession::TcpSession(Fd fd, const net::ProofContext& context, TimePoint now)
-    : fd_(std::move(fd)),
-      since_(now),
-      proof_(std::in_place, net::Role::kAcceptor, context, net::Hello{}) {}
+    : since_(now),
+      handshake_(std::in_place, std::move(fd), net::Role::kAcceptor, context, net::Hello{}) {}
 
 short TcpSession::interest() const {
-  if (proof_) return proof_->interest();
-  if (!out_.empty()) return POLLOUT;
+  if (handshake_) return handshake_->interest();
+  if (is_replying()) return POLLOUT;
   return parked_ ? POLLRDHUP : POLLIN;
+}
+
+bool TcpSession::is_ready() const {
+  return stream_ && !is_replying() && !parked_ && stream_->has_read_ahead();
 }
 
 TimePoint TcpSession::due() const { return parked_ ? parked_->due : TimePoint::max(); }
 
 bool TcpSession::advance(Table& table, TimePoint now) {
-  if (proof_) {
-    if (!proof_->advance(fd())) return false;
-    proof_.reset();
+  if (handshake_) {
+    auto welcome = handshake_->advance();
+    if (!welcome) return false;
+    stream_ = std::move(welcome->stream);
+    handshake_.reset();
   }
   flush();
-  if (!out_.empty()) return false;
+  if (is_replying()) return false;
   if (parked_) {
     if (net::is_closed(fd())) throw Error(ErrorKind::kPeerLost, "a client left while it waited");
     return false;
   }
-  const auto body = reader_.advance(fd());
+  const auto body = reader_.advance(*stream_);
   if (!body) return false;
   const Request request = decode_request(*body);
   handle(request, table, now);
@@ -121,12 +126,13 @@ void TcpSession::reply(const Reply& reply) {
 void TcpSession::flush() {
   while (sent_ < out_.size()) {
     const std::array pieces = {net::bytes_of(std::string_view(out_).substr(sent_))};
-    const net::Moved moved = net::try_write(fd(), pieces);
+    const net::Moved moved = stream_->try_write(pieces);
     if (moved.closed) throw Error(ErrorKind::kPeerLost, "a client left before its reply");
     if (moved.bytes == 0_B) return;
     sent_ += static_cast<std::size_t>(moved.bytes.value);
   }
   out_.clear();
+  stream_->try_flush();
 }
 
 }  // namespace peal::store

@@ -1,7 +1,8 @@
-// One client's connection at the server of a TCP store, as a state machine: proof, request, perhaps
-// a wait, reply, request, ... Owned and driven by TcpStoreServer.
+// One client's connection at the server of a TCP store, as a state machine: handshake, request,
+// perhaps a wait, reply, request, ... Owned and driven by TcpStoreServer.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +10,8 @@
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
 #include "peal/net/frame.h"
-#include "peal/net/proof.h"
+#include "peal/net/handshake.h"
+#include "peal/net/stream.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_protocol.h"
 
@@ -22,15 +24,17 @@ class TcpSession {
 
   /// Goes on after `interest` came true, without blocking: at most one request. Returns whether the
   /// table may have changed.
-  /// Errors: usage (no proof), mismatch (no request), peer_lost.
+  /// Errors: usage (no proof, another sealing), mismatch (no request), peer_lost.
   bool advance(Table& table, TimePoint now);
   /// Answers a request that waits, if it can be answered now. Errors: peer_lost.
   void look_again(const Table& table, TimePoint now);
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return stream_ ? stream_->fd() : handshake_->fd(); }
   /// What to poll for.
   short interest() const;
-  bool is_proved() const { return !proof_; }
+  /// Whether `advance` has something to do that no poll shows.
+  bool is_ready() const;
+  bool is_proved() const { return stream_ != nullptr; }
   TimePoint since() const { return since_; }
   /// What is to become of keys that do not exist when the session is over, in the order in which
   /// the client said so.
@@ -49,10 +53,12 @@ class TcpSession {
   void handle(const Request& request, Table& table, TimePoint now);
   void reply(const Reply& reply);
   void flush();
+  /// Whether a part of the reply has not left.
+  bool is_replying() const { return !out_.empty() || stream_->has_unsent(); }
 
-  Fd fd_;
   TimePoint since_;
-  std::optional<net::Proof> proof_;  // while it is not done
+  std::optional<net::Handshake> handshake_;  // while it is not done
+  std::unique_ptr<net::Stream> stream_;      // from then on
   net::FrameReader reader_{kMaxMessage, "store request"};
   std::optional<Parked> parked_;
   std::vector<WillRequest> wills_;

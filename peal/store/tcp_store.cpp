@@ -14,6 +14,7 @@
 #include "peal/base/guarded.h"
 #include "peal/net/frame.h"
 #include "peal/net/framing.h"
+#include "peal/net/handshake.h"
 #include "peal/net/socket.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_protocol.h"
@@ -21,13 +22,20 @@
 namespace peal::store {
 namespace {
 
+using Connection = std::unique_ptr<net::Stream>;
+
+Connection introduce(Fd fd, const net::ProofContext& context, Deadline deadline) {
+  if (!net::peer_address(fd.get()).is_unix()) net::set_no_delay(fd.get());
+  return net::shake_hands(std::move(fd), net::Role::kConnector, context, {}, deadline).stream;
+}
+
 /// Each thread that is in a call has a connection to itself; those that are idle wait for the next
 /// call. So a call that waits hinders nobody, and a call costs one round trip.
 class TcpStore final : public Store {
  public:
-  TcpStore(Fd first, net::ProofContext context, Timeout timeout)
-      : server_(net::peer_address(first.get())), context_(std::move(context)), timeout_(timeout) {
-    idle_.with([&](std::vector<Fd>& idle) { idle.push_back(std::move(first)); });
+  TcpStore(Connection first, net::ProofContext context, Timeout timeout)
+      : server_(net::peer_address(first->fd())), context_(std::move(context)), timeout_(timeout) {
+    idle_.with([&](auto& idle) { idle.push_back(std::move(first)); });
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -86,10 +94,10 @@ class TcpStore final : public Store {
     check_value(key, value);
     const Deadline deadline = Deadline::after(timeout_);
     const WillRequest request{std::string(key), std::string(value)};
-    witness_.with([&](Fd& witness) {
+    witness_.with([&](Connection& witness) {
       if (!witness) witness = connect(deadline);
       try {
-        exchange(witness.get(), net::frame_of(encode(Request(request))), deadline);
+        exchange(*witness, net::frame_of(encode(Request(request))), deadline);
       } catch (const Error& error) {
         throw unanswered(error, "keep a will for", key);
       }
@@ -134,9 +142,9 @@ class TcpStore final : public Store {
     }
     Reply reply;
     try {
-      Fd connection = take_connection(deadline);
-      reply = exchange(connection.get(), net::frame_of(body), deadline);
-      idle_.with([&](std::vector<Fd>& idle) { idle.push_back(std::move(connection)); });
+      Connection connection = take_connection(deadline);
+      reply = exchange(*connection, net::frame_of(body), deadline);
+      idle_.with([&](auto& idle) { idle.push_back(std::move(connection)); });
     } catch (const Error& error) {
       throw unanswered(error, verb, key);
     }
@@ -155,29 +163,26 @@ class TcpStore final : public Store {
                              error.message()));
   }
 
-  Fd take_connection(Deadline deadline) {
-    Fd connection = idle_.with([](std::vector<Fd>& idle) {
-      if (idle.empty()) return Fd();
-      Fd last = std::move(idle.back());
+  Connection take_connection(Deadline deadline) {
+    Connection connection = idle_.with([](auto& idle) {
+      if (idle.empty()) return Connection();
+      Connection last = std::move(idle.back());
       idle.pop_back();
       return last;
     });
     return connection ? std::move(connection) : connect(deadline);
   }
 
-  Fd connect(Deadline deadline) {
-    Fd connection = net::connect_to(server_, deadline);
-    if (!server_.is_unix()) net::set_no_delay(connection.get());
-    net::prove(connection.get(), net::Role::kConnector, context_, {}, deadline);
-    return connection;
+  Connection connect(Deadline deadline) {
+    return introduce(net::connect_to(server_, deadline), context_, deadline);
   }
 
-  static Reply exchange(int fd, std::string_view frame, Deadline deadline) {
-    net::write_all(fd, net::bytes_of(frame), deadline);
+  static Reply exchange(net::Stream& stream, std::string_view frame, Deadline deadline) {
+    net::write_all(stream, net::bytes_of(frame), deadline);
     net::FrameReader reader(kMaxMessage, "store reply");
     while (true) {
-      if (const auto body = reader.advance(fd)) return decode_reply(*body);
-      pollfd entry{fd, POLLIN, 0};
+      if (const auto body = reader.advance(stream)) return decode_reply(*body);
+      pollfd entry{stream.fd(), POLLIN, 0};
       if (!net::poll_until({&entry, 1}, deadline)) {
         throw Error(ErrorKind::kTimeout, "no reply in time");
       }
@@ -187,8 +192,8 @@ class TcpStore final : public Store {
   net::Address server_;
   net::ProofContext context_;
   Timeout timeout_;
-  Guarded<std::vector<Fd>> idle_;
-  Guarded<Fd> witness_;  // of the wills
+  Guarded<std::vector<Connection>> idle_;
+  Guarded<Connection> witness_;  // of the wills
 };
 
 }  // namespace
@@ -199,11 +204,10 @@ std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addres
                                          Deadline deadline) {
   constexpr Duration kPause = std::chrono::milliseconds(20);
   while (true) {
-    Fd connection = net::connect_patiently(addresses, deadline);
+    Fd fd = net::connect_patiently(addresses, deadline);
     try {
-      if (!net::peer_address(connection.get()).is_unix()) net::set_no_delay(connection.get());
-      net::prove(connection.get(), net::Role::kConnector, context, {}, deadline);
-      return std::make_unique<TcpStore>(std::move(connection), context, timeout);
+      return std::make_unique<TcpStore>(
+          introduce(std::move(fd), context, deadline), context, timeout);
     } catch (const Error& error) {
       // The server of an earlier job may have been about to end.
       if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;

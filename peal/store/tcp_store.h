@@ -13,7 +13,8 @@ namespace peal::store {
 
 /// Connects to the first of `addresses` that answers, patiently: the server may come later.
 /// `timeout` bounds each call that has no deadline of its own.
-/// Errors: usage (the server has another secret, or is no peal), peer_lost (nobody there).
+/// Errors: usage (the server has another secret or sealing, or is no peal), peer_lost (nobody
+/// there).
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          const net::ProofContext& context,
                                          Timeout timeout,

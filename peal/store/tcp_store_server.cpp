@@ -67,6 +67,7 @@ class ServerLoop {
     for (const auto& session : sessions_) {
       alarm = std::min(alarm, session->due());
       if (!session->is_proved()) alarm = std::min(alarm, session->since() + patience_now);
+      if (session->is_ready()) alarm = TimePoint{};
     }
     return alarm;
   }
@@ -89,7 +90,7 @@ class ServerLoop {
   void serve(std::span<const pollfd> entries, TimePoint now) {
     changed_ = false;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].revents == 0) continue;
+      if (entries[i].revents == 0 && !sessions_[i]->is_ready()) continue;
       attempt(sessions_[i], [&](TcpSession& s) { changed_ |= s.advance(table_, now); });
     }
     bool changed = false;
@@ -139,6 +140,7 @@ TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
                                ServerLimits limits)
     : address_(net::local_address(listeners.at(0).get())),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!address_.is_unix()) net::check(context);
   if (!stop_) throw system_error("cannot make an eventfd for the store's server", errno);
   thread_ = start_thread(
       [this](ServerLoop loop) {

@@ -25,7 +25,8 @@ struct ServerLimits {
 /// proved the secret of `context`; no client, proved or not, can make the others wait.
 class TcpStoreServer final {
  public:
-  /// `listeners` (at least one) come from net::listen_on. Errors: resource.
+  /// `listeners` (at least one) come from net::listen_on. Errors: resource, usage (TLS
+  /// without a secret).
   TcpStoreServer(std::vector<Fd> listeners, net::ProofContext context, ServerLimits limits = {});
   /// Clients see peer_lost from now on.
   ~TcpStoreServer();

@@ -168,12 +168,21 @@ Bytes physical_memory() {
   return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
 }
 
+using Streams = std::map<Rank, std::unique_ptr<net::Stream>>;
+
 /// The connections of one kind.
-std::map<Rank, Fd> take(std::map<LinkKey, Fd>& links, LinkKind kind) {
-  std::map<Rank, Fd> taken;
-  for (auto& [key, fd] : links) {
-    if (key.kind == kind) taken[key.peer] = std::move(fd);
+Streams take(Links& links, LinkKind kind) {
+  Streams taken;
+  for (auto& [key, stream] : links) {
+    if (key.kind == kind) taken[key.peer] = std::move(stream);
   }
+  return taken;
+}
+
+/// Those to the own host, over which descriptors go too.
+std::map<Rank, Fd> take_host_links(Links& links) {
+  std::map<Rank, Fd> taken;
+  for (auto& [rank, stream] : take(links, LinkKind::kHost)) taken[rank] = stream->release();
   return taken;
 }
 
@@ -183,7 +192,7 @@ class ProcessTransport final : public Transport {
                    std::span<const Contact> contacts,
                    std::vector<bool> near,
                    std::unique_ptr<Host> host,
-                   std::map<LinkKey, Fd> links,
+                   Links links,
                    const PulseLimits& pulse)
       : contacts_(contacts.begin(), contacts.end()),
         hosts_(number_hosts(contacts)),
@@ -231,7 +240,7 @@ class ProcessTransport final : public Transport {
   }
 
  private:
-  std::unique_ptr<Channel> make_channel(ChannelKind kind, std::map<Rank, Fd> connections) {
+  std::unique_ptr<Channel> make_channel(ChannelKind kind, Streams connections) {
     if (connections.empty()) return host_->make_channel(kind);
     auto far = std::make_unique<TcpChannel>(std::move(connections));
     (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
@@ -301,7 +310,7 @@ class PendingTransport final : public Pending {
     }
     check_choices(contacts);
     std::vector<bool> near = near_ranks(options_, contacts);
-    std::map<LinkKey, Fd> links = make_links(plan(contacts, near), deadline);
+    Links links = make_links(plan(contacts, near), deadline);
     std::unique_ptr<Host> host = join_host(near, links, deadline);
     listeners_.clear();
     return std::make_unique<ProcessTransport>(options_.rank,
@@ -322,7 +331,7 @@ class PendingTransport final : public Pending {
     LinkPlan plan;
     plan.self = options_.rank;
     plan.group = options_.group;
-    plan.context = {options_.secret, options_.job, ""};
+    plan.context = {options_.secret, options_.job, "", options_.sealing};
     plan.report = options_.report;
     plan.congestion = options_.congestion;
     for (const Fd& listener : listeners_) plan.listeners.push_back(listener.get());
@@ -338,7 +347,7 @@ class PendingTransport final : public Pending {
 
   /// Nothing where TCP is to be used everywhere, or the rank is alone on a host of several.
   std::unique_ptr<Host> join_host(const std::vector<bool>& near,
-                                  std::map<LinkKey, Fd>& links,
+                                  Links& links,
                                   Deadline deadline) const {
     HostOptions host{.self = options_.rank,
                      .ranks = {},
@@ -350,7 +359,7 @@ class PendingTransport final : public Pending {
       if (near[static_cast<std::size_t>(rank)]) host.ranks.push_back(rank);
     }
     if (host.ranks.size() == 1 && options_.size > 1) return nullptr;
-    return std::make_unique<Host>(host, take(links, LinkKind::kHost), deadline);
+    return std::make_unique<Host>(host, take_host_links(links), deadline);
   }
 
   ConnectOptions options_;

@@ -15,6 +15,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
 #include "peal/base/report.h"
+#include "peal/base/sealing.h"
 #include "peal/base/units.h"
 #include "peal/net/address.h"
 #include "peal/transport/contact.h"
@@ -31,6 +32,8 @@ struct ConnectOptions {
   std::string group = "world";  // no other group of the job has this name
   std::string secret = {};      // the job's, as net::ProofContext has it
   std::string job = {};
+  /// Of what goes between hosts; TLS needs a secret.
+  Sealing sealing = Sealing::kPlain;
   TransportChoice choice = TransportChoice::kAuto;
   /// The own addresses at which ranks of other hosts may connect, the preferred one first; port 0
   /// is any free one. Nothing listens anywhere else. May be empty if all ranks are on one host.
@@ -58,9 +61,9 @@ class Pending {
   /// Connects to all ranks and listens no more. Every rank calls it; once.
   /// `contacts[r]` is what rank r's pending transport said, the own one included.
   /// Errors, which name the ranks concerned: peer_lost (a rank refuses or has ended), timeout (who
-  /// did not come), usage (a rank with another secret; one that listens nowhere), unsupported
-  /// (shared memory asked for where ranks are on several hosts), mismatch (options that differ),
-  /// resource.
+  /// did not come), usage (a rank with another secret or sealing; one that listens nowhere),
+  /// unsupported (shared memory asked for where ranks are on several hosts), mismatch (options that
+  /// differ), resource.
   /// Cost: two round trips for each connection, of which there are two to each rank of another
   /// host, a third to some of those (watch.h) and one to each of the own; up to 4 descriptors a
   /// rank.

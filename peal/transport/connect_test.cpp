@@ -423,6 +423,35 @@ TEST(ConnectTest, RanksWhoseStagesDifferAreToldSo) {
   }
 }
 
+TEST(ConnectTest, RanksWhoseLinksAreGuardedDifferentlyAreToldSo) {
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  Guarded<std::string> reported;
+  for (ConnectOptions& each : options) each.secret = "a secret of the tests";
+  options[0].report = [&](Severity, std::string_view message) {
+    reported.with([&](std::string& all) { all += message; });
+  };
+  options[1].sealing = Sealing::kEncrypted;
+  const auto outcomes = Meeting(options).connect();
+  ASSERT_TRUE(outcomes[1].error);
+  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcomes[1].error->what(),
+              AllOf(HasSubstr("PEAL_TLS=on"), HasSubstr("PEAL_TLS=off")));
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);  // it does not know who that was
+  EXPECT_THAT(reported.with([](const std::string& all) { return all; }),
+              AllOf(HasSubstr("PEAL_TLS=on"), HasSubstr("PEAL_TLS=off")));
+}
+
+TEST(ConnectTest, TlsNeedsASecret) {
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  for (ConnectOptions& each : options) each.sealing = Sealing::kEncrypted;
+  for (const Outcome& outcome : Meeting(options).connect()) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("PEAL_SECRET"));
+  }
+}
+
 TEST(ConnectTest, ContactsThatAreNoneOfTheGroupsAreRefused) {
   const auto pending = open(options_of(0, 2));
   EXPECT_THROW(pending->connect({}, test_deadline()), Error);

@@ -8,11 +8,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/net/handshake.h"
 #include "peal/net/line.h"
 #include "peal/net/socket.h"
 
@@ -28,14 +30,15 @@ constexpr milliseconds kFirstPause{10};
 
 /// What became of the attempts at the addresses of one rank.
 struct Failures {
-  /// `connection` is what was made before the error, if anything.
-  void add(const net::Address& address, const Error& error, const Fd& connection) {
+  enum class At : unsigned char { kNobody, kSomebody };  // who answered before the error
+
+  void add(const net::Address& address, const Error& error, At at) {
     texts.push_back(fmt::format("{}: {}", address.to_string(), error.message()));
     const bool mendable = error.kind() == ErrorKind::kUsage || error.kind() == ErrorKind::kMismatch;
     // What is to be mended is worth more than that some other address refused.
     if (mendable) to_mend = error.kind();
     // Neither will a wrong secret become right, nor a listener come that is not there.
-    hopeless &= mendable || (error.kind() == ErrorKind::kPeerLost && !connection);
+    hopeless &= mendable || (error.kind() == ErrorKind::kPeerLost && at == At::kNobody);
   }
 
   ErrorKind kind() const {
@@ -54,18 +57,25 @@ Error unreachable(const LinkPlan::Peer& peer, const Failures& failures) {
 }
 
 /// Everything after the connection was made.
-void introduce(int fd, const LinkPlan& plan, const LinkKey& key, Deadline attempt, Deadline whole) {
-  net::prove(fd, net::Role::kConnector, context_of(plan, key.peer), net::Hello{plan.self}, attempt);
+std::unique_ptr<net::Stream> introduce(
+    Fd fd, const LinkPlan& plan, const LinkKey& key, Deadline attempt, Deadline whole) {
+  auto stream = net::shake_hands(std::move(fd),
+                                 net::Role::kConnector,
+                                 context_of(plan, key.peer),
+                                 net::Hello{plan.self},
+                                 attempt)
+                    .stream;
   // From here on the other end is at work on this connection: giving up early would leave it with a
   // connection that nobody has.
   const std::array request = {static_cast<std::byte>(key.kind)};
-  net::write_all(fd, request, whole);
+  net::write_all(*stream, request, whole);
   std::array<std::byte, 1> answer{};
-  net::read_all(fd, answer, whole);
+  net::read_all(*stream, answer, whole);
   if (answer[0] != kTaken) {
     throw Error(ErrorKind::kMismatch,
                 "it expects no such connection: give all ranks the same PEAL_TRANSPORT");
   }
+  return stream;
 }
 
 }  // namespace
@@ -85,7 +95,7 @@ void set_up(const LinkPlan& plan, int fd, const net::Address& address) {
   }
 }
 
-Fd Dialler::dial(const LinkKey& key, Deadline deadline) {
+std::unique_ptr<net::Stream> Dialler::dial(const LinkKey& key, Deadline deadline) {
   const LinkPlan::Peer& peer = plan_.peers.at(key.peer);
   milliseconds attempt = kFirstAttempt;
   milliseconds pause = kFirstPause;
@@ -94,17 +104,18 @@ Fd Dialler::dial(const LinkKey& key, Deadline deadline) {
     for (std::size_t i = 0; i < peer.addresses.size(); ++i) {
       const std::size_t index = (favourite_ + i) % peer.addresses.size();
       const net::Address& address = peer.addresses[index];
-      Fd fd;
+      auto at = Failures::At::kNobody;
       try {
         const Deadline until = deadline.within(attempt);
-        fd = net::connect_to(address, until);
+        Fd fd = net::connect_to(address, until);
+        at = Failures::At::kSomebody;
         set_up(plan_, fd.get(), address);
-        introduce(fd.get(), plan_, key, until, deadline);
+        auto stream = introduce(std::move(fd), plan_, key, until, deadline);
         favourite_ = index;
-        return fd;
+        return stream;
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::kResource) throw;
-        failures.add(address, error, fd);
+        failures.add(address, error, at);
       }
     }
     if (failures.hopeless || deadline.passed()) throw unreachable(peer, failures);

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/net/address.h"
+#include "peal/net/stream.h"
 #include "peal/transport/links.h"
 
 namespace peal::transport {
@@ -30,9 +31,9 @@ class Dialler {
   explicit Dialler(const LinkPlan& plan) : plan_(plan) {}
 
   /// Connects to a rank, by whichever of its addresses leads to it.
-  /// Errors: peer_lost when all refuse, usage when nobody there knows the secret, mismatch when the
-  /// rank expects no such connection, timeout.
-  Fd dial(const LinkKey& key, Deadline deadline);
+  /// Errors: peer_lost when all refuse, usage when nobody there knows the secret or has the plan's
+  /// sealing, mismatch when the rank expects no such connection, timeout.
+  std::unique_ptr<net::Stream> dial(const LinkKey& key, Deadline deadline);
 
  private:
   const LinkPlan& plan_;

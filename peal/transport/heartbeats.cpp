@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -20,11 +21,11 @@ namespace {
 constexpr std::array kBeat = {std::byte{0x70}};
 
 /// Takes what has come. Nothing when the other end is gone.
-std::optional<bool> hear(int fd) {
+std::optional<bool> hear(net::Stream& stream) {
   std::array<std::byte, 64> beats;
   bool heard = false;
   while (true) {
-    const net::Moved moved = net::try_read(fd, beats);
+    const net::Moved moved = stream.try_read(beats);
     if (moved.closed) return std::nullopt;
     if (moved.bytes == 0_B) return heard;
     heard = true;
@@ -34,17 +35,19 @@ std::optional<bool> hear(int fd) {
 }  // namespace
 
 struct Heartbeats::Line {
-  Fd fd;
+  std::unique_ptr<net::Stream> stream;
   Pulse pulse;
 };
 
-Heartbeats::Heartbeats(std::map<Rank, Fd>&& connections, const PulseLimits& limits, Lost lost)
+Heartbeats::Heartbeats(std::map<Rank, std::unique_ptr<net::Stream>>&& connections,
+                       const PulseLimits& limits,
+                       Lost lost)
     : limits_(limits), lost_(std::move(lost)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_) throw system_error("cannot make an eventfd for heartbeats", errno);
   std::map<Rank, Line> lines;
-  for (auto& [rank, fd] : connections) {
-    net::repeat_evenly(fd.get());
-    lines.emplace(rank, Line{std::move(fd), Pulse(limits, Clock::now())});
+  for (auto& [rank, stream] : connections) {
+    net::repeat_evenly(stream->fd());
+    lines.emplace(rank, Line{std::move(stream), Pulse(limits, Clock::now())});
   }
   thread_ =
       start_thread([this](std::map<Rank, Line> mine) { beat(std::move(mine)); }, std::move(lines));
@@ -68,18 +71,30 @@ void Heartbeats::beat(std::map<Rank, Line> lines) {
   while (!net::poll_until(entries, Deadline(next))) {
     const TimePoint now = Clock::now();
     for (auto entry = lines.begin(); entry != lines.end();) {
-      const bool goes_on = attend(entry->first, entry->second, now);
+      const bool goes_on = try_attend(entry->first, entry->second, now);
       entry = goes_on ? std::next(entry) : lines.erase(entry);
     }
     next = now + limits_.every;
   }
 }
 
+/// A line on which beats are damaged damages everything else.
+bool Heartbeats::try_attend(Rank peer, Line& line, TimePoint now) {
+  try {
+    return attend(peer, line, now);
+  } catch (const std::exception&) {
+    lost_(peer);
+    return false;
+  }
+}
+
 bool Heartbeats::attend(Rank peer, Line& line, TimePoint now) {
-  const std::optional<bool> heard = hear(line.fd.get());
-  const bool answered = net::unacknowledged(line.fd.get()) == 0_B;
+  net::Stream& stream = *line.stream;
+  const std::optional<bool> heard = hear(stream);
+  stream.try_flush();
+  const bool answered = stream.unacknowledged() == 0_B;
   const std::array<std::span<const std::byte>, 1> beat = {kBeat};
-  if (!heard || (answered && net::try_write(line.fd.get(), beat).closed)) {
+  if (!heard || (answered && stream.try_write(beat).closed)) {
     known_.with([&](auto& known) { known.erase(peer); });
     return false;
   }

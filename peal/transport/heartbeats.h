@@ -16,6 +16,7 @@
 #include "peal/base/fd.h"
 #include "peal/base/guarded.h"
 #include "peal/base/units.h"
+#include "peal/net/stream.h"
 #include "peal/transport/presence.h"
 #include "peal/transport/pulse.h"
 
@@ -28,7 +29,9 @@ class Heartbeats final {
   using Lost = std::function<void(Rank peer)>;
 
   /// `connections`: proved, over TCP. Errors: resource.
-  Heartbeats(std::map<Rank, Fd>&& connections, const PulseLimits& limits, Lost lost);
+  Heartbeats(std::map<Rank, std::unique_ptr<net::Stream>>&& connections,
+             const PulseLimits& limits,
+             Lost lost);
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
@@ -41,6 +44,7 @@ class Heartbeats final {
 
   void beat(std::map<Rank, Line> lines);
   /// Returns whether the line is still of use.
+  bool try_attend(Rank peer, Line& line, TimePoint now);
   bool attend(Rank peer, Line& line, TimePoint now);
 
   PulseLimits limits_;

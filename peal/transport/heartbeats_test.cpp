@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/net/plain_stream.h"
 #include "peal/net/socket.h"
 
 namespace peal::transport {
@@ -26,9 +27,9 @@ std::pair<Fd, Fd> connection() {
   return {std::move(one), *net::accept_from(listener.get(), deadline)};
 }
 
-std::map<Rank, Fd> to(Rank peer, Fd fd) {
-  std::map<Rank, Fd> connections;
-  connections.emplace(peer, std::move(fd));
+std::map<Rank, std::unique_ptr<net::Stream>> to(Rank peer, Fd fd) {
+  std::map<Rank, std::unique_ptr<net::Stream>> connections;
+  connections.emplace(peer, std::make_unique<net::PlainStream>(std::move(fd)));
   return connections;
 }
 

@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/net/handshake.h"
 #include "peal/net/socket.h"
 #include "peal/transport/dialler.h"
 
@@ -34,15 +35,16 @@ constexpr milliseconds kLookFor{100};
 
 /// A connection that has not yet said who it is.
 struct Guest {
-  Fd fd;
-  net::Proof proof;
+  net::Handshake handshake;
   TimePoint until;
-  std::optional<Rank> rank;  // proved
+  std::optional<net::Welcome> welcome;  // once it is over
+
+  int fd() const { return welcome ? welcome->stream->fd() : handshake.fd(); }
 };
 
 class Doorkeeper {
  public:
-  Doorkeeper(const LinkPlan& plan, std::map<LinkKey, Fd>& links) : plan_(plan), links_(links) {
+  Doorkeeper(const LinkPlan& plan, Links& links) : plan_(plan), links_(links) {
     for (const auto& [rank, peer] : plan.peers) {
       if (rank < plan.self) continue;
       for (const LinkKind kind : peer.kinds) missing_.insert({rank, kind});
@@ -65,7 +67,8 @@ class Doorkeeper {
     entries_.clear();
     for (const int listener : plan_.listeners) entries_.push_back({listener, POLLIN, 0});
     for (const Guest& guest : guests_) {
-      entries_.push_back({guest.fd.get(), guest.rank ? short{POLLIN} : guest.proof.interest(), 0});
+      entries_.push_back(
+          {guest.fd(), guest.welcome ? short{POLLIN} : guest.handshake.interest(), 0});
     }
     return entries_;
   }
@@ -79,11 +82,12 @@ class Doorkeeper {
         report(error);
         continue;
       }
-      guests_.push_back(
-          {std::move(*fd),
-           net::Proof(net::Role::kAcceptor, context_of(plan_, plan_.self), net::Hello{plan_.self}),
-           Clock::now() + kPatience,
-           std::nullopt});
+      guests_.push_back({net::Handshake(std::move(*fd),
+                                        net::Role::kAcceptor,
+                                        context_of(plan_, plan_.self),
+                                        net::Hello{plan_.self}),
+                         Clock::now() + kPatience,
+                         std::nullopt});
       if (guests_.size() <= missing_.size() + kStrangers) continue;
       report(Error(ErrorKind::kResource, "too many strangers; this one waited longest"));
       guests_.pop_front();
@@ -101,14 +105,10 @@ class Doorkeeper {
   /// Goes on with a guest; returns whether it is done, well or not.
   bool attend(Guest& guest) {
     try {
-      if (!guest.rank) {
-        const auto hello = guest.proof.advance(guest.fd.get());
-        if (hello) guest.rank = hello->rank;
-      }
-      if (guest.rank && take(guest)) return true;
+      if (!guest.welcome) guest.welcome = guest.handshake.advance();
+      if (guest.welcome && take(*guest.welcome)) return true;
       if (Clock::now() < guest.until) return false;
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} says nothing", net::peer_name(guest.fd.get())));
+      throw Error(ErrorKind::kTimeout, fmt::format("{} says nothing", net::peer_name(guest.fd())));
     } catch (const Error& error) {
       // Those who hang up only looked if this rank lives (look_for_the_dead), or dial again.
       if (error.kind() != ErrorKind::kPeerLost) report(error);
@@ -118,16 +118,16 @@ class Doorkeeper {
 
   /// Enters the connection of a rank into the books once it says what it is for. A rank that
   /// dialled again does not have its earlier connection any more: the last one counts.
-  bool take(Guest& guest) {
+  bool take(net::Welcome& guest) {
     std::array<std::byte, 1> request{};
-    const net::Moved moved = net::try_read(guest.fd.get(), request);
+    const net::Moved moved = guest.stream->try_read(request);
     if (moved.closed) return true;
     if (moved.bytes == 0_B) return false;
-    const LinkKey key{*guest.rank, static_cast<LinkKind>(request[0])};
+    const LinkKey key{guest.other.rank, static_cast<LinkKind>(request[0])};
     const bool expected = expects(key);
     const std::array answer = {expected ? kTaken : kUnexpected};
     const std::array<std::span<const std::byte>, 1> pieces = {answer};
-    if (net::try_write(guest.fd.get(), pieces).bytes == 0_B) return true;
+    if (guest.stream->try_write(pieces).bytes == 0_B) return true;
     if (!expected) {
       throw Error(
           ErrorKind::kMismatch,
@@ -135,7 +135,7 @@ class Doorkeeper {
                       "agree on how they reach each other; give each process a rank of its own",
                       key.peer));
     }
-    links_[key] = std::move(guest.fd);
+    links_[key] = std::move(guest.stream);
     missing_.erase(key);
     return true;
   }
@@ -182,7 +182,7 @@ class Doorkeeper {
   }
 
   const LinkPlan& plan_;
-  std::map<LinkKey, Fd>& links_;
+  Links& links_;
   std::set<LinkKey> missing_;
   std::list<Guest> guests_;
   std::vector<pollfd> entries_;
@@ -192,8 +192,8 @@ class Doorkeeper {
 
 }  // namespace
 
-std::map<LinkKey, Fd> make_links(const LinkPlan& plan, Deadline deadline) {
-  std::map<LinkKey, Fd> links;
+Links make_links(const LinkPlan& plan, Deadline deadline) {
+  Links links;
   Dialler dialler(plan);
   for (const auto& [rank, peer] : plan.peers) {
     if (rank >= plan.self) break;

@@ -5,16 +5,17 @@
 
 #include <compare>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/base/report.h"
 #include "peal/base/units.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
+#include "peal/net/stream.h"
 
 namespace peal::transport {
 
@@ -36,18 +37,21 @@ struct LinkPlan {
 
   Rank self = 0;
   std::string group;
-  net::ProofContext context;  // secret and job
+  net::ProofContext context;  // secret, job and sealing
   std::map<Rank, Peer> peers;
   std::vector<int> listeners;   // borrowed
   std::string congestion = {};  // ConnectOptions has it
   Report report = silent_report();
 };
 
+using Links = std::map<LinkKey, std::unique_ptr<net::Stream>>;
+
 /// All connections of the plan, those over TCP without Nagle's delay. Every rank of the group calls
 /// it at about the same time. Errors, which name the ranks concerned and how they were tried:
-/// peer_lost (refused, or ended meanwhile), timeout, usage (another secret), resource. Strangers
+/// peer_lost (refused, or ended meanwhile), timeout, usage (another secret or
+/// sealing), resource. Strangers
 /// are reported and dropped. Cost: for each connection two round trips; ranks before the own one
 /// after the other.
-std::map<LinkKey, Fd> make_links(const LinkPlan& plan, Deadline deadline);
+Links make_links(const LinkPlan& plan, Deadline deadline);
 
 }  // namespace peal::transport

@@ -22,6 +22,7 @@ struct Transfer {
   Bytes bytes;          // how many moved; may be fewer than asked for, may be 0
   bool closed = false;  // nothing more can move. When a send says so, a receive does as soon as all
                         // that came before has been taken.
+  bool held = false;    // of a send: some of what was taken has not left; see try_flush
 };
 
 enum class Readiness : std::uint8_t { kReadable, kWritable };
@@ -45,12 +46,17 @@ class Channel {
   /// as fit, without blocking.
   virtual Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) = 0;
 
+  /// Goes on with what a try_send has taken and `held`. Returns true when all of it has left, or
+  /// never will. Whoever was told that something is held calls it, or sends more, whenever the peer
+  /// is writable, until that is so: nobody else does, and the peer may be waiting for just that.
+  virtual bool try_flush(Rank peer) = 0;
+
   /// Takes bytes that have come from `peer`, in order: as many as there are and fit, without
   /// blocking. Bytes that came before the peer was lost are still delivered.
   virtual Transfer try_receive(Rank peer, std::span<std::byte> into) = 0;
 
-  /// How much of what try_send took the peer may never get if this rank closes the stream now; 0
-  /// where the peer is lost. May ask the system. Threads: as try_send.
+  /// How much of what try_send took, held or not, the peer may never get if this rank closes the
+  /// stream now; 0 where the peer is lost. May ask the system. Threads: as try_send.
   virtual Bytes unacknowledged(Rank peer) const = 0;
 
   /// Sleeps until one of `interests` may have come true (a lost peer counts as ready for both), or

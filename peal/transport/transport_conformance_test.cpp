@@ -61,6 +61,15 @@ std::vector<Kind> all_kinds() {
       {"faulty", [](int ranks) { return make_faulty_transports(ranks); }},
       {"shm", [](int ranks) { return connect_all(ranks, {.choice = TransportChoice::kShm}); }},
       {"tcp", [](int ranks) { return connect_all(ranks, {.choice = TransportChoice::kTcp}); }},
+      {"tcp_checked",
+       [](int ranks) {
+         return connect_all(ranks, {.sealing = Sealing::kChecked, .choice = TransportChoice::kTcp});
+       }},
+      {"tcp_encrypted",
+       [](int ranks) {
+         return connect_all(ranks,
+                            {.sealing = Sealing::kEncrypted, .choice = TransportChoice::kTcp});
+       }},
       {"auto_on_two_hosts",  // ranks 0, 2, ... on one, 1, 3, ... on the other
        [](int ranks) {
          std::vector<std::string> hosts;
@@ -198,7 +207,10 @@ TEST_P(TransportTest, AFullDataStreamPushesBackAndDoesNotStopTheMail) {
   send_all(transports[0]->mail(), 1, letter, test_deadline());
   EXPECT_EQ(receive_all(transports[1]->mail(), 0, letter.size(), test_deadline()), letter);
 
+  auto flushing = std::async(std::launch::async,
+                             [&] { testing::flush(transports[0]->data(), 1, test_deadline()); });
   const auto got = receive_all(transports[1]->data(), 0, filled, test_deadline());
+  flushing.get();
   EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled));
 }
 
@@ -230,6 +242,24 @@ TEST_P(TransportTest, AWaitEndsWhenThereIsRoomAgain) {
   const auto got = receive_all(transports[1]->data(), 0, filled + 100'000, test_deadline());
   sending.get();
   EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled + 100'000));
+}
+
+TEST_P(TransportTest, WhoeverSleepsIsWokenByWhatAnotherThreadLeaves) {
+  const Transports transports = make(2);
+  for (int i = 0; i < 50; ++i) {
+    auto sleeping = std::async(std::launch::async, [&] {
+      const Interest interest{1, Readiness::kReadable};
+      const TimePoint begin = Clock::now();
+      transports[0]->mail().wait({&interest, 1}, test_deadline());
+      return Clock::now() - begin;
+    });
+    if (i % 2 == 0) std::this_thread::sleep_for(milliseconds(1));  // it most likely sleeps
+    send_all(transports[1]->mail(), 0, bytes_of("two"), test_deadline());
+    std::vector<std::byte> one(1);
+    while (transports[0]->mail().try_receive(1, one).bytes == 0_B) std::this_thread::yield();
+    ASSERT_LT(sleeping.get(), seconds(10));
+    EXPECT_EQ(receive_all(transports[0]->mail(), 1, 2, test_deadline()), bytes_of("wo"));
+  }
 }
 
 TEST_P(TransportTest, AWaitEndsAtItsDeadline) {
@@ -308,6 +338,7 @@ TEST_P(TransportTest, WhatIsDeliveredComesAlsoToAPeerThatStillSendsToTheOneWhoLe
   std::vector<std::byte> got;
   for (const Deadline deadline = test_deadline(); transports[0]->mail().unacknowledged(1) > 0_B;) {
     ASSERT_FALSE(deadline.passed());
+    transports[0]->mail().try_flush(1);
     std::vector<std::byte> some(4000);
     some.resize(static_cast<std::size_t>(mail.try_receive(0, some).bytes.value));
     got.insert(got.end(), some.begin(), some.end());

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "peal/base/fd.h"
+#include "peal/net/plain_stream.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -14,9 +15,9 @@ constexpr peal::Bytes kLimit(300);
 constexpr std::size_t kMost = 4096;  // no more than a socket takes at once
 
 /// All frames that `reader` can make of what has arrived, put together again.
-std::string take(peal::net::FrameReader& reader, int fd) {
+std::string take(peal::net::FrameReader& reader, peal::net::Stream& stream) {
   std::string taken;
-  while (const auto body = reader.advance(fd)) {
+  while (const auto body = reader.advance(stream)) {
     peal::fuzz::require(peal::Bytes(static_cast<std::int64_t>(body->size())) <= kLimit,
                         "the limit");
     taken += peal::net::frame_of(*body);
@@ -32,7 +33,7 @@ void peal::fuzz::check(std::string_view input) {
   const std::string_view stream = input.substr(1);
   int ends[2];
   require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "socketpair");
-  const Fd ours(ends[0]);
+  net::PlainStream ours((Fd(ends[0])));
   const Fd theirs(ends[1]);
   net::FrameReader reader(kLimit, "input");
   std::string taken;
@@ -40,8 +41,7 @@ void peal::fuzz::check(std::string_view input) {
     const std::string_view part = stream.substr(at, piece);
     require(::send(theirs.get(), part.data(), part.size(), 0) == static_cast<ssize_t>(part.size()),
             "send");
-    const auto frames =
-        unless_refused(ErrorKind::kMismatch, [&] { return take(reader, ours.get()); });
+    const auto frames = unless_refused(ErrorKind::kMismatch, [&] { return take(reader, ours); });
     if (!frames) return;
     taken += *frames;
   }

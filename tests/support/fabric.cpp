@@ -91,6 +91,10 @@ std::string name_of(Fabric fabric) {
       return "shm";
     case Fabric::kTcp:
       return "tcp";
+    case Fabric::kTcpChecked:
+      return "tcp_checked";
+    case Fabric::kTcpEncrypted:
+      return "tcp_encrypted";
   }
   return "?";
 }
@@ -109,10 +113,32 @@ int ranks_per_host(Fabric fabric, int ranks) {
     case Fabric::kMessages:
     case Fabric::kShortWrites:
     case Fabric::kTcp:
+    case Fabric::kTcpChecked:
+    case Fabric::kTcpEncrypted:
       return 1;
   }
   return 1;
 }
+
+namespace {
+
+bool is_in_memory(Fabric fabric) {
+  switch (fabric) {
+    case Fabric::kMemory:
+    case Fabric::kHosts:
+    case Fabric::kMessages:
+    case Fabric::kShortWrites:
+      return true;
+    case Fabric::kShm:
+    case Fabric::kTcp:
+    case Fabric::kTcpChecked:
+    case Fabric::kTcpEncrypted:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
 
 struct Job::Impl {
   Impl(Fabric f, int n, Config c)
@@ -125,7 +151,7 @@ struct Job::Impl {
   std::shared_ptr<store::Store> store = store::make_memory_store();
 
   native::Connect connect(Rank rank) {
-    if (fabric != Fabric::kShm && fabric != Fabric::kTcp) {
+    if (is_in_memory(fabric)) {
       return [this, rank](std::span<const Rank> members, const std::string& group, Deadline) {
         const auto self = std::find(members.begin(), members.end(), rank) - members.begin();
         return exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group);
@@ -134,6 +160,8 @@ struct Job::Impl {
     Config settings = config;
     settings.transport = fabric == Fabric::kShm ? TransportChoice::kShm : TransportChoice::kTcp;
     settings.secret = "a secret";
+    if (fabric == Fabric::kTcpChecked) settings.integrity = Integrity::kCrc;
+    if (fabric == Fabric::kTcpEncrypted) settings.tls = Tls::kOn;
     const auto connector = std::make_shared<init::Connector>(
         meeting_of(rank, ranks, store), settings, silent_report(), kArena);
     return [connector](std::span<const Rank> members, const std::string& group, Deadline deadline) {

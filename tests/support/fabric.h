@@ -14,12 +14,14 @@ namespace peal::testing {
 
 /// What the ranks of a group are connected by.
 enum class Fabric : unsigned char {
-  kMemory,       // shared memory of one process, with a window
-  kHosts,        // the same, with windows that reach a part of the ranks, as inside hosts
-  kMessages,     // the same without a window, as between hosts
-  kShortWrites,  // kMessages, with transfers cut into random short pieces
-  kShm,          // mapped files and unix sockets
-  kTcp,          // loopback
+  kMemory,        // shared memory of one process, with a window
+  kHosts,         // the same, with windows that reach a part of the ranks, as inside hosts
+  kMessages,      // the same without a window, as between hosts
+  kShortWrites,   // kMessages, with transfers cut into random short pieces
+  kShm,           // mapped files and unix sockets
+  kTcp,           // loopback
+  kTcpChecked,    // the same with checksums
+  kTcpEncrypted,  // the same with TLS
 };
 
 std::string name_of(Fabric fabric);
@@ -32,7 +34,9 @@ inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory,
                                          Fabric::kMessages,
                                          Fabric::kShortWrites,
                                          Fabric::kShm,
-                                         Fabric::kTcp};
+                                         Fabric::kTcp,
+                                         Fabric::kTcpChecked,
+                                         Fabric::kTcpEncrypted};
 
 /// Hands out the groups of one job; one object for all ranks of a test.
 class Job {

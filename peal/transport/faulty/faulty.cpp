@@ -132,6 +132,8 @@ class FaultyChannel final : public Channel {
     return record(peer, Direction::kReceiving, transfer);
   }
 
+  bool try_flush(Rank peer) override { return inner_.try_flush(peer); }
+
   Bytes unacknowledged(Rank peer) const override {
     const Bytes mute = script_.with([&](const Script& script) { return script.unheard(peer); });
     return std::max(mute, inner_.unacknowledged(peer));

@@ -21,6 +21,7 @@ class MixedChannel final : public PollableChannel {
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
   Transfer try_receive(Rank peer, std::span<std::byte> into) override;
+  bool try_flush(Rank peer) override { return route(peer).try_flush(peer); }
   Bytes unacknowledged(Rank peer) const override { return route(peer).unacknowledged(peer); }
   void wait(std::span<const Interest> interests, Deadline deadline) override;
   /// Every wait covers both, so that waking one of them does.

@@ -26,8 +26,8 @@ constexpr Bytes kLookEvery = 1_MiB;
 }  // namespace
 
 struct TcpChannel::Peer {
-  explicit Peer(Fd connection) : fd(std::move(connection)) {
-    net::bound_send_buffer(fd.get(), kSendBuffer);
+  explicit Peer(std::unique_ptr<net::Stream> connection) : stream(std::move(connection)) {
+    net::bound_send_buffer(stream->fd(), kSendBuffer);
   }
 
   /// The send buffer follows the line.
@@ -36,12 +36,12 @@ struct TcpChannel::Peer {
     unlooked += bytes;
     if (unlooked < kLookEvery) return;
     unlooked = 0_B;
-    if (net::line_capacity(fd.get()) <= kShortLine) return;
-    net::unbound_send_buffer(fd.get());
+    if (net::line_capacity(stream->fd()) <= kShortLine) return;
+    net::unbound_send_buffer(stream->fd());
     is_bounded = false;
   }
 
-  Fd fd;
+  std::unique_ptr<net::Stream> stream;
   // The sending thread's.
   bool is_bounded = true;
   Bytes unlooked;
@@ -49,7 +49,8 @@ struct TcpChannel::Peer {
   std::atomic<bool> gone = false;
 };
 
-TcpChannel::TcpChannel(std::map<Rank, Fd>&& connections) : bell_(bell_state_) {
+TcpChannel::TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections)
+    : bell_(bell_state_) {
   for (auto& [rank, connection] : connections) {
     const auto index = static_cast<std::size_t>(rank);
     if (peers_.size() <= index) peers_.resize(index + 1);
@@ -59,7 +60,7 @@ TcpChannel::TcpChannel(std::map<Rank, Fd>&& connections) : bell_(bell_state_) {
 
 TcpChannel::~TcpChannel() {
   for (const auto& peer : peers_) {
-    if (peer) net::hang_up(std::move(peer->fd));
+    if (peer) net::hang_up(*peer->stream);
   }
 }
 
@@ -74,24 +75,31 @@ TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
 Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
   Peer& to = peer(rank);
   if (to.gone) return {0_B, true};
-  const net::Moved moved = net::try_write(to.fd.get(), pieces);
+  const net::Moved moved = to.stream->try_write(pieces);
   if (moved.closed) to.gone = true;
   to.has_sent(moved.bytes);
-  return {moved.bytes, moved.closed};
+  return {moved.bytes, moved.closed, moved.held};
 }
 
 Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
   Peer& from = peer(rank);
-  const net::Moved moved = net::try_read(from.fd.get(), into);
+  const net::Moved moved = from.stream->try_read(into);
   if (moved.closed) from.gone = true;
+  // Whoever sleeps on this stream slept through its coming, and may be the one to take the rest.
+  if (moved.held) bell_.ring_if_asleep();
   return {moved.bytes, moved.closed};
+}
+
+bool TcpChannel::try_flush(Rank rank) {
+  Peer& to = peer(rank);
+  return to.gone || to.stream->try_flush();
 }
 
 /// What the peer's system has not taken is lost if it sends anything after this end is closed: the
 /// answer to that resets the connection.
 Bytes TcpChannel::unacknowledged(Rank rank) const {
   const Peer& to = peer(rank);
-  return to.gone ? 0_B : net::unacknowledged(to.fd.get());
+  return to.gone ? 0_B : to.stream->unacknowledged();
 }
 
 void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {
@@ -101,16 +109,20 @@ void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {
 bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) {
   watched_.clear();
   entries.push_back({bell_.event(), POLLIN, 0});
+  if (interests.empty()) return true;  // only `interrupt` ends this sleep
+  bell_.lie_down();                    // before the look around: see Doorbell
   for (const Interest& interest : interests) {
     Peer& other = peer(interest.peer);
     const short events = interest.readiness == Readiness::kReadable ? POLLIN : POLLOUT;
-    entries.push_back({other.fd.get(), static_cast<short>(events | POLLRDHUP), 0});
+    if (events == POLLIN && other.stream->has_read_ahead()) return false;
+    entries.push_back({other.stream->fd(), static_cast<short>(events | POLLRDHUP), 0});
     watched_.push_back(&other);
   }
-  return true;  // poll(2) sees by itself what is true already
+  return true;  // poll(2) sees by itself what else is true already
 }
 
 void TcpChannel::finish(std::span<const pollfd> entries) {
+  bell_.get_up();
   if (entries[0].revents != 0) bell_.hush();
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     // A peer ends its stream only when it leaves.
@@ -118,10 +130,10 @@ void TcpChannel::finish(std::span<const pollfd> entries) {
   }
 }
 
-void TcpChannel::cut_off(Rank rank) { net::cut_off(peer(rank).fd.get()); }
+void TcpChannel::cut_off(Rank rank) { net::cut_off(peer(rank).stream->fd()); }
 
 std::string TcpChannel::describe(Rank rank) const {
-  const int fd = peer(rank).fd.get();
+  const int fd = peer(rank).stream->fd();
   return fmt::format("{} by {}", net::peer_name(fd), net::congestion_control(fd));
 }
 

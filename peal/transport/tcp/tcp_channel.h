@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "peal/base/fd.h"
+#include "peal/net/stream.h"
 #include "peal/transport/doorbell.h"
 #include "peal/transport/pollable.h"
 
@@ -18,12 +18,13 @@ namespace peal::transport {
 class TcpChannel final : public PollableChannel {
  public:
   /// Connections to other ranks, proved. Throws Error(resource).
-  explicit TcpChannel(std::map<Rank, Fd>&& connections);
+  explicit TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections);
   /// Peers take what was sent before and then see `closed`.
   ~TcpChannel() override;
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
   Transfer try_receive(Rank peer, std::span<std::byte> into) override;
+  bool try_flush(Rank peer) override;
   Bytes unacknowledged(Rank peer) const override;
   void wait(std::span<const Interest> interests, Deadline deadline) override;
   void interrupt() noexcept override { bell_.ring(); }
@@ -44,7 +45,7 @@ class TcpChannel final : public PollableChannel {
   Peer& peer(Rank rank) const;
 
   BellState bell_state_{};
-  Doorbell bell_;                             // for interrupt alone
+  Doorbell bell_;  // for interrupt, and for what is read ahead while the other thread sleeps
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank
 
   // The waiting thread's.

@@ -94,7 +94,16 @@ inline std::vector<std::byte> bytes_of(const std::string& text) {
   return bytes;
 }
 
-/// Sends all of `bytes`, waiting as it must.
+/// Returns when nothing is held of what was sent.
+inline void flush(Channel& channel, Rank peer, Deadline deadline) {
+  while (!channel.try_flush(peer)) {
+    if (deadline.passed()) throw Error(ErrorKind::kTimeout, "flush");
+    const Interest interest{peer, Readiness::kWritable};
+    channel.wait({&interest, 1}, deadline);
+  }
+}
+
+/// Sends all of `bytes`, until they have left, waiting as it must.
 inline void send_all(Channel& channel, Rank peer, ConstPiece bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const Transfer sent = channel.try_send(peer, {&bytes, 1});
@@ -105,6 +114,7 @@ inline void send_all(Channel& channel, Rank peer, ConstPiece bytes, Deadline dea
     const Interest interest{peer, Readiness::kWritable};
     channel.wait({&interest, 1}, deadline);
   }
+  flush(channel, peer, deadline);
 }
 
 /// Receives `size` bytes, or fewer if the stream closes before.
@@ -127,7 +137,7 @@ inline std::vector<std::byte> receive_all(Channel& channel,
   return bytes;
 }
 
-/// Sends as much as goes without waiting; returns how much that was.
+/// Sends as much as goes without waiting; returns how much was taken.
 inline std::uint64_t fill(Channel& channel, Rank self, Rank peer, Deadline deadline) {
   std::uint64_t position = 0;
   int idle = 0;

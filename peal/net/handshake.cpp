@@ -1,0 +1,64 @@
+#include "peal/net/handshake.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/checked_stream.h"
+#include "peal/net/plain_stream.h"
+
+namespace peal::net {
+namespace {
+
+ProofContext context_for(int fd, ProofContext context) {
+  if (local_address(fd).is_unix()) context.sealing = Sealing::kPlain;
+  return context;
+}
+
+}  // namespace
+
+Handshake::Handshake(Fd fd, Role role, ProofContext context, const Hello& self)
+    : fd_(std::move(fd)),
+      role_(role),
+      sealing_(context_for(fd_.get(), context).sealing),
+      proof_(role, context_for(fd_.get(), std::move(context)), self) {}
+
+std::optional<Welcome> Handshake::advance() {
+  if (!other_) other_ = proof_.advance(fd_.get());
+  if (!other_) return std::nullopt;
+  switch (sealing_) {
+    case Sealing::kPlain:
+      return Welcome{*other_, std::make_unique<PlainStream>(std::move(fd_))};
+    case Sealing::kChecked:
+      return Welcome{*other_, std::make_unique<CheckedStream>(std::move(fd_))};
+    case Sealing::kEncrypted:
+      break;
+  }
+  if (!encrypted_) {
+    encrypted_ = std::make_unique<EncryptedStream>(std::move(fd_), role_, proof_.key());
+  }
+  if (!encrypted_->try_handshake()) return std::nullopt;
+  return Welcome{*other_, std::move(encrypted_)};
+}
+
+short Handshake::interest() const {
+  return encrypted_ ? encrypted_->interest() : proof_.interest();
+}
+
+Welcome shake_hands(
+    Fd fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {
+  Handshake handshake(std::move(fd), role, context, self);
+  while (true) {
+    if (auto welcome = handshake.advance()) return std::move(*welcome);
+    pollfd entry{handshake.fd(), handshake.interest(), 0};
+    if (!poll_until({&entry, 1}, deadline)) {
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("{} did not prove in time that it knows this job's secret: it hangs, "
+                              "or is no peal process",
+                              peer_name(handshake.fd())));
+    }
+  }
+}
+
+}  // namespace peal::net

@@ -1,0 +1,124 @@
+#include "peal/net/handshake.h"
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+
+namespace peal::net {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
+
+ProofContext context_of(Sealing sealing, std::string secret = "hush") {
+  return {std::move(secret), "job", "store", sealing};
+}
+
+struct Outcome {
+  std::optional<Welcome> welcome;
+  std::optional<Error> error;
+};
+
+Outcome outcome_of(Fd fd, Role role, const ProofContext& context, Rank rank) {
+  try {
+    return {shake_hands(std::move(fd), role, context, {rank}, soon()), std::nullopt};
+  } catch (const Error& error) {
+    return {std::nullopt, error};
+  }
+}
+
+/// Both ends over a connection to this address: {connector, acceptor}.
+std::array<Outcome, 2> run_both(const Address& address,
+                                const ProofContext& connector,
+                                const ProofContext& acceptor) {
+  const Fd listener = listen_on(address);
+  Fd fd = connect_to(local_address(listener.get()), soon());
+  auto other = std::async(std::launch::async, [&] {
+    return outcome_of(*accept_from(listener.get(), soon()), Role::kAcceptor, acceptor, 7);
+  });
+  Outcome own = outcome_of(std::move(fd), Role::kConnector, connector, 3);
+  return {std::move(own), other.get()};
+}
+
+const Address kLoopback = Address::parse("127.0.0.1:0");
+
+std::string say(Stream& from, Stream& to, const std::string& text) {
+  write_all(from, bytes_of(text), soon());
+  std::string heard(text.size(), '\0');
+  read_all(to, std::as_writable_bytes(std::span(heard)), soon());
+  return heard;
+}
+
+TEST(HandshakeTest, EndsOfOneSealingTalk) {
+  for (const Sealing sealing : kAllSealings) {
+    const auto [connector, acceptor] =
+        run_both(kLoopback, context_of(sealing), context_of(sealing));
+    ASSERT_TRUE(connector.welcome) << connector.error->what();
+    ASSERT_TRUE(acceptor.welcome) << acceptor.error->what();
+    EXPECT_EQ(connector.welcome->other, Hello{7});
+    EXPECT_EQ(acceptor.welcome->other, Hello{3});
+    EXPECT_EQ(say(*connector.welcome->stream, *acceptor.welcome->stream, "ping"), "ping");
+    EXPECT_EQ(say(*acceptor.welcome->stream, *connector.welcome->stream, "pong"), "pong");
+  }
+}
+
+TEST(HandshakeTest, DifferentSealingsAreAUsageErrorOnBothEndsThatNamesBoth) {
+  for (const Sealing one : kAllSealings) {
+    for (const Sealing other : kAllSealings) {
+      if (one == other) continue;
+      for (const Outcome& outcome : run_both(kLoopback, context_of(one), context_of(other))) {
+        ASSERT_TRUE(outcome.error);
+        EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+        EXPECT_THAT(outcome.error->what(),
+                    AllOf(HasSubstr(std::string(settings_of(one))),
+                          HasSubstr(std::string(settings_of(other)))));
+      }
+    }
+  }
+}
+
+TEST(HandshakeTest, InsideAHostStreamsArePlain) {
+  const auto address = Address::abstract_unix("peal-handshake-test-" + make_secret().substr(0, 16));
+  const auto [connector, acceptor] =
+      run_both(address, context_of(Sealing::kEncrypted), context_of(Sealing::kChecked));
+  ASSERT_TRUE(connector.welcome) << connector.error->what();
+  ASSERT_TRUE(acceptor.welcome) << acceptor.error->what();
+  write_all(*connector.welcome->stream, bytes_of("as it is"), soon());
+  std::array<std::byte, 8> bytes;
+  read_all(acceptor.welcome->stream->fd(), bytes, soon());
+  EXPECT_TRUE(std::ranges::equal(bytes, bytes_of("as it is")));
+}
+
+TEST(HandshakeTest, TlsWithoutASecretIsAUsageErrorThatSaysToGiveOne) {
+  for (const Outcome& outcome : run_both(
+           kLoopback, context_of(Sealing::kEncrypted, ""), context_of(Sealing::kEncrypted, ""))) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+    EXPECT_THAT(outcome.error->what(), AllOf(HasSubstr("PEAL_TLS"), HasSubstr("PEAL_SECRET")));
+  }
+}
+
+TEST(HandshakeTest, AnotherSecretIsAUsageErrorOnBothEndsWhateverTheSealing) {
+  for (const Sealing sealing : kAllSealings) {
+    for (const Outcome& outcome :
+         run_both(kLoopback, context_of(sealing, "hush"), context_of(sealing, "other"))) {
+      ASSERT_TRUE(outcome.error);
+      EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+      EXPECT_THAT(outcome.error->what(), HasSubstr("PEAL_SECRET"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace peal::net

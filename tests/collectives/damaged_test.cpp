@@ -1,0 +1,125 @@
+// Two ranks with somebody between them who changes a byte: with checks or encryption both are told
+// that the link is damaged, and nobody ever gets a wrong value.
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/backends/native/native.h"
+#include "peal/group/process_group.h"
+#include "peal/transport/connect.h"
+
+#include "tests/support/meddler.h"
+#include "tests/support/ranks.h"
+
+namespace peal::testing {
+namespace {
+
+constexpr int kRanks = 2;
+
+/// Two ranks, of which the second reaches the first through a meddler.
+class MeddledPair {
+ public:
+  explicit MeddledPair(Sealing sealing) {
+    std::vector<transport::Contact> honest;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      pending_.push_back(transport::open({.rank = rank,
+                                          .size = kRanks,
+                                          .secret = "a secret",
+                                          .sealing = sealing,
+                                          .choice = TransportChoice::kTcp,
+                                          .listen_on = {net::Address::parse("127.0.0.1:0")},
+                                          .arena = 16_MiB}));
+      honest.push_back(pending_.back()->contact());
+    }
+    meddler_ = std::make_unique<Meddler>(honest[0].addresses[0]);
+    contacts_ = honest;
+    contacts_[0].addresses = {meddler_->address()};
+  }
+
+  Meddler& meddler() { return *meddler_; }
+
+  ProcessGroupPtr join(Rank rank) {
+    native::Options options;
+    options.rank = rank;
+    options.world_ranks.resize(kRanks);
+    std::iota(options.world_ranks.begin(), options.world_ranks.end(), 0);
+    options.connect = [this, rank](std::span<const Rank>, const std::string&, Deadline deadline) {
+      return pending_[static_cast<std::size_t>(rank)]->connect(contacts_, deadline);
+    };
+    ProcessGroup::Options group;
+    group.timeout = std::chrono::seconds(30);
+    return std::make_shared<ProcessGroup>(
+        native::make_backend(std::move(options), Deadline::after(group.timeout)), group);
+  }
+
+ private:
+  std::vector<std::unique_ptr<transport::Pending>> pending_;
+  std::vector<transport::Contact> contacts_;
+  std::unique_ptr<Meddler> meddler_;
+};
+
+class DamagedTest : public ::testing::TestWithParam<Sealing> {
+ protected:
+  /// Repeats `step`, which returns whether all that it got is right, and damages the link after a
+  /// while. `step` ends by throwing.
+  template <class Step>
+  void expect_that_both_are_told(Step step) {
+    MeddledPair pair(GetParam());
+    const auto outcomes = on_ranks(kRanks, [&](Rank rank) -> std::string {
+      const ProcessGroupPtr group = pair.join(rank);
+      constexpr int kBefore = 5;
+      for (int i = 0; i < 100'000; ++i) {
+        if (i == kBefore && rank == 0) pair.meddler().flip_next();
+        if (!step(*group, i)) return "wrong data";
+      }
+      return "nothing happened";
+    });
+    EXPECT_TRUE(pair.meddler().has_flipped());
+    for (const auto& outcome : outcomes) {
+      EXPECT_EQ(outcome.result, "");
+      EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
+      EXPECT_THAT(outcome.error, ::testing::HasSubstr("damaged"));
+    }
+  }
+};
+
+TEST_P(DamagedTest, ASmallCollectiveFailsAndIsNeverWrong) {
+  expect_that_both_are_told([](ProcessGroup& group, int i) {
+    std::vector<float> data = {static_cast<float>(i + group.rank())};
+    group.all_reduce(data);
+    return data[0] == static_cast<float>(2 * i + 1);
+  });
+}
+
+TEST_P(DamagedTest, ALargeCollectiveFailsAndIsNeverWrong) {
+  expect_that_both_are_told([](ProcessGroup& group, int i) {
+    std::vector<float> data(300'000, static_cast<float>(i + group.rank()));
+    group.all_reduce(data);
+    return std::ranges::all_of(data, [i](float x) { return x == static_cast<float>(2 * i + 1); });
+  });
+}
+
+TEST_P(DamagedTest, AMessageFailsAndIsNeverWrong) {
+  expect_that_both_are_told([](ProcessGroup& group, int i) {
+    const Rank other = 1 - group.rank();
+    std::vector<int> data(100, i);
+    if (group.rank() == 0) group.send(data, other);
+    group.recv(data, other);
+    if (group.rank() == 1) group.send(data, other);
+    return std::ranges::all_of(data, [i](int x) { return x == i; });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sealings,
+                         DamagedTest,
+                         ::testing::Values(Sealing::kChecked, Sealing::kEncrypted),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+}  // namespace
+}  // namespace peal::testing
