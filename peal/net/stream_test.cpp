@@ -15,6 +15,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "peal/base/error.h"
 #include "peal/net/checked_stream.h"
@@ -44,7 +46,7 @@ Pair make_pair_of_sockets() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-/// Of each kilobyte a few hundred bytes.
+/// To the few kilobytes that the system gives at least.
 void shrink_buffer(int fd) {
   const int least = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
@@ -422,6 +424,48 @@ TEST(EncryptedStreamTest, AnEndThatLeavesInTheHandshakeIsLost) {
     FAIL() << "nobody was there";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  }
+}
+
+/// A server that knows no key and shows a certificate of its own making, as one in between would.
+class Impostor {
+ public:
+  explicit Impostor(Fd fd) : fd_(std::move(fd)), context_(SSL_CTX_new(TLS_method()), SSL_CTX_free) {
+    const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+    const std::unique_ptr<X509, void (*)(X509*)> certificate(X509_new(), X509_free);
+    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+    X509_set_pubkey(certificate.get(), key.get());
+    X509_sign(certificate.get(), key.get(), EVP_sha256());
+    SSL_CTX_use_certificate(context_.get(), certificate.get());
+    SSL_CTX_use_PrivateKey(context_.get(), key.get());
+    ssl_.reset(SSL_new(context_.get()));
+    SSL_set_fd(ssl_.get(), fd_.get());
+    SSL_set_accept_state(ssl_.get());
+  }
+
+  void go_on() { SSL_do_handshake(ssl_.get()); }
+  bool has_shown_itself() const { return SSL_get_state(ssl_.get()) > TLS_ST_SW_CERT; }
+
+ private:
+  Fd fd_;
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
+  std::unique_ptr<SSL, void (*)(SSL*)> ssl_{nullptr, SSL_free};
+};
+
+TEST(EncryptedStreamTest, ACertificateIsNoSubstituteForTheKey) {
+  Pair pair = make_pair_of_sockets();
+  EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
+  Impostor impostor(std::move(pair.b));
+  EXPECT_FALSE(connector.try_handshake());
+  impostor.go_on();
+  EXPECT_TRUE(impostor.has_shown_itself());
+  try {
+    EXPECT_FALSE(connector.try_handshake());
+    FAIL() << "it was taken for somebody who knows the key";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+    EXPECT_THAT(error.what(), HasSubstr("certificate"));
   }
 }
 
