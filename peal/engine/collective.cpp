@@ -58,26 +58,27 @@ Progress Collective::advance() {
 }
 
 void Collective::enter(const Task& task) {
-  const std::uint64_t sequence = fingerprint_.sequence + 1;
-  const std::uint64_t before = fingerprint_.detail;
+  const std::uint64_t sequence = fingerprint().sequence + 1;
+  const std::uint64_t before = fingerprint().detail;
   if (task.kind == 0 || task.kind != kind_) {
     recipe_ = &book_.find(task.problem, task.dtype, task.reduce);
     kind_ = task.kind;
   }
-  fingerprint_ = recipe_->fingerprint;
-  fingerprint_.sequence = sequence;
-  fingerprint_.detail = mixed(before, recipe_->digest);
+  Fingerprint& entered = history_.next();
+  entered = recipe_->fingerprint;
+  entered.sequence = sequence;
+  entered.detail = mixed(before, recipe_->digest);
   places_.set_own(task.dtype, task.input, task.output);
   lent_output_.reset();
   // What each rank gives to an uneven gather is not in the fingerprint.
   const schedule::Problem& problem = recipe_->problem;
   const bool gathers = problem.operation == Operation::kGather && !problem.counts.empty();
   const Compare compare = gathers ? Compare::kEntries : Compare::kChecks;
-  walk_.enter(fingerprint_, window_ != nullptr ? post_entry() : 0, compare);
+  walk_.enter(entered, window_ != nullptr ? post_entry() : 0, compare);
 }
 
 std::uint64_t Collective::post_entry() {
-  own_entry_.fingerprint = fingerprint_;
+  own_entry_.fingerprint = fingerprint();
   own_entry_.input_count = places_.input().size();
   own_entry_.output_count = places_.output().size();
   if (recipe_->decides == Decides::kNobody) {
@@ -147,11 +148,11 @@ void Collective::check_entry(Rank peer) const {
 }
 
 std::optional<Entry> Collective::entry_of(Rank peer) const {
-  const auto notice = window_->notice(peer, fingerprint_.sequence);
+  const auto notice = window_->notice(peer, fingerprint().sequence);
   if (!notice) return std::nullopt;
   const Entry theirs = Entry::decode(*notice);
-  if (theirs.fingerprint != fingerprint_) {
-    throw mismatch(self_, fingerprint_, peer, theirs.fingerprint);
+  if (theirs.fingerprint != fingerprint()) {
+    throw mismatch(self_, fingerprint(), peer, theirs.fingerprint);
   }
   return theirs;
 }
@@ -219,7 +220,7 @@ std::string Collective::describe_missing() const {
         "{}rank {} ({}), which ", text.empty() ? "" : "; ", rank, transport_.describe(rank));
     const bool is_near = window_ != nullptr && window_->reaches(rank);
     const std::uint64_t last = is_near ? window_->posted(rank) : 0;
-    if (is_near ? last >= fingerprint_.sequence : walk_.heard_from(rank)) {
+    if (is_near ? last >= fingerprint().sequence : walk_.heard_from(rank)) {
       text += "has entered the operation";
     } else if (is_near) {
       text += last == 0 ? "has entered no operation of the group yet"

@@ -14,6 +14,7 @@
 #include "peal/engine/places.h"
 #include "peal/engine/planner.h"
 #include "peal/engine/recipe.h"
+#include "peal/engine/standing.h"
 #include "peal/engine/walk.h"
 #include "peal/transport/transport.h"
 #include "peal/transport/window.h"
@@ -55,8 +56,11 @@ class Collective {
   std::vector<Rank> waiting_for() const { return walk_.waiting_for(); }
   std::string describe_missing() const;
   /// "all_reduce #12 (sum of 1000 f32)"
-  std::string describe() const { return engine::describe(fingerprint_); }
-  const Fingerprint& fingerprint() const { return fingerprint_; }
+  std::string describe() const { return engine::describe(fingerprint()); }
+
+  const Fingerprint& fingerprint() const { return history_.last(); }
+  /// What has been entered, this operation included.
+  const History& history() const { return history_; }
 
   /// Forgets the operation; its memory is not touched any more.
   void abandon() { walk_.abandon(); }
@@ -93,7 +97,7 @@ class Collective {
   RecipeBook book_;
   Recipe* recipe_ = nullptr;
   std::uint64_t kind_ = 0;  // of the task that the recipe is for
-  Fingerprint fingerprint_;
+  History history_;
   Entry own_entry_;
   /// The last that was found in the arena: the same buffers are used again and again.
   struct Located {

@@ -16,6 +16,8 @@ Bytes payload_limit(const MailFrame& frame) {
       return kDataPiece;
     case MailFrame::Kind::kAbort:
       return kAbortLimit;
+    case MailFrame::Kind::kStanding:
+      return kStandingLimit;
     case MailFrame::Kind::kOffer:
     case MailFrame::Kind::kPlaced:
     case MailFrame::Kind::kAccept:

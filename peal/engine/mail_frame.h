@@ -23,6 +23,7 @@ struct MailFrame {
     kTaken,      // to kPlaced: the receiver has copied it
     kAbort,      // the group has failed: `dtype` is the kind of error, the payload its text
     kFarewell,   // the sender leaves the group: `dtype` is its Departure
+    kStanding,   // the sender waits for the receiver: its payload is a Standing (standing.h)
   };
   static constexpr std::size_t kSize = 32;
 
@@ -49,5 +50,7 @@ inline constexpr Bytes kEagerLimit = 16_KiB;
 inline constexpr Bytes kDataPiece = 256_KiB;
 /// Longest text of a kAbort.
 inline constexpr Bytes kAbortLimit = 4_KiB;
+/// Longest payload of a kStanding.
+inline constexpr Bytes kStandingLimit = 64_B;
 
 }  // namespace peal::engine

@@ -21,7 +21,7 @@ TEST(MailFrameTest, OnlyFramesThatMakeSenseAreRead) {
   EXPECT_FALSE(MailFrame::decode(bad.encode())) << "no such type";
   bad = {.kind = MailFrame::Kind::kData, .payload = kDataPiece + 1_B};
   EXPECT_FALSE(MailFrame::decode(bad.encode())) << "a piece that is too large";
-  bad = {.kind = MailFrame::Kind{9}};
+  bad = {.kind = MailFrame::Kind{10}};
   EXPECT_FALSE(MailFrame::decode(bad.encode())) << "no such kind";
   bad = {.kind = MailFrame::Kind::kOffer, .count = Elements(INT64_MAX)};
   bad.dtype = static_cast<std::uint8_t>(DType::kF64);

@@ -183,6 +183,7 @@ std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kData:
       return has_failed() || peer.closed ? std::span<std::byte>() : begin_piece(from, frame);
     case MailFrame::Kind::kAbort:
+    case MailFrame::Kind::kStanding:
       peer.text.resize(static_cast<std::size_t>(frame.payload.value));
       return peer.text;
     case MailFrame::Kind::kAccept:
@@ -216,6 +217,13 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
       events_.failed(Error(error_kind_of(frame.dtype).value_or(ErrorKind::kBug), message));
       break;
     }
+    case MailFrame::Kind::kStanding:
+      if (const auto standing = Standing::decode(at(from).text)) {
+        events_.standing(from, *standing);
+      } else {
+        close_damaged(from, "it says that it is in an operation that is none");
+      }
+      break;
     case MailFrame::Kind::kFarewell:
       on_farewell(from, Departure{frame.dtype});
       break;
@@ -333,6 +341,14 @@ void Mailbox::tell_abort(const Error& cause) {
     // What it sends made no sense, but it may read: this once, as nobody moves its stream any more.
     if (peer.closed) peer.stream.pump_out();
   }
+}
+
+void Mailbox::tell_standing(Rank peer, const Standing& standing) {
+  if (peer == self_ || !hears(peer) || at(peer).has_unsent() || has_failed()) return;
+  const auto bytes = standing.encode();
+  at(peer).stream.post_owned({.kind = MailFrame::Kind::kStanding, .payload = Bytes(bytes.size())},
+                             {bytes.begin(), bytes.end()});
+  move(peer);
 }
 
 void Mailbox::say_farewell(Departure departure) {

@@ -19,6 +19,7 @@
 #include "peal/engine/mail_peer.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
+#include "peal/engine/standing.h"
 #include "peal/engine/ticket.h"
 #include "peal/transport/transport.h"
 
@@ -32,6 +33,8 @@ class Mailbox final : private MailReader {
   struct Events {
     std::function<void(const Error&)> failed;  // a peer says so, or two messages do not fit
     std::function<void(Rank)> lost;            // a peer's stream ended without a farewell
+    /// A peer, which waits for this rank, says where it stands.
+    std::function<void(Rank, const Standing&)> standing;
   };
 
   Mailbox(Rank self, int ranks, transport::Transport& transport, Events events);
@@ -57,6 +60,8 @@ class Mailbox final : private MailReader {
   bool has_failed() const { return failure_.has_value(); }
   /// Tells every peer that the group has failed, also one whose stream is damaged. After `fail`.
   void tell_abort(const Error& cause);
+  /// Tells a peer where this rank stands, if nothing is in the way.
+  void tell_standing(Rank peer, const Standing& standing);
   /// Tells every peer that this rank will start no more messages and receive none. What it has
   /// offered still stands.
   void say_farewell(Departure departure);

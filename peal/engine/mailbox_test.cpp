@@ -451,5 +451,13 @@ TEST_F(BrokenPeerTest, AnOfferOfMemoryThatIsNotSharedEndsTheGroup) {
   EXPECT_FALSE(received->ended());
 }
 
+TEST_F(MailboxTest, WhereARankStandsComesToWhomItTells) {
+  const Standing standing{.fingerprint = {.sequence = 7, .operation = Operation::kGather},
+                          .before = 77};
+  box(0).tell_standing(1, standing);
+  advance();
+  EXPECT_EQ(end(1).standings.at(0), standing);
+}
+
 }  // namespace
 }  // namespace peal::engine

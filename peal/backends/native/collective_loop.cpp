@@ -21,6 +21,10 @@ using engine::TicketPtr;
 constexpr auto kNap = std::chrono::milliseconds(20);
 /// As short as that where it must watch counters and the wire at once.
 constexpr auto kShortNap = std::chrono::milliseconds(1);
+/// How long a collective is blocked before it tells those whom it waits for where it stands, and
+/// how often it does.
+constexpr auto kTellAfter = std::chrono::milliseconds(100);
+constexpr auto kTellEvery = std::chrono::milliseconds(200);
 /// How long to wait for the true cause when a stream has ended: the news travels on another link.
 constexpr auto kNewsTravels = std::chrono::milliseconds(300);
 
@@ -140,6 +144,8 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Cores cores) {
   parts_.verdict.check();
   try {
     collective_.begin(maker_.make(request));
+    tell_from_ = TimePoint::max();
+    compare_standings();
     CollectiveRecord record(parts_.recorder, collective_.fingerprint());
     drive(due, cores, record);
   } catch (const engine::PeerClosed& end) {
@@ -190,6 +196,8 @@ void CollectiveLoop::sleep(Deadline deadline) {
 
 void CollectiveLoop::look_around() {
   collective_.compare_entries();
+  compare_standings();
+  tell_standing();
   if (!collective_.blocked().counter) return;  // the wire tells of its own end
   for (const Rank rank : collective_.waiting_for()) {
     if (!parts_.departure(rank)) continue;
@@ -197,6 +205,29 @@ void CollectiveLoop::look_around() {
     const std::vector<Rank> still = collective_.waiting_for();
     if (std::find(still.begin(), still.end(), rank) != still.end()) throw engine::PeerClosed{rank};
   }
+}
+
+void CollectiveLoop::compare_standings() {
+  if (parts_.standings.has_some()) parts_.standings.judge(parts_.self, collective_.history());
+}
+
+void CollectiveLoop::tell_standing() {
+  const TimePoint now = Clock::now();
+  if (tell_from_ == TimePoint::max()) tell_from_ = now + kTellAfter;
+  if (now < tell_from_) return;
+  tell_from_ = now + kTellEvery;
+  parts_.tell_standing(collective_.waiting_for(), collective_.history().standing());
+}
+
+/// Whoever has the turn looks at them itself.
+void CollectiveLoop::look_at_standings() {
+  if (!parts_.gate.try_enter()) return;
+  try {
+    compare_standings();
+  } catch (const Error& mismatch) {
+    parts_.verdict.reach(mismatch);
+  }
+  end_turn();
 }
 
 Error CollectiveLoop::closed(Rank peer) {

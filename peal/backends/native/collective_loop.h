@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "peal/backends/native/gate.h"
 #include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/patience.h"
+#include "peal/backends/native/standings.h"
 #include "peal/backends/native/task.h"
 #include "peal/base/guarded.h"
 #include "peal/engine/collective.h"
@@ -34,8 +36,11 @@ class CollectiveLoop {
     const observe::GroupRecorder& recorder;
     Bytes stage;
     Cores cores = Cores::kOwn;
+    Standings& standings;
     /// How a peer has left; nothing while it has not said farewell.
     std::function<std::optional<Departure>(Rank)> departure;
+    /// Tells ranks where this one stands, that waits for them.
+    std::function<void(std::span<const Rank>, const engine::Standing&)> tell_standing;
   };
 
   explicit CollectiveLoop(Parts parts);
@@ -50,6 +55,9 @@ class CollectiveLoop {
   void end_turn();
 
   engine::TicketPtr start(const Request& request, Timeout timeout);
+
+  /// Something has come to the standings, which nobody looks at if no collective is under way.
+  void look_at_standings();
 
   /// Waits until nothing is under way; returns whether that was before the deadline.
   bool drain(Deadline deadline);
@@ -96,6 +104,9 @@ class CollectiveLoop {
   void sleep(Deadline deadline);
   /// For one that has been blocked for a while: is there still hope?
   void look_around();
+  /// Throws Error(mismatch) where a peer stands elsewhere.
+  void compare_standings();
+  void tell_standing();
   /// Throws if it, or one that waits behind it, has had its time.
   void check_deadlines(Due& due);
   Error closed(Rank peer);
@@ -108,6 +119,7 @@ class CollectiveLoop {
   // Of whoever has the turn:
   TaskMaker maker_;
   engine::Collective collective_;
+  TimePoint tell_from_ = TimePoint::max();  // when it next tells where it stands
 
   Guarded<Queue> queue_;
 };

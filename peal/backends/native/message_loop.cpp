@@ -64,7 +64,8 @@ MessageLoop::MessageLoop(Rank self,
                          engine::Verdict& verdict,
                          const observe::GroupRecorder& recorder,
                          Cores cores,
-                         Door& door)
+                         Door& door,
+                         StandingHeard standing_heard)
     : self_(self),
       ranks_(ranks),
       transport_(transport),
@@ -77,7 +78,8 @@ MessageLoop::MessageLoop(Rank self,
                ranks,
                transport,
                Mailbox::Events{.failed = [this](const Error& error) { verdict_.reach(error); },
-                               .lost = [this](Rank peer) { lost(peer); }}) {
+                               .lost = [this](Rank peer) { lost(peer); },
+                               .standing = std::move(standing_heard)}) {
   thread_ = start_thread([this] { loop(); });
 }
 
@@ -308,6 +310,13 @@ void MessageLoop::lost(Rank peer) {
                         peer,
                         transport_.describe(peer),
                         is_known ? describe(presence) : "ended, or its connection broke")));
+}
+
+void MessageLoop::tell_standing(std::span<const Rank> peers, const engine::Standing& standing) {
+  mailbox_.with([&](Mailbox& mailbox) {
+    for (const Rank peer : peers) mailbox.tell_standing(peer, standing);
+  });
+  call_loop();
 }
 
 // ---- leaving

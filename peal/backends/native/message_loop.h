@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,10 @@ namespace peal::native {
 /// Threads: any number at once, but `leave` and `stop` from one at a time.
 class MessageLoop {
  public:
+  /// A rank that waits for this one says where it stands. Called from within other methods of this
+  /// class, with the door passed.
+  using StandingHeard = std::function<void(Rank peer, const engine::Standing& standing)>;
+
   /// The door and the recorder outlive the loop.
   MessageLoop(Rank self,
               int ranks,
@@ -34,7 +39,8 @@ class MessageLoop {
               engine::Verdict& verdict,
               const observe::GroupRecorder& recorder,
               Cores cores,
-              Door& door);
+              Door& door,
+              StandingHeard standing_heard);
   ~MessageLoop();
 
   /// Posts all sends and receives. Throws the verdict if it is reached.
@@ -51,6 +57,9 @@ class MessageLoop {
   std::optional<Departure> departure(Rank peer) {
     return mailbox_.with([&](const engine::Mailbox& mailbox) { return mailbox.departure(peer); });
   }
+
+  /// Tells those ranks where this one stands, that waits for them.
+  void tell_standing(std::span<const Rank> peers, const engine::Standing& standing);
 
   /// Reaches the verdict `cause`; the peers are told `to_peers` instead. After another verdict it
   /// does nothing.

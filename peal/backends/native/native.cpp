@@ -12,6 +12,7 @@
 
 #include "peal/backends/native/collective_loop.h"
 #include "peal/backends/native/message_loop.h"
+#include "peal/backends/native/standings.h"
 #include "peal/backends/native/table_planner.h"
 #include "peal/backends/native/tickets_work.h"
 #include "peal/base/error.h"
@@ -71,7 +72,17 @@ struct Engine {
         planner(options.rank, options.config),
         recorder(r),
         verdict([this] { on_verdict(); }) {
-    messages.emplace(options.rank, ranks, *transport, verdict, recorder, cores, door);
+    messages.emplace(options.rank,
+                     ranks,
+                     *transport,
+                     verdict,
+                     recorder,
+                     cores,
+                     door,
+                     [this](Rank peer, const engine::Standing& standing) {
+                       standings.heard(peer, standing);
+                       if (CollectiveLoop* const loop = judge.load()) loop->look_at_standings();
+                     });
     collectives.emplace(CollectiveLoop::Parts{
         .gate = gate,
         .group = options.group,
@@ -83,7 +94,13 @@ struct Engine {
         .recorder = recorder,
         .stage = options.config.stage,
         .cores = cores,
-        .departure = [this](Rank peer) { return messages->departure(peer); }});
+        .standings = standings,
+        .departure = [this](Rank peer) { return messages->departure(peer); },
+        .tell_standing =
+            [this](std::span<const Rank> peers, const engine::Standing& standing) {
+              messages->tell_standing(peers, standing);
+            }});
+    judge = &*collectives;
   }
 
   void on_verdict() {
@@ -109,6 +126,8 @@ struct Engine {
   const observe::GroupRecorder& recorder;
   std::atomic<bool> stopping = false;
   engine::Verdict verdict;
+  Standings standings;
+  std::atomic<CollectiveLoop*> judge = nullptr;  // of standings, once it is there
   std::optional<MessageLoop> messages;
   std::optional<CollectiveLoop> collectives;
 };

@@ -25,6 +25,7 @@ class MailboxTest : public ::testing::Test {
     std::unique_ptr<Mailbox> mailbox;
     std::vector<std::string> failures;
     std::vector<Rank> lost;
+    std::map<Rank, Standing> standings;
   };
 
   MailboxTest() { connect({}); }
@@ -42,7 +43,8 @@ class MailboxTest : public ::testing::Test {
           *end.transport,
           Mailbox::Events{
               .failed = [&end](const Error& error) { end.failures.emplace_back(error.what()); },
-              .lost = [&end](Rank peer) { end.lost.push_back(peer); }});
+              .lost = [&end](Rank peer) { end.lost.push_back(peer); },
+              .standing = [&end](Rank peer, const Standing& s) { end.standings[peer] = s; }});
     }
   }
 
