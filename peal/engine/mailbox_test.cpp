@@ -455,7 +455,7 @@ TEST_F(MailboxTest, WhereARankStandsComesToWhomItTells) {
   const Standing standing{.fingerprint = {.sequence = 7, .operation = Operation::kGather},
                           .before = 77};
   box(0).tell_standing(1, standing);
-  advance();
+  settle();
   EXPECT_EQ(end(1).standings.at(0), standing);
 }
 
