@@ -20,6 +20,12 @@ namespace {
 /// The row of the table says what would be right.
 Error wrong_value() { return Error(ErrorKind::kUsage, ""); }
 
+/// "on" or "off".
+bool parse_switch(std::string_view text) {
+  if (text != "on" && text != "off") throw wrong_value();
+  return text == "on";
+}
+
 double parse_number(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -50,11 +56,6 @@ TransportChoice parse_transport(std::string_view text) {
     if (text == name_of(choice)) return choice;
   }
   throw wrong_value();
-}
-
-Tls parse_tls(std::string_view text) {
-  if (text != "on" && text != "off") throw wrong_value();
-  return text == "on" ? Tls::kOn : Tls::kOff;
 }
 
 Integrity parse_integrity(std::string_view text) {
@@ -125,12 +126,22 @@ const std::array kVariables = {
              "TCP's congestion control between ranks, in place of the system's choice.",
              [](std::string_view text, Config& c) { c.congestion = parse_name(text); },
              [](const Config& c) { return c.congestion; }},
+    Variable{"PEAL_INSECURE",
+             "on or off",
+             "Lets ranks of several machines meet without a secret: whoever reaches the port may "
+             "join.",
+             [](std::string_view text, Config& c) {
+               c.secrecy = parse_switch(text) ? Secrecy::kWaived : Secrecy::kRequired;
+             },
+             [](const Config& c) -> std::string {
+               return c.secrecy == Secrecy::kWaived ? "on" : "off";
+             }},
     Variable{
         "PEAL_TLS",
         "on or off",
         "Encrypts and authenticates what goes over the network with the job's secret, the same "
         "on all ranks.",
-        [](std::string_view text, Config& c) { c.tls = parse_tls(text); },
+        [](std::string_view text, Config& c) { c.tls = parse_switch(text) ? Tls::kOn : Tls::kOff; },
         [](const Config& c) -> std::string { return c.tls == Tls::kOn ? "on" : "off"; }},
     Variable{
         "PEAL_INTEGRITY",

@@ -38,9 +38,14 @@ enum class Integrity : unsigned char {
   kCrc,   // a CRC of 32 bits for each record of up to 64 KiB
 };
 
+/// Whether a meeting that other machines can come to needs a secret.
+enum class Secrecy : unsigned char { kRequired, kWaived };
+
 struct Config {
   /// Known to all ranks of the job and nobody else; every connection is proved with it.
   std::string secret;
+  /// Whether ranks of several machines may meet without a secret.
+  Secrecy secrecy = Secrecy::kRequired;
   /// As PEAL_SECRET_FILE says; read only if there is no PEAL_SECRET.
   std::string secret_file = {};
   /// Which network interfaces to publish and connect from; see rendezvous/interfaces.h. Empty: all.

@@ -23,7 +23,7 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.rank = static_cast<Rank>(self - world_ranks.begin());
   options.size = static_cast<int>(world_ranks.size());
   options.group = group;
-  options.secret = config_.secret;
+  options.secret = meeting_.secret;
   options.job = meeting_.job;
   options.sealing = sealing_of(config_);
   options.choice = config_.transport;

@@ -48,7 +48,8 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
 
   const rendezvous::Wish wish{
       .url = options.init_method, .rank = options.rank, .world_size = options.world_size};
-  rendezvous::Meeting meeting = rendezvous::meet(wish, config, environment, deadline);
+  rendezvous::Meeting meeting =
+      rendezvous::meet(wish, config, environment, deadline, options.report);
   const rendezvous::Identity identity = meeting.identity;
   auto recorder = make_recorder(config, meeting);
   const auto connector =

@@ -1,5 +1,7 @@
 #include "peal/net/handshake.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +18,12 @@ ProofContext context_for(int fd, ProofContext context) {
   return context;
 }
 
+/// Everyone on the machine can connect to a unix socket.
+void check_neighbour(int fd) {
+  if (!local_address(fd).is_unix() || neighbour_at(fd).user == ::geteuid()) return;
+  throw Error(ErrorKind::kUsage, "the process at the other end belongs to another user");
+}
+
 }  // namespace
 
 Handshake::Handshake(Fd fd, Role role, ProofContext context, const Hello& self)
@@ -25,6 +33,8 @@ Handshake::Handshake(Fd fd, Role role, ProofContext context, const Hello& self)
       proof_(role, context_for(fd_.get(), std::move(context)), self) {}
 
 std::optional<Welcome> Handshake::advance() {
+  if (!neighbour_is_known_) check_neighbour(fd_.get());
+  neighbour_is_known_ = true;
   if (!other_) other_ = proof_.advance(fd_.get());
   if (!other_) return std::nullopt;
   switch (sealing_) {

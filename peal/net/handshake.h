@@ -20,7 +20,8 @@ struct Welcome {
 };
 
 /// Step by step, for a server that has many connections at once. Connections inside a host, over
-/// unix sockets, are plain streams whatever the context says: nobody is in between.
+/// unix sockets, are plain streams whatever the context says: nobody is in between, and processes
+/// of other users are refused.
 class Handshake {
  public:
   /// Errors: usage (TLS without a secret).
@@ -28,7 +29,8 @@ class Handshake {
 
   /// Goes on as far as the connection lets it without blocking. Returns the stream when it is made;
   /// then the handshake is over.
-  /// Errors: as `prove`, but for timeout; peer_lost also where TLS fails.
+  /// Errors: as `prove`, but for timeout; usage also for another user's process on a unix socket;
+  /// peer_lost also where TLS fails.
   std::optional<Welcome> advance();
   /// What to poll for before the next `advance`: POLLIN, POLLOUT.
   short interest() const;
@@ -39,7 +41,8 @@ class Handshake {
   Role role_;
   Sealing sealing_;
   Proof proof_;
-  std::optional<Hello> other_;  // proved
+  bool neighbour_is_known_ = false;  // as one of this user's
+  std::optional<Hello> other_;       // proved
   std::unique_ptr<EncryptedStream> encrypted_;
 };
 

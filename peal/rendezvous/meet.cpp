@@ -120,6 +120,9 @@ class Registration {
   /// The job's name: the launcher's, or what rank 0 made up.
   std::string job(Deadline deadline) { return store_->get("job", deadline); }
 
+  /// What rank 0 made up for those who have none.
+  std::string secret(Deadline deadline) { return store_->get("secret", deadline); }
+
   /// Where ranks are is known only now, unless the launcher said it.
   Identity identity() {
     Identity result = self();
@@ -182,6 +185,7 @@ class Registration {
                                      "of its own to meet"));
     }
     if (self().rank == 0) {
+      store_->set("secret", net::make_secret());
       store_->set("job", launch_.job.empty() ? net::make_secret().substr(0, 16) : launch_.job);
     }
     if (store_->compare_set("host", "", claim_.host_id) != claim_.host_id) {
@@ -244,12 +248,13 @@ class Registration {
 std::shared_ptr<store::Store> open_new_store(const Place& place,
                                              const Launch& launch,
                                              const Config& config,
-                                             Deadline deadline) {
+                                             Deadline deadline,
+                                             const Report& report) {
   constexpr auto kLongestPause = std::chrono::milliseconds(100);
   auto pause = std::chrono::milliseconds(10);
   const bool may_serve = launch.identity.rank == 0 && !std::holds_alternative<FilePlace>(place);
   while (true) {
-    std::shared_ptr<store::Store> store = open_store(place, launch, config, deadline);
+    std::shared_ptr<store::Store> store = open_store(place, launch, config, deadline, report);
     try {
       Registration registration(store, launch);
       if (!registration.is_over() || (may_serve && registration.has_claim(0))) return store;
@@ -269,12 +274,13 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
 Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,
-             Deadline deadline) {
+             Deadline deadline,
+             const Report& report) {
   const Url url = parse_url(wish.url);
   const Launch launch = read_launch(wish, url, environment);
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   Meeting meeting;
-  meeting.store = open_new_store(place, launch, config, deadline);
+  meeting.store = open_new_store(place, launch, config, deadline, report);
   Verdict verdict;
   try {
     Registration registration(meeting.store, launch);
@@ -284,6 +290,7 @@ Meeting meet(const Wish& wish,
     meeting.self = registration.who();
     meeting.is_one_host = registration.is_one_host();
     meeting.job = registration.job(deadline);
+    meeting.secret = config.secret.empty() ? registration.secret(deadline) : config.secret;
   } catch (const Error& error) {
     if (verdict) throw;
     if (error.kind() == ErrorKind::kTimeout) {

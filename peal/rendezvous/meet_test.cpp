@@ -195,21 +195,59 @@ TEST_F(MeetTest, RanksOfSeveralHostsAreCountedWhereTheyAre) {
   EXPECT_EQ(elsewhere.exit_code(), 0);
 }
 
+/// An address of this machine that others can reach; nothing where there is none.
+std::optional<std::string> real_address() {
+  for (const Interface& interface : own_interfaces()) {
+    const std::string text = interface.address.to_string();
+    if (!interface.address.is_loopback()) return text.substr(0, text.rfind(':'));
+  }
+  return std::nullopt;
+}
+
+TEST_F(MeetTest, WhereOtherMachinesCanComeASecretIsNeeded) {
+  const auto address = real_address();
+  if (!address) GTEST_SKIP() << "this machine has loopback only";
+  const auto outcomes = meet_all(ranks_of(free_url(*address), 2));
+  expect_all(outcomes, ErrorKind::kUsage, AllOf(HasSubstr("PEAL_SECRET"), HasSubstr(*address)));
+}
+
+TEST_F(MeetTest, ASecretIsWaivedByNameAndWithAWarning) {
+  const auto address = real_address();
+  if (!address) GTEST_SKIP() << "this machine has loopback only";
+  auto attendants = ranks_of(free_url(*address), 2);
+  std::vector<std::string> warning(2);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    attendants[rank].config.secrecy = Secrecy::kWaived;
+    attendants[rank].report = [&text = warning[rank]](Severity, std::string_view said) {
+      text += said;
+    };
+  }
+  auto outcomes = meet_all(attendants);
+  for (const Outcome& outcome : outcomes) ASSERT_TRUE(outcome.meeting) << outcome.error->what();
+  part(std::move(outcomes));
+  for (const std::string& text : warning) EXPECT_THAT(text, HasSubstr("without a secret"));
+}
+
+TEST_F(MeetTest, RanksWithoutASecretMakeOneForTheConnectionsBetweenThem) {
+  auto outcomes = meet_all(ranks_of(free_url(), 3));
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.meeting) << outcome.error->what();
+    EXPECT_GE(outcome.meeting->secret.size(), 64U);
+    EXPECT_EQ(outcome.meeting->secret, outcomes[0].meeting->secret);
+  }
+  part(std::move(outcomes));
+}
+
 TEST_F(MeetTest, AMasterKnownByANameOfLoopbackServesOtherHostsAtItsRealAddresses) {
-  const std::vector<Interface> interfaces = own_interfaces();
-  const auto real = std::find_if(interfaces.begin(), interfaces.end(), [](const Interface& i) {
-    return !i.address.is_loopback();
-  });
-  if (real == interfaces.end()) GTEST_SKIP() << "this machine has loopback only";
+  const auto address = real_address();
+  if (!address) GTEST_SKIP() << "this machine has loopback only";
   const std::string port = std::to_string(free_port());
-  const std::string address = real->address.to_string();
   const Variables two_hosts = {{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
   std::vector<Attendant> attendants(2);
   attendants[0] = {{.url = "tcp://localhost:" + port, .rank = {}, .world_size = {}}, two_hosts};
-  attendants[1] = {{.url = "tcp://" + address.substr(0, address.rfind(':')) + ":" + port,
-                    .rank = {},
-                    .world_size = {}},
+  attendants[1] = {{.url = "tcp://" + *address + ":" + port, .rank = {}, .world_size = {}},
                    two_hosts};
+  for (Attendant& attendant : attendants) attendant.config.secret = "hush";
   attendants[0].variables["RANK"] = "0";
   attendants[1].variables["RANK"] = "1";
   std::vector<Outcome> outcomes = meet_all(attendants);

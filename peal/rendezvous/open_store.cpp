@@ -30,8 +30,9 @@ struct Host {
   Host(std::vector<Fd> listeners,
        const net::ProofContext& context,
        Timeout timeout,
-       Deadline deadline)
-      : server(std::move(listeners), context),
+       Deadline deadline,
+       const Report& report)
+      : server(std::move(listeners), context, {}, report),
         client(store::connect_tcp_store({server.address()}, context, timeout, deadline)) {}
   ~Host() {
     client.reset();
@@ -124,14 +125,16 @@ std::vector<Fd> listen_on_all(const Addresses& addresses) {
 std::shared_ptr<store::Store> serve(const Addresses& addresses,
                                     const net::ProofContext& context,
                                     Timeout timeout,
-                                    Deadline deadline) {
+                                    Deadline deadline,
+                                    const Report& report) {
   constexpr auto kPatience = std::chrono::seconds(5);
   constexpr auto kTry = std::chrono::milliseconds(500);
   constexpr auto kPause = std::chrono::milliseconds(20);
   const Deadline patience = deadline.within(kPatience);
   while (true) {
     try {
-      auto host = std::make_shared<Host>(listen_on_all(addresses), context, timeout, deadline);
+      auto host =
+          std::make_shared<Host>(listen_on_all(addresses), context, timeout, deadline, report);
       return {host, host->client.get()};
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kResource || patience.passed()) throw;
@@ -174,10 +177,30 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
   }
 }
 
+/// Whoever reaches a port without a secret may join, and take part in everything.
+void check_secrecy(const Addresses& addresses, const Config& config, const Report& report) {
+  const auto open = std::ranges::find_if(
+      addresses, [](const net::Address& address) { return !address.is_loopback(); });
+  if (open == addresses.end() || !config.secret.empty()) return;
+  if (config.secrecy == Secrecy::kRequired) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the ranks meet at {}, which other machines can reach, and there is no "
+                            "secret: give all ranks the same PEAL_SECRET or PEAL_SECRET_FILE, or, "
+                            "where nobody else is on this network, PEAL_INSECURE=on",
+                            open->to_string()));
+  }
+  report(
+      Severity::kWarning,
+      fmt::format("the ranks meet at {} without a secret, as PEAL_INSECURE says: whoever reaches "
+                  "it can join the job",
+                  open->to_string()));
+}
+
 struct Open {
   const Launch& launch;
   const Config& config;
   Deadline deadline;
+  const Report& report;
 
   std::shared_ptr<store::Store> operator()(const NoPlace&) const {
     return store::make_memory_store();
@@ -190,7 +213,9 @@ struct Open {
 
   std::shared_ptr<store::Store> operator()(const LocalPlace& place) const {
     const net::Address address = net::Address::abstract_unix(place.name);
-    if (launch.identity.rank == 0) return serve({address}, context(), config.timeout, deadline);
+    if (launch.identity.rank == 0) {
+      return serve({address}, context(), config.timeout, deadline, report);
+    }
     return join(
         {address}, launch.identity, address.to_string(), context(), config.timeout, deadline);
   }
@@ -199,8 +224,10 @@ struct Open {
     Addresses found = resolve_patiently(place, deadline);
     if (launch.identity.rank == 0) {
       found = addresses_to_serve(place, launch, config, std::move(found));
-      return serve(found, context(), config.timeout, deadline);
+      check_secrecy(found, config, report);
+      return serve(found, context(), config.timeout, deadline, report);
     }
+    check_secrecy(found, config, report);
     return join(found,
                 launch.identity,
                 fmt::format("{}:{}", place.host, place.port),
@@ -219,8 +246,9 @@ struct Open {
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,
-                                         Deadline deadline) {
-  return std::visit(Open{launch, config, deadline}, place);
+                                         Deadline deadline,
+                                         const Report& report) {
+  return std::visit(Open{launch, config, deadline, report}, place);
 }
 
 }  // namespace peal::rendezvous

@@ -22,6 +22,7 @@ namespace peal::rendezvous {
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,
-                                         Deadline deadline);
+                                         Deadline deadline,
+                                         const Report& report);
 
 }  // namespace peal::rendezvous

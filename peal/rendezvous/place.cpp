@@ -87,7 +87,8 @@ Error no_place(std::string_view missing, std::string_view also) {
 Place place_in(const Launch& launch, const Environment& environment, const Process& process) {
   const auto local = local_place(launch, process);
   const bool is_free = !master_port_is_taken(launch, environment);
-  if (local && !is_free && !environment("PEAL_MASTER_PORT")) return *local;
+  const bool is_peals = environment("PEAL_JOB").has_value();
+  if (local && (!is_free || is_peals) && !environment("PEAL_MASTER_PORT")) return *local;
   auto host = environment("MASTER_ADDR");
   auto port = store_port(launch, environment);
   if (!host && !port && local) return *local;

@@ -48,7 +48,8 @@ struct Process {
 ///      PEAL_MASTER_PORT or the port above it. (PEAL_MASTER_PORT comes before MASTER_PORT
 ///      anywhere.)
 ///   2. a launcher that has put all ranks on this machine: a local place named after the job
-///      (torchrun: this before 1, unless PEAL_MASTER_PORT is set).
+///      (torchrun, and where PEAL_JOB is set, as by peal run: this before 1, unless
+///      PEAL_MASTER_PORT is set).
 ///   3. Slurm: the first node of the step, at a port made of the job's number.
 /// Errors: usage, which names the variables to set.
 Place choose_place(const Url& url,

@@ -154,5 +154,19 @@ TEST(PlaceTest, SlurmWithoutAJobNumberNeedsAPort) {
   EXPECT_THAT(usage_of(variables), HasSubstr("MASTER_PORT is not set"));
 }
 
+TEST(PlaceTest, RanksOfPealRunMeetAtAUnixSocketThoughThereIsAPort) {
+  const Variables peal_run = merged(kMaster,
+                                    {{"RANK", "0"},
+                                     {"WORLD_SIZE", "2"},
+                                     {"LOCAL_RANK", "0"},
+                                     {"LOCAL_WORLD_SIZE", "2"},
+                                     {"PEAL_JOB", "mine"}});
+  EXPECT_EQ(place_of(peal_run), Place(LocalPlace{"peal.1000.mine"}));
+  EXPECT_EQ(place_of(merged(peal_run, {{"PEAL_MASTER_PORT", "4711"}})),
+            Place(PortPlace{"node1", 4711}));
+  EXPECT_EQ(place_of(merged(peal_run, {{"LOCAL_WORLD_SIZE", "1"}})),
+            Place(PortPlace{"node1", 29500}));
+}
+
 }  // namespace
 }  // namespace peal::rendezvous

@@ -9,6 +9,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
+#include "peal/base/report.h"
 #include "peal/base/units.h"
 #include "peal/store/store.h"
 
@@ -44,8 +45,11 @@ Identity identify(const Wish& wish, const Environment& environment);
 /// A store that all ranks of the job share, and the identity that was registered in it.
 struct Meeting {
   Identity identity;
-  std::string self;         // this process, for messages: "process 7 on b"
-  std::string job;          // the same on all ranks, different from other jobs
+  std::string self;  // this process, for messages: "process 7 on b"
+  std::string job;   // the same on all ranks, different from other jobs
+  /// For the connections between ranks: the config's; or, where it has none, one that rank 0 made
+  /// and laid into the store, and that is as safe as the store.
+  std::string secret;
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
   /// Rank 0 of tcp:// serves it until it lets go, which takes up to a second while others still use
   /// it; the others see peer_lost afterwards.
@@ -56,12 +60,14 @@ struct Meeting {
 /// at the same place: who comes back before all others have let go of the first meeting's
 /// store waits for them, until the deadline.
 /// Errors, all inside the deadline: usage (a rank given twice, ranks that disagree on the world
-/// size, another secret: on all ranks that have come), resource (a taken port), timeout (who is
-/// missing), peer_lost (the master is unreachable). A group of one needs no network and gets a
-/// memory store.
+/// size, another secret: on all ranks that have come; no secret where other machines can come to
+/// the place and nothing waives it), resource (a taken port), timeout (who is missing), peer_lost
+/// (the master is unreachable). `report` is told of strangers, and of a secret that is waived. A
+/// group of one needs no network and gets a memory store.
 Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,
-             Deadline deadline);
+             Deadline deadline,
+             const Report& report = silent_report());
 
 }  // namespace peal::rendezvous

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,14 @@ using Sessions = std::vector<std::unique_ptr<TcpSession>>;
 /// What the server's thread owns: the table, the sessions and the loop over them.
 class ServerLoop {
  public:
-  ServerLoop(std::vector<Fd> listeners, net::ProofContext context, ServerLimits limits)
-      : listeners_(std::move(listeners)), context_(std::move(context)), limits_(limits) {}
+  ServerLoop(std::vector<Fd> listeners,
+             net::ProofContext context,
+             ServerLimits limits,
+             Report report)
+      : listeners_(std::move(listeners)),
+        context_(std::move(context)),
+        limits_(limits),
+        strangers_(limits.strangers, std::move(report)) {}
 
   /// One round: waits for something to do and does it. Returns false once `stop` is readable.
   bool turn(int stop) {
@@ -78,7 +85,8 @@ class ServerLoop {
   void attempt(std::unique_ptr<TcpSession>& session, Action&& action) {
     try {
       action(*session);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
+      if (!session->is_proved()) drop_stranger(error.what(), Clock::now());
       for (const WillRequest& will : session->wills()) {
         table_.compare_set(will.key, "", will.value);
         changed_ = true;
@@ -107,13 +115,20 @@ class ServerLoop {
   void drop_slow(TimePoint now) {
     const Timeout patience_now = patience();
     std::erase_if(sessions_, [&](const auto& session) {
-      return !session->is_proved() && session->since() + patience_now <= now;
+      const bool slow = !session->is_proved() && session->since() + patience_now <= now;
+      if (slow) drop_stranger("it was too slow to prove that it knows the job's secret", now);
+      return slow;
     });
+  }
+
+  void drop_stranger(std::string_view why, TimePoint now) {
+    strangers_.dropped(why, now);
+    pause_until_ = std::max(pause_until_, strangers_.pause_until());
   }
 
   void accept_all(int listener, TimePoint now) {
     try {
-      while (half_open() < limits_.half_open) {
+      while (accepting()) {
         std::optional<Fd> fd = net::accept_from(listener, Deadline(now));
         if (!fd) return;
         if (!net::local_address(fd->get()).is_unix()) net::set_no_delay(fd->get());
@@ -127,6 +142,7 @@ class ServerLoop {
   std::vector<Fd> listeners_;
   net::ProofContext context_;
   ServerLimits limits_;
+  Strangers strangers_;
   Table table_;
   Sessions sessions_;
   bool changed_ = false;  // the table, since those that wait have looked at it
@@ -137,7 +153,8 @@ class ServerLoop {
 
 TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
                                net::ProofContext context,
-                               ServerLimits limits)
+                               ServerLimits limits,
+                               Report report)
     : address_(net::local_address(listeners.at(0).get())),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!address_.is_unix()) net::check(context);
@@ -151,7 +168,7 @@ TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
         }
         publish(0);
       },
-      ServerLoop(std::move(listeners), std::move(context), limits));
+      ServerLoop(std::move(listeners), std::move(context), limits, std::move(report)));
 }
 
 TcpStoreServer::~TcpStoreServer() {

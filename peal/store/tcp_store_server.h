@@ -11,6 +11,7 @@
 #include "peal/base/guarded.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
+#include "peal/store/strangers.h"
 
 namespace peal::store {
 
@@ -19,6 +20,7 @@ struct ServerLimits {
   std::size_t half_open = 128;                         // connections that are not proved yet
   Timeout proof = std::chrono::seconds(10);            // how long one may take
   Timeout proof_in_a_crowd = std::chrono::seconds(1);  // how long when `half_open` are waiting
+  StrangerLimits strangers = {};                       // how many may fail
 };
 
 /// Serves from construction to destruction, in a thread of its own. Nobody is served who has not
@@ -27,7 +29,10 @@ class TcpStoreServer final {
  public:
   /// `listeners` (at least one) come from net::listen_on. Errors: resource, usage (TLS
   /// without a secret).
-  TcpStoreServer(std::vector<Fd> listeners, net::ProofContext context, ServerLimits limits = {});
+  TcpStoreServer(std::vector<Fd> listeners,
+                 net::ProofContext context,
+                 ServerLimits limits = {},
+                 Report report = silent_report());
   /// Clients see peer_lost from now on.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;

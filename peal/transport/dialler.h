@@ -22,8 +22,7 @@ inline constexpr std::byte kUnexpected{0x51};
 net::ProofContext context_of(const LinkPlan& plan, Rank acceptor);
 
 /// What each end does to a new connection at `address`: no Nagle's delay on TCP, and the plan's
-/// congestion control. Throws Error(usage) if the process at the other end of a unix socket is
-/// another user's, since everyone on the machine can connect to such sockets.
+/// congestion control.
 void set_up(const LinkPlan& plan, int fd, const net::Address& address);
 
 class Dialler {

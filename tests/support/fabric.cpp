@@ -32,6 +32,7 @@ rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Stor
   rendezvous::Meeting meeting;
   meeting.identity = identity;
   meeting.job = "job of a test";
+  meeting.secret = "a secret";
   meeting.store = std::move(store);
   return meeting;
 }
@@ -159,7 +160,6 @@ struct Job::Impl {
     }
     Config settings = config;
     settings.transport = fabric == Fabric::kShm ? TransportChoice::kShm : TransportChoice::kTcp;
-    settings.secret = "a secret";
     if (fabric == Fabric::kTcpChecked) settings.integrity = Integrity::kCrc;
     if (fabric == Fabric::kTcpEncrypted) settings.tls = Tls::kOn;
     const auto connector = std::make_shared<init::Connector>(

@@ -41,6 +41,7 @@ struct Attendant {
   Wish wish;
   Variables variables = {};
   Config config = {};
+  Report report = silent_report();
 };
 
 struct Outcome {
@@ -50,9 +51,12 @@ struct Outcome {
 
 inline Outcome attend(const Attendant& attendant, Deadline deadline) {
   try {
-    return {
-        meet(attendant.wish, attendant.config, fixed_environment(attendant.variables), deadline),
-        std::nullopt};
+    return {meet(attendant.wish,
+                 attendant.config,
+                 fixed_environment(attendant.variables),
+                 deadline,
+                 attendant.report),
+            std::nullopt};
   } catch (const Error& error) {
     return {std::nullopt, error};
   }
