@@ -452,8 +452,10 @@ TEST_F(BrokenPeerTest, AnOfferOfMemoryThatIsNotSharedEndsTheGroup) {
 }
 
 TEST_F(MailboxTest, WhereARankStandsComesToWhomItTells) {
-  const Standing standing{.fingerprint = {.sequence = 7, .operation = Operation::kGather},
-                          .before = 77};
+  Standing standing;
+  standing.fingerprint.sequence = 7;
+  standing.fingerprint.operation = Operation::kGather;
+  standing.before = 77;
   box(0).tell_standing(1, standing);
   settle();
   EXPECT_EQ(end(1).standings.at(0), standing);

@@ -185,7 +185,7 @@ std::vector<Side> sides_of_first_difference(const JobView& job) {
       std::vector<Side> sides;
       for (const auto& [rank, operation] : ranks) {
         const auto same = std::ranges::find_if(
-            sides, [&](const Side& side) { return agree(*side.operation, *operation); });
+            sides, [own = operation](const Side& side) { return agree(*side.operation, *own); });
         Side& side = same != sides.end() ? *same : sides.emplace_back();
         side.ranks.push_back(rank);
         side.operation = operation;
@@ -258,7 +258,7 @@ Diagnosis deadlock(const JobView& job, std::vector<Rank> ring) {
   // First the one that is with the fewest in what it does: most likely it is in the wrong place.
   const auto alone =
       std::ranges::min_element(ring, {}, [&](Rank rank) { return job.companions_of(rank).size(); });
-  std::ranges::rotate(ring, alone);
+  std::rotate(ring.begin(), alone, ring.end());
   std::vector<Rank> sorted = ring;
   std::ranges::sort(sorted);
   std::string text = fmt::format("{} wait for each other", ranks_text(sorted));

@@ -37,6 +37,19 @@ milliseconds timeout_of(const Drill& drill) {
   return waits ? kShortTimeout : kLongTimeout;
 }
 
+/// In microseconds: about as long as the phase takes.
+std::size_t longest_delay(Phase phase) {
+  switch (phase) {
+    case Phase::kRendezvous:
+      return 8'000;
+    case Phase::kOperation:
+      return 50'000;
+    case Phase::kTeardown:
+      return 1'000;
+  }
+  return 0;
+}
+
 /// One for each drill of this process, below the range from which the system takes those of
 /// clients.
 int next_port() {
@@ -252,8 +265,8 @@ Drill random_drill(unsigned seed) {
   // A kill is the most likely end of a rank.
   drill.action = any(2) == 0 ? Action::kKill : kAllActions[any(kAllActions.size())];
   drill.victim = static_cast<Rank>(any(static_cast<std::size_t>(drill.ranks)));
+  drill.delay = std::chrono::microseconds(any(longest_delay(drill.phase)));
   const bool is_operation = drill.phase == Phase::kOperation;
-  drill.delay = std::chrono::microseconds(any(is_operation ? 50'000 : 8'000));
   drill.rounds = is_operation ? (drill.action == Action::kPause ? 100 : 1'000'000) : 10;
   return drill;
 }
