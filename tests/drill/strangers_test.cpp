@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -23,6 +24,7 @@
 #include "peal/net/socket.h"
 
 #include "tests/drill/drill.h"
+#include "tests/support/meddler.h"
 #include "tests/support/processes.h"
 
 namespace peal::testing {
@@ -51,23 +53,9 @@ constexpr std::array kManners = {
 /// The job's store, as a stranger finds it.
 class Door {
  public:
-  explicit Door(const net::Address& address) : address_(address) {}
-
-  /// What a rank says that connects: the bytes of a greeting and a proof, made with another secret,
-  /// which is all that one who has listened can have that helps.
-  void listen_in() {
-    Fd fd = net::connect_to(address_, Deadline::after(kPatience));
-    recorded_.resize(256);
-    std::size_t heard = 0;
-    const Deadline deadline = Deadline::after(milliseconds(300));
-    while (!deadline.passed() && heard < recorded_.size()) {
-      const net::Moved moved = net::try_read(fd.get(), std::span(recorded_).subspan(heard));
-      if (moved.closed) break;
-      heard += static_cast<std::size_t>(moved.bytes.value);
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    recorded_.resize(heard);
-  }
+  /// `overheard`: what a rank has said when it connected.
+  Door(const net::Address& address, std::vector<std::byte> overheard)
+      : address_(address), overheard_(std::move(overheard)) {}
 
   /// One connection. Returns whether it was answered by more than a greeting and a proof, which
   /// anybody gets.
@@ -99,7 +87,7 @@ class Door {
       case Manner::kSlow:
         return {std::byte{'p'}};
       case Manner::kReplay:
-        return recorded_;
+        return overheard_;
       case Manner::kOversized: {
         const std::string_view magic = "peal/net";
         std::vector<std::byte> huge(4096, std::byte{0xff});
@@ -125,29 +113,38 @@ class Door {
   }
 
   net::Address address_;
-  std::vector<std::byte> recorded_;
+  std::vector<std::byte> overheard_;
   std::vector<Fd> slow_;
 };
 
 class StrangersTest : public ::testing::Test {
  protected:
+  /// Rank 1 comes by way of somebody who listens.
   void start() {
-    const Drill drill{.ranks = 2, .transport = "tcp", .victim = -1, .rounds = 1'000'000'000};
-    const std::string port = std::to_string(port_);
-    for (int rank = 0; rank < drill.ranks; ++rank) {
-      std::vector<std::string> command = {PEAL_DRILL_RANK};
-      for (const std::string& argument : rank_arguments(drill)) command.push_back(argument);
-      command.push_back(std::to_string(rank));
-      processes_.start(command,
-                       {{"RANK", std::to_string(rank)},
-                        {"WORLD_SIZE", "2"},
-                        {"MASTER_ADDR", "127.0.0.1"},
-                        {"MASTER_PORT", port},
-                        {"PEAL_SECRET", "of the drill"},
-                        {"PEAL_TRANSPORT", "tcp"},
-                        {"PEAL_TIMEOUT", "60"}});
-    }
+    start(0, port_);
+    const net::Address store = net::Address::parse(fmt::format("127.0.0.1:{}", port_));
+    net::connect_patiently({store}, Deadline::after(kPatience));  // until it serves
+    meddler_ = std::make_unique<Meddler>(store);
+    start(1, meddler_->address().port());
     ASSERT_TRUE(processes_.wait_for_output(0, "at ", Deadline::after(kPatience)));
+  }
+
+  void start(Rank rank, std::uint16_t port) {
+    Drill drill;
+    drill.transport = "tcp";
+    drill.victim = -1;
+    drill.rounds = 1'000'000'000;
+    std::vector<std::string> command = {PEAL_DRILL_RANK};
+    for (const std::string& argument : rank_arguments(drill)) command.push_back(argument);
+    command.push_back(std::to_string(rank));
+    processes_.start(command,
+                     {{"RANK", std::to_string(rank)},
+                      {"WORLD_SIZE", "2"},
+                      {"MASTER_ADDR", "127.0.0.1"},
+                      {"MASTER_PORT", std::to_string(port)},
+                      {"PEAL_SECRET", "of the drill"},
+                      {"PEAL_TRANSPORT", "tcp"},
+                      {"PEAL_TIMEOUT", "60"}});
   }
 
   /// How many operations rank 0 has carried out.
@@ -166,6 +163,7 @@ class StrangersTest : public ::testing::Test {
   }
 
   std::uint16_t port_ = static_cast<std::uint16_t>(31'000 + ::getpid() % 1'000);
+  std::unique_ptr<Meddler> meddler_;
   Processes processes_;
 };
 
@@ -173,8 +171,8 @@ TEST_F(StrangersTest, NobodyUnknownGetsInAndTheJobGoesOn) {
   start();
   // Strangers are elsewhere: what they do themselves is not to cost the job its cores.
   ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 19), 0);
-  Door door(net::Address::parse(fmt::format("127.0.0.1:{}", port_)));
-  door.listen_in();
+  Door door(net::Address::parse(fmt::format("127.0.0.1:{}", port_)), meddler_->overheard());
+  ASSERT_GT(meddler_->overheard().size(), 80U) << "a greeting and a proof";
   const double before_them = rounds_per_second(kMeasured);
   std::mt19937 random(1);
   int answered = 0;

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <utility>
@@ -38,7 +39,8 @@ void Meddler::work() {
     }
     net::poll_until(entries, Deadline::after(std::chrono::milliseconds(20)));
     std::erase_if(passages_, [this](const Passage& passage) {
-      return !pass(passage.a.get(), passage.b.get()) || !pass(passage.b.get(), passage.a.get());
+      return !pass(passage.a.get(), passage.b.get(), &overheard_) ||
+             !pass(passage.b.get(), passage.a.get(), nullptr);
     });
     welcome();
   }
@@ -55,13 +57,24 @@ void Meddler::welcome() {
   }
 }
 
+std::vector<std::byte> Meddler::overheard() {
+  return overheard_.with([](const auto& said) { return said; });
+}
+
 /// Returns whether both are still there.
-bool Meddler::pass(int from, int to) {
+bool Meddler::pass(int from, int to, Guarded<std::vector<std::byte>>* overheard) {
   std::vector<std::byte> bytes(64 << 10);
   const net::Moved moved = net::try_read(from, bytes);
   if (moved.closed) return false;
   if (moved.bytes == 0_B) return true;
   const auto come = std::span(bytes).first(static_cast<std::size_t>(moved.bytes.value));
+  if (overheard != nullptr) {
+    overheard->with([&](auto& said) {
+      constexpr std::size_t kKept = 512;
+      const auto kept = come.first(std::min(come.size(), kKept - std::min(kKept, said.size())));
+      said.insert(said.end(), kept.begin(), kept.end());
+    });
+  }
   if (flip_.exchange(false)) {
     come.back() ^= std::byte{1};
     has_flipped_ = true;

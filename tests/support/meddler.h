@@ -3,10 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <list>
 #include <thread>
+#include <vector>
 
 #include "peal/base/fd.h"
+#include "peal/base/guarded.h"
 #include "peal/net/address.h"
 
 namespace peal::testing {
@@ -18,6 +21,10 @@ class Meddler {
   ~Meddler();
 
   const net::Address& address() const { return address_; }
+
+  /// The first bytes that anybody who called has said, up to some hundred: what one who listens
+  /// has.
+  std::vector<std::byte> overheard();
 
   /// Changes the last byte of whatever passes next.
   void flip_next() { flip_ = true; }
@@ -33,7 +40,7 @@ class Meddler {
 
   void work();
   void welcome();
-  bool pass(int from, int to);
+  bool pass(int from, int to, Guarded<std::vector<std::byte>>* overheard);
 
   net::Address target_;
   Fd listener_;
@@ -42,6 +49,7 @@ class Meddler {
   std::atomic<bool> flip_ = false;
   std::atomic<bool> has_flipped_ = false;
   std::atomic<bool> stop_ = false;
+  Guarded<std::vector<std::byte>> overheard_;
   std::thread thread_;
 };
 
