@@ -73,7 +73,7 @@ std::string parse_name(std::string_view text) {
   return std::string(text);
 }
 
-/// A secret, or rows of choices: a page or two.
+/// A secret, rows of choices, faults: a page or two.
 constexpr Bytes kLongestFile = 1_MiB;
 
 std::string read_secret(std::string_view path) {
@@ -94,6 +94,17 @@ void parse_tune(std::string_view text, Config& config) {
   if (rows.empty()) throw Error(ErrorKind::kUsage, "there is nothing in it");
   config.tune = std::move(rows);
   config.tune_file = text.substr(1);
+}
+
+/// As PEAL_TUNE has it.
+void parse_inject(std::string_view text, Config& config) {
+  const bool is_file = text.starts_with('@');
+  if (!is_file) {
+    config.faults = parse_faults(text);
+    return;
+  }
+  config.faults = parse_faults(read_text_file(std::string(text.substr(1)), kLongestFile));
+  config.faults_file = text.substr(1);
 }
 
 const std::array kVariables = {
@@ -192,6 +203,14 @@ const std::array kVariables = {
              "it; `peal why` reads them. Without it they are kept in memory.",
              [](std::string_view text, Config& c) { c.flight_dir = text; },
              [](const Config& c) { return c.flight_dir; }},
+    Variable{"PEAL_INJECT",
+             "faults as in rank 1 kill at operation 10; link 0-1 delay 20 ms, or @ and the path of "
+             "a file of them",
+             "What is to go wrong, as a rehearsal of failures, the same on all ranks.",
+             parse_inject,
+             [](const Config& c) {
+               return c.faults_file.empty() ? to_text(c.faults) : "@" + c.faults_file;
+             }},
 };
 
 constexpr std::array kOtherVariables = {

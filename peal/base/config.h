@@ -11,6 +11,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/environment.h"
+#include "peal/base/fault_plan.h"
 #include "peal/base/sealing.h"
 #include "peal/base/units.h"
 
@@ -72,6 +73,10 @@ struct Config {
   /// The folder in which each rank keeps a record of its last operations, rank-N.flight, that
   /// survives it; empty: in memory. See observe/flight_recorder.h.
   std::string flight_dir = {};
+  /// What is to go wrong, as a rehearsal; see base/fault_plan.h.
+  FaultPlan faults = {};
+  /// Where it was read from; empty where PEAL_INJECT is the text itself.
+  std::string faults_file = {};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

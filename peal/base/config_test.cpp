@@ -1,5 +1,6 @@
 #include "peal/base/config.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -113,6 +114,22 @@ TEST(ConfigTest, TheChoiceOfAlgorithmsCanComeFromAFile) {
   }
   EXPECT_EQ(again, config);
   EXPECT_THROW(config_from(fixed_environment({{"PEAL_TUNE", "@/no/such/file"}})), Error);
+}
+
+TEST(ConfigTest, FaultsAreATextOrTheFileOfOne) {
+  const FaultPlan plan = parse_faults("rank 1 kill at operation 10; link 0-1 delay 20 ms");
+  const std::string path = testing::TempDir() + "peal_config_test_faults";
+  std::ofstream(path) << "rank 1 kill at operation 10\nlink 0-1 delay 20 ms\n";
+  for (const std::string& value : {to_text(plan), "@" + path}) {
+    const Config config = config_from(fixed_environment({{"PEAL_INJECT", value}}));
+    EXPECT_EQ(config.faults, plan);
+    const auto variable = std::ranges::find(variables(), "PEAL_INJECT", &Variable::name);
+    EXPECT_EQ(variable->print(config), value);
+  }
+  const ConfigReading reading =
+      read_config(fixed_environment({{"PEAL_INJECT", "rank 1 kill at noon"}}));
+  ASSERT_EQ(reading.wrong.size(), 1u);
+  EXPECT_THAT(reading.wrong[0].problem, testing::HasSubstr("\"noon\" stands where it takes"));
 }
 
 TEST(ConfigTest, AFileThatIsNoneIsAWrongValueOfItsVariable) {
