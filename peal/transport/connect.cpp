@@ -18,6 +18,7 @@
 #include "peal/net/line.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
+#include "peal/transport/faulty/wire.h"
 #include "peal/transport/heartbeats.h"
 #include "peal/transport/links.h"
 #include "peal/transport/mixed/mixed_channel.h"
@@ -64,6 +65,22 @@ void check_choices(std::span<const Contact> contacts) {
               fmt::format("the ranks were configured with different transports: {}; give all the "
                           "same PEAL_TRANSPORT, or none",
                           choices_of(contacts)));
+}
+
+/// On all ranks alike, so that none waits for others that refuse.
+void check_faults(std::span<const LinkFault> faults, std::span<const Contact> contacts) {
+  for (const LinkFault& fault : faults) {
+    const Contact& from = contacts[static_cast<std::size_t>(fault.from)];
+    const Contact& to = contacts[static_cast<std::size_t>(fault.to)];
+    if (from.choice == TransportChoice::kTcp || from.host_id != to.host_id) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the fault \"{}\" cannot be injected: {} and {} share memory, and only "
+                            "what goes over the network can be broken; PEAL_TRANSPORT=tcp takes it "
+                            "inside a host too",
+                            to_text(fault),
+                            name_of(fault.from, from),
+                            name_of(fault.to, to)));
+  }
 }
 
 /// Beats are late now and then.
@@ -309,8 +326,10 @@ class PendingTransport final : public Pending {
                               contacts.size()));
     }
     check_choices(contacts);
+    check_faults(options_.faults, contacts);
     std::vector<bool> near = near_ranks(options_, contacts);
     Links links = make_links(plan(contacts, near), deadline);
+    inject_faults(links);
     std::unique_ptr<Host> host = join_host(near, links, deadline);
     listeners_.clear();
     return std::make_unique<ProcessTransport>(options_.rank,
@@ -325,6 +344,16 @@ class PendingTransport final : public Pending {
   void listen(const net::Address& address) {
     listeners_.push_back(net::listen_on(address));
     contact_.addresses.push_back(net::local_address(listeners_.back().get()));
+  }
+
+  /// Each end of a link sees to what comes to it.
+  void inject_faults(Links& links) const {
+    for (auto& [key, stream] : links) {
+      if (key.kind != LinkKind::kData && key.kind != LinkKind::kMail) continue;
+      const auto channel = key.kind == LinkKind::kData ? ChannelKind::kData : ChannelKind::kMail;
+      const LineFaults faults = faults_of(options_.faults, key.peer, options_.rank, channel);
+      if (faults != LineFaults()) stream = with_faults(std::move(stream), faults);
+    }
   }
 
   LinkPlan plan(std::span<const Contact> contacts, const std::vector<bool>& near) const {

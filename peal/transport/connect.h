@@ -14,6 +14,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
+#include "peal/base/fault_plan.h"
 #include "peal/base/report.h"
 #include "peal/base/sealing.h"
 #include "peal/base/units.h"
@@ -48,6 +49,9 @@ struct ConnectOptions {
   /// Of the beats that ranks of different hosts exchange (heartbeats.h).
   PulseLimits pulse = {};
   Report report = silent_report();
+  /// What is to go wrong between ranks of the group, which must not share memory: nothing is put
+  /// between them there.
+  std::vector<LinkFault> faults = {};
 };
 
 /// A transport that listens already and is not connected yet.
@@ -61,7 +65,8 @@ class Pending {
   /// Connects to all ranks and listens no more. Every rank calls it; once.
   /// `contacts[r]` is what rank r's pending transport said, the own one included.
   /// Errors, which name the ranks concerned: peer_lost (a rank refuses or has ended), timeout (who
-  /// did not come), usage (a rank with another secret or sealing; one that listens nowhere),
+  /// did not come), usage (a rank with another secret or sealing; one that listens nowhere; a fault
+  /// between ranks that share memory),
   /// unsupported (shared memory asked for where ranks are on several hosts), mismatch (options that
   /// differ), resource.
   /// Cost: two round trips for each connection, of which there are two to each rank of another

@@ -104,6 +104,41 @@ void expect_talks(Transport& from, Rank self, Transport& to, Rank peer) {
   EXPECT_EQ(receive_all(to.data(), self, 5, test_deadline()), bytes_of("hello"));
 }
 
+TEST(ConnectTest, FaultsBreakTheLinksThatTheyName) {
+  auto options = options_of_all(3, TransportChoice::kTcp);
+  for (ConnectOptions& each : options) {
+    each.faults = parse_faults("link 0>1 data corrupt after 4; link 1-2 mail cut after 0").links;
+  }
+  const auto ranks = Meeting(options).connect();
+  for (const Outcome& rank : ranks) ASSERT_FALSE(rank.error) << rank.error->what();
+  auto damaged = bytes_of("hello");
+  damaged[4] ^= std::byte{0xff};
+  send_all(ranks[0].transport->data(), 1, bytes_of("hello"), test_deadline());
+  EXPECT_EQ(receive_all(ranks[1].transport->data(), 0, 5, test_deadline()), damaged);
+  expect_talks(*ranks[1].transport, 1, *ranks[0].transport, 0);
+  expect_talks(*ranks[1].transport, 1, *ranks[2].transport, 2);
+  const Interest interest{1, Readiness::kReadable};
+  std::array<std::byte, 1> byte{};
+  Transfer transfer;
+  for (const Deadline end = test_deadline(); !transfer.closed && !end.passed();) {
+    ranks[2].transport->mail().wait({&interest, 1}, end);
+    transfer = ranks[2].transport->mail().try_receive(1, byte);
+  }
+  EXPECT_TRUE(transfer.closed);
+}
+
+TEST(ConnectTest, AFaultBetweenRanksThatShareMemoryIsRefusedByAll) {
+  auto options = options_of_all(3);
+  for (ConnectOptions& each : options) each.faults = parse_faults("link 0-1 delay 1 ms").links;
+  for (const Outcome& rank : Meeting(options).connect()) {
+    ASSERT_TRUE(rank.error);
+    EXPECT_EQ(rank.error->kind(), ErrorKind::kUsage);
+    EXPECT_THAT(
+        rank.error->what(),
+        ::testing::AllOf(HasSubstr("\"link 0-1 delay 1 ms\""), HasSubstr("PEAL_TRANSPORT=tcp")));
+  }
+}
+
 TEST(ConnectTest, AContactSaysWhereARankListensAndNothingElseListens) {
   const auto shm = open(options_of(0, 2, TransportChoice::kShm));
   ASSERT_EQ(shm->contact().addresses.size(), 1u);
