@@ -33,6 +33,7 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.congestion = config_.congestion;
   options.pulse = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
+  options.faults = links_within(config_.faults, world_ranks);
 
   const auto store = rendezvous::group_store(meeting_.store, group);
   rendezvous::promise(*store, options.rank, meeting_.self);

@@ -34,6 +34,13 @@ std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
   return observe::FlightRecorder::make(options);
 }
 
+/// So that nobody trains with them by accident.
+void announce(const FaultPlan& faults, const Report& report) {
+  if (faults.empty()) return;
+  report(Severity::kWarning,
+         fmt::format("failures are injected into this job: {}", to_text(faults)));
+}
+
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
@@ -44,6 +51,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const Environment environment = process_environment();
   Config config = config_from(environment);
   if (options.timeout != kGroupTimeout) config.timeout = options.timeout;
+  if (!options.faults.empty()) config.faults = options.faults;
   const Deadline deadline = Deadline::after(config.timeout);
 
   const rendezvous::Wish wish{
@@ -51,6 +59,8 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   rendezvous::Meeting meeting =
       rendezvous::meet(wish, config, environment, deadline, options.report);
   const rendezvous::Identity identity = meeting.identity;
+  check_ranks(config.faults, identity.world_size);
+  announce(config.faults, options.report);
   auto recorder = make_recorder(config, meeting);
   const auto connector =
       std::make_shared<init::Connector>(std::move(meeting), config, options.report);
@@ -59,6 +69,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   native.recorder = std::move(recorder);
   native.rank = identity.rank;
   native.config = config;
+  native.faults = config.faults;
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));
   std::iota(native.world_ranks.begin(), native.world_ranks.end(), 0);
   native.connect = [connector](std::span<const Rank> ranks, const std::string& group, Deadline d) {

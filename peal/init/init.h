@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "peal/base/fault_plan.h"
 #include "peal/base/report.h"
 #include "peal/group/process_group.h"
 
@@ -21,11 +22,15 @@ struct InitOptions {
   /// Of rendezvous, connection and every operation. kGroupTimeout: PEAL_TIMEOUT, or 5 minutes.
   Timeout timeout = kGroupTimeout;
   Report report = silent_report();
+  /// What is to go wrong, as a rehearsal (`parse_faults`), the same on all ranks. Empty: what
+  /// PEAL_INJECT says. Faults that are injected are reported as a warning.
+  FaultPlan faults = {};
 };
 
 /// Meets the other ranks and returns the group of all of them.
 /// Order: called by every rank of the job.
-/// Errors: usage (what is missing, given twice or contradicts), timeout (who did not come),
+/// Errors: usage (what is missing, given twice or contradicts; a fault of a rank that is not
+/// there, or between ranks that share memory), timeout (who did not come),
 /// mismatch (ranks that were given different transports), peer_lost, resource, unsupported (no such
 /// backend).
 ProcessGroupPtr init_process_group(const InitOptions& options = {});

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "peal/backends/native/collective_loop.h"
+#include "peal/backends/native/fate.h"
 #include "peal/backends/native/message_loop.h"
 #include "peal/backends/native/standings.h"
 #include "peal/backends/native/table_planner.h"
@@ -137,6 +138,7 @@ class NativeBackend final : public Backend {
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
       : options_(std::move(options)),
         recorder_(options_.recorder, options_.group, options_.world_ranks),
+        fate_(Fate::try_make(options_.faults, options_.rank)),
         capabilities_(native_capabilities(transport.get())) {
     EnginePtr engine;
     if (transport) engine = make_engine(std::move(transport));
@@ -156,6 +158,7 @@ class NativeBackend final : public Backend {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Rank run(const Request& request, Timeout timeout) override {
+    if (fate_) fate_->begin_operation();
     if (is_message(request)) return run_message(request, timeout);
     if (size() == 1) {
       run_alone(request);
@@ -166,6 +169,7 @@ class NativeBackend final : public Backend {
   }
 
   WorkPtr start(std::span<const Request> requests, Timeout timeout) override {
+    for (std::size_t i = 0; fate_ && i < requests.size(); ++i) fate_->begin_operation();
     std::vector<engine::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
       tickets = engine_for_messages()->messages->start(requests, timeout);
@@ -369,6 +373,7 @@ class NativeBackend final : public Backend {
 
   Options options_;
   const observe::GroupRecorder recorder_;
+  const std::unique_ptr<Fate> fate_;  // null where nothing is to befall this rank
   Capabilities capabilities_;
   Gate gate_;  // to the collectives
   Door door_;  // to the messages

@@ -1,0 +1,71 @@
+#include "peal/backends/native/fate.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "peal/base/error.h"
+
+namespace peal::native {
+namespace {
+
+/// The system's own timer: a process that is stopped cannot wake itself.
+class WakeUp {
+ public:
+  explicit WakeUp(Timeout after) {
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGCONT;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
+    itimerspec time{};
+    time.it_value.tv_sec = static_cast<time_t>(seconds.count());
+    time.it_value.tv_nsec = static_cast<long>(std::chrono::nanoseconds(after - seconds).count());
+    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
+      throw system_error("cannot make a timer that ends a freeze", errno);
+    }
+    ::timer_settime(timer_, 0, &time, nullptr);
+  }
+  ~WakeUp() { ::timer_delete(timer_); }
+  WakeUp(const WakeUp&) = delete;
+  WakeUp& operator=(const WakeUp&) = delete;
+
+ private:
+  timer_t timer_{};
+};
+
+void strike(const ProcessFault& fault) {
+  switch (fault.kind) {
+    case ProcessFault::Kind::kKill:
+      ::kill(::getpid(), SIGKILL);
+      return;
+    case ProcessFault::Kind::kFreeze: {
+      std::optional<WakeUp> wake_up;
+      if (fault.length) wake_up.emplace(*fault.length);
+      ::kill(::getpid(), SIGSTOP);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Fate> Fate::try_make(const FaultPlan& plan, Rank rank) {
+  std::vector<ProcessFault> faults;
+  for (const ProcessFault& fault : plan.processes) {
+    if (fault.rank == rank) faults.push_back(fault);
+  }
+  return faults.empty() ? nullptr : std::make_unique<Fate>(std::move(faults));
+}
+
+void Fate::begin_operation() {
+  const std::int64_t operation = operations_.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const ProcessFault& fault : faults_) {
+    if (fault.operation == operation) strike(fault);
+  }
+}
+
+}  // namespace peal::native

@@ -1,0 +1,73 @@
+#include "peal/backends/native/fate.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "peal/backends/native/native.h"
+#include "peal/base/clock.h"
+#include "peal/group/process_group.h"
+
+namespace peal::native {
+namespace {
+
+FaultPlan killed_at(int operation) {
+  return parse_faults("rank 0 kill at operation " + std::to_string(operation));
+}
+
+/// A group of one.
+ProcessGroupPtr join(const FaultPlan& faults) {
+  Options options;
+  options.world_ranks = {0};
+  options.faults = faults;
+  return std::make_shared<ProcessGroup>(
+      make_backend(std::move(options), Deadline::after(std::chrono::minutes(1))),
+      ProcessGroup::Options{});
+}
+
+TEST(FateTest, ARankThatThePlanSparesHasNone) {
+  EXPECT_EQ(Fate::try_make({}, 0), nullptr);
+  EXPECT_EQ(Fate::try_make(killed_at(1), 1), nullptr);
+  EXPECT_NE(Fate::try_make(killed_at(1), 0), nullptr);
+}
+
+TEST(FateDeathTest, ARankIsKilledWhenItBeginsTheOperation) {
+  const auto fate = Fate::try_make(killed_at(3), 0);
+  fate->begin_operation();
+  fate->begin_operation();
+  EXPECT_EXIT(fate->begin_operation(), ::testing::KilledBySignal(SIGKILL), "");
+}
+
+TEST(FateTest, AFreezeThatHasALengthEndsByItself) {
+  const auto fate = Fate::try_make(parse_faults("rank 0 freeze at operation 1 for 100 ms"), 0);
+  const TimePoint begin = Clock::now();
+  fate->begin_operation();
+  EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(100));
+}
+
+TEST(FateDeathTest, CollectivesAndMessagesAreCountedTogether) {
+  const auto work = [](const ProcessGroupPtr& group) {
+    std::vector<float> out(3, 1);
+    std::vector<float> in(3);
+    group->all_reduce(out);                     // 1
+    group->all_reduce_async(out)->wait();       // 2
+    const WorkPtr sent = group->isend(out, 0);  // 3
+    group->recv(in, 0);                         // 4
+    sent->wait();
+    group->barrier();  // 5
+    ::_exit(0);
+  };
+  EXPECT_EXIT(work(join(killed_at(5))), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EXIT(work(join(killed_at(4))), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EXIT(work(join(killed_at(6))), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace peal::native
