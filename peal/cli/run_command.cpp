@@ -18,6 +18,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
+#include "peal/cli/injection.h"
 #include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
 #include "peal/launch/command.h"
@@ -146,6 +147,10 @@ RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kSummary)
       ->type_name("NAME[=VALUE]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  run_->add_option("--inject",
+                   faults_,
+                   "Rehearse the failures in FILE, one a line, as in rank 1 kill at operation 10")
+      ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
   run_->add_option(
@@ -173,6 +178,7 @@ launch::LaunchOptions RunCommand::options() const {
   for (const std::string& text : variables_) {
     options.variables.push_back(parse_assignment(text, environment));
   }
+  if (!faults_.empty()) options.variables.push_back({"PEAL_INJECT", read_faults(faults_)});
   options.ranks = parse_count(counts_, options.command);
   options.binding = parse_binding(binding_);
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
@@ -192,6 +198,7 @@ int run(const launch::LaunchOptions& options) {
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
   say(warn_of_unknown(given));
+  say(announce_faults(given, options.ranks));
   const launch::Target out = target(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = line_width(out, options);

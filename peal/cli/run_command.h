@@ -31,6 +31,7 @@ class RunCommand final {
   std::vector<std::string> command_;
   std::vector<std::string> counts_;  // one, if all is well
   std::vector<std::string> variables_;
+  std::string faults_;  // the path of a file
   std::string binding_ = "cores";
   double grace_seconds_ = 5;
 };

@@ -112,6 +112,51 @@ TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
   }
 }
 
+/// The path of a file that holds the text.
+std::string file_of(const std::string& text) {
+  const std::string path = testing::TempDir() + "peal_run_command_test_faults";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(RunInjectTest, EachFaultIsAnnouncedAndTheRanksAreToldAllOfThem) {
+  const std::string path =
+      file_of("rank 1 kill at operation 10  # a comment\nlink 0>1 delay 20ms\n");
+  const Ended ended = run_program(
+      shell(2, "echo $PEAL_INJECT", {"--inject", path, "-x", "PEAL_TRANSPORT=tcp", "--no-prefix"}));
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.err,
+            "peal: injects: rank 1 kill at operation 10\n"
+            "peal: injects: link 0>1 delay 20 ms\n");
+  const std::string all = "rank 1 kill at operation 10; link 0>1 delay 20 ms\n";
+  EXPECT_EQ(ended.out, all + all);
+}
+
+TEST(RunInjectTest, FaultsOfTheEnvironmentAreAnnouncedToo) {
+  EXPECT_EQ(run_program(shell(1, ":", {"-x", "PEAL_INJECT=rank 0 kill at operation 1"})).err,
+            "peal: injects: rank 0 kill at operation 1\n");
+}
+
+TEST(RunInjectTest, AWrongPlanIsAnErrorBeforeAnythingStarts) {
+  struct Case {
+    const char* text;
+    const char* problem;
+  };
+  for (const auto& [text, problem] :
+       {Case{"\nrank 1 jump at operation 10\n", "_faults: line 2, \"rank 1 jump at operation 10\""},
+        Case{"# nothing\n", "there are no faults in it"},
+        Case{"rank 2 kill at operation 1", "there is no rank 2 in a job of 2"},
+        Case{"link 0-1 delay 1 s", "add -x PEAL_TRANSPORT=tcp"}}) {
+    const Ended ended = run_program(shell(2, "echo started", {"--inject", file_of(text)}));
+    EXPECT_EQ(ended.status, 2) << text;
+    EXPECT_EQ(ended.out, "") << text;
+    EXPECT_THAT(ended.err, HasSubstr(problem));
+  }
+  const Ended ended = run_program(shell(2, "echo started", {"--inject", "/no/such/file"}));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("--inject /no/such/file: cannot be read: No such file"));
+}
+
 TEST(RunArgumentsTest, ACommandThatCannotRunIsOneErrorAsInAShell) {
   const Ended missing = run_program({"run", "-n", "3", "peal-no-such-command"});
   EXPECT_EQ(missing.status, 127);

@@ -7,10 +7,13 @@
 //   again         joins a group and leaves it, many times at the same place, and says "done"
 //   throw         works like work, but rank 1 throws in the middle, and main says what was thrown
 //   terminate     the same as throw, but nobody catches what is thrown
+//   count         all_reduces numbers of which it knows the sum, a while, and says "counted"; or
+//                 after how many it ended, and why
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -89,6 +92,36 @@ void work_uncaught() noexcept {
   work_with_bad_luck(*group);
 }
 
+/// Warns on stderr, as a program should.
+int count() {
+  InitOptions options;
+  options.report = [](Severity severity, std::string_view message) {
+    if (severity != Severity::kWarning) return;
+    std::cerr << "warning: " + std::string(message) + "\n";
+  };
+  const ProcessGroupPtr group = init_process_group(options);
+  constexpr int kTimes = 20;
+  const int ranks = group->size();
+  std::vector<float> data(20'000);
+  for (int i = 0; i < kTimes; ++i) {
+    std::fill(data.begin(), data.end(), static_cast<float>(group->rank() + i));
+    try {
+      group->all_reduce(data);
+    } catch (const Error& error) {
+      std::cout << "ended after " << i << " with " << error.what() << std::endl;
+      return 3;
+    }
+    const auto sum = static_cast<float>(ranks * (ranks - 1) / 2 + ranks * i);
+    if (std::any_of(data.begin(), data.end(), [&](float value) { return value != sum; })) {
+      std::cout << "a wrong sum" << std::endl;
+      return 6;
+    }
+  }
+  group->destroy();
+  std::cout << "counted" << std::endl;
+  return 0;
+}
+
 int abandon(ProcessGroup& group) {
   std::vector<float> data(5'000, 1);
   if (group.rank() == 1) {
@@ -122,6 +155,7 @@ int meet_again_and_again() {
 int run(const std::string& what) {
   if (what == "again") return meet_again_and_again();
   if (what == "terminate") work_uncaught();
+  if (what == "count") return count();
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
   if (what == "grid") return run_grid(*group);

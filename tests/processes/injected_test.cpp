@@ -1,0 +1,140 @@
+// Failures that a plan injects into the jobs of `peal run`: the job ends as with a true one, or
+// bears it.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/processes.h"
+
+namespace peal::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+/// `peal run --inject` of two ranks with these faults, which do `what` (rank.cpp).
+Processes::Ended rehearse(const std::string& faults,
+                          const std::string& what,
+                          const Processes::Variables& variables = {}) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/faults";
+  std::ofstream(path) << faults;
+  Processes processes;
+  processes.start({PEAL_PROGRAM, "run", "-n", "2", "--inject", path, PEAL_TEST_RANK, what},
+                  variables);
+  Processes::Ended ended = processes.wait(Deadline::after(kPatience)).front();
+  EXPECT_TRUE(ended.in_time) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("peal: injects: " + faults + "\n"));
+  return ended;
+}
+
+/// The same over TCP.
+Processes::Ended rehearse_over_tcp(const std::string& faults,
+                                   const std::string& what,
+                                   Processes::Variables variables = {}) {
+  variables["PEAL_TRANSPORT"] = "tcp";
+  return rehearse(faults, what, variables);
+}
+
+class InjectedProcessTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(InjectedProcessTest, AKilledRankIsLost) {
+  const auto ended =
+      rehearse("rank 1 kill at operation 10", "count", {{"PEAL_TRANSPORT", GetParam()}});
+  EXPECT_EQ(ended.code, 128 + 9) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("[0] ended after 9 with peer_lost: rank 1"),
+                    HasSubstr("rank 1 (pid "),
+                    HasSubstr("was killed by SIGKILL")));
+}
+
+TEST_P(InjectedProcessTest, AFrozenRankIsATimeout) {
+  const auto ended = rehearse("rank 1 freeze at operation 10",
+                              "count",
+                              {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TIMEOUT", "1"}});
+  EXPECT_NE(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stopped")));
+}
+
+TEST_P(InjectedProcessTest, ARankThatIsFrozenForAWhileDisturbsNobody) {
+  const auto ended = rehearse(
+      "rank 1 freeze at operation 10 for 300 ms", "count", {{"PEAL_TRANSPORT", GetParam()}});
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("[0] counted"), HasSubstr("[1] counted")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports,
+                         InjectedProcessTest,
+                         ::testing::Values("shm", "tcp"),
+                         [](const auto& instance) { return instance.param; });
+
+TEST(InjectedLinkTest, ALinkThatIsCutLosesThePeer) {
+  const auto ended = rehearse_over_tcp("link 0-1 data cut after 4k", "count");
+  EXPECT_EQ(ended.code, 3) << ended.output;
+  EXPECT_THAT(
+      ended.output,
+      AllOf(HasSubstr("[0] ended after"), HasSubstr("[1] ended after"), HasSubstr("peer_lost")));
+}
+
+TEST(InjectedLinkTest, DamageIsNoticedWhereItIsLookedForAndNeverAWrongSum) {
+  for (const auto& variable : {"PEAL_INTEGRITY=crc", "PEAL_TLS=on"}) {
+    const std::string text = variable;
+    const auto equals = text.find('=');
+    const auto ended = rehearse_over_tcp("link 0>1 data corrupt after 100k",
+                                         "count",
+                                         {{text.substr(0, equals), text.substr(equals + 1)}});
+    EXPECT_EQ(ended.code, 3) << ended.output;
+    EXPECT_THAT(ended.output,
+                AllOf(HasSubstr("with peer_lost: "),
+                      HasSubstr("damaged"),
+                      Not(HasSubstr("wrong sum")),
+                      Not(HasSubstr("counted"))));
+  }
+}
+
+TEST(InjectedLinkTest, DamageGoesUnnoticedWhereNobodyLooks) {
+  // In the middle of the numbers of a large all_reduce.
+  const auto ended = rehearse_over_tcp("link 0>1 data corrupt after 100k", "count");
+  EXPECT_EQ(ended.code, 6) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("wrong sum"));
+}
+
+TEST(InjectedLinkTest, ALinkThatDropsEverythingIsATimeout) {
+  const auto ended =
+      rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TIMEOUT", "1"}});
+  EXPECT_EQ(ended.code, 3) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("with timeout: "));
+}
+
+TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
+  for (const std::string faults : {"link 0-1 delay 5 ms", "link 0>1 slow 4m/s"}) {
+    const auto ended = rehearse_over_tcp(faults, "count");
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output, AllOf(HasSubstr("[0] counted"), HasSubstr("[1] counted")));
+  }
+}
+
+TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {
+  const auto ended = rehearse_over_tcp("link 0>1 mail delay 1 ms", "count");
+  EXPECT_THAT(ended.output,
+              HasSubstr("warning: failures are injected into this job: link 0>1 mail delay 1 ms"));
+}
+
+TEST(InjectedLinkTest, ARankThatIsNotThereIsRefusedByTheRanksToo) {
+  Processes processes;
+  processes.start({PEAL_TEST_RANK, "count"},
+                  {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"PEAL_INJECT", "link 0-1 delay 1 s"}});
+  const auto ended = processes.wait(Deadline::after(kPatience)).front();
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("there is no rank 1 in a job of 1"));
+}
+
+}  // namespace
+}  // namespace peal::testing
