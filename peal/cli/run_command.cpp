@@ -45,6 +45,7 @@ Examples:
   peal run -n 2 ./train --epochs 5
   peal run -n 4 --log-dir logs python3 train.py
   peal run -n 2 -x OMP_NUM_THREADS=1 --bind none ./train
+  peal run -n 2 --inject faults ./train
   peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE')";
 
 std::optional<int> try_parse_count(std::string_view text) {
@@ -197,8 +198,8 @@ int run(const launch::LaunchOptions& options) {
   }
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  say(warn_of_unknown(given));
   say(announce_faults(given, options.ranks));
+  say(warn_of_unknown(given));
   const launch::Target out = target(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = line_width(out, options);

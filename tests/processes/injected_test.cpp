@@ -1,11 +1,15 @@
 // Failures that a plan injects into the jobs of `peal run`: the job ends as with a true one, or
 // bears it.
+#include <signal.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "peal/init/init.h"
 
 #include "tests/support/processes.h"
 
@@ -47,7 +51,7 @@ class InjectedProcessTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(InjectedProcessTest, AKilledRankIsLost) {
   const auto ended =
       rehearse("rank 1 kill at operation 10", "count", {{"PEAL_TRANSPORT", GetParam()}});
-  EXPECT_EQ(ended.code, 128 + 9) << ended.output;
+  EXPECT_EQ(ended.code, 128 + SIGKILL) << ended.output;
   EXPECT_THAT(ended.output,
               AllOf(HasSubstr("[0] ended after 9 with peer_lost: rank 1"),
                     HasSubstr("rank 1 (pid "),
@@ -125,6 +129,25 @@ TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {
   const auto ended = rehearse_over_tcp("link 0>1 mail delay 1 ms", "count");
   EXPECT_THAT(ended.output,
               HasSubstr("warning: failures are injected into this job: link 0>1 mail delay 1 ms"));
+}
+
+/// A job of one rank that is told of its faults by its own program.
+void rehearse_alone(const std::string& faults) {
+  const TemporaryFolder folder;
+  InitOptions options;
+  options.init_method = "file://" + folder.path() + "/meeting";
+  options.rank = 0;
+  options.world_size = 1;
+  options.faults = parse_faults(faults);
+  const ProcessGroupPtr group = init_process_group(options);
+  group->barrier();
+  group->barrier();
+  ::_exit(0);
+}
+
+TEST(InjectedDeathTest, AProgramCanInjectFaultsItself) {
+  EXPECT_EXIT(rehearse_alone("rank 0 kill at operation 2"), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EXIT(rehearse_alone("rank 0 kill at operation 3"), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(InjectedLinkTest, ARankThatIsNotThereIsRefusedByTheRanksToo) {

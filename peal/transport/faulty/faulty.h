@@ -1,5 +1,6 @@
 // A transport that misbehaves in the ways that transports may, and in some that they must not: for
-// tests of whatever stands above. The same faults in every run with the same seed.
+// tests of whatever stands above. The same faults in every run with the same seed. (What a user's
+// plan breaks is beneath a transport: wire.h.)
 #pragma once
 
 #include <cstdint>
