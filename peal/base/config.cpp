@@ -192,6 +192,14 @@ const std::array kVariables = {
              "what is in force.",
              parse_tune,
              [](const Config& c) { return c.tune_file.empty() ? c.tune : "@" + c.tune_file; }},
+    Variable{"PEAL_INJECT",
+             "faults as in rank 1 kill at operation 10; link 0-1 delay 20 ms, or @ and the path of "
+             "a file of them",
+             "What is to go wrong, as a rehearsal of failures, the same on all ranks.",
+             parse_inject,
+             [](const Config& c) {
+               return c.faults_file.empty() ? to_text(c.faults) : "@" + c.faults_file;
+             }},
     Variable{"PEAL_STAGE",
              "bytes from 4096 to 32M, as in 65536, 512K or 4M",
              "Shared memory that a rank stages foreign buffers in, for each group.",
@@ -203,14 +211,6 @@ const std::array kVariables = {
              "it; `peal why` reads them. Without it they are kept in memory.",
              [](std::string_view text, Config& c) { c.flight_dir = text; },
              [](const Config& c) { return c.flight_dir; }},
-    Variable{"PEAL_INJECT",
-             "faults as in rank 1 kill at operation 10; link 0-1 delay 20 ms, or @ and the path of "
-             "a file of them",
-             "What is to go wrong, as a rehearsal of failures, the same on all ranks.",
-             parse_inject,
-             [](const Config& c) {
-               return c.faults_file.empty() ? to_text(c.faults) : "@" + c.faults_file;
-             }},
 };
 
 constexpr std::array kOtherVariables = {

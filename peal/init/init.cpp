@@ -59,11 +59,11 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   rendezvous::Meeting meeting =
       rendezvous::meet(wish, config, environment, deadline, options.report);
   const rendezvous::Identity identity = meeting.identity;
-  check_ranks(config.faults, identity.world_size);
-  announce(config.faults, options.report);
   auto recorder = make_recorder(config, meeting);
   const auto connector =
       std::make_shared<init::Connector>(std::move(meeting), config, options.report);
+  check_ranks(config.faults, identity.world_size);
+  announce(config.faults, options.report);
 
   native::Options native;
   native.recorder = std::move(recorder);
