@@ -205,12 +205,14 @@ const std::array kVariables = {
              "Shared memory that a rank stages foreign buffers in, for each group.",
              [](std::string_view text, Config& c) { c.stage = parse_stage(text); },
              [](const Config& c) { return fmt::format("{}", c.stage.value); }},
-    Variable{"PEAL_FLIGHT_DIR",
-             "the path of a folder",
-             "Where each rank keeps a record of its last operations, rank-N.flight, which survives "
-             "it; `peal why` reads them. Without it they are kept in memory.",
-             [](std::string_view text, Config& c) { c.flight_dir = text; },
-             [](const Config& c) { return c.flight_dir; }},
+    Variable{
+        "PEAL_FLIGHT_DIR",
+        "the path of a folder",
+        "Where each rank keeps a record of its last operations, rank-N.flight, which survives "
+        "it; `peal why` reads them. Without it they are kept in memory; `peal run` sets it to a "
+        "folder of its own.",
+        [](std::string_view text, Config& c) { c.flight_dir = text; },
+        [](const Config& c) { return c.flight_dir; }},
 };
 
 constexpr std::array kOtherVariables = {

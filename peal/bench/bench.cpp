@@ -11,6 +11,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/free_memory.h"
+#include "peal/base/private_folder.h"
 #include "peal/base/size_text.h"
 #include "peal/bench/algorithm.h"
 #include "peal/bench/fleet.h"
@@ -206,7 +207,7 @@ Conditions conditions_of(const BenchOptions& options) {
 
 /// What runs have left that were killed.
 void remove_leftovers() {
-  remove_folders_of_the_dead(kSharedMemory);
+  remove_folders_of_the_dead(kFolderPrefix, kSharedMemory);
   if (::geteuid() == 0) remove_hosts_of_the_dead();
 }
 
@@ -215,7 +216,7 @@ void run_ranks(const BenchOptions& options,
                const HostNet* net,
                const BenchSink& sink,
                launch::SignalReader& signals) {
-  const Folder folder;
+  const PrivateFolder folder(kFolderPrefix);
   Ground ground = lay_ground(ranks, folder);
   ground.net = net;
   ground.ranks_per_host = options.hosts.ranks_per_host;

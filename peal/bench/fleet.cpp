@@ -81,7 +81,7 @@ launch::RankProcess on_its_host(const Ground& ground, launch::RankProcess proces
   return process;
 }
 
-Ground lay_ground(int ranks, const Folder& folder) {
+Ground lay_ground(int ranks, const PrivateFolder& folder) {
   Ground ground{.ranks = ranks,
                 .cpus = {},
                 .socket = folder.path() / "coordinator",

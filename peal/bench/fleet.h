@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "peal/base/config.h"
+#include "peal/base/private_folder.h"
 #include "peal/bench/flags.h"
-#include "peal/bench/folder.h"
 #include "peal/bench/host_net.h"
 #include "peal/bench/shared_file.h"
 #include "peal/launch/job.h"
@@ -27,7 +27,7 @@ struct Fleet {
   std::vector<launch::RankProcess> processes = {};       // one for each rank, or one launcher
   std::vector<std::unique_ptr<SharedFile>> memory = {};  // kept for the workers: flags, and others
   launch::NewJob job = {};                               // of peal's ranks; keeps their port
-  std::unique_ptr<Folder> segments = {};                 // of shared memory that has names
+  std::unique_ptr<PrivateFolder> segments = {};          // of shared memory that has names
 };
 
 /// What cannot be measured, and why.
@@ -47,13 +47,13 @@ struct Ground {
   std::string socket = {};   // of the coordinator
   std::string program = {};  // this one
   launch::Variables inherited = {};
-  const Folder* folder = nullptr;
+  const PrivateFolder* folder = nullptr;
   const HostNet* net = nullptr;  // nothing: one host, this machine
   int ranks_per_host = 1;        // where there is a net; neighbours share a host
 };
 
 /// Where `ranks` ranks run on this machine. Errors: resource.
-Ground lay_ground(int ranks, const Folder& folder);
+Ground lay_ground(int ranks, const PrivateFolder& folder);
 /// `process` started on its rank's host, where there are several.
 launch::RankProcess on_its_host(const Ground&, launch::RankProcess process);
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
-#include "peal/bench/folder.h"
+#include "peal/base/private_folder.h"
 #include "peal/bench/subprocess.h"
 
 namespace peal::bench {

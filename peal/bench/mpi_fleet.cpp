@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/private_folder.h"
 #include "peal/bench/embedded.h"
+#include "peal/bench/folder.h"
 #include "peal/bench/subprocess.h"
 
 namespace peal::bench {
@@ -26,7 +28,7 @@ std::string kind_of(const std::string& launcher) {
   return "";
 }
 
-std::filesystem::path cache_folder(const Folder& instead) {
+std::filesystem::path cache_folder(const PrivateFolder& instead) {
   if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0) {
     return std::filesystem::path(cache) / "peal";
   }
@@ -50,7 +52,7 @@ struct Built {
   std::string problem;
 };
 
-Built build_worker(const Mpi& mpi, const Folder& folder) {
+Built build_worker(const Mpi& mpi, const PrivateFolder& folder) {
   std::error_code error;
   std::filesystem::path cache = cache_folder(folder);
   std::filesystem::create_directories(cache, error);
@@ -143,7 +145,7 @@ std::vector<std::string> start_of(const Mpi& mpi, const Ground& ground) {
 /// remove, in the same memory. The second name is that of version 5.
 void give_segments(Fleet& fleet, launch::Variables& variables) {
   if (::access(kSharedMemory, W_OK | X_OK) != 0) return;
-  fleet.segments = std::make_unique<Folder>(kSharedMemory);
+  fleet.segments = std::make_unique<PrivateFolder>(kFolderPrefix, kSharedMemory);
   variables.try_emplace("OMPI_MCA_btl_vader_backing_directory", fleet.segments->path());
   variables.try_emplace("OMPI_MCA_btl_sm_backing_directory", fleet.segments->path());
 }

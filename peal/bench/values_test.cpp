@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/half.h"
+#include "peal/base/private_folder.h"
 #include "peal/bench/embedded.h"
-#include "peal/bench/folder.h"
 #include "peal/bench/subprocess.h"
 
 namespace peal::bench {
@@ -67,7 +67,7 @@ int main(void) {
 TEST(ValuesTest, TheWorkerForMpiWritesTheSameOnes) {
   const auto compiler = find_program("mpicc");
   if (!compiler) GTEST_SKIP() << "there is no mpicc";
-  const Folder folder;
+  const PrivateFolder folder("peal-test.");
   const std::string source =
       folder.write("fill.c", "#define main worker_main\n" + std::string(kMpiWorker) + kCheckFill);
   const std::string program = folder.path() / "fill";

@@ -23,8 +23,11 @@
 #include "peal/cli/spelling.h"
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
+#include "peal/launch/dump_place.h"
+#include "peal/launch/flights.h"
 #include "peal/launch/job.h"
 #include "peal/launch/launcher.h"
+#include "peal/launch/post_mortem.h"
 #include "peal/launch/rank_process.h"
 
 namespace peal::cli {
@@ -39,7 +42,8 @@ MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
 of the cores (OMP_NUM_THREADS says how many). Rank 0 reads the standard input.
 When a rank fails, the others are told to end three seconds later. The report
 begins with the likely cause and shows its last lines; the exit code is that
-rank's own, or 128 + the number of its signal.
+rank's own, or 128 + the number of its signal. Where the ranks use peal, it also
+says who caused the failure, and where the records of their last operations are.
 
 Examples:
   peal run -n 2 ./train --epochs 5
@@ -200,12 +204,19 @@ int run(const launch::LaunchOptions& options) {
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
   say(announce_faults(given, options.ranks));
   say(warn_of_unknown(given));
+  const launch::Flights flights(given);
+  if (!flights.problem().empty()) {
+    say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
+  }
+  launch::remove_former_dump(options.log_directory);
   const launch::Target out = target(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = line_width(out, options);
+  made.job.flights = flights.private_folder();
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
   const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
-  const launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
+  launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
+  report.post_mortem = launch::examine(report, flights, made.job.id, options);
   say(launch::describe(report));
   return launch::exit_code(report);
 }

@@ -15,8 +15,9 @@ namespace {
 
 constexpr const char* kFooter = R"(
 DUMP is a folder of records, as ranks keep them in PEAL_FLIGHT_DIR, or the
-record of one rank from there, or a dump of several in one file. Without any it
-is the folder that PEAL_FLIGHT_DIR names. Times are UTC, each by the clock of
+record of one rank from there, or a dump of several in one file, as peal run
+leaves it of a run that fails. Without any it is the folder that PEAL_FLIGHT_DIR
+names. Times are UTC, each by the clock of
 the rank's host. The answer ends with 0, whatever it is.
 
 Examples:

@@ -19,8 +19,10 @@
 namespace peal {
 namespace {
 
+/// In memory where there is no room for a file: no rank has to end for want of a record.
 std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
-                                                       const rendezvous::Meeting& meeting) {
+                                                       const rendezvous::Meeting& meeting,
+                                                       const Report& report) {
   observe::RecorderOptions options;
   options.rank = meeting.identity.rank;
   options.world_size = meeting.identity.world_size;
@@ -31,6 +33,15 @@ std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
   if (!config.flight_dir.empty()) {
     options.path = observe::flight_file_in(config.flight_dir, options.rank);
   }
+  try {
+    return observe::FlightRecorder::make(options);
+  } catch (const Error& error) {
+    if (options.path.empty() || error.kind() != ErrorKind::kResource) throw;
+    report(Severity::kWarning,
+           fmt::format("the last operations are not recorded in PEAL_FLIGHT_DIR: {}",
+                       error.message()));
+  }
+  options.path.clear();
   return observe::FlightRecorder::make(options);
 }
 
@@ -59,7 +70,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   rendezvous::Meeting meeting =
       rendezvous::meet(wish, config, environment, deadline, options.report);
   const rendezvous::Identity identity = meeting.identity;
-  auto recorder = make_recorder(config, meeting);
+  auto recorder = make_recorder(config, meeting, options.report);
   const auto connector =
       std::make_shared<init::Connector>(std::move(meeting), config, options.report);
   check_ranks(config.faults, identity.world_size);

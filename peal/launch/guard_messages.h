@@ -14,6 +14,7 @@ namespace peal::launch {
 struct GuardEvent {
   enum class Kind : std::int32_t {
     kNotStarted,  // rank, value: errno
+    kStopped,     // rank, pid: it stands still when it is told to end, stopped by a signal
     kEnded,       // rank, pid, value: as waitpid(2) gives it
     kGone,        // nothing is left, and the guard ends; value: processes that could not be killed
   };

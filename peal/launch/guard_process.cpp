@@ -151,6 +151,7 @@ void GuardProcess::follow(const GuardOrder& order) {
       pass_on(order.signal, order.origin);
       return;
     case GuardOrder::Kind::kStop:
+      tell_stopped();  // before they are made to go on
       pass_on(order.signal, order.origin);
       pass_on(SIGCONT, SignalOrigin::kProcess);  // who is stopped cannot end
       end_by(Clock::now() + duty_.grace);
@@ -158,6 +159,18 @@ void GuardProcess::follow(const GuardOrder& order) {
     case GuardOrder::Kind::kKill:
       end_by(Clock::now());
       return;
+  }
+}
+
+/// Of a rank's own process; one that a shell has started in its place is the shell's child.
+void GuardProcess::tell_stopped() const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].pid < 0) continue;
+    siginfo_t found{};
+    const auto pid = static_cast<id_t>(ranks_[i].pid);
+    const bool is_known = ::waitid(P_PID, pid, &found, WSTOPPED | WNOHANG | WNOWAIT) == 0;
+    if (!is_known || found.si_pid == 0) continue;
+    tell({.kind = GuardEvent::Kind::kStopped, .rank = static_cast<Rank>(i), .pid = ranks_[i].pid});
   }
 }
 

@@ -46,6 +46,7 @@ class GuardProcess final {
   void reap();
   void obey();
   void follow(const GuardOrder& order);
+  void tell_stopped() const;
   void pass_on(int signal, SignalOrigin origin) const;
   void end_by(TimePoint deadline);
   void clear_up(TimePoint now);

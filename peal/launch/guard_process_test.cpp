@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,7 +123,23 @@ TEST_F(GuardProcessTest, SignalsArePassedOnToTheWholeGroup) {
 TEST_F(GuardProcessTest, ARankThatIsStoppedIsMadeToGoOnSoThatItCanEnd) {
   order({GuardOrder::Kind::kPassOn, SIGSTOP, SignalOrigin::kProcess});
   order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
-  EXPECT_THAT(statuses(run({shell(0, "exec sleep 100")})), ElementsAre(SIGTERM));
+  const auto events = run({shell(0, "exec sleep 100")});
+  EXPECT_THAT(statuses(events), ElementsAre(SIGTERM));
+}
+
+TEST_F(GuardProcessTest, WhoStandsStillWhenItIsToldToEndIsNamed) {
+  std::thread launcher([this] {
+    siginfo_t stopped_child{};
+    while (::waitid(P_ALL, 0, &stopped_child, WSTOPPED | WNOWAIT) != 0) {
+      std::this_thread::sleep_for(milliseconds(1));  // there is no child yet
+    }
+    order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
+  });
+  const auto events = run({shell(0, "kill -STOP $$; sleep 100"), shell(1, "exec sleep 100")});
+  launcher.join();
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0].kind, Kind::kStopped);
+  EXPECT_EQ(events[0].rank, 0);
 }
 
 TEST_F(GuardProcessTest, WhoDoesNotEndWithinTheGraceIsKilled) {

@@ -12,6 +12,7 @@ struct Job {
   std::string id{};        // PEAL_JOB: tells jobs on one machine apart
   std::string secret{};    // PEAL_SECRET, where the user set none
   std::uint16_t port = 0;  // MASTER_PORT, free on this machine
+  std::string flights{};   // PEAL_FLIGHT_DIR, where the user set none; empty: none
   int terminal_width = 0;  // PEAL_TERMINAL_WIDTH: columns for a rank's line; 0: no terminal
   friend bool operator==(const Job&, const Job&) = default;
 };

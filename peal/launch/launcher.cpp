@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 
+#include "peal/launch/flights.h"
 #include "peal/launch/guard.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/process_tree.h"
@@ -72,10 +74,12 @@ class Launch final {
 
   const LaunchOptions& options_;
   const std::vector<RankProcess>& ranks_;
+  const std::string flights_;  // the folder of the ranks' records; empty: none
   const TimePoint start_ = Clock::now();
   Stage stage_ = Stage::kRunning;
   TimePoint stopping_from_ = TimePoint::max();  // those that have not failed by themselves by then
   TimePoint killing_from_ = TimePoint::max();
+  std::set<Rank> standing_still_;
   LaunchReport report_;
   Outputs outputs_;
   OrphanAdoption adoption_;
@@ -89,6 +93,7 @@ Launch::Launch(const LaunchOptions& options,
                Target err)
     : options_(options),
       ranks_(ranks),
+      flights_(flight_folder_of(ranks)),
       outputs_(options, out, err),
       guard_(duty_of(options, ranks, signals_, outputs_)) {
   outputs_.close_writers();
@@ -187,6 +192,9 @@ void Launch::handle(const GuardEvent& event) {
       stage_ = Stage::kStopping;  // the guard has begun to
       killing_from_ = Clock::now() + options_.grace;
       return;
+    case GuardEvent::Kind::kStopped:
+      standing_still_.insert(event.rank);
+      return;
     case GuardEvent::Kind::kEnded:
       return rank_ended(event);
     case GuardEvent::Kind::kGone:
@@ -203,6 +211,8 @@ void Launch::rank_ended(const GuardEvent& event) {
     const bool by_sigkill = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
     end.ending = by_sigkill && now >= killing_from_ ? Ending::kKilled : Ending::kTold;
   }
+  end.stood_still = standing_still_.contains(end.rank);
+  leave_end(flights_, end);
   report_.ends.push_back(end);
   if (stage_ == Stage::kRunning && failed(end.status)) {
     stage_ = Stage::kFailing;

@@ -15,7 +15,8 @@ namespace peal::launch {
 /// begin the grace; one that comes when the ranks have been told to end, for whatever reason, ends
 /// everybody at once. One that comes in the three seconds ends them, and the report stays that of
 /// the failure. Rank 0 reads this process's stdin, the others nothing. Nothing is left behind, also
-/// when this process is killed by SIGKILL. Threads: forks; call it before the program has a second
+/// when this process is killed by SIGKILL. How a rank has ended is left beside its record, if the
+/// ranks keep any, as soon as it has. Threads: forks; call it before the program has a second
 /// thread, one launch at a time. Signal handling is changed while it runs. Errors: resource
 /// (descriptors, processes, the log directory).
 LaunchReport run(const LaunchOptions& options,

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/launch/flights.h"
 
 namespace peal::launch {
 namespace {
@@ -84,6 +85,22 @@ TEST(RankProcessTest, TheOptionsVariablesWin) {
   EXPECT_THAT(variables, Contains(Pair("PEAL_SECRET", "mine")));
   EXPECT_THAT(variables, Contains(Pair("OMP_NUM_THREADS", "1")));
   EXPECT_THAT(variables, Contains(Pair("NEW", "")));
+}
+
+TEST(RankProcessTest, RecordsAreKeptInTheFolderOfTheJobUnlessTheUserHasNamedOne) {
+  constexpr const char* kName = "PEAL_FLIGHT_DIR";
+  Job job = kJob;
+  job.flights = "/tmp/flights";
+  EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {}), Contains(Pair(kName, "/tmp/flights")));
+  for (const std::string users : {"mine", ""}) {
+    EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {{kName, users}}),
+                Contains(Pair(kName, users)));
+  }
+  const std::string others = Flights(Variables{}).folder();
+  EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {{kName, others}}),
+              Contains(Pair(kName, "/tmp/flights")));
+  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, {{kName, others}}),
+              Not(Contains(Key(kName))));
 }
 
 TEST(RankProcessTest, OnlyOnATerminalIsThereAWidth) {

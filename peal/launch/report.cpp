@@ -34,11 +34,6 @@ int shell_code(int status) {
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-std::string how(int status) {
-  if (!WIFSIGNALED(status)) return fmt::format("ended with exit code {}", WEXITSTATUS(status));
-  return fmt::format("was killed by {}", signal_name(WTERMSIG(status)));
-}
-
 /// Whoever gets SIGKILL and asked for none should look at the memory.
 std::string hint(int status) {
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "";
@@ -112,7 +107,7 @@ std::string describe(const RankEnd& end) {
   return fmt::format("rank {} (pid {}) {}{} after {:.1f} s{}",
                      end.rank,
                      end.pid,
-                     how(end.status),
+                     describe_status(end.status),
                      hint(end.status),
                      seconds(end.after),
                      lost_a_peer(end) ? ", having lost another rank (peer_lost)" : "");
@@ -200,7 +195,44 @@ std::string why_killed(const LaunchReport& report) {
                      static_cast<double>(report.grace.count()) / 1000.0);
 }
 
+std::string findings(const PostMortem& found) {
+  std::string text;
+  if (!found.sentence.empty()) text += fmt::format("peal: why: {}\n", found.sentence);
+  if (!found.records.empty()) text += fmt::format("peal: see peal why {}\n", found.records);
+  if (!found.problem.empty()) text += fmt::format("peal: {}\n", found.problem);
+  return text;
+}
+
+observe::RankEnd::Fate fate_of(const RankEnd& end) {
+  using Fate = observe::RankEnd::Fate;
+  if (end.ending == Ending::kItself)
+    return failed(end.status) ? Fate::kEndedBadly : Fate::kEndedWell;
+  return end.stood_still ? Fate::kStopped : Fate::kEndedByLauncher;
+}
+
+std::string fate_text(const RankEnd& end) {
+  if (end.ending == Ending::kItself) return describe_status(end.status);
+  if (end.stood_still)
+    return "was stopped by a signal, and stood still until the launcher ended it";
+  if (end.ending == Ending::kKilled) return "was killed by the launcher";
+  if (obeyed(end)) return "was told to end by the launcher";
+  return describe_status(end.status) + ", when the launcher had told it to end";
+}
+
 }  // namespace
+
+std::string describe_status(int status) {
+  if (!WIFSIGNALED(status)) return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+  return fmt::format("was killed by {}", signal_name(WTERMSIG(status)));
+}
+
+observe::RankEnd record_of(const RankEnd& end, observe::WallTime at) {
+  return {.rank = end.rank,
+          .pid = static_cast<std::uint64_t>(end.pid),
+          .at = at,
+          .fate = fate_of(end),
+          .text = fate_text(end)};
+}
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 
@@ -239,6 +271,7 @@ std::string describe(const LaunchReport& report) {
     text += fmt::format("peal: {} processes hang in the kernel and could not be killed\n",
                         report.survivors);
   }
+  if (report.post_mortem) text += findings(*report.post_mortem);
   return text;
 }
 

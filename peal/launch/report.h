@@ -10,6 +10,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
+#include "peal/observe/rank_end.h"
 
 namespace peal::launch {
 
@@ -27,6 +28,7 @@ struct RankEnd {
   int status = 0;    // as waitpid(2) gives it
   Duration after{};  // since the start
   Ending ending = Ending::kItself;
+  bool stood_still = false;               // stopped by a signal, when it was told to end
   std::vector<std::string> last_lines{};  // that it wrote, where it failed by itself
   friend bool operator==(const RankEnd&, const RankEnd&) = default;
 };
@@ -39,6 +41,14 @@ struct StartFailure {
   friend bool operator==(const StartFailure&, const StartFailure&) = default;
 };
 
+/// What is known of why a launch failed, by the records that its ranks have left.
+struct PostMortem {
+  std::string sentence{};  // who caused it; empty where no rank had failed by itself
+  std::string records{};   // where they are, for `peal why`; empty: nowhere
+  std::string problem{};   // why they are nowhere, or the sentence is missing; empty: all went well
+  friend bool operator==(const PostMortem&, const PostMortem&) = default;
+};
+
 struct LaunchReport {
   std::vector<RankEnd> ends;  // in the order in which they ended
   std::optional<StartFailure> start_failure;
@@ -49,11 +59,18 @@ struct LaunchReport {
   int survivors = 0;           // processes that SIGKILL did not end
   int cut_short = 0;           // the signal that ended the grace before its time; 0: none did
   Timeout grace{};
+  std::optional<PostMortem> post_mortem;  // nothing: there were no records, or no failure
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
 
 /// Whether the wait status is anything but exit(0).
 bool failed(int status);
+
+/// "ended with exit code 3", "was killed by SIGKILL": of a wait status.
+std::string describe_status(int status);
+
+/// What is left of it for `peal why` and for its peers, beside its flight.
+observe::RankEnd record_of(const RankEnd& end, observe::WallTime at);
 
 /// Whether it failed, and not because it was told to end.
 bool failed_by_itself(const RankEnd& end);
@@ -67,8 +84,9 @@ const RankEnd* main_failure(const LaunchReport& report);
 /// 128 + signal; 126 or 127 when the program could not be executed.
 int exit_code(const LaunchReport& report);
 
-/// Who failed, the main failure first, what became of the others, and the main failure's last
-/// lines. Some lines, however many ranks there are; empty when there is nothing to say.
+/// Who failed, the main failure first, what became of the others, the main failure's last lines,
+/// and what the ranks' records say. Some lines, however many ranks there are; empty when there is
+/// nothing to say.
 std::string describe(const LaunchReport& report);
 
 }  // namespace peal::launch

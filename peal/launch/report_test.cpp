@@ -241,6 +241,37 @@ TEST(ReportTest, ALostGuardAndSurvivorsAreSaid) {
   EXPECT_THAT(describe(report), HasSubstr("2 processes"));
 }
 
+TEST(ReportTest, WhatTheRecordsSayStandsBelowWhatTheLauncherKnows) {
+  LaunchReport report = failure(failed_with(1, exited(3), "no luck"), {0});
+  report.post_mortem = PostMortem{.sentence = "Rank 1 left.", .records = "/tmp/f00d.dump"};
+  EXPECT_THAT(
+      describe(report),
+      HasSubstr("  | no luck\npeal: why: Rank 1 left.\npeal: see peal why /tmp/f00d.dump\n"));
+  report.post_mortem = PostMortem{.problem = "there is no room"};
+  EXPECT_THAT(describe(report), HasSubstr("  | no luck\npeal: there is no room\n"));
+}
+
+TEST(ReportTest, TheRecordOfAnEndSaysWhoseDoingItWas) {
+  using Fate = observe::RankEnd::Fate;
+  const auto record = [](const RankEnd& end) { return record_of(end, {}); };
+  EXPECT_EQ(record(end_of(2, exited(0))).fate, Fate::kEndedWell);
+  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).fate, Fate::kEndedBadly);
+  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).text, "was killed by SIGKILL");
+  EXPECT_EQ(record(end_of(2, exited(3))).text, "ended with exit code 3");
+  EXPECT_EQ(record(end_of(2, exited(3))).pid, 4713u);
+  const auto told = record(end_of(2, killed_by(SIGTERM), Ending::kTold));
+  EXPECT_EQ(told.fate, Fate::kEndedByLauncher);
+  EXPECT_EQ(told.text, "was told to end by the launcher");
+  EXPECT_EQ(record(end_of(2, exited(3), Ending::kTold)).text,
+            "ended with exit code 3, when the launcher had told it to end");
+  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL), Ending::kKilled)).text,
+            "was killed by the launcher");
+  RankEnd stopped = end_of(2, killed_by(SIGTERM), Ending::kTold);
+  stopped.stood_still = true;
+  EXPECT_EQ(record(stopped).fate, Fate::kStopped);
+  EXPECT_THAT(record(stopped).text, HasSubstr("was stopped by a signal"));
+}
+
 TEST(ReportTest, AnUnknownSignalHasItsNumber) {
   EXPECT_THAT(describe(failure(end_of(0, killed_by(SIGRTMIN + 3)), {})),
               HasSubstr("signal " + std::to_string(SIGRTMIN + 3)));

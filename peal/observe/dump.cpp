@@ -1,12 +1,6 @@
 #include "peal/observe/dump.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -15,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/base/text_file.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/flight_folder.h"
+#include "peal/observe/whole_file.h"
 
 namespace peal::observe {
 namespace {
@@ -27,6 +21,8 @@ namespace {
 constexpr std::string_view kFirstLine = "peal dump 1\n";
 constexpr std::string_view kFlightPart = "flight";
 constexpr std::string_view kEndPart = "end";
+/// Of hundreds of ranks, each of which has some 400 KB.
+constexpr Bytes kLongestDump(std::int64_t{4} << 30);
 
 Error malformed(const std::string& how) { return Error(ErrorKind::kMismatch, "the dump " + how); }
 
@@ -92,7 +88,7 @@ class Collection {
 };
 
 void add_file(const std::string& path, Collection& all) {
-  const std::string bytes = read_text_file(path);
+  const std::string bytes = read_text_file(path, kLongestDump);
   if (bytes.starts_with(kFirstLine)) {
     all.add(parse_dump(bytes));
   } else if (is_flight(bytes)) {
@@ -129,15 +125,6 @@ void add_folder(const std::string& path, Collection& all) {
   }
 }
 
-void write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) throw system_error("cannot write " + path, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-}
-
 }  // namespace
 
 std::string to_dump(std::span<const std::string> flights, std::span<const RankEnd> ends) {
@@ -171,18 +158,7 @@ Dump parse_dump(std::string_view bytes) {
 void write_dump(const std::string& path,
                 std::span<const std::string> flights,
                 std::span<const RankEnd> ends) {
-  std::string unfinished = path + ".XXXXXX";
-  const Fd file(::mkostemp(unfinished.data(), O_CLOEXEC));  // mode 0600
-  if (!file) throw system_error("cannot write " + path, errno);
-  try {
-    write_all(file.get(), to_dump(flights, ends), path);
-    if (::rename(unfinished.c_str(), path.c_str()) != 0) {
-      throw system_error("cannot write " + path, errno);
-    }
-  } catch (const Error&) {
-    ::unlink(unfinished.c_str());
-    throw;
-  }
+  write_whole_file(path, to_dump(flights, ends));
 }
 
 Dump read_dumps(std::span<const std::string> paths) {

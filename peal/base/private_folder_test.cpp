@@ -1,4 +1,4 @@
-#include "peal/bench/folder.h"
+#include "peal/base/private_folder.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,11 +13,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "peal/bench/shared_file.h"
-#include "peal/bench/subprocess.h"
-
-namespace peal::bench {
+namespace peal {
 namespace {
+
+constexpr const char* kPrefix = "peal-test.";
 
 pid_t dead_process() {
   const pid_t pid = ::fork();
@@ -26,10 +25,10 @@ pid_t dead_process() {
   return pid;
 }
 
-TEST(FolderTest, IsOursAloneAndGoesWithAllThatIsInIt) {
+TEST(PrivateFolderTest, IsOursAloneAndGoesWithAllThatIsInIt) {
   std::filesystem::path path;
   {
-    const Folder folder;
+    const PrivateFolder folder(kPrefix);
     path = folder.path();
     struct stat status {};
     ::stat(path.c_str(), &status);
@@ -41,23 +40,23 @@ TEST(FolderTest, IsOursAloneAndGoesWithAllThatIsInIt) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(FolderTest, WhatTheDeadHaveLeftIsRemovedAndNothingElse) {
+TEST(PrivateFolderTest, WhatTheDeadHaveLeftIsRemovedAndNothingElse) {
   const auto parent = std::filesystem::temp_directory_path();
-  const auto left = parent / fmt::format("peal-bench.{}.x", dead_process());
-  const auto alive = parent / fmt::format("peal-bench.{}.x", ::getpid());
+  const auto left = parent / fmt::format("peal-test.{}.x", dead_process());
+  const auto alive = parent / fmt::format("peal-test.{}.x", ::getpid());
   std::filesystem::create_directories(left / "inside");
   std::filesystem::create_directory(alive);
-  { const Folder folder; }
+  { const PrivateFolder folder(kPrefix); }
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::remove(alive));
 }
 
-TEST(FolderTest, AnotherParentIsTakenAndCleanedToo) {
-  const Folder parent;
-  const auto left = parent.path() / fmt::format("peal-bench.{}.x", dead_process());
+TEST(PrivateFolderTest, AnotherParentIsTakenAndCleanedToo) {
+  const PrivateFolder parent(kPrefix);
+  const auto left = parent.path() / fmt::format("peal-test.{}.x", dead_process());
   std::filesystem::create_directories(left / "inside");
   {
-    const Folder inside(parent.path());
+    const PrivateFolder inside(kPrefix, parent.path());
     EXPECT_EQ(inside.path().parent_path(), parent.path());
     EXPECT_FALSE(std::filesystem::exists(left));
   }
@@ -65,28 +64,28 @@ TEST(FolderTest, AnotherParentIsTakenAndCleanedToo) {
 }
 
 /// As in another container that shares the parent, where this process has another number.
-TEST(FolderTest, ThatOfALiveRunStaysThoughNoProcessHasTheNumberInItsName) {
-  const Folder parent;
-  const auto renamed = parent.path() / fmt::format("peal-bench.{}.x", dead_process());
+TEST(PrivateFolderTest, ThatOfALiveRunStaysThoughNoProcessHasTheNumberInItsName) {
+  const PrivateFolder parent(kPrefix);
+  const auto renamed = parent.path() / fmt::format("peal-test.{}.x", dead_process());
   {
-    const Folder live(parent.path());
+    const PrivateFolder live(kPrefix, parent.path());
     std::filesystem::rename(live.path(), renamed);
-    remove_folders_of_the_dead(parent.path());
+    remove_folders_of_the_dead(kPrefix, parent.path());
     EXPECT_TRUE(std::filesystem::exists(renamed));
   }
-  remove_folders_of_the_dead(parent.path());
+  remove_folders_of_the_dead(kPrefix, parent.path());
   EXPECT_FALSE(std::filesystem::exists(renamed));
 }
 
-TEST(FolderTest, ThatOfAKilledRunGoesThoughAProgramThatItHasStartedLivesOn) {
-  const Folder parent;
+TEST(PrivateFolderTest, ThatOfAKilledRunGoesThoughAProgramThatItHasStartedLivesOn) {
+  const PrivateFolder parent(kPrefix);
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const Fd reader(ends[0]);
   const Fd writer(ends[1]);
   const pid_t run = ::fork();
   if (run == 0) {
-    const Folder folder(parent.path());
+    const PrivateFolder folder(kPrefix, parent.path());
     std::array<char*, 3> words = {const_cast<char*>("sleep"), const_cast<char*>("60"), nullptr};
     pid_t program = -1;
     ::posix_spawnp(&program, words[0], nullptr, nullptr, words.data(), ::environ);
@@ -95,17 +94,17 @@ TEST(FolderTest, ThatOfAKilledRunGoesThoughAProgramThatItHasStartedLivesOn) {
   }
   pid_t program = -1;
   ASSERT_EQ(::read(reader.get(), &program, sizeof program), ssize_t{sizeof program});
-  remove_folders_of_the_dead(parent.path());
+  remove_folders_of_the_dead(kPrefix, parent.path());
   EXPECT_FALSE(std::filesystem::is_empty(parent.path()));
   ::kill(run, SIGKILL);
   ::waitpid(run, nullptr, 0);
-  remove_folders_of_the_dead(parent.path());
+  remove_folders_of_the_dead(kPrefix, parent.path());
   EXPECT_TRUE(std::filesystem::is_empty(parent.path()));
   ASSERT_GT(program, 0);
   EXPECT_EQ(::kill(program, SIGKILL), 0);
 }
 
-TEST(FolderTest, OnlyANameWithThePrefixAndANumberIsOneOfOurs) {
+TEST(PrivateFolderTest, OnlyANameWithThePrefixAndANumberIsOneOfOurs) {
   const std::string dead = fmt::format("{}", dead_process());
   EXPECT_TRUE(is_left_by_the_dead("pealb" + dead, "pealb"));
   EXPECT_TRUE(is_left_by_the_dead("peal-bench-" + dead + "-0", "peal-bench-"));
@@ -114,7 +113,7 @@ TEST(FolderTest, OnlyANameWithThePrefixAndANumberIsOneOfOurs) {
   EXPECT_FALSE(is_left_by_the_dead(fmt::format("pealb{}", ::getpid()), "pealb"));
 }
 
-TEST(FolderTest, AProcessThatHasEndedIsDeadThoughNobodyHasAskedHow) {
+TEST(PrivateFolderTest, AProcessThatHasEndedIsDeadThoughNobodyHasAskedHow) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);
   siginfo_t ended;
@@ -123,33 +122,5 @@ TEST(FolderTest, AProcessThatHasEndedIsDeadThoughNobodyHasAskedHow) {
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST(SharedFileTest, WhatOneMappingWritesAnotherReads) {
-  const SharedFile file("test", 64_B);
-  const Mapping small(file.path(), 64_B);
-  small.data()[63] = std::byte{7};
-  const Mapping large(file.path(), 8192_B);
-  EXPECT_EQ(large.data()[63], std::byte{7});
-  EXPECT_EQ(large.data()[8191], std::byte{0});
-}
-
-TEST(SubprocessTest, TheOutputAndTheStatusAreTheProgramsOwn) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
-  const Finished finished = run_program({"sh", "-c", "echo out; echo err >&2; exit 3"}, deadline);
-  EXPECT_EQ(finished.status, 3);
-  EXPECT_EQ(finished.output, "out\nerr\n");
-  EXPECT_EQ(run_program({"sh", "-c", "kill -9 $$"}, deadline).status, 128 + 9);
-  EXPECT_EQ(run_program({"there-is-no-such-program"}, deadline).status, 127);
-}
-
-TEST(SubprocessTest, AProgramThatTakesTooLongIsKilled) {
-  const Finished finished = run_program({"sleep", "60"}, Deadline::after(Timeout(50)));
-  EXPECT_EQ(finished.status, 128 + 9);
-}
-
-TEST(SubprocessTest, ProgramsAreFoundInThePath) {
-  EXPECT_TRUE(find_program("sh")->ends_with("/sh"));
-  EXPECT_EQ(find_program("there-is-no-such-program"), std::nullopt);
-}
-
 }  // namespace
-}  // namespace peal::bench
+}  // namespace peal

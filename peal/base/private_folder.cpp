@@ -1,4 +1,4 @@
-#include "peal/bench/folder.h"
+#include "peal/base/private_folder.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,10 +16,8 @@
 
 #include "peal/base/error.h"
 
-namespace peal::bench {
+namespace peal {
 namespace {
-
-constexpr const char* kPrefix = "peal-bench.";
 
 /// A zombie has ended: whoever started it has only not asked for its exit code yet.
 /// Source: proc(5); the name in parentheses may hold anything, so the last one counts.
@@ -31,14 +29,8 @@ bool is_zombie(pid_t pid) {
   return name_end != std::string::npos && text.substr(name_end + 2).starts_with('Z');
 }
 
-std::filesystem::path folder_of_the_system() {
-  std::error_code unknown;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(unknown);
-  return unknown ? "/tmp" : folder;
-}
-
-std::filesystem::path make_folder(const std::filesystem::path& parent) {
-  std::string name = parent / fmt::format("{}{}.XXXXXX", kPrefix, ::getpid());
+std::filesystem::path make_folder(const std::string& prefix, const std::filesystem::path& parent) {
+  std::string name = parent / fmt::format("{}{}.XXXXXX", prefix, ::getpid());
   if (::mkdtemp(name.data()) == nullptr) throw system_error("cannot make " + name, errno);
   return name;
 }
@@ -69,11 +61,17 @@ void remove_leftover(const std::filesystem::path& path) {
 
 }  // namespace
 
-void remove_folders_of_the_dead(const std::filesystem::path& parent) {
+std::filesystem::path folder_of_the_system() {
+  std::error_code unknown;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(unknown);
+  return unknown ? "/tmp" : std::filesystem::absolute(folder);
+}
+
+void remove_folders_of_the_dead(const std::string& prefix, const std::filesystem::path& parent) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator entry(parent, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
-    if (is_left_by_the_dead(entry->path().filename(), kPrefix)) remove_leftover(entry->path());
+    if (is_left_by_the_dead(entry->path().filename(), prefix)) remove_leftover(entry->path());
   }
 }
 
@@ -87,24 +85,22 @@ bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
   return is_gone || is_zombie(pid);
 }
 
-Folder::Folder() : Folder(folder_of_the_system()) {}
-
-Folder::Folder(const std::filesystem::path& parent) {
-  remove_folders_of_the_dead(parent);
+PrivateFolder::PrivateFolder(const std::string& prefix, const std::filesystem::path& parent) {
+  remove_folders_of_the_dead(prefix, parent);
   std::optional<Fd> lock;
   while (!lock) {  // hardly ever twice
-    path_ = make_folder(parent);
+    path_ = make_folder(prefix, parent);
     lock = try_keep(path_);
   }
   lock_ = std::move(*lock);
 }
 
-Folder::~Folder() {
+PrivateFolder::~PrivateFolder() {
   std::error_code left;
   std::filesystem::remove_all(path_, left);
 }
 
-std::string Folder::write(const std::string& name, const std::string& text) const {
+std::string PrivateFolder::write(const std::string& name, const std::string& text) const {
   const std::filesystem::path file = path_ / name;
   std::ofstream stream(file);
   stream << text;
@@ -113,4 +109,4 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
   return file;
 }
 
-}  // namespace peal::bench
+}  // namespace peal

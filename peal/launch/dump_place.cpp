@@ -1,0 +1,70 @@
+#include "peal/launch/dump_place.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSuffix = ".dump";
+constexpr const char* kNameAmongLogs = "peal.dump";
+
+/// What is written there is read by `peal why` later: nobody else may put anything in its place.
+void make_own_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw system_error("cannot make " + folder.string(), errno);
+  }
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) {
+    throw system_error("cannot look at " + folder.string(), errno);
+  }
+  const bool is_ours = S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+  if (is_ours && (status.st_mode & 0077) == 0) return;
+  throw Error(
+      ErrorKind::kResource,
+      fmt::format("{} is no folder of this user's that others cannot reach", folder.string()));
+}
+
+/// All that is in it is a dump, or was to become one.
+void make_room(const fs::path& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> dumps;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::error_code unknown;
+    dumps.emplace_back(entry->last_write_time(unknown), entry->path());
+  }
+  std::ranges::sort(dumps);
+  for (std::size_t i = 0; i + kDumpsKept <= dumps.size(); ++i) fs::remove(dumps[i].second, ignored);
+}
+
+}  // namespace
+
+std::string place_for_dump(const std::string& log_directory,
+                           const std::string& job,
+                           const fs::path& parent) {
+  if (!log_directory.empty()) return fs::path(log_directory) / kNameAmongLogs;
+  const fs::path folder = parent / fmt::format("peal-{}", ::geteuid());
+  make_own_folder(folder);
+  make_room(folder);
+  return folder / (job + kSuffix);
+}
+
+void remove_former_dump(const std::string& log_directory) {
+  if (log_directory.empty()) return;
+  std::error_code ignored;
+  fs::remove(fs::path(log_directory) / kNameAmongLogs, ignored);
+}
+
+}  // namespace peal::launch

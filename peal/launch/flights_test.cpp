@@ -1,0 +1,67 @@
+#include "peal/launch/flights.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "peal/observe/end_file.h"
+
+namespace peal::launch {
+namespace {
+
+using Fate = observe::RankEnd::Fate;
+
+TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
+  std::string folder;
+  {
+    const Flights flights(Variables{});
+    folder = flights.folder();
+    EXPECT_EQ(flights.private_folder(), folder);
+    EXPECT_EQ(flights.problem(), "");
+    EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST(FlightsTest, AFolderThatTheUserHasNamedStaysWithoutTheEndsOfFormerLaunches) {
+  const PrivateFolder named("peal-test.");
+  leave_end(named.path(), {.rank = 1, .pid = 7, .status = 9});
+  {
+    const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
+    EXPECT_EQ(flights.folder(), named.path());
+    EXPECT_EQ(flights.private_folder(), "");
+    EXPECT_EQ(observe::try_read_end_file(named.path(), 1), std::nullopt);
+    leave_end(flights.folder(), {.rank = 1, .pid = 8, .status = 9});
+  }
+  EXPECT_EQ(observe::try_read_end_file(named.path(), 1)->pid, 8u);
+}
+
+TEST(FlightsTest, AUserWhoWantsNoRecordsNamesNoFolder) {
+  const Flights flights(Variables{{"PEAL_FLIGHT_DIR", ""}});
+  EXPECT_EQ(flights.folder(), "");
+  EXPECT_EQ(flights.problem(), "");
+}
+
+/// A rank that launches others finds the folder of the launch that it is a part of.
+TEST(FlightsTest, ALaunchInsideALaunchHasAFolderOfItsOwn) {
+  const Flights outer(Variables{});
+  const Flights inner(Variables{{"PEAL_FLIGHT_DIR", outer.folder()}});
+  EXPECT_NE(inner.folder(), outer.folder());
+  EXPECT_EQ(inner.folder(), inner.private_folder());
+}
+
+TEST(FlightsTest, TheRanksEnvironmentSaysWhereTheEndsAreLeft) {
+  EXPECT_EQ(flight_folder_of({}), "");
+  RankProcess rank;
+  EXPECT_EQ(flight_folder_of({rank}), "");
+  rank.environment = {{"PEAL_FLIGHT_DIR", "flights"}};
+  EXPECT_EQ(flight_folder_of({rank}), "flights");
+}
+
+TEST(FlightsTest, AnEndThatCannotBeLeftIsNoError) {
+  leave_end("", {.rank = 1});
+  leave_end("/no/such/folder", {.rank = 1});
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,101 @@
+#include "peal/launch/post_mortem.h"
+
+#include <signal.h>
+
+#include <array>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/observe/dump.h"
+#include "peal/observe/testing/flight_files.h"
+
+namespace peal::launch {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kJob = "test";  // as the records of the test have it
+
+/// Rank 1 of two was killed while rank 0 waited for it.
+LaunchReport leave_records(const std::string& folder) {
+  const std::array<Rank, 2> world = {0, 1};
+  const auto waiting = observe::FlightRecorder::make(observe::small_record(folder, 0));
+  const std::uint8_t group = waiting->add_group("world", world);
+  waiting->begin(observe::sum_in(group), 1, Elements(10));
+  observe::FlightRecorder::make(observe::small_record(folder, 1))->add_group("world", world);
+  const RankEnd killed{.rank = 1, .pid = 7, .status = SIGKILL};
+  leave_end(folder, killed);
+  LaunchReport report;
+  report.ends = {killed, {.rank = 0, .pid = 6, .status = SIGTERM, .ending = Ending::kTold}};
+  return report;
+}
+
+LaunchOptions two_ranks(const std::string& logs = "") {
+  LaunchOptions options;
+  options.ranks = 2;
+  options.log_directory = logs;
+  return options;
+}
+
+TEST(PostMortemTest, TheRecordsOfAFailedLaunchAreMergedAndTheCauseIsNamed) {
+  const PrivateFolder logs("peal-test.");
+  const Flights flights(Variables{});
+  const LaunchReport report = leave_records(flights.folder());
+  const auto found = examine(report, flights, kJob, two_ranks(logs.path()));
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->sentence, HasSubstr("The process of rank 1 was killed by SIGKILL"));
+  EXPECT_EQ(found->records, logs.path() / "peal.dump");
+  EXPECT_EQ(found->problem, "");
+  const std::array paths = {found->records};
+  const observe::Dump dump = observe::read_dumps(paths);
+  EXPECT_EQ(dump.flights.size(), 2u);
+  EXPECT_EQ(dump.ends.size(), 1u);
+}
+
+TEST(PostMortemTest, RecordsInAFolderOfTheUsersStayThere) {
+  const PrivateFolder named("peal-test.");
+  const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
+  const LaunchReport report = leave_records(named.path());
+  const auto found = examine(report, flights, kJob, two_ranks());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->records, named.path());
+}
+
+TEST(PostMortemTest, AnEndThatTheUserHasAskedForIsNobodysFault) {
+  const PrivateFolder logs("peal-test.");
+  const Flights flights(Variables{});
+  leave_records(flights.folder());
+  LaunchReport report;
+  report.signal = SIGINT;
+  report.ends = {{.rank = 1, .pid = 7, .status = SIGINT, .ending = Ending::kTold}};
+  const auto found = examine(report, flights, kJob, two_ranks(logs.path()));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sentence, "");
+  EXPECT_EQ(found->records, logs.path() / "peal.dump");
+}
+
+TEST(PostMortemTest, WhereAllWentWellOrNobodyHasRecordedAnythingThereIsNone) {
+  const Flights flights(Variables{});
+  const LaunchReport report = leave_records(flights.folder());
+  LaunchReport well;
+  well.ends = {{.rank = 0}, {.rank = 1}};
+  EXPECT_EQ(examine(well, flights, kJob, two_ranks()), std::nullopt);
+  EXPECT_EQ(examine(report, flights, "another job", two_ranks()), std::nullopt);
+  EXPECT_EQ(examine(report, Flights(Variables{}), kJob, two_ranks()), std::nullopt);
+  EXPECT_EQ(examine(report, Flights(Variables{{"PEAL_FLIGHT_DIR", ""}}), kJob, two_ranks()),
+            std::nullopt);
+}
+
+TEST(PostMortemTest, WhatCannotBeKeptIsSaidAndTheCauseIsNamedAllTheSame) {
+  const Flights flights(Variables{});
+  const LaunchReport report = leave_records(flights.folder());
+  const auto found = examine(report, flights, kJob, two_ranks("/no/such/folder"));
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->sentence, HasSubstr("rank 1"));
+  EXPECT_EQ(found->records, "");
+  EXPECT_THAT(found->problem, HasSubstr("could not be kept: cannot write /no/such/folder/"));
+}
+
+}  // namespace
+}  // namespace peal::launch
