@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "peal/rendezvous/contact.h"
+#include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/interfaces.h"
 
 namespace peal::init {
@@ -41,7 +42,9 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   rendezvous::publish(*store, options.rank, pending->contact());
   std::vector<Rank> ranks(world_ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  return pending->connect(rendezvous::collect(*store, ranks, deadline), deadline);
+  const rendezvous::EndedRanks ended(meeting_.ends);
+  const auto look = [&] { ended.check(world_ranks, "joined the group " + group); };
+  return pending->connect(rendezvous::collect(*store, ranks, deadline, look), deadline);
 }
 
 std::vector<net::Address> Connector::listening_addresses() const {

@@ -55,6 +55,9 @@ class GroupRecorder final {
     if (recorder_ && number_ == 0) recorder_->left(departure);
   }
 
+  /// The latest of this group that has begun and not ended; empty if there is none, or no recorder.
+  std::string current() const { return recorder_ ? recorder_->current(number_) : ""; }
+
   const std::shared_ptr<FlightRecorder>& recorder() const { return recorder_; }
 
  private:

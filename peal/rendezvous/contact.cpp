@@ -123,7 +123,10 @@ void publish(store::Store& group, Rank rank, const Contact& contact) {
 }
 
 /// Whoever waits for one that is late must hear of another that is gone.
-std::vector<Contact> collect(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
+std::vector<Contact> collect(store::Store& group,
+                             std::span<const Rank> ranks,
+                             Deadline deadline,
+                             const std::function<void()>& look) {
   constexpr auto kLookEvery = std::chrono::milliseconds(200);
   std::map<Rank, Contact> found;
   while (true) {
@@ -135,6 +138,7 @@ std::vector<Contact> collect(store::Store& group, std::span<const Rank> ranks, D
       if (text) found[rank] = decode_of(rank, *text);
     }
     if (all) break;
+    look();
     if (deadline.passed()) await_ranks(group, kPrefix, ranks, "say where they listen", deadline);
   }
   std::vector<Contact> contacts;

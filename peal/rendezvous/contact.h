@@ -2,6 +2,7 @@
 // it, for transport::Pending::connect.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,11 +34,14 @@ void promise(store::Store& group, Rank rank, const std::string& who);
 /// Errors: of the store.
 void publish(store::Store& group, Rank rank, const transport::Contact& contact);
 
-/// The contacts of `ranks`, in that order, once all are there.
+/// The contacts of `ranks`, in that order, once all are there. While some are missing it calls
+/// `look` now and then, which may throw.
 /// Errors: timeout, which names the ranks that are missing; peer_lost, which names one that has
-/// ended before it kept its promise; of the store.
-std::vector<transport::Contact> collect(store::Store& group,
-                                        std::span<const Rank> ranks,
-                                        Deadline deadline);
+/// ended before it kept its promise; of the store; of `look`.
+std::vector<transport::Contact> collect(
+    store::Store& group,
+    std::span<const Rank> ranks,
+    Deadline deadline,
+    const std::function<void()>& look = [] {});
 
 }  // namespace peal::rendezvous

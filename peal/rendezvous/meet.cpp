@@ -12,6 +12,7 @@
 #include "peal/net/framing.h"
 #include "peal/net/proof.h"
 #include "peal/rendezvous/contact.h"
+#include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/launch.h"
 #include "peal/rendezvous/open_store.h"
 #include "peal/rendezvous/place.h"
@@ -77,10 +78,11 @@ Verdict decode_verdict(std::string_view bytes) {
 /// One rank's part of the meeting, in the store that they share.
 class Registration {
  public:
-  Registration(std::shared_ptr<store::Store> store, Launch launch)
+  Registration(std::shared_ptr<store::Store> store, Launch launch, EndedRanks ended)
       : whole_store_(std::move(store)),
         store_(store::make_prefix_store(whole_store_, "meeting")),
-        launch_(std::move(launch)) {}
+        launch_(std::move(launch)),
+        ended_(std::move(ended)) {}
 
   /// Whether this is the store of a meeting that went well and that this process was at: of a group
   /// which it has left, and which others still hold.
@@ -200,12 +202,21 @@ class Registration {
   }
 
   Verdict await_verdict(Deadline deadline) {
-    try {
-      return decode_verdict(store_->get("verdict", deadline));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kTimeout) throw;
-    }
     const auto ranks = all_ranks(self().world_size);
+    while (true) {
+      const Deadline slice = ended_.are_noted() ? deadline.within(kLookForEndsEvery) : deadline;
+      try {
+        return decode_verdict(store_->get("verdict", slice));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kTimeout) throw;
+      }
+      if (deadline.passed()) break;
+      try {
+        ended_.check(ranks, "came to the meeting");
+      } catch (const Error& lost) {
+        return pass(lost);
+      }
+    }
     const auto absent = absent_ranks(*store_, kClaim, ranks);
     if (absent.empty()) return pass(Error(ErrorKind::kTimeout, "the last rank came too late"));
     return pass(absence(absent, ranks.size(), "come to the meeting"));
@@ -230,6 +241,7 @@ class Registration {
   std::shared_ptr<store::Store> whole_store_;
   std::unique_ptr<store::Store> store_;  // of the meeting
   Launch launch_;
+  EndedRanks ended_;
   int agreed_size_ = 1;  // the smaller where ranks disagree
   Claim claim_ = own_claim();
 
@@ -248,15 +260,17 @@ class Registration {
 std::shared_ptr<store::Store> open_new_store(const Place& place,
                                              const Launch& launch,
                                              const Config& config,
+                                             const EndedRanks& ended,
                                              Deadline deadline,
                                              const Report& report) {
   constexpr auto kLongestPause = std::chrono::milliseconds(100);
   auto pause = std::chrono::milliseconds(10);
   const bool may_serve = launch.identity.rank == 0 && !std::holds_alternative<FilePlace>(place);
   while (true) {
-    std::shared_ptr<store::Store> store = open_store(place, launch, config, deadline, report);
+    std::shared_ptr<store::Store> store =
+        open_store(place, launch, config, ended, deadline, report);
     try {
-      Registration registration(store, launch);
+      Registration registration(store, launch, ended);
       if (!registration.is_over() || (may_serve && registration.has_claim(0))) return store;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kPeerLost) throw;  // it goes just now
@@ -280,10 +294,13 @@ Meeting meet(const Wish& wish,
   const Launch launch = read_launch(wish, url, environment);
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   Meeting meeting;
-  meeting.store = open_new_store(place, launch, config, deadline, report);
+  // Other launchers note no ends: what may lie there is of an earlier job.
+  if (environment("PEAL_JOB")) meeting.ends = config.flight_dir;
+  const EndedRanks ended(meeting.ends);
+  meeting.store = open_new_store(place, launch, config, ended, deadline, report);
   Verdict verdict;
   try {
-    Registration registration(meeting.store, launch);
+    Registration registration(meeting.store, launch, ended);
     verdict = registration.agree(deadline);
     if (verdict) throw Error(*verdict);
     meeting.identity = registration.identity();

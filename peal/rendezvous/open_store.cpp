@@ -1,6 +1,7 @@
 #include "peal/rendezvous/open_store.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -147,14 +148,37 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
   }
 }
 
+/// Waits for rank 0 to serve, as long as its process has not ended. Whoever is there but does not
+/// answer yet is not asked twice.
+std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addresses,
+                                                         const net::ProofContext& context,
+                                                         const EndedRanks& ended,
+                                                         Timeout timeout,
+                                                         Deadline deadline) {
+  constexpr std::array<Rank, 1> kServer = {0};
+  while (ended.are_noted()) {
+    const Deadline slice = deadline.within(kLookForEndsEvery);
+    try {
+      return store::connect_tcp_store(addresses, context, timeout, slice);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kTimeout) break;
+      const bool is_just_not_there = error.kind() == ErrorKind::kPeerLost && slice.passed();
+      if (!is_just_not_there || deadline.passed()) throw;
+    }
+    ended.check(kServer, "served the meeting");
+  }
+  return store::connect_tcp_store(addresses, context, timeout, deadline);
+}
+
 std::shared_ptr<store::Store> join(const Addresses& addresses,
                                    const Identity& self,
                                    const std::string& place,
                                    const net::ProofContext& context,
+                                   const EndedRanks& ended,
                                    Timeout timeout,
                                    Deadline deadline) {
   try {
-    return store::connect_tcp_store(addresses, context, timeout, deadline);
+    return connect_while_rank_0_lives(addresses, context, ended, timeout, deadline);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kTimeout) {
       throw Error(ErrorKind::kTimeout,
@@ -199,6 +223,7 @@ void check_secrecy(const Addresses& addresses, const Config& config, const Repor
 struct Open {
   const Launch& launch;
   const Config& config;
+  const EndedRanks& ended;
   Deadline deadline;
   const Report& report;
 
@@ -216,8 +241,13 @@ struct Open {
     if (launch.identity.rank == 0) {
       return serve({address}, context(), config.timeout, deadline, report);
     }
-    return join(
-        {address}, launch.identity, address.to_string(), context(), config.timeout, deadline);
+    return join({address},
+                launch.identity,
+                address.to_string(),
+                context(),
+                ended,
+                config.timeout,
+                deadline);
   }
 
   std::shared_ptr<store::Store> operator()(const PortPlace& place) const {
@@ -232,6 +262,7 @@ struct Open {
                 launch.identity,
                 fmt::format("{}:{}", place.host, place.port),
                 context(),
+                ended,
                 config.timeout,
                 deadline);
   }
@@ -246,9 +277,10 @@ struct Open {
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,
+                                         const EndedRanks& ended,
                                          Deadline deadline,
                                          const Report& report) {
-  return std::visit(Open{launch, config, deadline, report}, place);
+  return std::visit(Open{launch, config, ended, deadline, report}, place);
 }
 
 }  // namespace peal::rendezvous

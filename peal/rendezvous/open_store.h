@@ -6,6 +6,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
+#include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/launch.h"
 #include "peal/rendezvous/place.h"
 #include "peal/store/store.h"
@@ -17,11 +18,12 @@ namespace peal::rendezvous {
 /// that rank 0 should serve is joined: the meeting then finds a rank that was given twice.
 /// A name that is not known yet is asked for again until the deadline, by every rank.
 /// Errors: usage (an unknown host, an address of another machine, another secret, a stranger at the
-/// port), resource (a taken port), peer_lost (rank 0 is unreachable), timeout (the file serves
-/// another job, or the name service does not answer).
+/// port), resource (a taken port), peer_lost (rank 0 is unreachable, or has ended), timeout (the
+/// file serves another job, or the name service does not answer).
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,
+                                         const EndedRanks& ended,
                                          Deadline deadline,
                                          const Report& report);
 

@@ -50,6 +50,7 @@ struct Meeting {
   /// For the connections between ranks: the config's; or, where it has none, one that rank 0 made
   /// and laid into the store, and that is as safe as the store.
   std::string secret;
+  std::string ends;         // where the ends of its ranks are noted (ended_ranks.h); empty: nowhere
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
   /// Rank 0 of tcp:// serves it until it lets go, which takes up to a second while others still use
   /// it; the others see peer_lost afterwards.
@@ -62,8 +63,9 @@ struct Meeting {
 /// Errors, all inside the deadline: usage (a rank given twice, ranks that disagree on the world
 /// size, another secret: on all ranks that have come; no secret where other machines can come to
 /// the place and nothing waives it), resource (a taken port), timeout (who is missing), peer_lost
-/// (the master is unreachable). `report` is told of strangers, and of a secret that is waived. A
-/// group of one needs no network and gets a memory store.
+/// (the master is unreachable; or, under a launcher that notes how ranks end in PEAL_FLIGHT_DIR,
+/// one has ended before it came: within a second). `report` is told of strangers, and of a secret
+/// that is waived. A group of one needs no network and gets a memory store.
 Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,

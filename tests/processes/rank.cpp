@@ -9,11 +9,18 @@
 //   terminate     the same as throw, but nobody catches what is thrown
 //   count         all_reduces numbers of which it knows the sum, a while, and says "counted"; or
 //                 after how many it ended, and why
+//   kill          works like work, but rank 1 is killed in the middle
+//   exit          the same, but it ends with exit code 9
+//   freeze        the same, but it is stopped
+//   mismatch      the same, but it broadcasts where the others reduce
+//   absent N      rank N ends with exit code 9 before it has come to the meeting
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -84,6 +91,20 @@ void work_with_bad_luck(ProcessGroup& group) {
   work(group);
 }
 
+/// What befalls rank 1 in the middle of its work.
+int work_with_fate(ProcessGroup& group, const std::string& fate) {
+  std::vector<float> data(5'000, 1);
+  for (int i = 0; i < 10; ++i) group.all_reduce(data, ReduceOp::kMax);
+  if (group.rank() == 1) {
+    if (fate == "kill") ::raise(SIGKILL);
+    if (fate == "exit") ::_exit(9);
+    if (fate == "freeze") ::raise(SIGSTOP);
+    if (fate == "mismatch") group.broadcast(data, 0);
+  }
+  work(group);
+  return 0;
+}
+
 /// `noexcept` ends the program before the group is left, as a main that catches nothing does.
 void work_uncaught() noexcept {
   const rlimit no_core{};
@@ -152,12 +173,16 @@ int meet_again_and_again() {
   return 0;
 }
 
-int run(const std::string& what) {
+int run(const std::string& what, const std::string& more) {
   if (what == "again") return meet_again_and_again();
   if (what == "terminate") work_uncaught();
   if (what == "count") return count();
+  if (what == "absent" && more == std::getenv("RANK")) return 9;
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
+  if (what == "kill" || what == "exit" || what == "freeze" || what == "mismatch") {
+    return work_with_fate(*group, what);
+  }
   if (what == "grid") return run_grid(*group);
   if (what == "abandon") return abandon(*group);
   if (what == "leave") leave_a_child();
@@ -169,9 +194,9 @@ int run(const std::string& what) {
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
   try {
-    return run(arguments[1]);
+    return run(arguments[1], count > 2 ? arguments[2] : "");
   } catch (const Error& error) {
     std::cout << error.what() << std::endl;
     return 2;

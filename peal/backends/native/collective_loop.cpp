@@ -235,21 +235,10 @@ Error CollectiveLoop::closed(Rank peer) {
   while (!parts_.verdict.reached() && !parts_.departure(peer) && !deadline.passed()) {
     std::this_thread::sleep_for(kShortNap);
   }
+  if (parts_.verdict.reached()) return parts_.verdict.cause();
   const std::optional<Departure> departure = parts_.departure(peer);
-  using State = transport::Presence::State;
-  const transport::Presence presence = parts_.transport.presence(peer);
-  const bool is_known =
-      !departure && (presence.state == State::kUnreachable || presence.state == State::kEnded);
-  return Error(ErrorKind::kPeerLost,
-               fmt::format("rank {} ({}) {} {}, on rank {} of the group {}{}",
-                           peer,
-                           parts_.transport.describe(peer),
-                           departure ? fmt::format("{} and is missing in", describe(*departure))
-                                     : "was lost during",
-                           collective_.describe(),
-                           parts_.self,
-                           parts_.group,
-                           is_known ? fmt::format(": it {}", transport::describe(presence)) : ""));
+  return departure ? parts_.lost_peers.left(peer, *departure, collective_.describe())
+                   : parts_.lost_peers.lost(peer, collective_.describe());
 }
 
 void CollectiveLoop::check_deadlines(Due& due) {

@@ -11,6 +11,7 @@
 
 #include "peal/backends/native/collective_record.h"
 #include "peal/backends/native/gate.h"
+#include "peal/backends/native/lost_peer.h"
 #include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/patience.h"
 #include "peal/backends/native/standings.h"
@@ -34,6 +35,7 @@ class CollectiveLoop {
     engine::Planner& planner;
     engine::Verdict& verdict;
     const observe::GroupRecorder& recorder;
+    const LostPeers& lost_peers;
     Bytes stage;
     Cores cores = Cores::kOwn;
     Standings& standings;

@@ -63,6 +63,7 @@ MessageLoop::MessageLoop(Rank self,
                          transport::Transport& transport,
                          engine::Verdict& verdict,
                          const observe::GroupRecorder& recorder,
+                         const LostPeers& lost_peers,
                          Cores cores,
                          Door& door,
                          StandingHeard standing_heard)
@@ -71,6 +72,7 @@ MessageLoop::MessageLoop(Rank self,
       transport_(transport),
       verdict_(verdict),
       recorder_(recorder),
+      lost_peers_(lost_peers),
       cores_(cores),
       door_(door),
       mailbox_(door,
@@ -300,16 +302,9 @@ std::string MessageLoop::whereabouts(Rank peer) const {
   return text + describe_halted(transport_, self_, ranks_, {&peer, 1});
 }
 
+/// What is known of the first that was lost is enough.
 void MessageLoop::lost(Rank peer) {
-  using State = transport::Presence::State;
-  const transport::Presence presence = transport_.presence(peer);
-  const bool is_known = presence.state == State::kUnreachable || presence.state == State::kEnded;
-  verdict_.reach(
-      Error(ErrorKind::kPeerLost,
-            fmt::format("rank {} ({}) was lost: it {}",
-                        peer,
-                        transport_.describe(peer),
-                        is_known ? describe(presence) : "ended, or its connection broke")));
+  if (!verdict_.reached()) verdict_.reach(lost_peers_.lost(peer, recorder_.current()));
 }
 
 void MessageLoop::tell_standing(std::span<const Rank> peers, const engine::Standing& standing) {

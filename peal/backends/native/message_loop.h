@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "peal/backends/native/attended.h"
+#include "peal/backends/native/lost_peer.h"
 #include "peal/backends/native/patience.h"
 #include "peal/engine/mailbox.h"
 #include "peal/engine/verdict.h"
@@ -32,12 +33,13 @@ class MessageLoop {
   /// class, with the door passed.
   using StandingHeard = std::function<void(Rank peer, const engine::Standing& standing)>;
 
-  /// The door and the recorder outlive the loop.
+  /// The door, the recorder and what is said of lost peers outlive the loop.
   MessageLoop(Rank self,
               int ranks,
               transport::Transport& transport,
               engine::Verdict& verdict,
               const observe::GroupRecorder& recorder,
+              const LostPeers& lost_peers,
               Cores cores,
               Door& door,
               StandingHeard standing_heard);
@@ -98,6 +100,7 @@ class MessageLoop {
   transport::Transport& transport_;
   engine::Verdict& verdict_;
   const observe::GroupRecorder& recorder_;
+  const LostPeers& lost_peers_;
   Cores cores_;
   Door& door_;  // to the mailbox
   Attended<engine::Mailbox> mailbox_;

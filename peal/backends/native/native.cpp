@@ -12,6 +12,7 @@
 
 #include "peal/backends/native/collective_loop.h"
 #include "peal/backends/native/fate.h"
+#include "peal/backends/native/lost_peer.h"
 #include "peal/backends/native/message_loop.h"
 #include "peal/backends/native/standings.h"
 #include "peal/backends/native/table_planner.h"
@@ -72,12 +73,18 @@ struct Engine {
         cores(cores_for(*transport)),
         planner(options.rank, options.config),
         recorder(r),
+        lost_peers({.group = options.group,
+                    .self = options.rank,
+                    .world_ranks = options.world_ranks,
+                    .transport = *transport,
+                    .ends = options.config.flight_dir}),
         verdict([this] { on_verdict(); }) {
     messages.emplace(options.rank,
                      ranks,
                      *transport,
                      verdict,
                      recorder,
+                     lost_peers,
                      cores,
                      door,
                      [this](Rank peer, const engine::Standing& standing) {
@@ -93,6 +100,7 @@ struct Engine {
         .planner = planner,
         .verdict = verdict,
         .recorder = recorder,
+        .lost_peers = lost_peers,
         .stage = options.config.stage,
         .cores = cores,
         .standings = standings,
@@ -125,6 +133,7 @@ struct Engine {
   Cores cores;
   TablePlanner planner;
   const observe::GroupRecorder& recorder;
+  const LostPeers lost_peers;
   std::atomic<bool> stopping = false;
   engine::Verdict verdict;
   Standings standings;

@@ -1,0 +1,62 @@
+#include "peal/backends/native/lost_peer.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/observe/end_file.h"
+
+namespace peal::native {
+namespace {
+
+/// Whoever started the ranks hears of an end when the peers do, and then has to write it down.
+constexpr auto kEndIsWritten = std::chrono::milliseconds(100);
+
+}  // namespace
+
+LostPeers::LostPeers(Parts parts)
+    : parts_(std::move(parts)),
+      made_(std::chrono::time_point_cast<std::chrono::nanoseconds>(
+          std::chrono::system_clock::now())) {}
+
+Error LostPeers::lost(Rank peer, const std::string& operation) const {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("{} was lost: it {}; rank {} of the group {} was in {}",
+                           name_of(peer),
+                           how_it_ended(peer),
+                           parts_.self,
+                           parts_.group,
+                           operation.empty() ? "no operation" : operation));
+}
+
+Error LostPeers::left(Rank peer, Departure departure, const std::string& operation) const {
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("{} {} and is missing in {}, on rank {} of the group {}",
+                           name_of(peer),
+                           describe(departure),
+                           operation,
+                           parts_.self,
+                           parts_.group));
+}
+
+std::string LostPeers::name_of(Rank peer) const {
+  return fmt::format("rank {} ({})", peer, parts_.transport.describe(peer));
+}
+
+std::string LostPeers::how_it_ended(Rank peer) const {
+  using State = transport::Presence::State;
+  const transport::Presence presence = parts_.transport.presence(peer);
+  if (presence.state == State::kUnreachable) return transport::describe(presence);
+  if (!parts_.ends.empty()) {
+    const Rank world_rank = parts_.world_ranks[static_cast<std::size_t>(peer)];
+    const auto end =
+        observe::await_end_file(parts_.ends, world_rank, made_, Deadline::after(kEndIsWritten));
+    if (end) return end->text;
+  }
+  if (presence.state == State::kEnded) return transport::describe(presence);
+  return "ended, or its connection broke";
+}
+
+}  // namespace peal::native

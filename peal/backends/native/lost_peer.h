@@ -1,0 +1,48 @@
+// What a rank says of a peer that it has lost: who it was, what is known of its end, and what this
+// rank was in. For both loops of the backend, whichever hears of it first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "peal/base/departure.h"
+#include "peal/base/error.h"
+#include "peal/observe/flight.h"
+#include "peal/transport/transport.h"
+
+namespace peal::native {
+
+/// Threads: any number at once.
+class LostPeers final {
+ public:
+  struct Parts {
+    std::string group;  // its name, for errors
+    Rank self = 0;
+    std::vector<Rank> world_ranks;  // of the group's ranks, in order
+    const transport::Transport& transport;
+    /// Where whoever started the ranks leaves how they have ended (observe/end_file.h); empty:
+    /// nowhere.
+    std::string ends;
+  };
+
+  /// Of a group that is made now: of ends, only later ones are those of its ranks.
+  explicit LostPeers(Parts parts);
+
+  /// Of a peer whose streams have ended without a farewell: "rank 2 (pid 77 on b, over shm) was
+  /// lost: it was killed by SIGKILL; rank 0 of the group world was in all_reduce #12 (sum of 1000
+  /// f32)". `operation`: what this rank was in; may be empty.
+  /// Cost: waits up to 100 ms for how its process has ended.
+  Error lost(Rank peer, const std::string& operation) const;
+
+  /// Of one that has said farewell, while this rank still needs it.
+  Error left(Rank peer, Departure departure, const std::string& operation) const;
+
+ private:
+  std::string name_of(Rank peer) const;
+  std::string how_it_ended(Rank peer) const;
+
+  const Parts parts_;
+  const observe::WallTime made_;
+};
+
+}  // namespace peal::native

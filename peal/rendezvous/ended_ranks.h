@@ -1,0 +1,33 @@
+// Ranks that will not come to where others wait for them, since their processes have ended: as
+// whoever started them notes it (observe/end_file.h). Looked at now and then by those who wait.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "peal/base/units.h"
+
+namespace peal::rendezvous {
+
+/// How often who waits looks.
+inline constexpr auto kLookForEndsEvery = std::chrono::milliseconds(200);
+
+/// A value.
+class EndedRanks final {
+ public:
+  /// `folder`: where ends are noted, those of this job alone; empty: nowhere.
+  explicit EndedRanks(std::string folder) : folder_(std::move(folder)) {}
+
+  bool are_noted() const { return !folder_.empty(); }
+  /// Throws Error(peer_lost) if one of those has ended: "rank 2 (pid 77) was killed by SIGKILL
+  /// before it <what>". Ranks of the world. Cost: an open() for each.
+  void check(std::span<const Rank> ranks, std::string_view what) const;
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace peal::rendezvous

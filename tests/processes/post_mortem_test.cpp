@@ -1,0 +1,171 @@
+// What `peal run` says of a job that has failed and what it leaves for `peal why`, by real
+// processes.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/processes.h"
+
+namespace peal::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+class PostMortemTest : public ::testing::Test {
+ protected:
+  /// `peal ARGUMENTS`, with a folder for temporary files of its own.
+  Processes::Ended peal(std::vector<std::string> arguments, Processes::Variables more = {}) {
+    arguments.insert(arguments.begin(), PEAL_PROGRAM);
+    more.insert({"TMPDIR", temporary_.path()});
+    Processes processes;
+    processes.start(arguments, more);
+    return processes.wait(Deadline::after(kPatience)).front();
+  }
+  Processes::Ended run(const std::string& what, const Processes::Variables& more = {}) {
+    return peal({"run", "-n", "3", PEAL_TEST_RANK, what}, more);
+  }
+
+  /// The one dump, which is all that there is.
+  std::string dump() const {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(temporary_.path())) {
+      if (!entry.is_directory()) files.push_back(entry.path());
+    }
+    EXPECT_EQ(files.size(), 1u);
+    return files.size() == 1 ? files.front() : "";
+  }
+  /// What `peal why` answers, of which the first sentence stands in the report too.
+  std::string why(const Processes::Ended& ended) {
+    EXPECT_THAT(ended.output, HasSubstr(fmt::format("peal: see peal why {}\n", dump())));
+    const std::string answer = peal({"why", dump()}).output;
+    EXPECT_THAT(ended.output, HasSubstr("peal: why: " + answer.substr(0, answer.find('\n') + 1)));
+    return answer;
+  }
+  bool has_nothing() const { return fs::is_empty(temporary_.path()); }
+
+  const TemporaryFolder temporary_;
+};
+
+TEST_F(PostMortemTest, WhereAllWentWellNothingIsSaidAndNothingIsLeft) {
+  const Processes::Ended ended = run("meet");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.output, Not(HasSubstr("peal:")));
+  EXPECT_TRUE(has_nothing());
+}
+
+TEST_F(PostMortemTest, AKilledRankIsTheCauseAndItsPeersSayHowItEnded) {
+  const Processes::Ended ended = run("kill");
+  EXPECT_EQ(ended.code, 128 + SIGKILL);
+  EXPECT_THAT(ended.output,
+              ContainsRegex("\\[0\\] peer_lost: rank 1 \\(pid [0-9]+ on [^)]+\\) was lost: it was "
+                            "killed by SIGKILL; rank [02] of the group world was in all_reduce "
+                            "#1[01] "));
+  EXPECT_THAT(why(ended),
+              StartsWith("The process of rank 1 was killed by SIGKILL, after all_reduce #10 "));
+}
+
+TEST_F(PostMortemTest, AnExitInTheMiddleIsTheCause) {
+  const Processes::Ended ended = run("exit");
+  EXPECT_EQ(ended.code, 9);
+  EXPECT_THAT(ended.output, HasSubstr(") was lost: it ended with exit code 9; rank "));
+  EXPECT_THAT(why(ended), StartsWith("The process of rank 1 ended with exit code 9, after "));
+}
+
+TEST_F(PostMortemTest, ARankThatThrowsIsTheCause) {
+  const Processes::Ended ended = run("throw");
+  EXPECT_EQ(ended.code, 7);
+  EXPECT_THAT(why(ended),
+              AllOf(StartsWith("Rank 1 "), HasSubstr("its process ended with exit code 7")));
+}
+
+TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
+  const Processes::Ended ended = run("mismatch");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(why(ended),
+              AllOf(StartsWith("Ranks were in different operations: rank 1 was in broadcast #11 "),
+                    HasSubstr("while ranks 0 and 2 were in all_reduce #11 ")));
+}
+
+TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndWasStopped) {
+  const Processes::Ended ended = run("freeze", {{"PEAL_TIMEOUT", "1"}});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(why(ended),
+              AllOf(StartsWith("Rank 1 never entered all_reduce #11 "),
+                    HasSubstr("its process was stopped by a signal")));
+}
+
+TEST_F(PostMortemTest, ARankThatEndsBeforeItComesIsLostAtOnce) {
+  for (const std::string rank : {"0", "2"}) {
+    const TimePoint start = Clock::now();
+    const Processes::Ended ended = peal({"run", "-n", "3", PEAL_TEST_RANK, "absent", rank});
+    EXPECT_EQ(ended.code, 9);
+    EXPECT_THAT(ended.output,
+                ContainsRegex(fmt::format("peer_lost: .*rank {} \\(pid [0-9]+\\) ended with exit "
+                                          "code 9 before it ",
+                                          rank)));
+    EXPECT_THAT(ended.output, Not(HasSubstr("were stopped")));  // they said so themselves
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
+    EXPECT_TRUE(has_nothing());  // nobody has recorded anything
+  }
+}
+
+TEST_F(PostMortemTest, TheDumpLiesAmongTheLogsIfThereAreAny) {
+  const std::string logs = temporary_.path() + "/logs";
+  const Processes::Ended ended =
+      peal({"run", "-n", "3", "--log-dir", logs, PEAL_TEST_RANK, "kill"});
+  EXPECT_THAT(ended.output, HasSubstr(fmt::format("peal: see peal why {}/peal.dump\n", logs)));
+  EXPECT_THAT(peal({"why", logs + "/peal.dump"}).output, HasSubstr("killed by SIGKILL"));
+}
+
+TEST_F(PostMortemTest, AFolderThatTheUserHasNamedStaysWithTheEnds) {
+  const std::string named = temporary_.path() + "/flights";
+  const Processes::Ended ended = run("kill", {{"PEAL_FLIGHT_DIR", named}});
+  EXPECT_THAT(ended.output, HasSubstr(fmt::format("peal: see peal why {}\n", named)));
+  for (const std::string file : {"rank-0.flight", "rank-1.flight", "rank-1.end", "rank-2.end"}) {
+    EXPECT_TRUE(fs::exists(named + "/" + file)) << file;
+  }
+  EXPECT_THAT(peal({"why", named}).output, StartsWith("The process of rank 1 was killed"));
+}
+
+TEST_F(PostMortemTest, WhereTheRecordsCannotBeKeptTheReportSaysSo) {
+  fs::create_directory(temporary_.path() + fmt::format("/peal-{}", ::geteuid()));
+  fs::permissions(temporary_.path() + fmt::format("/peal-{}", ::geteuid()), fs::perms::all);
+  const Processes::Ended ended = run("kill");
+  EXPECT_EQ(ended.code, 128 + SIGKILL);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("peal: why: The process of rank 1 was killed by SIGKILL"),
+                    HasSubstr("peal: what the ranks have recorded could not be kept: ")));
+}
+
+TEST_F(PostMortemTest, WhatAKilledLauncherHasLeftIsRemovedByTheNextOne) {
+  Processes processes;
+  processes.start({PEAL_PROGRAM, "run", "-n", "2", PEAL_TEST_RANK, "work"},
+                  {{"TMPDIR", temporary_.path()}});
+  ASSERT_TRUE(processes.wait_for_output(0, "working", Deadline::after(kPatience)));
+  processes.signal(0, SIGKILL);
+  processes.wait(Deadline::after(kPatience));
+  EXPECT_FALSE(has_nothing());
+  const Deadline patience = Deadline::after(kPatience);  // the guard has to end the ranks first
+  while (!has_nothing() && !patience.passed()) run("meet");
+  EXPECT_TRUE(has_nothing());
+}
+
+}  // namespace
+}  // namespace peal::testing
