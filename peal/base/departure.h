@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "peal/base/units.h"
 
 namespace peal {
 
@@ -22,5 +25,8 @@ constexpr std::string_view describe(Departure departure) {
   }
   return "has left the group in a way that this version does not know";
 }
+
+/// What peers are told of an exception that takes a rank out of its group: "rank 1 threw: ".
+inline std::string threw(Rank rank) { return "rank " + std::to_string(rank) + " threw: "; }
 
 }  // namespace peal

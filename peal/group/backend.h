@@ -88,7 +88,8 @@ class Backend {
 
   /// Ends every operation, here and on the peers, now and in future, with this error. The first
   /// wins.
-  virtual void abort(const Error& cause) noexcept = 0;
+  /// `how` the rank is about to leave, for its record.
+  virtual void abort(const Error& cause, Departure how) noexcept = 0;
 
   /// Leaves the group and tells the peers how, so that none takes it for a loss. Waits at most
   /// until the deadline for collectives under way and for sends that were not taken yet. If a

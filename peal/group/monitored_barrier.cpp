@@ -93,7 +93,7 @@ Error not_there(const std::string& group, const std::vector<Rank>& missing, Time
 }
 
 void abort_with(Backend& backend, const Error& error) {
-  backend.abort(error);
+  backend.abort(error, Departure::kInOrder);
   throw error;
 }
 

@@ -129,9 +129,16 @@ Registration ProcessGroup::register_memory(void* memory, Bytes size) {
 }
 
 void ProcessGroup::abort(const std::string& reason) {
-  state_->backend->abort(Error(
-      ErrorKind::kPeerLost,
-      fmt::format("the group {} was aborted by rank {}: {}", name(), global_rank(rank()), reason)));
+  state_->backend->abort(
+      Error(ErrorKind::kPeerLost,
+            fmt::format(
+                "the group {} was aborted by rank {}: {}", name(), global_rank(rank()), reason)),
+      Departure::kInOrder);
+}
+
+void ProcessGroup::abort_by_exception(const std::string& what) {
+  state_->backend->abort(Error(ErrorKind::kPeerLost, threw(global_rank(rank())) + what),
+                         Departure::kByException);
 }
 
 void ProcessGroup::destroy(Timeout timeout) {

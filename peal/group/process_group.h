@@ -97,13 +97,17 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
 
   /// Ends every operation, here and on the peers, now and in future, with Error(peer_lost, reason).
   void abort(const std::string& reason);
+  /// The same by a rank that an exception is about to take out of the group, which threw `what`:
+  /// "rank 1 threw: out of luck". tell_peers_of_exceptions (tell_peers.h) calls it.
+  void abort_by_exception(const std::string& what);
 
   /// Leaves the group, so that peers do not take it for a loss; later calls throw usage. Waits at
   /// most `timeout` for the collectives under way, and for large sends that no receive has taken
   /// yet. A second call does nothing.
   /// A peer that still needs this rank gets peer_lost: it "has left the group"; and, where this
   ///   runs while an exception unwinds, "because of an exception". In a catch block none unwinds
-  ///   any more: call abort() there to give the peers the reason.
+  ///   any more: call abort() there to give the peers the reason; or have it told by
+  ///   tell_peers_of_exceptions (tell_peers.h).
   /// Errors: timeout (collectives were under way; the group is gone all the same), peer_lost (so
   ///   too, while an exception unwinds). Sends and receives that are open at the end are no error
   ///   of this call: their Works fail.

@@ -259,6 +259,7 @@ void FlightRecorder::failed(std::uint8_t group, const Error& cause) noexcept {
 }
 
 void FlightRecorder::left(Departure departure) noexcept {
+  if (has_left_.exchange(true)) return;
   renew_clock();
   header_.departed.store(cycles(), kRelaxed);
   header_.departure.store(1 + std::uint64_t{static_cast<std::uint8_t>(departure)}, kRelease);

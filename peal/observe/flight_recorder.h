@@ -87,7 +87,7 @@ class FlightRecorder final {
 
   /// The first thing that went wrong in any group; what comes later is not recorded.
   void failed(std::uint8_t group, const Error& cause) noexcept;
-  /// The rank leaves the world.
+  /// The rank leaves the world, or is about to; what comes later is not recorded.
   void left(Departure departure) noexcept;
 
   /// The latest operation of the group that has begun and not ended, for errors: "all_reduce #12
@@ -108,6 +108,7 @@ class FlightRecorder final {
   std::atomic<std::uint32_t> groups_added_ = 0;
   std::atomic<std::uint32_t> renewals_ = 0;
   std::atomic<bool> has_failed_ = false;
+  std::atomic<bool> has_left_ = false;
   alignas(64) std::atomic<std::uint64_t> begun_ = 0;  // operations
 };
 

@@ -139,14 +139,23 @@ Diagnosis process_ended(const JobView& job, Rank rank) {
                               waiters_text(job, rank)));
 }
 
+/// `threw "out of luck"`, where the rank could tell.
+std::string what_it_threw(const RankView& view) {
+  const auto& verdict = view.flight->verdict;
+  const std::string beginning = threw(view.rank);
+  if (!verdict || !verdict->text.starts_with(beginning)) return "left by an exception";
+  return fmt::format("threw \"{}\"", verdict->text.substr(beginning.size()));
+}
+
 Diagnosis exception(const JobView& job, Rank rank) {
   const RankView view = job.at(rank);
   const bool has_text = view.end != nullptr && view.end->fate == RankEnd::Fate::kEndedBadly;
   return conclude(job,
                   Cause::kException,
                   {rank},
-                  fmt::format("rank {} left by an exception{}{}{}",
+                  fmt::format("rank {} {}{}{}{}",
                               rank,
+                              what_it_threw(view),
                               whereabouts(job, rank),
                               waiters_text(job, rank),
                               has_text ? "; its process " + view.end->text : ""));

@@ -67,6 +67,20 @@ TEST(WhyTest, WithoutALauncherTheRankThatFellSilentIsTheCause) {
   EXPECT_THAT(why.sentence, HasSubstr("rank 1 ended without a word"));
 }
 
+TEST(WhyTest, WhatARankHasToldOfItsExceptionIsSaid) {
+  Flight thrower = FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kByException, 30);
+  thrower.verdict = FlightVerdict{.kind = ErrorKind::kPeerLost,
+                                  .text = "rank 1 threw: out of luck",
+                                  .group = 0,
+                                  .at = at_ms(31)};
+  const Diagnosis why = diagnosis_of(
+      {fails(0, 2, 32, ErrorKind::kPeerLost, "rank 1 threw: out of luck"), thrower}, {});
+  EXPECT_EQ(why.cause, Cause::kException);
+  EXPECT_EQ(why.sentence,
+            "Rank 1 threw \"out of luck\", after all_reduce #1 (sum of 10 f32) of the group world, "
+            "while rank 0 waited for it.");
+}
+
 TEST(WhyTest, ARankThatLeftByAnExceptionIsTheCauseWithHowItsProcessEnded) {
   const Diagnosis why = diagnosis_of(
       {fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 has left the group because of an exception"),

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/group/tell_peers.h"
+
 #include "tests/support/fabric.h"
 
 namespace peal::testing {
@@ -283,6 +285,37 @@ TEST_P(FailuresTest, ARankWhoseExceptionEndsTheGroupIsNamedWithThatReason) {
     EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
     EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 1"), HasSubstr("because of an exception")));
   }
+}
+
+TEST_P(FailuresTest, ARankThatTellsItsPeersOfExceptionsGivesThemItsMessage) {
+  const auto ended = outcomes(3, [](ProcessGroup& group) {
+    auto data = some(50'000);
+    tell_peers_of_exceptions(group, [&] {
+      group.all_reduce(data);
+      if (group.rank() == 1) throw std::runtime_error("out of luck");
+      if (group.rank() == 2) group.recv(data, 1);
+      group.all_reduce(data);
+    });
+  });
+  EXPECT_EQ(ended[1].error, "out of luck");
+  for (const Rank rank : {0, 2}) {
+    const auto& outcome = ended[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("rank 1 threw: out of luck"));
+  }
+}
+
+TEST_P(FailuresTest, TellingPeersOfExceptionsChangesNothingWhereThereAreNone) {
+  const auto ended = outcomes(2, [](ProcessGroup& group) -> std::string {
+    auto data = some();
+    const float sum = tell_peers_of_exceptions(group, [&] {
+      group.all_reduce(data);
+      return data.front();
+    });
+    group.barrier();
+    return sum == 2 ? "" : "a wrong sum";
+  });
+  EXPECT_EQ(complaints(ended), "");
 }
 
 TEST_P(FailuresTest, AnExceptionWithCollectivesUnderWayIsNamedToo) {

@@ -95,6 +95,17 @@ TEST_F(PostMortemTest, ARankThatThrowsIsTheCause) {
               AllOf(StartsWith("Rank 1 "), HasSubstr("its process ended with exit code 7")));
 }
 
+TEST_F(PostMortemTest, WhatARankTellsItsPeersOfItsExceptionStandsInTheAnswerToo) {
+  const Processes::Ended ended = run("tell");
+  EXPECT_EQ(ended.code, 7);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("[0] peer_lost: rank 1 threw: out of luck\n"),
+                    HasSubstr("[2] peer_lost: rank 1 threw: out of luck\n")));
+  EXPECT_THAT(why(ended),
+              AllOf(StartsWith("Rank 1 threw \"out of luck\", after all_reduce #10 "),
+                    HasSubstr("its process ended with exit code 7")));
+}
+
 TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
   const Processes::Ended ended = run("mismatch");
   EXPECT_EQ(ended.code, 2);

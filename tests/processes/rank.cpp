@@ -6,6 +6,7 @@
 //   meet          only joins the group, and says so
 //   again         joins a group and leaves it, many times at the same place, and says "done"
 //   throw         works like work, but rank 1 throws in the middle, and main says what was thrown
+//   tell          the same as throw, but the others are told what was thrown
 //   terminate     the same as throw, but nobody catches what is thrown
 //   count         all_reduces numbers of which it knows the sum, a while, and says "counted"; or
 //                 after how many it ended, and why
@@ -27,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "peal/group/tell_peers.h"
 #include "peal/init/init.h"
 
 #include "tests/collectives/cases.h"
@@ -180,6 +182,7 @@ int run(const std::string& what, const std::string& more) {
   if (what == "absent" && more == std::getenv("RANK")) return 9;
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
+  if (what == "tell") tell_peers_of_exceptions(*group, [&] { work_with_bad_luck(*group); });
   if (what == "kill" || what == "exit" || what == "freeze" || what == "mismatch") {
     return work_with_fate(*group, what);
   }

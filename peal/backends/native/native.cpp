@@ -233,7 +233,8 @@ class NativeBackend final : public Backend {
     });
   }
 
-  void abort(const Error& cause) noexcept override {
+  void abort(const Error& cause, Departure how) noexcept override {
+    if (how == Departure::kByException) recorder_.left(how);  // before what comes of it
     const EnginePtr engine = life_.with([&](Life& life) {
       if (!life.engine && !life.aborted) life.aborted = cause;
       return life.engine;

@@ -64,7 +64,7 @@ class IdleBackend final : public Backend {
 
   Registration register_memory(std::span<std::byte>) override { return {}; }
 
-  void abort(const Error&) noexcept override {}
+  void abort(const Error&, Departure) noexcept override {}
   void shutdown(Departure, Deadline) override {}
 
  private:
