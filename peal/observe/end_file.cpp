@@ -32,7 +32,7 @@ std::optional<RankEnd> await_end_file(const std::string& folder,
                                       Deadline deadline) {
   constexpr auto kPause = std::chrono::milliseconds(2);
   while (true) {
-    const std::optional<RankEnd> end = try_read_end_file(folder, rank);
+    std::optional<RankEnd> end = try_read_end_file(folder, rank);
     if (end && end->at >= earliest) return end;
     if (deadline.passed()) return std::nullopt;
     std::this_thread::sleep_until(deadline.within(kPause).at());

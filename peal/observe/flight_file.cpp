@@ -87,7 +87,7 @@ class ClockLine {
   static constexpr std::uint64_t kLatest = std::uint64_t{1} << 62;
 
   static std::int64_t bounded(double nanoseconds) {
-    return static_cast<std::int64_t>(std::min(nanoseconds, static_cast<double>(kLatest / 4)));
+    return static_cast<std::int64_t>(std::min(nanoseconds, static_cast<double>(kLatest) / 4));
   }
   static WallTime at_wall(std::uint64_t wall) {
     return WallTime(std::chrono::nanoseconds(static_cast<std::int64_t>(wall)));

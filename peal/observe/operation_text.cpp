@@ -27,7 +27,7 @@ std::string describe_message(const OperationKind& kind, std::uint64_t tag, Eleme
 
 std::string describe(const OperationKind& kind, std::uint64_t sequence, Elements count) {
   if (is_message(kind.operation)) return describe_message(kind, sequence, count);
-  const std::string name = fmt::format("{} #{}", name_of(kind.operation), sequence);
+  std::string name = fmt::format("{} #{}", name_of(kind.operation), sequence);
   if (kind.operation == Operation::kBarrier) return name;
   const std::string op = reduces(kind.operation) ? fmt::format("{} of ", name_of(kind.reduce)) : "";
   const std::string root = has_root(kind.operation) ? fmt::format(", root {}", kind.root) : "";

@@ -119,8 +119,10 @@ std::string waiters_text(const JobView& job, Rank rank) {
 }
 
 Diagnosis conclude(const JobView& job, Cause cause, std::vector<Rank> ranks, std::string text) {
-  Diagnosis diagnosis{
-      .cause = cause, .ranks = std::move(ranks), .sentence = as_sentence(text), .evidence = {}};
+  Diagnosis diagnosis{.cause = cause,
+                      .ranks = std::move(ranks),
+                      .sentence = as_sentence(std::move(text)),
+                      .evidence = {}};
   diagnosis.evidence = evidence(job, diagnosis.ranks);
   return diagnosis;
 }
