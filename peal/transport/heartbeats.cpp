@@ -83,6 +83,7 @@ bool Heartbeats::try_attend(Rank peer, Line& line, TimePoint now) {
   try {
     return attend(peer, line, now);
   } catch (const std::exception&) {
+    known_.with([&](auto& known) { known[peer] = {.state = Presence::State::kDamaged}; });
     lost_(peer);
     return false;
   }

@@ -30,6 +30,8 @@ std::string describe(const Presence& presence) {
     case Presence::State::kUnreachable:
       return fmt::format("has not been reachable for {:.1f} s: its host or the line to it is gone",
                          seconds(presence.since));
+    case Presence::State::kDamaged:
+      return "is behind a line that is damaged: what comes over it is not what was sent";
     case Presence::State::kEnded:
       return "has ended";
   }

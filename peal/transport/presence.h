@@ -19,6 +19,7 @@ struct Presence {
     kStopped,      // by a signal or a debugger; it goes on when it is told to
     kSilent,       // its system answers, and its process says nothing: stopped, or gets no CPU
     kUnreachable,  // its system does not answer either: the host or the line is gone
+    kDamaged,      // what comes from it is not what it sent
     kEnded,        // its process has ended
   };
 

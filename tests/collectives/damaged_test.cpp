@@ -21,6 +21,9 @@ namespace peal::testing {
 namespace {
 
 constexpr int kRanks = 2;
+/// None that could be what is damaged.
+constexpr transport::PulseLimits kNoBeats{.every = std::chrono::hours(1),
+                                          .lost_after = std::chrono::hours(3)};
 
 /// Two ranks, of which the second reaches the first through a meddler.
 class MeddledPair {
@@ -34,7 +37,8 @@ class MeddledPair {
                                           .sealing = sealing,
                                           .choice = TransportChoice::kTcp,
                                           .listen_on = {net::Address::parse("127.0.0.1:0")},
-                                          .arena = 16_MiB}));
+                                          .arena = 16_MiB,
+                                          .pulse = kNoBeats}));
       honest.push_back(pending_.back()->contact());
     }
     meddler_ = std::make_unique<Meddler>(honest[0].addresses[0]);

@@ -89,6 +89,9 @@ std::vector<Deed> collectives(std::int64_t count, Rank root = 0) {
   return collectives<T>(count, root, ReduceOp::kSum);
 }
 
+/// Under the sanitizers, which take many times as long, a third of the cases is tried.
+bool is_tried(std::size_t number) { return !kSanitized || number % 3 == 0; }
+
 class MismatchTest : public ::testing::TestWithParam<Fabric> {
  protected:
   /// Two ranks do `one` and kOther does `other`; then all meet in a barrier.
@@ -141,7 +144,8 @@ TEST_P(MismatchTest, EveryOperationBesideEveryOther) {
     const std::vector<Deed> all = collectives(count);
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (std::size_t j = 0; j < all.size(); ++j) {
-        if (i != j) expect_mismatch(all[i], all[j], fmt::format("{} elements", count));
+        if (i != j && is_tried(i + j))
+          expect_mismatch(all[i], all[j], fmt::format("{} elements", count));
       }
     }
   }
@@ -156,6 +160,7 @@ TEST_P(MismatchTest, EveryFieldThatDiffers) {
     const std::vector<Deed> roots = collectives(count, 2);
     const std::vector<Deed> ops = collectives<float>(count, 0, ReduceOp::kMax);
     for (std::size_t i = 0; i + 1 < as_agreed.size(); ++i) {  // all but the barrier
+      if (!is_tried(i)) continue;
       const std::string& name = as_agreed[i].name;
       const bool reduces = name.find("reduce") != std::string::npos;
       const bool rooted =

@@ -48,7 +48,9 @@ std::string LostPeers::name_of(Rank peer) const {
 std::string LostPeers::how_it_ended(Rank peer) const {
   using State = transport::Presence::State;
   const transport::Presence presence = parts_.transport.presence(peer);
-  if (presence.state == State::kUnreachable) return transport::describe(presence);
+  if (presence.state == State::kUnreachable || presence.state == State::kDamaged) {
+    return transport::describe(presence);
+  }
   if (!parts_.ends.empty()) {
     const Rank world_rank = parts_.world_ranks[static_cast<std::size_t>(peer)];
     const auto end =
