@@ -195,9 +195,10 @@ class Run {
     return objection_to_time_and_kind(words, strike);
   }
 
-  /// Who needs the victim no more, or not yet again, may not notice.
+  /// Who needs the victim no more, or not yet again, may not notice; a rank that was struck late in
+  /// the rendezvous may have done all its work.
   bool may_end_well() const {
-    return drill_.phase == Phase::kTeardown || drill_.action == Action::kPause;
+    return drill_.phase != Phase::kOperation || drill_.action == Action::kPause;
   }
 
   std::string objection_to_time_and_kind(const Words& words, nanoseconds strike) {
