@@ -7,6 +7,7 @@
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/interfaces.h"
+#include "peal/rendezvous/verdict.h"
 
 namespace peal::init {
 
@@ -37,14 +38,22 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.faults = links_within(config_.faults, world_ranks);
 
   const auto store = rendezvous::group_store(meeting_.store, group);
-  rendezvous::promise(*store, options.rank, meeting_.self);
-  const auto pending = transport::open(options);
-  rendezvous::publish(*store, options.rank, pending->contact());
   std::vector<Rank> ranks(world_ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const rendezvous::EndedRanks ended(meeting_.ends);
-  const auto look = [&] { ended.check(world_ranks, "joined the group " + group); };
-  return pending->connect(rendezvous::collect(*store, ranks, deadline, look), deadline);
+  const auto look = [&] {
+    rendezvous::check_for_failure(*store);
+    ended.check(world_ranks, "joined the group " + group);
+  };
+  rendezvous::promise(*store, options.rank, meeting_.self);
+  std::unique_ptr<transport::Pending> pending;
+  try {
+    pending = transport::open(options);
+    rendezvous::publish(*store, options.rank, pending->contact());
+    return pending->connect(rendezvous::collect(*store, ranks, deadline, look), deadline);
+  } catch (const Error& error) {
+    throw rendezvous::agree_on_failure(*store, error, options.rank, options.size);
+  }
 }
 
 std::vector<net::Address> Connector::listening_addresses() const {

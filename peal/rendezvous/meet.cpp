@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -19,6 +18,7 @@
 #include "peal/rendezvous/rendezvous.h"
 #include "peal/rendezvous/roll_call.h"
 #include "peal/rendezvous/url.h"
+#include "peal/rendezvous/verdict.h"
 #include "peal/store/prefix_store.h"
 #include "peal/transport/contact.h"
 
@@ -57,24 +57,6 @@ struct Claim {
   }
 };
 
-/// How the meeting ended, for everyone: the first verdict counts. Nothing means well.
-using Verdict = std::optional<Error>;
-
-std::string encode(const Verdict& verdict) {
-  net::Writer writer;
-  writer.put_u8(verdict ? 1 : 0);
-  if (verdict)
-    writer.put_u8(static_cast<std::uint8_t>(verdict->kind())).put_text(verdict->message());
-  return std::move(writer).take();
-}
-
-Verdict decode_verdict(std::string_view bytes) {
-  net::Reader reader(bytes, "verdict of the meeting");
-  if (reader.get_u8() == 0) return std::nullopt;
-  const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
-  return Error(kind, std::string(reader.get_text(kMaxText)));
-}
-
 /// One rank's part of the meeting, in the store that they share.
 class Registration {
  public:
@@ -106,9 +88,9 @@ class Registration {
     leave_wills();
     Verdict verdict = object();
     if (verdict) {
-      pass(verdict);
+      pass(*store_, verdict);
     } else {
-      if (store_->add("arrived", 1) == self().world_size) pass(std::nullopt);
+      if (store_->add("arrived", 1) == self().world_size) pass(*store_, std::nullopt);
       verdict = await_verdict(deadline);
     }
     if (verdict) stay_for_others(*verdict, deadline);
@@ -196,11 +178,6 @@ class Registration {
     return std::nullopt;
   }
 
-  /// Proposes a verdict; returns the one that counts.
-  Verdict pass(const Verdict& verdict) {
-    return decode_verdict(store_->compare_set("verdict", "", encode(verdict)));
-  }
-
   Verdict await_verdict(Deadline deadline) {
     const auto ranks = all_ranks(self().world_size);
     while (true) {
@@ -214,12 +191,12 @@ class Registration {
       try {
         ended_.check(ranks, "came to the meeting");
       } catch (const Error& lost) {
-        return pass(lost);
+        return pass(*store_, lost);
       }
     }
     const auto absent = absent_ranks(*store_, kClaim, ranks);
-    if (absent.empty()) return pass(Error(ErrorKind::kTimeout, "the last rank came too late"));
-    return pass(absence(absent, ranks.size(), "come to the meeting"));
+    if (absent.empty()) return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
+    return pass(*store_, absence(absent, ranks.size(), "come to the meeting"));
   }
 
   /// A bad verdict is of no use to ranks that come when the store is gone: they would wait for a
@@ -227,12 +204,11 @@ class Registration {
   /// not come itself (to a file, which the last to leave removes) nobody leaves. Where the verdict
   /// is that one was lost, whoever has met is to hear of it within a second, rank 0 too.
   void stay_for_others(const Error& verdict, Deadline deadline) {
-    const Timeout patience(verdict.kind() == ErrorKind::kPeerLost ? 500 : 5000);
+    const bool is_loss = verdict.kind() == ErrorKind::kPeerLost;
     try {
-      if (store_->add("told", 1) >= agreed_size_) store_->set("all_told", "");
-      if (self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0))) {
-        store_->get("all_told", deadline.within(patience));
-      }
+      const bool stays = self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0));
+      const Timeout patience = stays ? (is_loss ? kStayAfterLoss : Timeout(5000)) : Timeout(0);
+      stay_until_told(*store_, agreed_size_, deadline.within(patience));
     } catch (const Error&) {
       // Whoever comes later is on its own; the verdict is what matters.
     }

@@ -260,6 +260,7 @@ TEST_F(FileStoreTest, AMemberThatStopsWithTheLockIsATimeoutThatNamesTheFile) {
   const Error error = error_of([&] { store->set("key", "another"); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.what(), HasSubstr(path_));
+  EXPECT_FALSE(store->answers(Deadline::after(milliseconds(30))));
   unlock(other.get(), LockByte::kChange);
   EXPECT_EQ(store->try_get("key"), "value");
 }

@@ -42,6 +42,8 @@ class PrefixStore final : public Store {
     base_->set_will(full(key), value);
   }
 
+  bool answers(Deadline deadline) override { return base_->answers(deadline); }
+
  private:
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
 

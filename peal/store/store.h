@@ -49,6 +49,10 @@ class Store {
   /// key becomes `value` unless it exists by then. So others learn of it who wait for the key. A
   /// store that ends with this process has nobody to tell.
   virtual void set_will(std::string_view key, std::string_view value) = 0;
+
+  /// Whether the store can be asked now: for those who would rather do without than wait, since
+  /// calls without a deadline wait for as long as the store was made to. Throws nothing but bugs.
+  virtual bool answers(Deadline deadline) = 0;
 };
 
 }  // namespace peal::store

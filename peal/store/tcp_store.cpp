@@ -104,6 +104,15 @@ class TcpStore final : public Store {
     });
   }
 
+  bool answers(Deadline deadline) override {
+    try {
+      fetch("any key", deadline);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
  private:
   static Error malformed_reply() {
     return Error(ErrorKind::kMismatch, "malformed store reply: it lacks its value");

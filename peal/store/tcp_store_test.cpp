@@ -73,6 +73,7 @@ TEST(TcpStoreTest, AServerThatDiesIsAnErrorForThoseWhoWaitAndThoseWhoCall) {
     EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
     EXPECT_THAT(error.what(), AllOf(HasSubstr(address), HasSubstr("is gone")));
   }
+  EXPECT_FALSE(client->answers(soon()));
 }
 
 TEST(TcpStoreTest, AServerMayComeLaterThanItsClients) {
@@ -109,6 +110,7 @@ TEST(TcpStoreTest, AServerThatFreezesIsATimeoutOfTheCall) {
   const Error error = error_of([&] { client->set("key", "value"); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.what(), AllOf(HasSubstr(address.to_string()), HasSubstr("\"key\"")));
+  EXPECT_FALSE(client->answers(Deadline::after(milliseconds(30))));
 }
 
 TEST(TcpStoreTest, AServerThatClosesBeforeTheProofIsTriedAgain) {

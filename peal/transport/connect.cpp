@@ -328,15 +328,16 @@ class PendingTransport final : public Pending {
     check_choices(contacts);
     check_faults(options_.faults, contacts);
     std::vector<bool> near = near_ranks(options_, contacts);
-    Links links = make_links(plan(contacts, near), deadline);
-    inject_faults(links);
-    std::unique_ptr<Host> host = join_host(near, links, deadline);
+    make_links(plan(contacts, near), links_, deadline);
+    inject_faults(links_);
+    host_links_ = take_host_links(links_);
+    std::unique_ptr<Host> host = join_host(near, deadline);
     listeners_.clear();
     return std::make_unique<ProcessTransport>(options_.rank,
                                               contacts,
                                               std::move(near),
                                               std::move(host),
-                                              std::move(links),
+                                              std::move(links_),
                                               options_.pulse);
   }
 
@@ -375,9 +376,7 @@ class PendingTransport final : public Pending {
   }
 
   /// Nothing where TCP is to be used everywhere, or the rank is alone on a host of several.
-  std::unique_ptr<Host> join_host(const std::vector<bool>& near,
-                                  Links& links,
-                                  Deadline deadline) const {
+  std::unique_ptr<Host> join_host(const std::vector<bool>& near, Deadline deadline) {
     HostOptions host{.self = options_.rank,
                      .ranks = {},
                      .layout = {.data_ring = options_.data_ring,
@@ -388,12 +387,14 @@ class PendingTransport final : public Pending {
       if (near[static_cast<std::size_t>(rank)]) host.ranks.push_back(rank);
     }
     if (host.ranks.size() == 1 && options_.size > 1) return nullptr;
-    return std::make_unique<Host>(host, take_host_links(links), deadline);
+    return std::make_unique<Host>(host, host_links_, deadline);
   }
 
   ConnectOptions options_;
   Contact contact_;
   std::vector<Fd> listeners_;
+  Links links_;
+  std::map<Rank, Fd> host_links_;
 };
 
 }  // namespace

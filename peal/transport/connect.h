@@ -64,6 +64,8 @@ class Pending {
 
   /// Connects to all ranks and listens no more. Every rank calls it; once.
   /// `contacts[r]` is what rank r's pending transport said, the own one included.
+  /// Should it throw, the connections that were made stay open for as long as this lives: time to
+  /// say why, since others hold whoever closes them for the cause.
   /// Errors, which name the ranks concerned: peer_lost (a rank refuses or has ended), timeout (who
   /// did not come), usage (a rank with another secret or sealing; one that listens nowhere; a fault
   /// between ranks that share memory),

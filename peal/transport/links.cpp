@@ -192,8 +192,7 @@ class Doorkeeper {
 
 }  // namespace
 
-Links make_links(const LinkPlan& plan, Deadline deadline) {
-  Links links;
+void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
   Dialler dialler(plan);
   for (const auto& [rank, peer] : plan.peers) {
     if (rank >= plan.self) break;
@@ -202,7 +201,6 @@ Links make_links(const LinkPlan& plan, Deadline deadline) {
     }
   }
   Doorkeeper(plan, links).run(deadline);
-  return links;
 }
 
 }  // namespace peal::transport

@@ -81,7 +81,7 @@ Bytes arena_within_limits(Bytes wanted, int ranks) {
 /// fit. So a loss is returned, the first of them; of the others then only counts what has come
 /// already. `lost_before`: by an earlier exchange.
 template <class Exchange>
-std::optional<Error> exchange_with_all(std::map<Rank, Fd>& connections,
+std::optional<Error> exchange_with_all(const std::map<Rank, Fd>& connections,
                                        Deadline deadline,
                                        const std::optional<Error>& lost_before,
                                        const Exchange& exchange) {
@@ -170,7 +170,7 @@ struct Host::Neighbour {
   Fd process;
 };
 
-Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline deadline)
+Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline deadline)
     : memory_(std::make_shared<Memory>(options)) {
   for (const ChannelKind kind : kChannelKinds) {
     bells_[static_cast<std::size_t>(kind)] =
@@ -182,13 +182,16 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline 
         offer_to(connection.get(), until);
       });
   const auto silent = exchange_with_all(
-      connections, deadline, deaf, [&](Rank rank, Fd& connection, Deadline until) {
-        neighbours_[rank] = accept_from(rank, std::move(connection), until);
+      connections, deadline, deaf, [&](Rank rank, const Fd& connection, Deadline until) {
+        neighbours_[rank] = accept_from(rank, connection.get(), until);
       });
   // Who has made its offer and is gone has left because of another; who made none is the other.
   if (silent || deaf) throw Error(silent ? *silent : *deaf);
   memory_->segment_file.reset();
   memory_->populate_stages();
+  for (auto& [rank, neighbour] : neighbours_) {
+    neighbour->connection = std::move(connections.at(rank));
+  }
 }
 
 Host::~Host() = default;
@@ -203,12 +206,12 @@ void Host::offer_to(int connection, Deadline deadline) const {
   net::send_fds(connection, fds, deadline);
 }
 
-std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, Fd connection, Deadline deadline) {
+std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, int connection, Deadline deadline) {
   std::string text(kOfferSize, '\0');
-  net::read_all(connection.get(), std::as_writable_bytes(std::span(text)), deadline);
+  net::read_all(connection, std::as_writable_bytes(std::span(text)), deadline);
   const Offer offer = decode(text);
   check_same(memory_->layout, offer.layout);
-  std::vector<Fd> fds = net::receive_fds(connection.get(), kOfferedFds, deadline);
+  std::vector<Fd> fds = net::receive_fds(connection, kOfferedFds, deadline);
   check_shared_file(fds[0].get(), offer.layout.size());
   check_shared_file(fds[1].get(), 0_B);
 
@@ -221,9 +224,8 @@ std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, Fd connection, Dea
     neighbour->bells[k] = std::make_shared<Doorbell>(
         offer.layout.bell_in(share.segment.bytes().data(), kind), std::move(fds[2 + k]));
   }
-  neighbour->pid = net::neighbour_at(connection.get()).process;
-  neighbour->process = process_at(connection.get());
-  neighbour->connection = std::move(connection);
+  neighbour->pid = net::neighbour_at(connection).process;
+  neighbour->process = process_at(connection);
   return neighbour;
 }
 

@@ -30,9 +30,10 @@ struct HostOptions {
 
 class Host final {
  public:
-  /// Exchanges memory with the others. `connections` are unix connections to each of them, proved.
+  /// Exchanges memory with the others. `connections` are unix connections to each of them, proved;
+  /// the host takes them over if all goes well, and else leaves them open.
   /// Errors: resource, peer_lost, timeout, mismatch (the ranks' options differ).
-  Host(const HostOptions& options, std::map<Rank, Fd> connections, Deadline deadline);
+  Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline deadline);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -52,7 +53,7 @@ class Host final {
   struct Neighbour;
 
   void offer_to(int connection, Deadline deadline) const;
-  std::unique_ptr<Neighbour> accept_from(Rank rank, Fd connection, Deadline deadline);
+  std::unique_ptr<Neighbour> accept_from(Rank rank, int connection, Deadline deadline);
   RingMemory ring(ChannelKind kind, Rank from, Rank to, Rank peer) const;
 
   std::shared_ptr<Memory> memory_;
