@@ -229,6 +229,14 @@ class Registration {
   }
 };
 
+Error silence_of_rank_0(Rank self, const Error& timeout) {
+  return Error(ErrorKind::kTimeout,
+               fmt::format("rank 0, which serves the meeting, does not answer rank {}: it is "
+                           "stopped, or its host or the line to it is gone ({})",
+                           self,
+                           timeout.message()));
+}
+
 /// Processes may meet again where they met before. They do not leave at the same moment, so who
 /// comes back early waits until the store of the earlier meeting is gone, and does not hold it
 /// meanwhile. Not so rank 0 that finds itself as rank 0 at a port or socket: it serves that store
@@ -249,6 +257,9 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
       Registration registration(store, launch, ended);
       if (!registration.is_over() || (may_serve && registration.has_claim(0))) return store;
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kTimeout) {
+        throw silence_of_rank_0(launch.identity.rank, error);
+      }
       if (error.kind() != ErrorKind::kPeerLost) throw;  // it goes just now
     }
     if (deadline.within(pause).at() == deadline.at())
@@ -287,11 +298,7 @@ Meeting meet(const Wish& wish,
   } catch (const Error& error) {
     if (verdict) throw;
     if (error.kind() == ErrorKind::kTimeout) {
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("rank 0, which serves the meeting, does not answer rank {}: it is "
-                              "stopped, or its host or the line to it is gone ({})",
-                              launch.identity.rank,
-                              error.message()));
+      throw silence_of_rank_0(launch.identity.rank, error);
     }
     if (error.kind() != ErrorKind::kPeerLost) throw;
     throw Error(ErrorKind::kPeerLost,
