@@ -19,7 +19,8 @@ Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, 
 
 std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> world_ranks,
                                                          const std::string& group,
-                                                         Deadline deadline) const {
+                                                         Deadline deadline,
+                                                         const std::function<void()>& look) const {
   const auto self = std::find(world_ranks.begin(), world_ranks.end(), meeting_.identity.rank);
   transport::ConnectOptions options;
   options.rank = static_cast<Rank>(self - world_ranks.begin());
@@ -41,16 +42,19 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   std::vector<Rank> ranks(world_ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const rendezvous::EndedRanks ended(meeting_.ends);
-  const auto look = [&] {
+  const auto look_around = [&] {
+    const std::string what = "joined the group " + group;
     rendezvous::check_for_failure(*store);
-    ended.check(world_ranks, "joined the group " + group);
+    ended.check(world_ranks, what);
+    rendezvous::check_ends(*meeting_.store, world_ranks, what);
+    if (look) look();
   };
   rendezvous::promise(*store, options.rank, meeting_.self);
   std::unique_ptr<transport::Pending> pending;
   try {
     pending = transport::open(options);
     rendezvous::publish(*store, options.rank, pending->contact());
-    return pending->connect(rendezvous::collect(*store, ranks, deadline, look), deadline);
+    return pending->connect(rendezvous::collect(*store, ranks, deadline, look_around), deadline);
   } catch (const Error& error) {
     throw rendezvous::agree_on_failure(*store, error, options.rank, options.size);
   }

@@ -2,6 +2,7 @@
 // connects to all others. The native backend calls it for the world and for every group made later.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,10 +30,12 @@ class Connector {
 
   /// A transport between `world_ranks`, of which this is one. Called by each of them, in the same
   /// order of ranks and with a name that no other group of the job has. Errors: those of
-  /// transport::open and transport::Pending::connect, and the store's.
+  /// transport::open and transport::Pending::connect, and the store's; peer_lost (one of them has
+  /// ended); of `look`, which is called now and then while some have not come.
   std::unique_ptr<transport::Transport> connect(std::span<const Rank> world_ranks,
                                                 const std::string& group,
-                                                Deadline deadline) const;
+                                                Deadline deadline,
+                                                const std::function<void()>& look = {}) const;
 
  private:
   /// Where to listen: nowhere if all ranks share memory, on loopback if they could.

@@ -83,8 +83,11 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   native.faults = config.faults;
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));
   std::iota(native.world_ranks.begin(), native.world_ranks.end(), 0);
-  native.connect = [connector](std::span<const Rank> ranks, const std::string& group, Deadline d) {
-    return connector->connect(ranks, group, d);
+  native.connect = [connector](std::span<const Rank> ranks,
+                               const std::string& group,
+                               Deadline until,
+                               const std::function<void()>& look) {
+    return connector->connect(ranks, group, until, look);
   };
   return std::make_shared<ProcessGroup>(native::make_backend(std::move(native), deadline),
                                         ProcessGroup::Options{.timeout = config.timeout});

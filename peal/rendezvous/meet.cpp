@@ -125,13 +125,14 @@ class Registration {
   const Identity& self() const { return launch_.identity; }
 
   /// Should this process end, nobody waits for it: neither here nor, once all have met, for where
-  /// it listens.
+  /// it listens, nor in a group that is made later.
   void leave_wills() {
     const Rank rank = self().rank;
     const Error end(ErrorKind::kPeerLost,
                     fmt::format("rank {} ({}) ended before all ranks had met", rank, claim_.who));
     store_->set_will("verdict", encode(Verdict(end)));
     promise(*group_store(whole_store_, kWorld), rank, claim_.who);
+    will_end(*whole_store_, rank, claim_.who);
   }
 
   /// Lays down what this process knows; returns what contradicts it.
@@ -195,7 +196,8 @@ class Registration {
       }
     }
     const auto absent = absent_ranks(*store_, kClaim, ranks);
-    if (absent.empty()) return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
+    if (absent.empty())
+      return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
     return pass(*store_, absence(absent, ranks.size(), "come to the meeting"));
   }
 

@@ -26,6 +26,9 @@ namespace {
 
 using Addresses = std::vector<net::Address>;
 
+/// For messages.
+constexpr const char* kServer = "rank 0's store";
+
 /// Rank 0's part: the server, and its own connection to it.
 struct Host {
   Host(std::vector<Fd> listeners,
@@ -34,11 +37,11 @@ struct Host {
        Deadline deadline,
        const Report& report)
       : server(std::move(listeners), context, {}, report),
-        client(store::connect_tcp_store({server.address()}, context, timeout, deadline)) {}
+        client(store::connect_tcp_store({server.address()}, context, timeout, deadline, kServer)) {}
   ~Host() {
     client.reset();
-    // Ranks leave at the same time, but not at the same moment.
-    server.wait_until_deserted(Deadline::after(std::chrono::seconds(1)));
+    // Ranks leave at the same time, but not at the same moment; and one that is stopped stays.
+    server.wait_until_deserted(Deadline::after(std::chrono::milliseconds(300)));
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -141,7 +144,7 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
       if (error.kind() != ErrorKind::kResource || patience.passed()) throw;
     }
     try {
-      return store::connect_tcp_store(addresses, context, timeout, patience.within(kTry));
+      return store::connect_tcp_store(addresses, context, timeout, patience.within(kTry), kServer);
     } catch (const Error&) {  // it is not our job that is there, or not any more
       std::this_thread::sleep_for(kPause);
     }
@@ -155,19 +158,19 @@ std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addres
                                                          const EndedRanks& ended,
                                                          Timeout timeout,
                                                          Deadline deadline) {
-  constexpr std::array<Rank, 1> kServer = {0};
+  constexpr std::array<Rank, 1> kRank0 = {0};
   while (ended.are_noted()) {
     const Deadline slice = deadline.within(kLookForEndsEvery);
     try {
-      return store::connect_tcp_store(addresses, context, timeout, slice);
+      return store::connect_tcp_store(addresses, context, timeout, slice, kServer);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kTimeout) break;
       const bool is_just_not_there = error.kind() == ErrorKind::kPeerLost && slice.passed();
       if (!is_just_not_there || deadline.passed()) throw;
     }
-    ended.check(kServer, "served the meeting");
+    ended.check(kRank0, "served the meeting");
   }
-  return store::connect_tcp_store(addresses, context, timeout, deadline);
+  return store::connect_tcp_store(addresses, context, timeout, deadline, kServer);
 }
 
 std::shared_ptr<store::Store> join(const Addresses& addresses,

@@ -52,7 +52,7 @@ struct Meeting {
   std::string secret;
   std::string ends;         // where the ends of its ranks are noted (ended_ranks.h); empty: nowhere
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
-  /// Rank 0 of tcp:// serves it until it lets go, which takes up to a second while others still use
+  /// Rank 0 of tcp:// serves it until it lets go, which takes up to 0.3 s while others still use
   /// it; the others see peer_lost afterwards.
   std::shared_ptr<store::Store> store;
 };

@@ -70,8 +70,8 @@ TEST(VerdictTest, WhereTheStoreIsGoneARankGoesByWhatItHasSeen) {
   const net::Address address = net::local_address(listeners.front().get());
   const net::ProofContext context{"hush", "job", "store"};
   auto server = std::make_unique<store::TcpStoreServer>(std::move(listeners), context);
-  const auto store = store::connect_tcp_store(
-      {address}, context, seconds(30), Deadline::after(seconds(30)));
+  const auto store =
+      store::connect_tcp_store({address}, context, seconds(30), Deadline::after(seconds(30)));
   server.reset();
   const TimePoint start = Clock::now();
   EXPECT_STREQ(agree_on_failure(*store, kLeft, 1, 3).what(), kLeft.what());

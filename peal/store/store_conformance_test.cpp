@@ -288,9 +288,7 @@ TEST_P(StoreConformanceTest, AnErasedKeyIsGoneUntilItIsSetAgain) {
   EXPECT_EQ(a_.add("key", 1), 1);
 }
 
-TEST_P(StoreConformanceTest, AStoreThatIsThereAnswers) {
-  EXPECT_TRUE(a_.answers(soon()));
-}
+TEST_P(StoreConformanceTest, AStoreThatIsThereAnswers) { EXPECT_TRUE(a_.answers(soon())); }
 
 TEST_P(StoreConformanceTest, ManyKeysAreKeptApart) {
   for (int i = 0; i < 300; ++i) {

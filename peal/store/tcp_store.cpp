@@ -33,8 +33,11 @@ Connection introduce(Fd fd, const net::ProofContext& context, Deadline deadline)
 /// call. So a call that waits hinders nobody, and a call costs one round trip.
 class TcpStore final : public Store {
  public:
-  TcpStore(Connection first, net::ProofContext context, Timeout timeout)
-      : server_(net::peer_address(first->fd())), context_(std::move(context)), timeout_(timeout) {
+  TcpStore(Connection first, net::ProofContext context, Timeout timeout, std::string name)
+      : server_(net::peer_address(first->fd())),
+        context_(std::move(context)),
+        timeout_(timeout),
+        name_(std::move(name)) {
     idle_.with([&](auto& idle) { idle.push_back(std::move(first)); });
   }
 
@@ -164,7 +167,8 @@ class TcpStore final : public Store {
   Error unanswered(const Error& error, std::string_view verb, std::string_view key) const {
     if (error.kind() != ErrorKind::kPeerLost && error.kind() != ErrorKind::kTimeout) return error;
     return Error(error.kind(),
-                 fmt::format("the store's server at {} {} when asked to {} \"{}\" ({})",
+                 fmt::format("{} at {} {} when asked to {} \"{}\" ({})",
+                             name_,
                              server_.to_string(),
                              error.kind() == ErrorKind::kPeerLost ? "is gone" : "does not answer",
                              verb,
@@ -201,6 +205,7 @@ class TcpStore final : public Store {
   net::Address server_;
   net::ProofContext context_;
   Timeout timeout_;
+  std::string name_;  // of the server, for messages
   Guarded<std::vector<Connection>> idle_;
   Guarded<Connection> witness_;  // of the wills
 };
@@ -210,13 +215,14 @@ class TcpStore final : public Store {
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          const net::ProofContext& context,
                                          Timeout timeout,
-                                         Deadline deadline) {
+                                         Deadline deadline,
+                                         const std::string& server) {
   constexpr Duration kPause = std::chrono::milliseconds(20);
   while (true) {
     Fd fd = net::connect_patiently(addresses, deadline);
     try {
       return std::make_unique<TcpStore>(
-          introduce(std::move(fd), context, deadline), context, timeout);
+          introduce(std::move(fd), context, deadline), context, timeout, server);
     } catch (const Error& error) {
       // The server of an earlier job may have been about to end.
       if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "peal/base/clock.h"
@@ -12,12 +13,13 @@
 namespace peal::store {
 
 /// Connects to the first of `addresses` that answers, patiently: the server may come later.
-/// `timeout` bounds each call that has no deadline of its own.
+/// `timeout` bounds each call that has no deadline of its own. `server`: for messages, who serves.
 /// Errors: usage (the server has another secret or sealing, or is no peal), peer_lost (nobody
 /// there).
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          const net::ProofContext& context,
                                          Timeout timeout,
-                                         Deadline deadline);
+                                         Deadline deadline,
+                                         const std::string& server = "the store's server");
 
 }  // namespace peal::store

@@ -53,7 +53,10 @@ class MeddledPair {
     options.rank = rank;
     options.world_ranks.resize(kRanks);
     std::iota(options.world_ranks.begin(), options.world_ranks.end(), 0);
-    options.connect = [this, rank](std::span<const Rank>, const std::string&, Deadline deadline) {
+    options.connect = [this, rank](std::span<const Rank>,
+                                   const std::string&,
+                                   Deadline deadline,
+                                   const std::function<void()>&) {
       return pending_[static_cast<std::size_t>(rank)]->connect(contacts_, deadline);
     };
     ProcessGroup::Options group;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/error_of.h"
 #include "peal/group/tell_peers.h"
 
 #include "tests/support/fabric.h"
@@ -251,6 +252,25 @@ TEST_P(FailuresTest, AnAbortEndsBlockedAndLaterCallsEverywhere) {
     EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
     EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0"), HasSubstr("enough")));
   }
+}
+
+TEST_P(FailuresTest, AnAbortEndsTheWaitForASubGroupToo) {
+  if (GetParam() != Fabric::kShm && GetParam() != Fabric::kTcp) return;  // the others need no wait
+  std::latch over(1);
+  const auto ended = outcomes(2, [&](ProcessGroup& group) {
+    if (group.rank() == 1) return over.wait();
+    const Arrival when_it_has_ended(over);
+    std::thread aborter([&] {
+      std::this_thread::sleep_for(kSoon / 10);
+      group.abort("enough");
+    });
+    const std::vector<Rank> all = {0, 1};
+    const Error error = error_of([&] { group.new_group(all); });
+    aborter.join();
+    throw Error(error);
+  });
+  EXPECT_EQ(ended[0].kind, ErrorKind::kPeerLost) << ended[0].error;
+  EXPECT_THAT(ended[0].error, HasSubstr("enough"));
 }
 
 TEST_P(FailuresTest, ARankThatLeavesInOrderIsMissedByThoseWhoStillNeedIt) {

@@ -117,6 +117,22 @@ TEST_P(ProcessesTest, AKilledRankEndsMessagesThatWaitForItAndThoseThatDoNot) {
   kill_one_of_four("messages");
 }
 
+TEST_P(ProcessesTest, ARankThatHasEndedIsMissedByAGroupThatIsMadeLater) {
+  start(3, "subgroup");
+  const Deadline soon = Deadline::after(kPatience);
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_TRUE(processes_.wait_for_output(rank, "working", soon));
+    EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", Deadline::after(kNotice)));
+  }
+  const auto ended = processes_.wait(soon);
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_THAT(ended[rank].output,
+                ContainsRegex("peer_lost: (rank [02] could not join the group: )?rank 1 \\(process "
+                              "[0-9]+ on [^)]+\\) ended, or left all groups, before it joined the "
+                              "group world/0,1,2.0"));
+  }
+}
+
 TEST_P(ProcessesTest, ARankThatThrowsSpeaksForItselfAndIsTheOneThatIsNamed) {
   const Processes::Ended ended = launch_with_bad_luck("throw");
   EXPECT_EQ(ended.code, 7) << ended.output;

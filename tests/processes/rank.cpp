@@ -15,6 +15,7 @@
 //   freeze        the same, but it is stopped
 //   mismatch      the same, but it broadcasts where the others reduce
 //   absent N      rank N ends with exit code 9 before it has come to the meeting
+//   subgroup      rank 1 ends with exit code 9, and the others make a group with it
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
 #include <signal.h>
 #include <sys/resource.h>
@@ -155,6 +156,20 @@ int abandon(ProcessGroup& group) {
   return 0;
 }
 
+int make_subgroup(ProcessGroup& group) {
+  group.barrier();
+  if (group.rank() == 1) ::_exit(9);
+  std::cout << "working" << std::endl;
+  const std::vector<Rank> all = {0, 1, 2};
+  try {
+    group.new_group(all);
+  } catch (const Error& error) {
+    std::cout << "ended with " << error.what() << std::endl;
+    return 3;
+  }
+  return 5;
+}
+
 int meet_again_and_again() {
   std::vector<ProcessGroupPtr> groups;
   std::optional<Rank> next_rank;  // now and then each has another
@@ -187,6 +202,7 @@ int run(const std::string& what, const std::string& more) {
     return work_with_fate(*group, what);
   }
   if (what == "grid") return run_grid(*group);
+  if (what == "subgroup") return make_subgroup(*group);
   if (what == "abandon") return abandon(*group);
   if (what == "leave") leave_a_child();
   if (what == "work" || what == "leave") return work_until_it_fails(*group, work);

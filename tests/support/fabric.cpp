@@ -153,7 +153,10 @@ struct Job::Impl {
 
   native::Connect connect(Rank rank) {
     if (is_in_memory(fabric)) {
-      return [this, rank](std::span<const Rank> members, const std::string& group, Deadline) {
+      return [this, rank](std::span<const Rank> members,
+                          const std::string& group,
+                          Deadline,
+                          const std::function<void()>&) {
         const auto self = std::find(members.begin(), members.end(), rank) - members.begin();
         return exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group);
       };
@@ -164,8 +167,11 @@ struct Job::Impl {
     if (fabric == Fabric::kTcpEncrypted) settings.tls = Tls::kOn;
     const auto connector = std::make_shared<init::Connector>(
         meeting_of(rank, ranks, store), settings, silent_report(), kArena);
-    return [connector](std::span<const Rank> members, const std::string& group, Deadline deadline) {
-      return connector->connect(members, group, deadline);
+    return [connector](std::span<const Rank> members,
+                       const std::string& group,
+                       Deadline deadline,
+                       const std::function<void()>& look) {
+      return connector->connect(members, group, deadline, look);
     };
   }
 };

@@ -209,7 +209,11 @@ class NativeBackend final : public Backend {
       if (members[i] == options_.rank) options.rank = static_cast<Rank>(i);
       options.world_ranks.push_back(options_.world_ranks[static_cast<std::size_t>(members[i])]);
     }
-    return make_backend(std::move(options), Deadline::after(timeout));
+    // Where this group has failed, not all will come.
+    const auto look = [this] {
+      if (const EnginePtr held = engine()) held->verdict.check();
+    };
+    return make_backend(std::move(options), Deadline::after(timeout), look);
   }
 
   Memory allocate(Bytes bytes) override {
@@ -394,12 +398,14 @@ class NativeBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(Options options, Deadline deadline) {
+std::unique_ptr<Backend> make_backend(Options options,
+                                      Deadline deadline,
+                                      const std::function<void()>& look) {
   static_cast<void>(
       TablePlanner(options.rank, options.config));  // is there an error in what it was told?
   std::unique_ptr<transport::Transport> transport;
   if (options.world_ranks.size() > 1) {
-    transport = options.connect(options.world_ranks, options.group, deadline);
+    transport = options.connect(options.world_ranks, options.group, deadline, look);
   }
   return std::make_unique<NativeBackend>(std::move(options), std::move(transport));
 }

@@ -15,9 +15,13 @@
 namespace peal::native {
 
 /// Connects some ranks of the world (by their ranks there) to each other. Called by each of them
-/// with the same name, which no other group of the job has.
-using Connect = std::function<std::unique_ptr<transport::Transport>(
-    std::span<const Rank> world_ranks, const std::string& group, Deadline deadline)>;
+/// with the same name, which no other group of the job has. While some have not come it calls
+/// `look` now and then, unless that is empty: what it throws ends the wait.
+using Connect =
+    std::function<std::unique_ptr<transport::Transport>(std::span<const Rank> world_ranks,
+                                                        const std::string& group,
+                                                        Deadline deadline,
+                                                        const std::function<void()>& look)>;
 
 struct Options {
   std::string group = "world";
@@ -32,8 +36,10 @@ struct Options {
   FaultPlan faults = {};
 };
 
-/// Connects the group. A group of one connects nothing.
+/// Connects the group, with `look` as Connect has it. A group of one connects nothing.
 /// Errors: usage (no such algorithm), and those of `connect`.
-std::unique_ptr<Backend> make_backend(Options options, Deadline deadline);
+std::unique_ptr<Backend> make_backend(Options options,
+                                      Deadline deadline,
+                                      const std::function<void()>& look = {});
 
 }  // namespace peal::native

@@ -1,0 +1,234 @@
+// One timeout for all that a group waits for: to meet, to connect and in every operation; and a
+// call may have its own. Nothing ends earlier, and nothing much later.
+#include <chrono>
+#include <functional>
+#include <latch>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
+#include "peal/base/error.h"
+#include "peal/base/testing/sanitized.h"
+#include "peal/init/init.h"
+#include "peal/rendezvous/contact.h"
+#include "peal/rendezvous/rendezvous.h"
+#include "peal/transport/connect.h"
+
+#include "tests/support/processes.h"
+#include "tests/support/ranks.h"
+
+namespace peal::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr Timeout kShort{300};
+constexpr Timeout kLong = seconds(60);
+/// After the deadline: to tell the others, and for a machine that is busy with other tests.
+constexpr Duration kGrace = seconds(kSanitized ? 4 : 2);
+
+/// Two ranks as threads, which meet at a file; rank 0 is the one that waits.
+class TimeoutsTest : public ::testing::Test {
+ protected:
+  ProcessGroupPtr join(Rank rank, Timeout timeout) const {
+    InitOptions options;
+    options.init_method = place();
+    options.rank = rank;
+    options.world_size = 2;
+    options.timeout = timeout;
+    return init_process_group(options);
+  }
+
+  /// Takes part in the meeting, and in nothing after it.
+  rendezvous::Meeting meet_as_rank_1() const {
+    const rendezvous::Wish wish{.url = place(), .rank = 1, .world_size = 2};
+    return rendezvous::meet(wish, Config(), process_environment(), Deadline::after(kLong));
+  }
+
+  /// Rank 0's error and nobody else's: rank 1 stays until rank 0 has it.
+  Outcome<Duration> time_of_rank_0(const std::function<void(TimePoint&)>& rank_0,
+                                   const std::function<void(std::latch& done)>& rank_1) const {
+    std::latch done(1);
+    auto outcomes = on_ranks(2, [&](Rank rank) -> Duration {
+      if (rank == 1) {
+        rank_1(done);
+        return {};
+      }
+      TimePoint start = Clock::now();
+      try {
+        rank_0(start);
+      } catch (const Error& error) {
+        took_ = Clock::now() - start;
+        done.count_down();
+        throw;
+      }
+      done.count_down();
+      return Clock::now() - start;
+    });
+    EXPECT_EQ(outcomes[1].error, "");
+    return outcomes[0];
+  }
+
+  void expect_timeout(const Outcome<Duration>& rank_0, const std::string& text) const {
+    EXPECT_EQ(rank_0.kind, ErrorKind::kTimeout) << rank_0.error;
+    EXPECT_THAT(rank_0.error, HasSubstr(text));
+    EXPECT_GE(took_, kShort);
+    EXPECT_LT(took_, kShort + kGrace);
+  }
+
+  /// In a group with much time, a call with little of it.
+  void expect_own_timeout_of(const std::function<void(ProcessGroup&)>& call,
+                             const std::string& text) {
+    const auto rank_0 = time_of_rank_0(
+        [&](TimePoint& start) {
+          const ProcessGroupPtr group = join(0, kLong);
+          start = Clock::now();
+          call(*group);
+        },
+        [&](std::latch& done) {
+          const ProcessGroupPtr group = join(1, kLong);
+          done.wait();
+        });
+    expect_timeout(rank_0, text);
+  }
+
+ private:
+  std::string place() const { return "file://" + folder_.path() + "/meeting"; }
+
+  const TemporaryFolder folder_;
+  mutable Duration took_{};
+};
+
+std::vector<float> some() { return std::vector<float>(100, 1); }
+
+TEST_F(TimeoutsTest, TheMeeting) {
+  const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); }, [](std::latch&) {});
+  expect_timeout(rank_0, "1 of 2 ranks did not come to the meeting in time: rank 1");
+}
+
+TEST_F(TimeoutsTest, TheWaitForWhereAPeerListens) {
+  const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); },
+                                     [&](std::latch& done) {
+                                       const rendezvous::Meeting meeting = meet_as_rank_1();
+                                       done.wait();
+                                     });
+  expect_timeout(rank_0, "1 of 2 ranks did not say where they listen in time: rank 1");
+}
+
+TEST_F(TimeoutsTest, TheConnection) {
+  const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); },
+                                     [&](std::latch& done) {
+                                       const rendezvous::Meeting meeting = meet_as_rank_1();
+                                       const auto store =
+                                           rendezvous::group_store(meeting.store, "world");
+                                       transport::ConnectOptions options;
+                                       options.rank = 1;
+                                       options.size = 2;
+                                       const auto pending = transport::open(options);
+                                       rendezvous::publish(*store, 1, pending->contact());
+                                       done.wait();
+                                     });
+  expect_timeout(rank_0, "did not connect to rank 0 in time: rank 1");
+}
+
+TEST_F(TimeoutsTest, AnOperation) {
+  const auto rank_0 = time_of_rank_0(
+      [&](TimePoint& start) {
+        const ProcessGroupPtr group = join(0, kShort);
+        auto data = some();
+        start = Clock::now();
+        group->all_reduce(data);
+      },
+      [&](std::latch& done) {
+        const ProcessGroupPtr group = join(1, kShort);
+        done.wait();
+      });
+  expect_timeout(rank_0, "all_reduce");
+}
+
+TEST_F(TimeoutsTest, ACollectiveWithItsOwn) {
+  expect_own_timeout_of(
+      [](ProcessGroup& group) {
+        auto data = some();
+        group.all_reduce(data, ReduceOp::kSum, kShort);
+      },
+      "all_reduce");
+}
+
+TEST_F(TimeoutsTest, AnAsynchronousCollectiveWithItsOwn) {
+  expect_own_timeout_of(
+      [](ProcessGroup& group) {
+        auto data = some();
+        group.all_reduce_async(data, ReduceOp::kSum, kShort)->wait();
+      },
+      "all_reduce");
+}
+
+TEST_F(TimeoutsTest, AReceiveWithItsOwn) {
+  expect_own_timeout_of(
+      [](ProcessGroup& group) {
+        auto data = some();
+        group.recv(data, 1, Tag{3}, kShort);
+      },
+      "recv of 100 f32 from rank 1, tag 3");
+}
+
+TEST_F(TimeoutsTest, ASendThatNobodyTakesWithItsOwn) {
+  expect_own_timeout_of(
+      [](ProcessGroup& group) {
+        const std::vector<float> data(10'000'000, 1);  // more than fits between the two
+        group.send(data, 1, Tag{3}, kShort);
+      },
+      "send of 10000000 f32 to rank 1, tag 3");
+}
+
+TEST_F(TimeoutsTest, ABarrierWithItsOwn) {
+  expect_own_timeout_of([](ProcessGroup& group) { group.barrier(kShort); }, "barrier");
+}
+
+TEST_F(TimeoutsTest, ASubGroupWithItsOwn) {
+  expect_own_timeout_of(
+      [](ProcessGroup& group) {
+        const std::vector<Rank> all = {0, 1};
+        group.new_group(all, kShort);
+      },
+      "1 of 2 ranks did not say where they listen in time: rank 1");
+}
+
+TEST_F(TimeoutsTest, ADestroyWithItsOwn) {
+  expect_own_timeout_of(
+      [](ProcessGroup& group) {
+        auto data = some();
+        const WorkPtr work = group.all_reduce_async(data);
+        group.destroy(kShort);
+      },
+      "was destroyed on rank 0 with collectives under way");
+}
+
+TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
+  const auto rank_0 = time_of_rank_0(
+      [&](TimePoint&) {
+        const ProcessGroupPtr group = join(0, kShort);
+        auto data = some();
+        group->all_reduce(data, ReduceOp::kSum, kLong);
+        group->destroy();
+      },
+      [&](std::latch&) {
+        const ProcessGroupPtr group = join(1, kShort);
+        std::this_thread::sleep_for(3 * kShort);
+        auto data = some();
+        group->all_reduce(data, ReduceOp::kSum, kLong);
+        group->destroy();
+      });
+  EXPECT_EQ(rank_0.error, "");
+  EXPECT_GE(rank_0.result, 3 * kShort);
+}
+
+}  // namespace
+}  // namespace peal::testing
