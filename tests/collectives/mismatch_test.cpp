@@ -1,5 +1,6 @@
 // Ranks that disagree: each operation beside each other, and each field of one that differs. Every
-// rank gets an error that shows both sides within a second, and never a wrong result.
+// rank gets an error that shows both sides within a second, and never a wrong result. Only where a
+// rank sends or receives while others are in a collective, it may mean to: then the timeout ends it.
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -94,33 +95,51 @@ bool is_tried(std::size_t number) { return !kSanitized || number % 3 == 0; }
 
 class MismatchTest : public ::testing::TestWithParam<Fabric> {
  protected:
+  struct End {
+    std::string error;
+    ErrorKind kind = ErrorKind::kBug;
+    Duration took{};
+  };
+
   /// Two ranks do `one` and kOther does `other`; then all meet in a barrier.
-  void expect_mismatch(const Deed& one, const Deed& other, const std::string& what) {
-    struct End {
-      std::string error;
-      ErrorKind kind = ErrorKind::kBug;
-      TimePoint at;
-    };
+  std::vector<Outcome<End>> ends_of(const Deed& one, const Deed& other, Timeout timeout) {
+    ++cases_;
     Job job(GetParam(), kRanks);
     const TimePoint begin = Clock::now();
-    const auto ends = on_ranks(kRanks, [&](Rank rank) -> End {
-      const ProcessGroupPtr group = job.join(rank);
+    return on_ranks(kRanks, [&](Rank rank) -> End {
+      const ProcessGroupPtr group = job.join(rank, timeout);
       try {
         (rank == kOther ? other : one).run(*group);
         group->barrier();
       } catch (const Error& error) {
-        return {error.what(), error.kind(), Clock::now()};
+        return {error.what(), error.kind(), Clock::now() - begin};
       }
-      return {"ended well", ErrorKind::kBug, Clock::now()};
+      return {"ended well", ErrorKind::kBug, Clock::now() - begin};
     });
-    ++cases_;
+  }
+
+  void expect_mismatch(const Deed& one, const Deed& other, const std::string& what) {
+    const auto ends = ends_of(one, other, std::chrono::seconds(30));
     const std::string name = fmt::format("{} beside {} ({})", one.name, other.name, what);
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const End& end = ends[rank].result;
       EXPECT_EQ(end.kind, ErrorKind::kMismatch) << name << ", rank " << rank << ": " << end.error;
-      EXPECT_LE(end.at - begin, kNotice + kJoining)
+      EXPECT_LE(end.took, kNotice + kJoining) << name << ", rank " << rank << ": " << end.error;
+      slowest_ = std::max(slowest_, end.took);
+    }
+  }
+
+  /// Where ranks may mean something else by it, the timeout ends it.
+  void expect_end(const Deed& one, const Deed& other, const std::string& what) {
+    constexpr std::chrono::milliseconds kTimeout{kSanitized ? 1000 : 250};
+    const auto ends = ends_of(one, other, kTimeout);
+    const std::string name = fmt::format("{} beside {} ({})", one.name, other.name, what);
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      const End& end = ends[rank].result;
+      EXPECT_TRUE(end.kind == ErrorKind::kMismatch || end.kind == ErrorKind::kTimeout)
           << name << ", rank " << rank << ": " << end.error;
-      slowest_ = std::max(slowest_, end.at - begin);
+      EXPECT_LE(end.took, kTimeout + kNotice + kJoining)
+          << name << ", rank " << rank << ": " << end.error;
     }
   }
 
@@ -185,6 +204,47 @@ TEST_P(MismatchTest, TheSameOperationsInAnotherOrder) {
                     }};
       };
       expect_mismatch(both(all[i], all[j]), both(all[j], all[i]), "order");
+    }
+  }
+}
+
+/// From rank 0 to kOther; rank 2 has nothing to do with it.
+template <class T>
+Deed sends(std::int64_t count) {
+  return {"send", [=](ProcessGroup& g) {
+            if (g.rank() == 0) g.send(some<T>(count), kOther);
+          }};
+}
+
+template <class T>
+Deed receives(std::int64_t count) {
+  return {"recv", [=](ProcessGroup& g) {
+            auto a = some<T>(count);
+            g.recv(a, 0);
+          }};
+}
+
+TEST_P(MismatchTest, AMessageOfAnotherShapeThanItsReceive) {
+  for (const std::int64_t count : {kSmall, kLarge}) {
+    const std::string elements = fmt::format("{} elements", count);
+    const Deed send = sends<float>(count);
+    expect_mismatch(send, receives<float>(count + 1), "longer, " + elements);
+    expect_mismatch(send, receives<float>(count - 1), "shorter, " + elements);
+    expect_mismatch(send, receives<std::int32_t>(count), "type, " + elements);
+    expect_mismatch(send, receives<double>(count), "width, " + elements);
+    expect_mismatch(send, receives<double>(count / 2), "as many bytes, " + elements);
+  }
+}
+
+/// Another thread of the rank could still do what its peers wait for.
+TEST_P(MismatchTest, AMessageBesideACollectiveEndsAtTheTimeoutAtTheLatest) {
+  const std::vector<Deed> all = collectives(kSmall);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {  // the barrier is what follows the message
+    if (!is_tried(i)) continue;
+    expect_end(all[i], receives<float>(kSmall), "a receive");
+    for (const std::int64_t count : {kSmall, kLarge}) {
+      const Deed send{"send", [=](ProcessGroup& g) { g.send(some<float>(count), 0); }};
+      expect_end(all[i], send, fmt::format("a send of {} elements", count));
     }
   }
 }

@@ -182,7 +182,7 @@ Job::~Job() = default;
 
 int Job::ranks() const { return impl_->ranks; }
 
-ProcessGroupPtr Job::join(Rank rank) {
+ProcessGroupPtr Job::join(Rank rank, Timeout timeout) {
   native::Options options;
   options.rank = rank;
   options.config = impl_->config;
@@ -190,7 +190,7 @@ ProcessGroupPtr Job::join(Rank rank) {
   std::iota(options.world_ranks.begin(), options.world_ranks.end(), 0);
   options.connect = impl_->connect(rank);
   ProcessGroup::Options group;
-  group.timeout = std::chrono::seconds(30);
+  group.timeout = timeout;
   return std::make_shared<ProcessGroup>(
       native::make_backend(std::move(options), Deadline::after(group.timeout)), group);
 }

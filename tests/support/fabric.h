@@ -1,6 +1,7 @@
 // Groups for tests: the native backend over each of the transports, with ranks as threads.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +47,7 @@ class Job {
 
   int ranks() const;
   /// The world as `rank` sees it. Called by the thread of each rank.
-  ProcessGroupPtr join(Rank rank);
+  ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::seconds(30));
 
  private:
   struct Impl;
