@@ -1,6 +1,6 @@
 // Ranks that disagree: each operation beside each other, and each field of one that differs. Every
-// rank gets an error that shows both sides within a second, and never a wrong result. Only where a
-// rank sends or receives while others are in a collective, it may mean to: then the timeout ends it.
+// rank gets an error that shows both sides within a second, and never a wrong result. Only a rank
+// that sends or receives while others are in a collective may mean to: then the timeout ends it.
 #include <chrono>
 #include <functional>
 #include <iostream>

@@ -1,0 +1,120 @@
+#include "peal/observe/waits.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/observe/conclude.h"
+#include "peal/observe/evidence.h"
+#include "peal/observe/operation_text.h"
+#include "peal/observe/phrases.h"
+
+namespace peal::observe {
+namespace {
+
+/// From a rank on, each waits for the next; the last one waits for nobody that is known, or for one
+/// that was there before: then `ring` is where that one stands.
+struct Chain {
+  std::vector<Rank> ranks;
+  std::optional<std::size_t> ring;
+};
+
+Chain chain_from(const JobView& job, Rank start) {
+  Chain chain{.ranks = {start}, .ring = std::nullopt};
+  while (true) {
+    const std::vector<Rank> on = job.waits_on(chain.ranks.back());
+    if (on.empty()) return chain;
+    // Whoever is in no operation keeps all others waiting.
+    const auto idle =
+        std::ranges::find_if(on, [&](Rank rank) { return job.unfinished(rank) == nullptr; });
+    const Rank next = idle != on.end() ? *idle : on.front();
+    const auto known = std::ranges::find(chain.ranks, next);
+    if (known != chain.ranks.end()) {
+      chain.ring = static_cast<std::size_t>(known - chain.ranks.begin());
+      return chain;
+    }
+    chain.ranks.push_back(next);
+  }
+}
+
+Diagnosis deadlock(const JobView& job, std::vector<Rank> ring) {
+  // First the one that is with the fewest in what it does: most likely it is in the wrong place.
+  const auto alone =
+      std::ranges::min_element(ring, {}, [&](Rank rank) { return job.companions_of(rank).size(); });
+  std::rotate(ring.begin(), alone, ring.end());
+  std::vector<Rank> sorted = ring;
+  std::ranges::sort(sorted);
+  std::string text = fmt::format("{} wait for each other", ranks_text(sorted));
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Flight& flight = *job.at(ring[i]).flight;
+    text += fmt::format("{} rank {} in {}",
+                        i == 0 ? ":" : ",",
+                        ring[i],
+                        operation_text(flight, *job.unfinished(ring[i])));
+  }
+  return conclude(job, Diagnosis::Cause::kDeadlock, ring, text);
+}
+
+/// The ranks that `waiter` waited for and that are in no operation.
+Diagnosis missing(const JobView& job, Rank waiter) {
+  std::vector<Rank> ranks = job.waits_on(waiter);
+  std::erase_if(ranks, [&](Rank rank) { return job.unfinished(rank) != nullptr; });
+  std::string text = fmt::format("{} {}", ranks_text(ranks), absence(job, ranks, waiter));
+  if (ranks.size() == 1) text += ": " + last_word(job, ranks.front());
+  return conclude(job, Diagnosis::Cause::kMissing, ranks, text);
+}
+
+/// All have come to what `waiter` is in, as far as is known, and yet it has not ended.
+Diagnosis stuck(const JobView& job, Rank waiter) {
+  const Flight& flight = *job.at(waiter).flight;
+  return conclude(job,
+                  Diagnosis::Cause::kMissing,
+                  {waiter},
+                  fmt::format("rank {} did not get out of {}, and its record does not say for whom "
+                              "it waited",
+                              waiter,
+                              operation_text(flight, *job.unfinished(waiter))));
+}
+
+}  // namespace
+
+std::string absence(const JobView& job, const std::vector<Rank>& missing, Rank waiter) {
+  const Flight& flight = *job.at(waiter).flight;
+  const FlightOperation& operation = *job.unfinished(waiter);
+  const std::string text = operation_text(flight, operation);
+  if (operation.kind.operation == Operation::kRecv) {
+    return fmt::format("never sent what rank {} waited for in {}", waiter, text);
+  }
+  if (operation.kind.operation == Operation::kSend) {
+    return fmt::format("never received what rank {} sent in {}", waiter, text);
+  }
+  std::vector<Rank> others = job.companions_of(waiter);
+  std::erase_if(others, [&](Rank rank) { return std::ranges::binary_search(missing, rank); });
+  return fmt::format("never entered {}, in which {} waited", text, ranks_text(others));
+}
+
+std::string last_word(const JobView& job, Rank rank) {
+  const RankView view = job.at(rank);
+  if (view.flight == nullptr) return "it left no record, and " + process_text(view);
+  const FlightOperation* const last = job.last_finished(rank);
+  const std::string what = last == nullptr ? "it finished no operation before"
+                                           : fmt::format("it last finished {} at {}",
+                                                         operation_text(*view.flight, *last),
+                                                         time_text(*last->end));
+  return fmt::format("{}, and {}", what, process_text(view));
+}
+
+Diagnosis wait_of(const JobView& job, Rank start) {
+  const Chain chain = chain_from(job, start);
+  if (chain.ring) {
+    const auto begin = chain.ranks.begin() + static_cast<std::ptrdiff_t>(*chain.ring);
+    return deadlock(job, {begin, chain.ranks.end()});
+  }
+  if (job.unfinished(chain.ranks.back()) != nullptr) return stuck(job, chain.ranks.back());
+  return missing(job, chain.ranks[chain.ranks.size() - 2]);
+}
+
+}  // namespace peal::observe
