@@ -12,6 +12,7 @@
 #include "peal/net/framing.h"
 #include "peal/net/plain_stream.h"
 #include "peal/net/socket.h"
+#include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {
 namespace {
@@ -22,10 +23,9 @@ using testing::HasSubstr;
 class FrameTest : public testing::Test {
  protected:
   FrameTest() {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-    out_ = Fd(ends[0]);
-    in_.emplace(Fd(ends[1]));
+    SocketPair pair = make_socket_pair();
+    out_ = std::move(pair.a);
+    in_.emplace(std::move(pair.b));
   }
 
   void send(std::string_view bytes) {

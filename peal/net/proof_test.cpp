@@ -8,6 +8,7 @@
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
+#include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {
 namespace {
@@ -20,19 +21,6 @@ constexpr std::size_t kGreeting = 48;  // bytes of a greeting
 constexpr std::size_t kMac = 32;
 
 Deadline soon() { return Deadline::after(seconds(60)); }
-
-struct Pair {
-  Fd a;
-  Fd b;
-};
-
-Pair make_pair_of_sockets() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw system_error("socketpair", errno);
-  }
-  return {Fd(ends[0]), Fd(ends[1])};
-}
 
 struct Outcome {
   Hello hello;
@@ -49,7 +37,7 @@ Outcome outcome_of(int fd, Role role, const ProofContext& context, Hello self, D
 
 /// Both ends of a proof, one in a thread of its own: {connector, acceptor}.
 std::array<Outcome, 2> run_both(const ProofContext& connector, const ProofContext& acceptor) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   auto other = std::async(std::launch::async, [&] {
     return outcome_of(pair.b.get(), Role::kAcceptor, acceptor, {7}, soon());
   });
@@ -92,7 +80,7 @@ TEST(ProofTest, AnyDifferenceInTheContextIsAUsageErrorOnBothEnds) {
 }
 
 TEST(ProofTest, WhatFollowsTheProofIsLeftInTheStream) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   const ProofContext context{"hush", "job", "store"};
   auto other = std::async(std::launch::async, [&] {
     prove(pair.b.get(), Role::kConnector, context, {}, soon());
@@ -110,8 +98,8 @@ struct Recording {
 };
 
 Recording record_a_connector(const ProofContext& context) {
-  const Pair left = make_pair_of_sockets();   // connector - tap
-  const Pair right = make_pair_of_sockets();  // tap - acceptor
+  const SocketPair left = make_socket_pair();   // connector - tap
+  const SocketPair right = make_socket_pair();  // tap - acceptor
   auto connector = std::async(std::launch::async, [&] {
     return outcome_of(left.a.get(), Role::kConnector, context, {3}, soon());
   });
@@ -132,7 +120,7 @@ Recording record_a_connector(const ProofContext& context) {
 TEST(ProofTest, ARecordedProofIsWorthNothing) {
   const ProofContext context{"hush", "job", "store"};
   const Recording recording = record_a_connector(context);
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of(recording.greeting + recording.mac), soon());
   const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
   ASSERT_TRUE(outcome.error);
@@ -141,7 +129,7 @@ TEST(ProofTest, ARecordedProofIsWorthNothing) {
 
 TEST(ProofTest, AMirrorProvesNothing) {
   const ProofContext context{"hush", "job", "store"};
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   auto mirror = std::async(std::launch::async, [&] {
     write_all(pair.a.get(), bytes_of(read_text(pair.a.get(), kGreeting)), soon());
   });
@@ -155,7 +143,7 @@ TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
   const ProofContext context{"hush", "job", "store"};
   for (const char* greeting :
        {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "p", "peal/nat"}) {
-    const Pair pair = make_pair_of_sockets();
+    const SocketPair pair = make_socket_pair();
     write_all(pair.a.get(), bytes_of(greeting), soon());
     const bool shows = std::string_view(greeting) != "p";  // may still become a greeting
     const Deadline deadline = shows ? soon() : Deadline::after(milliseconds(10));
@@ -171,7 +159,7 @@ TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
   const Recording recording = record_a_connector(context);
   std::string future = recording.greeting;
   future[8] = 9;  // the version follows the magic
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of(future), soon());
   const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
   ASSERT_TRUE(outcome.error);
@@ -185,7 +173,7 @@ TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
   const Recording recording = record_a_connector(context);
   const std::string whole = recording.greeting + recording.mac;
   for (const std::size_t size : {std::size_t(0), kGreeting - 1, kGreeting, whole.size() - 1}) {
-    const Pair pair = make_pair_of_sockets();
+    const SocketPair pair = make_socket_pair();
     write_all(pair.a.get(), bytes_of(whole.substr(0, size)), soon());
     const Outcome outcome =
         outcome_of(pair.b.get(), Role::kAcceptor, context, {}, Deadline::after(milliseconds(10)));
@@ -196,7 +184,7 @@ TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
 
 TEST(ProofTest, AnEndThatLeavesIsLost) {
   const ProofContext context{"hush", "job", "store"};
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of("peal/"), soon());
   pair.a.reset();
   const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
@@ -207,8 +195,8 @@ TEST(ProofTest, AnEndThatLeavesIsLost) {
 TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
   const ProofContext checked{"hush", "job", "store", Sealing::kChecked};
   const ProofContext encrypted{"hush", "job", "store", Sealing::kEncrypted};
-  const Pair left = make_pair_of_sockets();   // connector - somebody
-  const Pair right = make_pair_of_sockets();  // somebody - acceptor
+  const SocketPair left = make_socket_pair();   // connector - somebody
+  const SocketPair right = make_socket_pair();  // somebody - acceptor
   auto connector = std::async(std::launch::async, [&] {
     return outcome_of(left.a.get(), Role::kConnector, encrypted, {3}, soon());
   });

@@ -23,6 +23,7 @@
 #include "peal/net/encrypted_stream.h"
 #include "peal/net/framing.h"
 #include "peal/net/plain_stream.h"
+#include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {
 namespace {
@@ -32,19 +33,6 @@ using testing::HasSubstr;
 const std::string kKey(32, 'k');
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
-
-struct Pair {
-  Fd a;
-  Fd b;
-};
-
-Pair make_pair_of_sockets() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw system_error("socketpair", errno);
-  }
-  return {Fd(ends[0]), Fd(ends[1])};
-}
 
 /// To the few kilobytes that the system gives at least.
 void shrink_buffer(int fd) {
@@ -111,8 +99,8 @@ std::vector<Kind> guarding_kinds() {
 }
 
 Wire make_wire(const Kind& kind) {
-  Pair left = make_pair_of_sockets();
-  Pair right = make_pair_of_sockets();
+  SocketPair left = make_socket_pair();
+  SocketPair right = make_socket_pair();
   Wire wire{kind.make(std::move(left.a), Role::kConnector),
             std::move(left.b),
             std::move(right.a),
@@ -131,7 +119,7 @@ Wire make_wire(const Kind& kind) {
 
 /// Two streams that are connected.
 std::pair<StreamPtr, StreamPtr> make_streams(const Kind& kind) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   auto a = kind.make(std::move(pair.a), Role::kConnector);
   auto b = kind.make(std::move(pair.b), Role::kAcceptor);
   auto* const connector = dynamic_cast<EncryptedStream*>(a.get());
@@ -404,7 +392,7 @@ std::array<std::optional<Error>, 2> handshake(EncryptedStream& connector,
 }
 
 TEST(EncryptedStreamTest, AnotherKeyIsAnErrorOnBothEnds) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
   EncryptedStream acceptor(std::move(pair.b), Role::kAcceptor, std::string(32, 'x'));
   for (const auto& error : handshake(connector, acceptor)) {
@@ -415,7 +403,7 @@ TEST(EncryptedStreamTest, AnotherKeyIsAnErrorOnBothEnds) {
 }
 
 TEST(EncryptedStreamTest, AnEndThatLeavesInTheHandshakeIsLost) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
   EXPECT_FALSE(connector.try_handshake());
   pair.b.reset();
@@ -454,7 +442,7 @@ class Impostor {
 };
 
 TEST(EncryptedStreamTest, ACertificateIsNoSubstituteForTheKey) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
   Impostor impostor(std::move(pair.b));
   EXPECT_FALSE(connector.try_handshake());

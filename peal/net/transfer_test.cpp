@@ -12,6 +12,7 @@
 #include "peal/base/testing/error_of.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
+#include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {
 namespace {
@@ -22,19 +23,6 @@ using testing::HasSubstr;
 
 Deadline soon() { return Deadline::after(seconds(60)); }
 
-struct Pair {
-  Fd a;
-  Fd b;
-};
-
-Pair make_pair_of_sockets() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw system_error("socketpair", errno);
-  }
-  return {Fd(ends[0]), Fd(ends[1])};
-}
-
 std::vector<std::byte> pattern(std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
@@ -42,7 +30,7 @@ std::vector<std::byte> pattern(std::size_t size) {
 }
 
 TEST(TransferTest, PiecesArriveInOrder) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   const std::array pieces = {bytes_of("one "), bytes_of(""), bytes_of("two")};
   EXPECT_EQ(try_write(pair.a.get(), pieces).bytes, 7_B);
   std::array<std::byte, 16> received;
@@ -52,7 +40,7 @@ TEST(TransferTest, PiecesArriveInOrder) {
 }
 
 TEST(TransferTest, MorePiecesThanFitInOneCallAreTakenInPart) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   const std::vector<std::span<const std::byte>> pieces(2000, bytes_of("x"));
   const Moved moved = try_write(pair.a.get(), pieces);
   EXPECT_GT(moved.bytes, 0_B);
@@ -60,7 +48,7 @@ TEST(TransferTest, MorePiecesThanFitInOneCallAreTakenInPart) {
 }
 
 TEST(TransferTest, NothingToMoveIsNotTheEnd) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   std::array<std::byte, 1> byte;
   EXPECT_FALSE(try_read(pair.b.get(), byte).closed);
   EXPECT_FALSE(try_read(pair.b.get(), {}).closed);
@@ -68,7 +56,7 @@ TEST(TransferTest, NothingToMoveIsNotTheEnd) {
 }
 
 TEST(TransferTest, AFullPipeTakesNothingMore) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   const std::vector<std::byte> much = pattern(1 << 20);
   const std::array pieces = {std::span<const std::byte>(much)};
   while (try_write(pair.a.get(), pieces).bytes > 0_B) {
@@ -82,7 +70,7 @@ TEST(TransferTest, AFullPipeTakesNothingMore) {
 }
 
 TEST(TransferTest, TheEndOfAStreamIsClosedOnBothSidesAndNoSignal) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   write_all(pair.b.get(), bytes_of("last"), soon());
   pair.b.reset();
   std::array<std::byte, 8> received;
@@ -93,7 +81,7 @@ TEST(TransferTest, TheEndOfAStreamIsClosedOnBothSidesAndNoSignal) {
 }
 
 TEST(TransferTest, ManyBytesArriveWhole) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   const std::vector<std::byte> sent = pattern(3 << 20);
   auto writing = std::async(std::launch::async, [&] { write_all(pair.a.get(), sent, soon()); });
   std::vector<std::byte> received(sent.size());
@@ -103,7 +91,7 @@ TEST(TransferTest, ManyBytesArriveWhole) {
 }
 
 TEST(TransferTest, ReadingTooMuchFailsWithWhatCameAndWhy) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   write_all(pair.b.get(), bytes_of("abc"), soon());
   std::array<std::byte, 8> received;
   EXPECT_EQ(
@@ -121,7 +109,7 @@ TEST(TransferTest, ReadingTooMuchFailsWithWhatCameAndWhy) {
 }
 
 TEST(TransferTest, WritingToAPeerThatIsGoneFails) {
-  Pair pair = make_pair_of_sockets();
+  SocketPair pair = make_socket_pair();
   pair.b.reset();
   EXPECT_EQ(error_of([&] { write_all(pair.a.get(), bytes_of("x"), soon()); }).kind(),
             ErrorKind::kPeerLost);
@@ -139,7 +127,7 @@ TEST(TransferTest, AWrongDescriptorIsAnErrorAndNotAClosedPeer) {
 }
 
 TEST(TransferTest, DescriptorsArriveOpenAndAreNotInherited) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const Fd reader(ends[0]);
@@ -155,7 +143,7 @@ TEST(TransferTest, DescriptorsArriveOpenAndAreNotInherited) {
 }
 
 TEST(TransferTest, AnotherNumberOfDescriptorsIsAMismatch) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   const int some = pair.a.get();
   send_fds(pair.a.get(), {&some, 1}, soon());
   EXPECT_EQ(error_of([&] { receive_fds(pair.b.get(), 2, soon()); }).kind(), ErrorKind::kMismatch);
@@ -163,7 +151,7 @@ TEST(TransferTest, AnotherNumberOfDescriptorsIsAMismatch) {
 }
 
 TEST(TransferTest, DescriptorsThatDoNotComeAreATimeout) {
-  const Pair pair = make_pair_of_sockets();
+  const SocketPair pair = make_socket_pair();
   EXPECT_EQ(
       error_of([&] { receive_fds(pair.b.get(), 1, Deadline::after(milliseconds(10))); }).kind(),
       ErrorKind::kTimeout);

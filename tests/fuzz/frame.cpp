@@ -6,6 +6,7 @@
 
 #include "peal/base/fd.h"
 #include "peal/net/plain_stream.h"
+#include "peal/net/testing/socket_pair.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -31,10 +32,9 @@ void peal::fuzz::check(std::string_view input) {
   if (input.empty() || input.size() > kMost) return;
   const std::size_t piece = 1 + static_cast<unsigned char>(input[0]);
   const std::string_view stream = input.substr(1);
-  int ends[2];
-  require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "socketpair");
-  net::PlainStream ours((Fd(ends[0])));
-  const Fd theirs(ends[1]);
+  net::SocketPair pair = net::make_socket_pair();
+  net::PlainStream ours(std::move(pair.a));
+  const Fd theirs = std::move(pair.b);
   net::FrameReader reader(kLimit, "input");
   std::string taken;
   for (std::size_t at = 0; at < stream.size(); at += piece) {

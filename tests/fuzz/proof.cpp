@@ -3,7 +3,7 @@
 
 #include <sys/socket.h>
 
-#include "peal/base/fd.h"
+#include "peal/net/testing/socket_pair.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -11,17 +11,14 @@ void peal::fuzz::check(std::string_view input) {
   constexpr std::size_t kMost = 4096;  // no more than a socket takes at once
   if (input.size() > kMost) return;
   for (const net::Role role : {net::Role::kConnector, net::Role::kAcceptor}) {
-    int ends[2];
-    require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "socketpair");
-    const Fd ours(ends[0]);
-    const Fd theirs(ends[1]);
+    const net::SocketPair pair = net::make_socket_pair();
     require(
-        ::send(theirs.get(), input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()),
+        ::send(pair.b.get(), input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()),
         "send");
     net::Proof proof(role, {.secret = "secret", .job = "job", .purpose = "purpose"}, {.rank = 0});
     for (int stage = 0; stage < 4; ++stage) {
       const auto hello =
-          unless_refused(ErrorKind::kUsage, [&] { return proof.advance(ours.get()); });
+          unless_refused(ErrorKind::kUsage, [&] { return proof.advance(pair.a.get()); });
       if (!hello) break;
       require(!*hello, "a stranger has proved what it does not know");
     }
