@@ -41,6 +41,7 @@ bool FrameReader::fill(Stream& stream, std::size_t size) {
     const Moved moved = stream.try_read(std::as_writable_bytes(std::span(in_).subspan(before)));
     in_.resize(before + static_cast<std::size_t>(moved.bytes.value));
     if (moved.closed) {
+      ended_ = true;
       throw Error(
           ErrorKind::kPeerLost,
           fmt::format(

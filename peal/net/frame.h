@@ -26,6 +26,9 @@ class FrameReader {
   /// Errors: peer_lost at the end of the stream, mismatch for a length beyond the limit.
   std::optional<std::string> advance(Stream& stream);
 
+  /// Whether the stream has ended, and `advance` threw for that and not for damage.
+  bool has_ended() const { return ended_; }
+
  private:
   bool fill(Stream& stream, std::size_t size);
 
@@ -33,6 +36,7 @@ class FrameReader {
 
   Bytes limit_;
   std::string what_;
+  bool ended_ = false;
   std::string in_;  // the header and then the body, as far as they have come
 };
 

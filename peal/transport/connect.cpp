@@ -23,6 +23,7 @@
 #include "peal/transport/links.h"
 #include "peal/transport/mixed/mixed_channel.h"
 #include "peal/transport/shm/host.h"
+#include "peal/transport/stopped_ranks.h"
 #include "peal/transport/tcp/tcp_channel.h"
 #include "peal/transport/watch.h"
 #include "peal/transport/window.h"
@@ -225,7 +226,11 @@ class ProcessTransport final : public Transport {
     if (host_ && (contacts.size() == 1 || ranks_per_host(contacts) > 1))
       window_ = host_->make_window();
     if (auto beats = take(links, LinkKind::kBeats); !beats.empty()) {
-      heartbeats_.emplace(std::move(beats), pulse, [this](Rank rank) { lose_host_of(rank); });
+      heartbeats_.emplace(
+          std::move(beats),
+          pulse,
+          [this](Rank rank) { lose_host_of(rank); },
+          [stopped = stopped_neighbours(self)]() mutable { return stopped.look(); });
     }
   }
 
@@ -263,6 +268,16 @@ class ProcessTransport final : public Transport {
     (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
     if (!host_) return far;
     return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
+  }
+
+  StoppedRanks stopped_neighbours(Rank self) const {
+    std::vector<Rank> neighbours;
+    for (std::size_t rank = 0; host_ && rank < near_.size(); ++rank) {
+      if (near_[rank] && static_cast<Rank>(rank) != self) {
+        neighbours.push_back(static_cast<Rank>(rank));
+      }
+    }
+    return {neighbours, [this](Rank rank) { return host_->presence(rank); }};
   }
 
   /// All ranks of its host, itself included.

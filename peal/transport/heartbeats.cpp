@@ -3,51 +3,93 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
 #include <iterator>
-#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
+#include "peal/net/frame.h"
+#include "peal/net/framing.h"
 #include "peal/net/line.h"
 #include "peal/net/socket.h"
 
 namespace peal::transport {
 namespace {
 
-constexpr std::array kBeat = {std::byte{0x70}};
+/// So many stopped ranks of a host are told of.
+constexpr std::size_t kMostTold = 256;
 
-/// Takes what has come. Nothing when the other end is gone.
-std::optional<bool> hear(net::Stream& stream) {
-  std::array<std::byte, 64> beats;
-  bool heard = false;
-  while (true) {
-    const net::Moved moved = stream.try_read(beats);
-    if (moved.closed) return std::nullopt;
-    if (moved.bytes == 0_B) return heard;
-    heard = true;
+std::string encode_beat(std::span<const Rank> stopped) {
+  net::Writer writer;
+  for (const Rank rank : stopped.first(std::min(kMostTold, stopped.size()))) {
+    writer.put_i32(rank);
   }
+  return net::frame_of(std::move(writer).take());
+}
+
+std::vector<Rank> decode_beat(std::string_view body) {
+  constexpr std::size_t kEach = sizeof(Rank);
+  net::Reader reader(body, "beat");
+  std::vector<Rank> stopped;
+  for (std::size_t i = 0; i < body.size() / kEach; ++i) {
+    stopped.push_back(reader.get_i32());
+  }
+  reader.finish();
+  return stopped;
 }
 
 }  // namespace
 
 struct Heartbeats::Line {
+  Line(std::unique_ptr<net::Stream> s, const PulseLimits& limits)
+      : stream(std::move(s)), pulse(limits, Clock::now()) {}
+
+  /// Takes what has come; returns whether that is anything. Errors: peer_lost when the other end is
+  /// gone, mismatch for what is no beat.
+  bool hear() {
+    bool heard = false;
+    while (const auto body = reader.advance(*stream)) {
+      stopped = decode_beat(*body);
+      heard = true;
+    }
+    return heard;
+  }
+
+  /// Returns whether the other end is there.
+  bool beat(std::string_view frame) {
+    if (unsent.empty()) unsent = frame;
+    const std::array<std::span<const std::byte>, 1> pieces = {net::bytes_of(unsent)};
+    const net::Moved moved = stream->try_write(pieces);
+    unsent.erase(0, static_cast<std::size_t>(moved.bytes.value));
+    return !moved.closed;
+  }
+
   std::unique_ptr<net::Stream> stream;
   Pulse pulse;
+  net::FrameReader reader{Bytes(sizeof(Rank) * kMostTold), "beat"};
+  std::vector<Rank> stopped;  // beside the peer, as it said last
+  std::string unsent;
 };
 
 Heartbeats::Heartbeats(std::map<Rank, std::unique_ptr<net::Stream>>&& connections,
                        const PulseLimits& limits,
-                       Lost lost)
-    : limits_(limits), lost_(std::move(lost)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+                       Lost lost,
+                       Stopped stopped)
+    : limits_(limits),
+      lost_(std::move(lost)),
+      stopped_(std::move(stopped)),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_) throw system_error("cannot make an eventfd for heartbeats", errno);
   std::map<Rank, Line> lines;
   for (auto& [rank, stream] : connections) {
     net::repeat_evenly(stream->fd());
-    lines.emplace(rank, Line{std::move(stream), Pulse(limits, Clock::now())});
+    lines.emplace(rank, Line(std::move(stream), limits));
   }
   thread_ =
       start_thread([this](std::map<Rank, Line> mine) { beat(std::move(mine)); }, std::move(lines));
@@ -59,9 +101,12 @@ Heartbeats::~Heartbeats() {
 }
 
 Presence Heartbeats::presence(Rank peer) const {
-  return known_.with([&](const std::map<Rank, Presence>& known) {
-    const auto found = known.find(peer);
-    return found == known.end() ? Presence{} : found->second;
+  return known_.with([&](const std::map<Rank, Known>& known) -> Presence {
+    if (const auto found = known.find(peer); found != known.end()) return found->second.presence;
+    const bool is_stopped = std::ranges::any_of(known, [&](const auto& entry) {
+      return std::ranges::find(entry.second.stopped, peer) != entry.second.stopped.end();
+    });
+    return {.state = is_stopped ? Presence::State::kStopped : Presence::State::kUnknown};
   });
 }
 
@@ -70,6 +115,7 @@ void Heartbeats::beat(std::map<Rank, Line> lines) {
   TimePoint next = Clock::now();
   while (!net::poll_until(entries, Deadline(next))) {
     const TimePoint now = Clock::now();
+    beat_ = encode_beat(stopped_());
     for (auto entry = lines.begin(); entry != lines.end();) {
       const bool goes_on = try_attend(entry->first, entry->second, now);
       entry = goes_on ? std::next(entry) : lines.erase(entry);
@@ -83,24 +129,29 @@ bool Heartbeats::try_attend(Rank peer, Line& line, TimePoint now) {
   try {
     return attend(peer, line, now);
   } catch (const std::exception&) {
-    known_.with([&](auto& known) { known[peer] = {.state = Presence::State::kDamaged}; });
+    known_.with([&](auto& known) { known[peer].presence = {.state = Presence::State::kDamaged}; });
     lost_(peer);
     return false;
   }
 }
 
 bool Heartbeats::attend(Rank peer, Line& line, TimePoint now) {
-  net::Stream& stream = *line.stream;
-  const std::optional<bool> heard = hear(stream);
-  stream.try_flush();
-  const bool answered = stream.unacknowledged() == 0_B;
-  const std::array<std::span<const std::byte>, 1> beat = {kBeat};
-  if (!heard || (answered && stream.try_write(beat).closed)) {
+  const auto forget = [&] {
     known_.with([&](auto& known) { known.erase(peer); });
     return false;
+  };
+  bool heard = false;
+  try {
+    heard = line.hear();
+  } catch (const Error&) {
+    if (!line.reader.has_ended()) throw;
+    return forget();
   }
-  line.pulse.look({.heard = *heard, .answered = answered}, now);
-  known_.with([&](auto& known) { known[peer] = line.pulse.presence(); });
+  line.stream->try_flush();
+  const bool answered = line.stream->unacknowledged() == 0_B;
+  if (answered && !line.beat(beat_)) return forget();
+  line.pulse.look({.heard = heard, .answered = answered}, now);
+  known_.with([&](auto& known) { known[peer] = {line.pulse.presence(), line.stopped}; });
   if (!line.pulse.is_lost()) return true;
   lost_(peer);
   return false;

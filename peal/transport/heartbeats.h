@@ -2,16 +2,19 @@
 // own: they notice within a second that a host has vanished or a line is cut, of which the system
 // says nothing for minutes. connect.cpp makes one for each transport that reaches other hosts.
 //
-// A beat is one byte. While one is unacknowledged no other is sent, and the system is told to
-// repeat it at even times: so a line that is down for some hundred milliseconds answers soon after.
-// What ends a connection of beats in order is no loss: streams tell how a peer has left.
+// A beat is a short frame, which says who of the own host is stopped. While one is unacknowledged
+// no other is sent, and the system is told to repeat it at even times: so a line that is down for
+// some hundred milliseconds answers soon after. What ends a connection of beats in order is no
+// loss: streams tell how a peer has left.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "peal/base/fd.h"
 #include "peal/base/guarded.h"
@@ -27,16 +30,21 @@ class Heartbeats final {
  public:
   /// Called on the thread of the beats, at most once for each rank.
   using Lost = std::function<void(Rank peer)>;
+  /// Called on the thread of the beats, once a beat: which ranks of the own host are stopped.
+  using Stopped = std::function<std::vector<Rank>()>;
 
   /// `connections`: proved, over TCP. Errors: resource.
-  Heartbeats(std::map<Rank, std::unique_ptr<net::Stream>>&& connections,
-             const PulseLimits& limits,
-             Lost lost);
+  Heartbeats(
+      std::map<Rank, std::unique_ptr<net::Stream>>&& connections,
+      const PulseLimits& limits,
+      Lost lost,
+      Stopped stopped = [] { return std::vector<Rank>(); });
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
 
-  /// What is known of a rank: nothing (kUnknown) where no beats are exchanged with it, or no more.
+  /// What is known of a rank. Where no beats are exchanged with it, or no more, it is kStopped if
+  /// one of its host says so, else nothing is known (kUnknown).
   Presence presence(Rank peer) const;
 
  private:
@@ -47,9 +55,16 @@ class Heartbeats final {
   bool try_attend(Rank peer, Line& line, TimePoint now);
   bool attend(Rank peer, Line& line, TimePoint now);
 
+  struct Known {
+    Presence presence;
+    std::vector<Rank> stopped;  // of its host
+  };
+
   PulseLimits limits_;
   Lost lost_;
-  mutable Guarded<std::map<Rank, Presence>> known_;
+  Stopped stopped_;
+  std::string beat_;  // the frame of the next one
+  mutable Guarded<std::map<Rank, Known>> known_;
   Fd stop_;
   std::thread thread_;
 };

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/net/framing.h"
 #include "peal/net/plain_stream.h"
 #include "peal/net/socket.h"
 
@@ -68,6 +69,31 @@ TEST(HeartbeatsTest, WhoLeavesIsNotLost) {
     ASSERT_TRUE(comes_to(beats, 1, State::kRunning));
   }
   EXPECT_TRUE(comes_to(beats, 1, State::kUnknown));
+}
+
+TEST(HeartbeatsTest, ARankTellsWhoOfItsHostIsStopped) {
+  std::atomic<bool> stopped = true;
+  auto [one, other] = connection();
+  const Heartbeats a(to(1, std::move(one)), kLimits, expect_no_loss);
+  const Heartbeats b(to(0, std::move(other)), kLimits, expect_no_loss, [&] {
+    return stopped ? std::vector<Rank>{2, 3} : std::vector<Rank>{};
+  });
+  EXPECT_TRUE(comes_to(a, 3, State::kStopped));
+  EXPECT_EQ(a.presence(2).state, State::kStopped);
+  EXPECT_EQ(a.presence(1).state, State::kRunning);
+  stopped = false;
+  EXPECT_TRUE(comes_to(a, 3, State::kUnknown));
+}
+
+TEST(HeartbeatsTest, WhatIsNoBeatIsDamage) {
+  auto [one, other] = connection();
+  std::atomic<bool> lost = false;
+  const Heartbeats beats(to(1, std::move(one)), kLimits, [&](Rank) { lost = true; });
+  net::write_all(other.get(), net::bytes_of(std::string(8, '\xff')), Deadline::after(kPatience));
+  EXPECT_TRUE(comes_to(beats, 1, State::kDamaged));
+  const Deadline soon = Deadline::after(kPatience);
+  while (!lost && !soon.passed()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(lost);
 }
 
 TEST(HeartbeatsTest, NothingIsKnownOfARankThatIsNotWatched) {

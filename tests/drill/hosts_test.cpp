@@ -26,6 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -35,7 +36,10 @@ constexpr milliseconds kNotice{kSanitized ? 3000 : 1000};
 
 class HostsTest : public ::testing::Test {
  protected:
-  void lay(int hosts, int ranks_per_host, const std::string& rate = "") {
+  void lay(int hosts,
+           int ranks_per_host,
+           const std::string& rate = "",
+           const std::string& timeout = "60") {
     bench::HostOptions options;
     options.hosts = hosts;
     options.ranks_per_host = ranks_per_host;
@@ -46,7 +50,7 @@ class HostsTest : public ::testing::Test {
     } catch (const Error& error) {
       GTEST_SKIP() << "no network namespaces can be made here: " << error.what();
     }
-    start();
+    start(timeout);
   }
 
   int ranks() const { return net_->options().hosts * net_->options().ranks_per_host; }
@@ -97,10 +101,12 @@ class HostsTest : public ::testing::Test {
     processes_.signal(rank, SIGCONT);
   }
 
+  void send_signal(std::size_t rank, int number) { processes_.signal(rank, number); }
+
   const bench::HostNet& net() const { return *net_; }
 
  private:
-  void start() {
+  void start(const std::string& timeout) {
     const std::string ip = *bench::find_program("ip");
     const Drill drill{
         .seed = 1, .ranks = ranks(), .transport = "auto", .victim = -1, .rounds = 1'000'000'000};
@@ -116,7 +122,7 @@ class HostsTest : public ::testing::Test {
                         {"MASTER_ADDR", net().hosts().front().address},
                         {"MASTER_PORT", "20001"},
                         {"PEAL_SECRET", "of the drill"},
-                        {"PEAL_TIMEOUT", "60"}});
+                        {"PEAL_TIMEOUT", timeout}});
     }
     expect_all_go_on();
   }
@@ -162,6 +168,18 @@ TEST_F(HostsTest, ARankThatReadsNothingForThreeSecondsIsNoLoss) {
   if (IsSkipped()) return;
   pause(3, seconds(3));
   expect_all_go_on();
+}
+
+TEST_F(HostsTest, ARankThatIsStoppedIsKnownToBeOnTheOtherHostToo) {
+  lay(2, 2, "", "2");
+  if (IsSkipped()) return;
+  send_signal(3, SIGSTOP);
+  for (const std::size_t rank : {0, 1, 2}) {
+    const auto end = end_of(rank, Clock::now());
+    ASSERT_TRUE(end) << "rank " << rank << " hangs";
+    EXPECT_THAT(end->error, ContainsRegex("timeout: .*rank 3 .*is alive but stopped")) << rank;
+  }
+  send_signal(3, SIGCONT);
 }
 
 TEST_F(HostsTest, ALineThatCrawlsIsNoLoss) {
