@@ -21,7 +21,7 @@ WITH_BLOCKS = ("reduce_scatter", "all_gather", "gather", "scatter", "all_to_all"
 
 
 def load(folder, names):
-    return [json.loads(line) for name in names for line in (folder / f"{name}.jsonl").open()]
+    return [json.loads(line) | {"run": name} for name in names for line in (folder / f"{name}.jsonl").open()]
 
 
 def size_text(size):
@@ -145,6 +145,17 @@ def hosts(results):
                   *(f"x {b}" for b in peers), "sent / bytes"], rows)
 
 
+def sealing(results):
+    """Of runs after each other: each against the bare stream of its own run."""
+    rows = []
+    runs = list(dict.fromkeys(r["run"] for r in results))
+    for size in sorted({r["bytes"] for r in results}):
+        plain, *sealed = (find(results, run=run, bytes=size, backend="peal") for run in runs)
+        rows.append([size_text(size), median(plain),
+                     *(f"{plain['floor_fraction'] / s['floor_fraction']:.2f}" for s in sealed)])
+    return table(["bytes", "plain", *(f"{run.removeprefix('sealing_')} / plain" for run in runs[1:])], rows)
+
+
 def fill(folder, match):
     kind, *names = match["what"].split()
     missing = [n for n in names[kind == "faster":] if not (folder / f"{n}.jsonl").exists()]
@@ -154,7 +165,8 @@ def fill(folder, match):
     if kind == "faster":
         text = faster(load(folder, names[1:]), names[0])
     else:
-        kinds = {"times": times, "in_place": in_place, "types": types, "hosts": hosts}
+        kinds = {"times": times, "in_place": in_place, "types": types, "hosts": hosts,
+                 "sealing": sealing}
         text = kinds[kind](load(folder, names))
     return f"<!-- table {match['what']} -->\n{text}\n<!-- end -->"
 

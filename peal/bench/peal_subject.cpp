@@ -108,10 +108,15 @@ class PealSubject final : public Subject {
 
   std::string note() const override {
     if (transport_ == "shm") return "shared memory";
-    std::string congestion = config_from(process_environment()).congestion;
+    const Config config = config_from(process_environment());
+    std::string congestion = config.congestion;
     if (congestion.empty())
       std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion;
-    return "congestion control " + congestion;
+    const Sealing sealing = sealing_of(config);
+    return fmt::format("congestion control {}{}{}",
+                       congestion,
+                       sealing == Sealing::kPlain ? "" : ", ",
+                       sealing == Sealing::kPlain ? "" : settings_of(sealing));
   }
   bool can(const Case&, const std::string&) const override { return true; }
   std::unique_ptr<Trial> prepare(const Case& c, const std::string& variant) override {

@@ -19,13 +19,15 @@ def result(op, size, us, backend="peal", variant="registered", **others):
 
 
 class Tables(unittest.TestCase):
-    def rows(self, kind, results):
-        """The cells of the table that the script makes of the results, without the line below the head."""
+    def rows(self, kind, results, **more):
+        """The cells of the table that the script makes of the results, without the line below the head.
+        `more`: results of other runs, by their names, which `kind` names too."""
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.md"
             page.write_text(f"above\n<!-- table {kind} data -->\n<!-- end -->\nbelow\n")
             page.with_suffix("").mkdir()
-            (page.with_suffix("") / "data.jsonl").write_text("".join(json.dumps(r) + "\n" for r in results))
+            for name, of in {"data": results, **more}.items():
+                (page.with_suffix("") / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in of))
             subprocess.run([sys.executable, "-B", SCRIPT, page], check=True)
             above, _, *lines, _, below = page.read_text().splitlines()
         self.assertEqual((above, below), ("above", "below"))
@@ -52,6 +54,11 @@ class Tables(unittest.TestCase):
             result("all_reduce", 16, 1, variant="foreign")])
         self.assertEqual(rows[1:], [["2", "4 B", "1 us", "", "", "0.50", "2 us", "2", ""],
                                     ["2", "16 B", "", "1 us", "", "", "", "", ""]])
+
+    def test_compare_runs_by_the_bare_stream_of_each(self):
+        rows = self.rows("sealing sealing_plain", [result("all_reduce", 64, 9, floor_fraction=0.2)],
+                         sealing_plain=[result("all_reduce", 64, 3, floor_fraction=0.8)])
+        self.assertEqual(rows, [["bytes", "plain", "data / plain"], ["64 B", "3 us", "4.00"]])
 
     def test_say_what_part_of_an_all_reduce_an_operation_in_place_takes(self):
         rows = self.rows("in_place", [result("all_gather", 64, 3), result("all_reduce", 64, 5)])
