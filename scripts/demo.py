@@ -105,6 +105,7 @@ def train(ranks, cores, arguments):
 def main():
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, help="a folder with MNIST's own files")
+    parser.add_argument("--epochs", help="of the two processes; the one trains for one")
     options, others = parser.parse_known_args()
     folder = options.data or fetch_mnist()
     arguments = [*(["--data", str(folder)] if folder else []), *others]
@@ -114,7 +115,7 @@ def main():
     cores = sorted(os.sched_getaffinity(0))
     share = max(1, len(cores) // 2)
     one = train(1, cores[:share], [*arguments, "--epochs", "1"])
-    two = train(2, cores[:2 * share], arguments)
+    two = train(2, cores[:2 * share], [*arguments, *(["--epochs", options.epochs] if options.epochs else [])])
 
     ratio = two["samples_per_second"] / one["samples_per_second"]
     each = "sharing the only core" if len(cores) == 1 else (

@@ -28,5 +28,9 @@ constexpr std::string_view describe(Departure departure) {
 
 /// What peers are told of an exception that takes a rank out of its group: "rank 1 threw: ".
 inline std::string threw(Rank rank) { return "rank " + std::to_string(rank) + " threw: "; }
+/// And what one that has aborted its group tells its peers: "the group world", this, and why.
+inline std::string aborted_by(Rank rank) {
+  return " was aborted by rank " + std::to_string(rank) + ": ";
+}
 
 }  // namespace peal

@@ -68,7 +68,14 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
     throw Error(ErrorKind::kUsage,
                 fmt::format("-x \"{}\": it takes NAME=VALUE, or NAME alone", text));
   }
-  if (equals != std::string::npos) return {name, text.substr(equals + 1)};
+  if (equals != std::string::npos) {
+    if (name == "PEAL_SECRET") {
+      throw Error(ErrorKind::kUsage,
+                  "-x PEAL_SECRET=...: every user of this machine can read command lines; set it "
+                  "here and give -x PEAL_SECRET, or -x PEAL_SECRET_FILE=PATH");
+    }
+    return {name, text.substr(equals + 1)};
+  }
   const auto value = environment(name);
   if (!value) {
     throw Error(ErrorKind::kUsage,

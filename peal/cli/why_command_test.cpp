@@ -8,6 +8,7 @@
 
 #include "peal/cli/testing/program.h"
 #include "peal/observe/dump.h"
+#include "peal/observe/end_file.h"
 #include "peal/observe/testing/flight_files.h"
 
 namespace peal::cli {
@@ -34,7 +35,7 @@ void leave_records(const std::string& folder) {
                              .at = observe::WallTime(std::chrono::seconds(5)),
                              .fate = observe::RankEnd::Fate::kEndedBadly,
                              .text = "was killed by SIGKILL"};
-  std::ofstream(observe::end_file_in(folder, 1)) << observe::to_line(end) << "\n";
+  observe::write_end_file({folder, "test"}, end);
 }
 
 TEST(WhyCommandTest, TheAnswerIsOneSentenceAndTheEvidenceBelowIt) {

@@ -131,8 +131,7 @@ Registration ProcessGroup::register_memory(void* memory, Bytes size) {
 void ProcessGroup::abort(const std::string& reason) {
   state_->backend->abort(
       Error(ErrorKind::kPeerLost,
-            fmt::format(
-                "the group {} was aborted by rank {}: {}", name(), global_rank(rank()), reason)),
+            fmt::format("the group {}{}{}", name(), aborted_by(global_rank(rank())), reason)),
       Departure::kInOrder);
 }
 

@@ -42,11 +42,13 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   std::vector<Rank> ranks(world_ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const rendezvous::EndedRanks ended(meeting_.ends);
-  const auto look_around = [&] {
+  const auto look_around = [&](std::span<const Rank> missing) {
     const std::string what = "joined the group " + group;
+    std::vector<Rank> of_world;
+    for (const Rank rank : missing) of_world.push_back(world_ranks[static_cast<std::size_t>(rank)]);
     rendezvous::check_for_failure(*store);
-    ended.check(world_ranks, what);
-    rendezvous::check_ends(*meeting_.store, world_ranks, what);
+    ended.check(of_world, what);
+    rendezvous::check_ends(*meeting_.store, of_world, what);
     if (look) look();
   };
   rendezvous::promise(*store, options.rank, meeting_.self);

@@ -71,6 +71,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
       rendezvous::meet(wish, config, environment, deadline, options.report);
   const rendezvous::Identity identity = meeting.identity;
   auto recorder = make_recorder(config, meeting, options.report);
+  observe::EndPlace ends = meeting.ends;
   const auto connector =
       std::make_shared<init::Connector>(std::move(meeting), config, options.report);
   check_ranks(config.faults, identity.world_size);
@@ -78,6 +79,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
 
   native::Options native;
   native.recorder = std::move(recorder);
+  native.ends = std::move(ends);
   native.rank = identity.rank;
   native.config = config;
   native.faults = config.faults;

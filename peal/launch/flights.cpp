@@ -1,14 +1,15 @@
 #include "peal/launch/flights.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/observe/end_file.h"
 
 namespace peal::launch {
 namespace {
@@ -27,7 +28,12 @@ Flights::Flights(const Variables& variables) {
   if (const auto named = variables.find(kVariable);
       named != variables.end() && !is_of_a_launch(named->second)) {
     folder_ = named->second;
-    if (!folder_.empty()) observe::remove_end_files(folder_);
+    if (folder_.empty()) return;
+    ::mkdir(folder_.c_str(), 0700);  // the ranks would do it too
+    if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
+      problem_ = system_error(kVariable + (" names " + folder_), errno).message();
+    }
+    observe::remove_end_files(folder_);
     return;
   }
   try {
@@ -44,17 +50,20 @@ bool is_of_a_launch(const std::string& folder) {
 
 std::string Flights::private_folder() const { return private_ ? folder_ : ""; }
 
-std::string flight_folder_of(const std::vector<RankProcess>& ranks) {
-  if (ranks.empty()) return "";
+observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks) {
+  if (ranks.empty()) return {};
   const Variables& environment = ranks.front().environment;
-  const auto named = environment.find(kVariable);
-  return named == environment.end() ? "" : named->second;
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  return {.folder = value(kVariable), .job = value("PEAL_JOB")};
 }
 
-void leave_end(const std::string& folder, const RankEnd& end) {
-  if (folder.empty()) return;
+void leave_end(const observe::EndPlace& place, const RankEnd& end) {
+  if (!place.is_any()) return;
   try {
-    observe::write_end_file(folder, record_of(end, now()));
+    observe::write_end_file(place, record_of(end, now()));
   } catch (const Error&) {
     // The report says how it ended in any case.
   }

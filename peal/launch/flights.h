@@ -10,6 +10,7 @@
 #include "peal/base/private_folder.h"
 #include "peal/launch/rank_process.h"
 #include "peal/launch/report.h"
+#include "peal/observe/end_file.h"
 
 namespace peal::launch {
 
@@ -38,11 +39,11 @@ class Flights final {
 /// Whether it is the private folder of a launch, as a rank finds it that launches others.
 bool is_of_a_launch(const std::string& folder);
 
-/// As the ranks' environment says it; empty: none.
-std::string flight_folder_of(const std::vector<RankProcess>& ranks);
+/// Where the ranks look for ends, as their environment says it.
+observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks);
 
 /// Leaves there how a rank has ended, now. What cannot be written is not: nothing else depends on
 /// it.
-void leave_end(const std::string& folder, const RankEnd& end);
+void leave_end(const observe::EndPlace& place, const RankEnd& end);
 
 }  // namespace peal::launch

@@ -9,7 +9,7 @@
 namespace peal::launch {
 namespace {
 
-using Fate = observe::RankEnd::Fate;
+constexpr const char* kJob = "test";
 
 TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
   std::string folder;
@@ -25,15 +25,20 @@ TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
 
 TEST(FlightsTest, AFolderThatTheUserHasNamedStaysWithoutTheEndsOfFormerLaunches) {
   const PrivateFolder named("peal-test.");
-  leave_end(named.path(), {.rank = 1, .pid = 7, .status = 9});
+  leave_end({named.path(), kJob}, {.rank = 1, .pid = 7, .status = 9});
   {
     const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
     EXPECT_EQ(flights.folder(), named.path());
     EXPECT_EQ(flights.private_folder(), "");
-    EXPECT_EQ(observe::try_read_end_file(named.path(), 1), std::nullopt);
-    leave_end(flights.folder(), {.rank = 1, .pid = 8, .status = 9});
+    EXPECT_EQ(observe::try_read_end_file({named.path(), kJob}, 1), std::nullopt);
+    leave_end({flights.folder(), kJob}, {.rank = 1, .pid = 8, .status = 9});
   }
-  EXPECT_EQ(observe::try_read_end_file(named.path(), 1)->pid, 8u);
+  EXPECT_EQ(observe::try_read_end_file({named.path(), kJob}, 1)->pid, 8u);
+}
+
+TEST(FlightsTest, AFolderThatCannotBeWrittenIsAProblemThatNamesIt) {
+  const Flights flights(Variables{{"PEAL_FLIGHT_DIR", "/no/such/folder"}});
+  EXPECT_EQ(flights.problem(), "PEAL_FLIGHT_DIR names /no/such/folder: No such file or directory");
 }
 
 TEST(FlightsTest, AUserWhoWantsNoRecordsNamesNoFolder) {
@@ -51,16 +56,17 @@ TEST(FlightsTest, ALaunchInsideALaunchHasAFolderOfItsOwn) {
 }
 
 TEST(FlightsTest, TheRanksEnvironmentSaysWhereTheEndsAreLeft) {
-  EXPECT_EQ(flight_folder_of({}), "");
+  EXPECT_FALSE(end_place_of({}).is_any());
   RankProcess rank;
-  EXPECT_EQ(flight_folder_of({rank}), "");
-  rank.environment = {{"PEAL_FLIGHT_DIR", "flights"}};
-  EXPECT_EQ(flight_folder_of({rank}), "flights");
+  EXPECT_FALSE(end_place_of({rank}).is_any());
+  rank.environment = {{"PEAL_FLIGHT_DIR", "flights"}, {"PEAL_JOB", kJob}};
+  EXPECT_EQ(end_place_of({rank}).folder, "flights");
+  EXPECT_EQ(end_place_of({rank}).job, kJob);
 }
 
 TEST(FlightsTest, AnEndThatCannotBeLeftIsNoError) {
-  leave_end("", {.rank = 1});
-  leave_end("/no/such/folder", {.rank = 1});
+  leave_end({"", kJob}, {.rank = 1});
+  leave_end({"/no/such/folder", kJob}, {.rank = 1});
 }
 
 }  // namespace

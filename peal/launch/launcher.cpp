@@ -74,7 +74,7 @@ class Launch final {
 
   const LaunchOptions& options_;
   const std::vector<RankProcess>& ranks_;
-  const std::string flights_;  // the folder of the ranks' records; empty: none
+  const observe::EndPlace ends_;
   const TimePoint start_ = Clock::now();
   Stage stage_ = Stage::kRunning;
   TimePoint stopping_from_ = TimePoint::max();  // those that have not failed by themselves by then
@@ -93,7 +93,7 @@ Launch::Launch(const LaunchOptions& options,
                Target err)
     : options_(options),
       ranks_(ranks),
-      flights_(flight_folder_of(ranks)),
+      ends_(end_place_of(ranks)),
       outputs_(options, out, err),
       guard_(duty_of(options, ranks, signals_, outputs_)) {
   outputs_.close_writers();
@@ -212,7 +212,7 @@ void Launch::rank_ended(const GuardEvent& event) {
     end.ending = by_sigkill && now >= killing_from_ ? Ending::kKilled : Ending::kTold;
   }
   end.stood_still = standing_still_.contains(end.rank);
-  leave_end(flights_, end);
+  leave_end(ends_, end);
   report_.ends.push_back(end);
   if (stage_ == Stage::kRunning && failed(end.status)) {
     stage_ = Stage::kFailing;

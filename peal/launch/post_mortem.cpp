@@ -40,7 +40,8 @@ Records read_records(const std::string& folder, const std::string& job, int rank
   Records records;
   for (Rank rank = 0; rank < ranks; ++rank) {
     add_flight(observe::flight_file_in(folder, rank), job, records);
-    if (const auto end = observe::try_read_end_file(folder, rank)) records.ends.push_back(*end);
+    if (const auto end = observe::try_read_end_file({folder, job}, rank))
+      records.ends.push_back(*end);
   }
   return records;
 }

@@ -237,6 +237,7 @@ Bytes EncryptedStream::unacknowledged() const {
 
 Moved EncryptedStream::try_read(std::span<std::byte> into) {
   if (reading_ == State::kBroken) throw Error(ErrorKind::kPeerLost, flaw_);
+  if (into.empty()) return {0_B, false, has_read_ahead_};
   std::size_t done = 0;
   // The system is asked once; what it gave is opened as far as there is room.
   while (done < into.size() && reading_ == State::kFine) {

@@ -10,6 +10,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/text_file.h"
+#include "peal/observe/end_file.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/flight_folder.h"
 #include "peal/observe/whole_file.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr std::string_view kFirstLine = "peal dump 1\n";
 constexpr std::string_view kFlightPart = "flight";
 constexpr std::string_view kEndPart = "end";
+/// Of what was skipped.
+constexpr std::size_t kMostNamed = 100;
 /// Of hundreds of ranks, each of which has some 400 KB.
 constexpr Bytes kLongestDump(std::int64_t{4} << 30);
 
@@ -64,13 +67,29 @@ class Collection {
     if (known != ends_.end() && known->second.at > end.at) return;
     ends_.insert_or_assign(end.rank, std::move(end));
   }
+  /// In a folder there may be those of other jobs too: the last one that began counts.
+  void keep_last_job() {
+    const auto last = std::ranges::max_element(
+        flights_, {}, [](const auto& entry) { return entry.second.begun; });
+    if (last == flights_.end()) return;
+    const std::string job = last->second.job;
+    std::erase_if(flights_, [&](const auto& entry) { return entry.second.job != job; });
+    job_ = job;
+  }
+  void add(EndFile file) {
+    if (!job_ || file.job == *job_) add(std::move(file.end));
+  }
   void add(const Dump& dump) {
     for (const Flight& flight : dump.flights) add(flight);
     for (const RankEnd& end : dump.ends) add(end);
     skipped_.insert(skipped_.end(), dump.skipped.begin(), dump.skipped.end());
   }
   void skip(std::string_view what, const Error& why) {
-    skipped_.push_back(fmt::format("{}: {}", what, why.message()));
+    if (skipped_.size() < kMostNamed) {
+      skipped_.push_back(fmt::format("{}: {}", what, why.message()));
+    } else if (skipped_.size() == kMostNamed) {
+      skipped_.emplace_back("and more");
+    }
   }
 
   Dump take() {
@@ -85,6 +104,7 @@ class Collection {
   std::map<Rank, Flight> flights_;
   std::map<Rank, RankEnd> ends_;
   std::vector<std::string> skipped_;
+  std::optional<std::string> job_;  // of a folder
 };
 
 void add_file(const std::string& path, Collection& all) {
@@ -99,30 +119,32 @@ void add_file(const std::string& path, Collection& all) {
 }
 
 void add_folder(const std::string& path, Collection& all) {
-  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> flights, ends;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    if (entry.path().filename().string().starts_with(kRankPrefix)) files.push_back(entry.path());
+    const std::filesystem::path& file = entry.path();
+    if (!file.filename().string().starts_with(kRankPrefix)) continue;
+    if (file.extension() == kFlightSuffix) flights.push_back(file);
+    if (file.extension() == kEndSuffix) ends.push_back(file);
   }
-  std::ranges::sort(files);
-  bool has_any = false;
-  for (const std::filesystem::path& file : files) {
-    const bool is_end = file.extension() == kEndSuffix;
-    if (!is_end && file.extension() != kFlightSuffix) continue;
-    has_any = true;
-    try {
-      if (is_end) {
-        all.add(parse_rank_end(read_text_file(file)));
-      } else {
-        add_file(file, all);
-      }
-    } catch (const Error& error) {
-      all.skip(file.string(), error);
-    }
-  }
-  if (!has_any) {
+  if (flights.empty() && ends.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("there is no {}N{} in it", kRankPrefix, kFlightSuffix));
   }
+  Collection found;
+  const auto add = [&](std::vector<std::filesystem::path> files, const auto& add_one) {
+    std::ranges::sort(files);
+    for (const std::filesystem::path& file : files) {
+      try {
+        add_one(file);
+      } catch (const Error& error) {
+        found.skip(file.string(), error);
+      }
+    }
+  };
+  add(flights, [&](const std::string& file) { add_file(file, found); });
+  found.keep_last_job();
+  add(ends, [&](const std::string& file) { found.add(parse_end_file(read_text_file(file))); });
+  all.add(found.take());
 }
 
 }  // namespace

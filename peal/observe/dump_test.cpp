@@ -9,6 +9,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/testing/error_of.h"
+#include "peal/observe/end_file.h"
 #include "peal/observe/testing/flight_files.h"
 
 namespace peal::observe {
@@ -66,10 +67,11 @@ TEST(DumpTest, ADumpThatCannotBeWrittenIsAnErrorThatNamesIt) {
   EXPECT_THAT(error.what(), HasSubstr("/no/such/folder/job.dump"));
 }
 
-TEST(DumpTest, AFolderGivesItsFlightsAndEndsAndSaysWhatItSkipped) {
+TEST(DumpTest, AFolderGivesTheFlightsAndEndsOfAJobAndSaysWhatItSkipped) {
   const TestFolder folder;
   flight_of(folder, 0);
-  std::ofstream(end_file_in(folder.path(), 0)) << to_line(end_of(0)) << "\n";
+  write_end_file({folder.path(), "test"}, end_of(0));
+  write_end_file({folder.path(), "another"}, end_of(2));
   std::ofstream(end_file_in(folder.path(), 1)) << "who knows\n";
   std::ofstream(flight_file_in(folder.path(), 1)) << "half";
   std::ofstream(folder.path() + "/rank-0.log") << "a file of the user's";
@@ -77,7 +79,7 @@ TEST(DumpTest, AFolderGivesItsFlightsAndEndsAndSaysWhatItSkipped) {
   const Dump dump = read_dumps(paths);
   EXPECT_THAT(dump.flights, SizeIs(1));
   EXPECT_THAT(dump.ends, ElementsAre(end_of(0)));
-  EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("rank-1.end"), HasSubstr("rank-1.flight")));
+  EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("rank-1.flight"), HasSubstr("rank-1.end")));
 }
 
 TEST(DumpTest, OfARankThatIsMetTwiceTheLaterRecordCounts) {

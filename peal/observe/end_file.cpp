@@ -12,28 +12,35 @@
 
 namespace peal::observe {
 
-void write_end_file(const std::string& folder, const RankEnd& end) {
-  ::mkdir(folder.c_str(), 0700);  // if it fails, so does what follows
-  write_whole_file(end_file_in(folder, end.rank), to_line(end) + "\n");
+EndFile parse_end_file(std::string_view text) {
+  const std::size_t line_end = text.find('\n');
+  if (line_end == std::string_view::npos) {
+    throw Error(ErrorKind::kMismatch,
+                "the file of an end has a line with the job, and a second one");
+  }
+  return {.job = std::string(text.substr(0, line_end)),
+          .end = parse_rank_end(text.substr(line_end + 1))};
 }
 
-std::optional<RankEnd> try_read_end_file(const std::string& folder, Rank rank) {
+void write_end_file(const EndPlace& place, const RankEnd& end) {
+  ::mkdir(place.folder.c_str(), 0700);  // if it fails, so does what follows
+  write_whole_file(end_file_in(place.folder, end.rank), place.job + "\n" + to_line(end) + "\n");
+}
+
+std::optional<RankEnd> try_read_end_file(const EndPlace& place, Rank rank) {
   try {
-    const RankEnd end = parse_rank_end(read_text_file(end_file_in(folder, rank)));
-    return end.rank == rank ? std::optional(end) : std::nullopt;
+    const EndFile file = parse_end_file(read_text_file(end_file_in(place.folder, rank)));
+    const bool is_meant = file.job == place.job && file.end.rank == rank;
+    return is_meant ? std::optional(file.end) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-std::optional<RankEnd> await_end_file(const std::string& folder,
-                                      Rank rank,
-                                      WallTime earliest,
-                                      Deadline deadline) {
+std::optional<RankEnd> await_end_file(const EndPlace& place, Rank rank, Deadline deadline) {
   constexpr auto kPause = std::chrono::milliseconds(2);
   while (true) {
-    std::optional<RankEnd> end = try_read_end_file(folder, rank);
-    if (end && end->at >= earliest) return end;
+    if (std::optional<RankEnd> end = try_read_end_file(place, rank)) return end;
     if (deadline.passed()) return std::nullopt;
     std::this_thread::sleep_until(deadline.within(kPause).at());
   }

@@ -5,25 +5,40 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "peal/base/clock.h"
 #include "peal/observe/rank_end.h"
 
 namespace peal::observe {
 
+/// Where the ends of one job's ranks are noted. Other jobs may use the folder at the same time, and
+/// theirs count for nobody here.
+struct EndPlace {
+  std::string folder;  // empty: nowhere
+  std::string job;
+
+  bool is_any() const { return !folder.empty(); }
+};
+
+/// What such a file says: a line with the job, and one as rank_end.h has it.
+struct EndFile {
+  std::string job;
+  RankEnd end;
+};
+/// Errors: mismatch.
+EndFile parse_end_file(std::string_view text);
+
 /// Into the folder, which is made if only that is missing; there as a whole or not at all, for this
 /// user alone. It replaces a former one. Errors: resource.
-void write_end_file(const std::string& folder, const RankEnd& end);
+void write_end_file(const EndPlace& place, const RankEnd& end);
 
-/// Nothing where the folder has no such file, or one that says nothing. Cost: an open().
-std::optional<RankEnd> try_read_end_file(const std::string& folder, Rank rank);
+/// Nothing where there is no such file, or one of another job, or one that says nothing. Cost: an
+/// open().
+std::optional<RankEnd> try_read_end_file(const EndPlace& place, Rank rank);
 
-/// The same for who has just ended: waits until the deadline for the file, as long as there is none
-/// of an end since `earliest`. Of an earlier job there may be one.
-std::optional<RankEnd> await_end_file(const std::string& folder,
-                                      Rank rank,
-                                      WallTime earliest,
-                                      Deadline deadline);
+/// The same for who has just ended: waits for the file until the deadline.
+std::optional<RankEnd> await_end_file(const EndPlace& place, Rank rank, Deadline deadline);
 
 /// Removes those that former jobs of this user have left in the folder, and nothing else.
 void remove_end_files(const std::string& folder);

@@ -17,12 +17,13 @@ namespace {
 using Fate = RankEnd::Fate;
 using std::chrono::milliseconds;
 
+constexpr const char* kJob = "test";
 const RankEnd kKilled = end_of(2, Fate::kEndedBadly, 30, "was killed by SIGKILL");
 
 TEST(EndFileTest, WhatIsWrittenIsReadAndIsForThisUserAlone) {
   const TestFolder folder;
-  write_end_file(folder.path(), kKilled);
-  EXPECT_EQ(try_read_end_file(folder.path(), 2), kKilled);
+  write_end_file({folder.path(), kJob}, kKilled);
+  EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 2), kKilled);
   struct stat status {};
   ASSERT_EQ(::stat(end_file_in(folder.path(), 2).c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600);
@@ -30,36 +31,36 @@ TEST(EndFileTest, WhatIsWrittenIsReadAndIsForThisUserAlone) {
 
 TEST(EndFileTest, AFolderThatIsNotThereYetIsMade) {
   const TestFolder folder;
-  write_end_file(folder.path() + "/flights", kKilled);
-  EXPECT_EQ(try_read_end_file(folder.path() + "/flights", 2), kKilled);
+  write_end_file({folder.path() + "/flights", kJob}, kKilled);
+  EXPECT_EQ(try_read_end_file({folder.path() + "/flights", kJob}, 2), kKilled);
 }
 
 TEST(EndFileTest, WhereThereIsNoneOrOneThatSaysNothingThereIsNoEnd) {
   const TestFolder folder;
-  EXPECT_EQ(try_read_end_file(folder.path(), 2), std::nullopt);
-  std::ofstream(end_file_in(folder.path(), 2)) << "2 half";
-  EXPECT_EQ(try_read_end_file(folder.path(), 2), std::nullopt);
-  std::ofstream(end_file_in(folder.path(), 3)) << to_line(kKilled);  // of another rank
-  EXPECT_EQ(try_read_end_file(folder.path(), 3), std::nullopt);
+  EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 2), std::nullopt);
+  std::ofstream(end_file_in(folder.path(), 2)) << kJob << "\n2 half";
+  EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 2), std::nullopt);
+  std::ofstream(end_file_in(folder.path(), 3)) << kJob << "\n"
+                                               << to_line(kKilled);  // of another rank
+  EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 3), std::nullopt);
 }
 
-TEST(EndFileTest, OneThatComesInTimeIsWaitedForAndOneOfAnEarlierJobIsNone) {
+TEST(EndFileTest, OneThatComesInTimeIsWaitedForAndOneOfAnotherJobIsNone) {
   const TestFolder folder;
-  write_end_file(folder.path(), end_of(2, Fate::kEndedBadly, 10, "ended with exit code 1"));
-  EXPECT_EQ(await_end_file(folder.path(), 2, at_ms(20), Deadline::after(milliseconds(5))),
-            std::nullopt);
+  const EndPlace place{folder.path(), kJob};
+  write_end_file({folder.path(), "another"}, kKilled);
+  EXPECT_EQ(await_end_file(place, 2, Deadline::after(milliseconds(5))), std::nullopt);
   std::thread launcher([&] {
-    std::this_thread::sleep_for(milliseconds(10));
-    write_end_file(folder.path(), kKilled);
+    std::this_thread::sleep_for(milliseconds(10));  // so that there is something to wait for
+    write_end_file(place, kKilled);
   });
-  EXPECT_EQ(await_end_file(folder.path(), 2, at_ms(20), Deadline::after(std::chrono::seconds(20))),
-            kKilled);
+  EXPECT_EQ(await_end_file(place, 2, Deadline::after(std::chrono::seconds(20))), kKilled);
   launcher.join();
 }
 
 TEST(EndFileTest, ThoseOfFormerJobsAreRemovedAndNothingElse) {
   const TestFolder folder;
-  write_end_file(folder.path(), kKilled);
+  write_end_file({folder.path(), kJob}, kKilled);
   std::ofstream(flight_file_in(folder.path(), 2)) << "a flight";
   std::ofstream(folder.path() + "/my.end") << "mine";
   remove_end_files(folder.path());

@@ -30,10 +30,13 @@ class Image {
   std::size_t size() const { return bytes_.size(); }
   std::uint64_t word(std::size_t at) const { return number<std::uint64_t>(at); }
   std::uint32_t half(std::size_t at) const { return number<std::uint32_t>(at); }
-  /// Up to a zero, or `room`.
+  /// Up to a zero, or `room`; fit for a terminal, whatever somebody put there.
   std::string text(std::size_t at, std::size_t room) const {
     const std::string_view all = bytes_.substr(at, room);
-    return std::string(all.substr(0, all.find('\0')));
+    std::string text(all.substr(0, all.find('\0')));
+    std::ranges::replace_if(
+        text, [](unsigned char letter) { return letter < ' ' || letter == 0x7f; }, ' ');
+    return text;
   }
 
  private:
@@ -131,6 +134,8 @@ std::vector<Rank> ranks_of(const Image& bytes, std::size_t at, int world_size, s
 }
 
 std::vector<FlightGroup> groups_of(const Image& bytes, std::size_t count, int world_size) {
+  constexpr std::size_t kMostNamed = std::size_t{1} << 24;  // some bytes of the file may name many
+  std::size_t named = 0;
   std::vector<FlightGroup> groups;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = groups_offset() + i * sizeof(GroupRecord);
@@ -140,6 +145,8 @@ std::vector<FlightGroup> groups_of(const Image& bytes, std::size_t count, int wo
     group.size = std::min<std::size_t>(bytes.half(at + offsetof(GroupRecord, size)),
                                        static_cast<std::size_t>(world_size));
     group.ranks = ranks_of(bytes, at, world_size, group.size);
+    named += group.ranks.size();
+    if (named > kMostNamed) throw malformed("names more ranks than any job has");
     groups.push_back(std::move(group));
   }
   return groups;

@@ -13,10 +13,13 @@
 namespace peal::observe {
 namespace {
 
+/// What a file says may be more than fits into whole nanoseconds.
+using Seconds = std::chrono::duration<double>;
+
 struct Waiting {
-  std::map<Rank, std::chrono::nanoseconds> by_rank;  // for whom
-  std::chrono::nanoseconds total{0};
-  std::chrono::nanoseconds recorded{0};  // of all ranks
+  std::map<Rank, Seconds> by_rank;  // for whom
+  Seconds total{0};
+  Seconds recorded{0};  // of all ranks
 };
 
 Waiting waiting_in(const JobView& job) {
@@ -31,7 +34,8 @@ Waiting waiting_in(const JobView& job) {
       waiting.by_rank[*operation.waited_for] += operation.waited;
       waiting.total += operation.waited;
     }
-    waiting.recorded += end - operations.front().start;
+    waiting.recorded +=
+        Seconds(end.time_since_epoch()) - Seconds(operations.front().start.time_since_epoch());
   }
   return waiting;
 }
@@ -47,11 +51,7 @@ std::optional<Diagnosis> straggler(const JobView& job) {
   const auto most =
       std::ranges::max_element(waiting.by_rank, {}, [](const auto& entry) { return entry.second; });
   if (most == waiting.by_rank.end() || waiting.total.count() == 0) return std::nullopt;
-  const auto part = [&](std::chrono::nanoseconds of) {
-    return of.count() == 0
-               ? 1.0
-               : static_cast<double>(most->second.count()) / static_cast<double>(of.count());
-  };
+  const auto part = [&](Seconds of) { return of.count() == 0 ? 1.0 : most->second / of; };
   const double of_waiting = part(waiting.total);
   const double of_time = part(waiting.recorded);
   if (of_waiting < kLeastShareOfWaiting || of_time < kLeastShareOfTime) return std::nullopt;
@@ -62,7 +62,8 @@ std::optional<Diagnosis> straggler(const JobView& job) {
                               "it, {:.0f} % of all their waiting and {:.0f} % of the time of all "
                               "ranks",
                               most->first,
-                              length_text(most->second),
+                              length_text(std::chrono::nanoseconds(static_cast<std::int64_t>(
+                                  std::min(most->second / std::chrono::nanoseconds(1), 1e18)))),
                               of_waiting * 100,
                               of_time * 100));
 }

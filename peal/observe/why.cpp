@@ -28,6 +28,15 @@ struct Suspicion {
   WallTime at;
 };
 
+bool has_verdict(const RankView& view) {
+  return view.flight != nullptr && view.flight->verdict.has_value();
+}
+
+/// Whether the rank has ended its group itself, by `ProcessGroup::abort`.
+bool is_own_abort(const RankView& view) {
+  return view.flight->verdict->text.find(aborted_by(view.rank)) != std::string::npos;
+}
+
 bool has_left_by_exception(const Flight& flight) {
   return flight.departure && flight.departure->how == Departure::kByException &&
          (!flight.verdict || flight.verdict->at > flight.departure->at);
@@ -57,7 +66,9 @@ std::optional<Suspicion> suspicion_of(const RankView& view) {
   if (view.flight != nullptr && has_left_by_exception(*view.flight)) {
     return Suspicion{Cause::kException, view.rank, host, view.flight->departure->at};
   }
-  if (view.flight != nullptr && view.flight->verdict) {
+  if (has_verdict(view)) {
+    if (is_own_abort(view))
+      return Suspicion{Cause::kException, view.rank, host, view.flight->verdict->at};
     const std::optional<Cause> cause = cause_of(view.flight->verdict->kind);
     if (!cause) return std::nullopt;
     return Suspicion{*cause, view.rank, host, view.flight->verdict->at};
@@ -136,6 +147,12 @@ Diagnosis process_ended(const JobView& job, Rank rank) {
 
 /// `threw "out of luck"`, where the rank could tell.
 std::string what_it_threw(const RankView& view) {
+  if (has_verdict(view) && is_own_abort(view)) {
+    const std::string& text = view.flight->verdict->text;
+    const std::string by = aborted_by(view.rank);
+    const std::size_t at = text.find(by);
+    return fmt::format("aborted {}: \"{}\"", text.substr(0, at), text.substr(at + by.size()));
+  }
   const auto& verdict = view.flight->verdict;
   const std::string beginning = threw(view.rank);
   if (!verdict || !verdict->text.starts_with(beginning)) return "left by an exception";
@@ -182,25 +199,50 @@ Diagnosis timeout(const JobView& job, Rank rank) {
 
 // ---- when nobody is suspect
 
-/// The ranks that ended without a word while others lost a peer.
-std::optional<Diagnosis> silent_loss(const JobView& job) {
-  const auto lost = std::ranges::find_if(job.ranks(), [](const RankView& view) {
-    return view.flight != nullptr && view.flight->verdict;
-  });
-  if (lost == job.ranks().end()) return std::nullopt;
+/// Of those with a verdict; by the clocks of their hosts.
+Rank first_to_fail(const JobView& job) {
+  const RankView* first = nullptr;
   for (const RankView& view : job.ranks()) {
-    const bool is_silent =
-        view.flight == nullptr || (!view.flight->verdict && !view.flight->departure);
-    const bool is_ended_by_other =
-        view.end != nullptr && view.end->fate == RankEnd::Fate::kEndedByLauncher;
-    if (is_silent && !is_ended_by_other) return process_ended(job, view.rank);
+    if (!has_verdict(view)) continue;
+    if (first == nullptr || view.flight->verdict->at < first->flight->verdict->at) first = &view;
   }
+  return first->rank;
+}
+
+bool fell_silent(const RankView& view) {
+  using Fate = RankEnd::Fate;
+  if (view.flight != nullptr && (view.flight->verdict || view.flight->departure)) return false;
+  return view.end == nullptr ||
+         (view.end->fate != Fate::kEndedByLauncher && view.end->fate != Fate::kRuns);
+}
+
+/// Whether the last thing that some rank did was to wait for it.
+bool is_missed(const JobView& job, Rank rank) {
+  return std::ranges::any_of(job.ranks(), [&](const RankView& view) {
+    return view.flight != nullptr && !view.flight->operations.empty() &&
+           view.flight->operations.back().waited_for == rank;
+  });
+}
+
+/// The rank that ended without a word while others lost a peer: best one that was waited for.
+std::optional<Diagnosis> silent_loss(const JobView& job) {
+  if (std::ranges::none_of(job.ranks(), has_verdict)) return std::nullopt;
+  std::optional<Rank> silent;
+  for (const RankView& view : job.ranks()) {
+    // Of a job that still runs a rank may not have heard yet.
+    if (!fell_silent(view) || (silent && !is_missed(job, view.rank))) continue;
+    silent = view.rank;
+    if (is_missed(job, view.rank)) break;
+  }
+  if (silent) return process_ended(job, *silent);
   // Some have left in order, and too early.
   for (const RankView& view : job.ranks()) {
     const std::vector<Rank> on = job.waits_on(view.rank);
     const auto early = std::ranges::find_if(on, [&](Rank rank) {
       const Flight* const flight = job.at(rank).flight;
-      return flight != nullptr && flight->departure && job.unfinished(rank) == nullptr;
+      // One with a verdict did not leave of itself.
+      return flight != nullptr && flight->departure && !flight->verdict &&
+             job.unfinished(rank) == nullptr;
     });
     if (early == on.end()) continue;
     return conclude(job,
@@ -211,7 +253,7 @@ std::optional<Diagnosis> silent_loss(const JobView& job) {
                                 absence(job, {*early}, view.rank),
                                 last_word(job, *early)));
   }
-  return error(job, lost->rank);
+  return error(job, first_to_fail(job));
 }
 
 // ---- when all went well

@@ -13,6 +13,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 using Cause = Diagnosis::Cause;
 using Fate = RankEnd::Fate;
 constexpr auto kAllReduce = Operation::kAllReduce;
@@ -57,6 +58,38 @@ TEST(WhyTest, AProcessThatCrashedBetweenOperationsIsSaidToHave) {
   EXPECT_EQ(why.sentence,
             "The process of rank 1 was killed by SIGSEGV, after all_reduce #1 (sum of 10 f32) of "
             "the group world, while rank 0 waited for it.");
+}
+
+TEST(WhyTest, WhoAbortsTheGroupIsTheCauseAndNotWhoHeardOfItBetweenTwoOperations) {
+  const std::string text = "the group world was aborted by rank 1: my data is bad";
+  const Diagnosis why = diagnosis_of({FlightOf(0, 3)
+                                          .did(kAllReduce, 10, 15)
+                                          .failed(32, ErrorKind::kPeerLost, text)
+                                          .left(Departure::kInOrder, 33),
+                                      FlightOf(1, 3)
+                                          .did(kAllReduce, 10, 15)
+                                          .failed(30, ErrorKind::kPeerLost, text)
+                                          .left(Departure::kInOrder, 31),
+                                      FlightOf(2, 3)
+                                          .did(kAllReduce, 10, 15)
+                                          .failed(32, ErrorKind::kPeerLost, text)
+                                          .left(Departure::kInOrder, 33)},
+                                     {});
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_THAT(
+      why.sentence,
+      StartsWith("Rank 1 aborted the group world: \"my data is bad\", after all_reduce #1 "));
+}
+
+TEST(WhyTest, WhoHeardOfALossBetweenTwoOperationsDidNotLeaveTooEarly) {
+  const Diagnosis why = diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost),
+                                      FlightOf(1, 2)
+                                          .did(kAllReduce, 10, 15)
+                                          .failed(30, ErrorKind::kPeerLost, "the link is damaged")
+                                          .left(Departure::kInOrder, 32)},
+                                     {});
+  EXPECT_THAT(why.sentence,
+              HasSubstr("Rank 1 was the first to fail: peer_lost: the link is damaged"));
 }
 
 TEST(WhyTest, WithoutALauncherTheRankThatFellSilentIsTheCause) {

@@ -126,19 +126,23 @@ void publish(store::Store& group, Rank rank, const Contact& contact) {
 std::vector<Contact> collect(store::Store& group,
                              std::span<const Rank> ranks,
                              Deadline deadline,
-                             const std::function<void()>& look) {
+                             const Look& look) {
   constexpr auto kLookEvery = std::chrono::milliseconds(200);
   std::map<Rank, Contact> found;
   while (true) {
     const Deadline slice = deadline.within(kLookEvery);
     const bool all = came_in_time(group, ranks, slice);
+    std::vector<Rank> missing;
     for (const Rank rank : ranks) {
       if (found.contains(rank)) continue;
-      const auto text = group.try_get(key_of_rank(kPrefix, rank));
-      if (text) found[rank] = decode_of(rank, *text);
+      if (const auto text = group.try_get(key_of_rank(kPrefix, rank))) {
+        found[rank] = decode_of(rank, *text);
+      } else {
+        missing.push_back(rank);
+      }
     }
     if (all) break;
-    look();
+    look(missing);
     if (deadline.passed()) await_ranks(group, kPrefix, ranks, "say where they listen", deadline);
   }
   std::vector<Contact> contacts;

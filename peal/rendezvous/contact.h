@@ -34,14 +34,17 @@ void promise(store::Store& group, Rank rank, const std::string& who);
 /// Errors: of the store.
 void publish(store::Store& group, Rank rank, const transport::Contact& contact);
 
+/// Called with the ranks that have not come yet.
+using Look = std::function<void(std::span<const Rank> missing)>;
+
 /// The contacts of `ranks`, in that order, once all are there. While some are missing it calls
-/// `look` now and then, which may throw.
+/// `look` every 200 ms, which may throw.
 /// Errors: timeout, which names the ranks that are missing; peer_lost, which names one that has
 /// ended before it kept its promise; of the store; of `look`.
 std::vector<transport::Contact> collect(
     store::Store& group,
     std::span<const Rank> ranks,
     Deadline deadline,
-    const std::function<void()>& look = [] {});
+    const Look& look = [](std::span<const Rank>) {});
 
 }  // namespace peal::rendezvous

@@ -28,9 +28,9 @@ void check_ends(store::Store& store, std::span<const Rank> ranks, std::string_vi
 }
 
 void EndedRanks::check(std::span<const Rank> ranks, std::string_view what) const {
-  if (folder_.empty()) return;
+  if (!place_.is_any()) return;
   for (const Rank rank : ranks) {
-    const auto end = observe::try_read_end_file(folder_, rank);
+    const auto end = observe::try_read_end_file(place_, rank);
     if (!end || end->fate == observe::RankEnd::Fate::kRuns) continue;
     throw Error(ErrorKind::kPeerLost,
                 fmt::format("rank {} (pid {}) {} before it {}", rank, end->pid, end->text, what));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "peal/base/units.h"
+#include "peal/observe/end_file.h"
 #include "peal/store/store.h"
 
 namespace peal::rendezvous {
@@ -21,22 +22,21 @@ inline constexpr auto kLookForEndsEvery = std::chrono::milliseconds(200);
 /// left all groups. `who`, for messages: "process 7 on b". Errors: of the store.
 void will_end(store::Store& store, Rank rank, const std::string& who);
 /// Throws Error(peer_lost) if one of those has ended so: "rank 2 (process 7 on b) ended before it
-/// <what>". Ranks of the world. Errors: of the store.
+/// <what>". Ranks of the world. Errors: of the store. Cost: a request for each.
 void check_ends(store::Store& store, std::span<const Rank> ranks, std::string_view what);
 
 /// As noted in files. A value.
 class EndedRanks final {
  public:
-  /// `folder`: where ends are noted, those of this job alone; empty: nowhere.
-  explicit EndedRanks(std::string folder) : folder_(std::move(folder)) {}
+  explicit EndedRanks(observe::EndPlace place) : place_(std::move(place)) {}
 
-  bool are_noted() const { return !folder_.empty(); }
+  bool are_noted() const { return place_.is_any(); }
   /// Throws Error(peer_lost) if one of those has ended: "rank 2 (pid 77) was killed by SIGKILL
   /// before it <what>". Ranks of the world. Cost: an open() for each.
   void check(std::span<const Rank> ranks, std::string_view what) const;
 
  private:
-  std::string folder_;
+  observe::EndPlace place_;
 };
 
 }  // namespace peal::rendezvous

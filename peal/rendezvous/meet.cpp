@@ -195,6 +195,10 @@ class Registration {
         return pass(*store_, lost);
       }
     }
+    constexpr Timeout kToAnswer{100};
+    if (!store_->answers(Deadline::after(kToAnswer))) {
+      throw Error(ErrorKind::kTimeout, "it answered before");
+    }
     const auto absent = absent_ranks(*store_, kClaim, ranks);
     if (absent.empty())
       return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
@@ -283,8 +287,8 @@ Meeting meet(const Wish& wish,
   const Launch launch = read_launch(wish, url, environment);
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   Meeting meeting;
-  // Other launchers note no ends: what may lie there is of an earlier job.
-  if (environment("PEAL_JOB")) meeting.ends = config.flight_dir;
+  // Other launchers note no ends.
+  if (const auto job = environment("PEAL_JOB")) meeting.ends = {config.flight_dir, *job};
   const EndedRanks ended(meeting.ends);
   meeting.store = open_new_store(place, launch, config, ended, deadline, report);
   Verdict verdict;

@@ -28,6 +28,7 @@ using Addresses = std::vector<net::Address>;
 
 /// For messages.
 constexpr const char* kServer = "rank 0's store";
+constexpr std::array<Rank, 1> kRank0 = {0};
 
 /// Rank 0's part: the server, and its own connection to it.
 struct Host {
@@ -158,7 +159,6 @@ std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addres
                                                          const EndedRanks& ended,
                                                          Timeout timeout,
                                                          Deadline deadline) {
-  constexpr std::array<Rank, 1> kRank0 = {0};
   while (ended.are_noted()) {
     const Deadline slice = deadline.within(kLookForEndsEvery);
     try {
@@ -193,14 +193,17 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                               error.message()));
     }
     if (error.kind() != ErrorKind::kPeerLost) throw;
+    ended.check(kRank0, "served the meeting");
+    const bool is_near = addresses.front().is_unix();
     throw Error(
         ErrorKind::kPeerLost,
-        fmt::format("rank {} cannot reach rank 0 at {}: {}; look whether rank 0 runs, whether "
-                    "MASTER_ADDR and MASTER_PORT are the same for all ranks, and whether a "
-                    "firewall is between",
+        fmt::format("rank {} cannot reach rank 0 at {}: {}; look whether rank 0 runs{}",
                     self.rank,
                     place,
-                    error.message()));
+                    error.message(),
+                    is_near ? ""
+                            : ", whether MASTER_ADDR and MASTER_PORT are the same for all ranks, "
+                              "and whether a firewall is between"));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/report.h"
 #include "peal/base/units.h"
+#include "peal/observe/end_file.h"
 #include "peal/store/store.h"
 
 namespace peal::rendezvous {
@@ -50,7 +51,7 @@ struct Meeting {
   /// For the connections between ranks: the config's; or, where it has none, one that rank 0 made
   /// and laid into the store, and that is as safe as the store.
   std::string secret;
-  std::string ends;         // where the ends of its ranks are noted (ended_ranks.h); empty: nowhere
+  observe::EndPlace ends;   // where a launcher notes how its ranks end, if one does
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
   /// Rank 0 of tcp:// serves it until it lets go, which takes up to 0.3 s while others still use
   /// it; the others see peer_lost afterwards.

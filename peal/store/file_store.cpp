@@ -122,8 +122,13 @@ class FileStore final : public Store {
       if (!try_lock(log.fd(), will_byte(number), LockKind::kAlone)) {
         throw Error(ErrorKind::kBug, fmt::format("will {} of {} is taken", number, log.path()));
       }
-      own_wills_.insert(number);
-      log.append_will(key, value);
+      try {
+        log.append_will(key, value);
+        own_wills_.insert(number);
+      } catch (const std::exception&) {
+        unlock(log.fd(), will_byte(number));
+        throw;
+      }
     });
   }
 
@@ -181,13 +186,26 @@ class FileStore final : public Store {
 };
 
 Fd open_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (!fd) throw system_error(fmt::format("cannot open the store's file {}", path), errno);
   struct stat status {};
-  if (::fstat(fd.get(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  if (::fstat(fd.get(), &status) != 0) {
+    throw system_error(fmt::format("cannot look at the store's file {}", path), errno);
+  }
+  if (!S_ISREG(status.st_mode)) {
     throw Error(
         ErrorKind::kUsage,
         fmt::format("{} is no file that can be a store: choose another path for file://", path));
+  }
+  // The ranks' secret may lie in it.
+  if (status.st_uid != ::geteuid()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the store's file {} belongs to another user: choose another path for "
+                            "file://, in a folder of your own",
+                            path));
+  }
+  if ((status.st_mode & 0077) != 0 && ::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0) {
+    throw system_error(fmt::format("cannot keep others from the store's file {}", path), errno);
   }
   return fd;
 }

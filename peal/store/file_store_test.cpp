@@ -252,6 +252,26 @@ TEST_F(FileStoreTest, APathThatCannotBeOpenedIsNamed) {
   EXPECT_EQ(error_of([&] { open_file_store(folder_, {}, soon()); }).kind(), ErrorKind::kResource);
 }
 
+TEST_F(FileStoreTest, AFileThatOthersCouldReadIsMadeToBeTheUsersAlone) {
+  std::ofstream(path_).flush();
+  std::filesystem::permissions(path_, std::filesystem::perms::all);
+  const auto store = open();
+  EXPECT_EQ(std::filesystem::status(path_).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(FileStoreTest, AFileOfAnotherUserAndALinkAreRefused) {
+  std::filesystem::create_symlink(path_ + ".elsewhere", path_);
+  EXPECT_EQ(error_of([&] { open(); }).kind(), ErrorKind::kResource);
+  std::filesystem::remove(path_);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  std::ofstream(path_).flush();
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  const Error error = error_of([&] { open(); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("belongs to another user"));
+}
+
 TEST_F(FileStoreTest, AMemberThatStopsWithTheLockIsATimeoutThatNamesTheFile) {
   const auto store = open({.timeout = milliseconds(30)});
   store->set("key", "value");

@@ -113,13 +113,16 @@ TEST_P(StoreConformanceTest, AKeyThatIsNotThereYieldsNothing) {
 TEST_P(StoreConformanceTest, AWillIsDoneWhenWhoHasLeftItIsGone) {
   a_.set_will("will", "a has gone");
   a_.set_will("kept", "a has gone");
+  a_.set_will("empty", "a has gone");
   EXPECT_EQ(b_.try_get("will"), std::nullopt);
   b_.set("kept", "promise");
+  b_.set("empty", "");
   if (handles_[0] == handles_[1]) return;  // one store for all, and it ends with the process
   auto waiting = std::async(std::launch::async, [&] { return b_.get("will", soon()); });
   handles_[0].reset();
   EXPECT_EQ(waiting.get(), "a has gone");
   EXPECT_EQ(b_.get("kept", soon()), "promise");
+  EXPECT_EQ(b_.get("empty", soon()), "");
 }
 
 TEST_P(StoreConformanceTest, KeysAndValuesAreBytes) {

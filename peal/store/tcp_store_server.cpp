@@ -85,14 +85,16 @@ class ServerLoop {
   void attempt(std::unique_ptr<TcpSession>& session, Action&& action) {
     try {
       action(*session);
+      return;
     } catch (const std::exception& error) {
       if (!session->is_proved()) drop_stranger(error.what(), Clock::now());
-      for (const WillRequest& will : session->wills()) {
-        table_.compare_set(will.key, "", will.value);
-        changed_ = true;
-      }
-      session.reset();
     }
+    for (const WillRequest& will : session->wills()) {
+      if (table_.find(will.key) != nullptr) continue;
+      table_.set(will.key, will.value);
+      changed_ = true;
+    }
+    session.reset();
   }
 
   void serve(std::span<const pollfd> entries, TimePoint now) {

@@ -70,8 +70,29 @@ struct Heartbeats::Line {
     return !moved.closed;
   }
 
+  /// What a process that is stopped does not read stays in its system's buffer, and once that is
+  /// full it looks as if its host were gone. So who is silent hears less and less, and at last
+  /// nothing more.
+  bool is_due(bool heard, Bytes size, TimePoint now, const PulseLimits& limits) {
+    constexpr Duration kLongestPause = std::chrono::seconds(5);
+    constexpr Bytes kMostUnheard = 16_KiB;
+    constexpr Bytes kSeal = 32_B;  // around each beat, at most
+    if (heard) {
+      unheard = 0_B;
+      due = now;
+    }
+    if (now < due || unheard >= kMostUnheard) return false;
+    unheard += size + kSeal;
+    const bool is_silent = pulse.presence().state == Presence::State::kSilent;
+    const Duration silence = is_silent ? pulse.presence().since : Duration{};
+    due = now + std::clamp<Duration>(silence / 2, limits.every / 2, kLongestPause);
+    return true;
+  }
+
   std::unique_ptr<net::Stream> stream;
   Pulse pulse;
+  Bytes unheard{};  // of beats since the peer's last one
+  TimePoint due{};  // the next beat
   net::FrameReader reader{Bytes(sizeof(Rank) * kMostTold), "beat"};
   std::vector<Rank> stopped;  // beside the peer, as it said last
   std::string unsent;
@@ -117,44 +138,47 @@ void Heartbeats::beat(std::map<Rank, Line> lines) {
     const TimePoint now = Clock::now();
     beat_ = encode_beat(stopped_());
     for (auto entry = lines.begin(); entry != lines.end();) {
-      const bool goes_on = try_attend(entry->first, entry->second, now);
+      const bool goes_on = attend(entry->first, entry->second, now);
       entry = goes_on ? std::next(entry) : lines.erase(entry);
     }
     next = now + limits_.every;
   }
 }
 
-/// A line on which beats are damaged damages everything else.
-bool Heartbeats::try_attend(Rank peer, Line& line, TimePoint now) {
+/// A line on which beats are damaged damages everything else. Where this process cannot go on, for
+/// want of memory, the peer is not to blame.
+Heartbeats::Finding Heartbeats::look_at(Line& line, TimePoint now) const {
   try {
-    return attend(peer, line, now);
+    const bool heard = line.hear();
+    line.stream->try_flush();
+    const bool answered = line.stream->unacknowledged() == 0_B;
+    const Bytes size(static_cast<std::int64_t>(beat_.size()));
+    const bool beats = answered && line.is_due(heard, size, now, limits_);
+    if (beats && !line.beat(beat_)) return Finding::kOver;
+    line.pulse.look({.heard = heard, .answered = answered}, now);
+    return line.pulse.is_lost() ? Finding::kLost : Finding::kFine;
+  } catch (const Error& error) {
+    const bool is_of_line =
+        error.kind() == ErrorKind::kPeerLost || error.kind() == ErrorKind::kMismatch;
+    return is_of_line && !line.reader.has_ended() ? Finding::kDamaged : Finding::kOver;
   } catch (const std::exception&) {
-    known_.with([&](auto& known) { known[peer].presence = {.state = Presence::State::kDamaged}; });
-    lost_(peer);
-    return false;
+    return Finding::kOver;
   }
 }
 
 bool Heartbeats::attend(Rank peer, Line& line, TimePoint now) {
-  const auto forget = [&] {
-    known_.with([&](auto& known) { known.erase(peer); });
-    return false;
-  };
-  bool heard = false;
-  try {
-    heard = line.hear();
-  } catch (const Error&) {
-    if (!line.reader.has_ended()) throw;
-    return forget();
-  }
-  line.stream->try_flush();
-  const bool answered = line.stream->unacknowledged() == 0_B;
-  if (answered && !line.beat(beat_)) return forget();
-  line.pulse.look({.heard = heard, .answered = answered}, now);
-  known_.with([&](auto& known) { known[peer] = {line.pulse.presence(), line.stopped}; });
-  if (!line.pulse.is_lost()) return true;
-  lost_(peer);
-  return false;
+  const Finding finding = look_at(line, now);
+  known_.with([&](auto& known) {
+    if (finding == Finding::kOver) {
+      known.erase(peer);
+    } else if (finding == Finding::kDamaged) {
+      known[peer].presence = {.state = Presence::State::kDamaged};
+    } else {
+      known[peer] = {line.pulse.presence(), line.stopped};
+    }
+  });
+  if (finding == Finding::kLost || finding == Finding::kDamaged) lost_(peer);
+  return finding == Finding::kFine;
 }
 
 }  // namespace peal::transport

@@ -51,8 +51,9 @@ class Heartbeats final {
   struct Line;
 
   void beat(std::map<Rank, Line> lines);
+  enum class Finding : unsigned char { kFine, kOver, kLost, kDamaged };
+  Finding look_at(Line& line, TimePoint now) const;
   /// Returns whether the line is still of use.
-  bool try_attend(Rank peer, Line& line, TimePoint now);
   bool attend(Rank peer, Line& line, TimePoint now);
 
   struct Known {

@@ -61,6 +61,17 @@ TEST(HeartbeatsTest, AProcessThatSaysNothingWhileItsSystemAnswersIsSilentAndNotL
   while (!later.passed()) ASSERT_EQ(beats.presence(1).state, State::kSilent);
 }
 
+TEST(HeartbeatsTest, AProcessThatReadsNothingForLongIsNotLost) {
+  constexpr PulseLimits kFast{.every = milliseconds(1), .lost_after = milliseconds(400)};
+  auto [one, other] = connection();
+  const int little = 4096;  // so that it takes seconds and not minutes until it is full
+  ASSERT_EQ(::setsockopt(other.get(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little), 0);
+  const Heartbeats beats(to(1, std::move(one)), kFast, expect_no_loss);
+  const Deadline later = Deadline::after(std::chrono::seconds(3));
+  while (!later.passed()) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(beats.presence(1).state, State::kSilent);
+}
+
 TEST(HeartbeatsTest, WhoLeavesIsNotLost) {
   auto [one, other] = connection();
   const Heartbeats beats(to(1, std::move(one)), kLimits, expect_no_loss);

@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 /// A stranger may stay this long, and so many of them at once beside the ranks that are expected.
 constexpr milliseconds kPatience{10'000};
 constexpr std::size_t kStrangers = 64;
+constexpr int kAtOnce = 64;
 
 /// How often those who have not come are looked for, and how long a look may keep the others
 /// waiting.
@@ -75,7 +76,10 @@ class Doorkeeper {
 
   void welcome(int listener) {
     const net::Address address = net::local_address(listener);
-    while (auto fd = net::accept_from(listener, Deadline(Clock::now()))) {
+    // In turns, so that strangers who dial without end keep nobody waiting.
+    for (int accepted = 0; accepted < kAtOnce; ++accepted) {
+      auto fd = net::accept_from(listener, Deadline(Clock::now()));
+      if (!fd) return;
       try {
         set_up(plan_, fd->get(), address);
       } catch (const Error& error) {

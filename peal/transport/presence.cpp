@@ -1,5 +1,6 @@
 #include "peal/transport/presence.h"
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 
@@ -47,7 +48,9 @@ bool has_ended(int descriptor) {
 Presence presence_of_process(std::int64_t pid) {
   if (pid <= 0) return {};
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  if (!file) return {.state = Presence::State::kEnded};
+  if (!file) {
+    return {.state = errno == ENOENT ? Presence::State::kEnded : Presence::State::kUnknown};
+  }
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const auto name_end = text.rfind(") ");
   if (name_end == std::string::npos || name_end + 2 >= text.size()) {

@@ -158,7 +158,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
   Duration slowest_{};
 };
 
-TEST_P(MismatchTest, EveryOperationBesideEveryOther) {
+TEST_P(MismatchTest, EveryOperationBesideEveryOtherIsAMismatch) {
   for (const std::int64_t count : {kSmall, kLarge}) {
     const std::vector<Deed> all = collectives(count);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -170,7 +170,7 @@ TEST_P(MismatchTest, EveryOperationBesideEveryOther) {
   }
 }
 
-TEST_P(MismatchTest, EveryFieldThatDiffers) {
+TEST_P(MismatchTest, EveryFieldThatDiffersIsAMismatch) {
   for (const std::int64_t count : {kSmall, kLarge}) {
     const std::vector<Deed> as_agreed = collectives(count);
     const std::vector<Deed> counts = collectives(count + kRanks);
@@ -193,7 +193,7 @@ TEST_P(MismatchTest, EveryFieldThatDiffers) {
   }
 }
 
-TEST_P(MismatchTest, TheSameOperationsInAnotherOrder) {
+TEST_P(MismatchTest, TheSameOperationsInAnotherOrderAreAMismatch) {
   const std::vector<Deed> all = collectives(kSmall);
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -224,7 +224,7 @@ Deed receives(std::int64_t count) {
           }};
 }
 
-TEST_P(MismatchTest, AMessageOfAnotherShapeThanItsReceive) {
+TEST_P(MismatchTest, AMessageOfAnotherShapeThanItsReceiveIsAMismatch) {
   for (const std::int64_t count : {kSmall, kLarge}) {
     const std::string elements = fmt::format("{} elements", count);
     const Deed send = sends<float>(count);

@@ -107,12 +107,12 @@ class TimeoutsTest : public ::testing::Test {
 
 std::vector<float> some() { return std::vector<float>(100, 1); }
 
-TEST_F(TimeoutsTest, TheMeeting) {
+TEST_F(TimeoutsTest, TheMeetingEndsAtTheTimeoutOfTheGroup) {
   const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); }, [](std::latch&) {});
   expect_timeout(rank_0, "1 of 2 ranks did not come to the meeting in time: rank 1");
 }
 
-TEST_F(TimeoutsTest, TheWaitForWhereAPeerListens) {
+TEST_F(TimeoutsTest, TheWaitForWhereAPeerListensEndsThere) {
   const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); },
                                      [&](std::latch& done) {
                                        const rendezvous::Meeting meeting = meet_as_rank_1();
@@ -121,7 +121,7 @@ TEST_F(TimeoutsTest, TheWaitForWhereAPeerListens) {
   expect_timeout(rank_0, "1 of 2 ranks did not say where they listen in time: rank 1");
 }
 
-TEST_F(TimeoutsTest, TheConnection) {
+TEST_F(TimeoutsTest, TheConnectionEndsThere) {
   const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); },
                                      [&](std::latch& done) {
                                        const rendezvous::Meeting meeting = meet_as_rank_1();
@@ -137,7 +137,7 @@ TEST_F(TimeoutsTest, TheConnection) {
   expect_timeout(rank_0, "did not connect to rank 0 in time: rank 1");
 }
 
-TEST_F(TimeoutsTest, AnOperation) {
+TEST_F(TimeoutsTest, AnOperationEndsThere) {
   const auto rank_0 = time_of_rank_0(
       [&](TimePoint& start) {
         const ProcessGroupPtr group = join(0, kShort);
@@ -152,7 +152,7 @@ TEST_F(TimeoutsTest, AnOperation) {
   expect_timeout(rank_0, "all_reduce");
 }
 
-TEST_F(TimeoutsTest, ACollectiveWithItsOwn) {
+TEST_F(TimeoutsTest, ACollectiveEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
@@ -161,7 +161,7 @@ TEST_F(TimeoutsTest, ACollectiveWithItsOwn) {
       "all_reduce");
 }
 
-TEST_F(TimeoutsTest, AnAsynchronousCollectiveWithItsOwn) {
+TEST_F(TimeoutsTest, AnAsynchronousCollectiveEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
@@ -170,7 +170,7 @@ TEST_F(TimeoutsTest, AnAsynchronousCollectiveWithItsOwn) {
       "all_reduce");
 }
 
-TEST_F(TimeoutsTest, AReceiveWithItsOwn) {
+TEST_F(TimeoutsTest, AReceiveEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
@@ -179,7 +179,7 @@ TEST_F(TimeoutsTest, AReceiveWithItsOwn) {
       "recv of 100 f32 from rank 1, tag 3");
 }
 
-TEST_F(TimeoutsTest, ASendThatNobodyTakesWithItsOwn) {
+TEST_F(TimeoutsTest, ASendThatNobodyTakesEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         const std::vector<float> data(10'000'000, 1);  // more than fits between the two
@@ -188,11 +188,11 @@ TEST_F(TimeoutsTest, ASendThatNobodyTakesWithItsOwn) {
       "send of 10000000 f32 to rank 1, tag 3");
 }
 
-TEST_F(TimeoutsTest, ABarrierWithItsOwn) {
+TEST_F(TimeoutsTest, ABarrierEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of([](ProcessGroup& group) { group.barrier(kShort); }, "barrier");
 }
 
-TEST_F(TimeoutsTest, ASubGroupWithItsOwn) {
+TEST_F(TimeoutsTest, TheWaitForASubGroupEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         const std::vector<Rank> all = {0, 1};
@@ -201,7 +201,7 @@ TEST_F(TimeoutsTest, ASubGroupWithItsOwn) {
       "1 of 2 ranks did not say where they listen in time: rank 1");
 }
 
-TEST_F(TimeoutsTest, ADestroyWithItsOwn) {
+TEST_F(TimeoutsTest, ADestroyEndsAtATimeoutOfItsOwn) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();

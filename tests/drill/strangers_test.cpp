@@ -60,7 +60,7 @@ class Door {
   /// One connection. Returns whether it was answered by more than a greeting and a proof, which
   /// anybody gets.
   bool knock(Manner manner, std::mt19937& random) {
-    constexpr std::size_t kGreetingAndProof = 128;
+    constexpr std::size_t kGreetingAndProof = 48 + 32;
     try {
       const Fd fd = net::connect_to(address_, Deadline::after(milliseconds(2000)));
       const std::vector<std::byte> words = words_of(manner, random);

@@ -224,8 +224,8 @@ void CollectiveLoop::look_at_standings() {
   if (!parts_.gate.try_enter()) return;
   try {
     compare_standings();
-  } catch (const Error& mismatch) {
-    parts_.verdict.reach(mismatch);
+  } catch (const std::exception&) {
+    parts_.verdict.reach(current_error("the look at what peers are in"));
   }
   end_turn();
 }

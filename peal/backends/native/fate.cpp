@@ -24,10 +24,14 @@ class WakeUp {
     itimerspec time{};
     time.it_value.tv_sec = static_cast<time_t>(seconds.count());
     time.it_value.tv_nsec = static_cast<long>(std::chrono::nanoseconds(after - seconds).count());
+    time.it_interval = time.it_value;  // should the first one come before the process stands still
     if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
       throw system_error("cannot make a timer that ends a freeze", errno);
     }
-    ::timer_settime(timer_, 0, &time, nullptr);
+    if (::timer_settime(timer_, 0, &time, nullptr) != 0) {
+      ::timer_delete(timer_);
+      throw system_error("cannot set the timer that ends a freeze", errno);
+    }
   }
   ~WakeUp() { ::timer_delete(timer_); }
   WakeUp(const WakeUp&) = delete;

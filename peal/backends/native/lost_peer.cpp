@@ -16,11 +16,6 @@ constexpr auto kEndIsWritten = std::chrono::milliseconds(100);
 
 }  // namespace
 
-LostPeers::LostPeers(Parts parts)
-    : parts_(std::move(parts)),
-      made_(std::chrono::time_point_cast<std::chrono::nanoseconds>(
-          std::chrono::system_clock::now())) {}
-
 Error LostPeers::lost(Rank peer, const std::string& operation) const {
   return Error(ErrorKind::kPeerLost,
                fmt::format("{} was lost: it {}; rank {} of the group {} was in {}",
@@ -47,17 +42,16 @@ std::string LostPeers::name_of(Rank peer) const {
 
 std::string LostPeers::how_it_ended(Rank peer) const {
   using State = transport::Presence::State;
-  const transport::Presence presence = parts_.transport.presence(peer);
-  if (presence.state == State::kUnreachable || presence.state == State::kDamaged) {
-    return transport::describe(presence);
-  }
-  if (!parts_.ends.empty()) {
+  if (parts_.ends.is_any()) {
     const Rank world_rank = parts_.world_ranks[static_cast<std::size_t>(peer)];
     const auto end =
-        observe::await_end_file(parts_.ends, world_rank, made_, Deadline::after(kEndIsWritten));
+        observe::await_end_file(parts_.ends, world_rank, Deadline::after(kEndIsWritten));
     if (end) return end->text;
   }
-  if (presence.state == State::kEnded) return transport::describe(presence);
+  const transport::Presence presence = parts_.transport.presence(peer);
+  const bool is_told = presence.state == State::kUnreachable || presence.state == State::kDamaged ||
+                       presence.state == State::kEnded;
+  if (is_told) return transport::describe(presence);
   return "ended, or its connection broke";
 }
 

@@ -7,6 +7,7 @@
 
 #include "peal/base/departure.h"
 #include "peal/base/error.h"
+#include "peal/observe/end_file.h"
 #include "peal/observe/flight.h"
 #include "peal/transport/transport.h"
 
@@ -20,13 +21,10 @@ class LostPeers final {
     Rank self = 0;
     std::vector<Rank> world_ranks;  // of the group's ranks, in order
     const transport::Transport& transport;
-    /// Where whoever started the ranks leaves how they have ended (observe/end_file.h); empty:
-    /// nowhere.
-    std::string ends;
+    observe::EndPlace ends;
   };
 
-  /// Of a group that is made now: of ends, only later ones are those of its ranks.
-  explicit LostPeers(Parts parts);
+  explicit LostPeers(Parts parts) : parts_(std::move(parts)) {}
 
   /// Of a peer whose streams have ended without a farewell: "rank 2 (pid 77 on b, over shm) was
   /// lost: it was killed by SIGKILL; rank 0 of the group world was in all_reduce #12 (sum of 1000
@@ -42,7 +40,6 @@ class LostPeers final {
   std::string how_it_ended(Rank peer) const;
 
   const Parts parts_;
-  const observe::WallTime made_;
 };
 
 }  // namespace peal::native

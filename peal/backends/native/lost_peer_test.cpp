@@ -38,7 +38,7 @@ class LostPeersTest : public testing::Test {
                       .self = 0,
                       .world_ranks = {3, 5},
                       .transport = *transports_.front(),
-                      .ends = ends});
+                      .ends = {ends, "test"}});
   }
 
   const observe::TestFolder folder_;
@@ -48,7 +48,7 @@ class LostPeersTest : public testing::Test {
 
 TEST_F(LostPeersTest, ItSaysHowTheProcessHasEndedAndWhatThisRankWasIn) {
   const LostPeers peers = of_pair(folder_.path());
-  observe::write_end_file(folder_.path(), killed(5, now()));
+  observe::write_end_file({folder_.path(), "test"}, killed(5, now()));
   const Error error = peers.lost(1, "all_reduce #12 (sum of 10 f32)");
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
   EXPECT_THAT(std::string(error.message()),
@@ -57,8 +57,8 @@ TEST_F(LostPeersTest, ItSaysHowTheProcessHasEndedAndWhatThisRankWasIn) {
                               "in all_reduce #12 (sum of 10 f32)")));
 }
 
-TEST_F(LostPeersTest, TheEndOfAnEarlierJobIsNotItsEnd) {
-  observe::write_end_file(folder_.path(), killed(5, now()));
+TEST_F(LostPeersTest, TheEndOfAnotherJobsRankIsNotItsEnd) {
+  observe::write_end_file({folder_.path(), "another"}, killed(5, now()));
   const Error error = of_pair(folder_.path()).lost(1, "");
   EXPECT_THAT(std::string(error.message()),
               HasSubstr("was lost: it ended, or its connection broke; rank 0 of the group pair was "

@@ -77,7 +77,7 @@ struct Engine {
                     .self = options.rank,
                     .world_ranks = options.world_ranks,
                     .transport = *transport,
-                    .ends = options.config.flight_dir}),
+                    .ends = options.ends}),
         verdict([this] { on_verdict(); }) {
     messages.emplace(options.rank,
                      ranks,
@@ -200,6 +200,7 @@ class NativeBackend final : public Backend {
     Options options;
     options.group = name;
     options.config = options_.config;
+    options.ends = options_.ends;
     options.recorder = options_.recorder;
     options.connect = life_.with([&](const Life& life) {
       life.check(options_.group);

@@ -9,6 +9,7 @@
 #include "peal/base/config.h"
 #include "peal/base/fault_plan.h"
 #include "peal/group/backend.h"
+#include "peal/observe/end_file.h"
 #include "peal/observe/flight_recorder.h"
 #include "peal/transport/transport.h"
 
@@ -31,6 +32,8 @@ struct Options {
   Connect connect;  // for this group's transport and those of its sub-groups
   /// Of this group's operations and those of its sub-groups, the world's group first; or none.
   std::shared_ptr<observe::FlightRecorder> recorder = nullptr;
+  /// Where whoever started the ranks notes how they end; or nowhere.
+  observe::EndPlace ends = {};
   /// What is to befall processes in this group, not in its sub-groups; those of links are the
   /// transport's.
   FaultPlan faults = {};

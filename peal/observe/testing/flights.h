@@ -50,6 +50,10 @@ class FlightOf final {
       Operation operation, int start, int at, ErrorKind kind, std::string text = "") {
     did(operation, start, at);
     flight_.operations.back().failed = true;
+    return failed(at, kind, std::move(text));
+  }
+  /// It failed between two operations.
+  FlightOf& failed(int at, ErrorKind kind, std::string text) {
     flight_.verdict =
         FlightVerdict{.kind = kind, .text = std::move(text), .group = 0, .at = at_ms(at)};
     return *this;

@@ -26,7 +26,10 @@ constexpr Bytes kLookEvery = 1_MiB;
 }  // namespace
 
 struct TcpChannel::Peer {
-  explicit Peer(std::unique_ptr<net::Stream> connection) : stream(std::move(connection)) {
+  explicit Peer(std::unique_ptr<net::Stream> connection)
+      : stream(std::move(connection)),
+        description(fmt::format(
+            "{} by {}", net::peer_name(stream->fd()), net::congestion_control(stream->fd()))) {
     net::bound_send_buffer(stream->fd(), kSendBuffer);
   }
 
@@ -42,6 +45,7 @@ struct TcpChannel::Peer {
   }
 
   std::unique_ptr<net::Stream> stream;
+  std::string description;  // the system forgets it when the peer goes
   // The sending thread's.
   bool is_bounded = true;
   Bytes unlooked;
@@ -132,9 +136,6 @@ void TcpChannel::finish(std::span<const pollfd> entries) {
 
 void TcpChannel::cut_off(Rank rank) { net::cut_off(peer(rank).stream->fd()); }
 
-std::string TcpChannel::describe(Rank rank) const {
-  const int fd = peer(rank).stream->fd();
-  return fmt::format("{} by {}", net::peer_name(fd), net::congestion_control(fd));
-}
+std::string TcpChannel::describe(Rank rank) const { return peer(rank).description; }
 
 }  // namespace peal::transport
