@@ -37,7 +37,7 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 /// Whoever gets SIGKILL and asked for none should look at the memory.
 std::string hint(int status) {
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "";
-  return " (not by peal; when memory runs out, the kernel does this, and dmesg shows it)";
+  return " (not by the launcher; when memory runs out, the kernel does this, and dmesg shows it)";
 }
 
 /// "rank 0", "ranks 0, 2 and 3", "12 ranks"
