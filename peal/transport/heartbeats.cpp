@@ -85,7 +85,7 @@ struct Heartbeats::Line {
     unheard += size + kSeal;
     const bool is_silent = pulse.presence().state == Presence::State::kSilent;
     const Duration silence = is_silent ? pulse.presence().since : Duration{};
-    due = now + std::clamp<Duration>(silence / 2, limits.every / 2, kLongestPause);
+    due = now + std::max(Duration(limits.every) / 2, std::min(silence / 2, kLongestPause));
     return true;
   }
 

@@ -94,7 +94,8 @@ TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
 TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   Job job;
   job.run([](const ProcessGroupPtr& group) {
-    if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    // So long that the other one sleeps too, however busy the machine is.
+    if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
     group->barrier();
     group->destroy();
   });
