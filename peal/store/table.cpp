@@ -99,7 +99,7 @@ std::vector<std::string> Table::missing(std::span<const std::string> keys) const
 }
 
 Deadline with_grace(Deadline deadline) {
-  constexpr Timeout kGrace = std::chrono::seconds(1);
+  constexpr Timeout kGrace = std::chrono::milliseconds(500);
   if (deadline.at() > TimePoint::max() - kGrace) return deadline;
   return Deadline(deadline.at() + kGrace);
 }
