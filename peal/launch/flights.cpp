@@ -60,7 +60,7 @@ observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks) {
   return {.folder = value(kVariable), .job = value("PEAL_JOB")};
 }
 
-void leave_end(const observe::EndPlace& place, const RankEnd& end) {
+void leave_end(const observe::EndPlace& place, const ProcessEnd& end) {
   if (!place.is_any()) return;
   try {
     observe::write_end_file(place, record_of(end, now()));

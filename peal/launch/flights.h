@@ -44,6 +44,6 @@ observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks);
 
 /// Leaves there how a rank has ended, now. What cannot be written is not: nothing else depends on
 /// it.
-void leave_end(const observe::EndPlace& place, const RankEnd& end);
+void leave_end(const observe::EndPlace& place, const ProcessEnd& end);
 
 }  // namespace peal::launch

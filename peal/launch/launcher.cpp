@@ -103,7 +103,7 @@ Launch::Launch(const LaunchOptions& options,
 LaunchReport Launch::run() {
   while (!is_over()) wait_and_handle();
   report_.after = Clock::now() - start_;
-  for (RankEnd& end : report_.ends) {
+  for (ProcessEnd& end : report_.ends) {
     if (failed_by_itself(end)) end.last_lines = outputs_.last_lines(end.rank);
   }
   return report_;
@@ -206,7 +206,7 @@ void Launch::handle(const GuardEvent& event) {
 
 void Launch::rank_ended(const GuardEvent& event) {
   const TimePoint now = Clock::now();
-  RankEnd end{event.rank, event.pid, event.value, now - start_};
+  ProcessEnd end{event.rank, event.pid, event.value, now - start_};
   if (stage_ == Stage::kStopping) {
     const bool by_sigkill = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
     end.ending = by_sigkill && now >= killing_from_ ? Ending::kKilled : Ending::kTold;

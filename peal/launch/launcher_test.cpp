@@ -185,7 +185,7 @@ TEST(LauncherTest, TheFirstFailureEndsTheOthersAndIsReportedWithItsLastLines) {
       fi
       sleep 100)"));
   EXPECT_EQ(exit_code(outcome.report), 3);
-  const RankEnd* failure = main_failure(outcome.report);
+  const ProcessEnd* failure = main_failure(outcome.report);
   ASSERT_NE(failure, nullptr);
   EXPECT_EQ(failure->rank, 1);
   ASSERT_EQ(failure->last_lines.size(), Tail::kLines);

@@ -24,7 +24,7 @@ LaunchReport leave_records(const std::string& folder) {
   const std::uint8_t group = waiting->add_group("world", world);
   waiting->begin(observe::sum_in(group), 1, Elements(10));
   observe::FlightRecorder::make(observe::small_record(folder, 1))->add_group("world", world);
-  const RankEnd killed{.rank = 1, .pid = 7, .status = SIGKILL};
+  const ProcessEnd killed{.rank = 1, .pid = 7, .status = SIGKILL};
   leave_end({folder, kJob}, killed);
   LaunchReport report;
   report.ends = {killed, {.rank = 0, .pid = 6, .status = SIGTERM, .ending = Ending::kTold}};

@@ -55,26 +55,26 @@ std::string subject(const std::vector<Rank>& ranks) {
 }
 
 /// Whether it ended as one does that is told to: by the signal, whether it handled it or not.
-bool obeyed(const RankEnd& end) {
+bool obeyed(const ProcessEnd& end) {
   const int code = shell_code(end.status);
   return code == 0 || std::ranges::count(kSignalsToEnd, code - kSignalBase) > 0;
 }
 
-bool was_stopped(const RankEnd& end) { return end.ending == Ending::kTold && obeyed(end); }
-bool disobeyed(const RankEnd& end) { return end.ending == Ending::kTold && !obeyed(end); }
-bool was_killed(const RankEnd& end) { return end.ending == Ending::kKilled; }
+bool was_stopped(const ProcessEnd& end) { return end.ending == Ending::kTold && obeyed(end); }
+bool disobeyed(const ProcessEnd& end) { return end.ending == Ending::kTold && !obeyed(end); }
+bool was_killed(const ProcessEnd& end) { return end.ending == Ending::kKilled; }
 
 template <class Predicate>
 std::vector<Rank> ranks_that(const LaunchReport& report, Predicate predicate) {
   std::vector<Rank> ranks;
-  for (const RankEnd& end : report.ends) {
+  for (const ProcessEnd& end : report.ends) {
     if (predicate(end)) ranks.push_back(end.rank);
   }
   return ranks;
 }
 
 /// peal's own words, which programs print as the what() of the error.
-bool lost_a_peer(const RankEnd& end) {
+bool lost_a_peer(const ProcessEnd& end) {
   const std::string words = fmt::format("{}: ", name_of(ErrorKind::kPeerLost));
   return std::ranges::any_of(end.last_lines, [&](const std::string& line) {
     return line.find(words) != std::string::npos;
@@ -82,7 +82,7 @@ bool lost_a_peer(const RankEnd& end) {
 }
 
 /// A signal that nobody raises in answer to an error, as an uncaught one does by abort().
-bool crashed(const RankEnd& end) {
+bool crashed(const ProcessEnd& end) {
   return WIFSIGNALED(end.status) && WTERMSIG(end.status) != SIGABRT;
 }
 
@@ -90,20 +90,20 @@ bool crashed(const RankEnd& end) {
 /// failure.
 enum class Origin : unsigned char { kCrash, kOwnError, kLostPeer };
 
-Origin origin_of(const RankEnd& end) {
+Origin origin_of(const ProcessEnd& end) {
   if (lost_a_peer(end)) return Origin::kLostPeer;
   return crashed(end) ? Origin::kCrash : Origin::kOwnError;
 }
 
 /// Those that failed by themselves, the likely cause of the others first.
-std::vector<RankEnd> failures_of(const LaunchReport& report) {
-  std::vector<RankEnd> failures;
+std::vector<ProcessEnd> failures_of(const LaunchReport& report) {
+  std::vector<ProcessEnd> failures;
   std::ranges::copy_if(report.ends, std::back_inserter(failures), failed_by_itself);
   std::ranges::stable_sort(failures, {}, origin_of);
   return failures;
 }
 
-std::string describe(const RankEnd& end) {
+std::string describe(const ProcessEnd& end) {
   return fmt::format("rank {} (pid {}) {}{} after {:.1f} s{}",
                      end.rank,
                      end.pid,
@@ -114,9 +114,9 @@ std::string describe(const RankEnd& end) {
 }
 
 /// A line for each of the first, and one for how many more there are.
-std::string lines_of(std::span<const RankEnd> ends) {
+std::string lines_of(std::span<const ProcessEnd> ends) {
   std::string text;
-  for (const RankEnd& end : ends.first(std::min(ends.size(), kNamed))) {
+  for (const ProcessEnd& end : ends.first(std::min(ends.size(), kNamed))) {
     text += fmt::format("  {}\n", describe(end));
   }
   if (ends.size() > kNamed) text += fmt::format("  and {} more\n", ends.size() - kNamed);
@@ -124,19 +124,19 @@ std::string lines_of(std::span<const RankEnd> ends) {
 }
 
 /// Those that failed, and one line for all that only lost a peer, unless all did.
-std::string list(std::span<const RankEnd> failures) {
+std::string list(std::span<const ProcessEnd> failures) {
   const auto lost = std::ranges::find(failures, Origin::kLostPeer, origin_of);
   const auto own = static_cast<std::size_t>(lost - failures.begin());
   if (own == 0 || own == failures.size()) return lines_of(failures);
   std::vector<Rank> others;
-  std::ranges::transform(failures.subspan(own), std::back_inserter(others), &RankEnd::rank);
+  std::ranges::transform(failures.subspan(own), std::back_inserter(others), &ProcessEnd::rank);
   return lines_of(failures.first(own)) +
          fmt::format("  {} ended having lost another rank (peer_lost)\n", names_of(others));
 }
 
 /// "peal: rank 1 (pid 12) ...; rank 0 was stopped", or a list of those that failed.
 std::string who_failed(const LaunchReport& report) {
-  const std::vector<RankEnd> failures = failures_of(report);
+  const std::vector<ProcessEnd> failures = failures_of(report);
   const std::vector<Rank> others = ranks_that(report, was_stopped);
   const std::string stopped = others.empty() ? "" : fmt::format("; {} stopped", subject(others));
   if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), stopped);
@@ -148,7 +148,7 @@ std::string who_failed(const LaunchReport& report) {
 
 /// Of those that were told to end the ones that made something else of it.
 std::string who_disobeyed(const LaunchReport& report) {
-  std::vector<RankEnd> ends;
+  std::vector<ProcessEnd> ends;
   std::ranges::copy_if(report.ends, std::back_inserter(ends), disobeyed);
   if (ends.empty()) return "";
   if (ends.size() == 1)
@@ -159,7 +159,7 @@ std::string who_disobeyed(const LaunchReport& report) {
 
 std::string failure(const LaunchReport& report) {
   std::string text = who_failed(report) + who_disobeyed(report);
-  const RankEnd& main = *main_failure(report);
+  const ProcessEnd& main = *main_failure(report);
   if (main.last_lines.empty())
     return text + fmt::format("peal: rank {} wrote nothing\n", main.rank);
   text += fmt::format("peal: the last lines of rank {}:\n", main.rank);
@@ -203,14 +203,14 @@ std::string findings(const PostMortem& found) {
   return text;
 }
 
-observe::RankEnd::Fate fate_of(const RankEnd& end) {
+observe::RankEnd::Fate fate_of(const ProcessEnd& end) {
   using Fate = observe::RankEnd::Fate;
   if (end.ending == Ending::kItself)
     return failed(end.status) ? Fate::kEndedBadly : Fate::kEndedWell;
   return end.stood_still ? Fate::kStopped : Fate::kEndedByLauncher;
 }
 
-std::string fate_text(const RankEnd& end) {
+std::string fate_text(const ProcessEnd& end) {
   if (end.ending == Ending::kItself) return describe_status(end.status);
   if (end.stood_still)
     return "was stopped by a signal, and stood still until the launcher ended it";
@@ -226,7 +226,7 @@ std::string describe_status(int status) {
   return fmt::format("was killed by {}", signal_name(WTERMSIG(status)));
 }
 
-observe::RankEnd record_of(const RankEnd& end, observe::WallTime at) {
+observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at) {
   return {.rank = end.rank,
           .pid = static_cast<std::uint64_t>(end.pid),
           .at = at,
@@ -236,13 +236,13 @@ observe::RankEnd record_of(const RankEnd& end, observe::WallTime at) {
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 
-bool failed_by_itself(const RankEnd& end) {
+bool failed_by_itself(const ProcessEnd& end) {
   return end.ending == Ending::kItself && failed(end.status);
 }
 
-const RankEnd* main_failure(const LaunchReport& report) {
-  const RankEnd* main = nullptr;
-  for (const RankEnd& end : report.ends) {
+const ProcessEnd* main_failure(const LaunchReport& report) {
+  const ProcessEnd* main = nullptr;
+  for (const ProcessEnd& end : report.ends) {
     if (!failed_by_itself(end)) continue;
     if (main == nullptr || origin_of(end) < origin_of(*main)) main = &end;
   }
@@ -253,8 +253,8 @@ int exit_code(const LaunchReport& report) {
   if (report.output_closed) return kSignalBase + SIGPIPE;
   if (report.start_failure) return report.start_failure->error == ENOENT ? 127 : 126;
   if (report.guard_lost) return kSignalBase + SIGKILL;
-  if (const RankEnd* main = main_failure(report)) return shell_code(main->status);
-  const auto bad = std::ranges::find_if(report.ends, failed, &RankEnd::status);
+  if (const ProcessEnd* main = main_failure(report)) return shell_code(main->status);
+  const auto bad = std::ranges::find_if(report.ends, failed, &ProcessEnd::status);
   if (bad == report.ends.end()) return 0;
   // Told to end by a signal: what the first rank made of it, unless it had to be killed.
   const bool killed = std::ranges::any_of(report.ends, was_killed);

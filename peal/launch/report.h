@@ -22,7 +22,7 @@ enum class Ending : unsigned char {
 };
 
 /// How the process of a rank ended.
-struct RankEnd {
+struct ProcessEnd {
   Rank rank = 0;
   pid_t pid = 0;
   int status = 0;    // as waitpid(2) gives it
@@ -30,7 +30,7 @@ struct RankEnd {
   Ending ending = Ending::kItself;
   bool stood_still = false;               // stopped by a signal, when it was told to end
   std::vector<std::string> last_lines{};  // that it wrote, where it failed by itself
-  friend bool operator==(const RankEnd&, const RankEnd&) = default;
+  friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };
 
 /// The program could not be executed, though it is there.
@@ -50,7 +50,7 @@ struct PostMortem {
 };
 
 struct LaunchReport {
-  std::vector<RankEnd> ends;  // in the order in which they ended
+  std::vector<ProcessEnd> ends;  // in the order in which they ended
   std::optional<StartFailure> start_failure;
   int signal = 0;              // that told the launcher to end; 0: none did
   Duration after{};            // when it all had ended
@@ -70,15 +70,15 @@ bool failed(int status);
 std::string describe_status(int status);
 
 /// What is left of it for `peal why` and for its peers, beside its flight.
-observe::RankEnd record_of(const RankEnd& end, observe::WallTime at);
+observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);
 
 /// Whether it failed, and not because it was told to end.
-bool failed_by_itself(const RankEnd& end);
+bool failed_by_itself(const ProcessEnd& end);
 
 /// Of the ranks that failed by themselves the one to look at, null if there is none: the first that
 /// did not write that it had lost a peer (of those, one that crashed is before one that ended with
 /// a code), else the first.
-const RankEnd* main_failure(const LaunchReport& report);
+const ProcessEnd* main_failure(const LaunchReport& report);
 
 /// 0 when every rank ended with 0. Else what a shell gives for the main failure: its code, or
 /// 128 + signal; 126 or 127 when the program could not be executed.

@@ -17,7 +17,7 @@ using testing::Not;
 constexpr int exited(int code) { return code << 8; }
 constexpr int killed_by(int signal) { return signal; }
 
-RankEnd end_of(Rank rank, int status, Ending ending = Ending::kItself) {
+ProcessEnd end_of(Rank rank, int status, Ending ending = Ending::kItself) {
   return {.rank = rank,
           .pid = 4711 + rank,
           .status = status,
@@ -25,14 +25,14 @@ RankEnd end_of(Rank rank, int status, Ending ending = Ending::kItself) {
           .ending = ending};
 }
 
-RankEnd failed_with(Rank rank, int status, const std::string& last_line) {
-  RankEnd end = end_of(rank, status);
+ProcessEnd failed_with(Rank rank, int status, const std::string& last_line) {
+  ProcessEnd end = end_of(rank, status);
   end.last_lines = {last_line};
   return end;
 }
 
 /// `first` failed, then the others ended by the launcher's SIGTERM.
-LaunchReport failure(const RankEnd& first, const std::vector<Rank>& others) {
+LaunchReport failure(const ProcessEnd& first, const std::vector<Rank>& others) {
   LaunchReport report;
   report.ends = {first};
   for (const Rank rank : others) {
@@ -41,7 +41,7 @@ LaunchReport failure(const RankEnd& first, const std::vector<Rank>& others) {
   return report;
 }
 
-LaunchReport failures(const std::vector<RankEnd>& ends) {
+LaunchReport failures(const std::vector<ProcessEnd>& ends) {
   LaunchReport report;
   report.ends = ends;
   return report;
@@ -57,7 +57,7 @@ TEST(ReportTest, WhenAllWentWellThereIsNothingToSay) {
 }
 
 TEST(ReportTest, ADeathByASignalIsNamedWithItsLastLines) {
-  RankEnd end = end_of(1, killed_by(SIGSEGV));
+  ProcessEnd end = end_of(1, killed_by(SIGSEGV));
   end.last_lines = {"loss 0.25", "step 17"};
   const LaunchReport report = failure(end, {0});
   EXPECT_EQ(exit_code(report), 128 + SIGSEGV);
@@ -100,7 +100,7 @@ TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWas
 }
 
 TEST(ReportTest, OfManyFailuresTheFirstAreListedAndTheOthersCounted) {
-  std::vector<RankEnd> ends;
+  std::vector<ProcessEnd> ends;
   for (Rank rank = 0; rank < 61; ++rank) ends.push_back(failed_with(rank, exited(1), kLostRank1));
   ends.push_back(end_of(61, exited(3)));
   ends.push_back(end_of(62, killed_by(SIGSEGV)));
@@ -114,7 +114,7 @@ TEST(ReportTest, OfManyFailuresTheFirstAreListedAndTheOthersCounted) {
 
 TEST(ReportTest, ManyFailuresOfTheSameKindAreEightLinesAndANumber) {
   for (const std::string last_line : {"no luck", kLostRank1}) {
-    std::vector<RankEnd> ends;
+    std::vector<ProcessEnd> ends;
     for (Rank rank = 0; rank < 64; ++rank) ends.push_back(failed_with(rank, exited(1), last_line));
     const std::string text = describe(failures(ends));
     EXPECT_THAT(text, HasSubstr("  rank 0 (pid 4711) ended with exit code 1"));
@@ -126,7 +126,7 @@ TEST(ReportTest, ManyFailuresOfTheSameKindAreEightLinesAndANumber) {
 
 TEST(ReportTest, TheMainFailureIsTheFirstThatDidNotComeOfTheLossOfAnother) {
   struct Case {
-    std::vector<RankEnd> ends;
+    std::vector<ProcessEnd> ends;
     Rank main;
   };
   const std::vector<Case> cases = {
@@ -253,7 +253,7 @@ TEST(ReportTest, WhatTheRecordsSayStandsBelowWhatTheLauncherKnows) {
 
 TEST(ReportTest, TheRecordOfAnEndSaysWhoseDoingItWas) {
   using Fate = observe::RankEnd::Fate;
-  const auto record = [](const RankEnd& end) { return record_of(end, {}); };
+  const auto record = [](const ProcessEnd& end) { return record_of(end, {}); };
   EXPECT_EQ(record(end_of(2, exited(0))).fate, Fate::kEndedWell);
   EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).fate, Fate::kEndedBadly);
   EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).text, "was killed by SIGKILL");
@@ -266,7 +266,7 @@ TEST(ReportTest, TheRecordOfAnEndSaysWhoseDoingItWas) {
             "ended with exit code 3, when the launcher had told it to end");
   EXPECT_EQ(record(end_of(2, killed_by(SIGKILL), Ending::kKilled)).text,
             "was killed by the launcher");
-  RankEnd stopped = end_of(2, killed_by(SIGTERM), Ending::kTold);
+  ProcessEnd stopped = end_of(2, killed_by(SIGTERM), Ending::kTold);
   stopped.stood_still = true;
   EXPECT_EQ(record(stopped).fate, Fate::kStopped);
   EXPECT_THAT(record(stopped).text, HasSubstr("was stopped by a signal"));

@@ -19,7 +19,7 @@ enum class Role : unsigned char { kConnector, kAcceptor };
 struct ProofContext {
   std::string secret;   // the job's; may be empty where the user gave none: then nothing is proved
   std::string job;      // distinguishes jobs that share a secret
-  std::string purpose;  // "store", "world/data", ...
+  std::string purpose;  // "store", or the group and the rank that was dialled
   /// How what follows the proof is guarded; both ends are configured alike.
   Sealing sealing = Sealing::kPlain;
 };

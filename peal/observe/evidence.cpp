@@ -13,7 +13,7 @@ namespace peal::observe {
 namespace {
 
 /// Nobody reads more of them.
-constexpr std::size_t kMostRanks = 32;
+constexpr std::size_t kRanksShown = 32;
 
 std::string under_way(const JobView& job, const RankView& view) {
   const FlightOperation* const operation = job.unfinished(view.rank);
@@ -86,8 +86,8 @@ std::vector<std::string> evidence(const JobView& job, const std::vector<Rank>& i
   }
   std::vector<std::string> lines;
   for (const RankView& view : order) {
-    if (lines.size() == kMostRanks) {
-      lines.push_back(fmt::format("and {} more ranks", order.size() - kMostRanks));
+    if (lines.size() == kRanksShown) {
+      lines.push_back(fmt::format("and {} more ranks", order.size() - kRanksShown));
       break;
     }
     lines.push_back(line_of(job, view));

@@ -63,6 +63,9 @@ struct FlightDeparture {
   friend bool operator==(const FlightDeparture&, const FlightDeparture&) = default;
 };
 
+/// More than any job has: what is read beyond it is no record.
+inline constexpr int kMostRanks = 1 << 23;
+
 struct Flight {
   Rank rank = 0;
   int world_size = 1;

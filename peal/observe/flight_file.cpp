@@ -15,7 +15,6 @@ namespace peal::observe {
 namespace {
 
 /// No world has more ranks: what a record says of a rank has 24 bits.
-constexpr std::uint32_t kMostRanks = 1 << 23;
 constexpr std::uint32_t kMostOperations = 1 << 20;
 
 Error malformed(const std::string& how) {
@@ -238,7 +237,8 @@ void check_form(const Image& bytes) {
     throw malformed(fmt::format("has version {}, not {}", version, kFlightVersion));
   }
   const std::uint32_t world = bytes.half(offsetof(FlightHeader, world_size));
-  if (world == 0 || world > kMostRanks || bytes.half(offsetof(FlightHeader, rank)) >= world) {
+  if (world == 0 || world > std::uint32_t{kMostRanks} ||
+      bytes.half(offsetof(FlightHeader, rank)) >= world) {
     throw malformed("is of a rank that cannot be");
   }
   const std::uint32_t groups = bytes.half(offsetof(FlightHeader, groups));

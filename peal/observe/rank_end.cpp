@@ -78,10 +78,9 @@ std::string to_line(const RankEnd& end) {
 
 RankEnd parse_rank_end(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
-  constexpr Rank kMostRanks = 1 << 23;
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
   RankEnd end;
-  end.rank = take_number<Rank>(line, kMostRanks);
+  end.rank = take_number<Rank>(line, kMostRanks - 1);
   end.pid = take_number<std::uint64_t>(line, ~std::uint64_t{0});
   end.at = WallTime(std::chrono::nanoseconds(take_number<std::int64_t>(line, kLatest)));
   end.fate = take_fate(line);

@@ -124,7 +124,7 @@ std::string whereabouts(const JobView& job, Rank rank) {
   return ", before its first operation";
 }
 
-/// ", for which ranks 0 and 1 waited"
+/// ", while ranks 0 and 1 waited for it"
 std::string waiters_text(const JobView& job, Rank rank) {
   std::vector<Rank> waiters = job.waiters_of(rank);
   std::erase(waiters, rank);

@@ -43,7 +43,7 @@ std::string_view name_of(Diagnosis::Cause cause);
 
 /// The first cause in time wins; a rank that has lost another (peer_lost) is never the cause while
 /// there is anything else. At most one flight and one end for a rank, of one job.
-/// Cost: linear in the operations, times their logarithm.
+/// Cost: linear in the operations, times at most the ranks, times their logarithm.
 Diagnosis diagnose(std::span<const Flight> flights, std::span<const RankEnd> ends);
 
 }  // namespace peal::observe

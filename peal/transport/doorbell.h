@@ -1,6 +1,6 @@
 // How a rank that sleeps in poll(2) is woken by those who move bytes in memory: an eventfd, which
-// is rung only if somebody sleeps. Used by the channels over rings (ring_channel.h) and, for
-// `interrupt`, by all others.
+// is rung only if somebody sleeps. Used by the channels over rings (ring_channel.h) and,
+// for `interrupt` and for what is read ahead, by all others.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // Beats over real connections. What a line that is cut does is tested between namespaces, in
-// tests/hosts.
+// tests/drill/hosts_test.cpp.
 #include "peal/transport/heartbeats.h"
 
 #include <atomic>

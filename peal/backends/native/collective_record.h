@@ -38,7 +38,6 @@ class CollectiveRecord final {
     is_waiting_ = true;
     recorder_.waits_for(place_, rank, waited_);
   }
-  bool is_waiting() const { return is_waiting_; }
   /// The walk has gone on.
   void moved() {
     if (is_waiting_) waits_no_more();
