@@ -1,9 +1,11 @@
 // Ranks that disagree: each operation beside each other, and each field of one that differs. Every
 // rank gets an error that shows both sides within a second, and never a wrong result. Only a rank
 // that sends or receives while others are in a collective may mean to: then the timeout ends it.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iostream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -21,73 +23,137 @@ constexpr std::chrono::milliseconds kNotice{kSanitized ? 4000 : 1000};
 constexpr int kRanks = 3;
 constexpr Rank kOther = 1;  // the one that does something else
 
-/// What a rank does: a name for messages, and the operation, which a barrier follows.
+/// What a rank does: a name for messages, and the operation, which a barrier follows. The operation
+/// returns whether its result is right: a rank for which nothing goes wrong may end it.
 struct Deed {
   std::string name;
-  std::function<void(ProcessGroup&)> run;
+  std::function<bool(ProcessGroup&)> run;
 };
 
 /// Small fits into every link; large into none.
 constexpr std::int64_t kSmall = 96;
 constexpr std::int64_t kLarge = 3 << 20;
 
+/// What a rank gives: its number, from one on, as often as asked.
 template <class T>
-std::vector<T> some(std::int64_t count) {
-  return std::vector<T>(static_cast<std::size_t>(count), T{1});
+std::vector<T> of_rank(Rank rank, std::int64_t count) {
+  return std::vector<T>(static_cast<std::size_t>(count), T(static_cast<T>(rank + 1)));
+}
+
+template <class T>
+std::vector<T> nothing(std::int64_t count) {
+  return std::vector<T>(static_cast<std::size_t>(count));
+}
+
+/// Each rank's block in turn.
+template <class T>
+std::vector<T> of_all_ranks(std::int64_t block) {
+  std::vector<T> all;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    all.insert(all.end(), static_cast<std::size_t>(block), T(static_cast<T>(rank + 1)));
+  }
+  return all;
 }
 
 /// Each collective on `count` elements of a type, all blocks together.
 template <class T>
 std::vector<Deed> collectives(std::int64_t count, Rank root, ReduceOp op) {
   const std::int64_t block = count / kRanks;
+  const auto reduced = [op](std::int64_t elements) {
+    const int value = op == ReduceOp::kMax ? kRanks : kRanks * (kRanks + 1) / 2;
+    return of_rank<T>(value - 1, elements);
+  };
   return {
       {"broadcast",
        [=](ProcessGroup& g) {
-         auto a = some<T>(count);
+         auto a = of_rank<T>(g.rank(), count);
          g.broadcast(a, root);
+         return a == of_rank<T>(root, count);
        }},
       {"all_reduce",
        [=](ProcessGroup& g) {
-         auto a = some<T>(count);
+         auto a = of_rank<T>(g.rank(), count);
          g.all_reduce(a, op);
+         return a == reduced(count);
        }},
       {"reduce",
        [=](ProcessGroup& g) {
-         auto a = some<T>(count);
+         auto a = of_rank<T>(g.rank(), count);
          g.reduce(a, root, op);
+         return g.rank() != root || a == reduced(count);
        }},
       {"scatter",
        [=](ProcessGroup& g) {
-         auto a = some<T>(count), b = some<T>(block);
+         auto a = of_all_ranks<T>(block), b = nothing<T>(block);
          g.scatter(a, b, root);
+         return b == of_rank<T>(g.rank(), block);
        }},
       {"gather",
        [=](ProcessGroup& g) {
-         auto a = some<T>(block), b = some<T>(count);
+         auto a = of_rank<T>(g.rank(), block), b = nothing<T>(count);
          g.gather(a, b, root);
+         return g.rank() != root || b == of_all_ranks<T>(block);
        }},
       {"all_gather",
        [=](ProcessGroup& g) {
-         auto a = some<T>(block), b = some<T>(count);
+         auto a = of_rank<T>(g.rank(), block), b = nothing<T>(count);
          g.all_gather(a, b);
+         return b == of_all_ranks<T>(block);
        }},
       {"reduce_scatter",
        [=](ProcessGroup& g) {
-         auto a = some<T>(count), b = some<T>(block);
+         auto a = of_rank<T>(g.rank(), count), b = nothing<T>(block);
          g.reduce_scatter(a, b, op);
+         return b == reduced(block);
        }},
       {"all_to_all",
        [=](ProcessGroup& g) {
-         auto a = some<T>(count), b = some<T>(count);
+         auto a = of_rank<T>(g.rank(), count), b = nothing<T>(count);
          g.all_to_all(a, b);
+         return b == of_all_ranks<T>(block);
        }},
-      {"barrier", [](ProcessGroup& g) { g.barrier(); }},
+      {"barrier",
+       [](ProcessGroup& g) {
+         g.barrier();
+         return true;
+       }},
   };
 }
 
 template <class T = float>
 std::vector<Deed> collectives(std::int64_t count, Rank root = 0) {
   return collectives<T>(count, root, ReduceOp::kSum);
+}
+
+/// One side of a disagreement as an error tells it.
+struct Side {
+  std::string rank;
+  std::string operation;
+};
+
+/// The two sides that an error about collectives shows; none where it shows less.
+std::vector<Side> sides_in(const std::string& error) {
+  static const std::regex now(R"(rank (\d) in (\w+).*, rank (\d) in (\w+))");
+  static const std::regex earlier(
+      R"(rank (\d) is in (\w+).* something else than (\w+).*, the last that rank (\d) has entered)");
+  std::smatch said;
+  if (std::regex_search(error, said, now)) return {{said[1], said[2]}, {said[3], said[4]}};
+  if (std::regex_search(error, said, earlier)) return {{said[1], said[2]}, {said[4], said[3]}};
+  return {};
+}
+
+/// Whether an error says what kOther was in and what one of those beside it was in. Either may have
+/// gone on to the barrier.
+bool shows_both_sides(const std::string& error, const Deed& one, const Deed& other) {
+  static const std::regex message("rank 0 sent .* to rank 1, whose receive expects .*");
+  if (std::regex_search(error, message)) return one.name == "send" && other.name == "recv";
+  const std::vector<Side> sides = sides_in(error);
+  const auto is_others = [](const Side& side) { return side.rank == std::to_string(kOther); };
+  const auto is_true = [&](const Side& side) {
+    const Deed& deed = is_others(side) ? other : one;
+    return side.operation == "barrier" || deed.name.find(side.operation) != std::string::npos;
+  };
+  return std::ranges::count_if(sides, is_others) == 1 && std::ranges::all_of(sides, is_true);
 }
 
 /// Under the sanitizers, which take many times as long, a part of the cases is tried.
@@ -109,7 +175,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
     return on_ranks(kRanks, [&](Rank rank) -> End {
       const ProcessGroupPtr group = job.join(rank, timeout);
       try {
-        (rank == kOther ? other : one).run(*group);
+        if (!(rank == kOther ? other : one).run(*group)) return {"a wrong result"};
         group->barrier();
       } catch (const Error& error) {
         return {error.what(), error.kind(), Clock::now() - begin};
@@ -124,6 +190,8 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const End& end = ends[rank].result;
       EXPECT_EQ(end.kind, ErrorKind::kMismatch) << name << ", rank " << rank << ": " << end.error;
+      EXPECT_TRUE(shows_both_sides(end.error, one, other))
+          << name << ", rank " << rank << ": " << end.error;
       EXPECT_LE(end.took, kNotice + kJoining) << name << ", rank " << rank << ": " << end.error;
       slowest_ = std::max(slowest_, end.took);
     }
@@ -198,10 +266,8 @@ TEST_P(MismatchTest, TheSameOperationsInAnotherOrderAreAMismatch) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const auto both = [](const Deed& a, const Deed& b) {
-        return Deed{a.name + ", " + b.name, [a, b](ProcessGroup& g) {
-                      a.run(g);
-                      b.run(g);
-                    }};
+        return Deed{a.name + ", " + b.name,
+                    [a, b](ProcessGroup& g) { return a.run(g) && b.run(g); }};
       };
       expect_mismatch(both(all[i], all[j]), both(all[j], all[i]), "order");
     }
@@ -212,15 +278,17 @@ TEST_P(MismatchTest, TheSameOperationsInAnotherOrderAreAMismatch) {
 template <class T>
 Deed sends(std::int64_t count) {
   return {"send", [=](ProcessGroup& g) {
-            if (g.rank() == 0) g.send(some<T>(count), kOther);
+            if (g.rank() == 0) g.send(of_rank<T>(0, count), kOther);
+            return true;
           }};
 }
 
 template <class T>
 Deed receives(std::int64_t count) {
   return {"recv", [=](ProcessGroup& g) {
-            auto a = some<T>(count);
+            auto a = nothing<T>(count);
             g.recv(a, 0);
+            return a == of_rank<T>(0, count);
           }};
 }
 
@@ -243,7 +311,10 @@ TEST_P(MismatchTest, AMessageBesideACollectiveEndsAtTheTimeoutAtTheLatest) {
     if (!is_tried(i)) continue;
     expect_end(all[i], receives<float>(kSmall), "a receive");
     for (const std::int64_t count : {kSmall, kLarge}) {
-      const Deed send{"send", [=](ProcessGroup& g) { g.send(some<float>(count), 0); }};
+      const Deed send{"send", [=](ProcessGroup& g) {
+                        g.send(of_rank<float>(kOther, count), 0);
+                        return true;
+                      }};
       expect_end(all[i], send, fmt::format("a send of {} elements", count));
     }
   }
