@@ -131,7 +131,7 @@ class Run {
                         {"LOCAL_WORLD_SIZE", size},
                         {"MASTER_ADDR", "127.0.0.1"},
                         {"MASTER_PORT", port},
-                        {"PEAL_SECRET", "of the drill"},
+                        {"PEAL_SECRET", "a secret of the drill"},
                         {"PEAL_STAGE", "64K"},
                         {"PEAL_TRANSPORT", drill_.transport},
                         {"PEAL_TIMEOUT",

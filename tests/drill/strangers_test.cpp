@@ -142,7 +142,7 @@ class StrangersTest : public ::testing::Test {
                       {"WORLD_SIZE", "2"},
                       {"MASTER_ADDR", "127.0.0.1"},
                       {"MASTER_PORT", std::to_string(port)},
-                      {"PEAL_SECRET", "of the drill"},
+                      {"PEAL_SECRET", "a secret of the drill"},
                       {"PEAL_TRANSPORT", "tcp"},
                       {"PEAL_TIMEOUT", "60"}});
   }

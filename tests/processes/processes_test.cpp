@@ -38,7 +38,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
                                         {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
                                         {"MASTER_ADDR", "127.0.0.1"},
                                         {"MASTER_PORT", meeting},
-                                        {"PEAL_SECRET", "of the test"},
+                                        {"PEAL_SECRET", "a secret of the test"},
                                         {"PEAL_STAGE", "8K"},
                                         {"PEAL_TEST_JOB", job_},
                                         {"PEAL_TRANSPORT", GetParam()}};
