@@ -31,7 +31,8 @@ TEST(MailNewsTest, AFailureOfNoKindIsABug) {
 }
 
 TEST(MailNewsTest, StandingsAndDeparturesComeAsTheyWereSent) {
-  const Standing standing{.before = 7};
+  Standing standing;
+  standing.before = 7;
   const MailNews stands = news_of_standing(standing);
   EXPECT_EQ(MailFrame::decode(stands.frame.encode()), stands.frame);
   EXPECT_EQ(Standing::decode(stands.payload), standing);

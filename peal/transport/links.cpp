@@ -218,6 +218,14 @@ class Doorkeeper {
 
 }  // namespace
 
+std::map<Rank, std::unique_ptr<net::Stream>> take(Links& links, LinkKind kind) {
+  std::map<Rank, std::unique_ptr<net::Stream>> taken;
+  for (auto& [key, stream] : links) {
+    if (key.kind == kind) taken[key.peer] = std::move(stream);
+  }
+  return taken;
+}
+
 void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
   Dialler dialler(plan);
   for (const auto& [rank, peer] : plan.peers) {

@@ -46,6 +46,9 @@ struct LinkPlan {
 
 using Links = std::map<LinkKey, std::unique_ptr<net::Stream>>;
 
+/// The connections of one kind, by peer.
+std::map<Rank, std::unique_ptr<net::Stream>> take(Links& links, LinkKind kind);
+
 /// Adds all connections of the plan to `links`, those over TCP without Nagle's delay. Every rank of
 /// the group calls it at about the same time. If it throws, those that were made stay open: whoever
 /// closes them tells the others that this rank has left. Errors, which name the ranks concerned and
