@@ -26,6 +26,7 @@
 #include "tests/drill/drill.h"
 #include "tests/support/meddler.h"
 #include "tests/support/processes.h"
+#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -162,7 +163,8 @@ class StrangersTest : public ::testing::Test {
            std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  std::uint16_t port_ = static_cast<std::uint16_t>(31'000 + ::getpid() % 1'000);
+  ReservedPort reserved_;
+  std::uint16_t port_ = reserved_.number();
   std::unique_ptr<Meddler> meddler_;
   Processes processes_;
 };
