@@ -76,11 +76,23 @@ std::string parse_name(std::string_view text) {
 /// A secret, rows of choices, faults: a page or two.
 constexpr Bytes kLongestFile = 1_MiB;
 
+/// Whoever hears a proof can try secrets at leisure.
+std::string parse_secret(std::string_view text) {
+  constexpr std::size_t kShortest = 16;
+  if (text.size() < kShortest) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("a secret of {} characters is found by trying, so let "
+                            "`openssl rand -hex 32` make one",
+                            text.size()));
+  }
+  return std::string(text);
+}
+
 std::string read_secret(std::string_view path) {
   const std::string text = read_text_file(std::string(path), kLongestFile);
-  std::string secret = text.substr(0, text.find('\n'));
+  const std::string secret = text.substr(0, text.find('\n'));
   if (secret.empty()) throw Error(ErrorKind::kUsage, "its first line is empty");
-  return secret;
+  return parse_secret(secret);
 }
 
 /// The text itself, or what the file after @ holds.
@@ -108,13 +120,15 @@ void parse_inject(std::string_view text, Config& config) {
 }
 
 const std::array kVariables = {
-    Variable{"PEAL_SECRET",
-             "any text",
-             "The job's secret; every connection is proved with it.",
-             [](std::string_view text, Config& c) { c.secret = text; },
-             [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; }},
+    Variable{
+        "PEAL_SECRET",
+        "16 characters or more",
+        "The job's secret; every connection is proved with it.",
+        [](std::string_view text, Config& c) { c.secret = text.empty() ? "" : parse_secret(text); },
+        [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; },
+        Shown::kNever},
     Variable{"PEAL_SECRET_FILE",
-             "the path of a file whose first line is the secret",
+             "the path of a file whose first line is the secret, 16 characters or more",
              "Where the secret is read if PEAL_SECRET is not set.",
              [](std::string_view text, Config& c) {
                if (c.secret.empty()) c.secret = read_secret(text);
@@ -258,10 +272,12 @@ ConfigReading read_config(const Environment& environment) {
       variable.parse(*text, reading.config);
     } catch (const Error& error) {
       const std::string reason(error.message());
+      const std::string value =
+          variable.shown == Shown::kNever ? "" : fmt::format("=\"{}\"", *text);
       reading.wrong.push_back({variable.name,
-                               fmt::format("{}=\"{}\": {}it takes {}",
+                               fmt::format("{}{}: {}it takes {}",
                                            variable.name,
-                                           *text,
+                                           value,
                                            reason.empty() ? "" : reason + "; ",
                                            variable.value)});
     }

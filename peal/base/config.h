@@ -84,6 +84,9 @@ struct Config {
 /// What the two variables come to.
 Sealing sealing_of(const Config& config);
 
+/// Whether a message may show what a variable was set to.
+enum class Shown : unsigned char { kAsItIs, kNever };
+
 /// One row of the table.
 struct Variable {
   std::string_view name;   // "PEAL_TIMEOUT"
@@ -92,6 +95,7 @@ struct Variable {
   void (*parse)(std::string_view text, Config& config);  // throws Error(usage) with what the row
                                                          // does not say, and leaves `config` be
   std::string (*print)(const Config& config);            // the inverse; secrets as "(set)" or ""
+  Shown shown = Shown::kAsItIs;
 };
 
 /// In the order in which they are read: PEAL_SECRET goes before PEAL_SECRET_FILE.

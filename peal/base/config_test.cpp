@@ -82,13 +82,32 @@ TEST(ConfigTest, TlsIncludesWhatACheckIsFor) {
 
 TEST(ConfigTest, TheSecretCanComeFromAFile) {
   const std::string path = testing::TempDir() + "peal_config_test_secret";
-  std::ofstream(path) << "hush\nnot this line";
+  std::ofstream(path) << "0123456789abcdef\nnot this line";
+  const std::string own = "another of 16 or more";
   const Config config = config_from(fixed_environment({{"PEAL_SECRET_FILE", path}}));
-  EXPECT_EQ(config.secret, "hush");
+  EXPECT_EQ(config.secret, "0123456789abcdef");
   EXPECT_EQ(config.secret_file, path);
   EXPECT_EQ(
-      config_from(fixed_environment({{"PEAL_SECRET_FILE", path}, {"PEAL_SECRET", "mine"}})).secret,
-      "mine");
+      config_from(fixed_environment({{"PEAL_SECRET_FILE", path}, {"PEAL_SECRET", own}})).secret,
+      own);
+}
+
+TEST(ConfigTest, ASecretThatIsFoundByTryingIsRefusedAndNotShown) {
+  const std::string path = testing::TempDir() + "peal_config_test_short_secret";
+  const std::string weak = "swordfish";
+  std::ofstream(path) << weak << "\n";
+  for (const auto& [name, value] :
+       {std::pair<std::string, std::string>{"PEAL_SECRET", weak}, {"PEAL_SECRET_FILE", path}}) {
+    const ConfigReading reading = read_config(fixed_environment({{name, value}}));
+    EXPECT_EQ(reading.config.secret, "");
+    ASSERT_EQ(reading.wrong.size(), 1U) << name;
+    EXPECT_THAT(reading.wrong[0].problem,
+                testing::AllOf(testing::StartsWith(name),
+                               testing::HasSubstr("9 characters"),
+                               testing::HasSubstr("openssl rand -hex 32"),
+                               testing::Not(testing::HasSubstr(weak))));
+  }
+  EXPECT_EQ(config_from(fixed_environment({{"PEAL_SECRET", ""}})).secret, "") << "none";
 }
 
 TEST(ConfigTest, ASecretThatCannotBeReadSaysWhy) {

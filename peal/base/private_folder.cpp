@@ -15,19 +15,10 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/process_state.h"
 
 namespace peal {
 namespace {
-
-/// A zombie has ended: whoever started it has only not asked for its exit code yet.
-/// Source: proc(5); the name in parentheses may hold anything, so the last one counts.
-bool is_zombie(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text, '\0');
-  const auto name_end = text.rfind(") ");
-  return name_end != std::string::npos && text.substr(name_end + 2).starts_with('Z');
-}
 
 std::filesystem::path make_folder(const std::string& prefix, const std::filesystem::path& parent) {
   std::string name = parent / fmt::format("{}{}.XXXXXX", prefix, ::getpid());
@@ -82,7 +73,7 @@ bool is_left_by_the_dead(const std::string& name, const std::string& prefix) {
       std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
   if (error != std::errc() || pid <= 0) return false;
   const bool is_gone = ::kill(pid, 0) != 0 && errno == ESRCH;
-  return is_gone || is_zombie(pid);
+  return is_gone || state_of_process(pid) == ProcessState::kZombie;
 }
 
 PrivateFolder::PrivateFolder(const std::string& prefix, const std::filesystem::path& parent) {

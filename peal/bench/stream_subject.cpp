@@ -119,7 +119,7 @@ class Sender final {
       state.has_ended = true;
       return state.data.has_value();
     });
-    if (is_sending) ::shutdown(fd_, SHUT_WR);  // wakes the thread
+    if (is_sending) net::end_writing(fd_);  // wakes the thread
     thread_.join();
   }
   Sender(const Sender&) = delete;

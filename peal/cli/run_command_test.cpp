@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/process_state.h"
 #include "peal/cli/testing/program.h"
 #include "peal/net/socket.h"
 
@@ -328,17 +329,12 @@ TEST(RunSignalTest, TheFirstSignalEndsWhoeverAFailureHasToldToEndAndIsNamed) {
 TEST(RunSignalTest, StoppingAndGoingOnIsForAllOfThem) {
   Program program(shell(1, "echo $$ is ready; exec sleep 1000", {"--no-prefix"}));
   program.read_until(" is ready");
-  const std::string stat = "/proc/" + program.out().substr(0, program.out().find(' ')) + "/stat";
-  const auto state = [&] {
-    std::string word;
-    std::ifstream(stat) >> word >> word >> word;
-    return word;
-  };
+  const pid_t pid = std::stoi(program.out());
   program.signal(SIGTSTP);
   program.wait_until_stopped();
-  wait_until([&] { return state() == "T"; });
+  wait_until([&] { return state_of_process(pid) == ProcessState::kStopped; });
   program.signal(SIGCONT);
-  wait_until([&] { return state() == "S"; });
+  wait_until([&] { return state_of_process(pid) == ProcessState::kRunning; });
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait().status, 128 + SIGTERM);
 }

@@ -8,6 +8,7 @@
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/engine/mail_errors.h"
+#include "peal/engine/mail_news.h"
 #include "peal/kernels/kernels.h"
 #include "peal/transport/window.h"
 
@@ -211,12 +212,9 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kData:
       if (!at(from).closed) at(from).receives.end_piece(frame, from);
       break;
-    case MailFrame::Kind::kAbort: {
-      const auto& text = at(from).text;
-      const std::string message(reinterpret_cast<const char*>(text.data()), text.size());
-      events_.failed(Error(error_kind_of(frame.dtype).value_or(ErrorKind::kBug), message));
+    case MailFrame::Kind::kAbort:
+      events_.failed(failure_in(frame, at(from).text));
       break;
-    }
     case MailFrame::Kind::kStanding:
       if (const auto standing = Standing::decode(at(from).text)) {
         events_.standing(from, *standing);
@@ -328,16 +326,11 @@ void Mailbox::fail(const Error& cause) {
 }
 
 void Mailbox::tell_abort(const Error& cause) {
-  const std::string_view text =
-      cause.message().substr(0, static_cast<std::size_t>(kAbortLimit.value));
-  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  const MailNews news = news_of_failure(cause);
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
     MailPeer& peer = at(rank);
     if (rank == self_ || peer.deaf) continue;
-    peer.stream.post_owned({.kind = MailFrame::Kind::kAbort,
-                            .dtype = static_cast<std::uint8_t>(cause.kind()),
-                            .payload = Bytes(static_cast<std::int64_t>(bytes.size()))},
-                           {bytes.begin(), bytes.end()});
+    peer.stream.post_owned(news.frame, news.payload);
     // What it sends made no sense, but it may read: this once, as nobody moves its stream any more.
     if (peer.closed) peer.stream.pump_out();
   }
@@ -345,15 +338,13 @@ void Mailbox::tell_abort(const Error& cause) {
 
 void Mailbox::tell_standing(Rank peer, const Standing& standing) {
   if (peer == self_ || !hears(peer) || at(peer).has_unsent() || has_failed()) return;
-  const auto bytes = standing.encode();
-  at(peer).stream.post_owned({.kind = MailFrame::Kind::kStanding, .payload = Bytes(bytes.size())},
-                             {bytes.begin(), bytes.end()});
+  MailNews news = news_of_standing(standing);
+  at(peer).stream.post_owned(news.frame, std::move(news.payload));
   move(peer);
 }
 
 void Mailbox::say_farewell(Departure departure) {
-  const MailFrame frame{.kind = MailFrame::Kind::kFarewell,
-                        .dtype = static_cast<std::uint8_t>(departure)};
+  const MailFrame frame = news_of_departure(departure).frame;
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
     if (rank != self_ && !at(rank).closed) at(rank).stream.post(frame);
   }

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/error.h"
 #include "peal/net/checked_stream.h"
 #include "peal/net/plain_stream.h"
 
@@ -56,18 +55,20 @@ short Handshake::interest() const {
   return encrypted_ ? encrypted_->interest() : proof_.interest();
 }
 
+Error is_too_slow(int fd) {
+  return Error(ErrorKind::kTimeout,
+               fmt::format("{} did not prove in time that it knows this job's secret: it hangs, "
+                           "or is no peal process",
+                           peer_name(fd)));
+}
+
 Welcome shake_hands(
     Fd fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {
   Handshake handshake(std::move(fd), role, context, self);
   while (true) {
     if (auto welcome = handshake.advance()) return std::move(*welcome);
     pollfd entry{handshake.fd(), handshake.interest(), 0};
-    if (!poll_until({&entry, 1}, deadline)) {
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} did not prove in time that it knows this job's secret: it hangs, "
-                              "or is no peal process",
-                              peer_name(handshake.fd())));
-    }
+    if (!poll_until({&entry, 1}, deadline)) throw is_too_slow(handshake.fd());
   }
 }
 

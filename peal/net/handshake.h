@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "peal/base/clock.h"
+#include "peal/base/error.h"
 #include "peal/base/fd.h"
 #include "peal/net/encrypted_stream.h"
 #include "peal/net/proof.h"
@@ -29,11 +30,13 @@ class Handshake {
 
   /// Goes on as far as the connection lets it without blocking. Returns the stream when it is made;
   /// then the handshake is over.
-  /// Errors: as `prove`, but for timeout; usage also for another user's process on a unix socket;
-  /// peer_lost also where TLS fails.
+  /// Errors: as Proof::advance; usage also for another user's process on a unix socket; peer_lost
+  /// also where TLS fails.
   std::optional<Welcome> advance();
   /// What to poll for before the next `advance`: POLLIN, POLLOUT.
   short interest() const;
+  /// Whether the other end has proved the secret, so that only TLS is left.
+  bool is_proved() const { return other_.has_value(); }
   int fd() const { return encrypted_ ? encrypted_->fd() : fd_.get(); }
 
  private:
@@ -46,7 +49,10 @@ class Handshake {
   std::unique_ptr<EncryptedStream> encrypted_;
 };
 
-/// All of it. Errors: as `prove`; peer_lost also where TLS fails.
+/// What is said of the other end where a handshake is not done in time: a timeout.
+Error is_too_slow(int fd);
+
+/// All of it. Errors: as Handshake; timeout.
 Welcome shake_hands(
     Fd fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline);
 

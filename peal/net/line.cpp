@@ -78,6 +78,11 @@ Bytes unacknowledged(int fd) {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? Bytes(bytes) : 0_B;
 }
 
+Bytes unread(int fd) {
+  int bytes = 0;
+  return ::ioctl(fd, SIOCINQ, &bytes) == 0 ? Bytes(bytes) : 0_B;
+}
+
 void repeat_evenly(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);

@@ -26,6 +26,9 @@ void unbound_send_buffer(int fd);
 /// not say.
 Bytes unacknowledged(int fd);
 
+/// What has come and was not read. 0 where the system does not say.
+Bytes unread(int fd);
+
 /// Tells the system to repeat what is not acknowledged at even times, where otherwise each pause is
 /// twice the last: for connections that hardly send anything and must not be silent for long. Linux
 /// does so while fewer than four packets are under way, six times; elsewhere nothing changes.

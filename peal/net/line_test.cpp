@@ -74,6 +74,17 @@ TEST_F(LineTest, WhatNobodyReadsIsNotAcknowledgedBeyondWhatTheOtherEndHolds) {
   EXPECT_EQ(unacknowledged(-1), 0_B);
 }
 
+TEST_F(LineTest, WhatHasComeIsUnreadUntilItIsRead) {
+  EXPECT_EQ(unread(server_.get()), 0_B);
+  std::array<std::byte, 3> bytes{};
+  write_all(client_.get(), bytes, soon_);
+  while (unread(server_.get()) < 3_B && !soon_.passed()) std::this_thread::yield();
+  EXPECT_EQ(unread(server_.get()), 3_B);
+  read_all(server_.get(), bytes, soon_);
+  EXPECT_EQ(unread(server_.get()), 0_B);
+  EXPECT_EQ(unread(-1), 0_B);
+}
+
 TEST_F(LineTest, TheSystemDoesNotLetABoundedBufferGrow) {
   bound_send_buffer(client_.get(), 8_KiB);
   const int before = send_buffer();

@@ -196,20 +196,6 @@ std::optional<Hello> Proof::advance(int fd) {
   return other_;
 }
 
-Hello prove(int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {
-  Proof proof(role, context, self);
-  while (true) {
-    if (const auto other = proof.advance(fd)) return *other;
-    pollfd entry{fd, proof.interest(), 0};
-    if (!poll_until({&entry, 1}, deadline)) {
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} did not prove in time that it knows this job's secret: it hangs, "
-                              "or is no peal process",
-                              peer_name(fd)));
-    }
-  }
-}
-
 std::string make_secret() {
   constexpr std::size_t kSecretSize = 32;
   std::string text;

@@ -33,27 +33,24 @@ struct Hello {
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
-/// Runs the proof on a fresh connection and returns what the other end said of itself. Reads not a
-/// byte beyond it.
-/// Errors: usage when the other end knows another secret, has another sealing or is no peal at all
-/// (says which, and what to do), or for TLS without a secret; timeout, peer_lost. Cost: one round
-/// trip and a half, 4 HMACs. Source: RFC 2104 (HMAC); the exchange is ISO/IEC 9798-4 three-pass
-/// mutual authentication.
-Hello prove(int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline);
-
-/// The same exchange step by step, for a server that has many connections at once.
+/// One end of the proof on a fresh connection, step by step, so that a server can have many at
+/// once. Reads not a byte beyond it.
 ///   both:      greeting = magic, version, role, sealing, hello, nonce
 ///   acceptor:  HMAC(secret, acceptor + what both greetings said + job + purpose)
 ///   connector: HMAC(secret, connector + the same)
 /// Both ends hear of a wrong proof, since the connector answers before it judges, and of another
 /// sealing, since nobody waits for the other's greeting before it sends its own.
+/// Cost: one round trip and a half, 4 HMACs. Source: RFC 2104 (HMAC); the exchange is ISO/IEC
+/// 9798-4 three-pass mutual authentication.
 class Proof {
  public:
   /// Errors: usage (TLS without a secret).
   Proof(Role role, ProofContext context, const Hello& self);
 
   /// Goes on as far as the connection lets it without blocking. Returns the other end's hello once
-  /// it is proved; then the proof is over. Errors: as `prove`, but for timeout.
+  /// it is proved; then the proof is over.
+  /// Errors: usage when the other end knows another secret, has another sealing or is no peal at
+  /// all (says which, and what to do); peer_lost.
   std::optional<Hello> advance(int fd);
   /// What to poll for before the next `advance`: POLLIN, POLLOUT.
   short interest() const;

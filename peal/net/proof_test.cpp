@@ -8,6 +8,7 @@
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
+#include "peal/net/testing/prove.h"
 #include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {

@@ -204,11 +204,13 @@ bool is_closed(int fd) {
   return entry.revents != 0;
 }
 
+void end_writing(int fd) noexcept { ::shutdown(fd, SHUT_WR); }
+
 void cut_off(int fd) noexcept { ::shutdown(fd, SHUT_RDWR); }
 
 void hang_up(Fd fd) noexcept {
   if (!fd) return;
-  ::shutdown(fd.get(), SHUT_WR);
+  end_writing(fd.get());
   // As much as a socket may hold, and no more: the other end may write for ever.
   std::array<std::byte, 64 << 10> unread;
   for (int i = 0; i < 256; ++i) {

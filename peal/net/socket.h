@@ -68,6 +68,10 @@ bool is_closed(int fd);
 /// something is unread, and what is under way would be lost.)
 void hang_up(Fd fd) noexcept;
 
+/// Ends one direction of a stream: the other end gets everything that was written to it and then
+/// the end of the file, and may go on writing itself. Any thread, while others use the descriptor.
+void end_writing(int fd) noexcept;
+
 /// Ends both directions of a stream at once, whatever the other end does: whoever reads or writes
 /// it finds it closed. Any thread, while others use the descriptor.
 void cut_off(int fd) noexcept;

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
+#include "peal/net/handshake.h"
 #include "peal/net/socket.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_session.h"
@@ -25,12 +25,11 @@ class ServerLoop {
  public:
   ServerLoop(std::vector<Fd> listeners,
              net::ProofContext context,
-             ServerLimits limits,
+             const net::StrangerLimits& limits,
              Report report)
       : listeners_(std::move(listeners)),
         context_(std::move(context)),
-        limits_(limits),
-        strangers_(limits.strangers, std::move(report)) {}
+        strangers_(limits, "the job's store", std::move(report)) {}
 
   /// One round: waits for something to do and does it. Returns false once `stop` is readable.
   bool turn(int stop) {
@@ -61,19 +60,18 @@ class ServerLoop {
         sessions_.begin(), sessions_.end(), [](const auto& s) { return !s->is_proved(); }));
   }
 
-  bool accepting() const { return half_open() < limits_.half_open && Clock::now() >= pause_until_; }
-
-  /// How long a session may be unproved now.
-  Timeout patience() const {
-    return half_open() < limits_.half_open ? limits_.proof : limits_.proof_in_a_crowd;
+  bool accepting() const {
+    const TimePoint now = Clock::now();
+    return strangers_.lets_in(half_open(), now) && now >= out_of_descriptors_until_;
   }
 
   TimePoint next_alarm() const {
-    TimePoint alarm = Clock::now() < pause_until_ ? pause_until_ : TimePoint::max();
-    const Timeout patience_now = patience();
+    const TimePoint accepts_from = std::max(strangers_.pause_until(), out_of_descriptors_until_);
+    TimePoint alarm = Clock::now() < accepts_from ? accepts_from : TimePoint::max();
+    const Timeout patience = strangers_.patience(half_open());
     for (const auto& session : sessions_) {
       alarm = std::min(alarm, session->due());
-      if (!session->is_proved()) alarm = std::min(alarm, session->since() + patience_now);
+      if (!session->is_proved()) alarm = std::min(alarm, session->since() + patience);
       if (session->is_ready()) alarm = TimePoint{};
     }
     return alarm;
@@ -86,8 +84,10 @@ class ServerLoop {
     try {
       action(*session);
       return;
-    } catch (const std::exception& error) {
-      if (!session->is_proved()) drop_stranger(error.what(), Clock::now());
+    } catch (const std::exception&) {
+      if (!session->is_proved()) {
+        strangers_.dropped(current_error("with a stranger").message(), Clock::now());
+      }
     }
     for (const WillRequest& will : session->wills()) {
       if (table_.find(will.key) != nullptr) continue;
@@ -115,17 +115,12 @@ class ServerLoop {
   }
 
   void drop_slow(TimePoint now) {
-    const Timeout patience_now = patience();
+    const Timeout patience = strangers_.patience(half_open());
     std::erase_if(sessions_, [&](const auto& session) {
-      const bool slow = !session->is_proved() && session->since() + patience_now <= now;
-      if (slow) drop_stranger("it was too slow to prove that it knows the job's secret", now);
+      const bool slow = !session->is_proved() && session->since() + patience <= now;
+      if (slow) strangers_.dropped(net::is_too_slow(session->fd()).message(), now);
       return slow;
     });
-  }
-
-  void drop_stranger(std::string_view why, TimePoint now) {
-    strangers_.dropped(why, now);
-    pause_until_ = std::max(pause_until_, strangers_.pause_until());
   }
 
   void accept_all(int listener, TimePoint now) {
@@ -137,25 +132,24 @@ class ServerLoop {
         sessions_.push_back(std::make_unique<TcpSession>(std::move(*fd), context_, now));
       }
     } catch (const std::exception&) {
-      pause_until_ = now + std::chrono::milliseconds(100);  // out of descriptors: some will close
+      out_of_descriptors_until_ = now + std::chrono::milliseconds(100);  // some will close
     }
   }
 
   std::vector<Fd> listeners_;
   net::ProofContext context_;
-  ServerLimits limits_;
-  Strangers strangers_;
+  net::Strangers strangers_;
   Table table_;
   Sessions sessions_;
   bool changed_ = false;  // the table, since those that wait have looked at it
-  TimePoint pause_until_{};
+  TimePoint out_of_descriptors_until_{};
 };
 
 }  // namespace
 
 TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
                                net::ProofContext context,
-                               ServerLimits limits,
+                               const net::StrangerLimits& limits,
                                Report report)
     : address_(net::local_address(listeners.at(0).get())),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

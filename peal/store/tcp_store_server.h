@@ -11,17 +11,9 @@
 #include "peal/base/guarded.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
-#include "peal/store/strangers.h"
+#include "peal/net/strangers.h"
 
 namespace peal::store {
-
-/// What strangers may take of a server's time.
-struct ServerLimits {
-  std::size_t half_open = 128;                         // connections that are not proved yet
-  Timeout proof = std::chrono::seconds(10);            // how long one may take
-  Timeout proof_in_a_crowd = std::chrono::seconds(1);  // how long when `half_open` are waiting
-  StrangerLimits strangers = {};                       // how many may fail
-};
 
 /// Serves from construction to destruction, in a thread of its own. Nobody is served who has not
 /// proved the secret of `context`; no client, proved or not, can make the others wait.
@@ -31,7 +23,7 @@ class TcpStoreServer final {
   /// without a secret).
   TcpStoreServer(std::vector<Fd> listeners,
                  net::ProofContext context,
-                 ServerLimits limits = {},
+                 const net::StrangerLimits& limits = {},
                  Report report = silent_report());
   /// Clients see peer_lost from now on.
   ~TcpStoreServer();

@@ -13,6 +13,7 @@
 #include "peal/net/frame.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
+#include "peal/net/testing/prove.h"
 #include "peal/store/tcp_protocol.h"
 #include "peal/store/tcp_store_server.h"
 
@@ -36,7 +37,7 @@ std::vector<Fd> just(Fd listener) {
 
 Fd loopback_listener() { return net::listen_on(net::Address::parse("127.0.0.1:0")); }
 
-std::unique_ptr<TcpStoreServer> serve(ServerLimits limits = {}) {
+std::unique_ptr<TcpStoreServer> serve(const net::StrangerLimits& limits = {}) {
   return std::make_unique<TcpStoreServer>(just(loopback_listener()), kContext, limits);
 }
 

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
 #include "peal/base/open_files.h"
@@ -20,13 +17,11 @@
 #include "peal/net/socket.h"
 #include "peal/transport/faulty/wire.h"
 #include "peal/transport/heartbeats.h"
+#include "peal/transport/hosts.h"
 #include "peal/transport/links.h"
-#include "peal/transport/mixed/mixed_channel.h"
+#include "peal/transport/process_transport.h"
 #include "peal/transport/shm/host.h"
-#include "peal/transport/stopped_ranks.h"
-#include "peal/transport/tcp/tcp_channel.h"
 #include "peal/transport/watch.h"
-#include "peal/transport/window.h"
 
 namespace peal::transport {
 namespace {
@@ -124,39 +119,6 @@ std::vector<bool> near_ranks(const ConnectOptions& options, std::span<const Cont
   return near;
 }
 
-/// How many neighbouring ranks each host has, where all have as many; 1 where that is not so. The
-/// same for all ranks that ask.
-std::size_t ranks_per_host(std::span<const Contact> contacts) {
-  const auto same = [&](std::size_t a, std::size_t b) {
-    return contacts[a].host_id == contacts[b].host_id;
-  };
-  std::size_t first = 1;
-  while (first < contacts.size() && same(0, first)) ++first;
-  if (contacts.size() % first != 0) return 1;
-  std::set<std::string_view> seen;
-  for (std::size_t rank = 0; rank < contacts.size(); ++rank) {
-    const bool begins = rank % first == 0;
-    if (!begins && !same(rank, rank - 1)) return 1;
-    if (begins && !seen.insert(contacts[rank].host_id).second) return 1;
-  }
-  return first;
-}
-
-/// A number for each rank's host, from 0 on. Ranks that reach each other by TCP though they are on
-/// one count as on hosts of their own.
-std::vector<int> number_hosts(std::span<const Contact> contacts) {
-  std::vector<int> numbers;
-  std::map<std::string_view, int> known;
-  for (const Contact& contact : contacts) {
-    const int next = static_cast<int>(numbers.size());
-    const bool alone = contact.choice == TransportChoice::kTcp;
-    numbers.push_back(
-        alone ? next
-              : known.emplace(contact.host_id, static_cast<int>(known.size())).first->second);
-  }
-  return numbers;
-}
-
 enum class Way : unsigned char { kSharedMemory, kNetwork };
 
 LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
@@ -186,130 +148,12 @@ Bytes physical_memory() {
   return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
 }
 
-using Streams = std::map<Rank, std::unique_ptr<net::Stream>>;
-
-/// The connections of one kind.
-Streams take(Links& links, LinkKind kind) {
-  Streams taken;
-  for (auto& [key, stream] : links) {
-    if (key.kind == kind) taken[key.peer] = std::move(stream);
-  }
-  return taken;
-}
-
 /// Those to the own host, over which descriptors go too.
 std::map<Rank, Fd> take_host_links(Links& links) {
   std::map<Rank, Fd> taken;
   for (auto& [rank, stream] : take(links, LinkKind::kHost)) taken[rank] = stream->release();
   return taken;
 }
-
-class ProcessTransport final : public Transport {
- public:
-  ProcessTransport(Rank self,
-                   std::span<const Contact> contacts,
-                   std::vector<bool> near,
-                   std::unique_ptr<Host> host,
-                   Links links,
-                   const PulseLimits& pulse)
-      : contacts_(contacts.begin(), contacts.end()),
-        hosts_(number_hosts(contacts)),
-        near_(std::move(near)),
-        host_(std::move(host)) {
-    for (const Contact& contact : contacts_) {
-      const Contact& own = contacts_[static_cast<std::size_t>(self)];
-      if (machine_of(contact.host_id) != machine_of(own.host_id)) continue;
-      processes_on_machine_.push_back(contact.pid);
-    }
-    data_ = make_channel(ChannelKind::kData, take(links, LinkKind::kData));
-    mail_ = make_channel(ChannelKind::kMail, take(links, LinkKind::kMail));
-    if (host_ && (contacts.size() == 1 || ranks_per_host(contacts) > 1))
-      window_ = host_->make_window();
-    if (auto beats = take(links, LinkKind::kBeats); !beats.empty()) {
-      heartbeats_.emplace(
-          std::move(beats),
-          pulse,
-          [this](Rank rank) { lose_host_of(rank); },
-          [stopped = stopped_neighbours(self)]() mutable { return stopped.look(); });
-    }
-  }
-
-  Channel& data() override { return *data_; }
-  Channel& mail() override { return *mail_; }
-  Window* window() override { return window_ ? &*window_ : nullptr; }
-
-  int ranks_on_host() const override { return static_cast<int>(processes_on_machine_.size()); }
-  int cpus_on_host() const override { return cpus_at_once(processes_on_machine_); }
-
-  std::string describe(Rank peer) const override {
-    const auto index = static_cast<std::size_t>(peer);
-    const Contact& contact = contacts_.at(index);
-    return fmt::format("pid {} on {}, over {}",
-                       contact.pid,
-                       contact.hostname,
-                       near_[index] ? "shm" : "tcp " + far_data_->describe(peer));
-  }
-
-  Presence presence(Rank peer) const override {
-    if (near_[static_cast<std::size_t>(peer)]) return host_->presence(peer);
-    if (!heartbeats_) return {};
-    if (const Presence seen = heartbeats_->presence(peer); seen != Presence{}) return seen;
-    for (const Rank other : ranks_beside(peer)) {
-      const Presence seen = heartbeats_->presence(other);
-      if (seen.state == Presence::State::kUnreachable) return seen;  // and so is all of its host
-    }
-    return {};
-  }
-
- private:
-  std::unique_ptr<Channel> make_channel(ChannelKind kind, Streams connections) {
-    if (connections.empty()) return host_->make_channel(kind);
-    auto far = std::make_unique<TcpChannel>(std::move(connections));
-    (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
-    if (!host_) return far;
-    return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
-  }
-
-  StoppedRanks stopped_neighbours(Rank self) const {
-    std::vector<Rank> neighbours;
-    for (std::size_t rank = 0; host_ && rank < near_.size(); ++rank) {
-      if (near_[rank] && static_cast<Rank>(rank) != self) {
-        neighbours.push_back(static_cast<Rank>(rank));
-      }
-    }
-    return {neighbours, [this](Rank rank) { return host_->presence(rank); }};
-  }
-
-  /// All ranks of its host, itself included.
-  std::vector<Rank> ranks_beside(Rank rank) const {
-    std::vector<Rank> ranks;
-    const int host = hosts_[static_cast<std::size_t>(rank)];
-    for (std::size_t other = 0; other < hosts_.size(); ++other) {
-      if (hosts_[other] == host) ranks.push_back(static_cast<Rank>(other));
-    }
-    return ranks;
-  }
-
-  /// Their streams tell everybody who moves bytes on them, or sleeps on them.
-  void lose_host_of(Rank rank) {
-    for (const Rank other : ranks_beside(rank)) {
-      far_data_->cut_off(other);
-      far_mail_->cut_off(other);
-    }
-  }
-
-  std::vector<Contact> contacts_;
-  std::vector<int> hosts_;  // of each rank
-  std::vector<std::int64_t> processes_on_machine_;
-  std::vector<bool> near_;
-  std::unique_ptr<Host> host_;
-  std::unique_ptr<Channel> data_;
-  std::unique_ptr<Channel> mail_;
-  TcpChannel* far_data_ = nullptr;
-  TcpChannel* far_mail_ = nullptr;
-  std::optional<Window> window_;
-  std::optional<Heartbeats> heartbeats_;  // ends before what it cuts off
-};
 
 class PendingTransport final : public Pending {
  public:
@@ -348,12 +192,12 @@ class PendingTransport final : public Pending {
     host_links_ = take_host_links(links_);
     std::unique_ptr<Host> host = join_host(near, deadline);
     listeners_.clear();
-    return std::make_unique<ProcessTransport>(options_.rank,
-                                              contacts,
-                                              std::move(near),
-                                              std::move(host),
-                                              std::move(links_),
-                                              options_.pulse);
+    return make_process_transport(options_.rank,
+                                  contacts,
+                                  std::move(near),
+                                  std::move(host),
+                                  std::move(links_),
+                                  options_.pulse);
   }
 
  private:

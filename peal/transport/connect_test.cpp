@@ -3,11 +3,9 @@
 #include "peal/transport/connect.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <future>
 #include <memory>
 #include <optional>
@@ -19,11 +17,9 @@
 
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
-#include "peal/base/guarded.h"
 #include "peal/base/testing/error_of.h"
-#include "peal/net/framing.h"
 #include "peal/net/socket.h"
-#include "peal/transport/testing/testing.h"
+#include "peal/transport/testing/meeting.h"
 #include "peal/transport/window.h"
 
 namespace peal::transport {
@@ -34,70 +30,16 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using testing::bytes_of;
 using testing::connect_all;
-using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::in_a_process;
+using testing::Meeting;
+using testing::options_of;
+using testing::options_of_all;
+using testing::Outcome;
 using testing::receive_all;
-using testing::run_ranks;
 using testing::send_all;
 using testing::test_deadline;
 using testing::Transports;
-
-ConnectOptions options_of(Rank rank, int size, TransportChoice choice = TransportChoice::kAuto) {
-  return {.rank = rank,
-          .size = size,
-          .choice = choice,
-          .listen_on = {net::Address::parse("127.0.0.1:0")},
-          .arena = 16_MiB};
-}
-
-/// What a rank's connect ended with.
-struct Outcome {
-  std::unique_ptr<Transport> transport;
-  std::optional<Error> error;
-  Duration took{};
-};
-
-/// Ranks that have opened and not yet connected; each may be changed before.
-class Meeting {
- public:
-  explicit Meeting(const std::vector<ConnectOptions>& options) {
-    for (const ConnectOptions& each : options) {
-      pending_.push_back(open(each));
-      contacts_.push_back(pending_.back()->contact());
-    }
-  }
-
-  std::unique_ptr<Pending>& pending(Rank rank) { return pending_[static_cast<std::size_t>(rank)]; }
-  Contact& contact(Rank rank) { return contacts_[static_cast<std::size_t>(rank)]; }
-
-  /// Lets those connect who are still there. Who fails is gone at once, as a process would be.
-  std::vector<Outcome> connect(Timeout timeout = seconds(20)) {
-    return run_ranks(static_cast<int>(pending_.size()), [&](Rank rank) {
-      Outcome outcome;
-      if (!pending(rank)) return outcome;
-      const TimePoint begin = Clock::now();
-      try {
-        outcome.transport = pending(rank)->connect(contacts_, Deadline::after(timeout));
-      } catch (const Error& error) {
-        outcome.error = error;
-        pending(rank).reset();
-      }
-      outcome.took = Clock::now() - begin;
-      return outcome;
-    });
-  }
-
- private:
-  std::vector<std::unique_ptr<Pending>> pending_;
-  std::vector<Contact> contacts_;
-};
-
-std::vector<ConnectOptions> options_of_all(int size,
-                                           TransportChoice choice = TransportChoice::kAuto) {
-  std::vector<ConnectOptions> all;
-  for (Rank rank = 0; rank < size; ++rank) all.push_back(options_of(rank, size, choice));
-  return all;
-}
 
 void expect_talks(Transport& from, Rank self, Transport& to, Rank peer) {
   send_all(from.data(), peer, bytes_of("hello"), test_deadline());
@@ -233,20 +175,6 @@ TEST(ConnectTest, GroupsOfTheSameRanksDoNotMix) {
   EXPECT_EQ(receive_all(world[1]->data(), 0, 5, test_deadline()), bytes_of("world"));
 }
 
-TEST(ConnectTest, AnotherSecretIsSaidOnBothSidesAndSoon) {
-  auto options = options_of_all(2);
-  options[0].secret = "one";
-  options[1].secret = "another";
-  const auto outcomes = Meeting(options).connect();
-  ASSERT_TRUE(outcomes[1].error);
-  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
-  EXPECT_THAT(outcomes[1].error->what(), AllOf(HasSubstr("rank 0 (pid"), HasSubstr("secret")));
-  ASSERT_TRUE(outcomes[0].error);
-  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);
-  EXPECT_THAT(outcomes[0].error->what(), HasSubstr("rank 1 (pid"));
-  EXPECT_LT(outcomes[0].took, seconds(5));
-}
-
 TEST(ConnectTest, ARankThatEndedBeforeIsNamedByAllAndSoon) {
   for (const auto choice : {TransportChoice::kShm, TransportChoice::kTcp}) {
     for (const Rank dead : {0, 1, 2}) {
@@ -304,63 +232,6 @@ TEST(ConnectTest, AnAddressAtWhichAnotherRankAnswersIsNotTaken) {
   for (const Outcome& outcome : outcomes) ASSERT_FALSE(outcome.error) << outcome.error->what();
   expect_talks(*outcomes[1].transport, 1, *outcomes[2].transport, 2);
   expect_talks(*outcomes[0].transport, 0, *outcomes[2].transport, 2);
-}
-
-TEST(ConnectTest, StrangersAreReportedAndHoldNobodyUp) {
-  Guarded<std::vector<std::string>> reports;
-  auto options = options_of_all(2);
-  options[0].report = [&](Severity, std::string_view message) {
-    reports.with([&](auto& all) { all.emplace_back(message); });
-  };
-  Meeting meeting(options);
-  std::vector<Fd> strangers;
-  for (const net::Address& address : meeting.contact(0).addresses) {
-    for (int i = 0; i < 80; ++i) strangers.push_back(net::connect_to(address, test_deadline()));
-    net::write_all(strangers.back().get(), net::bytes_of("GET / HTTP/1.1\r\n"), test_deadline());
-  }
-  const auto outcomes = meeting.connect();
-  ASSERT_FALSE(outcomes[0].error) << outcomes[0].error->what();
-  ASSERT_FALSE(outcomes[1].error) << outcomes[1].error->what();
-  EXPECT_LT(outcomes[0].took, seconds(5));
-  const auto said = reports.with([](const auto& all) { return all; });
-  EXPECT_THAT(said, Contains(HasSubstr("dropped a connection to rank 0 of group world")));
-  EXPECT_THAT(said, Contains(HasSubstr("no peal process")));
-  EXPECT_THAT(said, Contains(HasSubstr("too many strangers")));
-}
-
-/// Runs `body` in a process of its own; returns whether it returned true.
-template <class Body>
-bool in_a_process(const Body& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    bool good = false;
-    try {
-      good = body();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "child: %s\n", error.what());
-    }
-    ::_exit(good ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-TEST(ConnectTest, AnotherUsersProcessIsNotLetIn) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
-  Guarded<std::vector<std::string>> reports;
-  auto options = options_of_all(2, TransportChoice::kShm);
-  options[0].report = [&](Severity, std::string_view message) {
-    reports.with([&](auto& all) { all.emplace_back(message); });
-  };
-  Meeting meeting(options);
-  ASSERT_TRUE(in_a_process([&] {
-    if (::setuid(65534) != 0) return false;
-    net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
-    return true;
-  }));
-  for (const Outcome& outcome : meeting.connect()) EXPECT_FALSE(outcome.error);
-  EXPECT_THAT(reports.with([](const auto& all) { return all; }),
-              Contains(HasSubstr("belongs to another user")));
 }
 
 TEST(ConnectTest, TheLimitOfOpenFilesIsRaisedAsFarAsItMayBe) {
@@ -455,35 +326,6 @@ TEST(ConnectTest, RanksWhoseStagesDifferAreToldSo) {
       EXPECT_EQ(outcome.error->kind(), ErrorKind::kMismatch) << outcome.error->what();
       EXPECT_THAT(outcome.error->what(), AllOf(HasSubstr("rank"), HasSubstr("PEAL_STAGE")));
     }
-  }
-}
-
-TEST(ConnectTest, RanksWhoseLinksAreGuardedDifferentlyAreToldSo) {
-  auto options = options_of_all(2, TransportChoice::kTcp);
-  Guarded<std::string> reported;
-  for (ConnectOptions& each : options) each.secret = "a secret of the tests";
-  options[0].report = [&](Severity, std::string_view message) {
-    reported.with([&](std::string& all) { all += message; });
-  };
-  options[1].sealing = Sealing::kEncrypted;
-  const auto outcomes = Meeting(options).connect();
-  ASSERT_TRUE(outcomes[1].error);
-  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
-  EXPECT_THAT(outcomes[1].error->what(),
-              AllOf(HasSubstr("PEAL_TLS=on"), HasSubstr("PEAL_TLS=off")));
-  ASSERT_TRUE(outcomes[0].error);
-  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);  // it does not know who that was
-  EXPECT_THAT(reported.with([](const std::string& all) { return all; }),
-              AllOf(HasSubstr("PEAL_TLS=on"), HasSubstr("PEAL_TLS=off")));
-}
-
-TEST(ConnectTest, TlsNeedsASecret) {
-  auto options = options_of_all(2, TransportChoice::kTcp);
-  for (ConnectOptions& each : options) each.sealing = Sealing::kEncrypted;
-  for (const Outcome& outcome : Meeting(options).connect()) {
-    ASSERT_TRUE(outcome.error);
-    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
-    EXPECT_THAT(outcome.error->what(), HasSubstr("PEAL_SECRET"));
   }
 }
 

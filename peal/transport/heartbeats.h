@@ -1,6 +1,7 @@
 // Beats between this rank and some of other hosts (watch.h), on connections and a thread of their
 // own: they notice within a second that a host has vanished or a line is cut, of which the system
-// says nothing for minutes. connect.cpp makes one for each transport that reaches other hosts.
+// says nothing for minutes. process_transport.cpp makes one for each transport that reaches other
+// hosts.
 //
 // A beat is a short frame, which says who of the own host is stopped. While one is unacknowledged
 // no other is sent, and the system is told to repeat it at even times: so a line that is down for

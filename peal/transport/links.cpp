@@ -9,6 +9,7 @@
 #include <list>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,17 +18,13 @@
 #include "peal/base/error.h"
 #include "peal/net/handshake.h"
 #include "peal/net/socket.h"
+#include "peal/net/strangers.h"
 #include "peal/transport/dialler.h"
 
 namespace peal::transport {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// A stranger may stay this long, and so many of them at once beside the ranks that are expected.
-constexpr milliseconds kPatience{10'000};
-constexpr std::size_t kStrangers = 64;
-constexpr int kAtOnce = 64;
 
 /// How often those who have not come are looked for, and how long a look may keep the others
 /// waiting.
@@ -37,7 +34,7 @@ constexpr milliseconds kLookFor{100};
 /// A connection that has not yet said who it is.
 struct Guest {
   net::Handshake handshake;
-  TimePoint until;
+  TimePoint since;
   std::optional<net::Welcome> welcome;  // once it is over
 
   int fd() const { return welcome ? welcome->stream->fd() : handshake.fd(); }
@@ -45,7 +42,11 @@ struct Guest {
 
 class Doorkeeper {
  public:
-  Doorkeeper(const LinkPlan& plan, Links& links) : plan_(plan), links_(links) {
+  Doorkeeper(const LinkPlan& plan, Links& links)
+      : plan_(plan),
+        links_(links),
+        door_(fmt::format("rank {} of group {}", plan.self, plan.group)),
+        strangers_({}, door_, plan.report) {
     for (const auto& [rank, peer] : plan.peers) {
       if (rank < plan.self) continue;
       for (const LinkKind kind : peer.kinds) missing_.insert({rank, kind});
@@ -57,16 +58,27 @@ class Doorkeeper {
     while (!missing_.empty()) {
       if (deadline.passed()) throw absence();
       net::poll_until(entries(), deadline.within(kLookEvery));
-      for (const int listener : plan_.listeners) welcome(listener);
-      std::erase_if(guests_, [&](Guest& guest) { return attend(guest); });
+      welcome();
+      const std::size_t crowd = half_open();
+      std::erase_if(guests_, [&](Guest& guest) { return attend(guest, crowd); });
       look_for_the_dead();
     }
   }
 
  private:
+  std::size_t half_open() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(guests_, [](const Guest& guest) { return !guest.welcome; }));
+  }
+
+  bool lets_in() const { return strangers_.lets_in(half_open(), Clock::now()); }
+
   std::span<pollfd> entries() {
     entries_.clear();
-    for (const int listener : plan_.listeners) entries_.push_back({listener, POLLIN, 0});
+    const bool accepts = lets_in();
+    for (const int listener : plan_.listeners) {
+      entries_.push_back({accepts ? listener : -1, POLLIN, 0});  // poll ignores -1
+    }
     for (const Guest& guest : guests_) {
       entries_.push_back(
           {guest.fd(), guest.welcome ? short{POLLIN} : guest.handshake.interest(), 0});
@@ -74,50 +86,58 @@ class Doorkeeper {
     return entries_;
   }
 
-  void welcome(int listener) {
-    const net::Address address = net::local_address(listener);
-    // In turns, so that strangers who dial without end keep nobody waiting.
-    for (int accepted = 0; accepted < kAtOnce; ++accepted) {
-      auto fd = net::accept_from(listener, Deadline(Clock::now()));
-      if (!fd) return;
-      try {
-        set_up(plan_, fd->get(), address);
-      } catch (const Error& error) {
-        report(error);
-        continue;
-      }
-      guests_.push_back({net::Handshake(std::move(*fd),
-                                        net::Role::kAcceptor,
-                                        context_of(plan_, plan_.self),
-                                        net::Hello{plan_.self}),
-                         Clock::now() + kPatience,
-                         std::nullopt});
-      if (guests_.size() <= missing_.size() + kStrangers) continue;
-      report(Error(ErrorKind::kResource, "too many strangers; this one waited longest"));
-      guests_.pop_front();
+  /// One from each listener in turn, so that a crowd at one of them leaves room for the others'.
+  void welcome() {
+    for (bool some = true; some;) {
+      some = false;
+      for (const int listener : plan_.listeners) some |= lets_in() && welcome_from(listener);
     }
   }
 
-  void report(const Error& error) const {
-    plan_.report(Severity::kWarning,
-                 fmt::format("dropped a connection to rank {} of group {}: {}",
-                             plan_.self,
-                             plan_.group,
-                             error.message()));
+  /// Returns whether somebody was there.
+  bool welcome_from(int listener) {
+    const TimePoint now = Clock::now();
+    auto fd = net::accept_from(listener, Deadline(now));
+    if (!fd) return false;
+    try {
+      set_up(plan_, fd->get(), net::local_address(listener));
+    } catch (const Error& error) {
+      strangers_.dropped(error.message(), now);
+      return true;
+    }
+    guests_.push_back({net::Handshake(std::move(*fd),
+                                      net::Role::kAcceptor,
+                                      context_of(plan_, plan_.self),
+                                      net::Hello{plan_.self}),
+                       now,
+                       std::nullopt});
+    return true;
   }
 
-  /// Goes on with a guest; returns whether it is done, well or not.
-  bool attend(Guest& guest) {
+  /// Goes on with a guest, who is one of a crowd of so many; returns whether it is done, well or
+  /// not.
+  bool attend(Guest& guest, std::size_t crowd) {
     try {
       if (!guest.welcome) guest.welcome = guest.handshake.advance();
       if (guest.welcome && take(*guest.welcome)) return true;
-      if (Clock::now() < guest.until) return false;
-      throw Error(ErrorKind::kTimeout, fmt::format("{} says nothing", net::peer_name(guest.fd())));
+      const Timeout patience = strangers_.patience(guest.welcome ? 0 : crowd);
+      if (Clock::now() < guest.since + patience) return false;
+      if (!guest.welcome) throw net::is_too_slow(guest.fd());
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("{} does not say what it is for", net::peer_name(guest.fd())));
     } catch (const Error& error) {
-      // Those who hang up only looked if this rank lives (look_for_the_dead), or dial again.
-      if (error.kind() != ErrorKind::kPeerLost) report(error);
+      drop(guest, error);
       return true;
     }
+  }
+
+  void drop(const Guest& guest, const Error& error) {
+    if (guest.welcome) {
+      plan_.report(Severity::kWarning,
+                   fmt::format("dropped a connection to {}: {}", door_, error.message()));
+    } else if (error.kind() != ErrorKind::kPeerLost || guest.handshake.is_proved()) {
+      strangers_.dropped(error.message(), Clock::now());
+    }  // else it hung up: it looked if this rank lives (look_for_the_dead), or dials again
   }
 
   /// Enters the connection of a rank into the books once it says what it is for. A rank that
@@ -187,6 +207,8 @@ class Doorkeeper {
 
   const LinkPlan& plan_;
   Links& links_;
+  std::string door_;  // for messages
+  net::Strangers strangers_;
   std::set<LinkKey> missing_;
   std::list<Guest> guests_;
   std::vector<pollfd> entries_;
@@ -195,6 +217,14 @@ class Doorkeeper {
 };
 
 }  // namespace
+
+std::map<Rank, std::unique_ptr<net::Stream>> take(Links& links, LinkKind kind) {
+  std::map<Rank, std::unique_ptr<net::Stream>> taken;
+  for (auto& [key, stream] : links) {
+    if (key.kind == kind) taken[key.peer] = std::move(stream);
+  }
+  return taken;
+}
 
 void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
   Dialler dialler(plan);

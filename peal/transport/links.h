@@ -46,13 +46,15 @@ struct LinkPlan {
 
 using Links = std::map<LinkKey, std::unique_ptr<net::Stream>>;
 
+/// The connections of one kind, by peer.
+std::map<Rank, std::unique_ptr<net::Stream>> take(Links& links, LinkKind kind);
+
 /// Adds all connections of the plan to `links`, those over TCP without Nagle's delay. Every rank of
 /// the group calls it at about the same time. If it throws, those that were made stay open: whoever
 /// closes them tells the others that this rank has left. Errors, which name the ranks concerned and
 /// how they were tried: peer_lost (refused, or ended meanwhile), timeout, usage (another secret or
-/// sealing), resource. Strangers
-/// are reported and dropped. Cost: for each connection two round trips; ranks before the own one
-/// after the other.
+/// sealing), resource. Strangers are reported and dropped, as net/strangers.h has it.
+/// Cost: for each connection two round trips; ranks before the own one after the other.
 void make_links(const LinkPlan& plan, Links& links, Deadline deadline);
 
 }  // namespace peal::transport

@@ -1,11 +1,8 @@
 #include "peal/transport/presence.h"
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-
 #include <fmt/format.h>
 
+#include "peal/base/process_state.h"
 #include "peal/net/socket.h"
 
 namespace peal::transport {
@@ -44,28 +41,20 @@ bool has_ended(int descriptor) {
   return net::poll_until({&entry, 1}, Deadline(Clock::now()));
 }
 
-/// The state is the first letter after the name, which is in brackets and may hold brackets itself.
 Presence presence_of_process(std::int64_t pid) {
   if (pid <= 0) return {};
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  if (!file) {
-    return {.state = errno == ENOENT ? Presence::State::kEnded : Presence::State::kUnknown};
-  }
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto name_end = text.rfind(") ");
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) {
-    return {.state = Presence::State::kEnded};  // while it was looked at
-  }
-  switch (text[name_end + 2]) {
-    case 'T':
-    case 't':
-      return {.state = Presence::State::kStopped};
-    case 'Z':
-    case 'X':
-      return {.state = Presence::State::kEnded};
-    default:
+  switch (state_of_process(pid)) {
+    case ProcessState::kUnknown:
+      return {};
+    case ProcessState::kRunning:
       return {.state = Presence::State::kRunning};
+    case ProcessState::kStopped:
+      return {.state = Presence::State::kStopped};
+    case ProcessState::kZombie:
+    case ProcessState::kMissing:
+      return {.state = Presence::State::kEnded};
   }
+  return {};
 }
 
 }  // namespace peal::transport

@@ -1,12 +1,12 @@
-// What /proc tells of a process.
 #include "peal/transport/presence.h"
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "peal/base/testing/idle_child.h"
 
 namespace peal::transport {
 namespace {
@@ -14,34 +14,8 @@ namespace {
 using State = Presence::State;
 using ::testing::HasSubstr;
 
-/// A child that does nothing until it is killed.
-class Child {
- public:
-  Child() : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::alarm(60);
-    while (true) ::pause();
-  }
-  ~Child() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  pid_t pid() const { return pid_; }
-  void signal_and_wait(int signal, int options) const {
-    ::kill(pid_, signal);
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(pid_), &info, options | WNOWAIT);
-  }
-
- private:
-  pid_t pid_;
-};
-
 TEST(PresenceTest, AProcessThatIsStoppedIsToldFromOneThatRuns) {
-  const Child child;
+  const IdleChild child;
   EXPECT_EQ(presence_of_process(child.pid()).state, State::kRunning);
   child.signal_and_wait(SIGSTOP, WSTOPPED);
   EXPECT_EQ(presence_of_process(child.pid()).state, State::kStopped);
@@ -50,7 +24,7 @@ TEST(PresenceTest, AProcessThatIsStoppedIsToldFromOneThatRuns) {
 }
 
 TEST(PresenceTest, AProcessHasEndedBeforeItsParentKnows) {
-  const Child child;
+  const IdleChild child;
   child.signal_and_wait(SIGKILL, WEXITED);
   EXPECT_EQ(presence_of_process(child.pid()).state, State::kEnded);
 }

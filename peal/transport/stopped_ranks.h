@@ -1,5 +1,5 @@
 // Which ranks of the own host are stopped, for those of other hosts to know: they exchange beats
-// with one rank of it. Used by connect.cpp and called by heartbeats.cpp.
+// with one rank of it. Used by process_transport.cpp and called by heartbeats.cpp.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-SOCKET_CALL = re.compile(r"(?<![\w>])::(socket|socketpair|bind|listen|connect|accept4?)\s*\(")
+SOCKET_CALL = re.compile(r"(?<![\w>])::(socket|socketpair|bind|listen|connect|accept4?|shutdown|[gs]etsockopt)\s*\(")
 MODULE = re.compile(r"peal_module\(([^)]*)\)")
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 HIDDEN = re.compile(r"(hwy|openssl|CLI|nlohmann|benchmark|gtest|gmock)/|zlib\.h|hwloc\.h")

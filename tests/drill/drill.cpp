@@ -16,6 +16,7 @@
 
 #include "tests/support/belongings.h"
 #include "tests/support/processes.h"
+#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -48,13 +49,6 @@ std::size_t longest_delay(Phase phase) {
       return 1'000;
   }
   return 0;
-}
-
-/// One for each drill of this process, below the range from which the system takes those of
-/// clients.
-int next_port() {
-  static int next = 0;
-  return 10'000 + (static_cast<int>(::getpid()) * 64 + next++) % 20'000;
 }
 
 /// What one rank wrote; see rank.cpp.
@@ -118,7 +112,6 @@ class Run {
   void complain(const std::string& what) { result_.complaints.push_back(what); }
 
   void start() {
-    const std::string port = std::to_string(next_port());
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       std::vector<std::string> command = {PEAL_DRILL_RANK};
       std::ranges::copy(rank_arguments(drill_), std::back_inserter(command));
@@ -130,8 +123,8 @@ class Run {
                         {"LOCAL_RANK", self},
                         {"LOCAL_WORLD_SIZE", size},
                         {"MASTER_ADDR", "127.0.0.1"},
-                        {"MASTER_PORT", port},
-                        {"PEAL_SECRET", "of the drill"},
+                        {"MASTER_PORT", port_.text()},
+                        {"PEAL_SECRET", "a secret of the drill"},
                         {"PEAL_STAGE", "64K"},
                         {"PEAL_TRANSPORT", drill_.transport},
                         {"PEAL_TIMEOUT",
@@ -225,6 +218,7 @@ class Run {
 
   const Drill& drill_;
   std::string mark_;
+  ReservedPort port_;
   Processes processes_;
   DrillResult result_;
 };

@@ -121,7 +121,7 @@ class HostsTest : public ::testing::Test {
                         {"WORLD_SIZE", std::to_string(ranks())},
                         {"MASTER_ADDR", net().hosts().front().address},
                         {"MASTER_PORT", "20001"},
-                        {"PEAL_SECRET", "of the drill"},
+                        {"PEAL_SECRET", "a secret of the drill"},
                         {"PEAL_TIMEOUT", timeout}});
     }
     expect_all_go_on();

@@ -29,6 +29,7 @@
 #include "tests/drill/drill.h"
 #include "tests/support/meddler.h"
 #include "tests/support/processes.h"
+#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -183,7 +184,7 @@ class StrangersTest : public ::testing::Test {
                       {"WORLD_SIZE", "2"},
                       {"MASTER_ADDR", "127.0.0.1"},
                       {"MASTER_PORT", std::to_string(port)},
-                      {"PEAL_SECRET", "of the drill"},
+                      {"PEAL_SECRET", "a secret of the drill"},
                       {"PEAL_TRANSPORT", "tcp"},
                       {"PEAL_TIMEOUT", "60"}});
   }
@@ -209,7 +210,8 @@ class StrangersTest : public ::testing::Test {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  std::uint16_t port_ = static_cast<std::uint16_t>(31'000 + ::getpid() % 1'000);
+  ReservedPort reserved_;
+  std::uint16_t port_ = reserved_.number();
   std::unique_ptr<Meddler> meddler_;
   Processes processes_;
 };

@@ -14,6 +14,7 @@
 #include "peal/base/testing/sanitized.h"
 
 #include "tests/support/belongings.h"
+#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -30,15 +31,14 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
  protected:
   /// Starts the ranks of one job.
   void start(int ranks, const std::string& what, const Processes::Variables& more = {}) {
-    const std::string meeting = port();
     for (int rank = 0; rank < ranks; ++rank) {
       Processes::Variables variables = {{"RANK", std::to_string(rank)},
                                         {"WORLD_SIZE", std::to_string(ranks)},
                                         {"LOCAL_RANK", std::to_string(rank)},
                                         {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
                                         {"MASTER_ADDR", "127.0.0.1"},
-                                        {"MASTER_PORT", meeting},
-                                        {"PEAL_SECRET", "of the test"},
+                                        {"MASTER_PORT", port_.text()},
+                                        {"PEAL_SECRET", "a secret of the test"},
                                         {"PEAL_STAGE", "8K"},
                                         {"PEAL_TEST_JOB", job_},
                                         {"PEAL_TRANSPORT", GetParam()}};
@@ -78,17 +78,13 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     return processes_.wait(Deadline::after(kPatience)).front();
   }
 
-  static std::string port() {
-    // Below the range from which the system takes those of clients; one for each test and process.
-    static int next = 0;
-    return std::to_string(10'000 + (static_cast<int>(::getpid()) * 16 + next++) % 20'000);
-  }
-
   Belongings belongings() const { return belongings_of("PEAL_TEST_JOB=" + job_); }
   Belongings left(const Belongings& before) const {
     return left_of(before, "PEAL_TEST_JOB=" + job_);
   }
 
+  /// Where the job's ranks meet, which a test starts once.
+  const ReservedPort port_;
   Processes processes_;
   std::string job_ = std::to_string(::getpid()) + "." + GetParam();
 };
@@ -222,13 +218,12 @@ TEST_P(ProcessesTest, WhatAJobLeavesBehindIsSeen) {
 TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
   constexpr std::chrono::seconds timeout(2);
   constexpr std::chrono::seconds start_and_end(3);  // of a program, on a busy machine
-  const std::string meeting = port();
   for (const int rank : {0, 2}) {
     processes_.start({PEAL_TEST_RANK, "meet"},
                      {{"RANK", std::to_string(rank)},
                       {"WORLD_SIZE", "3"},
                       {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", meeting},
+                      {"MASTER_PORT", port_.text()},
                       {"PEAL_TIMEOUT", std::to_string(timeout.count())},
                       {"PEAL_TRANSPORT", GetParam()}});
   }
@@ -240,13 +235,12 @@ TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
 }
 
 TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
-  const std::string meeting = port();
   for (const int rank : {0, 1, 2}) {
     processes_.start({PEAL_TEST_RANK, "meet"},
                      {{"RANK", std::to_string(rank)},
                       {"WORLD_SIZE", "3"},
                       {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", meeting},
+                      {"MASTER_PORT", port_.text()},
                       {"PEAL_TRANSPORT", rank == 1 ? "auto" : GetParam()}});
   }
   for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
@@ -260,13 +254,12 @@ TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
 }
 
 TEST_P(ProcessesTest, RanksThatWereGivenDifferentAlgorithmsAllHearWhereToLook) {
-  const std::string meeting = port();
   for (const int rank : {0, 1}) {
     processes_.start({PEAL_TEST_RANK, "work"},
                      {{"RANK", std::to_string(rank)},
                       {"WORLD_SIZE", "2"},
                       {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", meeting},
+                      {"MASTER_PORT", port_.text()},
                       {"PEAL_TUNE", rank == 1 ? "all_reduce:0-inf:recursive_doubling" : ""},
                       {"PEAL_TRANSPORT", GetParam()}});
   }

@@ -10,11 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "peal/backends/native/collective_loop.h"
+#include "peal/backends/native/engine.h"
 #include "peal/backends/native/fate.h"
-#include "peal/backends/native/lost_peer.h"
-#include "peal/backends/native/message_loop.h"
-#include "peal/backends/native/standings.h"
 #include "peal/backends/native/table_planner.h"
 #include "peal/backends/native/tickets_work.h"
 #include "peal/base/error.h"
@@ -34,10 +31,6 @@ Capabilities native_capabilities(transport::Transport* transport) {
   capabilities.dtypes = EnumSet<DType>::of(kAllDTypes);
   capabilities.registered_memory = transport != nullptr && transport->window() != nullptr;
   return capabilities;
-}
-
-Cores cores_for(const transport::Transport& transport) {
-  return transport.ranks_on_host() <= transport.cpus_on_host() ? Cores::kOwn : Cores::kShared;
 }
 
 bool is_message(const Request& request) {
@@ -60,87 +53,6 @@ Memory allocate_plain(Bytes size) {
   return Memory(static_cast<std::byte*>(memory),
                 [](std::byte* m) { ::operator delete(m, kAlignment); });
 }
-
-/// Everything that a group of two and more runs on.
-struct Engine {
-  Engine(const Options& options,
-         const observe::GroupRecorder& r,
-         std::unique_ptr<transport::Transport> t,
-         Gate& gate,
-         Door& door)
-      : transport(std::move(t)),
-        ranks(static_cast<int>(options.world_ranks.size())),
-        cores(cores_for(*transport)),
-        planner(options.rank, options.config),
-        recorder(r),
-        lost_peers({.group = options.group,
-                    .self = options.rank,
-                    .world_ranks = options.world_ranks,
-                    .transport = *transport,
-                    .ends = options.ends}),
-        verdict([this] { on_verdict(); }) {
-    messages.emplace(options.rank,
-                     ranks,
-                     *transport,
-                     verdict,
-                     recorder,
-                     lost_peers,
-                     cores,
-                     door,
-                     [this](Rank peer, const engine::Standing& standing) {
-                       standings.heard(peer, standing);
-                       if (CollectiveLoop* const loop = judge.load()) loop->look_at_standings();
-                     });
-    collectives.emplace(CollectiveLoop::Parts{
-        .gate = gate,
-        .group = options.group,
-        .self = options.rank,
-        .ranks = ranks,
-        .transport = *transport,
-        .planner = planner,
-        .verdict = verdict,
-        .recorder = recorder,
-        .lost_peers = lost_peers,
-        .stage = options.config.stage,
-        .cores = cores,
-        .standings = standings,
-        .departure = [this](Rank peer) { return messages->departure(peer); },
-        .tell_standing =
-            [this](std::span<const Rank> peers, const engine::Standing& standing) {
-              messages->tell_standing(peers, standing);
-            }});
-    judge = &*collectives;
-  }
-
-  void on_verdict() {
-    if (!stopping) recorder.failed(verdict.cause());
-    transport->data().interrupt();
-    transport->mail().interrupt();
-    if (transport->window() != nullptr) transport->window()->wake_all();
-  }
-
-  /// Ends what is under way with `cause`, but for what has ended already.
-  void stop(const Error& cause) {
-    stopping = true;   // that is no failure
-    messages->stop();  // before the verdict: the peers are not to hear of it
-    verdict.reach(cause);
-    collectives->stop();
-  }
-
-  // The loops end before what they run on.
-  std::unique_ptr<transport::Transport> transport;
-  int ranks;
-  Cores cores;
-  TablePlanner planner;
-  const observe::GroupRecorder& recorder;
-  const LostPeers lost_peers;
-  std::atomic<bool> stopping = false;
-  engine::Verdict verdict;
-  Standings standings;
-  std::atomic<CollectiveLoop*> judge = nullptr;  // of standings, once it is there
-  std::optional<MessageLoop> messages;
-  std::optional<CollectiveLoop> collectives;
-};
 
 class NativeBackend final : public Backend {
  public:
@@ -181,12 +93,12 @@ class NativeBackend final : public Backend {
     for (std::size_t i = 0; fate_ && i < requests.size(); ++i) fate_->begin_operation();
     std::vector<engine::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
-      tickets = engine_for_messages()->messages->start(requests, timeout);
+      tickets = engine_for_messages()->messages().start(requests, timeout);
       return std::make_shared<TicketsWork>(std::move(tickets));
     }
     for (const Request& request : requests) {
       if (size() > 1) {
-        tickets.push_back(engine()->collectives->start(request, timeout));
+        tickets.push_back(engine()->collectives().start(request, timeout));
       } else {
         run_alone(request);
       }
@@ -212,14 +124,14 @@ class NativeBackend final : public Backend {
     }
     // Where this group has failed, not all will come.
     const auto look = [this] {
-      if (const EnginePtr held = engine()) held->verdict.check();
+      if (const EnginePtr held = engine()) held->verdict().check();
     };
     return make_backend(std::move(options), Deadline::after(timeout), look);
   }
 
   Memory allocate(Bytes bytes) override {
     const EnginePtr held = size() > 1 ? engine() : nullptr;
-    transport::Window* const window = held ? held->transport->window() : nullptr;
+    transport::Window* const window = held ? held->window() : nullptr;
     if (window == nullptr) return allocate_plain(bytes);
     std::byte* memory = window->allocate(bytes);
     std::memset(memory, 0, static_cast<std::size_t>(bytes.value));
@@ -229,7 +141,7 @@ class NativeBackend final : public Backend {
 
   Registration register_memory(std::span<std::byte> memory) override {
     const EnginePtr held = size() > 1 ? engine() : nullptr;
-    transport::Window* const window = held ? held->transport->window() : nullptr;
+    transport::Window* const window = held ? held->window() : nullptr;
     if (window == nullptr) return {};
     window->adopt(memory);
     // As in `allocate`.
@@ -244,7 +156,7 @@ class NativeBackend final : public Backend {
       if (!life.engine && !life.aborted) life.aborted = cause;
       return life.engine;
     });
-    if (engine) engine->verdict.reach(cause);
+    if (engine) engine->verdict().reach(cause);
   }
 
   void shutdown(Departure departure, Deadline deadline) override {
@@ -256,11 +168,11 @@ class NativeBackend final : public Backend {
       }
       return;
     }
-    const bool drained = engine->collectives->drain(deadline);
+    const bool drained = engine->collectives().drain(deadline);
     recorder_.left(departure);
     const Error cause = unfinished();
-    if (!drained) engine->messages->give_up(cause, left_unfinished(departure));
-    engine->messages->leave(departure, deadline);
+    if (!drained) engine->messages().give_up(cause, left_unfinished(departure));
+    engine->messages().leave(departure, deadline);
     engine->stop(destroyed(options_.group));
     let_go();
     if (!drained) throw cause;
@@ -333,27 +245,27 @@ class NativeBackend final : public Backend {
         loop.end_turn();
       }
     };
-    const Inside inside{*this, *engine->collectives};
+    const Inside inside{*this, engine->collectives()};
     inside.loop.run_inside(request, timeout);
   }
 
   void run_beside_others(const Request& request, Timeout timeout) {
     const Visit visit(*this);
-    engine()->collectives->run(request, timeout);
+    engine()->collectives().run(request, timeout);
   }
 
   Rank run_message(const Request& request, Timeout timeout) {
     if (Engine* const engine = open_engine_.load(); engine != nullptr) {
       door_.lock();
       // Whoever ends the engine passes this door after it was taken from here.
-      if (open_engine_.load() == engine) return engine->messages->run_inside(request, timeout);
+      if (open_engine_.load() == engine) return engine->messages().run_inside(request, timeout);
       door_.unlock();
     }
-    return engine_for_messages()->messages->run(request, timeout);
+    return engine_for_messages()->messages().run(request, timeout);
   }
 
   void run_alone(const Request& request) {
-    if (const EnginePtr held = engine()) held->verdict.check();
+    if (const EnginePtr held = engine()) held->verdict().check();
     TaskMaker::run_alone(request);
   }
 

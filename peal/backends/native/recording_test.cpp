@@ -11,6 +11,7 @@
 
 #include "peal/backends/native/native.h"
 #include "peal/base/clock.h"
+#include "peal/base/error.h"
 #include "peal/group/process_group.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/testing/flight_files.h"
@@ -58,6 +59,16 @@ class Job {
     return observe::parse_flight(read_text_file(observe::flight_file_in(folder_.path(), rank)));
   }
 
+  /// Whether a rank, which may not be there yet, waits for another.
+  bool waits(Rank rank, Rank whom) const {
+    try {
+      const Flight now = flight(rank);
+      return !now.operations.empty() && now.operations.back().waited_for == whom;
+    } catch (const Error&) {  // there is no record yet
+      return false;
+    }
+  }
+
  private:
   observe::TestFolder folder_;
   std::vector<std::unique_ptr<transport::Transport>> transports_ =
@@ -93,9 +104,12 @@ TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
 
 TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   Job job;
-  job.run([](const ProcessGroupPtr& group) {
-    // So long that the other one sleeps too, however busy the machine is.
-    if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+  job.run([&](const ProcessGroupPtr& group) {
+    if (group->rank() == 1) {
+      const Deadline deadline = Deadline::after(std::chrono::minutes(1));
+      while (!job.waits(0, 1) && !deadline.passed()) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    }
     group->barrier();
     group->destroy();
   });

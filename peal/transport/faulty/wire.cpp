@@ -1,10 +1,7 @@
 #include "peal/transport/faulty/wire.h"
 
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,12 +46,6 @@ Pair make_pair() {
   } while (net::peer_address(pair.far.get()) != net::local_address(pair.near.get()));
   for (const Fd* fd : {&pair.near, &pair.far}) net::set_no_delay(fd->get());
   return pair;
-}
-
-/// What has come to a descriptor and was not read.
-Bytes unread(int fd) {
-  int bytes = 0;
-  return ::ioctl(fd, SIOCINQ, &bytes) == 0 ? Bytes(bytes) : 0_B;
 }
 
 /// One direction: from a descriptor over a line to another.
@@ -103,7 +94,7 @@ class Direction {
   }
 
   void end() {
-    if (!is_over_) ::shutdown(to_, SHUT_WR);
+    if (!is_over_) net::end_writing(to_);
     is_over_ = true;
   }
 
@@ -148,7 +139,7 @@ class Wire final : public net::Stream {
   Bytes unacknowledged() const override {
     const Bytes before = stream_->unacknowledged();
     return ways_.with([&](const Ways& ways) {
-      const Bytes here = unread(far_.get()) + ways.out->held();
+      const Bytes here = net::unread(far_.get()) + ways.out->held();
       return before + here + net::unacknowledged(connection_.get());
     });
   }

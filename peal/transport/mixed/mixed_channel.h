@@ -1,5 +1,5 @@
 // A channel that reaches some ranks in one way and the rest in another: shared memory inside the
-// host, TCP beyond it. connect.cpp makes it.
+// host, TCP beyond it. process_transport.cpp makes it.
 #pragma once
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// A channel whose streams are TCP connections, one to each peer. connect.cpp makes it.
+// A channel whose streams are TCP connections, one to each peer. process_transport.cpp makes it.
 #pragma once
 
 #include <poll.h>

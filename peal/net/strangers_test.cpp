@@ -1,5 +1,5 @@
-// How many strangers a server bears, and what it says of them.
-#include "peal/store/strangers.h"
+// How many strangers a door bears, and what it says of them.
+#include "peal/net/strangers.h"
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace peal::store {
+namespace peal::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -21,11 +21,16 @@ class StrangersTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) strangers_.dropped("no proof", now_);
   }
 
-  bool lets_in() const { return strangers_.pause_until() <= now_; }
+  bool lets_in(std::size_t half_open = 0) const { return strangers_.lets_in(half_open, now_); }
 
   TimePoint now_ = TimePoint{} + std::chrono::hours(1);
   std::vector<std::string> reports_;
-  Strangers strangers_{{.attempts = 10, .report_every = seconds(10)},
+  Strangers strangers_{{.half_open = 4,
+                        .proof = seconds(10),
+                        .proof_in_a_crowd = seconds(1),
+                        .failures = 10,
+                        .report_every = seconds(10)},
+                       "the job's store",
                        [this](Severity, std::string_view text) { reports_.emplace_back(text); }};
 };
 
@@ -48,6 +53,13 @@ TEST_F(StrangersTest, ManyInASecondKeepEverybodyOutForTheRestOfIt) {
   EXPECT_TRUE(lets_in());
 }
 
+TEST_F(StrangersTest, ACrowdKeepsNewOnesOutAndHasLittleTime) {
+  EXPECT_TRUE(lets_in(3));
+  EXPECT_EQ(strangers_.patience(3), seconds(10));
+  EXPECT_FALSE(lets_in(4));
+  EXPECT_EQ(strangers_.patience(4), seconds(1));
+}
+
 TEST_F(StrangersTest, TheFirstIsReportedAtOnceAndTheOthersByTheirNumberNowAndThen) {
   drop(1);
   EXPECT_THAT(reports_,
@@ -62,4 +74,4 @@ TEST_F(StrangersTest, TheFirstIsReportedAtOnceAndTheOthersByTheirNumberNowAndThe
 }
 
 }  // namespace
-}  // namespace peal::store
+}  // namespace peal::net

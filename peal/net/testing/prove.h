@@ -1,0 +1,21 @@
+// For tests: the proof without what comes after it (handshake.h), for ends that then do otherwise.
+#pragma once
+
+#include "peal/net/handshake.h"
+#include "peal/net/proof.h"
+
+namespace peal::net {
+
+/// Runs the proof on a fresh connection and returns what the other end said of itself.
+/// Errors: as Proof; timeout.
+inline Hello prove(
+    int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {
+  Proof proof(role, context, self);
+  while (true) {
+    if (const auto other = proof.advance(fd)) return *other;
+    pollfd entry{fd, proof.interest(), 0};
+    if (!poll_until({&entry, 1}, deadline)) throw is_too_slow(fd);
+  }
+}
+
+}  // namespace peal::net

@@ -1,0 +1,149 @@
+// Whom the ranks of a group let in while they connect, and what they say of the others.
+#include <unistd.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/net/testing/prove.h"
+#include "peal/transport/testing/meeting.h"
+
+namespace peal::transport {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::in_a_process;
+using ::testing::IsEmpty;
+using testing::Meeting;
+using testing::options_of_all;
+using testing::Outcome;
+using testing::Reports;
+using testing::test_deadline;
+
+TEST(DoorTest, AnotherSecretIsSaidOnBothSidesAndSoon) {
+  Reports reports;
+  auto options = options_of_all(2);
+  options[0].report = reports.sink();
+  options[0].secret = "one";
+  options[1].secret = "another";
+  const auto outcomes = Meeting(options).connect();
+  ASSERT_TRUE(outcomes[1].error);
+  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcomes[1].error->what(), AllOf(HasSubstr("rank 0 (pid"), HasSubstr("secret")));
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(outcomes[0].error->what(), HasSubstr("rank 1 (pid"));
+  EXPECT_LT(outcomes[0].took, seconds(5));
+  EXPECT_THAT(reports.all(), ElementsAre(HasSubstr("does not know this job's secret")));
+}
+
+TEST(DoorTest, RanksWhoseLinksAreGuardedDifferentlyAreToldSo) {
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  Reports reports;
+  for (ConnectOptions& each : options) each.secret = "a secret of the tests";
+  options[0].report = reports.sink();
+  options[1].sealing = Sealing::kEncrypted;
+  const auto outcomes = Meeting(options).connect();
+  ASSERT_TRUE(outcomes[1].error);
+  EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
+  EXPECT_THAT(outcomes[1].error->what(),
+              AllOf(HasSubstr("PEAL_TLS=on"), HasSubstr("PEAL_TLS=off")));
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);  // it does not know who that was
+  EXPECT_THAT(reports.all(),
+              ElementsAre(AllOf(HasSubstr("PEAL_TLS=on"), HasSubstr("PEAL_TLS=off"))));
+}
+
+TEST(DoorTest, TlsNeedsASecret) {
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  for (ConnectOptions& each : options) each.sealing = Sealing::kEncrypted;
+  for (const Outcome& outcome : Meeting(options).connect()) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("PEAL_SECRET"));
+  }
+}
+
+TEST(DoorTest, StrangersAreReportedAndACrowdOfThemGivesWaySoon) {
+  Reports reports;
+  auto options = options_of_all(2);
+  options[0].report = reports.sink();
+  Meeting meeting(options);
+  std::vector<Fd> strangers;
+  for (const net::Address& address : meeting.contact(0).addresses) {
+    strangers.push_back(net::connect_to(address, test_deadline()));
+    net::write_all(strangers.back().get(), net::bytes_of("GET / HTTP/1.1\r\n"), test_deadline());
+    for (int i = 0; i < 80; ++i) strangers.push_back(net::connect_to(address, test_deadline()));
+  }
+  const auto outcomes = meeting.connect();
+  ASSERT_FALSE(outcomes[0].error) << outcomes[0].error->what();
+  ASSERT_FALSE(outcomes[1].error) << outcomes[1].error->what();
+  EXPECT_LT(outcomes[0].took, seconds(5));
+  EXPECT_THAT(reports.all(),
+              ElementsAre(AllOf(HasSubstr("dropped a connection to rank 0 of group world"),
+                                HasSubstr("no peal process"))))
+      << "one report, whatever their number";
+}
+
+TEST(DoorTest, AStrangerThatGoesNoFurtherThanTheProofIsReported) {
+  Reports reports;
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  options[0].report = reports.sink();
+  for (ConnectOptions& each : options) {
+    each.secret = "a secret of the tests";
+    each.sealing = Sealing::kEncrypted;
+  }
+  Meeting meeting(options);
+  const std::vector<Contact> contacts = {meeting.contact(0), meeting.contact(1)};
+  auto first = std::async(std::launch::async,
+                          [&] { return meeting.pending(0)->connect(contacts, test_deadline()); });
+  // Somebody in between can pass a proof on, but cannot speak as the rank that made it.
+  const Fd between = net::connect_to(contacts[0].addresses.at(0), test_deadline());
+  net::prove(between.get(),
+             net::Role::kConnector,
+             {options[0].secret, "", "world/0", Sealing::kEncrypted},
+             {.rank = 1},
+             test_deadline());
+  net::write_all(between.get(), net::bytes_of("no TLS of any version"), test_deadline());
+  EXPECT_TRUE(reports.wait(test_deadline()));
+  EXPECT_THAT(reports.all(), ElementsAre(HasSubstr("the TLS handshake with 127.0.0.1")));
+  const auto second = meeting.pending(1)->connect(contacts, test_deadline());
+  EXPECT_NE(first.get(), nullptr) << "the rank itself still gets in";
+}
+
+TEST(DoorTest, ARankThatHangsUpBeforeItIsHeardIsNoStranger) {
+  Reports reports;
+  auto options = options_of_all(2, TransportChoice::kTcp);
+  options[0].report = reports.sink();
+  Meeting meeting(options);
+  for (int i = 0; i < 3; ++i) net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
+  for (const Outcome& outcome : meeting.connect()) EXPECT_FALSE(outcome.error);
+  EXPECT_THAT(reports.all(), IsEmpty());
+}
+
+TEST(DoorTest, AnotherUsersProcessIsNotLetIn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
+  Reports reports;
+  auto options = options_of_all(2, TransportChoice::kShm);
+  options[0].report = reports.sink();
+  Meeting meeting(options);
+  ASSERT_TRUE(in_a_process([&] {
+    if (::setuid(65534) != 0) return false;
+    net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
+    return true;
+  }));
+  for (const Outcome& outcome : meeting.connect()) EXPECT_FALSE(outcome.error);
+  EXPECT_THAT(reports.all(), ElementsAre(HasSubstr("belongs to another user")));
+}
+
+}  // namespace
+}  // namespace peal::transport

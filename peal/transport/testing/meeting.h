@@ -1,0 +1,118 @@
+// For tests of how ranks find together: ranks that have opened, each of which may be changed before
+// they connect.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/base/guarded.h"
+#include "peal/transport/connect.h"
+#include "peal/transport/testing/testing.h"
+
+namespace peal::transport::testing {
+
+inline ConnectOptions options_of(Rank rank,
+                                 int size,
+                                 TransportChoice choice = TransportChoice::kAuto) {
+  return {.rank = rank,
+          .size = size,
+          .choice = choice,
+          .listen_on = {net::Address::parse("127.0.0.1:0")},
+          .arena = 16_MiB};
+}
+
+/// What a rank's connect ended with.
+struct Outcome {
+  std::unique_ptr<Transport> transport;
+  std::optional<Error> error;
+  Duration took{};
+};
+
+/// Ranks that have opened and not yet connected; each may be changed before.
+class Meeting {
+ public:
+  explicit Meeting(const std::vector<ConnectOptions>& options) {
+    for (const ConnectOptions& each : options) {
+      pending_.push_back(open(each));
+      contacts_.push_back(pending_.back()->contact());
+    }
+  }
+
+  std::unique_ptr<Pending>& pending(Rank rank) { return pending_[static_cast<std::size_t>(rank)]; }
+  Contact& contact(Rank rank) { return contacts_[static_cast<std::size_t>(rank)]; }
+
+  /// Lets those connect who are still there. Who fails is gone at once, as a process would be.
+  std::vector<Outcome> connect(Timeout timeout = std::chrono::seconds(20)) {
+    return run_ranks(static_cast<int>(pending_.size()), [&](Rank rank) {
+      Outcome outcome;
+      if (!pending(rank)) return outcome;
+      const TimePoint begin = Clock::now();
+      try {
+        outcome.transport = pending(rank)->connect(contacts_, Deadline::after(timeout));
+      } catch (const Error& error) {
+        outcome.error = error;
+        pending(rank).reset();
+      }
+      outcome.took = Clock::now() - begin;
+      return outcome;
+    });
+  }
+
+ private:
+  std::vector<std::unique_ptr<Pending>> pending_;
+  std::vector<Contact> contacts_;
+};
+
+/// What a rank is told beside the errors; any thread may tell it.
+class Reports {
+ public:
+  Report sink() {
+    return [this](Severity, std::string_view message) {
+      all_.update([&](auto& all) { all.emplace_back(message); });
+    };
+  }
+  std::vector<std::string> all() {
+    return all_.with([](const auto& all) { return all; });
+  }
+  /// Waits until something was reported; returns whether it was.
+  bool wait(Deadline deadline) {
+    return all_.wait(
+        deadline, [](const auto& all) { return !all.empty(); }, [](const auto&) {});
+  }
+
+ private:
+  Guarded<std::vector<std::string>> all_;
+};
+
+inline std::vector<ConnectOptions> options_of_all(int size,
+                                                  TransportChoice choice = TransportChoice::kAuto) {
+  std::vector<ConnectOptions> all;
+  for (Rank rank = 0; rank < size; ++rank) all.push_back(options_of(rank, size, choice));
+  return all;
+}
+
+/// Runs `body` in a process of its own; returns whether it returned true.
+template <class Body>
+bool in_a_process(const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool good = false;
+    try {
+      good = body();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+    }
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace peal::transport::testing
