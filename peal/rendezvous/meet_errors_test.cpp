@@ -149,16 +149,21 @@ TEST_F(MeetTest, WorldSizesThatDifferAreAnErrorThatNamesBoth) {
 
 TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
   for (const bool by_secret : {true, false}) {
-    std::vector<Attendant> attendants = ranks_of(free_url(), 2);
+    std::vector<Attendant> attendants = ranks_of(free_url(), 3);
     if (by_secret) {
-      attendants[0].config.secret = "one";
+      for (Attendant& attendant : attendants) attendant.config.secret = "one";
       attendants[1].config.secret = "another";
     } else {
       attendants[1].variables["PEAL_JOB"] = "another";
     }
     const std::vector<Outcome> outcomes = meet_all(attendants, Deadline::after(seconds(2)));
     expect_all({outcomes[1]}, ErrorKind::kUsage, HasSubstr("does not know this job's secret"));
-    expect_all({outcomes[0]}, ErrorKind::kTimeout, HasSubstr("rank 1"));
+    // And those who wait for it are told that it was there.
+    expect_all({outcomes[0], outcomes[2]},
+               ErrorKind::kTimeout,
+               AllOf(HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 1;"),
+                     HasSubstr("a connection to the job's store was dropped: the other end does "
+                               "not know this job's secret")));
   }
 }
 

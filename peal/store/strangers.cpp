@@ -13,6 +13,8 @@ void Strangers::dropped(std::string_view why, TimePoint now) {
   }
   if (++attempts_ >= limits_.attempts) pause_until_ = second_ + std::chrono::seconds(1);
 
+  ++all_;
+  last_ = why;
   ++unreported_;
   if (reported_ != TimePoint{} && now - reported_ < limits_.report_every) return;
   reported_ = now;
@@ -21,6 +23,13 @@ void Strangers::dropped(std::string_view why, TimePoint now) {
       count > 1 ? fmt::format(", and {} before it since the last report", count - 1) : "";
   report_(Severity::kWarning,
           fmt::format("dropped a connection to the job's store: {}{}", why, more));
+}
+
+std::string Strangers::summary() const {
+  return all_ == 1
+             ? fmt::format("a connection to the job's store was dropped: {}", last_)
+             : fmt::format(
+                   "{} connections to the job's store were dropped, the last one: {}", all_, last_);
 }
 
 }  // namespace peal::store

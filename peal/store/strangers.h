@@ -10,6 +10,10 @@
 
 namespace peal::store {
 
+/// Where a server says in its own table whom it has dropped (`Strangers::summary`), for clients
+/// that wait in vain; nothing is there while that is nobody.
+inline constexpr std::string_view kStrangersKey = "strangers";
+
 struct StrangerLimits {
   /// In a second; then nobody new is let in until it is over. The connections of whoever comes
   /// meanwhile wait in the system.
@@ -27,6 +31,9 @@ class Strangers {
   /// A connection was dropped that had proved nothing.
   void dropped(std::string_view why, TimePoint now);
 
+  /// "2 connections to the job's store were dropped, the last one: <why>"; of one or more.
+  std::string summary() const;
+
   /// Until when nobody new is to be let in.
   TimePoint pause_until() const { return pause_until_; }
 
@@ -38,6 +45,8 @@ class Strangers {
   TimePoint pause_until_{};
   TimePoint reported_{};
   long unreported_ = 0;
+  long all_ = 0;
+  std::string last_;  // why the last one was dropped
 };
 
 }  // namespace peal::store

@@ -86,8 +86,10 @@ class ServerLoop {
     try {
       action(*session);
       return;
-    } catch (const std::exception& error) {
-      if (!session->is_proved()) drop_stranger(error.what(), Clock::now());
+    } catch (const std::exception&) {
+      if (!session->is_proved()) {
+        drop_stranger(current_error("the proof of the secret").message(), Clock::now());
+      }
     }
     for (const WillRequest& will : session->wills()) {
       if (table_.find(will.key) != nullptr) continue;
@@ -125,6 +127,7 @@ class ServerLoop {
 
   void drop_stranger(std::string_view why, TimePoint now) {
     strangers_.dropped(why, now);
+    table_.set(kStrangersKey, strangers_.summary());
     pause_until_ = std::max(pause_until_, strangers_.pause_until());
   }
 
