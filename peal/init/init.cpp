@@ -53,6 +53,7 @@ ProcessGroupPtr join(const InitOptions& options,
   native.rank = identity.rank;
   native.config = config;
   native.faults = config.faults;
+  native.report = options.report;
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));
   std::iota(native.world_ranks.begin(), native.world_ranks.end(), 0);
   native.connect = [connector](std::span<const Rank> ranks,

@@ -127,6 +127,16 @@ TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
 
 TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {
   const auto ended = rehearse_over_tcp("link 0>1 mail delay 1 ms", "count");
+TEST(InjectedFaultTest, AFaultThatIsNeverReachedIsSaidByItsRankAtTheEnd) {
+  const auto ended = rehearse("rank 1 kill at operation 500", "count");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("[1] warning: failures that were to be injected and were never "
+                              "reached: rank 1 kill at operation 500; rank 1 has begun 20 "
+                              "operations in all\n"),
+                    Not(HasSubstr("[0] warning: failures that were to be injected"))));
+}
+
   EXPECT_THAT(ended.output,
               HasSubstr("warning: failures are injected into this job: link 0>1 mail delay 1 ms"));
 }
