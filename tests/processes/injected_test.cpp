@@ -17,6 +17,7 @@ namespace peal::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -96,7 +97,8 @@ TEST(InjectedLinkTest, DamageIsNoticedWhereItIsLookedForAndNeverAWrongSum) {
                                          {{text.substr(0, equals), text.substr(equals + 1)}});
     EXPECT_EQ(ended.code, 3) << ended.output;
     EXPECT_THAT(ended.output,
-                AllOf(HasSubstr("with peer_lost: "),
+                AllOf(HasSubstr("with peer_lost: rank "),
+                      ContainsRegex("rank 1 lost rank 0 \\(pid [0-9]+ on host [^)]+\\): "),
                       HasSubstr("damaged"),
                       Not(HasSubstr("wrong sum")),
                       Not(HasSubstr("counted"))));
