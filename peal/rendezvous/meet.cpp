@@ -245,8 +245,9 @@ class Registration {
 
 Error silence_of_rank_0(Rank self, const Error& timeout) {
   return Error(ErrorKind::kTimeout,
-               fmt::format("rank 0, which serves the meeting, does not answer rank {}: it is "
-                           "stopped, or its host or the line to it is gone ({})",
+               fmt::format("rank 0, which serves the meeting, does not answer rank {}: it "
+                           "stands still (its process is stopped), or its host or the line to it "
+                           "is gone ({})",
                            self,
                            timeout.message()));
 }

@@ -187,8 +187,8 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
     if (error.kind() == ErrorKind::kTimeout) {
       throw Error(ErrorKind::kTimeout,
                   fmt::format("rank {} found somebody at {}, where rank 0 serves the meeting, who "
-                              "does not answer: {}; look whether rank 0 is stopped, and who else "
-                              "uses this port",
+                              "does not answer: {}; look whether rank 0 stands still (its "
+                              "process is stopped), and who else uses this port",
                               self.rank,
                               place,
                               error.message()));

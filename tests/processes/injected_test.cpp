@@ -65,7 +65,7 @@ TEST_P(InjectedProcessTest, AFrozenRankIsATimeout) {
                               {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TIMEOUT", "1"}});
   EXPECT_NE(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stopped")));
+              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stands still")));
 }
 
 TEST_P(InjectedProcessTest, ARankThatIsFrozenForAWhileDisturbsNobody) {
@@ -127,8 +127,6 @@ TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
   }
 }
 
-TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {
-  const auto ended = rehearse_over_tcp("link 0>1 mail delay 1 ms", "count");
 TEST(InjectedFaultTest, AFaultThatIsNeverReachedIsSaidByItsRankAtTheEnd) {
   const auto ended = rehearse("rank 1 kill at operation 500", "count");
   EXPECT_EQ(ended.code, 0) << ended.output;
@@ -139,6 +137,8 @@ TEST(InjectedFaultTest, AFaultThatIsNeverReachedIsSaidByItsRankAtTheEnd) {
                     Not(HasSubstr("[0] warning: failures that were to be injected"))));
 }
 
+TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {
+  const auto ended = rehearse_over_tcp("link 0>1 mail delay 1 ms", "count");
   EXPECT_THAT(ended.output,
               HasSubstr("warning: failures are injected into this job: link 0>1 mail delay 1 ms"));
 }

@@ -116,12 +116,12 @@ TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
                     ContainsRegex("(ranks 0 and 2 were|rank [02] was) in all_reduce #11 ")));
 }
 
-TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndWasStopped) {
+TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndStoodStill) {
   const Processes::Ended ended = run("freeze", {{"PEAL_TIMEOUT", "1"}});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(why(ended),
               AllOf(StartsWith("Rank 1 never entered all_reduce #11 "),
-                    HasSubstr("its process was stopped by a signal")));
+                    HasSubstr("its process stood still, stopped by a signal, until ")));
 }
 
 /// With the number of the rank.
