@@ -226,7 +226,7 @@ TEST(RunFailureTest, TheReportNamesTheFirstToFailAndTheExitCodeIsItsOwn) {
               AllOf(HasSubstr("[1] out of luck\n"),
                     HasSubstr("peal: rank 1 (pid "),
                     HasSubstr("ended with exit code 42"),
-                    HasSubstr("rank 0 was stopped"),
+                    HasSubstr("rank 0 was told to end"),
                     HasSubstr("  | out of luck\n")));
 }
 

@@ -6,6 +6,7 @@
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/cli/running.h"
 #include "peal/cli/say.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/why.h"
@@ -58,7 +59,8 @@ WhyRequest WhyCommand::request() const {
 }
 
 int run(const WhyRequest& request) {
-  const observe::Dump dump = observe::read_dumps(request.paths);
+  observe::Dump dump = observe::read_dumps(request.paths);
+  add_running(request.paths, dump);
   const observe::Diagnosis diagnosis = observe::diagnose(dump.flights, dump.ends);
   if (request.as_json) {
     fmt::print("{}\n", to_json(diagnosis, dump));

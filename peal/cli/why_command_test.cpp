@@ -1,4 +1,8 @@
 // `peal why` as its user meets it.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -49,6 +53,28 @@ TEST(WhyCommandTest, TheAnswerIsOneSentenceAndTheEvidenceBelowIt) {
                                "operation, while rank 0 waited for it.\n  rank 1 (process "),
                     HasSubstr("\n  rank 0 (process "),
                     HasSubstr("peer_lost: rank 1 was lost\n")));
+}
+
+TEST(WhyCommandTest, OfAJobThatIsNotOverItSaysWhoRunsAndWhoStandsStill) {
+  const TestFolder folder;
+  const std::array<Rank, 2> world = {0, 1};
+  const auto record = FlightRecorder::make(observe::small_record(folder.path(), 0));
+  record->begin(observe::sum_in(record->add_group("world", world)), 1, Elements(10));
+  const pid_t stopped = ::fork();
+  if (stopped == 0) {
+    const auto other = FlightRecorder::make(observe::small_record(folder.path(), 1));
+    other->add_group("world", world);
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  ::waitpid(stopped, nullptr, WUNTRACED);
+  const Ended ended = run_program({"why", folder.path()});
+  ::kill(stopped, SIGKILL);
+  ::waitpid(stopped, nullptr, 0);
+  EXPECT_THAT(ended.out,
+              AllOf(StartsWith("Rank 1 never entered all_reduce #1 "),
+                    HasSubstr("; rank 0 runs now, rank 1 stands still (its process is stopped).\n"),
+                    HasSubstr("; its process still runs\n")));
 }
 
 TEST(WhyCommandTest, WithoutPathsItReadsTheFolderOfTheEnvironment) {

@@ -193,7 +193,7 @@ TEST(LauncherTest, TheFirstFailureEndsTheOthersAndIsReportedWithItsLastLines) {
   EXPECT_THAT(describe(outcome.report),
               AllOf(HasSubstr("rank 1 (pid"),
                     HasSubstr("exit code 3"),
-                    HasSubstr("ranks 0 and 2 were stopped")));
+                    HasSubstr("ranks 0 and 2 were told to end")));
 }
 
 TEST(LauncherTest, ARankThatThePeersBlameHasTimeToSayWhyAndIsTheOneThatIsNamed) {
@@ -212,11 +212,11 @@ TEST(LauncherTest, ARankThatThePeersBlameHasTimeToSayWhyAndIsTheOneThatIsNamed) 
   const std::string text = describe(outcome.report);
   EXPECT_THAT(
       text,
-      HasSubstr("2 ranks failed, the likely cause first; rank 2 was stopped:\n  rank 1 (pid"));
+      HasSubstr("2 ranks failed, the likely cause first; rank 2 was told to end:\n  rank 1 (pid"));
   EXPECT_THAT(text, HasSubstr("the last lines of rank 1:\n  | out of luck\n"));
 }
 
-TEST(LauncherTest, ARankThatEndsWithZeroAfterAFailureWasNotStopped) {
+TEST(LauncherTest, ARankThatEndsWithZeroAfterAFailureWasNotToldToEnd) {
   const Fifo fifo;
   LaunchOptions options = shell(2, R"(
       case $RANK in

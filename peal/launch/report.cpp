@@ -60,7 +60,7 @@ bool obeyed(const ProcessEnd& end) {
   return code == 0 || std::ranges::count(kSignalsToEnd, code - kSignalBase) > 0;
 }
 
-bool was_stopped(const ProcessEnd& end) { return end.ending == Ending::kTold && obeyed(end); }
+bool was_told(const ProcessEnd& end) { return end.ending == Ending::kTold && obeyed(end); }
 bool disobeyed(const ProcessEnd& end) { return end.ending == Ending::kTold && !obeyed(end); }
 bool was_killed(const ProcessEnd& end) { return end.ending == Ending::kKilled; }
 
@@ -134,15 +134,15 @@ std::string list(std::span<const ProcessEnd> failures) {
          fmt::format("  {} ended having lost another rank (peer_lost)\n", names_of(others));
 }
 
-/// "peal: rank 1 (pid 12) ...; rank 0 was stopped", or a list of those that failed.
+/// "peal: rank 1 (pid 12) ...; rank 0 was told to end", or a list of those that failed.
 std::string who_failed(const LaunchReport& report) {
   const std::vector<ProcessEnd> failures = failures_of(report);
-  const std::vector<Rank> others = ranks_that(report, was_stopped);
-  const std::string stopped = others.empty() ? "" : fmt::format("; {} stopped", subject(others));
-  if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), stopped);
+  const std::vector<Rank> others = ranks_that(report, was_told);
+  const std::string told = others.empty() ? "" : fmt::format("; {} told to end", subject(others));
+  if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), told);
   return fmt::format("peal: {} ranks failed, the likely cause first{}:\n{}",
                      failures.size(),
-                     stopped,
+                     told,
                      list(failures));
 }
 
@@ -212,8 +212,7 @@ observe::RankEnd::Fate fate_of(const ProcessEnd& end) {
 
 std::string fate_text(const ProcessEnd& end) {
   if (end.ending == Ending::kItself) return describe_status(end.status);
-  if (end.stood_still)
-    return "was stopped by a signal, and stood still until the launcher ended it";
+  if (end.stood_still) return "stood still, stopped by a signal, until the launcher ended it";
   if (end.ending == Ending::kKilled) return "was killed by the launcher";
   if (obeyed(end)) return "was told to end by the launcher";
   return describe_status(end.status) + ", when the launcher had told it to end";

@@ -62,7 +62,7 @@ TEST(ReportTest, ADeathByASignalIsNamedWithItsLastLines) {
   const LaunchReport report = failure(end, {0});
   EXPECT_EQ(exit_code(report), 128 + SIGSEGV);
   EXPECT_EQ(describe(report),
-            "peal: rank 1 (pid 4712) was killed by SIGSEGV after 3.2 s; rank 0 was stopped\n"
+            "peal: rank 1 (pid 4712) was killed by SIGSEGV after 3.2 s; rank 0 was told to end\n"
             "peal: the last lines of rank 1:\n  | loss 0.25\n  | step 17\n");
 }
 
@@ -71,12 +71,12 @@ TEST(ReportTest, AnExitCodeIsPassedOn) {
   EXPECT_EQ(exit_code(report), 3);
   EXPECT_EQ(describe(report),
             "peal: rank 2 (pid 4713) ended with exit code 3 after 3.2 s; ranks 0, 1 and 3 were "
-            "stopped\npeal: rank 2 wrote nothing\n");
+            "told to end\npeal: rank 2 wrote nothing\n");
 }
 
 TEST(ReportTest, ManyRanksAreCounted) {
   const LaunchReport report = failure(end_of(9, exited(1)), {0, 1, 2, 3, 4, 5, 6, 7, 8});
-  EXPECT_THAT(describe(report), HasSubstr("; 9 ranks were stopped"));
+  EXPECT_THAT(describe(report), HasSubstr("; 9 ranks were told to end"));
 }
 
 TEST(ReportTest, WhoEndedWithZeroByItselfIsNotMentioned) {
@@ -87,13 +87,13 @@ TEST(ReportTest, WhoEndedWithZeroByItselfIsNotMentioned) {
             "peal: the last lines of rank 1:\n  | out of luck\n");
 }
 
-TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWasStopped) {
+TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWasToldToEnd) {
   const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
                                         failed_with(1, exited(42), "out of luck"),
                                         end_of(2, killed_by(SIGTERM), Ending::kTold)});
   EXPECT_EQ(exit_code(report), 42);
   EXPECT_EQ(describe(report),
-            "peal: 2 ranks failed, the likely cause first; rank 2 was stopped:\n"
+            "peal: 2 ranks failed, the likely cause first; rank 2 was told to end:\n"
             "  rank 1 (pid 4712) ended with exit code 42 after 3.2 s\n"
             "  rank 0 ended having lost another rank (peer_lost)\n"
             "peal: the last lines of rank 1:\n  | out of luck\n");
@@ -155,7 +155,7 @@ TEST(ReportTest, WhoWasToldToEndAndMadeSomethingElseOfItIsNotSaidToHaveBeenStopp
   report.ends.push_back(end_of(2, exited(128 + SIGTERM), Ending::kTold));
   report.ends.push_back(end_of(3, killed_by(SIGSEGV), Ending::kTold));
   EXPECT_EQ(exit_code(report), 1);
-  EXPECT_THAT(describe(report), HasSubstr("; ranks 0 and 2 were stopped\n"));
+  EXPECT_THAT(describe(report), HasSubstr("; ranks 0 and 2 were told to end\n"));
   EXPECT_THAT(describe(report),
               HasSubstr("peal: rank 3 (pid 4714) was killed by SIGSEGV after 3.2 s, when it had "
                         "been told to end\n"));
@@ -180,7 +180,7 @@ TEST(ReportTest, WhoHadToBeKilledIsNamedOnce) {
   LaunchReport report = failure(end_of(1, exited(1)), {});
   report.ends.push_back(end_of(0, killed_by(SIGKILL), Ending::kKilled));
   report.grace = milliseconds(1500);
-  EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was stopped")));
+  EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was told to end")));
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, not having ended within 1.5 s"));
   report.cut_short = SIGINT;
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as SIGINT asked for\n"));
@@ -269,7 +269,7 @@ TEST(ReportTest, TheRecordOfAnEndSaysWhoseDoingItWas) {
   ProcessEnd stopped = end_of(2, killed_by(SIGTERM), Ending::kTold);
   stopped.stood_still = true;
   EXPECT_EQ(record(stopped).fate, Fate::kStopped);
-  EXPECT_THAT(record(stopped).text, HasSubstr("was stopped by a signal"));
+  EXPECT_THAT(record(stopped).text, HasSubstr("stood still, stopped by a signal"));
 }
 
 TEST(ReportTest, AnUnknownSignalHasItsNumber) {

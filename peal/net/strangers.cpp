@@ -24,6 +24,8 @@ void Strangers::dropped(std::string_view why, TimePoint now) {
   }
   if (++failures_ >= limits_.failures) pause_until_ = second_ + std::chrono::seconds(1);
 
+  ++all_;
+  last_ = why;
   ++unreported_;
   if (reported_ != TimePoint{} && now - reported_ < limits_.report_every) return;
   reported_ = now;
@@ -31,6 +33,12 @@ void Strangers::dropped(std::string_view why, TimePoint now) {
   const std::string more =
       count > 1 ? fmt::format(", and {} before it since the last report", count - 1) : "";
   report_(Severity::kWarning, fmt::format("dropped a connection to {}: {}{}", door_, why, more));
+}
+
+std::string Strangers::summary() const {
+  return all_ == 1 ? fmt::format("a connection to {} was dropped: {}", door_, last_)
+                   : fmt::format(
+                         "{} connections to {} were dropped, the last one: {}", all_, door_, last_);
 }
 
 }  // namespace peal::net

@@ -39,6 +39,9 @@ class Strangers {
   /// A connection was dropped that had proved nothing.
   void dropped(std::string_view why, TimePoint now);
 
+  /// "2 connections to the job's store were dropped, the last one: <why>"; of one or more.
+  std::string summary() const;
+
   /// Until when nobody is let in, however few are at the door.
   TimePoint pause_until() const { return pause_until_; }
 
@@ -51,6 +54,8 @@ class Strangers {
   TimePoint pause_until_{};
   TimePoint reported_{};
   long unreported_ = 0;
+  long all_ = 0;
+  std::string last_;  // why the last one was dropped
 };
 
 }  // namespace peal::net

@@ -10,10 +10,11 @@
 
 namespace peal::observe {
 
-/// `text` as a sentence, with the evidence on those ranks, the first of them first.
+/// `text` as a sentence, with who runs or stands still now where the job is not over, and the
+/// evidence on those ranks, the first of them first.
 Diagnosis conclude(const JobView& job,
                    Diagnosis::Cause cause,
                    std::vector<Rank> ranks,
-                   std::string text);
+                   const std::string& text);
 
 }  // namespace peal::observe

@@ -61,7 +61,7 @@ std::string line_of(const JobView& job, const RankView& view) {
 
 std::string process_text(const RankView& view) {
   using Fate = RankEnd::Fate;
-  if (view.end != nullptr && view.end->fate != Fate::kRuns) {
+  if (view.end != nullptr && has_ended(view.end->fate)) {
     return fmt::format("its process {} at {}", view.end->text, time_text(view.end->at));
   }
   if (view.flight != nullptr && view.flight->departure) {
@@ -70,7 +70,10 @@ std::string process_text(const RankView& view) {
         view.flight->departure->how == Departure::kInOrder ? "in order" : "by an exception",
         time_text(view.flight->departure->at));
   }
-  if (view.end != nullptr) return "its process still runs";
+  if (view.end != nullptr) {
+    return view.end->fate == Fate::kRuns ? "its process still runs"
+                                         : "its process stands still (it is stopped)";
+  }
   if (view.flight != nullptr) {
     return fmt::format("what became of its process is not known; last seen at {}",
                        time_text(view.flight->last_seen));

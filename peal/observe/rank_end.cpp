@@ -52,6 +52,8 @@ std::string_view name_of(Fate fate) {
   switch (fate) {
     case Fate::kRuns:
       return "runs";
+    case Fate::kStandsStill:
+      return "stands_still";
     case Fate::kStopped:
       return "stopped";
     case Fate::kEndedWell:

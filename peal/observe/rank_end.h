@@ -1,5 +1,6 @@
 // How the process of a rank was seen to end, or to stand still, by who started it: the one thing
-// that its own record cannot say. The launcher writes these, `peal why` reads them.
+// that its own record cannot say. The launcher writes these, `peal why` reads them and makes those
+// of processes that have not ended.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@ namespace peal::observe {
 struct RankEnd {
   enum class Fate : std::uint8_t {
     kRuns,
-    kStopped,          // by a signal, so that it runs no more until another one
+    kStandsStill,      // stopped by a signal, until another one
+    kStopped,          // the same, until the launcher ended it
     kEndedWell,        // exit code 0
     kEndedBadly,       // of itself, or by somebody unknown
     kEndedByLauncher,  // which ends all ranks when one has failed: never the cause
@@ -31,13 +33,19 @@ struct RankEnd {
 };
 
 inline constexpr std::array kAllFates = {RankEnd::Fate::kRuns,
+                                         RankEnd::Fate::kStandsStill,
                                          RankEnd::Fate::kStopped,
                                          RankEnd::Fate::kEndedWell,
                                          RankEnd::Fate::kEndedBadly,
                                          RankEnd::Fate::kEndedByLauncher};
 
-/// "runs", "stopped", "ended_well", "ended_badly", "ended_by_launcher"
+/// "runs", "stands_still", "stopped", "ended_well", "ended_badly", "ended_by_launcher"
 std::string_view name_of(RankEnd::Fate fate);
+
+/// Whether its process is no more.
+constexpr bool has_ended(RankEnd::Fate fate) {
+  return fate != RankEnd::Fate::kRuns && fate != RankEnd::Fate::kStandsStill;
+}
 
 /// "3 4711 1764000000123456789 ended_badly was killed by SIGKILL": rank, process, nanoseconds since
 /// 1970, fate, text. Without an end of line; those in the text become spaces.

@@ -174,12 +174,32 @@ TEST(WhyTest, ARankThatNeverCameIsNamedWithWhatItLastFinished) {
   EXPECT_EQ(runs.sentence,
             "Rank 2 never entered all_reduce #2 (sum of 10 f32) of the group world, in which ranks "
             "0 and 1 waited: it last finished all_reduce #1 (sum of 10 f32) of the group world at "
-            "12:00:00.015000, and its process still runs.");
-  EXPECT_THAT(why({end_of(2, Fate::kStopped, 950, "is stopped by SIGSTOP")}).sentence,
-              HasSubstr("and its process is stopped by SIGSTOP at 12:00:00.950000."));
+            "12:00:00.015000, and its process still runs; rank 2 runs now.");
+  EXPECT_THAT(why({end_of(2, Fate::kStopped, 950, "stood still")}).sentence,
+              HasSubstr("and its process stood still at 12:00:00.950000."));
   EXPECT_THAT(why({end_of(2, Fate::kEndedWell, 500, "ended with exit code 0")}).sentence,
               HasSubstr("and its process ended with exit code 0 at"));
   EXPECT_THAT(why({}).sentence, HasSubstr("what became of its process is not known"));
+}
+
+TEST(WhyTest, OfAJobThatIsNotOverItIsSaidWhoRunsAndWhoStandsStill) {
+  const Diagnosis hangs =
+      diagnosis_of({FlightOf(0, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
+                    FlightOf(1, 3).did(kAllReduce, 10, 15),
+                    FlightOf(2, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0)},
+                   {end_of(0, Fate::kRuns, 950, ""),
+                    end_of(1, Fate::kStandsStill, 950, ""),
+                    end_of(2, Fate::kRuns, 950, "")});
+  EXPECT_THAT(hangs.ranks, ElementsAre(1));
+  EXPECT_THAT(hangs.sentence,
+              HasSubstr("; ranks 0 and 2 run now, rank 1 stands still (its process is stopped)."));
+  EXPECT_THAT(hangs.evidence, Contains(HasSubstr("; its process stands still (it is stopped)")));
+  const Diagnosis works =
+      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 20),
+                    FlightOf(1, 2).did(kAllReduce, 10, 15)},
+                   {end_of(0, Fate::kRuns, 30, ""), end_of(1, Fate::kRuns, 30, "")});
+  EXPECT_EQ(works.sentence,
+            "Nothing went wrong in the last 2 operations of 2 ranks; rank 1 runs now.");
 }
 
 TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {

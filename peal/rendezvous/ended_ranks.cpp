@@ -31,7 +31,7 @@ void EndedRanks::check(std::span<const Rank> ranks, std::string_view what) const
   if (!place_.is_any()) return;
   for (const Rank rank : ranks) {
     const auto end = observe::try_read_end_file(place_, rank);
-    if (!end || end->fate == observe::RankEnd::Fate::kRuns) continue;
+    if (!end || !observe::has_ended(end->fate)) continue;
     throw Error(ErrorKind::kPeerLost,
                 fmt::format("rank {} (pid {}) {} before it {}", rank, end->pid, end->text, what));
   }

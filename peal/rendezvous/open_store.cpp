@@ -180,14 +180,15 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                                    const EndedRanks& ended,
                                    Timeout timeout,
                                    Deadline deadline) {
+  const TimePoint begin = Clock::now();
   try {
     return connect_while_rank_0_lives(addresses, context, ended, timeout, deadline);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kTimeout) {
       throw Error(ErrorKind::kTimeout,
                   fmt::format("rank {} found somebody at {}, where rank 0 serves the meeting, who "
-                              "does not answer: {}; look whether rank 0 is stopped, and who else "
-                              "uses this port",
+                              "does not answer: {}; look whether rank 0 stands still (its "
+                              "process is stopped), and who else uses this port",
                               self.rank,
                               place,
                               error.message()));
@@ -195,11 +196,14 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
     if (error.kind() != ErrorKind::kPeerLost) throw;
     ended.check(kRank0, "served the meeting");
     const bool is_near = addresses.front().is_unix();
+    const std::chrono::duration<double> tried = Clock::now() - begin;
     throw Error(
-        ErrorKind::kPeerLost,
-        fmt::format("rank {} cannot reach rank 0 at {}: {}; look whether rank 0 runs{}",
+        ErrorKind::kTimeout,
+        fmt::format("rank {} cannot reach rank 0 at {}, and has tried for {:.1f} s: {}; look "
+                    "whether rank 0 runs{}",
                     self.rank,
                     place,
+                    tried.count(),
                     error.message(),
                     is_near ? ""
                             : ", whether MASTER_ADDR and MASTER_PORT are the same for all ranks, "

@@ -18,8 +18,8 @@ namespace peal::rendezvous {
 /// that rank 0 should serve is joined: the meeting then finds a rank that was given twice.
 /// A name that is not known yet is asked for again until the deadline, by every rank.
 /// Errors: usage (an unknown host, an address of another machine, another secret, a stranger at the
-/// port), resource (a taken port), peer_lost (rank 0 is unreachable, or has ended), timeout (the
-/// file serves another job, or the name service does not answer).
+/// port), resource (a taken port), peer_lost (rank 0 has ended), timeout (nobody answers where
+/// rank 0 is to serve, the file serves another job, or the name service does not answer).
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,

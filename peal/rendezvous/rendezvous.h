@@ -63,10 +63,10 @@ struct Meeting {
 /// store waits for them, until the deadline.
 /// Errors, all inside the deadline: usage (a rank given twice, ranks that disagree on the world
 /// size, another secret: on all ranks that have come; no secret where other machines can come to
-/// the place and nothing waives it), resource (a taken port), timeout (who is missing), peer_lost
-/// (the master is unreachable; or, under a launcher that notes how ranks end in PEAL_FLIGHT_DIR,
-/// one has ended before it came: within a second). `report` is told of strangers, and of a secret
-/// that is waived. A group of one needs no network and gets a memory store.
+/// the place and nothing waives it), resource (a taken port), timeout (who is missing, and be it
+/// rank 0), peer_lost (one has ended meanwhile; or, under a launcher that notes how ranks end in
+/// PEAL_FLIGHT_DIR, before it came: within a second). `report` is told of strangers, and of a
+/// secret that is waived. A group of one needs no network and gets a memory store.
 Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,

@@ -86,7 +86,7 @@ class ServerLoop {
       return;
     } catch (const std::exception&) {
       if (!session->is_proved()) {
-        strangers_.dropped(current_error("with a stranger").message(), Clock::now());
+        drop_stranger(current_error("with a stranger").message(), Clock::now());
       }
     }
     for (const WillRequest& will : session->wills()) {
@@ -118,9 +118,14 @@ class ServerLoop {
     const Timeout patience = strangers_.patience(half_open());
     std::erase_if(sessions_, [&](const auto& session) {
       const bool slow = !session->is_proved() && session->since() + patience <= now;
-      if (slow) strangers_.dropped(net::is_too_slow(session->fd()).message(), now);
+      if (slow) drop_stranger(net::is_too_slow(session->fd()).message(), now);
       return slow;
     });
+  }
+
+  void drop_stranger(std::string_view why, TimePoint now) {
+    strangers_.dropped(why, now);
+    table_.set(kStrangersKey, strangers_.summary());
   }
 
   void accept_all(int listener, TimePoint now) {

@@ -26,10 +26,6 @@
 namespace peal::transport {
 namespace {
 
-std::string name_of(Rank rank, const Contact& contact) {
-  return fmt::format("rank {} (pid {} on host {})", rank, contact.pid, contact.hostname);
-}
-
 /// "auto on rank 0, 2; tcp on rank 1"
 std::string choices_of(std::span<const Contact> contacts) {
   constexpr std::size_t kShown = 16;

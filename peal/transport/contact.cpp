@@ -19,6 +19,10 @@ std::string own_hostname() {
 
 }  // namespace
 
+std::string name_of(Rank rank, const Contact& contact) {
+  return fmt::format("rank {} (pid {} on host {})", rank, contact.pid, contact.hostname);
+}
+
 std::string own_host_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

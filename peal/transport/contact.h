@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "peal/base/config.h"
+#include "peal/base/units.h"
 #include "peal/net/address.h"
 
 namespace peal::transport {
@@ -24,6 +25,9 @@ struct Contact {
 
 /// host_id, hostname and pid of this process; no addresses, and the transport of who asks for none.
 Contact own_contact();
+
+/// "rank 1 (pid 77 on host b)", for messages.
+std::string name_of(Rank rank, const Contact& contact);
 
 /// The machine's boot, the user and the network namespace: what processes must share to meet over a
 /// unix socket and to pass descriptors. The same in containers that share these.

@@ -19,11 +19,11 @@ std::string describe(const Presence& presence) {
     case Presence::State::kRunning:
       return "is alive";
     case Presence::State::kStopped:
-      return "is alive but stopped (by a signal or a debugger)";
+      return "stands still (its process is stopped, by a signal or a debugger)";
     case Presence::State::kSilent:
       return fmt::format(
-          "is alive but stopped, or gets no CPU: its host answers, its process has said nothing "
-          "for {:.1f} s",
+          "stands still (its process is stopped, or gets no CPU): its host answers, and it has "
+          "said nothing for {:.1f} s",
           seconds(presence.since));
     case Presence::State::kUnreachable:
       return fmt::format("has not been reachable for {:.1f} s: its host or the line to it is gone",

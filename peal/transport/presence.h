@@ -29,8 +29,8 @@ struct Presence {
   friend bool operator==(const Presence&, const Presence&) = default;
 };
 
-/// Continues "rank 2 (pid 7 on b)": "is alive but stopped (by a signal or a debugger)"; empty where
-/// nothing is known.
+/// Continues "rank 2 (pid 7 on b)": "stands still (its process is stopped, by a signal or a
+/// debugger)"; empty where nothing is known.
 std::string describe(const Presence& presence);
 
 /// What poll(2) is to watch for on a descriptor that ends with a process: a pidfd, or a connection

@@ -35,7 +35,8 @@ TEST(PresenceTest, NothingIsKnownOfAProcessWithoutANumberHere) {
 
 TEST(PresenceTest, WordsSayWhetherThereIsHope) {
   using std::chrono::milliseconds;
-  EXPECT_THAT(describe({.state = State::kStopped}), HasSubstr("alive but stopped"));
+  EXPECT_THAT(describe({.state = State::kStopped}),
+              HasSubstr("stands still (its process is stopped"));
   EXPECT_THAT(describe({.state = State::kSilent, .since = milliseconds(1200)}),
               HasSubstr("said nothing for 1.2 s"));
   EXPECT_THAT(describe({.state = State::kUnreachable, .since = milliseconds(900)}),

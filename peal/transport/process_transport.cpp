@@ -26,7 +26,8 @@ class ProcessTransport final : public Transport {
                    std::unique_ptr<Host> host,
                    Links links,
                    const PulseLimits& pulse)
-      : contacts_(contacts.begin(), contacts.end()),
+      : self_(self),
+        contacts_(contacts.begin(), contacts.end()),
         hosts_(number_hosts(contacts)),
         near_(std::move(near)),
         host_(std::move(host)) {
@@ -79,7 +80,10 @@ class ProcessTransport final : public Transport {
   std::unique_ptr<Channel> make_channel(ChannelKind kind,
                                         std::map<Rank, std::unique_ptr<net::Stream>> connections) {
     if (connections.empty()) return host_->make_channel(kind);
-    auto far = std::make_unique<TcpChannel>(std::move(connections));
+    auto far = std::make_unique<TcpChannel>(std::move(connections), [this](Rank peer) {
+      return fmt::format(
+          "rank {} lost {}", self_, name_of(peer, contacts_.at(static_cast<std::size_t>(peer))));
+    });
     (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
     if (!host_) return far;
     return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
@@ -113,6 +117,7 @@ class ProcessTransport final : public Transport {
     }
   }
 
+  Rank self_;
   std::vector<Contact> contacts_;
   std::vector<int> hosts_;  // of each rank
   std::vector<std::int64_t> processes_on_machine_;

@@ -92,6 +92,8 @@ class DamagedTest : public ::testing::TestWithParam<Sealing> {
       EXPECT_EQ(outcome.result, "");
       EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
       EXPECT_THAT(outcome.error, ::testing::HasSubstr("damaged"));
+      EXPECT_THAT(outcome.error,
+                  ::testing::ContainsRegex("rank [01] lost rank [01] \\(pid [0-9]+ on host "));
     }
   }
 };

@@ -204,8 +204,8 @@ class Run {
     if (drill_.action == Action::kKill && late && !unknown) return "a killed rank is a timeout";
     if (drill_.phase == Phase::kOperation && drill_.action == Action::kFreeze) {
       if (lost) return "a rank that is frozen is not lost";
-      if (words.error.find("stopped") == std::string::npos)
-        return "does not say that it is stopped";
+      if (words.error.find("stands still") == std::string::npos)
+        return "does not say that it stands still";
     }
     const nanoseconds allowed = late || unknown ? nanoseconds(timeout_of(drill_)) : nanoseconds(0);
     const nanoseconds took = *words.ended - strike - allowed;

@@ -177,7 +177,7 @@ TEST_F(HostsTest, ARankThatIsStoppedIsKnownToBeOnTheOtherHostToo) {
   for (const std::size_t rank : {0, 1, 2}) {
     const auto end = end_of(rank, Clock::now());
     ASSERT_TRUE(end) << "rank " << rank << " hangs";
-    EXPECT_THAT(end->error, ContainsRegex("timeout: .*rank 3 .*is alive but stopped")) << rank;
+    EXPECT_THAT(end->error, ContainsRegex("timeout: .*rank 3 .*stands still")) << rank;
   }
   send_signal(3, SIGCONT);
 }

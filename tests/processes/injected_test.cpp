@@ -17,6 +17,7 @@ namespace peal::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,7 +65,7 @@ TEST_P(InjectedProcessTest, AFrozenRankIsATimeout) {
                               {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TIMEOUT", "1"}});
   EXPECT_NE(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stopped")));
+              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stands still")));
 }
 
 TEST_P(InjectedProcessTest, ARankThatIsFrozenForAWhileDisturbsNobody) {
@@ -96,7 +97,8 @@ TEST(InjectedLinkTest, DamageIsNoticedWhereItIsLookedForAndNeverAWrongSum) {
                                          {{text.substr(0, equals), text.substr(equals + 1)}});
     EXPECT_EQ(ended.code, 3) << ended.output;
     EXPECT_THAT(ended.output,
-                AllOf(HasSubstr("with peer_lost: "),
+                AllOf(HasSubstr("with peer_lost: rank "),
+                      ContainsRegex("rank 1 lost rank 0 \\(pid [0-9]+ on host [^)]+\\): "),
                       HasSubstr("damaged"),
                       Not(HasSubstr("wrong sum")),
                       Not(HasSubstr("counted"))));
@@ -123,6 +125,16 @@ TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
     EXPECT_EQ(ended.code, 0) << ended.output;
     EXPECT_THAT(ended.output, AllOf(HasSubstr("[0] counted"), HasSubstr("[1] counted")));
   }
+}
+
+TEST(InjectedFaultTest, AFaultThatIsNeverReachedIsSaidByItsRankAtTheEnd) {
+  const auto ended = rehearse("rank 1 kill at operation 500", "count");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("[1] warning: failures that were to be injected and were never "
+                              "reached: rank 1 kill at operation 500; rank 1 has begun 20 "
+                              "operations in all\n"),
+                    Not(HasSubstr("[0] warning: failures that were to be injected"))));
 }
 
 TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {

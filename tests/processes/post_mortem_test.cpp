@@ -116,27 +116,46 @@ TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
                     ContainsRegex("(ranks 0 and 2 were|rank [02] was) in all_reduce #11 ")));
 }
 
-TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndWasStopped) {
+TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndStoodStill) {
   const Processes::Ended ended = run("freeze", {{"PEAL_TIMEOUT", "1"}});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(why(ended),
               AllOf(StartsWith("Rank 1 never entered all_reduce #11 "),
-                    HasSubstr("its process was stopped by a signal")));
+                    HasSubstr("its process stood still, stopped by a signal, until ")));
 }
 
-TEST_F(PostMortemTest, ARankThatEndsBeforeItComesIsLostAtOnce) {
-  for (const std::string rank : {"0", "2"}) {
-    const TimePoint start = Clock::now();
-    const Processes::Ended ended = peal({"run", "-n", "3", PEAL_TEST_RANK, "absent", rank});
-    EXPECT_EQ(ended.code, 9);
-    EXPECT_THAT(ended.output,
-                ContainsRegex(fmt::format("peer_lost: .*rank {} \\(pid [0-9]+\\) ended with exit "
-                                          "code 9 before it ",
-                                          rank)));
-    EXPECT_THAT(ended.output, Not(HasSubstr("were stopped")));  // they said so themselves
-    EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
-    EXPECT_TRUE(has_nothing());  // nobody has recorded anything
-  }
+/// With the number of the rank.
+class AbsentRankTest : public PostMortemTest, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(AbsentRankTest, ARankThatEndsBeforeItComesIsLostAtOnceAndIsTheCause) {
+  const TimePoint start = Clock::now();
+  const Processes::Ended ended = peal({"run", "-n", "3", PEAL_TEST_RANK, "absent", GetParam()});
+  EXPECT_EQ(ended.code, 9);
+  EXPECT_THAT(ended.output,
+              ContainsRegex(fmt::format("peer_lost: .*rank {} \\(pid [0-9]+\\) ended with exit "
+                                        "code 9 before it ",
+                                        GetParam())));
+  EXPECT_THAT(ended.output, Not(HasSubstr("told to end")));  // they ended of themselves
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
+  EXPECT_THAT(
+      why(ended),
+      StartsWith(fmt::format("The process of rank {} ended with exit code 9.\n", GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks,
+                         AbsentRankTest,
+                         ::testing::Values("0", "2"),
+                         [](const auto& instance) { return "Rank" + instance.param; });
+
+TEST_F(PostMortemTest, ARankThatIsConfiguredWronglyIsTheCauseInTheWordsOfItsError) {
+  const std::string wrong_on_rank_1 =
+      "if [ $RANK = 1 ]; then export PEAL_TIMEOUT=soon; fi; exec " PEAL_TEST_RANK " meet";
+  const Processes::Ended ended = peal({"run", "-n", "3", "sh", "-c", wrong_on_rank_1});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(why(ended),
+              AllOf(StartsWith("Rank 1 was the first to fail: usage: PEAL_TIMEOUT"),
+                    HasSubstr("\"soon\""),
+                    HasSubstr("\n  rank 0 (process ")));
 }
 
 TEST_F(PostMortemTest, TheDumpLiesAmongTheLogsIfThereAreAny) {

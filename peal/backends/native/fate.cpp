@@ -6,7 +6,11 @@
 
 #include <cerrno>
 #include <optional>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 
@@ -70,6 +74,23 @@ void Fate::begin_operation() {
   for (const ProcessFault& fault : faults_) {
     if (fault.operation == operation) strike(fault);
   }
+}
+
+/// Else a rehearsal whose failure never came would pass for one that was borne.
+void Fate::end(const Report& report) {
+  if (has_ended_.exchange(true)) return;
+  const std::int64_t operations = operations_.load(std::memory_order_relaxed);
+  std::vector<std::string> unreached;
+  for (const ProcessFault& fault : faults_) {
+    if (fault.operation > operations) unreached.push_back(to_text(fault));
+  }
+  if (unreached.empty()) return;
+  report(Severity::kWarning,
+         fmt::format("failures that were to be injected and were never reached: {}; rank {} has "
+                     "begun {} operations in all",
+                     fmt::join(unreached, "; "),
+                     faults_.front().rank,
+                     operations));
 }
 
 }  // namespace peal::native

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "peal/base/fault_plan.h"
+#include "peal/base/report.h"
 
 namespace peal::native {
 
@@ -23,9 +24,13 @@ class Fate {
   /// Threads: any number at once. Errors: resource (no timer is left that could end a freeze).
   void begin_operation();
 
+  /// The rank begins no more: says, the first time, which of the faults it never came to.
+  void end(const Report& report);
+
  private:
   std::vector<ProcessFault> faults_;  // of this rank
   std::atomic<std::int64_t> operations_ = 0;
+  std::atomic<bool> has_ended_ = false;
 };
 
 }  // namespace peal::native

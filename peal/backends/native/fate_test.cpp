@@ -7,8 +7,11 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/backends/native/native.h"
@@ -23,10 +26,11 @@ FaultPlan killed_at(int operation) {
 }
 
 /// A group of one.
-ProcessGroupPtr join(const FaultPlan& faults) {
+ProcessGroupPtr join(const FaultPlan& faults, Report report = silent_report()) {
   Options options;
   options.world_ranks = {0};
   options.faults = faults;
+  options.report = std::move(report);
   return std::make_shared<ProcessGroup>(
       make_backend(std::move(options), Deadline::after(std::chrono::minutes(1))),
       ProcessGroup::Options{});
@@ -50,6 +54,34 @@ TEST(FateTest, AFreezeThatHasALengthEndsByItself) {
   const TimePoint begin = Clock::now();
   fate->begin_operation();
   EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(100));
+}
+
+TEST(FateTest, WhatWasNeverReachedIsSaidOnceWhenTheGroupEnds) {
+  std::vector<std::string> reports;
+  ProcessGroupPtr group =
+      join(parse_faults("rank 0 freeze at operation 2 for 1 ms; rank 0 kill at operation 3; "
+                        "rank 0 freeze at operation 9"),
+           [&](Severity, std::string_view text) { reports.emplace_back(text); });
+  group->barrier();
+  group->barrier();
+  EXPECT_THAT(reports, ::testing::IsEmpty());
+  group->destroy();
+  group.reset();
+  EXPECT_THAT(reports,
+              ::testing::ElementsAre(
+                  "failures that were to be injected and were never reached: rank 0 kill at "
+                  "operation 3; rank 0 freeze at operation 9; rank 0 has begun 2 operations in "
+                  "all"));
+}
+
+TEST(FateTest, OfFaultsThatWereReachedNothingIsSaid) {
+  std::vector<std::string> reports;
+  const ProcessGroupPtr group =
+      join(parse_faults("rank 0 freeze at operation 1 for 1 ms; rank 1 kill at operation 9"),
+           [&](Severity, std::string_view text) { reports.emplace_back(text); });
+  group->barrier();
+  group->destroy();
+  EXPECT_THAT(reports, ::testing::IsEmpty());
 }
 
 TEST(FateDeathTest, CollectivesAndMessagesAreCountedTogether) {

@@ -9,7 +9,7 @@
 
 namespace peal::native {
 
-/// ". Meanwhile rank 0 (pid 7 on b, over shm) is alive but stopped", for every rank but `self` and
+/// ". Meanwhile rank 0 (pid 7 on b, over shm) stands still", for every rank but `self` and
 /// those of `known` that is stopped, silent, unreachable or has ended; the first few, where there
 /// are many. Empty if all run. Cost: a look into /proc for each rank of the host.
 std::string describe_halted(const transport::Transport& transport,

@@ -160,6 +160,7 @@ class NativeBackend final : public Backend {
   }
 
   void shutdown(Departure departure, Deadline deadline) override {
+    if (fate_) fate_->end(options_.report);
     const EnginePtr engine = end_life();
     if (!engine) {
       if (size() == 1) {

@@ -8,6 +8,7 @@
 
 #include "peal/base/config.h"
 #include "peal/base/fault_plan.h"
+#include "peal/base/report.h"
 #include "peal/group/backend.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_recorder.h"
@@ -37,6 +38,8 @@ struct Options {
   /// What is to befall processes in this group, not in its sub-groups; those of links are the
   /// transport's.
   FaultPlan faults = {};
+  /// Told of those that were never reached.
+  Report report = silent_report();
 };
 
 /// Connects the group, with `look` as Connect has it. A group of one connects nothing.

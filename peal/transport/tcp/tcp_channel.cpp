@@ -53,8 +53,8 @@ struct TcpChannel::Peer {
   std::atomic<bool> gone = false;
 };
 
-TcpChannel::TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections)
-    : bell_(bell_state_) {
+TcpChannel::TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections, Loss loss)
+    : bell_(bell_state_), loss_(std::move(loss)) {
   for (auto& [rank, connection] : connections) {
     const auto index = static_cast<std::size_t>(rank);
     if (peers_.size() <= index) peers_.resize(index + 1);
@@ -76,10 +76,21 @@ TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
   return *peers_[index];
 }
 
+/// A stream knows no more of its other end than the address, which may be that of a relay.
+template <class Action>
+auto TcpChannel::move(Rank rank, Action action) const {
+  try {
+    return action();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;
+    throw Error(error.kind(), fmt::format("{}: {}", loss_(rank), error.message()));
+  }
+}
+
 Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
   Peer& to = peer(rank);
   if (to.gone) return {0_B, true};
-  const net::Moved moved = to.stream->try_write(pieces);
+  const net::Moved moved = move(rank, [&] { return to.stream->try_write(pieces); });
   if (moved.closed) to.gone = true;
   to.has_sent(moved.bytes);
   return {moved.bytes, moved.closed, moved.held};
@@ -87,7 +98,7 @@ Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
 
 Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
   Peer& from = peer(rank);
-  const net::Moved moved = from.stream->try_read(into);
+  const net::Moved moved = move(rank, [&] { return from.stream->try_read(into); });
   if (moved.closed) from.gone = true;
   // Whoever sleeps on this stream slept through its coming, and may be the one to take the rest.
   if (moved.held) bell_.ring_if_asleep();
@@ -96,7 +107,7 @@ Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
 
 bool TcpChannel::try_flush(Rank rank) {
   Peer& to = peer(rank);
-  return to.gone || to.stream->try_flush();
+  return to.gone || move(rank, [&] { return to.stream->try_flush(); });
 }
 
 /// What the peer's system has not taken is lost if it sends anything after this end is closed: the

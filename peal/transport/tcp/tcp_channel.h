@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -17,8 +18,11 @@ namespace peal::transport {
 
 class TcpChannel final : public PollableChannel {
  public:
+  /// What an error of the stream to a rank begins with: "rank 0 lost rank 3 (pid 77 on host b)".
+  using Loss = std::function<std::string(Rank)>;
+
   /// Connections to other ranks, proved. Throws Error(resource).
-  explicit TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections);
+  TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections, Loss loss);
   /// Peers take what was sent before and then see `closed`.
   ~TcpChannel() override;
 
@@ -43,10 +47,14 @@ class TcpChannel final : public PollableChannel {
   struct Peer;
 
   Peer& peer(Rank rank) const;
+  /// Runs `action`, which moves bytes between here and `rank`; its error names the rank.
+  template <class Action>
+  auto move(Rank rank, Action action) const;
 
   BellState bell_state_{};
   Doorbell bell_;  // for interrupt, and for what is read ahead while the other thread sleeps
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  const Loss loss_;
 
   // The waiting thread's.
   std::vector<pollfd> entries_;
