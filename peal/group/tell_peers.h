@@ -11,7 +11,8 @@ namespace peal {
 
 /// body(), and what it returns. An exception that leaves it ends the group, as abort() does, before
 /// it goes on: the peers throw peer_lost, "rank 1 threw: out of luck". Where it came of the group's
-/// own error, all have that already.
+/// own error, all have that already. Peers that wait in a group which was made of this one, and
+/// which the exception destroys on its way, are told too.
 /// Threads: as ProcessGroup::abort.
 /// Errors: those of body.
 template <class Body>

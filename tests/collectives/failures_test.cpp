@@ -325,6 +325,22 @@ TEST_P(FailuresTest, ARankThatTellsItsPeersOfExceptionsGivesThemItsMessage) {
   }
 }
 
+TEST_P(FailuresTest, WhoWaitsInASubGroupIsToldOfTheExceptionToo) {
+  const auto ended = outcomes(3, [](ProcessGroup& group) {
+    tell_peers_of_exceptions(group, [&] {
+      auto data = some(50'000);
+      const std::vector<Rank> members = {1, 2};
+      const ProcessGroupPtr part = group.new_group(members);
+      if (!part) return;
+      part->all_reduce(data);
+      if (group.rank() == 1) throw std::runtime_error("out of luck");
+      part->all_reduce(data);
+    });
+  });
+  EXPECT_EQ(ended[2].kind, ErrorKind::kPeerLost) << ended[2].error;
+  EXPECT_THAT(ended[2].error, HasSubstr("because of an exception (out of luck)"));
+}
+
 TEST_P(FailuresTest, TellingPeersOfExceptionsChangesNothingWhereThereAreNone) {
   const auto ended = outcomes(2, [](ProcessGroup& group) -> std::string {
     auto data = some();

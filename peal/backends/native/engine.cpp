@@ -28,12 +28,13 @@ Engine::Engine(const Options& options,
                    .self = options.rank,
                    .world_ranks = options.world_ranks,
                    .transport = *transport_,
-                   .ends = options.ends}),
-      verdict_([this] { on_verdict(); }) {
+                   .ends = options.ends,
+                   .end_of_parent = options.end_of_parent}),
+      verdict_(std::make_shared<engine::Verdict>([this] { on_verdict(); })) {
   messages_.emplace(options.rank,
                     ranks_,
                     *transport_,
-                    verdict_,
+                    *verdict_,
                     recorder_,
                     lost_peers_,
                     cores_,
@@ -53,7 +54,7 @@ CollectiveLoop::Parts Engine::parts_of_collectives(const Options& options, Gate&
           .ranks = ranks_,
           .transport = *transport_,
           .planner = planner_,
-          .verdict = verdict_,
+          .verdict = *verdict_,
           .recorder = recorder_,
           .lost_peers = lost_peers_,
           .stage = options.config.stage,
@@ -67,7 +68,7 @@ CollectiveLoop::Parts Engine::parts_of_collectives(const Options& options, Gate&
 }
 
 void Engine::on_verdict() {
-  if (!stopping_) recorder_.failed(verdict_.cause());
+  if (!stopping_) recorder_.failed(verdict_->cause());
   transport_->data().interrupt();
   transport_->mail().interrupt();
   if (transport_->window() != nullptr) transport_->window()->wake_all();
@@ -76,7 +77,7 @@ void Engine::on_verdict() {
 void Engine::stop(const Error& cause) {
   stopping_ = true;   // that is no failure
   messages_->stop();  // before the verdict: the peers are not to hear of it
-  verdict_.reach(cause);
+  verdict_->reach(cause);
   collectives_->stop();
 }
 

@@ -32,7 +32,9 @@ class Engine final {
 
   CollectiveLoop& collectives() { return *collectives_; }
   MessageLoop& messages() { return *messages_; }
-  engine::Verdict& verdict() { return verdict_; }
+  engine::Verdict& verdict() { return *verdict_; }
+  /// To be read when the engine is gone, too.
+  std::shared_ptr<const engine::Verdict> shared_verdict() const { return verdict_; }
   /// Null where ranks share no memory.
   transport::Window* window() { return transport_->window(); }
 
@@ -51,7 +53,7 @@ class Engine final {
   const observe::GroupRecorder& recorder_;
   const LostPeers lost_peers_;
   std::atomic<bool> stopping_ = false;
-  engine::Verdict verdict_;
+  const std::shared_ptr<engine::Verdict> verdict_;
   Standings standings_;
   std::atomic<CollectiveLoop*> judge_ = nullptr;  // of standings, once it is there
   std::optional<MessageLoop> messages_;

@@ -2,6 +2,8 @@
 // rank was in. For both loops of the backend, whichever hears of it first.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ class LostPeers final {
     std::vector<Rank> world_ranks;  // of the group's ranks, in order
     const transport::Transport& transport;
     observe::EndPlace ends;
+    std::function<std::optional<Error>()> end_of_parent = {};  // as in native::Options
   };
 
   explicit LostPeers(Parts parts) : parts_(std::move(parts)) {}
@@ -32,12 +35,15 @@ class LostPeers final {
   /// Cost: waits up to 100 ms for how its process has ended.
   Error lost(Rank peer, const std::string& operation) const;
 
-  /// Of one that has said farewell, while this rank still needs it.
+  /// Of one that has said farewell, while this rank still needs it. What it threw is known where it
+  /// has told the group that this one was made of.
+  /// Cost: after an exception, in a group that was made of another, waits for that up to 100 ms.
   Error left(Rank peer, Departure departure, const std::string& operation) const;
 
  private:
   std::string name_of(Rank peer) const;
   std::string how_it_ended(Rank peer) const;
+  std::optional<std::string> what_it_threw(Rank peer) const;
 
   const Parts parts_;
 };

@@ -122,6 +122,12 @@ class NativeBackend final : public Backend {
       if (members[i] == options_.rank) options.rank = static_cast<Rank>(i);
       options.world_ranks.push_back(options_.world_ranks[static_cast<std::size_t>(members[i])]);
     }
+    if (const EnginePtr held = engine()) {
+      options.end_of_parent = [verdict = held->shared_verdict(), above = options_.end_of_parent] {
+        if (verdict->reached()) return std::optional(verdict->cause());
+        return above ? above() : std::nullopt;
+      };
+    }
     // Where this group has failed, not all will come.
     const auto look = [this] {
       if (const EnginePtr held = engine()) held->verdict().check();
