@@ -140,8 +140,11 @@ std::string who_failed(const LaunchReport& report) {
   const std::vector<Rank> others = ranks_that(report, was_told);
   const std::string told = others.empty() ? "" : fmt::format("; {} told to end", subject(others));
   if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), told);
-  return fmt::format("peal: {} ranks failed, the likely cause first{}:\n{}",
+  // Where all have lost another, the cause is one that ended well, too early.
+  const bool is_cause_there = origin_of(failures.front()) != Origin::kLostPeer;
+  return fmt::format("peal: {} ranks failed{}{}:\n{}",
                      failures.size(),
+                     is_cause_there ? ", the likely cause first" : "",
                      told,
                      list(failures));
 }

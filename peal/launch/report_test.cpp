@@ -99,6 +99,13 @@ TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWas
             "peal: the last lines of rank 1:\n  | out of luck\n");
 }
 
+TEST(ReportTest, WhereAllHaveLostAnotherNoneOfThemIsSaidToBeTheCause) {
+  const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
+                                        end_of(1, exited(0)),
+                                        failed_with(2, exited(1), kLostRank1)});
+  EXPECT_THAT(describe(report), testing::StartsWith("peal: 2 ranks failed:\n  rank 0 (pid"));
+}
+
 TEST(ReportTest, OfManyFailuresTheFirstAreListedAndTheOthersCounted) {
   std::vector<ProcessEnd> ends;
   for (Rank rank = 0; rank < 61; ++rank) ends.push_back(failed_with(rank, exited(1), kLostRank1));
