@@ -40,13 +40,20 @@ struct Guest {
   int fd() const { return welcome ? welcome->stream->fd() : handshake.fd(); }
 };
 
+/// The ranks that are expected, who may be many and slow, are no crowd.
+net::StrangerLimits limits_for(const LinkPlan& plan) {
+  net::StrangerLimits limits;
+  for (const auto& [rank, peer] : plan.peers) limits.half_open += peer.kinds.size();
+  return limits;
+}
+
 class Doorkeeper {
  public:
   Doorkeeper(const LinkPlan& plan, Links& links)
       : plan_(plan),
         links_(links),
         door_(fmt::format("rank {} of group {}", plan.self, plan.group)),
-        strangers_({}, door_, plan.report) {
+        strangers_(limits_for(plan), door_, plan.report) {
     for (const auto& [rank, peer] : plan.peers) {
       if (rank < plan.self) continue;
       for (const LinkKind kind : peer.kinds) missing_.insert({rank, kind});
