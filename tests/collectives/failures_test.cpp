@@ -328,10 +328,10 @@ TEST_P(FailuresTest, ARankThatTellsItsPeersOfExceptionsGivesThemItsMessage) {
 TEST_P(FailuresTest, WhoWaitsInASubGroupIsToldOfTheExceptionToo) {
   const auto ended = outcomes(3, [](ProcessGroup& group) {
     tell_peers_of_exceptions(group, [&] {
+      if (group.rank() == 0) return;
       auto data = some(50'000);
       const std::vector<Rank> members = {1, 2};
       const ProcessGroupPtr part = group.new_group(members);
-      if (!part) return;
       part->all_reduce(data);
       if (group.rank() == 1) throw std::runtime_error("out of luck");
       part->all_reduce(data);
