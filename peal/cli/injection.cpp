@@ -1,5 +1,8 @@
 #include "peal/cli/injection.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <fmt/format.h>
 
 #include "peal/base/config.h"
@@ -30,6 +33,13 @@ void check_transport(const FaultPlan& plan, const launch::Variables& variables) 
                           to_text(plan.links.front())));
 }
 
+/// Whether the rank was to be killed, and ended by itself.
+bool was_missed(const ProcessFault& fault, const launch::ProcessEnd& end) {
+  if (fault.kind != ProcessFault::Kind::kKill || end.rank != fault.rank) return false;
+  const bool was_killed = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
+  return end.ending == launch::Ending::kItself && !was_killed;
+}
+
 }  // namespace
 
 std::string read_faults(const std::string& path) {
@@ -49,6 +59,19 @@ std::string announce_faults(const launch::Variables& variables, int ranks) {
   check_transport(plan, variables);
   std::string text;
   for (const std::string& fault : to_texts(plan)) text += fmt::format("peal: injects: {}\n", fault);
+  return text;
+}
+
+std::string tell_missed_faults(const launch::Variables& variables,
+                               std::span<const launch::ProcessEnd> ends) {
+  std::string text;
+  for (const ProcessFault& fault : plan_in(variables).processes) {
+    for (const launch::ProcessEnd& end : ends) {
+      if (!was_missed(fault, end)) continue;
+      text += fmt::format(
+          "peal: never happened: {}, as rank {} ended before\n", to_text(fault), fault.rank);
+    }
+  }
   return text;
 }
 

@@ -224,6 +224,7 @@ int run(const launch::LaunchOptions& options) {
   const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
   launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
   report.post_mortem = launch::examine(report, flights, made.job.id, options);
+  say(tell_missed_faults(given, report.ends));
   say(launch::describe(report));
   return launch::exit_code(report);
 }

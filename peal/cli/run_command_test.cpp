@@ -128,14 +128,22 @@ TEST(RunInjectTest, EachFaultIsAnnouncedAndTheRanksAreToldAllOfThem) {
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.err,
             "peal: injects: rank 1 kill at operation 10\n"
-            "peal: injects: link 0>1 delay 20 ms\n");
+            "peal: injects: link 0>1 delay 20 ms\n"
+            "peal: never happened: rank 1 kill at operation 10, as rank 1 ended before\n");
   const std::string all = "rank 1 kill at operation 10; link 0>1 delay 20 ms\n";
   EXPECT_EQ(ended.out, all + all);
 }
 
 TEST(RunInjectTest, FaultsOfTheEnvironmentAreAnnouncedToo) {
-  EXPECT_EQ(run_program(shell(1, ":", {"-x", "PEAL_INJECT=rank 0 kill at operation 1"})).err,
-            "peal: injects: rank 0 kill at operation 1\n");
+  const std::string plan = "rank 0 freeze at operation 1";
+  EXPECT_EQ(run_program(shell(1, ":", {"-x", "PEAL_INJECT=" + plan})).err,
+            "peal: injects: " + plan + "\n");
+}
+
+TEST(RunInjectTest, AFaultThatEndedItsRankIsNotSaidToHaveBeenMissed) {
+  const Ended ended =
+      run_program(shell(1, "kill -9 $$", {"-x", "PEAL_INJECT=rank 0 kill at operation 1"}));
+  EXPECT_THAT(ended.err, Not(HasSubstr("never happened")));
 }
 
 TEST(RunInjectTest, AWrongPlanIsAnErrorBeforeAnythingStarts) {

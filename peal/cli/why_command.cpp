@@ -1,5 +1,9 @@
 #include "peal/cli/why_command.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +13,7 @@
 #include "peal/cli/running.h"
 #include "peal/cli/say.h"
 #include "peal/observe/dump.h"
+#include "peal/observe/passing.h"
 #include "peal/observe/why.h"
 
 namespace peal::cli {
@@ -24,6 +29,25 @@ the rank's host. The answer ends with 0, whatever it is.
 Examples:
   PEAL_FLIGHT_DIR=flights peal run -n 2 ./train
   peal why flights)";
+
+/// What is under way for so long is worth a word.
+constexpr auto kMoment = std::chrono::milliseconds(200);
+
+/// The records, and who of the ranks is still there. Of a job that runs, two looks tell what stands
+/// still from what is passing.
+observe::Dump look_at(std::span<const std::string> paths) {
+  observe::Dump dump = observe::read_dumps(paths);
+  add_running(paths, dump);
+  const auto runs = [](const observe::RankEnd& end) {
+    return end.fate == observe::RankEnd::Fate::kRuns;
+  };
+  if (std::ranges::none_of(dump.ends, runs)) return dump;
+  std::this_thread::sleep_for(kMoment);
+  observe::Dump later = observe::read_dumps(paths);
+  observe::drop_passing(dump.flights, later.flights);
+  add_running(paths, later);
+  return later;
+}
 
 /// cause, ranks, sentence, evidence, skipped.
 std::string to_json(const observe::Diagnosis& diagnosis, const observe::Dump& dump) {
@@ -59,8 +83,7 @@ WhyRequest WhyCommand::request() const {
 }
 
 int run(const WhyRequest& request) {
-  observe::Dump dump = observe::read_dumps(request.paths);
-  add_running(request.paths, dump);
+  const observe::Dump dump = look_at(request.paths);
   const observe::Diagnosis diagnosis = observe::diagnose(dump.flights, dump.ends);
   if (request.as_json) {
     fmt::print("{}\n", to_json(diagnosis, dump));

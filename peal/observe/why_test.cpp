@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/observe/passing.h"
 #include "peal/observe/testing/flights.h"
 
 namespace peal::observe {
@@ -200,6 +201,22 @@ TEST(WhyTest, OfAJobThatIsNotOverItIsSaidWhoRunsAndWhoStandsStill) {
                    {end_of(0, Fate::kRuns, 30, ""), end_of(1, Fate::kRuns, 30, "")});
   EXPECT_EQ(works.sentence,
             "Nothing went wrong in the last 2 operations of 2 ranks; rank 1 runs now.");
+}
+
+TEST(WhyTest, OfAJobThatGoesOnNobodyIsSaidToWaitForWhoIsOnlyBehindForAMoment) {
+  const FlightOf ahead = FlightOf(0, 2).did(kAllReduce, 10, 15);
+  const FlightOf behind = FlightOf(1, 2).did(kAllReduce, 10, 15);
+  const std::vector<RankEnd> run = {end_of(0, Fate::kRuns, 30, ""), end_of(1, Fate::kRuns, 30, "")};
+  const std::vector<Flight> before = {FlightOf(ahead), FlightOf(behind)};
+  const std::vector<Flight> waits = {FlightOf(ahead).did(kAllReduce, 20, 0), FlightOf(behind)};
+
+  std::vector<Flight> passing = waits;
+  drop_passing(before, passing);
+  EXPECT_EQ(diagnosis_of(passing, run).cause, Cause::kNothing);
+
+  std::vector<Flight> standing = waits;
+  drop_passing(waits, standing);
+  EXPECT_EQ(diagnosis_of(standing, run).cause, Cause::kMissing);
 }
 
 TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {
