@@ -76,10 +76,11 @@ std::string parse_name(std::string_view text) {
 /// A secret, rows of choices, faults: a page or two.
 constexpr Bytes kLongestFile = 1_MiB;
 
-/// Whoever hears a proof can try secrets at leisure.
+/// In bytes; variables say it in words. Whoever hears a proof can try secrets at leisure.
+constexpr std::size_t kShortestSecret = 16;
+
 std::string parse_secret(std::string_view text) {
-  constexpr std::size_t kShortest = 16;
-  if (text.size() < kShortest) {
+  if (text.size() < kShortestSecret) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("a secret of {} characters is found by trying, so let "
                             "`openssl rand -hex 32` make one",

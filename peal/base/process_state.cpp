@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include <fmt/format.h>
@@ -13,7 +12,8 @@ namespace peal {
 ProcessState state_of_process(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   if (!file) return errno == ENOENT ? ProcessState::kMissing : ProcessState::kUnknown;
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::string text;
+  std::getline(file, text, '\0');  // which throws nothing if the process ends meanwhile
   const auto name_end = text.rfind(") ");
   if (name_end == std::string::npos || name_end + 2 >= text.size()) {
     return ProcessState::kMissing;  // it ended while it was looked at

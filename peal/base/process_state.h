@@ -1,5 +1,6 @@
 // Whether a process of this machine runs, as /proc tells it. Used by transport, for errors that say
-// what a silent peer is doing, and for folders whose owners are dead.
+// what a silent peer is doing, and for folders whose owners are dead,
+// and by `peal why` for ranks that have left no end.
 #pragma once
 
 #include <cstdint>

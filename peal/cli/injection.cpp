@@ -33,10 +33,11 @@ void check_transport(const FaultPlan& plan, const launch::Variables& variables) 
                           to_text(plan.links.front())));
 }
 
-/// Whether the rank was to be killed, and ended by itself.
+/// Whether the rank was to be killed, and ended by itself. A shell ends so for a rank in it.
 bool was_missed(const ProcessFault& fault, const launch::ProcessEnd& end) {
   if (fault.kind != ProcessFault::Kind::kKill || end.rank != fault.rank) return false;
-  const bool was_killed = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
+  const bool was_killed = WIFSIGNALED(end.status) ? WTERMSIG(end.status) == SIGKILL
+                                                  : WEXITSTATUS(end.status) == 128 + SIGKILL;
   return end.ending == launch::Ending::kItself && !was_killed;
 }
 

@@ -21,7 +21,8 @@ std::string announce_faults(const launch::Variables& variables, int ranks);
 
 /// And a line for each that was to kill its rank, and did not, as the rank had ended before: a
 /// rehearsal that did not take place must not pass for one that went well. Of a freeze nothing can
-/// be seen from here.
+/// be seen from here. (The library warns of any fault of a rank, where the program has it report
+/// and ends its group in order: a program may do neither.)
 std::string tell_missed_faults(const launch::Variables& variables,
                                std::span<const launch::ProcessEnd> ends);
 

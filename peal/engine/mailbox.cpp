@@ -61,7 +61,7 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     return;
   }
   if (at(envelope.peer).is_gone()) {
-    events_.failed(gone(envelope.peer));
+    miss(envelope.peer);
     return;
   }
   MailPeer& peer = at(envelope.peer);
@@ -90,7 +90,7 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     return;
   }
   if (envelope.peer == kAnySource ? all_others_are_gone() : at(envelope.peer).is_gone()) {
-    events_.failed(gone(envelope.peer));
+    miss(envelope.peer);
     return;
   }
   matching_.post(std::move(receive));
@@ -290,7 +290,7 @@ void Mailbox::meet(Matching::Place arrival, Receive receive) {
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   if (at(from).closed) {
-    events_.failed(gone(from));
+    miss(from);
     return;
   }
   if (offer.kind == MailFrame::Kind::kPlaced) {
@@ -355,7 +355,7 @@ void Mailbox::on_stream_end(Rank peer) {
   if (!at(peer).departure) {
     events_.lost(peer);
   } else if (at(peer).has_sends() || at(peer).has_receives() || matching_.has_claim_on(peer)) {
-    events_.failed(gone(peer));
+    miss(peer);
   }
 }
 
@@ -368,23 +368,23 @@ void Mailbox::close_damaged(Rank peer, const std::string& how) {
 void Mailbox::on_farewell(Rank peer, Departure departure) {
   at(peer).departure = departure;
   if (matching_.expects(peer) || at(peer).has_sends()) {
-    events_.failed(gone(peer));
+    miss(peer);
   } else if (all_others_are_gone() && matching_.expects(kAnySource)) {
-    events_.failed(gone(kAnySource));  // who happens to be the last need not be the one to look at
+    miss(kAnySource);  // who happens to be the last need not be the one to look at
   }
 }
 
 /// Where all ranks are gone, one that an exception has ended is the one to look at.
-Error Mailbox::gone(Rank peer) const {
+void Mailbox::miss(Rank peer) {
   if (peer == kAnySource) {
     const auto thrower = std::find_if(peers_.begin(), peers_.end(), [](const MailPeer& p) {
       return p.departure == Departure::kByException;
     });
-    if (thrower == peers_.end()) return messages_from_all_gone(self_);
+    if (thrower == peers_.end()) return events_.failed(messages_from_all_gone(self_));
     peer = static_cast<Rank>(thrower - peers_.begin());
   }
   const Departure departure = at(peer).departure.value_or(Departure::kInOrder);
-  return messages_from_gone(self_, peer, departure, transport_);
+  events_.left(peer, departure, messages_from_gone(self_, peer, departure, transport_));
 }
 
 bool Mailbox::all_others_are_gone() const {

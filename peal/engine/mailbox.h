@@ -33,6 +33,8 @@ class Mailbox final : private MailReader {
   struct Events {
     std::function<void(const Error&)> failed;  // a peer says so, or two messages do not fit
     std::function<void(Rank)> lost;            // a peer's stream ended without a farewell
+    /// A peer has left with whom messages are open, and this is what there is to say of it here.
+    std::function<void(Rank, Departure, const Error&)> left;
     /// A peer, which waits for this rank, says where it stands.
     std::function<void(Rank, const Standing&)> standing;
   };
@@ -100,7 +102,7 @@ class Mailbox final : private MailReader {
 
   void on_stream_end(Rank peer);
   void on_farewell(Rank peer, Departure departure);
-  Error gone(Rank peer) const;
+  void miss(Rank peer);
   void close_damaged(Rank peer, const std::string& how);
   bool all_others_are_gone() const;
   /// Whether it can still be told something.

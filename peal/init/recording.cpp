@@ -1,7 +1,5 @@
 #include "peal/init/recording.h"
 
-#include <unistd.h>
-
 #include <exception>
 #include <string>
 
@@ -17,11 +15,12 @@
 namespace peal::init {
 namespace {
 
-/// Whether there is the record of a group that this process has not left.
+/// Whether somebody goes on with the record that is there: this process, which is in a group, or
+/// another one that has the same rank, as a helper that the rank has started has.
 bool is_in_use(const std::string& path) {
   try {
     const observe::Flight flight = observe::parse_flight(read_text_file(path));
-    return flight.pid == static_cast<std::uint64_t>(::getpid()) && !flight.departure;
+    return !flight.departure && observe::is_recorded_by(flight.pid, path);
   } catch (const Error&) {
     return false;
   }

@@ -20,8 +20,8 @@ std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
                                                        const Report& report);
 
 /// Leaves a record that says nothing but why this rank cannot join the job, for `peal why`. None
-/// where PEAL_FLIGHT_DIR is not set or nobody says which rank this is; and the record of a group
-/// that this process is still in stays.
+/// where PEAL_FLIGHT_DIR is not set or nobody says which rank this is; and a record stays with
+/// which a process goes on, this one or another of the same rank.
 void record_failed_start(const rendezvous::Wish& wish,
                          const Environment& environment,
                          const Error& why) noexcept;

@@ -1,6 +1,9 @@
 // What a rank that cannot join the job leaves for `peal why`.
 #include "peal/init/recording.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -49,6 +52,25 @@ TEST_F(FailedStartTest, TheRecordOfAGroupThatTheProcessIsStillInStays) {
   group->left(Departure::kInOrder);
   fail();
   EXPECT_TRUE(flight().verdict);
+}
+
+TEST_F(FailedStartTest, TheRecordOfAnotherProcessThatHasTheSameRankStaysToo) {
+  const auto rank = observe::FlightRecorder::make(observe::small_record(folder_.path(), 1));
+  const pid_t helper = ::fork();  // which has its environment, and its record too
+  if (helper == 0) {
+    fail();
+    ::_exit(0);
+  }
+  ::waitpid(helper, nullptr, 0);
+  EXPECT_FALSE(flight().verdict);
+}
+
+TEST_F(FailedStartTest, ALaterFailureTakesThePlaceOfAnEarlierOne) {
+  fail();
+  record_failed_start(
+      {}, fixed_environment(variables_), Error(ErrorKind::kUsage, "something else"));
+  ASSERT_TRUE(flight().verdict);
+  EXPECT_EQ(flight().verdict->text, "something else");
 }
 
 TEST_F(FailedStartTest, NothingIsLeftWhereNobodySaysWhichRankThisIs) {

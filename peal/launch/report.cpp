@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/departure.h"
 #include "peal/base/error.h"
 
 namespace peal::launch {
@@ -73,11 +74,13 @@ std::vector<Rank> ranks_that(const LaunchReport& report, Predicate predicate) {
   return ranks;
 }
 
-/// peal's own words, which programs print as the what() of the error.
+/// peal's own words, which programs print as the what() of the error. One that has aborted its
+/// group gets that error too, and has lost nobody.
 bool lost_a_peer(const ProcessEnd& end) {
   const std::string words = fmt::format("{}: ", name_of(ErrorKind::kPeerLost));
+  const std::string own_doing = aborted_by(end.rank);
   return std::ranges::any_of(end.last_lines, [&](const std::string& line) {
-    return line.find(words) != std::string::npos;
+    return line.find(words) != std::string::npos && line.find(own_doing) == std::string::npos;
   });
 }
 
@@ -140,7 +143,7 @@ std::string who_failed(const LaunchReport& report) {
   const std::vector<Rank> others = ranks_that(report, was_told);
   const std::string told = others.empty() ? "" : fmt::format("; {} told to end", subject(others));
   if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), told);
-  // Where all have lost another, the cause is one that ended well, too early.
+  // Where all have lost another, none of them is the cause: a link is, or one that ended well.
   const bool is_cause_there = origin_of(failures.front()) != Origin::kLostPeer;
   return fmt::format("peal: {} ranks failed{}{}:\n{}",
                      failures.size(),

@@ -99,6 +99,16 @@ TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWas
             "peal: the last lines of rank 1:\n  | out of luck\n");
 }
 
+TEST(ReportTest, WhoHasAbortedTheGroupHasLostNobody) {
+  const std::string aborted = "peer_lost: the group world was aborted by rank 1: no luck";
+  const LaunchReport report =
+      failures({failed_with(0, exited(1), aborted), failed_with(1, exited(3), aborted)});
+  EXPECT_EQ(exit_code(report), 3);
+  EXPECT_THAT(
+      describe(report),
+      HasSubstr("the likely cause first:\n  rank 1 (pid 4712) ended with exit code 3 after"));
+}
+
 TEST(ReportTest, WhereAllHaveLostAnotherNoneOfThemIsSaidToBeTheCause) {
   const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
                                         end_of(1, exited(0)),

@@ -55,11 +55,13 @@ short Handshake::interest() const {
   return encrypted_ ? encrypted_->interest() : proof_.interest();
 }
 
-Error is_too_slow(int fd) {
-  return Error(ErrorKind::kTimeout,
-               fmt::format("{} did not prove in time that it knows this job's secret: it hangs, "
-                           "or is no peal process",
-                           peer_name(fd)));
+Error Handshake::too_slow() const {
+  const char* const what =
+      has_proof()
+          ? "knows this job's secret, and did not go on with TLS in time: it hangs"
+          : "did not prove in time that it knows this job's secret: it hangs, or is no peal "
+            "process";
+  return Error(ErrorKind::kTimeout, fmt::format("{} {}", peer_name(fd()), what));
 }
 
 Welcome shake_hands(
@@ -68,7 +70,7 @@ Welcome shake_hands(
   while (true) {
     if (auto welcome = handshake.advance()) return std::move(*welcome);
     pollfd entry{handshake.fd(), handshake.interest(), 0};
-    if (!poll_until({&entry, 1}, deadline)) throw is_too_slow(handshake.fd());
+    if (!poll_until({&entry, 1}, deadline)) throw handshake.too_slow();
   }
 }
 

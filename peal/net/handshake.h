@@ -36,7 +36,9 @@ class Handshake {
   /// What to poll for before the next `advance`: POLLIN, POLLOUT.
   short interest() const;
   /// Whether the other end has proved the secret, so that only TLS is left.
-  bool is_proved() const { return other_.has_value(); }
+  bool has_proof() const { return other_.has_value(); }
+  /// What to say of the other end where the handshake is not over in time: a timeout.
+  Error too_slow() const;
   int fd() const { return encrypted_ ? encrypted_->fd() : fd_.get(); }
 
  private:
@@ -48,9 +50,6 @@ class Handshake {
   std::optional<Hello> other_;       // proved
   std::unique_ptr<EncryptedStream> encrypted_;
 };
-
-/// What is said of the other end where a handshake is not done in time: a timeout.
-Error is_too_slow(int fd);
 
 /// All of it. Errors: as Handshake; timeout.
 Welcome shake_hands(

@@ -151,7 +151,9 @@ TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
     const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, deadline);
     ASSERT_TRUE(outcome.error) << greeting;
     EXPECT_EQ(outcome.error->kind(), shows ? ErrorKind::kUsage : ErrorKind::kTimeout) << greeting;
-    EXPECT_THAT(outcome.error->what(), HasSubstr("no peal process")) << greeting;
+    if (shows) {
+      EXPECT_THAT(outcome.error->what(), HasSubstr("no peal process")) << greeting;
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "peal/net/strangers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,15 +18,17 @@ Timeout Strangers::patience(std::size_t half_open) const {
   return half_open < limits_.half_open ? limits_.proof : limits_.proof_in_a_crowd;
 }
 
-void Strangers::dropped(std::string_view why, TimePoint now) {
+void Strangers::hung_up(TimePoint now) {
   if (now - second_ >= std::chrono::seconds(1)) {
     second_ = now;
     failures_ = 0;
   }
-  if (++failures_ >= limits_.failures) pause_until_ = second_ + std::chrono::seconds(1);
+  if (++failures_ >= limits_.failures)
+    pause_until_ = std::max(pause_until_, second_ + std::chrono::seconds(1));
+}
 
-  ++all_;
-  last_ = why;
+void Strangers::dropped(std::string_view why, TimePoint now) {
+  hung_up(now);
   ++unreported_;
   if (reported_ != TimePoint{} && now - reported_ < limits_.report_every) return;
   reported_ = now;
@@ -35,10 +38,8 @@ void Strangers::dropped(std::string_view why, TimePoint now) {
   report_(Severity::kWarning, fmt::format("dropped a connection to {}: {}{}", door_, why, more));
 }
 
-std::string Strangers::summary() const {
-  return all_ == 1 ? fmt::format("a connection to {} was dropped: {}", door_, last_)
-                   : fmt::format(
-                         "{} connections to {} were dropped, the last one: {}", all_, door_, last_);
+void Strangers::could_not_let_in(TimePoint now) {
+  pause_until_ = std::max(pause_until_, now + std::chrono::milliseconds(100));
 }
 
 }  // namespace peal::net

@@ -36,11 +36,13 @@ class Strangers {
   /// How long a connection may be unproved while so many are.
   Timeout patience(std::size_t half_open) const;
 
-  /// A connection was dropped that had proved nothing.
+  /// A connection was dropped before its handshake was over.
   void dropped(std::string_view why, TimePoint now);
+  /// Somebody hung up before. That counts, and nothing is said of it: ranks do so, too.
+  void hung_up(TimePoint now);
 
-  /// "2 connections to the job's store were dropped, the last one: <why>"; of one or more.
-  std::string summary() const;
+  /// Nobody could be let in, for want of a descriptor: some will close.
+  void could_not_let_in(TimePoint now);
 
   /// Until when nobody is let in, however few are at the door.
   TimePoint pause_until() const { return pause_until_; }
@@ -54,8 +56,6 @@ class Strangers {
   TimePoint pause_until_{};
   TimePoint reported_{};
   long unreported_ = 0;
-  long all_ = 0;
-  std::string last_;  // why the last one was dropped
 };
 
 }  // namespace peal::net

@@ -73,12 +73,11 @@ TEST_F(StrangersTest, TheFirstIsReportedAtOnceAndTheOthersByTheirNumberNowAndThe
   EXPECT_THAT(reports_.back(), HasSubstr("and 7 before it"));
 }
 
-TEST_F(StrangersTest, TheSummaryCountsAllAndSaysWhyOfTheLast) {
-  strangers_.dropped("it hangs", now_);
-  EXPECT_EQ(strangers_.summary(), "a connection to the job's store was dropped: it hangs");
-  strangers_.dropped("no proof", now_);
-  EXPECT_EQ(strangers_.summary(),
-            "2 connections to the job's store were dropped, the last one: no proof");
+TEST_F(StrangersTest, WhereThereIsNoRoomNobodyComesInForAMoment) {
+  strangers_.could_not_let_in(now_);
+  EXPECT_FALSE(lets_in());
+  now_ += milliseconds(100);
+  EXPECT_TRUE(lets_in());
 }
 
 }  // namespace

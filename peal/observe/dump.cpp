@@ -128,7 +128,9 @@ void add_folder(const std::string& path, Collection& all) {
   }
   if (flights.empty() && ends.empty()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("there is no {}N{} in it", kRankPrefix, kFlightSuffix));
+                fmt::format("there is no {}N{} in it; ranks begin theirs when they have met",
+                            kRankPrefix,
+                            kFlightSuffix));
   }
   Collection found;
   const auto add = [&](std::vector<std::filesystem::path> files, const auto& add_one) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -277,6 +279,17 @@ Flight parse_flight(std::string_view text) {
   read_operations(bytes, clock, flight);
   read_end(bytes, clock, flight);
   return flight;
+}
+
+bool is_recorded_by(std::uint64_t pid, const std::string& path) {
+  std::error_code none;
+  const std::string file = std::filesystem::canonical(path, none);
+  if (file.empty()) return false;
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(" " + file)) return true;
+  }
+  return false;
 }
 
 }  // namespace peal::observe

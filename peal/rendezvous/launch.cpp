@@ -83,7 +83,8 @@ std::optional<Number> variable(const Environment& environment, const std::string
   if (!value) {
     throw Error(
         ErrorKind::kUsage,
-        fmt::format("{}=\"{}\" is no number: set it to one, or do not set it", name, *text));
+        fmt::format(
+            "{}=\"{}\" is no number: set it to a whole number, or do not set it", name, *text));
   }
   return Number{*value, fmt::format("{}={}", name, *value)};
 }

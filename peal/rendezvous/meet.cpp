@@ -20,7 +20,7 @@
 #include "peal/rendezvous/url.h"
 #include "peal/rendezvous/verdict.h"
 #include "peal/store/prefix_store.h"
-#include "peal/store/tcp_store_server.h"
+#include "peal/store/store.h"
 #include "peal/transport/contact.h"
 
 namespace peal::rendezvous {
@@ -203,14 +203,14 @@ class Registration {
     const auto absent = absent_ranks(*store_, kClaim, ranks);
     if (absent.empty())
       return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
-    return pass(*store_, with_strangers(absence(absent, ranks.size(), "come to the meeting")));
+    return pass(*store_, with_refusals(absence(absent, ranks.size(), "come to the meeting")));
   }
 
   /// Who has not come may have been sent away: for want of the secret.
-  Error with_strangers(const Error& absence) {
-    const auto strangers = whole_store_->try_get(store::kStrangersKey);
-    if (!strangers) return absence;
-    return Error(absence.kind(), fmt::format("{}; {}", absence.message(), *strangers));
+  Error with_refusals(const Error& absence) {
+    const auto refused = whole_store_->try_get(store::kRefusedKey);
+    if (!refused) return absence;
+    return Error(absence.kind(), fmt::format("{}; {}", absence.message(), *refused));
   }
 
   /// A bad verdict is of no use to ranks that come when the store is gone: they would wait for a

@@ -167,7 +167,7 @@ TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
     expect_all({outcomes[0], outcomes[2]},
                ErrorKind::kTimeout,
                AllOf(HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 1;"),
-                     HasSubstr("a connection to the job's store was dropped: the other end does "
+                     HasSubstr("the job's store refused a connection: the other end does "
                                "not know this job's secret")));
   }
 }

@@ -14,6 +14,10 @@
 
 namespace peal::store {
 
+/// Where a store that has a server says whom it has refused, in a sentence for those who wait in
+/// vain; nothing is there while that is nobody.
+inline constexpr std::string_view kRefusedKey = "refused";
+
 /// Keys and values are bytes; keys up to 1 KiB, values up to 16 MiB (else Error(usage)).
 /// Threads: any number at once.
 /// Errors of every call: timeout (names the key and the phase), peer_lost (the server went away),

@@ -35,6 +35,8 @@ class TcpSession {
   /// Whether `advance` has something to do that no poll shows.
   bool is_ready() const;
   bool is_proved() const { return stream_ != nullptr; }
+  /// What to say of one that is not proved in time.
+  Error too_slow() const { return handshake_->too_slow(); }
   TimePoint since() const { return since_; }
   /// What is to become of keys that do not exist when the session is over, in the order in which
   /// the client said so.

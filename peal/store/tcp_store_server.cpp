@@ -12,6 +12,7 @@
 #include "peal/base/thread.h"
 #include "peal/net/handshake.h"
 #include "peal/net/socket.h"
+#include "peal/store/store.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_session.h"
 
@@ -62,11 +63,11 @@ class ServerLoop {
 
   bool accepting() const {
     const TimePoint now = Clock::now();
-    return strangers_.lets_in(half_open(), now) && now >= out_of_descriptors_until_;
+    return strangers_.lets_in(half_open(), now);
   }
 
   TimePoint next_alarm() const {
-    const TimePoint accepts_from = std::max(strangers_.pause_until(), out_of_descriptors_until_);
+    const TimePoint accepts_from = strangers_.pause_until();
     TimePoint alarm = Clock::now() < accepts_from ? accepts_from : TimePoint::max();
     const Timeout patience = strangers_.patience(half_open());
     for (const auto& session : sessions_) {
@@ -86,7 +87,7 @@ class ServerLoop {
       return;
     } catch (const std::exception&) {
       if (!session->is_proved()) {
-        drop_stranger(current_error("with a stranger").message(), Clock::now());
+        drop(current_error("with a stranger"));
       }
     }
     for (const WillRequest& will : session->wills()) {
@@ -118,14 +119,21 @@ class ServerLoop {
     const Timeout patience = strangers_.patience(half_open());
     std::erase_if(sessions_, [&](const auto& session) {
       const bool slow = !session->is_proved() && session->since() + patience <= now;
-      if (slow) drop_stranger(net::is_too_slow(session->fd()).message(), now);
+      if (slow) strangers_.dropped(session->too_slow().message(), now);
       return slow;
     });
   }
 
-  void drop_stranger(std::string_view why, TimePoint now) {
-    strangers_.dropped(why, now);
-    table_.set(kStrangersKey, strangers_.summary());
+  /// Who hangs up may come again; one that is refused will be waited for in vain.
+  void drop(const Error& why) {
+    if (why.kind() == ErrorKind::kPeerLost) return strangers_.hung_up(Clock::now());
+    strangers_.dropped(why.message(), Clock::now());
+    table_.set(kRefusedKey,
+               ++refused_ == 1
+                   ? fmt::format("the job's store refused a connection: {}", why.message())
+                   : fmt::format("the job's store refused {} connections, the last one: {}",
+                                 refused_,
+                                 why.message()));
   }
 
   void accept_all(int listener, TimePoint now) {
@@ -137,7 +145,7 @@ class ServerLoop {
         sessions_.push_back(std::make_unique<TcpSession>(std::move(*fd), context_, now));
       }
     } catch (const std::exception&) {
-      out_of_descriptors_until_ = now + std::chrono::milliseconds(100);  // some will close
+      strangers_.could_not_let_in(now);
     }
   }
 
@@ -147,7 +155,7 @@ class ServerLoop {
   Table table_;
   Sessions sessions_;
   bool changed_ = false;  // the table, since those that wait have looked at it
-  TimePoint out_of_descriptors_until_{};
+  long refused_ = 0;
 };
 
 }  // namespace

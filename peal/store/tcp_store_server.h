@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -15,10 +14,6 @@
 #include "peal/net/strangers.h"
 
 namespace peal::store {
-
-/// Where a server says in its own table whom it has dropped (net::Strangers::summary), for clients
-/// that wait in vain; nothing is there while that is nobody.
-inline constexpr std::string_view kStrangersKey = "strangers";
 
 /// Serves from construction to destruction, in a thread of its own. Nobody is served who has not
 /// proved the secret of `context`; no client, proved or not, can make the others wait.

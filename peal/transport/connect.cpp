@@ -15,6 +15,7 @@
 #include "peal/net/line.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
+#include "peal/net/strangers.h"
 #include "peal/transport/faulty/wire.h"
 #include "peal/transport/heartbeats.h"
 #include "peal/transport/hosts.h"
@@ -137,7 +138,8 @@ LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
 long descriptors_of(int ranks) {
   constexpr long kForEach = 6;  // while connecting; at most 4 later
   constexpr long kForOthers = 256;
-  return kForOthers + kForEach * ranks;
+  constexpr auto kForStrangers = static_cast<long>(net::StrangerLimits{}.half_open);
+  return kForOthers + kForStrangers + kForEach * ranks;
 }
 
 Bytes physical_memory() {
@@ -188,7 +190,8 @@ class PendingTransport final : public Pending {
     host_links_ = take_host_links(links_);
     std::unique_ptr<Host> host = join_host(near, deadline);
     listeners_.clear();
-    return make_process_transport(options_.rank,
+    return make_process_transport(options_.group,
+                                  options_.rank,
                                   contacts,
                                   std::move(near),
                                   std::move(host),

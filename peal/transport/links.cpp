@@ -43,7 +43,9 @@ struct Guest {
 /// The ranks that are expected, who may be many and slow, are no crowd.
 net::StrangerLimits limits_for(const LinkPlan& plan) {
   net::StrangerLimits limits;
-  for (const auto& [rank, peer] : plan.peers) limits.half_open += peer.kinds.size();
+  for (const auto& [rank, peer] : plan.peers) {
+    if (rank > plan.self) limits.half_open += peer.kinds.size();
+  }
   return limits;
 }
 
@@ -104,7 +106,12 @@ class Doorkeeper {
   /// Returns whether somebody was there.
   bool welcome_from(int listener) {
     const TimePoint now = Clock::now();
-    auto fd = net::accept_from(listener, Deadline(now));
+    std::optional<Fd> fd;
+    try {
+      fd = net::accept_from(listener, Deadline(now));
+    } catch (const Error&) {
+      strangers_.could_not_let_in(now);
+    }
     if (!fd) return false;
     try {
       set_up(plan_, fd->get(), net::local_address(listener));
@@ -129,7 +136,7 @@ class Doorkeeper {
       if (guest.welcome && take(*guest.welcome)) return true;
       const Timeout patience = strangers_.patience(guest.welcome ? 0 : crowd);
       if (Clock::now() < guest.since + patience) return false;
-      if (!guest.welcome) throw net::is_too_slow(guest.fd());
+      if (!guest.welcome) throw guest.handshake.too_slow();
       throw Error(ErrorKind::kTimeout,
                   fmt::format("{} does not say what it is for", net::peer_name(guest.fd())));
     } catch (const Error& error) {
@@ -142,7 +149,7 @@ class Doorkeeper {
     if (guest.welcome) {
       plan_.report(Severity::kWarning,
                    fmt::format("dropped a connection to {}: {}", door_, error.message()));
-    } else if (error.kind() != ErrorKind::kPeerLost || guest.handshake.is_proved()) {
+    } else if (error.kind() != ErrorKind::kPeerLost || guest.handshake.has_proof()) {
       strangers_.dropped(error.message(), Clock::now());
     }  // else it hung up: it looked if this rank lives (look_for_the_dead), or dials again
   }

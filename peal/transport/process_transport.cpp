@@ -20,13 +20,15 @@ namespace {
 
 class ProcessTransport final : public Transport {
  public:
-  ProcessTransport(Rank self,
+  ProcessTransport(std::string group,
+                   Rank self,
                    std::span<const Contact> contacts,
                    std::vector<bool> near,
                    std::unique_ptr<Host> host,
                    Links links,
                    const PulseLimits& pulse)
-      : self_(self),
+      : group_(std::move(group)),
+        self_(self),
         contacts_(contacts.begin(), contacts.end()),
         hosts_(number_hosts(contacts)),
         near_(std::move(near)),
@@ -81,8 +83,10 @@ class ProcessTransport final : public Transport {
                                         std::map<Rank, std::unique_ptr<net::Stream>> connections) {
     if (connections.empty()) return host_->make_channel(kind);
     auto far = std::make_unique<TcpChannel>(std::move(connections), [this](Rank peer) {
-      return fmt::format(
-          "rank {} lost {}", self_, name_of(peer, contacts_.at(static_cast<std::size_t>(peer))));
+      return fmt::format("rank {} of the group {} lost {}",
+                         self_,
+                         group_,
+                         name_of(peer, contacts_.at(static_cast<std::size_t>(peer))));
     });
     (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
     if (!host_) return far;
@@ -117,6 +121,7 @@ class ProcessTransport final : public Transport {
     }
   }
 
+  std::string group_;
   Rank self_;
   std::vector<Contact> contacts_;
   std::vector<int> hosts_;  // of each rank
@@ -133,14 +138,15 @@ class ProcessTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_process_transport(Rank self,
+std::unique_ptr<Transport> make_process_transport(const std::string& group,
+                                                  Rank self,
                                                   std::span<const Contact> contacts,
                                                   std::vector<bool> near,
                                                   std::unique_ptr<Host> host,
                                                   Links links,
                                                   const PulseLimits& pulse) {
   return std::make_unique<ProcessTransport>(
-      self, contacts, std::move(near), std::move(host), std::move(links), pulse);
+      group, self, contacts, std::move(near), std::move(host), std::move(links), pulse);
 }
 
 }  // namespace peal::transport

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "peal/transport/contact.h"
@@ -14,9 +15,11 @@
 
 namespace peal::transport {
 
-/// `near[r]`: whether rank r is reached by shared memory, over `host`, which is null where that is
-/// so for none but `self` among several; to the others there are `links`. Errors: resource.
-std::unique_ptr<Transport> make_process_transport(Rank self,
+/// `group`: its name, for errors. `near[r]`: whether rank r is reached by shared memory, over
+/// `host`, which is null where that is so for none but `self` among several; to the others there
+/// are `links`. Errors: resource.
+std::unique_ptr<Transport> make_process_transport(const std::string& group,
+                                                  Rank self,
                                                   std::span<const Contact> contacts,
                                                   std::vector<bool> near,
                                                   std::unique_ptr<Host> host,

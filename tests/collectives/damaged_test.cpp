@@ -93,7 +93,8 @@ class DamagedTest : public ::testing::TestWithParam<Sealing> {
       EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
       EXPECT_THAT(outcome.error, ::testing::HasSubstr("damaged"));
       EXPECT_THAT(outcome.error,
-                  ::testing::ContainsRegex("rank [01] lost rank [01] \\(pid [0-9]+ on host "));
+                  ::testing::ContainsRegex(
+                      "rank [01] of the group world lost rank [01] \\(pid [0-9]+ on host "));
     }
   }
 };

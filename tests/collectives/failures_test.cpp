@@ -325,20 +325,34 @@ TEST_P(FailuresTest, ARankThatTellsItsPeersOfExceptionsGivesThemItsMessage) {
   }
 }
 
+/// Ranks 1 and 2 work in a group that is made of another one of theirs, which is gone by then.
+void work_apart(ProcessGroup& group, const std::function<void(ProcessGroup&)>& wait) {
+  if (group.rank() == 0) return;
+  tell_peers_of_exceptions(group, [&] {
+    const ProcessGroupPtr between = group.new_group(std::vector<Rank>{1, 2});
+    const ProcessGroupPtr part = between->new_group(std::vector<Rank>{0, 1});
+    between->destroy();
+    part->barrier();
+    if (group.rank() == 1) throw std::runtime_error("out of luck");
+    wait(*part);
+  });
+}
+
 TEST_P(FailuresTest, WhoWaitsInASubGroupIsToldOfTheExceptionToo) {
-  const auto ended = outcomes(3, [](ProcessGroup& group) {
-    tell_peers_of_exceptions(group, [&] {
-      if (group.rank() == 0) return;
+  const auto collective = outcomes(3, [](ProcessGroup& group) {
+    work_apart(group, [](ProcessGroup& part) { part.barrier(); });
+  });
+  const auto message = outcomes(3, [](ProcessGroup& group) {
+    work_apart(group, [](ProcessGroup& part) {
       auto data = some(50'000);
-      const std::vector<Rank> members = {1, 2};
-      const ProcessGroupPtr part = group.new_group(members);
-      part->all_reduce(data);
-      if (group.rank() == 1) throw std::runtime_error("out of luck");
-      part->all_reduce(data);
+      part.recv(data, 0);
     });
   });
-  EXPECT_EQ(ended[2].kind, ErrorKind::kPeerLost) << ended[2].error;
-  EXPECT_THAT(ended[2].error, HasSubstr("because of an exception (out of luck)"));
+  for (const auto& ended : {collective, message}) {
+    EXPECT_EQ(ended[2].kind, ErrorKind::kPeerLost) << ended[2].error;
+    EXPECT_THAT(ended[2].error, HasSubstr("because of an exception"));
+    EXPECT_THAT(ended[2].error, HasSubstr("; it threw: out of luck"));
+  }
 }
 
 TEST_P(FailuresTest, TellingPeersOfExceptionsChangesNothingWhereThereAreNone) {

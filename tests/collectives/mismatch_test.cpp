@@ -143,17 +143,22 @@ std::vector<Side> sides_in(const std::string& error) {
 }
 
 /// Whether an error says what kOther was in and what one of those beside it was in. Either may have
-/// gone on to the barrier.
+/// gone on to the barrier; both, where neither needed the other before.
 bool shows_both_sides(const std::string& error, const Deed& one, const Deed& other) {
   static const std::regex message("rank 0 sent .* to rank 1, whose receive expects .*");
   if (std::regex_search(error, message)) return one.name == "send" && other.name == "recv";
   const std::vector<Side> sides = sides_in(error);
   const auto is_others = [](const Side& side) { return side.rank == std::to_string(kOther); };
-  const auto is_true = [&](const Side& side) {
-    const Deed& deed = is_others(side) ? other : one;
-    return side.operation == "barrier" || deed.name.find(side.operation) != std::string::npos;
+  const auto is_deeds = [&](const Side& side) {
+    const std::string& name = (is_others(side) ? other : one).name;
+    return (", " + name + ",").find(" " + side.operation + ",") != std::string::npos;
   };
-  return std::ranges::count_if(sides, is_others) == 1 && std::ranges::all_of(sides, is_true);
+  const auto is_true = [&](const Side& side) {
+    return is_deeds(side) || side.operation == "barrier";
+  };
+  return std::ranges::count_if(sides, is_others) == 1 && std::ranges::all_of(sides, is_true) &&
+         (std::ranges::any_of(sides, is_deeds) ||
+          error.find("they differ in an operation before this one") != std::string::npos);
 }
 
 /// Under the sanitizers, which take many times as long, a part of the cases is tried.

@@ -235,7 +235,7 @@ TEST_F(StrangersTest, NobodyUnknownGetsInAndTheJobGoesOn) {
   Door door(net::Address::parse(fmt::format("127.0.0.1:{}", port_)), meddler_->overheard());
   Door bare(control.address(), meddler_->overheard());
   std::mt19937 random(1);
-  const int crowd = number_of_strangers() / kCrowds;
+  const int crowd = std::max(1, number_of_strangers() / kCrowds);
   int answered = 0;
   double besieged_for = 0;
   std::vector<double> of_quiet, of_control;

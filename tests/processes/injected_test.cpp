@@ -98,7 +98,8 @@ TEST(InjectedLinkTest, DamageIsNoticedWhereItIsLookedForAndNeverAWrongSum) {
     EXPECT_EQ(ended.code, 3) << ended.output;
     EXPECT_THAT(ended.output,
                 AllOf(HasSubstr("with peer_lost: rank "),
-                      ContainsRegex("rank 1 lost rank 0 \\(pid [0-9]+ on host [^)]+\\): "),
+                      ContainsRegex(
+                          "rank 1 of the group world lost rank 0 \\(pid [0-9]+ on host [^)]+\\): "),
                       HasSubstr("damaged"),
                       Not(HasSubstr("wrong sum")),
                       Not(HasSubstr("counted"))));

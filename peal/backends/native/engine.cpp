@@ -29,7 +29,7 @@ Engine::Engine(const Options& options,
                    .world_ranks = options.world_ranks,
                    .transport = *transport_,
                    .ends = options.ends,
-                   .end_of_parent = options.end_of_parent}),
+                   .what_was_thrown = options.what_was_thrown}),
       verdict_(std::make_shared<engine::Verdict>([this] { on_verdict(); })) {
   messages_.emplace(options.rank,
                     ranks_,

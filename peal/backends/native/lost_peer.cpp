@@ -15,8 +15,8 @@ namespace {
 /// Whoever started the ranks hears of an end when the peers do, and then has to write it down.
 constexpr auto kEndIsWritten = std::chrono::milliseconds(100);
 
-/// An exception that ends a group of a part of the ranks goes on to that of all within moments.
-constexpr auto kParentIsTold = std::chrono::milliseconds(100);
+/// An exception that ends a group goes on through what else it destroys to whoever catches it.
+constexpr auto kAncestorIsTold = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -31,17 +31,16 @@ Error LostPeers::lost(Rank peer, const std::string& operation) const {
 }
 
 Error LostPeers::left(Rank peer, Departure departure, const std::string& operation) const {
-  std::string how(describe(departure));
-  if (departure == Departure::kByException) {
-    if (const auto what = what_it_threw(peer)) how += fmt::format(" ({})", *what);
-  }
-  return Error(ErrorKind::kPeerLost,
-               fmt::format("{} {} and is missing in {}, on rank {} of the group {}",
-                           name_of(peer),
-                           how,
-                           operation,
-                           parts_.self,
-                           parts_.group));
+  return with_what_it_threw(
+      peer,
+      departure,
+      Error(ErrorKind::kPeerLost,
+            fmt::format("{} {} and is missing in {}, on rank {} of the group {}",
+                        name_of(peer),
+                        describe(departure),
+                        operation,
+                        parts_.self,
+                        parts_.group)));
 }
 
 std::string LostPeers::name_of(Rank peer) const {
@@ -64,15 +63,15 @@ std::string LostPeers::how_it_ended(Rank peer) const {
 }
 
 /// An exception leaves the groups that it destroys before the one that catches it can tell.
-std::optional<std::string> LostPeers::what_it_threw(Rank peer) const {
-  if (!parts_.end_of_parent) return std::nullopt;
-  const std::string told = threw(parts_.world_ranks[static_cast<std::size_t>(peer)]);
-  const Deadline deadline = Deadline::after(kParentIsTold);
+Error LostPeers::with_what_it_threw(Rank peer, Departure departure, const Error& left) const {
+  if (departure != Departure::kByException || !parts_.what_was_thrown) return left;
+  const Rank world_rank = parts_.world_ranks[static_cast<std::size_t>(peer)];
+  const Deadline deadline = Deadline::after(kAncestorIsTold);
   while (true) {
-    if (const auto end = parts_.end_of_parent(); end && end->message().starts_with(told)) {
-      return std::string(end->message().substr(told.size()));
+    if (const auto what = parts_.what_was_thrown(world_rank)) {
+      return Error(left.kind(), fmt::format("{}; it threw: {}", left.message(), *what));
     }
-    if (deadline.passed()) return std::nullopt;
+    if (deadline.passed()) return left;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -15,6 +15,10 @@
 
 namespace peal::native {
 
+/// What a rank of the world has told its peers of the exception that takes it out; nothing while it
+/// has not.
+using WhatWasThrown = std::function<std::optional<std::string>(Rank world_rank)>;
+
 /// Threads: any number at once.
 class LostPeers final {
  public:
@@ -24,7 +28,7 @@ class LostPeers final {
     std::vector<Rank> world_ranks;  // of the group's ranks, in order
     const transport::Transport& transport;
     observe::EndPlace ends;
-    std::function<std::optional<Error>()> end_of_parent = {};  // as in native::Options
+    WhatWasThrown what_was_thrown = {};  // as in native::Options
   };
 
   explicit LostPeers(Parts parts) : parts_(std::move(parts)) {}
@@ -35,15 +39,18 @@ class LostPeers final {
   /// Cost: waits up to 100 ms for how its process has ended.
   Error lost(Rank peer, const std::string& operation) const;
 
-  /// Of one that has said farewell, while this rank still needs it. What it threw is known where it
-  /// has told the group that this one was made of.
-  /// Cost: after an exception, in a group that was made of another, waits for that up to 100 ms.
+  /// Of one that has said farewell, while a collective of this rank still needs it.
+  /// Cost: as `with_what_it_threw`.
   Error left(Rank peer, Departure departure, const std::string& operation) const;
+
+  /// What is said of one that has left, with what it threw where an exception took it out and it
+  /// has told that to a group which this one was made of.
+  /// Cost: after an exception, in a group that was made of another, waits for that up to 500 ms.
+  Error with_what_it_threw(Rank peer, Departure departure, const Error& left) const;
 
  private:
   std::string name_of(Rank peer) const;
   std::string how_it_ended(Rank peer) const;
-  std::optional<std::string> what_it_threw(Rank peer) const;
 
   const Parts parts_;
 };

@@ -81,6 +81,9 @@ MessageLoop::MessageLoop(Rank self,
                transport,
                Mailbox::Events{.failed = [this](const Error& error) { verdict_.reach(error); },
                                .lost = [this](Rank peer) { lost(peer); },
+                               .left = [this](Rank peer,
+                                              Departure departure,
+                                              const Error& error) { left(peer, departure, error); },
                                .standing = std::move(standing_heard)}) {
   thread_ = start_thread([this] { loop(); });
 }
@@ -305,6 +308,11 @@ std::string MessageLoop::whereabouts(Rank peer) const {
 /// What is known of the first that was lost is enough.
 void MessageLoop::lost(Rank peer) {
   if (!verdict_.reached()) verdict_.reach(lost_peers_.lost(peer, recorder_.current()));
+}
+
+void MessageLoop::left(Rank peer, Departure departure, const Error& error) {
+  if (verdict_.reached()) return;
+  verdict_.reach(lost_peers_.with_what_it_threw(peer, departure, error));
 }
 
 void MessageLoop::tell_standing(std::span<const Rank> peers, const engine::Standing& standing) {

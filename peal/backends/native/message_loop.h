@@ -94,6 +94,7 @@ class MessageLoop {
   void check_deadlines(engine::Mailbox& mailbox, TimePoint& next);
   std::string whereabouts(Rank peer) const;
   void lost(Rank peer);
+  void left(Rank peer, Departure departure, const Error& error);
 
   Rank self_;
   int ranks_;

@@ -14,6 +14,7 @@
 #include "peal/backends/native/fate.h"
 #include "peal/backends/native/table_planner.h"
 #include "peal/backends/native/tickets_work.h"
+#include "peal/base/departure.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/transport/memory/memory.h"
@@ -39,6 +40,13 @@ bool is_message(const Request& request) {
 
 Error destroyed(const std::string& group) {
   return Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", group));
+}
+
+/// What the rank threw, where that is what has ended a group.
+std::optional<std::string> what_was_thrown(const Error& end, Rank world_rank) {
+  const std::string told = threw(world_rank);
+  if (!end.message().starts_with(told)) return std::nullopt;
+  return std::string(end.message().substr(told.size()));
 }
 
 /// Zeroed, and on a cache line of its own, as that of a window.
@@ -123,9 +131,11 @@ class NativeBackend final : public Backend {
       options.world_ranks.push_back(options_.world_ranks[static_cast<std::size_t>(members[i])]);
     }
     if (const EnginePtr held = engine()) {
-      options.end_of_parent = [verdict = held->shared_verdict(), above = options_.end_of_parent] {
-        if (verdict->reached()) return std::optional(verdict->cause());
-        return above ? above() : std::nullopt;
+      options.what_was_thrown = [verdict = held->shared_verdict(),
+                                 above = options_.what_was_thrown](Rank world_rank) {
+        auto what =
+            verdict->reached() ? what_was_thrown(verdict->cause(), world_rank) : std::nullopt;
+        return what || !above ? what : above(world_rank);
       };
     }
     // Where this group has failed, not all will come.

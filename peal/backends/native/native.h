@@ -3,12 +3,11 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
+#include "peal/backends/native/lost_peer.h"
 #include "peal/base/config.h"
-#include "peal/base/error.h"
 #include "peal/base/fault_plan.h"
 #include "peal/base/report.h"
 #include "peal/group/backend.h"
@@ -42,8 +41,8 @@ struct Options {
   FaultPlan faults = {};
   /// Told of those that were never reached.
   Report report = silent_report();
-  /// What has ended a group that this one was made of, if anything has; empty for the world's.
-  std::function<std::optional<Error>()> end_of_parent = {};
+  /// As the groups have heard it that this one was made of; empty for the world's.
+  WhatWasThrown what_was_thrown = {};
 };
 
 /// Connects the group, with `look` as Connect has it. A group of one connects nothing.

@@ -44,6 +44,9 @@ class MailboxTest : public ::testing::Test {
           Mailbox::Events{
               .failed = [&end](const Error& error) { end.failures.emplace_back(error.what()); },
               .lost = [&end](Rank peer) { end.lost.push_back(peer); },
+              .left = [&end](Rank,
+                             Departure,
+                             const Error& error) { end.failures.emplace_back(error.what()); },
               .standing = [&end](Rank peer, const Standing& s) { end.standings[peer] = s; }});
     }
   }

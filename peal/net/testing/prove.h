@@ -14,7 +14,8 @@ inline Hello prove(
   while (true) {
     if (const auto other = proof.advance(fd)) return *other;
     pollfd entry{fd, proof.interest(), 0};
-    if (!poll_until({&entry, 1}, deadline)) throw is_too_slow(fd);
+    if (!poll_until({&entry, 1}, deadline))
+      throw Error(ErrorKind::kTimeout, "the other end is slow");
   }
 }
 

@@ -78,7 +78,7 @@ TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
 
 /// A stream knows no more of its other end than the address, which may be that of a relay.
 template <class Action>
-auto TcpChannel::move(Rank rank, Action action) const {
+auto TcpChannel::attempt(Rank rank, Action action) const {
   try {
     return action();
   } catch (const Error& error) {
@@ -90,7 +90,7 @@ auto TcpChannel::move(Rank rank, Action action) const {
 Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
   Peer& to = peer(rank);
   if (to.gone) return {0_B, true};
-  const net::Moved moved = move(rank, [&] { return to.stream->try_write(pieces); });
+  const net::Moved moved = attempt(rank, [&] { return to.stream->try_write(pieces); });
   if (moved.closed) to.gone = true;
   to.has_sent(moved.bytes);
   return {moved.bytes, moved.closed, moved.held};
@@ -98,7 +98,7 @@ Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
 
 Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
   Peer& from = peer(rank);
-  const net::Moved moved = move(rank, [&] { return from.stream->try_read(into); });
+  const net::Moved moved = attempt(rank, [&] { return from.stream->try_read(into); });
   if (moved.closed) from.gone = true;
   // Whoever sleeps on this stream slept through its coming, and may be the one to take the rest.
   if (moved.held) bell_.ring_if_asleep();
@@ -107,7 +107,7 @@ Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
 
 bool TcpChannel::try_flush(Rank rank) {
   Peer& to = peer(rank);
-  return to.gone || move(rank, [&] { return to.stream->try_flush(); });
+  return to.gone || attempt(rank, [&] { return to.stream->try_flush(); });
 }
 
 /// What the peer's system has not taken is lost if it sends anything after this end is closed: the

@@ -49,7 +49,7 @@ class TcpChannel final : public PollableChannel {
   Peer& peer(Rank rank) const;
   /// Runs `action`, which moves bytes between here and `rank`; its error names the rank.
   template <class Action>
-  auto move(Rank rank, Action action) const;
+  auto attempt(Rank rank, Action action) const;
 
   BellState bell_state_{};
   Doorbell bell_;  // for interrupt, and for what is read ahead while the other thread sleeps
