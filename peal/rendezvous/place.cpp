@@ -48,9 +48,15 @@ std::string shortened(std::string name) {
 
 /// The name that only the ranks of this job come to. Hydra tells its ranks no job; they have the
 /// process in common that started them.
-std::optional<LocalPlace> local_place(const Launch& launch, const Process& process) {
+std::optional<LocalPlace> local_place(const Launch& launch,
+                                      const Environment& environment,
+                                      const Process& process) {
   const Identity& self = launch.identity;
-  if (!launch.local_is_known || self.local_world_size != self.world_size) return std::nullopt;
+  const bool is_all_here = launch.local_is_known && self.local_world_size == self.world_size;
+  // Where a rank that peal run has started here takes the job for a larger one it is to hear so.
+  const bool is_alone_here =
+      environment("PEAL_JOB").has_value() && environment("MASTER_ADDR") == "127.0.0.1";
+  if (!is_all_here && !is_alone_here) return std::nullopt;
   if (!launch.job.empty()) {
     return LocalPlace{shortened(fmt::format("peal.{}.{}", process.user, launch.job))};
   }
@@ -85,7 +91,7 @@ Error no_place(std::string_view missing, std::string_view also) {
 }
 
 Place place_in(const Launch& launch, const Environment& environment, const Process& process) {
-  const auto local = local_place(launch, process);
+  const auto local = local_place(launch, environment, process);
   const bool is_free = !master_port_is_taken(launch, environment);
   const bool is_peals = environment("PEAL_JOB").has_value();
   if (local && (!is_free || is_peals) && !environment("PEAL_MASTER_PORT")) return *local;

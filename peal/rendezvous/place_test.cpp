@@ -164,8 +164,11 @@ TEST(PlaceTest, RanksOfPealRunMeetAtAUnixSocketThoughThereIsAPort) {
   EXPECT_EQ(place_of(peal_run), Place(LocalPlace{"peal.1000.mine"}));
   EXPECT_EQ(place_of(merged(peal_run, {{"PEAL_MASTER_PORT", "4711"}})),
             Place(PortPlace{"node1", 4711}));
-  EXPECT_EQ(place_of(merged(peal_run, {{"LOCAL_WORLD_SIZE", "1"}})),
-            Place(PortPlace{"node1", 29500}));
+  const Variables part = merged(peal_run, {{"LOCAL_WORLD_SIZE", "1"}});
+  EXPECT_EQ(place_of(part), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(merged(part, {{"MASTER_ADDR", "127.0.0.1"}})),
+            Place(LocalPlace{"peal.1000.mine"}))
+      << "no rank of it can be elsewhere";
 }
 
 }  // namespace

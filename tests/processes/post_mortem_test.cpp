@@ -158,6 +158,16 @@ TEST_F(PostMortemTest, ARankThatIsConfiguredWronglyIsTheCauseInTheWordsOfItsErro
                     HasSubstr("\n  rank 0 (process ")));
 }
 
+TEST_F(PostMortemTest, ARankThatTakesTheJobForALargerOneMeetsTheOthersAndAllSaySo) {
+  const TimePoint start = Clock::now();
+  const std::string wrong_on_rank_1 =
+      "if [ $RANK = 1 ]; then export WORLD_SIZE=4; fi; exec " PEAL_TEST_RANK " meet";
+  const Processes::Ended ended = peal({"run", "-n", "3", "sh", "-c", wrong_on_rank_1});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("the ranks disagree on the world size: it is 4 for rank 1"));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+}
+
 TEST_F(PostMortemTest, TheDumpLiesAmongTheLogsIfThereAreAny) {
   const std::string logs = temporary_.path() + "/logs";
   const Processes::Ended ended =
