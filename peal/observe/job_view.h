@@ -21,6 +21,13 @@ struct RankView {
   const RankEnd* end = nullptr;
 };
 
+/// Whether its process was stopped when it was last looked at.
+inline bool stood_still(const RankView& view) {
+  using Fate = RankEnd::Fate;
+  return view.end != nullptr &&
+         (view.end->fate == Fate::kStopped || view.end->fate == Fate::kStandsStill);
+}
+
 /// A collective, which has the same number on all ranks of its group.
 struct CollectiveId {
   std::string group;

@@ -58,6 +58,49 @@ Diagnosis deadlock(const JobView& job, std::vector<Rank> ring) {
   return conclude(job, Diagnosis::Cause::kDeadlock, ring, text);
 }
 
+/// Whether `other` has finished the collective that `rank` is in the middle of.
+bool has_finished_it(const JobView& job, Rank other, Rank rank) {
+  const FlightOperation& operation = *job.unfinished(rank);
+  const FlightGroup* const group = group_of(*job.at(rank).flight, operation);
+  if (group == nullptr || is_message(operation.kind.operation)) return false;
+  const auto& collectives = job.groups().at(group->name).collectives;
+  const auto by_rank = collectives.find(operation.sequence);
+  if (by_rank == collectives.end()) return false;
+  const auto theirs = by_rank->second.find(other);
+  return theirs != by_rank->second.end() && !theirs->second->is_unfinished();
+}
+
+/// Where ranks of a ring have all come to what one of them is in, it is their data that is missing,
+/// and no call.
+std::optional<Diagnosis> lost_on_the_way(const JobView& job, const std::vector<Rank>& ring) {
+  if (std::ranges::any_of(ring, [&](Rank rank) { return stood_still(job.at(rank)); })) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Rank waiter = ring[i], other = ring[(i + 1) % ring.size()];
+    if (!has_finished_it(job, other, waiter)) continue;
+    const std::string text = fmt::format(
+        "rank {} waited in {} for rank {}, which has finished it: what rank {} sent "
+        "has not arrived, so look at the line between them",
+        waiter,
+        operation_text(*job.at(waiter).flight, *job.unfinished(waiter)),
+        other,
+        other);
+    return conclude(job, Diagnosis::Cause::kError, {waiter, other}, text);
+  }
+  const std::vector<Rank> companions = job.companions_of(ring.front());
+  const bool are_together = std::ranges::all_of(
+      ring, [&](Rank rank) { return std::ranges::binary_search(companions, rank); });
+  if (ring.size() < 2 || !are_together) return std::nullopt;
+  const std::string text = fmt::format(
+      "{} waited for each other's data in {}, which all of them had entered: it was slow to come, "
+      "or "
+      "lost on the way, so look at the line between them",
+      ranks_text(companions),
+      operation_text(*job.at(ring.front()).flight, *job.unfinished(ring.front())));
+  return conclude(job, Diagnosis::Cause::kError, ring, text);
+}
+
 /// The ranks that `waiter` waited for and that are in no operation.
 Diagnosis missing(const JobView& job, Rank waiter) {
   std::vector<Rank> ranks = job.waits_on(waiter);
@@ -111,7 +154,8 @@ Diagnosis wait_of(const JobView& job, Rank start) {
   const Chain chain = chain_from(job, start);
   if (chain.ring) {
     const auto begin = chain.ranks.begin() + static_cast<std::ptrdiff_t>(*chain.ring);
-    return deadlock(job, {begin, chain.ranks.end()});
+    const std::vector<Rank> ring(begin, chain.ranks.end());
+    return lost_on_the_way(job, ring).value_or(deadlock(job, ring));
   }
   if (job.unfinished(chain.ranks.back()) != nullptr) return stuck(job, chain.ranks.back());
   return missing(job, chain.ranks[chain.ranks.size() - 2]);

@@ -11,7 +11,8 @@
 namespace peal::observe {
 
 /// Follows who waits for whom from `start`, which is in the middle of something: to a ring of ranks
-/// (deadlock), or to those that were in no operation (missing).
+/// (deadlock; or an error, where they are where they should be and only their data is missing), or
+/// to those that were in no operation (missing).
 Diagnosis wait_of(const JobView& job, Rank start);
 
 /// "never entered all_reduce #12 (...) of the group world, in which ranks 0 and 1 waited": of the

@@ -7,6 +7,7 @@
 
 #include "peal/observe/conclude.h"
 #include "peal/observe/disagreement.h"
+#include "peal/observe/evidence.h"
 #include "peal/observe/job_view.h"
 #include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
@@ -194,6 +195,14 @@ Diagnosis timeout(const JobView& job, Rank rank) {
   // A difference that nobody found out in time, as of a send and a collective, is the reason too.
   if (auto diagnosis = disagreement(job)) return *diagnosis;
   if (job.unfinished(rank) != nullptr) return wait_of(job, rank);
+  for (const RankView& view : job.ranks()) {
+    if (view.flight != nullptr || !stood_still(view)) continue;
+    return conclude(
+        job,
+        Cause::kMissing,
+        {view.rank},
+        fmt::format("rank {} did not come to the meeting: {}", view.rank, process_text(view)));
+  }
   return error(job, rank);
 }
 
@@ -314,6 +323,7 @@ Diagnosis diagnose(std::span<const Flight> flights, std::span<const RankEnd> end
         return error(job, first->rank);
     }
   }
+  if (!job.ranks().empty() && std::ranges::all_of(job.ranks(), stood_still)) return nothing(job);
   if (auto diagnosis = silent_loss(job)) return *diagnosis;
   if (auto diagnosis = disagreement(job)) return *diagnosis;
   if (const std::optional<Rank> waiter = first_that_waits(job)) return wait_of(job, *waiter);

@@ -219,6 +219,24 @@ TEST(WhyTest, OfAJobThatGoesOnNobodyIsSaidToWaitForWhoIsOnlyBehindForAMoment) {
   EXPECT_EQ(diagnosis_of(standing, run).cause, Cause::kMissing);
 }
 
+TEST(WhyTest, OfAJobThatStandsStillAsAWholeNobodyIsTheCause) {
+  const Diagnosis why =
+      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 0), FlightOf(1, 2)},
+                   {end_of(0, Fate::kStandsStill, 30, ""), end_of(1, Fate::kStandsStill, 30, "")});
+  EXPECT_EQ(why.cause, Cause::kNothing);
+  EXPECT_THAT(why.sentence, HasSubstr("; ranks 0 and 1 stand still (their processes are stopped)"));
+}
+
+TEST(WhyTest, ARankThatStoodStillBeforeItCameToTheMeetingIsNamed) {
+  const Diagnosis why =
+      diagnosis_of({FlightOf(0, 2).failed(500, ErrorKind::kTimeout, "1 of 2 ranks did not come")},
+                   {end_of(1, Fate::kStopped, 950, "stood still, stopped by a signal")});
+  EXPECT_EQ(why.cause, Cause::kMissing);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_THAT(why.sentence,
+              StartsWith("Rank 1 did not come to the meeting: its process stood still"));
+}
+
 TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), FlightOf(1, 2).did(kAllReduce, 10, 15)},
@@ -250,6 +268,22 @@ TEST(WhyTest, GroupsInADifferentOrderAreADeadlockOfTheirRanks) {
   EXPECT_EQ(why.sentence,
             "Ranks 2 and 3 wait for each other: rank 2 in barrier #1 of the group pair, rank 3 in "
             "all_reduce #2 (sum of 10 f32) of the group world.");
+}
+
+TEST(WhyTest, DataThatDoesNotArriveIsNoDeadlock) {
+  const Diagnosis behind =
+      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
+                    FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0)});
+  EXPECT_EQ(behind.cause, Cause::kError);
+  EXPECT_EQ(behind.sentence,
+            "Rank 1 waited in all_reduce #1 (sum of 10 f32) of the group world for rank 0, which "
+            "has finished it: what rank 0 sent has not arrived, so look at the line between them.");
+  const Diagnosis together = diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 0).waited(5, 1),
+                                           FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0)});
+  EXPECT_EQ(together.cause, Cause::kError);
+  EXPECT_THAT(together.sentence,
+              StartsWith("Ranks 0 and 1 waited for each other's data in all_reduce #1 (sum of 10 "
+                         "f32) of the group world"));
 }
 
 TEST(WhyTest, ARankThatIsHeldUpInAnotherGroupIsNotToBlame) {

@@ -118,6 +118,7 @@ TEST(InjectedLinkTest, ALinkThatDropsEverythingIsATimeout) {
       rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TIMEOUT", "1"}});
   EXPECT_EQ(ended.code, 3) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("with timeout: "));
+  EXPECT_THAT(ended.output, ContainsRegex("peal: why: .* look at the line between them"));
 }
 
 TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
