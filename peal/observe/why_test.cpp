@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/observe/operation_text.h"
 #include "peal/observe/passing.h"
 #include "peal/observe/testing/flights.h"
 
@@ -326,6 +327,12 @@ TEST(WhyTest, AMessageThatNeverCameIsItsSendersDoing) {
                                       FlightOf(1, 2).did(kAllReduce, 1, 5)});
   EXPECT_EQ(why.cause, Cause::kMissing);
   EXPECT_THAT(why.sentence, HasSubstr("Rank 1 never sent what rank 0 waited for in recv of 10"));
+}
+
+TEST(WhyTest, TheMessagesOfAMonitoredBarrierAreCalledThat) {
+  const OperationKind kind = {.operation = Operation::kRecv, .root = 1};
+  EXPECT_EQ(describe(kind, static_cast<std::uint64_t>(-1), Elements(1)),
+            "monitored_barrier with rank 1");
 }
 
 TEST(WhyTest, AnErrorOfOneRankIsToldInItsWords) {
