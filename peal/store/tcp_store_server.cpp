@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
 #include "peal/net/handshake.h"
