@@ -25,9 +25,11 @@ void announce(const FaultPlan& faults, const Report& report) {
          fmt::format("failures are injected into this job: {}", to_text(faults)));
 }
 
+/// `recorder` is made on the way, when the ranks have met.
 ProcessGroupPtr join(const InitOptions& options,
                      const rendezvous::Wish& wish,
-                     const Environment& environment) {
+                     const Environment& environment,
+                     std::shared_ptr<observe::FlightRecorder>& recorder) {
   if (options.backend != "native") {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("there is no backend \"{}\"; there is: native", options.backend));
@@ -41,7 +43,7 @@ ProcessGroupPtr join(const InitOptions& options,
       rendezvous::meet(wish, config, environment, deadline, options.report);
   const rendezvous::Identity identity = meeting.identity;
   check_ranks(config.faults, identity.world_size);
-  const auto recorder = init::make_recorder(config, meeting, options.report);
+  recorder = init::make_recorder(config, meeting, options.report);
   observe::EndPlace ends = meeting.ends;
   const auto connector =
       std::make_shared<init::Connector>(std::move(meeting), config, options.report);
@@ -62,13 +64,8 @@ ProcessGroupPtr join(const InitOptions& options,
                                const std::function<void()>& look) {
     return connector->connect(ranks, group, until, look);
   };
-  try {
-    return std::make_shared<ProcessGroup>(native::make_backend(std::move(native), deadline),
-                                          ProcessGroup::Options{.timeout = config.timeout});
-  } catch (const Error& error) {
-    recorder->failed(0, error);
-    throw;
-  }
+  return std::make_shared<ProcessGroup>(native::make_backend(std::move(native), deadline),
+                                        ProcessGroup::Options{.timeout = config.timeout});
 }
 
 }  // namespace
@@ -77,10 +74,15 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const Environment environment = process_environment();
   const rendezvous::Wish wish{
       .url = options.init_method, .rank = options.rank, .world_size = options.world_size};
+  std::shared_ptr<observe::FlightRecorder> recorder;
   try {
-    return join(options, wish, environment);
+    return join(options, wish, environment, recorder);
   } catch (const Error& error) {
-    init::record_failed_start(wish, environment, error);
+    if (recorder) {
+      recorder->failed(0, error);  // it knows the job's name, which the ranks agree on as they meet
+    } else {
+      init::record_failed_start(wish, environment, error);
+    }
     throw;
   }
 }
