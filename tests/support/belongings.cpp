@@ -26,23 +26,35 @@ std::optional<std::uint64_t> number_at(std::string_view text) {
   return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-/// A process may end while it is looked at: whatever cannot be read is not there.
+/// A process may end while it is looked at: whatever cannot be read is not there. (An
+/// std::istreambuf_iterator throws where the kernel has no such process any more; << does not.)
 std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// Calls `look(entry)` for what lies in the folder, as long as the folder can be read.
+template <class Look>
+void each_in(const std::filesystem::path& folder, Look look) {
+  std::error_code gone;
+  for (std::filesystem::directory_iterator entry(folder, gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    look(entry->path());
+  }
 }
 
 void add_open(const std::filesystem::path& process, Belongings& all) {
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator(process / "fd", gone)) {
-    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+  each_in(process / "fd", [&](const std::filesystem::path& descriptor) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(descriptor, gone).string();
     struct stat file {};
     if (target.starts_with(kSocket)) {
       if (const auto inode = number_at(target.substr(kSocket.size()))) all.sockets.insert(*inode);
-    } else if (target.starts_with(kMemory) && ::stat(entry.path().c_str(), &file) == 0) {
+    } else if (target.starts_with(kMemory) && ::stat(descriptor.c_str(), &file) == 0) {
       all.memory.insert(file.st_ino);
     }
-  }
+  });
 }
 
 void add_mapped(const std::filesystem::path& process, Belongings& all) {
@@ -60,14 +72,13 @@ void add_mapped(const std::filesystem::path& process, Belongings& all) {
 template <class IsMeant>
 Belongings belongings(IsMeant is_meant) {
   Belongings all;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const auto pid = number_at(entry.path().filename().string());
-    if (!pid || !is_meant(entry.path())) continue;
+  each_in("/proc", [&](const std::filesystem::path& process) {
+    const auto pid = number_at(process.filename().string());
+    if (!pid || !is_meant(process)) return;
     all.processes.insert(static_cast<pid_t>(*pid));
-    add_open(entry.path(), all);
-    add_mapped(entry.path(), all);
-  }
+    add_open(process, all);
+    add_mapped(process, all);
+  });
   return all;
 }
 
