@@ -17,7 +17,10 @@ if(PEAL_SANITIZE)
                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
 endif()
+# Of the libraries alone. That there are threads makes g++ count atomically, as -fprofile-update would,
+# with which ccache keeps nothing.
+add_library(peal_coverage INTERFACE)
 if(PEAL_COVERAGE)
-  target_compile_options(peal_options INTERFACE --coverage -fprofile-update=atomic)
+  target_compile_options(peal_coverage INTERFACE --coverage -pthread)
   target_link_options(peal_options INTERFACE --coverage)
 endif()

@@ -1,6 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -58,6 +61,19 @@ struct Claim {
   }
 };
 
+/// What a rank takes the world size for, laid down by the first to come: "4 for rank 1 (process 7
+/// on b)".
+struct SizeClaim {
+  int size = 0;
+  Rank rank = 0;
+  std::string who;
+
+  std::string encode() const { return fmt::format("{} for rank {} ({})", size, rank, who); }
+  static std::optional<int> size_in(std::string_view text) {
+    return parse_int(text.substr(0, text.find(' ')));
+  }
+};
+
 /// One rank's part of the meeting, in the store that they share.
 class Registration {
  public:
@@ -73,7 +89,7 @@ class Registration {
     const auto verdict = store_->try_get("verdict");
     if (!verdict || decode_verdict(*verdict)) return false;
     if (has_claim(self().rank)) return true;
-    const int size = parse_int(store_->try_get("world_size").value_or("")).value_or(0);
+    const int size = SizeClaim::size_in(store_->try_get("world_size").value_or("")).value_or(0);
     const auto ranks = all_ranks(size);
     return std::any_of(ranks.begin(), ranks.end(), [&](Rank rank) { return has_claim(rank); });
   }
@@ -138,18 +154,14 @@ class Registration {
 
   /// Lays down what this process knows; returns what contradicts it.
   Verdict object() {
-    const std::string size = std::to_string(self().world_size);
-    const std::string agreed = store_->compare_set("world_size", "", size);
-    agreed_size_ = std::min(self().world_size, parse_int(agreed).value_or(1));
-    if (agreed != size) {
+    const std::string size = SizeClaim{self().world_size, self().rank, claim_.who}.encode();
+    const std::string first_size = store_->compare_set("world_size", "", size);
+    const int agreed = SizeClaim::size_in(first_size).value_or(0);
+    agreed_size_ = std::max(1, std::min(self().world_size, agreed));
+    if (agreed != self().world_size) {
       return Error(
           ErrorKind::kUsage,
-          fmt::format("the ranks disagree on the world size: it is {} for rank {} ({}) and "
-                      "{} for those who came before",
-                      size,
-                      self().rank,
-                      claim_.who,
-                      agreed));
+          fmt::format("the ranks disagree on the world size: it is {} and {}", size, first_size));
     }
     const std::string key = key_of_rank(kClaim, self().rank);
     const std::string first = store_->compare_set(key, "", claim_.encode());

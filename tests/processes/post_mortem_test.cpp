@@ -164,7 +164,9 @@ TEST_F(PostMortemTest, ARankThatTakesTheJobForALargerOneMeetsTheOthersAndAllSayS
       "if [ $RANK = 1 ]; then export WORLD_SIZE=4; fi; exec " PEAL_TEST_RANK " meet";
   const Processes::Ended ended = peal({"run", "-n", "3", "sh", "-c", wrong_on_rank_1});
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.output, HasSubstr("the ranks disagree on the world size: it is 4 for rank 1"));
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("the ranks disagree on the world size: it is "),
+                    HasSubstr("4 for rank 1 (process ")));
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
 }
 
