@@ -37,8 +37,12 @@ double parse_number(std::string_view text) {
   return number;
 }
 
+/// The fewest milliseconds that are no less: of the quotient, since a product of seconds that were
+/// written to the millisecond may come out a little above it.
 Timeout parse_seconds(std::string_view text) {
-  return Timeout(static_cast<std::int64_t>(std::ceil(parse_number(text) * 1000)));
+  const double seconds = parse_number(text);
+  const std::int64_t nearest = std::llround(seconds * 1000);
+  return Timeout(static_cast<double>(nearest) / 1000.0 < seconds ? nearest + 1 : nearest);
 }
 
 std::string print_seconds(Timeout timeout) {

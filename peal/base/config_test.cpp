@@ -15,6 +15,16 @@ TEST(ConfigTest, NothingSetGivesTheDefaults) {
   EXPECT_EQ(config_from(fixed_environment({})), Config{});
 }
 
+TEST(ConfigTest, SecondsAreReadToTheMillisecondAndNeverAsFewer) {
+  const auto timeout = [](const char* seconds) {
+    return config_from(fixed_environment({{"PEAL_TIMEOUT", seconds}})).timeout;
+  };
+  EXPECT_EQ(timeout("33338.334"), Timeout(33338334));  // whose product with 1000 is above that
+  EXPECT_EQ(timeout("33338.3333"), Timeout(33338334));
+  EXPECT_EQ(timeout("0.0004"), Timeout(1));
+  EXPECT_EQ(timeout("300"), Timeout(300000));
+}
+
 TEST(ConfigTest, AWrongValueNamesTheVariableAndWhatItTakes) {
   try {
     config_from(fixed_environment({{"PEAL_TIMEOUT", "soon"}}));
