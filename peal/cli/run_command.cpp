@@ -180,7 +180,7 @@ void RunCommand::take_command(std::vector<std::string>& arguments) {
   if (i >= arguments.size()) return;
   const bool marked = arguments[i] == "--";
   const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(i);
-  options_.command.assign(command + (marked ? 1 : 0), arguments.end());
+  options_.command = launch::with_interpreter({command + (marked ? 1 : 0), arguments.end()});
   arguments.erase(command, arguments.end());
 }
 

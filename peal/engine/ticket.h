@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
@@ -48,21 +50,43 @@ class Ticket {
     place_ = place;
   }
 
-  /// Cost: one exchange where nobody sleeps.
+  /// Calls `then`, which throws nothing, when this has ended: at once if it has, else on the thread
+  /// that ends it, with whatever locks that holds.
+  void when_ended(std::function<void()> then) {
+    late_.with([&](Late& late) { late.watchers.push_back(std::move(then)); });
+    watched_.store(true);  // before the look at the end, as whoever ends it looks after it
+    if (ended()) call_watchers();
+  }
+
+  /// Cost: one exchange where nobody sleeps or watches.
   void succeed(Rank source) {
+    succeed_untold(source);
+    tell_watchers();
+  }
+  void fail(const Error& error) {
+    fail_untold(error);
+    tell_watchers();
+  }
+  /// The same for who does something else before it tells those who watch: it does so next.
+  void succeed_untold(Rank source) {
     Rank running = kRunning;
     if (!end_.compare_exchange_strong(running, source)) return;
     if (recorder_ != nullptr) recorder_->end(place_, observe::GroupRecorder::Ending::kWell);
-    if (sleepers_.load() > 0) failure_.update([](const auto&) {});  // which wakes them
+    if (sleepers_.load() > 0) late_.update([](const auto&) {});  // which wakes them
   }
-  void fail(const Error& error) {
-    failure_.update([&](std::optional<Error>& failure) {
+  void fail_untold(const Error& error) {
+    late_.update([&](Late& late) {
       if (ended()) return;
-      failure = error;
+      late.failure = error;
       Rank running = kRunning;
-      if (!end_.compare_exchange_strong(running, kFailed)) return failure.reset();
+      if (!end_.compare_exchange_strong(running, kFailed)) return late.failure.reset();
       if (recorder_ != nullptr) recorder_->end(place_, observe::GroupRecorder::Ending::kFailed);
     });
+  }
+  /// When ended: whether somebody is to be told. Who comes later tells himself.
+  bool is_watched() const noexcept { return watched_.load(); }
+  void tell_watchers() {
+    if (is_watched()) call_watchers();
   }
 
   bool ended() const noexcept { return end_.load() != kRunning; }
@@ -70,14 +94,13 @@ class Ticket {
   /// threads share are a race for whoever looks at them.
   std::exception_ptr exception() const {
     if (end_.load() != kFailed) return nullptr;
-    return failure_.with([](const std::optional<Error>& failure) {
-      return std::make_exception_ptr(Error(*failure));
-    });
+    return late_.with(
+        [](const Late& late) { return std::make_exception_ptr(Error(*late.failure)); });
   }
   /// When ended: throws what it ended with, or returns who was at the other end.
   Rank result() const {
     if (const Rank end = end_.load(); end != kFailed) return end;
-    throw failure_.with([](const std::optional<Error>& failure) { return *failure; });
+    throw late_.with([](const Late& late) { return *late.failure; });
   }
   /// When ended well; else kAnySource.
   Rank source() const { return std::max(end_.load(), kAnySource); }
@@ -86,7 +109,7 @@ class Ticket {
   bool wait(Deadline deadline) const {
     if (ended()) return true;
     sleepers_.fetch_add(1);  // before the look from which it may sleep
-    const bool over = failure_.wait(
+    const bool over = late_.wait(
         deadline, [this](const auto&) { return ended(); }, [](const auto&) {});
     sleepers_.fetch_sub(1);
     return over;
@@ -96,6 +119,18 @@ class Ticket {
   static constexpr Rank kRunning = kAnySource - 2;
   static constexpr Rank kFailed = kAnySource - 1;
 
+  /// What most operations have no need of.
+  struct Late {
+    std::optional<Error> failure;
+    std::vector<std::function<void()>> watchers;
+  };
+
+  /// Each is called once, whoever comes here.
+  void call_watchers() {
+    const auto watchers = late_.with([](Late& late) { return std::exchange(late.watchers, {}); });
+    for (const auto& watcher : watchers) watcher();
+  }
+
   const std::function<std::string()> what_;
   const Timeout timeout_;
   const Rank peer_;
@@ -104,7 +139,8 @@ class Ticket {
   observe::GroupRecorder::Place place_;
   std::atomic<Rank> end_{kRunning};  // or who was at the other end, or kFailed
   mutable std::atomic<int> sleepers_{0};
-  mutable Guarded<std::optional<Error>> failure_;
+  std::atomic<bool> watched_{false};
+  mutable Guarded<Late> late_;
 };
 
 using TicketPtr = std::shared_ptr<Ticket>;

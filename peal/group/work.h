@@ -13,6 +13,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
 
 #include "peal/base/clock.h"
@@ -32,6 +33,13 @@ class Work {
 
   /// Whether it has ended, well or not.
   virtual bool is_completed() const = 0;
+
+  /// Calls `then`, which throws nothing, when it has ended, well or not: at once if it has, else on
+  /// a thread of the backend or on that which ends the group. There it may start more operations
+  /// and wait for them, but what is called for messages is called one after the other: it must not
+  /// wait for what another of those does. It may let go of this Work. It must not end the group,
+  /// nor wait for its end. Errors: resource (no thread to call it on); then it is not called.
+  virtual void when_completed(std::function<void()> then) = 0;
 
   /// What it ended with; null while it runs and after it ended well.
   virtual std::exception_ptr exception() const = 0;

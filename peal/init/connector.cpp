@@ -1,9 +1,11 @@
 #include "peal/init/connector.h"
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <utility>
 
+#include "peal/base/error.h"
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/interfaces.h"
@@ -57,7 +59,8 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
     pending = transport::open(options);
     rendezvous::publish(*store, options.rank, pending->contact());
     return pending->connect(rendezvous::collect(*store, ranks, deadline, look_around), deadline);
-  } catch (const Error& error) {
+  } catch (const std::exception&) {  // also what `look` throws
+    const Error error = current_error("the connection of the group " + group);
     throw rendezvous::agree_on_failure(*store, error, options.rank, options.size);
   }
 }

@@ -36,11 +36,15 @@ ProcessGroupPtr join(const InitOptions& options,
   }
   Config config = config_from(environment);
   if (options.timeout != kGroupTimeout) config.timeout = options.timeout;
+  if (!options.is_whole_job) {  // whose ranks are others there
+    config.flight_dir.clear();
+    config.faults = {};
+  }
   if (!options.faults.empty()) config.faults = options.faults;
   const Deadline deadline = Deadline::after(config.timeout);
 
   rendezvous::Meeting meeting =
-      rendezvous::meet(wish, config, environment, deadline, options.report);
+      rendezvous::meet(wish, config, environment, deadline, options.report, options.interrupt);
   const rendezvous::Identity identity = meeting.identity;
   check_ranks(config.faults, identity.world_size);
   recorder = init::make_recorder(config, meeting, options.report);
@@ -56,6 +60,7 @@ ProcessGroupPtr join(const InitOptions& options,
   native.config = config;
   native.faults = config.faults;
   native.report = options.report;
+  native.interrupt = options.interrupt;
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));
   std::iota(native.world_ranks.begin(), native.world_ranks.end(), 0);
   native.connect = [connector](std::span<const Rank> ranks,
@@ -64,23 +69,26 @@ ProcessGroupPtr join(const InitOptions& options,
                                const std::function<void()>& look) {
     return connector->connect(ranks, group, until, look);
   };
-  return std::make_shared<ProcessGroup>(native::make_backend(std::move(native), deadline),
-                                        ProcessGroup::Options{.timeout = config.timeout});
+  return std::make_shared<ProcessGroup>(
+      native::make_backend(std::move(native), deadline, options.interrupt),
+      ProcessGroup::Options{.timeout = config.timeout});
 }
 
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
   const Environment environment = process_environment();
-  const rendezvous::Wish wish{
-      .url = options.init_method, .rank = options.rank, .world_size = options.world_size};
+  const rendezvous::Wish wish{.url = options.init_method,
+                              .rank = options.rank,
+                              .world_size = options.world_size,
+                              .store = options.store};
   std::shared_ptr<observe::FlightRecorder> recorder;
   try {
     return join(options, wish, environment, recorder);
   } catch (const Error& error) {
     if (recorder) {
       recorder->failed(0, error);  // it knows the job's name, which the ranks agree on as they meet
-    } else {
+    } else if (options.is_whole_job) {
       init::record_failed_start(wish, environment, error);
     }
     throw;

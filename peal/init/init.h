@@ -2,6 +2,8 @@
 // else.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,6 +13,10 @@
 
 namespace peal {
 
+namespace store {
+class Store;
+}
+
 struct InitOptions {
   /// env:// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, and what Slurm, Open MPI, MPICH and
   /// torchrun set), tcp://host:port, file:///path.
@@ -18,10 +24,23 @@ struct InitOptions {
   /// Needed by tcp:// and file:// unless the URL or the environment says them.
   std::optional<Rank> rank;
   std::optional<int> world_size;
+  /// Where the ranks meet that share a store already (store/store.h), as another library's; with
+  /// `rank` and `world_size`. Nothing else may use its keys, nor the next meeting: give each a
+  /// store::make_prefix_store of its own. A secret that rank 0 makes is as safe as the store.
+  std::shared_ptr<store::Store> store = nullptr;
+  /// Whether the ranks are those of the launcher's job, of whom PEAL_FLIGHT_DIR keeps records and
+  /// PEAL_INJECT speaks. A group of some of them that meets on its own is not: it does neither.
+  bool is_whole_job = true;
   std::string backend = "native";
   /// Of rendezvous, connection and every operation. kGroupTimeout: PEAL_TIMEOUT, or 5 minutes.
   Timeout timeout = kGroupTimeout;
   Report report = silent_report();
+  /// Called now and then by a call that waits, on the thread that waits: this one, and those of the
+  /// group and of groups made of it; but not by Work::wait, which takes a timeout. By throwing it
+  /// ends the call within a second, and the group, as ProcessGroup::abort does; this call or
+  /// new_group makes none then, and says so to who has come. So a program whose signal handlers
+  /// only take notes, as Python's, can end a call that waits.
+  std::function<void()> interrupt = {};
   /// What is to go wrong, as a rehearsal (`parse_faults`), the same on all ranks. Empty: what
   /// PEAL_INJECT says. Faults that are injected are reported as a warning.
   FaultPlan faults = {};

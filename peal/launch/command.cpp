@@ -90,4 +90,12 @@ CommandLookup find_command(const std::string& name, std::string_view search_path
   return best.problem.empty() ? not_found(name) : best;
 }
 
+std::vector<std::string> with_interpreter(std::vector<std::string> command) {
+  if (!command.empty() && command.front().ends_with(".py") &&
+      look_at(command.front()) == Found::kNotExecutable) {
+    command.insert(command.begin(), "python3");
+  }
+  return command;
+}
+
 }  // namespace peal::launch

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace peal::launch {
 
@@ -17,5 +18,9 @@ struct CommandLookup {
 /// As execvp(3): a name with a slash is a path, any other is looked for in the directories of
 /// `search_path` (the value of PATH).
 CommandLookup find_command(const std::string& name, std::string_view search_path);
+
+/// The command as it is started: a Python script (*.py) that is not executable is python3's. Others
+/// are left as they are.
+std::vector<std::string> with_interpreter(std::vector<std::string> command);
 
 }  // namespace peal::launch

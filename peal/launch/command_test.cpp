@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -90,6 +92,16 @@ TEST_F(CommandTest, AProgramFurtherOnInThePathWinsOverAPlainFile) {
   make("folder/bin/plain", 0755);
   EXPECT_EQ(find_command("plain", folder_ + ":" + folder_ + "/folder/bin").path,
             folder_ + "/folder/bin/plain");
+}
+
+TEST_F(CommandTest, AScriptOfPythonThatIsNotExecutableIsPythons) {
+  make("script.py", 0644);
+  make("program.py", 0755);
+  const std::string script = folder_ + "/script.py";
+  EXPECT_EQ(with_interpreter({script, "1"}), (std::vector<std::string>{"python3", script, "1"}));
+  for (const std::string& other : {folder_ + "/program.py", folder_ + "/plain", script + "x"}) {
+    EXPECT_EQ(with_interpreter({other}), std::vector<std::string>{other});
+  }
 }
 
 }  // namespace

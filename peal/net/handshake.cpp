@@ -64,13 +64,17 @@ Error Handshake::too_slow() const {
   return Error(ErrorKind::kTimeout, fmt::format("{} {}", peer_name(fd()), what));
 }
 
-Welcome shake_hands(
-    Fd fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {
+Welcome shake_hands(Fd fd,
+                    Role role,
+                    const ProofContext& context,
+                    const Hello& self,
+                    Deadline deadline,
+                    const Interrupt& interrupt) {
   Handshake handshake(std::move(fd), role, context, self);
   while (true) {
     if (auto welcome = handshake.advance()) return std::move(*welcome);
     pollfd entry{handshake.fd(), handshake.interest(), 0};
-    if (!poll_until({&entry, 1}, deadline)) throw handshake.too_slow();
+    if (!poll_until({&entry, 1}, deadline, interrupt)) throw handshake.too_slow();
   }
 }
 

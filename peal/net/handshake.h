@@ -51,8 +51,12 @@ class Handshake {
   std::unique_ptr<EncryptedStream> encrypted_;
 };
 
-/// All of it. Errors: as Handshake; timeout.
-Welcome shake_hands(
-    Fd fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline);
+/// All of it. Errors: as Handshake; timeout. Throws Interrupted.
+Welcome shake_hands(Fd fd,
+                    Role role,
+                    const ProofContext& context,
+                    const Hello& self,
+                    Deadline deadline,
+                    const Interrupt& interrupt = {});
 
 }  // namespace peal::net

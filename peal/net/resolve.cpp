@@ -53,7 +53,10 @@ void ask(const NameService& service, const std::string& host, Desk& desk) {
   desk.update([&](std::optional<Answer>& laid_down) { laid_down = std::move(answer); });
 }
 
-Answer answer_before(Deadline deadline, const std::string& host, NameService service) {
+Answer answer_before(Deadline deadline,
+                     const std::string& host,
+                     NameService service,
+                     const Interrupt& interrupt) {
   const auto desk = std::make_shared<Desk>();
   try {
     std::thread([desk, host, service = std::move(service)] { ask(service, host, *desk); }).detach();
@@ -62,10 +65,12 @@ Answer answer_before(Deadline deadline, const std::string& host, NameService ser
                        error.code().value());
   }
   Answer answer;
-  const bool answered = desk->wait(
-      deadline,
-      [](const std::optional<Answer>& laid_down) { return laid_down.has_value(); },
-      [&](std::optional<Answer>& laid_down) { answer = std::move(*laid_down); });
+  const bool answered = wait_or_interrupt(deadline, interrupt, [&](Deadline slice) {
+    return desk->wait(
+        slice,
+        [](const std::optional<Answer>& laid_down) { return laid_down.has_value(); },
+        [&](std::optional<Answer>& laid_down) { answer = std::move(*laid_down); });
+  });
   if (answered) return answer;
   throw Error(ErrorKind::kTimeout,
               fmt::format("the name service did not say in time where the host \"{}\" is: look at "
@@ -84,9 +89,12 @@ Answer read_number(const std::string& host, int family) {
 std::vector<Address> resolve(const std::string& host,
                              std::uint16_t port,
                              Deadline deadline,
-                             NameService service) {
+                             NameService service,
+                             const Interrupt& interrupt) {
   Answer answer = read_number(host, AF_UNSPEC);
-  if (answer.addresses.empty()) answer = answer_before(deadline, host, std::move(service));
+  if (answer.addresses.empty()) {
+    answer = answer_before(deadline, host, std::move(service), interrupt);
+  }
   if (answer.addresses.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("no address is known for the host \"{}\" ({}): check its spelling and "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/base/interrupt.h"
 #include "peal/net/address.h"
 
 namespace peal::net {
@@ -31,10 +32,11 @@ Answer read_number(const std::string& host, int family);
 /// Threads: any. A service that has not answered by the deadline keeps a thread until it does,
 ///   since getaddrinfo cannot be stopped.
 /// Errors, which name the host: usage (it has no address), timeout (the service did not answer),
-///   resource (no thread could be started).
+///   resource (no thread could be started). Throws Interrupted.
 std::vector<Address> resolve(const std::string& host,
                              std::uint16_t port,
                              Deadline deadline,
-                             NameService service = ask_system);
+                             NameService service = ask_system,
+                             const Interrupt& interrupt = {});
 
 }  // namespace peal::net

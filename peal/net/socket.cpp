@@ -89,9 +89,9 @@ int flaw(int fd) {
 }
 
 /// 0, or why the connection that is under way failed.
-int outcome(int fd, Deadline deadline) {
+int outcome(int fd, Deadline deadline, const Interrupt& interrupt) {
   pollfd entry{fd, POLLOUT, 0};
-  if (!poll_until({&entry, 1}, deadline)) return EINPROGRESS;
+  if (!poll_until({&entry, 1}, deadline, interrupt)) return EINPROGRESS;
   int error_number = 0;
   socklen_t size = sizeof error_number;
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &size) != 0) return errno;
@@ -99,11 +99,12 @@ int outcome(int fd, Deadline deadline) {
 }
 
 /// 0, EINPROGRESS when the deadline came first, or why it failed.
-int try_connect(int fd, const Address& address, Deadline deadline) {
+int try_connect(int fd, const Address& address, Deadline deadline, const Interrupt& interrupt) {
   while (::connect(fd, address.raw(), address.size()) != 0) {
-    if (errno == EINPROGRESS || errno == EINTR) return outcome(fd, deadline);
+    if (errno == EINPROGRESS || errno == EINTR) return outcome(fd, deadline, interrupt);
     if (errno != EAGAIN) return errno;
     if (deadline.passed()) return EINPROGRESS;
+    let_interrupt(interrupt);
     std::this_thread::sleep_for(milliseconds(1));  // a unix listener whose queue is full
   }
   return 0;
@@ -140,13 +141,13 @@ std::string peer_name(int fd) {
   }
 }
 
-Fd connect_to(const Address& address, Deadline deadline) {
+Fd connect_to(const Address& address, Deadline deadline, const Interrupt& interrupt) {
   Fd fd = open_socket(address);
   if (!fd) {
     if (errno == EAFNOSUPPORT) throw cannot_connect(address, errno);
     throw system_error(fmt::format("cannot make a socket for {}", address.to_string()), errno);
   }
-  const int error_number = try_connect(fd.get(), address, deadline);
+  const int error_number = try_connect(fd.get(), address, deadline, interrupt);
   if (error_number == EINPROGRESS) {
     throw Error(ErrorKind::kTimeout, fmt::format("no answer from {} in time", address.to_string()));
   }
@@ -155,14 +156,16 @@ Fd connect_to(const Address& address, Deadline deadline) {
   return fd;
 }
 
-Fd connect_patiently(const std::vector<Address>& addresses, Deadline deadline) {
+Fd connect_patiently(const std::vector<Address>& addresses,
+                     Deadline deadline,
+                     const Interrupt& interrupt) {
   milliseconds pause(5);
   milliseconds attempt(1000);  // grows, so that neither a dead address nor a slow one blocks
   while (true) {
     std::string failure = "there is no address to try";
     for (const Address& address : addresses) {
       try {
-        return connect_to(address, deadline.within(attempt));
+        return connect_to(address, deadline.within(attempt), interrupt);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::kPeerLost && error.kind() != ErrorKind::kTimeout) throw;
         failure = error.message();
@@ -175,6 +178,7 @@ Fd connect_patiently(const std::vector<Address>& addresses, Deadline deadline) {
           ErrorKind::kPeerLost,
           fmt::format("nobody could be reached at {} ({})", fmt::join(names, ", "), failure));
     }
+    let_interrupt(interrupt);
     std::this_thread::sleep_until(deadline.within(pause).at());
     pause = std::min(pause * 3 / 2, milliseconds(250));
     attempt *= 2;
@@ -232,6 +236,11 @@ bool poll_until(std::span<pollfd> entries, Deadline deadline) {
     if (ready < 0 && errno != EINTR) throw system_error("poll", errno);
     if (deadline.passed()) return false;
   }
+}
+
+bool poll_until(std::span<pollfd> entries, Deadline deadline, const Interrupt& interrupt) {
+  return wait_or_interrupt(
+      deadline, interrupt, [&](Deadline slice) { return poll_until(entries, slice); });
 }
 
 void set_no_delay(int fd) { set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); }

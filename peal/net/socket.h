@@ -13,6 +13,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
+#include "peal/base/interrupt.h"
 #include "peal/base/units.h"
 #include "peal/net/address.h"
 
@@ -35,10 +36,13 @@ Address peer_address(int fd);
 std::string peer_name(int fd);
 
 /// Connects. Errors: timeout; peer_lost when refused or unreachable (`what()` names the address).
-Fd connect_to(const Address& address, Deadline deadline);
+/// Throws Interrupted, as do those below that are given an Interrupt.
+Fd connect_to(const Address& address, Deadline deadline, const Interrupt& interrupt = {});
 
 /// As connect_to, but tries again while nobody listens there yet, with a short growing pause.
-Fd connect_patiently(const std::vector<Address>& addresses, Deadline deadline);
+Fd connect_patiently(const std::vector<Address>& addresses,
+                     Deadline deadline,
+                     const Interrupt& interrupt = {});
 
 /// The next connection, or nothing at the deadline.
 std::optional<Fd> accept_from(int listener, Deadline deadline);
@@ -85,6 +89,7 @@ Neighbour neighbour_at(int fd);
 
 /// poll(2) with a deadline, restarted after signals. Returns whether any entry is ready.
 bool poll_until(std::span<pollfd> entries, Deadline deadline);
+bool poll_until(std::span<pollfd> entries, Deadline deadline, const Interrupt& interrupt);
 
 /// No Nagle delay.
 void set_no_delay(int fd);

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/interrupt.h"
 #include "peal/net/framing.h"
 #include "peal/net/proof.h"
 #include "peal/rendezvous/contact.h"
@@ -100,15 +102,16 @@ class Registration {
     return claim && Claim::decode(*claim).who == claim_.who;
   }
 
-  /// Returns when all ranks are there and agree, or what the first to object said.
-  Verdict agree(Deadline deadline) {
+  /// Returns when all ranks are there and agree, or what the first to object said. Throws
+  /// Interrupted, when the others have been told.
+  Verdict agree(Deadline deadline, const Interrupt& interrupt) {
     leave_wills();
     Verdict verdict = object();
     if (verdict) {
       pass(*store_, verdict);
     } else {
       if (store_->add("arrived", 1) == self().world_size) pass(*store_, std::nullopt);
-      verdict = await_verdict(deadline);
+      verdict = await_verdict(deadline, interrupt);
     }
     if (verdict) stay_for_others(*verdict, deadline);
     return verdict;
@@ -192,16 +195,18 @@ class Registration {
     return std::nullopt;
   }
 
-  Verdict await_verdict(Deadline deadline) {
+  Verdict await_verdict(Deadline deadline, const Interrupt& interrupt) {
     const auto ranks = all_ranks(self().world_size);
     while (true) {
-      const Deadline slice = ended_.are_noted() ? deadline.within(kLookForEndsEvery) : deadline;
+      const bool looks = ended_.are_noted() || interrupt;
+      const Deadline slice = looks ? deadline.within(kLookForEndsEvery) : deadline;
       try {
         return decode_verdict(store_->get("verdict", slice));
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::kTimeout) throw;
       }
       if (deadline.passed()) break;
+      let_interrupt_all(interrupt);
       try {
         ended_.check(ranks, "came to the meeting");
       } catch (const Error& lost) {
@@ -216,6 +221,31 @@ class Registration {
     if (absent.empty())
       return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
     return pass(*store_, with_refusals(absence(absent, ranks.size(), "come to the meeting")));
+  }
+
+  /// No will says so in a store that lives on: one that was given, in which they met. Where all
+  /// have come by now, they look into the part of the group that they make.
+  void let_interrupt_all(const Interrupt& interrupt) {
+    try {
+      let_interrupt(interrupt);
+    } catch (const Interrupted& interrupted) {
+      tell_of(interrupted);
+      throw;
+    }
+  }
+
+  void tell_of(const Interrupted& interrupted) {
+    const Error end(ErrorKind::kPeerLost,
+                    fmt::format("rank {} ({}) was interrupted before all ranks had met: {}",
+                                self().rank,
+                                claim_.who,
+                                error_of(interrupted).message()));
+    try {
+      pass(*store_, end);
+      pass(*group_store(whole_store_, kWorld), end);
+    } catch (const Error&) {
+      // Nobody is to wait for this one, and it not for the store.
+    }
   }
 
   /// Who has not come may have been sent away: for want of the secret.
@@ -273,13 +303,14 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
                                              const Config& config,
                                              const EndedRanks& ended,
                                              Deadline deadline,
-                                             const Report& report) {
+                                             const Report& report,
+                                             const Interrupt& interrupt) {
   constexpr auto kLongestPause = std::chrono::milliseconds(100);
   auto pause = std::chrono::milliseconds(10);
   const bool may_serve = launch.identity.rank == 0 && !std::holds_alternative<FilePlace>(place);
   while (true) {
     std::shared_ptr<store::Store> store =
-        open_store(place, launch, config, ended, deadline, report);
+        open_store(place, launch, config, ended, deadline, report, interrupt);
     try {
       Registration registration(store, launch, ended);
       if (!registration.is_over() || (may_serve && registration.has_claim(0))) return store;
@@ -292,8 +323,75 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
     if (deadline.within(pause).at() == deadline.at())
       return store;  // the meeting says what is wrong
     store.reset();
+    let_interrupt(interrupt);
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+/// Nobody proves anything to a store that was given: what is laid into it is as safe as it is.
+void say_how_safe(const Launch& launch, const Config& config, const Report& report) {
+  if (!config.secret.empty() || launch.identity.rank != 0 || launch.identity.world_size == 1) {
+    return;
+  }
+  report(Severity::kWarning,
+         "no secret was given (PEAL_SECRET), so rank 0 makes one and hands it to the others "
+         "through the store in which they meet: whoever can read that can join them");
+}
+
+/// `verdict`: what the ranks have agreed on, where they have.
+Meeting meet_in(std::shared_ptr<store::Store> store,
+                const Launch& launch,
+                const Config& config,
+                const observe::EndPlace& ends,
+                Deadline deadline,
+                const Interrupt& interrupt,
+                Verdict& verdict) {
+  Registration registration(store, launch, EndedRanks(ends));
+  verdict = registration.agree(deadline, interrupt);
+  if (verdict) throw Error(*verdict);
+  Meeting meeting;
+  meeting.identity = registration.identity();
+  meeting.self = registration.who();
+  meeting.job = registration.job(deadline);
+  meeting.secret = config.secret.empty() ? registration.secret(deadline) : config.secret;
+  meeting.ends = ends;
+  meeting.is_one_host = registration.is_one_host();
+  meeting.store = std::move(store);
+  return meeting;
+}
+
+/// What has become of the meeting where the store that rank 0 serves says no more.
+Error loss_of_rank_0(Rank self, const Error& error) {
+  if (error.kind() == ErrorKind::kTimeout) return silence_of_rank_0(self, error);
+  if (error.kind() != ErrorKind::kPeerLost) return error;
+  return Error(ErrorKind::kPeerLost,
+               fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
+}
+
+Meeting meet_at_place(const Wish& wish,
+                      const Config& config,
+                      const Environment& environment,
+                      Deadline deadline,
+                      const Report& report,
+                      const Interrupt& interrupt) {
+  const Url url = parse_url(wish.url);
+  const Launch launch = read_launch(wish, url, environment);
+  // Other launchers note no ends.
+  observe::EndPlace ends;
+  if (const auto job = environment("PEAL_JOB")) ends = {config.flight_dir, *job};
+  Verdict verdict;
+  if (wish.store) {
+    say_how_safe(launch, config, report);
+    return meet_in(wish.store, launch, config, ends, deadline, interrupt, verdict);
+  }
+  const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
+  auto store = open_new_store(place, launch, config, EndedRanks(ends), deadline, report, interrupt);
+  try {
+    return meet_in(std::move(store), launch, config, ends, deadline, interrupt, verdict);
+  } catch (const Error& error) {
+    if (verdict) throw;
+    throw loss_of_rank_0(launch.identity.rank, error);
   }
 }
 
@@ -303,35 +401,13 @@ Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,
              Deadline deadline,
-             const Report& report) {
-  const Url url = parse_url(wish.url);
-  const Launch launch = read_launch(wish, url, environment);
-  const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
-  Meeting meeting;
-  // Other launchers note no ends.
-  if (const auto job = environment("PEAL_JOB")) meeting.ends = {config.flight_dir, *job};
-  const EndedRanks ended(meeting.ends);
-  meeting.store = open_new_store(place, launch, config, ended, deadline, report);
-  Verdict verdict;
+             const Report& report,
+             const Interrupt& interrupt) {
   try {
-    Registration registration(meeting.store, launch, ended);
-    verdict = registration.agree(deadline);
-    if (verdict) throw Error(*verdict);
-    meeting.identity = registration.identity();
-    meeting.self = registration.who();
-    meeting.is_one_host = registration.is_one_host();
-    meeting.job = registration.job(deadline);
-    meeting.secret = config.secret.empty() ? registration.secret(deadline) : config.secret;
-  } catch (const Error& error) {
-    if (verdict) throw;
-    if (error.kind() == ErrorKind::kTimeout) {
-      throw silence_of_rank_0(launch.identity.rank, error);
-    }
-    if (error.kind() != ErrorKind::kPeerLost) throw;
-    throw Error(ErrorKind::kPeerLost,
-                fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
+    return meet_at_place(wish, config, environment, deadline, report, interrupt);
+  } catch (const Interrupted& interrupted) {
+    std::rethrow_exception(interrupted.cause);
   }
-  return meeting;
 }
 
 }  // namespace peal::rendezvous

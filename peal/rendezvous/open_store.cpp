@@ -52,17 +52,18 @@ struct Host {
 };
 
 /// Waits for names too: that of a master that is about to start may not be known yet.
-Addresses resolve_patiently(const PortPlace& place, Deadline deadline) {
+Addresses resolve_patiently(const PortPlace& place, Deadline deadline, const Interrupt& interrupt) {
   std::optional<Error> unknown;
   while (true) {
     try {
-      return net::resolve(place.host, place.port, deadline);
+      return net::resolve(place.host, place.port, deadline, net::ask_system, interrupt);
     } catch (const Error& error) {
       // What the service has said tells more than that it did not say it once again.
       if (error.kind() == ErrorKind::kTimeout && unknown) throw Error(*unknown);
       if (error.kind() != ErrorKind::kUsage || deadline.passed()) throw;
       unknown = error;
     }
+    let_interrupt(interrupt);
     std::this_thread::sleep_until(deadline.within(std::chrono::milliseconds(500)).at());
   }
 }
@@ -131,7 +132,8 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
                                     const net::ProofContext& context,
                                     Timeout timeout,
                                     Deadline deadline,
-                                    const Report& report) {
+                                    const Report& report,
+                                    const Interrupt& interrupt) {
   constexpr auto kPatience = std::chrono::seconds(5);
   constexpr auto kTry = std::chrono::milliseconds(500);
   constexpr auto kPause = std::chrono::milliseconds(20);
@@ -145,7 +147,8 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
       if (error.kind() != ErrorKind::kResource || patience.passed()) throw;
     }
     try {
-      return store::connect_tcp_store(addresses, context, timeout, patience.within(kTry), kServer);
+      return store::connect_tcp_store(
+          addresses, context, timeout, patience.within(kTry), kServer, interrupt);
     } catch (const Error&) {  // it is not our job that is there, or not any more
       std::this_thread::sleep_for(kPause);
     }
@@ -158,11 +161,12 @@ std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addres
                                                          const net::ProofContext& context,
                                                          const EndedRanks& ended,
                                                          Timeout timeout,
-                                                         Deadline deadline) {
+                                                         Deadline deadline,
+                                                         const Interrupt& interrupt) {
   while (ended.are_noted()) {
     const Deadline slice = deadline.within(kLookForEndsEvery);
     try {
-      return store::connect_tcp_store(addresses, context, timeout, slice, kServer);
+      return store::connect_tcp_store(addresses, context, timeout, slice, kServer, interrupt);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kTimeout) break;
       const bool is_just_not_there = error.kind() == ErrorKind::kPeerLost && slice.passed();
@@ -170,7 +174,7 @@ std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addres
     }
     ended.check(kRank0, "served the meeting");
   }
-  return store::connect_tcp_store(addresses, context, timeout, deadline, kServer);
+  return store::connect_tcp_store(addresses, context, timeout, deadline, kServer, interrupt);
 }
 
 std::shared_ptr<store::Store> join(const Addresses& addresses,
@@ -179,10 +183,11 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                                    const net::ProofContext& context,
                                    const EndedRanks& ended,
                                    Timeout timeout,
-                                   Deadline deadline) {
+                                   Deadline deadline,
+                                   const Interrupt& interrupt) {
   const TimePoint begin = Clock::now();
   try {
-    return connect_while_rank_0_lives(addresses, context, ended, timeout, deadline);
+    return connect_while_rank_0_lives(addresses, context, ended, timeout, deadline, interrupt);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kTimeout) {
       throw Error(ErrorKind::kTimeout,
@@ -236,6 +241,7 @@ struct Open {
   const EndedRanks& ended;
   Deadline deadline;
   const Report& report;
+  const Interrupt& interrupt;
 
   std::shared_ptr<store::Store> operator()(const NoPlace&) const {
     return store::make_memory_store();
@@ -243,13 +249,13 @@ struct Open {
 
   std::shared_ptr<store::Store> operator()(const FilePlace& place) const {
     return store::open_file_store(
-        place.path, {launch.identity.world_size, config.timeout}, deadline);
+        place.path, {launch.identity.world_size, config.timeout}, deadline, interrupt);
   }
 
   std::shared_ptr<store::Store> operator()(const LocalPlace& place) const {
     const net::Address address = net::Address::abstract_unix(place.name);
     if (launch.identity.rank == 0) {
-      return serve({address}, context(), config.timeout, deadline, report);
+      return serve({address}, context(), config.timeout, deadline, report, interrupt);
     }
     return join({address},
                 launch.identity,
@@ -257,15 +263,16 @@ struct Open {
                 context(),
                 ended,
                 config.timeout,
-                deadline);
+                deadline,
+                interrupt);
   }
 
   std::shared_ptr<store::Store> operator()(const PortPlace& place) const {
-    Addresses found = resolve_patiently(place, deadline);
+    Addresses found = resolve_patiently(place, deadline, interrupt);
     if (launch.identity.rank == 0) {
       found = addresses_to_serve(place, launch, config, std::move(found));
       check_secrecy(found, config, report);
-      return serve(found, context(), config.timeout, deadline, report);
+      return serve(found, context(), config.timeout, deadline, report, interrupt);
     }
     check_secrecy(found, config, report);
     return join(found,
@@ -274,7 +281,8 @@ struct Open {
                 context(),
                 ended,
                 config.timeout,
-                deadline);
+                deadline,
+                interrupt);
   }
 
   net::ProofContext context() const {
@@ -289,8 +297,9 @@ std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Config& config,
                                          const EndedRanks& ended,
                                          Deadline deadline,
-                                         const Report& report) {
-  return std::visit(Open{launch, config, ended, deadline, report}, place);
+                                         const Report& report,
+                                         const Interrupt& interrupt) {
+  return std::visit(Open{launch, config, ended, deadline, report, interrupt}, place);
 }
 
 }  // namespace peal::rendezvous

@@ -6,6 +6,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
+#include "peal/base/interrupt.h"
 #include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/launch.h"
 #include "peal/rendezvous/place.h"
@@ -19,12 +20,14 @@ namespace peal::rendezvous {
 /// A name that is not known yet is asked for again until the deadline, by every rank.
 /// Errors: usage (an unknown host, an address of another machine, another secret, a stranger at the
 /// port), resource (a taken port), peer_lost (rank 0 has ended), timeout (nobody answers where
-/// rank 0 is to serve, the file serves another job, or the name service does not answer).
+/// rank 0 is to serve, the file serves another job, or the name service does not answer). Throws
+/// Interrupted.
 std::shared_ptr<store::Store> open_store(const Place& place,
                                          const Launch& launch,
                                          const Config& config,
                                          const EndedRanks& ended,
                                          Deadline deadline,
-                                         const Report& report);
+                                         const Report& report,
+                                         const Interrupt& interrupt = {});
 
 }  // namespace peal::rendezvous

@@ -9,6 +9,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
+#include "peal/base/interrupt.h"
 #include "peal/base/report.h"
 #include "peal/base/units.h"
 #include "peal/observe/end_file.h"
@@ -22,6 +23,9 @@ struct Wish {
       "env://";  // env://, tcp://host:port, file:///path; rank= and world_size= as query
   std::optional<Rank> rank;
   std::optional<int> world_size;
+  /// Where the ranks meet that share a store already; the URL only says what an URL can say of
+  /// ranks then. Each meeting in it needs keys of its own (store::make_prefix_store).
+  std::shared_ptr<store::Store> store = nullptr;
 };
 
 /// Who this process is.
@@ -65,12 +69,16 @@ struct Meeting {
 /// size, another secret: on all ranks that have come; no secret where other machines can come to
 /// the place and nothing waives it), resource (a taken port), timeout (who is missing, and be it
 /// rank 0), peer_lost (one has ended meanwhile; or, under a launcher that notes how ranks end in
-/// PEAL_FLIGHT_DIR, before it came: within a second). `report` is told of strangers, and of a
-/// secret that is waived. A group of one needs no network and gets a memory store.
+/// PEAL_FLIGHT_DIR, before it came: within a second); what a store that was given throws. `report`
+/// is told of strangers, of a secret that is waived, and by rank 0 of one that is as safe as the
+/// store that was given. A group of one needs no network and gets a memory store.
+/// `interrupt` ends it by throwing, and is what this throws then; those who have met by then hear
+/// of it at once, as peer_lost.
 Meeting meet(const Wish& wish,
              const Config& config,
              const Environment& environment,
              Deadline deadline,
-             const Report& report = silent_report());
+             const Report& report = silent_report(),
+             const Interrupt& interrupt = {});
 
 }  // namespace peal::rendezvous

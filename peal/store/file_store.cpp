@@ -252,7 +252,8 @@ bool try_join(FileLog& log, int members) {
 
 std::unique_ptr<Store> open_file_store(const std::string& path,
                                        FileStoreOptions options,
-                                       Deadline deadline) {
+                                       Deadline deadline,
+                                       const Interrupt& interrupt) {
   for (Pause pause;; pause.sleep(deadline)) {
     FileLog log(open_file(path), path);
     {
@@ -268,6 +269,7 @@ std::unique_ptr<Store> open_file_store(const std::string& path,
                               path,
                               options.members));
     }
+    let_interrupt(interrupt);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "peal/base/clock.h"
+#include "peal/base/interrupt.h"
 #include "peal/store/store.h"
 
 namespace peal::store {
@@ -22,9 +23,10 @@ struct FileStoreOptions {
 /// last handle that is destroyed removes the file.
 /// Needs a file system with working fcntl locks. A handle lives on in forked children.
 /// Errors: usage (the file is no store), timeout (it serves another job that does not end),
-/// resource.
+/// resource. Throws Interrupted.
 std::unique_ptr<Store> open_file_store(const std::string& path,
                                        FileStoreOptions options,
-                                       Deadline deadline);
+                                       Deadline deadline,
+                                       const Interrupt& interrupt = {});
 
 }  // namespace peal::store

@@ -24,9 +24,13 @@ namespace {
 
 using Connection = std::unique_ptr<net::Stream>;
 
-Connection introduce(Fd fd, const net::ProofContext& context, Deadline deadline) {
+Connection introduce(Fd fd,
+                     const net::ProofContext& context,
+                     Deadline deadline,
+                     const Interrupt& interrupt = {}) {
   if (!net::peer_address(fd.get()).is_unix()) net::set_no_delay(fd.get());
-  return net::shake_hands(std::move(fd), net::Role::kConnector, context, {}, deadline).stream;
+  return net::shake_hands(std::move(fd), net::Role::kConnector, context, {}, deadline, interrupt)
+      .stream;
 }
 
 /// Each thread that is in a call has a connection to itself; those that are idle wait for the next
@@ -216,17 +220,19 @@ std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addres
                                          const net::ProofContext& context,
                                          Timeout timeout,
                                          Deadline deadline,
-                                         const std::string& server) {
+                                         const std::string& server,
+                                         const Interrupt& interrupt) {
   constexpr Duration kPause = std::chrono::milliseconds(20);
   while (true) {
-    Fd fd = net::connect_patiently(addresses, deadline);
+    Fd fd = net::connect_patiently(addresses, deadline, interrupt);
     try {
       return std::make_unique<TcpStore>(
-          introduce(std::move(fd), context, deadline), context, timeout, server);
+          introduce(std::move(fd), context, deadline, interrupt), context, timeout, server);
     } catch (const Error& error) {
       // The server of an earlier job may have been about to end.
       if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;
     }
+    let_interrupt(interrupt);
     std::this_thread::sleep_until(deadline.within(kPause).at());
   }
 }

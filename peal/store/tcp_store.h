@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/base/interrupt.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
 #include "peal/store/store.h"
@@ -15,11 +16,12 @@ namespace peal::store {
 /// Connects to the first of `addresses` that answers, patiently: the server may come later.
 /// `timeout` bounds each call that has no deadline of its own. `server`: for messages, who serves.
 /// Errors: usage (the server has another secret or sealing, or is no peal), peer_lost (nobody
-/// there).
+/// there). Throws Interrupted.
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          const net::ProofContext& context,
                                          Timeout timeout,
                                          Deadline deadline,
-                                         const std::string& server = "the store's server");
+                                         const std::string& server = "the store's server",
+                                         const Interrupt& interrupt = {});
 
 }  // namespace peal::store

@@ -1,5 +1,6 @@
 #include "peal/train/staged.h"
 
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -61,6 +62,9 @@ class WorkOnTensors final : public Work {
   }
 
   bool is_completed() const override { return work_->is_completed(); }
+  void when_completed(std::function<void()> then) override {
+    work_->when_completed(std::move(then));
+  }
   std::exception_ptr exception() const override { return work_->exception(); }
   Rank source() const override { return work_->source(); }
 

@@ -1,6 +1,7 @@
 #include "peal/backends/native/collective_loop.h"
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -38,11 +39,13 @@ CollectiveLoop::CollectiveLoop(Parts parts)
 CollectiveLoop::~CollectiveLoop() { stop(); }
 
 void CollectiveLoop::stop() {
-  std::thread worker = queue_.update([](Queue& queue) {
+  auto [workers, jobs] = queue_.update([](Queue& queue) {
     queue.stopping = true;
-    return std::move(queue.worker);
+    return std::pair(std::exchange(queue.workers, {}), std::exchange(queue.jobs, {}));
   });
-  if (worker.joinable()) worker.join();
+  // Not by a worker: each may wait for one of them.
+  for (const Job& job : jobs) job.ticket->fail(parts_.verdict.cause());
+  for (std::thread& worker : workers) worker.join();
   drain(Deadline(TimePoint::max()));
 }
 
@@ -51,12 +54,12 @@ void CollectiveLoop::stop() {
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
     const TicketPtr ticket = start(request, timeout);
-    ticket->wait(Deadline(TimePoint::max()));  // whoever has the turn looks at its deadline
+    await(*ticket, parts_.interrupt, parts_.verdict);  // whoever has the turn minds its deadline
     if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
     return;
   }
   try {
-    carry_out(request, {timeout}, parts_.cores);
+    run_inside(request, timeout);
   } catch (...) {
     end_turn();
     throw;
@@ -69,7 +72,7 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
   queue_.update([&](Queue& queue) {
     parts_.verdict.check();  // also if stopping: it was reached before
     close_gate(queue);
-    if (!queue.worker.joinable()) queue.worker = start_thread([this] { work(); });
+    see_to_worker(queue);
     queue.jobs.push_back({OwnedRequest(request), ticket});
   });
   return ticket;
@@ -112,16 +115,54 @@ bool CollectiveLoop::drain(Deadline deadline) {
 
 void CollectiveLoop::work() {
   while (const std::optional<Job> job = next_job()) {
+    std::optional<Error> failure;
     try {
       // This thread has no core of its own: it must not spin while the application computes.
       const Request& request = job->request.get();
       carry_out(request, {job->ticket->timeout(), job->ticket->deadline()}, Cores::kShared);
-      job->ticket->succeed(request.root);
     } catch (const Error& error) {
-      job->ticket->fail(error);
+      failure = error;
     }
-    end_turn();
+    end(*job, failure);
   }
+}
+
+/// The turn is over before anybody hears of the end, and may want the next.
+void CollectiveLoop::end(const Job& job, const std::optional<Error>& failure) {
+  queue_.update([&](Queue& queue) {
+    queue.busy = false;
+    open_gate(queue);
+  });
+  if (failure) {
+    job.ticket->fail_untold(*failure);
+  } else {
+    job.ticket->succeed_untold(job.request.get().root);
+  }
+  if (job.ticket->is_watched()) tell_watchers(*job.ticket);
+}
+
+/// Whoever hears of the end may wait on this very thread for more of this group, be it what was
+/// asked for before: so the thread is none of those that carry out jobs meanwhile.
+void CollectiveLoop::tell_watchers(engine::Ticket& ticket) {
+  const std::deque<Job> lost = queue_.update([&](Queue& queue) {
+    ++queue.away;
+    try {
+      if (!queue.jobs.empty() && !queue.stopping) see_to_worker(queue);
+    } catch (const std::exception&) {
+      parts_.verdict.reach(current_error("the start of a thread"));
+      return std::exchange(queue.jobs, {});
+    }
+    return std::deque<Job>();
+  });
+  for (const Job& job : lost) job.ticket->fail(parts_.verdict.cause());
+  ticket.tell_watchers();
+  queue_.with([](Queue& queue) { --queue.away; });
+}
+
+void CollectiveLoop::see_to_worker(Queue& queue) {
+  if (queue.workers.size() > queue.away) return;
+  queue.workers.reserve(queue.workers.size() + 1);
+  queue.workers.push_back(start_thread([this] { work(); }));
 }
 
 std::optional<CollectiveLoop::Job> CollectiveLoop::next_job() {
@@ -176,6 +217,7 @@ void CollectiveLoop::drive(Due& due, Cores cores, CollectiveRecord& record) {
     if (patience.wait()) continue;
     check_deadlines(due);
     look_around();
+    if (due.interrupt != nullptr) let_interrupt(*due.interrupt, parts_.verdict);
     const std::vector<Rank> missing = collective_.waiting_for();
     if (!missing.empty()) record.sleeps_for(missing.front());
     sleep(due.at());

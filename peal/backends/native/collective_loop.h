@@ -2,15 +2,18 @@
 // on the thread of whoever calls it if nothing is before it, all others on a worker thread.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "peal/backends/native/collective_record.h"
 #include "peal/backends/native/gate.h"
+#include "peal/backends/native/interruptible.h"
 #include "peal/backends/native/lost_peer.h"
 #include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/patience.h"
@@ -39,6 +42,7 @@ class CollectiveLoop {
     Bytes stage;
     Cores cores = Cores::kOwn;
     Standings& standings;
+    Interrupt interrupt;
     /// How a peer has left; nothing while it has not said farewell.
     std::function<std::optional<Departure>(Rank)> departure;
     /// Tells ranks where this one stands, that waits for them.
@@ -52,7 +56,7 @@ class CollectiveLoop {
   /// By who has entered the gate, and leaves it afterwards; or ends the turn where it was closed
   /// meanwhile.
   void run_inside(const Request& request, Timeout timeout) {
-    carry_out(request, {timeout}, parts_.cores);
+    carry_out(request, {.timeout = timeout, .interrupt = &parts_.interrupt}, parts_.cores);
   }
   void end_turn();
 
@@ -75,16 +79,18 @@ class CollectiveLoop {
   };
   struct Queue {
     std::deque<Job> jobs;
-    bool busy = false;      // somebody has the turn
-    bool stopping = false;  // no worker is started any more, and the gate stays closed
-    std::thread worker;     // started with the first job
+    bool busy = false;                 // somebody has the turn
+    bool stopping = false;             // no worker is started any more, and the gate stays closed
+    std::vector<std::thread> workers;  // one, unless those that were there were away
+    std::size_t away = 0;              // workers that tell of the end of a job
   };
 
-  /// When an operation must have ended. Asking the time costs as much as a small operation's steps,
-  /// so one that is done at once never does.
+  /// When an operation must have ended, unless it is interrupted. Asking the time costs as much as
+  /// a small operation's steps, so one that is done at once never does.
   struct Due {
     Timeout timeout;
     std::optional<Deadline> known = {};
+    const Interrupt* interrupt = nullptr;  // where somebody's own call carries it out
 
     Deadline at() {
       if (!known) known = Deadline::after(timeout);
@@ -97,6 +103,10 @@ class CollectiveLoop {
   void close_gate(Queue& queue);
   void open_gate(const Queue& queue);
   void work();
+  void end(const Job& job, const std::optional<Error>& failure);
+  void tell_watchers(engine::Ticket& ticket);
+  /// Sees that somebody carries out jobs. Errors: resource.
+  void see_to_worker(Queue& queue);
   /// The next job, with the turn; nothing when the loop stops and all have been taken.
   std::optional<Job> next_job();
 

@@ -39,6 +39,7 @@ Engine::Engine(const Options& options,
                     lost_peers_,
                     cores_,
                     door,
+                    options.interrupt,
                     [this](Rank peer, const engine::Standing& standing) {
                       standings_.heard(peer, standing);
                       if (CollectiveLoop* const loop = judge_.load()) loop->look_at_standings();
@@ -60,6 +61,7 @@ CollectiveLoop::Parts Engine::parts_of_collectives(const Options& options, Gate&
           .stage = options.config.stage,
           .cores = cores_,
           .standings = standings_,
+          .interrupt = options.interrupt,
           .departure = [this](Rank peer) { return messages_->departure(peer); },
           .tell_standing =
               [this](std::span<const Rank> peers, const engine::Standing& standing) {
@@ -79,6 +81,7 @@ void Engine::stop(const Error& cause) {
   messages_->stop();  // before the verdict: the peers are not to hear of it
   verdict_->reach(cause);
   collectives_->stop();
+  messages_->afterwards()->close();  // what it does may wait for any of those
 }
 
 }  // namespace peal::native

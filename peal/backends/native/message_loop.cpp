@@ -66,6 +66,7 @@ MessageLoop::MessageLoop(Rank self,
                          const LostPeers& lost_peers,
                          Cores cores,
                          Door& door,
+                         Interrupt interrupt,
                          StandingHeard standing_heard)
     : self_(self),
       ranks_(ranks),
@@ -75,6 +76,7 @@ MessageLoop::MessageLoop(Rank self,
       lost_peers_(lost_peers),
       cores_(cores),
       door_(door),
+      interrupt_(std::move(interrupt)),
       mailbox_(door,
                self,
                ranks,
@@ -88,7 +90,10 @@ MessageLoop::MessageLoop(Rank self,
   thread_ = start_thread([this] { loop(); });
 }
 
-MessageLoop::~MessageLoop() { stop(); }
+MessageLoop::~MessageLoop() {
+  stop();
+  afterwards_->close();
+}
 
 void MessageLoop::stop() {
   stopping_.store(true, std::memory_order_release);
@@ -191,7 +196,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   if (waiting_ > 0 || (*mailbox)->is_busy()) call_loop();
   mailbox.reset();  // from here on the loop may end, unless this call is among those that wait
   if (!done) {
-    ticket.wait(Deadline(TimePoint::max()));  // the loop ends it at its deadline
+    await(ticket, interrupt_, verdict_);  // the loop ends it at its deadline
     mailbox_.with([&](Mailbox& m) {
       --waiting_;
       m.forget(borrowed);

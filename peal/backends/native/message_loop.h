@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,8 +18,10 @@
 #include <vector>
 
 #include "peal/backends/native/attended.h"
+#include "peal/backends/native/interruptible.h"
 #include "peal/backends/native/lost_peer.h"
 #include "peal/backends/native/patience.h"
+#include "peal/base/task_thread.h"
 #include "peal/engine/mailbox.h"
 #include "peal/engine/verdict.h"
 #include "peal/group/backend.h"
@@ -42,6 +45,7 @@ class MessageLoop {
               const LostPeers& lost_peers,
               Cores cores,
               Door& door,
+              Interrupt interrupt,
               StandingHeard standing_heard);
   ~MessageLoop();
 
@@ -54,6 +58,10 @@ class MessageLoop {
   }
   /// The same by who has passed the door, and leaves through it.
   Rank run_inside(const Request& request, Timeout timeout);
+
+  /// Does what is to be done when messages have ended. Closed when the verdict is reached, for
+  /// which that may wait.
+  const std::shared_ptr<TaskThread>& afterwards() const { return afterwards_; }
 
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) {
@@ -104,7 +112,9 @@ class MessageLoop {
   const LostPeers& lost_peers_;
   Cores cores_;
   Door& door_;  // to the mailbox
+  const Interrupt interrupt_;
   Attended<engine::Mailbox> mailbox_;
+  const std::shared_ptr<TaskThread> afterwards_ = std::make_shared<TaskThread>();
   // Written by who is inside:
   std::atomic<bool> attended_ = false;    // a call polls
   std::atomic<std::uint64_t> calls_ = 0;  // that have polled

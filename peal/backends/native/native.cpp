@@ -101,8 +101,9 @@ class NativeBackend final : public Backend {
     for (std::size_t i = 0; fate_ && i < requests.size(); ++i) fate_->begin_operation();
     std::vector<engine::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
-      tickets = engine_for_messages()->messages().start(requests, timeout);
-      return std::make_shared<TicketsWork>(std::move(tickets));
+      const EnginePtr engine = engine_for_messages();
+      tickets = engine->messages().start(requests, timeout);
+      return std::make_shared<TicketsWork>(std::move(tickets), engine->messages().afterwards());
     }
     for (const Request& request : requests) {
       if (size() > 1) {
@@ -121,6 +122,7 @@ class NativeBackend final : public Backend {
     options.group = name;
     options.config = options_.config;
     options.ends = options_.ends;
+    options.interrupt = options_.interrupt;
     options.recorder = options_.recorder;
     options.connect = life_.with([&](const Life& life) {
       life.check(options_.group);
@@ -140,6 +142,7 @@ class NativeBackend final : public Backend {
     }
     // Where this group has failed, not all will come.
     const auto look = [this] {
+      if (options_.interrupt) options_.interrupt();
       if (const EnginePtr held = engine()) held->verdict().check();
     };
     return make_backend(std::move(options), Deadline::after(timeout), look);

@@ -41,6 +41,8 @@ struct Options {
   FaultPlan faults = {};
   /// Told of those that were never reached.
   Report report = silent_report();
+  /// As InitOptions has it (init/init.h); of this group and its sub-groups.
+  std::function<void()> interrupt = {};
   /// As the groups have heard it that this one was made of; empty for the world's.
   WhatWasThrown what_was_thrown = {};
 };

@@ -71,6 +71,7 @@ class IdleBackend final : public Backend {
   struct Ended final : Work {
     void wait(Timeout) override {}
     bool is_completed() const override { return true; }
+    void when_completed(std::function<void()> then) override { then(); }
     std::exception_ptr exception() const override { return nullptr; }
     Rank source() const override { return 0; }
   };

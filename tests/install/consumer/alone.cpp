@@ -1,11 +1,22 @@
-// A group of one, with nothing but what peal installs. Built and run by tests/install.
+// Groups of one, with nothing but what peal installs: as they are, and met in a store of the
+// caller's. Built and run by tests/install.
 #include <vector>
 
 #include "peal/init/init.h"
+#include "peal/store/memory_store.h"
+#include "peal/store/prefix_store.h"
 
-int main() {
-  const auto group = peal::init_process_group();
+bool sums(const peal::InitOptions& options) {
+  const auto group = peal::init_process_group(options);
   std::vector<float> values = {1, 2, 3};
   group->all_reduce(values);
-  return values == std::vector<float>{1, 2, 3} && group->size() == 1 ? 0 : 1;
+  return values == std::vector<float>{1, 2, 3} && group->size() == 1;
+}
+
+int main() {
+  peal::InitOptions in_store;
+  in_store.store = peal::store::make_prefix_store(peal::store::make_memory_store(), "first");
+  in_store.rank = 0;
+  in_store.world_size = 1;
+  return sums({}) && sums(in_store) ? 0 : 1;
 }

@@ -1,0 +1,71 @@
+#include "peal/base/interrupt.h"
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+
+namespace peal {
+namespace {
+
+using std::chrono::milliseconds;
+
+const auto kNever = [](Deadline until) {
+  std::this_thread::sleep_until(until.at());
+  return false;
+};
+
+[[noreturn]] void ctrl_c() { throw std::runtime_error("Ctrl-C"); }
+
+TEST(InterruptTest, AWaitEndsSoonThoughItsDeadlineIsFar) {
+  const TimePoint begin = Clock::now();
+  EXPECT_THROW(wait_or_interrupt(Deadline::after(std::chrono::minutes(5)), ctrl_c, kNever),
+               Interrupted);
+  EXPECT_LT(Clock::now() - begin, milliseconds(500));
+}
+
+TEST(InterruptTest, WhatThrewIsKept) {
+  try {
+    let_interrupt(ctrl_c);
+    FAIL();
+  } catch (const Interrupted& interrupted) {
+    EXPECT_THROW(std::rethrow_exception(interrupted.cause), std::runtime_error);
+    EXPECT_EQ(error_of(interrupted).message(), "an interrupt threw: Ctrl-C");
+  }
+}
+
+TEST(InterruptTest, CodeThatTriesAgainAfterAnErrorDoesNotTakeItForOne) {
+  const Interrupt interrupt = [] { throw Error(ErrorKind::kPeerLost, "Ctrl-C"); };
+  const auto try_twice = [&] {
+    for (int i = 0; i < 2; ++i) {
+      try {
+        let_interrupt(interrupt);
+      } catch (const std::exception&) {
+        continue;
+      }
+    }
+  };
+  EXPECT_THROW(try_twice(), Interrupted);
+}
+
+TEST(InterruptTest, NobodyIsAskedWhereTheWaitIsOverAtOnce) {
+  EXPECT_TRUE(wait_or_interrupt(Deadline(TimePoint::max()), ctrl_c, [](Deadline) { return true; }));
+}
+
+TEST(InterruptTest, AWaitThatNobodyInterruptsEndsAtItsDeadline) {
+  int asked = 0;
+  const TimePoint begin = Clock::now();
+  EXPECT_FALSE(wait_or_interrupt(
+      Deadline::after(Timeout(120)), [&] { ++asked; }, kNever));
+  EXPECT_GE(Clock::now() - begin, milliseconds(120));
+  EXPECT_GE(asked, 1);
+  EXPECT_LE(asked, 2);
+  EXPECT_FALSE(wait_or_interrupt(Deadline::after(Timeout(1)), {}, kNever));
+}
+
+}  // namespace
+}  // namespace peal

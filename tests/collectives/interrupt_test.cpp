@@ -1,0 +1,247 @@
+// A program ends a call that waits by what InitOptions::interrupt throws: soon, on the thread that
+// calls, and for all ranks. Meetings are in peal/rendezvous/meet_interrupted_test.cpp.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/init/init.h"
+#include "peal/store/memory_store.h"
+
+#include "tests/support/ranks.h"
+
+namespace peal::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Values = std::vector<float>;
+
+constexpr auto kPatience = milliseconds(200);
+constexpr auto kSoon = seconds(1);
+
+/// Ctrl-C of one rank, and who was asked whether it came.
+class Key {
+ public:
+  std::function<void()> interrupt() {
+    return [this] {
+      if (std::this_thread::get_id() != owner_) asked_elsewhere_ = true;
+      if (Clock::now() >= at_.load()) throw Error(ErrorKind::kPeerLost, "Ctrl-C");
+    };
+  }
+  /// By the rank's own thread: the key goes down in a moment.
+  void press_soon() { at_ = Clock::now() + kPatience; }
+
+  TimePoint at() const { return at_; }
+  bool was_asked_elsewhere() const { return asked_elsewhere_; }
+
+ private:
+  std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<TimePoint> at_ = TimePoint::max();
+  std::atomic<bool> asked_elsewhere_ = false;
+};
+
+/// What a rank throws, and when; of rank 0, who is interrupted, since its key went down.
+struct Ended {
+  std::string error;
+  TimePoint at;
+};
+
+class InterruptTest : public ::testing::Test {
+ protected:
+  ProcessGroupPtr join(Rank rank, int ranks, std::function<void()> interrupt = {}) const {
+    InitOptions options;
+    options.store = store_;
+    options.rank = rank;
+    options.world_size = ranks;
+    options.interrupt = std::move(interrupt);
+    return init_process_group(options);
+  }
+
+  /// Rank 0 of two is interrupted in `blocked`, while rank 1 does `beside`, which ends as well.
+  void expect_both_end(const std::function<void(ProcessGroup&)>& blocked,
+                       const std::function<void(ProcessGroup&)>& beside) const {
+    std::atomic<TimePoint> pressed;
+    const auto ends = on_ranks(2, [&](Rank rank) {
+      Key key;
+      const ProcessGroupPtr group = join(rank, 2, key.interrupt());
+      group->barrier();
+      if (rank == 0) {
+        key.press_soon();
+        pressed = key.at();
+      }
+      Ended ended;
+      try {
+        rank == 0 ? blocked(*group) : beside(*group);
+      } catch (const Error& error) {
+        ended.error = error.message();
+      }
+      ended.at = Clock::now();
+      if (key.was_asked_elsewhere()) ended.error += ", asked on another thread";
+      return ended;
+    });
+    for (const auto& end : ends) {
+      EXPECT_EQ(end.error, "");
+      EXPECT_THAT(end.result.error, HasSubstr("Ctrl-C"));
+      EXPECT_THAT(end.result.error, Not(HasSubstr("asked on another thread")));
+      EXPECT_GE(end.result.at, pressed.load());
+      EXPECT_LT(end.result.at - pressed.load(), kSoon);
+    }
+  }
+
+  std::shared_ptr<store::Store> store_ = store::make_memory_store();
+};
+
+void receive_nothing(ProcessGroup& group) {
+  Values values(10);
+  group.recv(values, 1 - group.rank(), Tag{7});
+}
+
+TEST_F(InterruptTest, ACollectiveThatWaitsForAPeerEnds) {
+  expect_both_end([](ProcessGroup& group) { group.barrier(); }, receive_nothing);
+}
+
+TEST_F(InterruptTest, ACollectiveBehindAnotherThatWaitsEndsAsThatDoes) {
+  expect_both_end(
+      [](ProcessGroup& group) {
+        Values values(10);
+        const WorkPtr first = group.all_reduce_async(values);
+        Values more(10);
+        try {
+          group.all_reduce(more);
+        } catch (const Error&) {
+          EXPECT_NE(first->exception(), nullptr);
+          throw;
+        }
+      },
+      receive_nothing);
+}
+
+TEST_F(InterruptTest, AReceiveThatNobodySendsToEnds) {
+  expect_both_end(receive_nothing, receive_nothing);
+}
+
+TEST_F(InterruptTest, ASendThatNobodyReceivesEnds) {
+  expect_both_end(
+      [](ProcessGroup& group) {
+        const Values values(10'000'000);
+        group.send(values, 1);
+      },
+      receive_nothing);
+}
+
+TEST_F(InterruptTest, AWorkIsWaitedForByTurnsSoThatWhoWaitsCanAskItself) {
+  const auto ends = on_ranks(2, [&](Rank rank) {
+    int asked = 0;
+    const ProcessGroupPtr group = join(rank, 2, [&] { ++asked; });
+    group->barrier();
+    const int before = asked;
+    Values values(10);
+    const Values sent(10);
+    const WorkPtr work = group->irecv(values, 1 - rank);
+    EXPECT_THROW(work->wait(kPatience), Error);
+    EXPECT_FALSE(work->is_completed());
+    const bool was_asked = asked != before;
+    group->barrier();
+    const WorkPtr sending = group->isend(sent, 1 - rank);
+    work->wait();
+    sending->wait();
+    return was_asked;
+  });
+  for (const auto& end : ends) {
+    EXPECT_EQ(end.error, "");
+    EXPECT_FALSE(end.result);
+  }
+}
+
+TEST_F(InterruptTest, TheMakingOfASubgroupEndsForAllWhoMakeIt) {
+  expect_both_end(
+      [](ProcessGroup& group) {
+        const Rank both[] = {0, 1};
+        group.new_group(both);
+      },
+      [](ProcessGroup& group) {
+        std::this_thread::sleep_for(2 * kPatience);  // it is interrupted by now
+        const Rank both[] = {0, 1};
+        group.new_group(both);
+      });
+}
+
+TEST_F(InterruptTest, ASubgroupIsInterruptedAsItsWorld) {
+  const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
+    Key key;
+    const ProcessGroupPtr group = join(rank, 2, key.interrupt());
+    const Rank both[] = {0, 1};
+    const ProcessGroupPtr part = group->new_group(both);
+    if (rank == 0) key.press_soon();
+    try {
+      rank == 0 ? part->barrier() : receive_nothing(*part);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  });
+  for (const auto& end : ends) {
+    EXPECT_EQ(end.error, "");
+    EXPECT_THAT(end.result, HasSubstr("Ctrl-C"));
+  }
+}
+
+TEST_F(InterruptTest, AWorldThatNotAllJoinEnds) {
+  Key key;
+  key.press_soon();
+  EXPECT_THROW(join(0, 2, key.interrupt()), Error);
+  EXPECT_LT(Clock::now() - key.at(), kSoon);
+}
+
+TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
+  struct Nothing {};
+  const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
+    std::atomic<bool> pressed = false;
+    const ProcessGroupPtr group = join(rank, 2, [&] {
+      if (pressed) throw Nothing();
+    });
+    group->barrier();
+    pressed = rank == 0;
+    try {
+      rank == 0 ? group->barrier() : receive_nothing(*group);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  });
+  for (const auto& end : ends) {
+    EXPECT_EQ(end.error, "");
+    EXPECT_THAT(end.result, HasSubstr("a call that was interrupted threw what is no exception"));
+  }
+}
+
+TEST_F(InterruptTest, WhoIsAskedAndThrowsNothingHindersNobody) {
+  std::atomic<int> asked = 0;
+  const auto ends = on_ranks(2, [&](Rank rank) {
+    const ProcessGroupPtr group = join(rank, 2, [&] { ++asked; });
+    if (rank == 1) std::this_thread::sleep_for(kPatience);
+    Values values(1000, 1);
+    group->all_reduce(values);
+    group->destroy();
+    return values == Values(1000, 2);
+  });
+  for (const auto& end : ends) {
+    EXPECT_EQ(end.error, "");
+    EXPECT_TRUE(end.result);
+  }
+  EXPECT_GT(asked, 0);
+}
+
+}  // namespace
+}  // namespace peal::testing
