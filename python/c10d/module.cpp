@@ -1,0 +1,124 @@
+// peal._c10d: torch.distributed's backend "peal", which peal/_torch.py registers.
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include "peal/init/init.h"
+#include "peal/store/prefix_store.h"
+
+#include "python/c10d/backend.h"
+#include "python/c10d/store.h"
+#include "python/common/errors.h"
+#include "python/common/processes.h"
+#include "python/common/reports.h"
+#include "python/common/signals.h"
+
+namespace peal::python {
+namespace {
+
+namespace py = pybind11;
+
+using StoreRef = c10::intrusive_ptr<c10d::Store>;
+
+/// torch may use the same keys again when the same processes meet once more. Each of them counts
+/// how often it has come.
+std::shared_ptr<store::Store> store_of_meeting(const StoreRef& store, int rank) {
+  std::shared_ptr<store::Store> whole = make_torch_store(store);
+  const std::int64_t time = whole->add("peal/times/" + std::to_string(rank), 1);
+  return store::make_prefix_store(std::move(whole), "peal/" + std::to_string(time));
+}
+
+ProcessGroupPtr meet(
+    const StoreRef& store, int rank, int size, Timeout timeout, bool is_whole_job) {
+  InitOptions options;
+  options.store = store_of_meeting(store, rank);
+  options.rank = rank;
+  options.world_size = size;
+  options.timeout = timeout;
+  options.is_whole_job = is_whole_job;
+  options.report = report_on_stderr();
+  options.interrupt = check_signals;
+  return init_process_group(options);
+}
+
+/// The default group, of which others are made: they need no meeting of their own then.
+class World {
+ public:
+  void become(const c10::intrusive_ptr<TorchBackend>& backend) {
+    const std::lock_guard lock(mutex_);
+    backend_ = std::make_unique<c10::weak_intrusive_ptr<TorchBackend>>(backend);
+    generation_ = generation();
+  }
+
+  /// Null where this process is in none.
+  c10::intrusive_ptr<TorchBackend> get() {
+    const std::lock_guard lock(mutex_);
+    if (!backend_ || generation_ != generation()) return {};
+    return backend_->lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<c10::weak_intrusive_ptr<TorchBackend>> backend_;
+  int generation_ = 0;
+};
+
+World& world() {
+  static auto* const only = new World();
+  return *only;
+}
+
+c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
+                                         int rank,
+                                         int size,
+                                         double timeout_s,
+                                         const std::vector<std::int64_t>& global_ranks,
+                                         bool lazy) {
+  auto options = c10::make_intrusive<TorchOptions>();
+  options->timeout = Timeout(static_cast<std::int64_t>(std::ceil(timeout_s * 1000.0)));
+  options->lazy = lazy;
+  const bool is_world = global_ranks.empty();
+  TorchBackend::Parts parts;
+  parts.store = store;
+  parts.options = options;
+  parts.meet_in = [](const StoreRef& where, int r, int n, Timeout t) {
+    return meet(where, r, n, t, false);
+  };
+  parts.make_group = [=, timeout = options->timeout] {
+    const auto whole = is_world ? nullptr : world().get();
+    if (!whole) return meet(store, rank, size, timeout, is_world);
+    const std::vector<Rank> members(global_ranks.begin(), global_ranks.end());
+    return whole->shared_group()->new_group(members, timeout);
+  };
+  const auto backend = c10::make_intrusive<TorchBackend>(rank, size, std::move(parts));
+  if (is_world) world().become(backend);
+  return backend;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_c10d, module) {
+  module.doc() = "torch.distributed's backend \"peal\"; see peal._torch.";
+  remember_main_thread();
+  generation();  // counts from here on
+  translate_errors_to("peal._torch", "DistError");
+  module.def("create",
+             &create,
+             py::arg("store"),
+             py::arg("rank"),
+             py::arg("size"),
+             py::arg("timeout_s"),
+             py::arg("global_ranks"),
+             py::arg("lazy"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("tell_of_exception", &tell_all_of_exception, py::call_guard<py::gil_scoped_release>());
+  module.def("leave_all", &leave_all, py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace peal::python

@@ -1,0 +1,174 @@
+#include "python/c10d/operands.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <optional>
+#include <utility>
+
+namespace peal::python {
+namespace {
+
+std::optional<DType> same_type(at::ScalarType type) {
+  switch (type) {
+    case at::kBool:
+      return DType::kBool;
+    case at::kByte:
+      return DType::kU8;
+    case at::kChar:
+      return DType::kI8;
+    case at::kShort:
+      return DType::kI16;
+    case at::kInt:
+      return DType::kI32;
+    case at::kLong:
+      return DType::kI64;
+    case at::kHalf:
+      return DType::kF16;
+    case at::kBFloat16:
+      return DType::kBF16;
+    case at::kFloat:
+      return DType::kF32;
+    case at::kDouble:
+      return DType::kF64;
+    case at::kComplexFloat:
+      return DType::kC64;
+    case at::kComplexDouble:
+      return DType::kC128;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Whether the memory holds the values as they are, one after the other.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+ReduceOp::Kind kind_of(const c10d::ReduceOp& op) {
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM:
+      return ReduceOp::Kind::kSum;
+    case c10d::ReduceOp::AVG:
+      return ReduceOp::Kind::kAvg;
+    case c10d::ReduceOp::PRODUCT:
+      return ReduceOp::Kind::kProduct;
+    case c10d::ReduceOp::MIN:
+      return ReduceOp::Kind::kMin;
+    case c10d::ReduceOp::MAX:
+      return ReduceOp::Kind::kMax;
+    case c10d::ReduceOp::BAND:
+      return ReduceOp::Kind::kBand;
+    case c10d::ReduceOp::BOR:
+      return ReduceOp::Kind::kBor;
+    case c10d::ReduceOp::BXOR:
+      return ReduceOp::Kind::kBxor;
+    case c10d::ReduceOp::PREMUL_SUM:
+      return ReduceOp::Kind::kPremulSum;
+    default:
+      TORCH_CHECK(false, "Unhandled ReduceOp");
+  }
+}
+
+const char* torch_name_of(ReduceOp::Kind kind) {
+  switch (kind) {
+    case ReduceOp::Kind::kSum:
+      return "SUM";
+    case ReduceOp::Kind::kProduct:
+      return "PRODUCT";
+    case ReduceOp::Kind::kMin:
+      return "MIN";
+    case ReduceOp::Kind::kMax:
+      return "MAX";
+    case ReduceOp::Kind::kAvg:
+      return "AVG";
+    case ReduceOp::Kind::kBand:
+      return "BAND";
+    case ReduceOp::Kind::kBor:
+      return "BOR";
+    case ReduceOp::Kind::kBxor:
+      return "BXOR";
+    case ReduceOp::Kind::kPremulSum:
+      return "PREMUL_SUM";
+  }
+  return "?";
+}
+
+double factor_of(const c10d::ReduceOp& op) {
+  const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK(supplement != nullptr, "PREMUL_SUM without a factor");
+  if (supplement->tensor_factor.defined()) return supplement->tensor_factor.item().toDouble();
+  return supplement->double_factor;
+}
+
+}  // namespace
+
+Carrier carrier_of(at::ScalarType type) {
+  if (const auto same = same_type(type)) return {*same, 1};
+  return {DType::kU8, static_cast<std::int64_t>(c10::elementSize(type))};
+}
+
+ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type) {
+  const ReduceOp::Kind kind = kind_of(op);
+  const auto dtype = same_type(type);
+  TORCH_CHECK(dtype, "Invalid scalar type: peal cannot reduce tensors of ", type);
+  if (!has_meaning(kind, *dtype)) {
+    const bool is_bitwise = kind == ReduceOp::Kind::kBand || kind == ReduceOp::Kind::kBor ||
+                            kind == ReduceOp::Kind::kBxor;
+    TORCH_CHECK(
+        !is_bitwise, "Cannot use ReduceOp.", torch_name_of(kind), " with non-integral dtype");
+    TORCH_CHECK(false, "Cannot use ReduceOp.", torch_name_of(kind), " with dtype ", type);
+  }
+  if (kind == ReduceOp::Kind::kPremulSum) return ReduceOp::premul_sum(factor_of(op));
+  return {kind};
+}
+
+Operand::Operand(at::Tensor tensor, Use use) : tensor_(std::move(tensor)), use_(use) {
+  TORCH_CHECK(tensor_.defined(), "an undefined tensor cannot be communicated");
+  TORCH_CHECK(tensor_.device().is_cpu(),
+              "peal communicates tensors on the CPU, and this one is on ",
+              tensor_.device());
+  TORCH_CHECK(tensor_.layout() == at::kStrided,
+              "peal communicates strided tensors, and this one is of layout ",
+              tensor_.layout());
+  if (!is_plain(tensor_)) {
+    const at::AutoDispatchBelowAutograd no_grad;
+    dense_ = at::empty(tensor_.sizes(), tensor_.options().memory_format(std::nullopt));
+    if (use != Use::kWrite) dense_.copy_(tensor_);
+  }
+  const at::Tensor& memory = dense_.defined() ? dense_ : tensor_;
+  const Carrier carrier = carrier_of(memory.scalar_type());
+  buffer_ = {memory.data_ptr(), Elements(memory.numel() * carrier.each), carrier.dtype};
+}
+
+void Operand::finish() const {
+  if (!is_copied() || use_ == Use::kRead) return;
+  const at::AutoDispatchBelowAutograd no_grad;
+  tensor_.copy_(dense_);
+}
+
+std::vector<ConstBuffer> Operands::inputs() const {
+  std::vector<ConstBuffer> all;
+  all.reserve(in.size());
+  for (const Operand& operand : in) all.emplace_back(operand.buffer());
+  return all;
+}
+
+std::vector<Buffer> Operands::outputs() const {
+  std::vector<Buffer> all;
+  all.reserve(out.size());
+  for (const Operand& operand : out) all.push_back(operand.buffer());
+  return all;
+}
+
+void Operands::finish() const {
+  for (const Operand& operand : out) operand.finish();
+}
+
+std::vector<Operand> operands(at::TensorList tensors, Use use) {
+  std::vector<Operand> all;
+  all.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) all.emplace_back(tensor, use);
+  return all;
+}
+
+}  // namespace peal::python

@@ -1,0 +1,159 @@
+#include "python/c10d/sparse.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "peal/base/error.h"
+#include "peal/base/guarded.h"
+
+#include "python/c10d/operands.h"
+
+namespace peal::python {
+namespace {
+
+/// The Work of a task, which says itself how it went.
+class TaskWork final : public Work {
+ public:
+  void wait(Timeout timeout) override {
+    const Deadline deadline =
+        timeout == kGroupTimeout ? Deadline(TimePoint::max()) : Deadline::after(timeout);
+    const auto ended = [](const State& state) { return state.ended; };
+    if (!state_.wait(deadline, ended, [](const State&) {})) {
+      throw Error(ErrorKind::kTimeout,
+                  "all_reduce of a sparse tensor has not ended yet; it goes on");
+    }
+    if (const auto failure = exception()) std::rethrow_exception(failure);
+  }
+
+  bool is_completed() const override {
+    return state_.with([](const State& state) { return state.ended; });
+  }
+
+  void when_completed(std::function<void()> then) override {
+    const bool is_late = state_.with([&](State& state) {
+      if (!state.ended) state.watchers.push_back(std::move(then));
+      return state.ended;
+    });
+    if (is_late) then();
+  }
+
+  std::exception_ptr exception() const override {
+    return state_.with([](const State& state) {
+      return state.failure ? std::make_exception_ptr(Error(*state.failure)) : nullptr;
+    });
+  }
+
+  Rank source() const override { return kAnySource; }
+
+  void end(std::optional<Error> failure) {
+    const auto watchers = state_.update([&](State& state) {
+      state.ended = true;
+      state.failure = std::move(failure);
+      return std::exchange(state.watchers, {});
+    });
+    for (const auto& watcher : watchers) watcher();
+  }
+
+ private:
+  struct State {
+    bool ended = false;
+    std::optional<Error> failure;
+    std::vector<std::function<void()>> watchers;
+  };
+
+  mutable Guarded<State> state_;
+};
+
+/// What each rank says of its tensor: all but the number of elements must agree.
+std::vector<std::int64_t> form_of(const at::Tensor& tensor) {
+  std::vector<std::int64_t> form = {tensor._nnz(),
+                                    tensor.sparse_dim(),
+                                    static_cast<std::int64_t>(tensor.scalar_type()),
+                                    tensor.dim()};
+  // Ranks may differ in the number of dimensions, but must say as much: a hash of the sizes.
+  std::int64_t hash = 0;
+  for (const std::int64_t size : tensor.sizes()) hash = hash * 1'000'003 + size;
+  form.push_back(hash);
+  return form;
+}
+
+/// Rows of `mine`, which may be of another number on each rank, one rank's after the other's.
+at::Tensor gather_rows(ProcessGroup& group,
+                       const at::Tensor& mine,
+                       const std::vector<std::int64_t>& rows,
+                       Timeout timeout) {
+  const std::int64_t all = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  std::vector<std::int64_t> sizes = mine.sizes().vec();
+  sizes[0] = all;
+  at::Tensor gathered = at::empty(sizes, mine.options());
+  const std::int64_t each = mine.size(0) > 0 ? mine.numel() / mine.size(0)
+                            : all > 0        ? gathered.numel() / all
+                                             : 0;
+  const Carrier carrier = carrier_of(mine.scalar_type());
+  std::vector<Elements> counts;
+  for (const std::int64_t n : rows) counts.emplace_back(n * each * carrier.each);
+  group.all_gather(
+      Operand(mine, Use::kRead).buffer(), Operand(gathered, Use::kWrite).buffer(), counts, timeout);
+  return gathered;
+}
+
+void sum(ProcessGroup& group, at::Tensor& tensor, Timeout timeout) {
+  const at::AutoDispatchBelowAutograd no_grad;
+  const at::Tensor mine = tensor.coalesce();
+  const std::vector<std::int64_t> form = form_of(mine);
+  std::vector<std::int64_t> forms(form.size() * static_cast<std::size_t>(group.size()));
+  group.all_gather(ConstBuffer(form), Buffer(forms), std::span<const Elements>{}, timeout);
+
+  std::vector<std::int64_t> elements;
+  for (std::size_t at = 0; at < forms.size(); at += form.size()) {
+    elements.push_back(forms[at]);
+    if (!std::equal(
+            form.begin() + 1, form.end(), forms.begin() + static_cast<std::ptrdiff_t>(at) + 1)) {
+      throw Error(ErrorKind::kMismatch,
+                  c10::str("all_reduce of a sparse tensor: rank ",
+                           group.rank(),
+                           " has sizes ",
+                           tensor.sizes(),
+                           " with ",
+                           tensor.sparse_dim(),
+                           " sparse dimensions and type ",
+                           tensor.scalar_type(),
+                           ", and rank ",
+                           at / form.size(),
+                           " has others"));
+    }
+  }
+  // Indices lie by dimension; gathered they must lie by element.
+  const at::Tensor indices =
+      gather_rows(group, mine.indices().t().contiguous(), elements, timeout).t();
+  const at::Tensor values = gather_rows(group, mine.values().contiguous(), elements, timeout);
+  tensor.copy_(at::_sparse_coo_tensor_unsafe(indices, values, tensor.sizes()).coalesce());
+}
+
+}  // namespace
+
+SparseSum::SparseSum(ProcessGroup& group, Timeout timeout) {
+  std::vector<Rank> all(static_cast<std::size_t>(group.size()));
+  std::iota(all.begin(), all.end(), 0);
+  group_ = group.new_group(all, timeout);
+}
+
+WorkPtr SparseSum::start(at::Tensor tensor, Timeout timeout) {
+  auto work = std::make_shared<TaskWork>();
+  thread_.post([group = group_, work, tensor = std::move(tensor), timeout]() mutable {
+    std::optional<Error> failure;
+    try {
+      sum(*group, tensor, timeout);
+    } catch (const std::exception&) {
+      failure = current_error("all_reduce of a sparse tensor");
+    }
+    work->end(std::move(failure));
+  });
+  return work;
+}
+
+}  // namespace peal::python

@@ -1,0 +1,32 @@
+// all_reduce of sparse tensors, which gloo's users have: each rank's elements are gathered and
+// added.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "peal/base/task_thread.h"
+#include "peal/group/process_group.h"
+
+namespace peal::python {
+
+/// Works in a group of its own with the same ranks and on a thread of its own, since how much comes
+/// is known only when a part has come: meanwhile other operations may begin.
+/// Threads: one at a time.
+class SparseSum {
+ public:
+  /// Order: a collective, as new_group. Errors: of new_group.
+  SparseSum(ProcessGroup& group, Timeout timeout);
+
+  /// tensor = sum over r of tensor_r, coalesced
+  /// Shape: the same on every rank, and the same sparse dimensions; any number of elements.
+  /// Order: as all_reduce.
+  /// Errors: of the Work: mismatch (another shape or type), and all_gather's.
+  /// Cost: three all_gathers: of sizes, indices, and values.
+  WorkPtr start(at::Tensor tensor, Timeout timeout);
+
+ private:
+  ProcessGroupPtr group_;
+  TaskThread thread_;  // ends before the group
+};
+
+}  // namespace peal::python

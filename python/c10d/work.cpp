@@ -1,0 +1,194 @@
+#include "python/c10d/work.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "peal/base/clock.h"
+#include "peal/base/error.h"
+
+#include "python/common/signals.h"
+#include "python/common/waiting.h"
+
+namespace peal::python {
+namespace {
+
+class JoinedWork final : public peal::Work {
+ public:
+  explicit JoinedWork(std::vector<WorkPtr> works) : works_(std::move(works)) {}
+
+  void wait(Timeout timeout) override {
+    const Deadline deadline =
+        timeout == kGroupTimeout ? Deadline(TimePoint::max()) : Deadline::after(timeout);
+    for (const WorkPtr& work : works_) {
+      work->wait(timeout == kGroupTimeout ? kGroupTimeout : deadline.left());
+    }
+  }
+
+  bool is_completed() const override {
+    return std::all_of(
+        works_.begin(), works_.end(), [](const auto& w) { return w->is_completed(); });
+  }
+
+  void when_completed(std::function<void()> then) override {
+    if (works_.empty()) return then();
+    const auto left = std::make_shared<std::atomic<std::size_t>>(works_.size());
+    for (const WorkPtr& work : works_) {
+      work->when_completed([left, then] {
+        if (left->fetch_sub(1) == 1) then();
+      });
+    }
+  }
+
+  std::exception_ptr exception() const override {
+    for (const WorkPtr& work : works_) {
+      if (auto failure = work->exception()) return failure;
+    }
+    return nullptr;
+  }
+
+  Rank source() const override { return works_.empty() ? kAnySource : works_.front()->source(); }
+
+ private:
+  std::vector<WorkPtr> works_;
+};
+
+c10::IValue value_of(const Results& results) {
+  if (results.size() > 1) return c10::IValue(results);
+  return results.empty() ? c10::IValue(std::vector<at::Tensor>()) : c10::IValue(results.front());
+}
+
+c10::TypePtr type_of(const Results& results) {
+  return results.size() > 1 ? c10::ListType::create(c10::ListType::ofTensors())
+                            : c10::TypePtr(c10::ListType::ofTensors());
+}
+
+}  // namespace
+
+CoalescedWork::CoalescedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works)
+    : c10d::Work(rank, c10d::OpType::COALESCED), works_(std::move(works)) {}
+
+bool CoalescedWork::isCompleted() {
+  return std::all_of(works_.begin(), works_.end(), [](const auto& w) { return w->isCompleted(); });
+}
+
+bool CoalescedWork::isSuccess() const {
+  return std::all_of(works_.begin(), works_.end(), [](const auto& w) { return w->isSuccess(); });
+}
+
+std::exception_ptr CoalescedWork::exception() const {
+  for (const auto& work : works_) {
+    if (auto failure = work->exception()) return failure;
+  }
+  return nullptr;
+}
+
+bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
+  for (const auto& work : works_) work->wait(timeout);
+  return true;
+}
+
+WorkPtr join(std::vector<WorkPtr> works) {
+  if (works.size() == 1) return std::move(works.front());
+  return std::make_shared<JoinedWork>(std::move(works));
+}
+
+/// What lives until the operation has ended, whoever still holds the Work.
+struct TorchWork::State {
+  State(WorkPtr w, Operands o, Results r)
+      : work(std::move(w)), operands(std::move(o)), results(std::move(r)) {}
+
+  /// To be called when the work has completed, by whoever needs its results.
+  void settle() {
+    std::call_once(settled, [this] {
+      if (work->exception() == nullptr) operands.finish();
+    });
+  }
+
+  /// The same on a thread of the backend, for the future.
+  void settle_future() noexcept {
+    try {
+      settle();
+      if (const auto failure = work->exception()) return future->setError(failure);
+      future->markCompleted(value_of(results));
+    } catch (const std::exception&) {
+      if (!future->completed()) future->setError(std::current_exception());
+    }
+  }
+
+  WorkPtr work;
+  Operands operands;
+  Results results;
+  std::once_flag settled;
+  std::mutex asking;  // for the future
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+};
+
+TorchWork::TorchWork(int rank,
+                     const Kind& kind,
+                     const std::optional<std::vector<at::Tensor>>& inputs,
+                     WorkPtr work,
+                     Operands operands,
+                     Results results,
+                     std::uint64_t sequence)
+    : c10d::Work(rank, kind.type, kind.title, inputs),
+      state_(std::make_shared<State>(std::move(work), std::move(operands), std::move(results))),
+      sequence_(sequence) {
+  if (recordFunctionEndCallback_) {  // somebody takes a profile
+    state_->work->when_completed(
+        [ended = std::exchange(recordFunctionEndCallback_, nullptr)] { ended(); });
+  }
+}
+
+TorchWork::~TorchWork() {
+  if (state_->work->is_completed()) return;
+  state_->work->when_completed([state = state_] {
+    try {
+      state->settle();
+    } catch (const std::exception&) {
+      // Nobody asked how it ended.
+    }
+  });
+}
+
+bool TorchWork::isCompleted() { return state_->work->is_completed(); }
+
+bool TorchWork::isSuccess() const {
+  return state_->work->is_completed() && state_->work->exception() == nullptr;
+}
+
+std::exception_ptr TorchWork::exception() const { return state_->work->exception(); }
+
+int TorchWork::sourceRank() const { return state_->work->source(); }
+
+std::vector<at::Tensor> TorchWork::result() {
+  TORCH_CHECK(isCompleted(),
+              "Work needs to be completed before calling result(). "
+              "Should call wait() before result().");
+  TORCH_CHECK(state_->results.size() <= 1,
+              "work result does not support list of lists, use .getFuture() and value()");
+  state_->settle();
+  return state_->results.empty() ? std::vector<at::Tensor>() : state_->results.front();
+}
+
+void TorchWork::synchronize() { wait(kNoTimeout); }
+
+bool TorchWork::wait(std::chrono::milliseconds timeout) {
+  interruptible([&] { wait_for(*state_->work, timeout == kNoTimeout ? kGroupTimeout : timeout); });
+  state_->settle();
+  return true;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
+  const std::lock_guard lock(state_->asking);
+  if (!state_->future) {
+    state_->future = c10::make_intrusive<c10::ivalue::Future>(type_of(state_->results));
+    state_->work->when_completed([state = state_] { state->settle_future(); });
+  }
+  return state_->future;
+}
+
+std::uint64_t TorchWork::getSequencenumber() const { return sequence_; }
+
+}  // namespace peal::python

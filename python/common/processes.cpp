@@ -1,0 +1,75 @@
+#include "python/common/processes.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "peal/base/guarded.h"
+
+namespace peal::python {
+namespace {
+
+std::atomic<int> forks = 0;
+
+struct Enlisted {
+  int generation = 0;
+  std::vector<std::weak_ptr<ProcessGroup>> groups;
+};
+
+/// Never destroyed: a thread may still come here when static objects are.
+Guarded<Enlisted>& enlisted() {
+  static auto* const all = new Guarded<Enlisted>();
+  return *all;
+}
+
+std::vector<ProcessGroupPtr> living() {
+  return enlisted().with([](const Enlisted& all) {
+    std::vector<ProcessGroupPtr> groups;
+    if (all.generation != generation()) return groups;
+    for (const auto& one : all.groups) {
+      if (auto group = one.lock()) groups.push_back(std::move(group));
+    }
+    return groups;
+  });
+}
+
+}  // namespace
+
+int generation() {
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+  return forks.load(std::memory_order_relaxed);
+}
+
+void enlist(const ProcessGroupPtr& group) {
+  enlisted().with([&](Enlisted& all) {
+    if (all.generation != generation()) all = {generation(), {}};
+    std::erase_if(all.groups, [](const auto& one) { return one.expired(); });
+    all.groups.push_back(group);
+  });
+}
+
+void tell_all_of_exception(const std::string& what) noexcept {
+  try {
+    for (const ProcessGroupPtr& group : living()) group->abort_by_exception(what);
+  } catch (const std::exception&) {
+    // The process ends, and the peers hear that.
+  }
+}
+
+void leave_all() noexcept {
+  for (const ProcessGroupPtr& group : living()) {
+    try {
+      group->destroy(std::chrono::seconds(1));
+    } catch (const std::exception&) {
+      // Nobody is left to be told.
+    }
+  }
+}
+
+}  // namespace peal::python

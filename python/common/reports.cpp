@@ -1,0 +1,21 @@
+#include "python/common/reports.h"
+
+#include <cstdio>
+#include <set>
+#include <string>
+
+#include "peal/base/guarded.h"
+
+namespace peal::python {
+
+Report report_on_stderr() {
+  return [](Severity severity, std::string_view message) {
+    static auto* const said = new Guarded<std::set<std::string, std::less<>>>();
+    if (severity != Severity::kWarning) return;
+    const std::string text(message);
+    if (!said->with([&](auto& all) { return all.insert(text).second; })) return;
+    std::fprintf(stderr, "peal: %s\n", text.c_str());
+  };
+}
+
+}  // namespace peal::python

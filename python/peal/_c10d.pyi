@@ -1,0 +1,16 @@
+"""Types of the extension module of torch.distributed's backend, which only peal._torch uses."""
+
+from collections.abc import Sequence
+
+from torch._C._distributed_c10d import Backend, Store
+
+def create(
+    store: Store,
+    rank: int,
+    size: int,
+    timeout_s: float,
+    global_ranks: Sequence[int],
+    lazy: bool,
+) -> Backend: ...
+def tell_of_exception(what: str, /) -> None: ...
+def leave_all() -> None: ...

@@ -1,0 +1,42 @@
+"""How a process that is in groups ends: its peers hear what was raised, and nothing outlives it."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing.util
+import sys
+from types import TracebackType
+from typing import Protocol
+
+
+class _Module(Protocol):
+    """An extension module of peal, each of which has its own groups."""
+
+    def tell_of_exception(self, what: str, /) -> None: ...
+
+    def leave_all(self) -> None: ...
+
+
+def end_with_process(module: _Module) -> None:
+    """From now on: before an exception ends this process, the peers of the module's groups are told
+    what it says; and before the interpreter goes, all groups are left, so that no thread of theirs
+    comes to a Python that is gone. To be called once for each module."""
+    previous = sys.excepthook
+
+    def excepthook(kind: type[BaseException], value: BaseException,
+                   traceback: TracebackType | None) -> None:
+        module.tell_of_exception(f"{kind.__name__}: {value}")
+        previous(kind, value, traceback)
+
+    def leave() -> None:
+        raised = sys.exc_info()[1]
+        if isinstance(raised, SystemExit):  # a child of multiprocessing, whose target raised
+            raised = raised.__context__ if raised.code not in (None, 0) else None
+        if raised is not None:
+            module.tell_of_exception(f"{type(raised).__name__}: {raised}")
+        module.leave_all()
+
+    sys.excepthook = excepthook
+    atexit.register(leave)
+    # Children of multiprocessing end without atexit's functions, but with these.
+    multiprocessing.util.Finalize(None, leave, exitpriority=100)

@@ -1,0 +1,79 @@
+"""torch.distributed's backend "peal": made here when torch asks for it, ended here with the process."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from peal import _build
+from peal._ending import end_with_process
+from peal._errors import Error, Kind
+
+
+class DistError(Error, dist.DistBackendError):
+    """An operation of torch.distributed that failed in peal: `peal.Error`, and what torch's backends
+    raise."""
+
+    def __init__(self, message: str, kind: Kind) -> None:
+        # torch's own code, and its users', look for this word.
+        super().__init__(f"after a timeout was reached: {message}" if kind == "timeout" else message,
+                         kind)
+
+
+@dataclass(frozen=True)
+class TorchOptions:
+    """`pg_options` of ``init_process_group("peal", pg_options=...)`` and of ``new_group``.
+
+    lazy: the ranks meet at their first operation, for which all of them must come, instead of when
+    the group is made.
+    """
+
+    lazy: bool = False
+
+
+def create(options: Any, backend_options: TorchOptions | None) -> Any:
+    """A torch.distributed Backend, for torch's `_DistributedBackendOptions`."""
+    module = _load()
+    if backend_options is not None and not isinstance(backend_options, TorchOptions):
+        raise Error(
+            f"pg_options of the backend \"peal\" are peal.TorchOptions, not {backend_options!r}",
+            "usage",
+        )
+    return module.create(
+        store=options.store,
+        rank=options.group_rank,
+        size=options.group_size,
+        timeout_s=options.timeout.total_seconds(),
+        global_ranks=list(options.global_ranks_in_group),
+        lazy=backend_options is not None and backend_options.lazy,
+    )
+
+
+def _load() -> Any:
+    """The extension module, if it is for the torch that runs: its classes are laid out as torch's."""
+    if not _build.TORCH_VERSION:
+        raise Error(
+            "this peal was built without torch: in the environment that has torch, install it by "
+            "pip install --no-build-isolation .",
+            "unsupported",
+        )
+    if _release(_build.TORCH_VERSION) != _release(torch.__version__):
+        raise Error(
+            f"this peal was built for torch {_build.TORCH_VERSION}, and this is torch "
+            f"{torch.__version__}: build it anew, by pip install --no-build-isolation --force-reinstall .",
+            "unsupported",
+        )
+    first = "peal._c10d" not in sys.modules
+    from peal import _c10d
+
+    if first:
+        end_with_process(_c10d)
+    return _c10d
+
+
+def _release(version: str) -> str:
+    return version.split("+")[0]

@@ -1,0 +1,136 @@
+"""Programs, started as users start them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+EXAMPLES = Path(os.environ.get("PEAL_EXAMPLES")
+                or Path(__file__).resolve().parents[2] / "examples" / "python")
+PATIENCE = 120.0  # seconds: a bound on what hangs; on an idle machine programs take a few
+
+
+def output_of(*command: str | Path, **environment: str) -> str:
+    """What a command that ends with 0 writes on stdout. `environment` comes on top of this
+    process's; whoever takes too long is told to end, so that a launcher ends its ranks, and then killed."""
+    variables = {**os.environ, **environment}
+    variables.pop("PYTHONUNBUFFERED", None)  # it tears lines of ranks that share one stdout
+    # Files, since a pipe stays open for as long as any rank lives.
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen([str(word) for word in command], env=variables, stdout=out,
+                                   stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
+        how = ""
+        try:
+            code = process.wait(PATIENCE)
+            how = f"ended with {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            how = f"ran for more than {PATIENCE:.0f} s"
+            for told in (signal.SIGTERM, signal.SIGKILL):
+                os.killpg(process.pid, told)
+                try:
+                    process.wait(20)
+                    break
+                except subprocess.TimeoutExpired:
+                    pass
+        out.seek(0)
+        err.seek(0)
+        text = out.read()
+        if how:
+            words = " ".join(map(str, command))
+            raise AssertionError(f"{words}\n{how} and wrote\n{text}\n{err.read()[-6000:]}")
+        return text
+
+
+def example(name: str) -> list[str]:
+    """A command that runs an example in this Python."""
+    return [sys.executable, str(EXAMPLES / name)]
+
+
+def peal_run(ranks: int, *command: str | Path) -> str:
+    return output_of(sys.executable, "-m", "peal", "run", "--no-prefix", "-n", str(ranks), *command)
+
+
+# As in ranks.py: children of a process that has imported what takes seconds to import.
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["torch", "torch.distributed", "torch.distributed.checkpoint",
+                                 "torch.distributed.pipelining",
+                                 "torch.distributed.tensor.parallel"])
+
+
+def script_on_ranks(ranks: int, script: Path, *arguments: str) -> str:
+    """What `peal run -n RANKS python SCRIPT ARGUMENTS` would show, without the time that it takes
+    to import torch on each rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        files = [Path(folder, f"rank-{rank}") for rank in range(ranks)]
+        processes = [
+            _context.Process(target=_run_script, args=(
+                file, str(script), arguments,
+                {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
+                 "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                 "OMP_NUM_THREADS": "1"}))
+            for rank, file in enumerate(files)]
+        for process in processes:
+            process.start()
+        end = time.monotonic() + PATIENCE
+        for process in processes:
+            process.join(max(0.0, end - time.monotonic()))
+        for process in processes:
+            if process.is_alive():
+                process.kill()
+                process.join()
+        texts = [file.read_text() if file.exists() else "" for file in files]
+        errors = [file.read_text() for file in sorted(Path(folder).glob("*.err"))]
+        codes = [process.exitcode for process in processes]
+        if any(codes):
+            raise AssertionError(f"{script} on {ranks} ranks ended with {codes} and wrote\n"
+                                 + "\n".join(texts + errors))
+        return "".join(texts)
+
+
+def _run_script(out: Path, script: str, arguments: tuple[str, ...],
+                environment: dict[str, str]) -> None:
+    errors = out.with_suffix(".err")
+    for path, descriptor in ((out, 1), (errors, 2)):
+        with path.open("w") as file:
+            os.dup2(file.fileno(), descriptor)
+    import torch
+
+    torch.set_num_threads(1)
+    os.environ.update(environment)
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).parent))
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stdout.flush()
+
+
+def lines_of(text: str) -> list[str]:
+    """In the order of the alphabet, since ranks write when they like."""
+    return sorted(line for line in text.splitlines() if line)
+
+
+def losses_of(text: str) -> dict[str, float]:
+    """By what stands before them: "rank 0, step 3: loss 0.5" is {"rank 0, step 3": 0.5}."""
+    return {where: float(loss)
+            for where, loss in re.findall(r"(rank \d+(?:, \w+ \d+)+): loss ([^\s,]+)", text)}
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])

@@ -1,0 +1,94 @@
+"""Functions on several ranks, each a process of its own that has met the others over a file."""
+
+from __future__ import annotations
+
+import datetime
+import multiprocessing
+import os
+import tempfile
+import traceback
+from dataclasses import dataclass
+from typing import Any, Callable
+
+# Ranks are forked from a process that has imported torch, which takes seconds: importing it, and the
+# backend with it, must start neither a thread nor a connection.
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["torch", "torch.distributed"])
+
+
+@dataclass
+class Outcome:
+    """How a rank ended: with a result, or with an error and where it came from."""
+
+    result: Any = None
+    error: str | None = None
+    kind: str | None = None  # the name of the exception's class
+    where: str | None = None
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"returned {self.result!r}" if self.error is None else f"raised {self.where}"
+
+
+def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: str = "peal",
+             timeout: float = 60.0, environment: dict[str, str] | None = None) -> list[Outcome]:
+    """Calls function(*arguments) on each rank of a default group of `size`, and says how it went.
+    A rank that ends without a word has the error "ended with exit code ..."."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = []
+        for rank in range(size):
+            here, there = _context.Pipe(duplex=False)
+            process = _context.Process(
+                target=_rank, args=(rank, size, folder, backend, timeout, environment or {}, there,
+                                    function, arguments))
+            process.start()
+            there.close()
+            ranks.append((process, here))
+        ends = []
+        for process, here in ranks:
+            try:
+                end = here.recv()
+            except EOFError:
+                end = None
+            process.join(timeout)
+            if process.is_alive():
+                process.kill()
+                process.join()
+                end = Outcome(error=f"hung: it was killed after {timeout} s")
+            ends.append(end or Outcome(error=f"ended with exit code {process.exitcode}"))
+        return ends
+
+
+def results(size: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
+    """The same, where no rank may fail: what each returned."""
+    ends = outcomes(size, function, *arguments, **options)
+    failed = [f"rank {rank} {end}" for rank, end in enumerate(ends) if end.error is not None]
+    if failed:
+        raise AssertionError("\n".join(failed))
+    return [end.result for end in ends]
+
+
+def _rank(rank: int, size: int, folder: str, backend: str, timeout: float,
+          environment: dict[str, str], there: Any, function: Callable[..., Any],
+          arguments: tuple[Any, ...]) -> None:
+    import torch
+    import torch.distributed as dist
+
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    begin = datetime.datetime.now()
+    try:
+        dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=rank,
+                                world_size=size, timeout=datetime.timedelta(seconds=timeout))
+        begin = datetime.datetime.now()
+        end = Outcome(result=function(*arguments))
+        end.seconds = (datetime.datetime.now() - begin).total_seconds()
+        dist.destroy_process_group()
+    except Exception as error:
+        end = Outcome(error=str(error), kind=type(error).__name__, where=traceback.format_exc())
+        end.seconds = (datetime.datetime.now() - begin).total_seconds()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    finally:
+        there.send(end)
+        there.close()

@@ -1,0 +1,142 @@
+"""The programs in examples/python: on peal each prints what it should, and what those that train
+print is what gloo gives."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tempfile
+import unittest
+
+from needs import numpy_wanted, torch_wanted
+from programs import (EXAMPLES, example, free_port, lines_of, losses_of, output_of, peal_run,
+                      script_on_ranks)
+
+MNIST = os.environ.get("PEAL_TEST_MNIST", "")
+
+
+class ArraysTest(unittest.TestCase):
+    def test_arrays_are_summed_without_torch(self) -> None:
+        self.assertIn("results by rank: [[6.0, 60.0], [6.0, 60.0], [6.0, 60.0]]",
+                      output_of(*example("arrays.py"), "--spawn", "3"))
+
+
+@torch_wanted
+class BasicsTest(unittest.TestCase):
+    def test_processes_of_torch_multiprocessing_meet_in_every_way(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for place in ("env://", f"tcp://127.0.0.1:{free_port()}", f"file://{folder}/meet"):
+                with self.subTest(place=place):
+                    text = output_of(*example("first_group.py"), "--ranks", "3", "--init-method",
+                                     place, MASTER_PORT=free_port())
+                    self.assertEqual(lines_of(text),
+                                     [f"rank {r} of 3 is one of 3" for r in range(3)])
+
+    def test_a_number_goes_from_rank_to_rank_blocking_or_not(self) -> None:
+        self.assertEqual(lines_of(peal_run(2, *example("point_to_point.py"))),
+                         lines_of("blocking: rank 0 has 1.0\nblocking: rank 1 has 1.0\n"
+                                  "non_blocking: rank 0 has 1.0\nnon_blocking: rank 1 has 1.0\n"))
+
+    def test_every_collective_brings_the_right_values(self) -> None:
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                text = script_on_ranks(ranks, EXAMPLES / "collectives.py")
+                self.assertEqual(lines_of(text), sorted(expected_of_collectives(ranks)))
+
+    def test_a_ring_by_hand_sums(self) -> None:
+        self.assertEqual(
+            lines_of(script_on_ranks(3, EXAMPLES / "ring_all_reduce.py")),
+            [f"rank {r} has {[3.0 * i + 3 for i in range(5)]}" for r in range(3)])
+
+
+def expected_of_collectives(n: int) -> list[str]:
+    every = range(n)
+    values = {
+        "broadcast from the last rank": [[n - 1, 10 * (n - 1)]] * n,
+        "reduce to rank 0": [[n * (n + 1) // 2, 10 * n * (n + 1) // 2]],
+        "scatter from rank 0": [[100 + r] for r in every],
+        "gather to rank 0": [[100 + r for r in every]],
+        "all_reduce by SUM": [[n * (n + 1) // 2, 10 * n * (n + 1) // 2]] * n,
+        "all_reduce by PRODUCT": [[math.factorial(n), 10 ** n * math.factorial(n)]] * n,
+        "all_reduce by MAX": [[n, 10 * n]] * n,
+        "all_reduce by MIN": [[1, 10]] * n,
+        "all_reduce without waiting": [[n * (n + 1) // 2]] * n,
+        "reduce_scatter of a list": [[5 * n * (n - 1) + n * r] for r in every],
+        "reduce_scatter of a tensor": [[5 * n * (n - 1) + n * r] for r in every],
+        "all_gather to a list": [[100 + r for r in every]] * n,
+        "all_gather to a tensor": [[100 + r for r in every]] * n,
+        "all_to_all of a tensor": [[10 * other + r for other in every] for r in every],
+        "all_to_all of a list": [[10 * other + r for other in every] for r in every],
+        "all_reduce of ranks 0 and 1": [[3], [3]] + [[r + 1] for r in range(2, n)],
+    }
+    return [f"{what}: rank {rank} has {' '.join(map(str, has))}"
+            for what, by_rank in values.items() for rank, has in enumerate(by_rank)]
+
+
+@torch_wanted
+class TrainingTest(unittest.TestCase):
+    def trains_as_on_gloo(self, ranks: int, script: str, *arguments: str) -> None:
+        """Also: what the losses say is that something was learned."""
+        ours, theirs = (losses_of(script_on_ranks(ranks, EXAMPLES / script, *arguments,
+                                                  "--backend", backend))
+                        for backend in ("peal", "gloo"))
+        self.compare(ranks, ours, theirs)
+
+    def compare(self, ranks: int, ours: dict[str, float], theirs: dict[str, float]) -> None:
+        self.assertGreater(len(ours), 0)
+        self.assertEqual(sorted(ours), sorted(theirs))
+        for where, loss in theirs.items():
+            self.assertLessEqual(abs(ours[where] - loss), 1e-6 * abs(loss), where)
+        own = [loss for where, loss in ours.items() if where.startswith(f"rank {ranks - 1},")]
+        self.assertLess(own[-1], own[0])
+
+    def test_averaging_gradients_by_hand(self) -> None:
+        self.trains_as_on_gloo(4, "train_by_hand.py", "--epochs", "2")
+
+    @unittest.skipUnless(MNIST, "PEAL_TEST_MNIST names no folder of MNIST's files")
+    def test_averaging_gradients_by_hand_on_mnist(self) -> None:
+        self.trains_as_on_gloo(2, "train_by_hand.py", "--epochs", "2", "--data", MNIST)
+
+    def test_an_optimizer_that_averages(self) -> None:
+        self.trains_as_on_gloo(2, "train_optimizer.py", "--epochs", "2")
+
+    def test_ddp_with_a_trainer(self) -> None:
+        ours, theirs = (losses_of(output_of(*example("train_ddp.py"), "--epochs", "1", "--backend",
+                                            backend, MASTER_PORT=free_port()))
+                        for backend in ("peal", "gloo"))
+        self.compare(2, ours, theirs)
+
+    def test_the_script_of_a_managed_cluster(self) -> None:
+        self.trains_as_on_gloo(2, "train_cluster.py")
+
+    def test_fully_sharded_training(self) -> None:
+        self.trains_as_on_gloo(3, "train_fsdp.py")
+
+    def test_tensor_parallelism(self) -> None:
+        self.trains_as_on_gloo(2, "tensor_parallel.py")
+
+    @numpy_wanted  # with its help torch sends objects
+    def test_a_pipeline_of_two_stages(self) -> None:
+        self.trains_as_on_gloo(2, "pipeline.py")
+
+
+@torch_wanted
+class CheckpointTest(unittest.TestCase):
+    @numpy_wanted  # with its help torch sends objects
+    def test_what_two_ranks_save_three_ranks_load(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            script = EXAMPLES / "sharded_checkpoint.py"
+            saved = lines_of(script_on_ranks(2, script, "save", folder))
+            loaded = lines_of(script_on_ranks(3, script, "load", folder))
+        weights = re.findall(r"rank 0: save, weights of (\d+\.\d{9}) in all", "\n".join(saved))
+        self.assertEqual(len(weights), 1, saved)
+        self.assertGreater(float(weights[0]), 0)
+        for r in range(2):
+            self.assertIn(f"rank {r}: save, weights of {weights[0]} in all", saved)
+        for r in range(3):
+            self.assertIn(f"rank {r}: load, weights of {weights[0]} in all", loaded)
+
+
+if __name__ == "__main__":
+    unittest.main()

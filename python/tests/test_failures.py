@@ -1,0 +1,169 @@
+"""What users of torch.distributed see when something goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from needs import import_torch
+
+import_torch()
+
+import torch
+import torch.distributed as dist
+
+from ranks import outcomes
+
+
+def raise_on_rank_1() -> None:
+    dist.all_reduce(torch.ones(1))
+    if dist.get_rank() == 1:
+        raise ValueError("out of luck")
+    while True:
+        dist.all_reduce(torch.ones(1))
+
+
+def end_on_rank_1() -> None:
+    dist.all_reduce(torch.ones(1))
+    if dist.get_rank() == 1:
+        os._exit(7)
+    while True:
+        dist.all_reduce(torch.ones(1))
+
+
+def disagree() -> None:
+    dist.all_reduce(torch.ones(2 + dist.get_rank()))
+
+
+def be_late() -> float:
+    begin = time.monotonic()
+    if dist.get_rank() == 1:
+        time.sleep(3)
+        return 0.0
+    try:
+        dist.barrier(timeout=datetime.timedelta(seconds=0.5)) if _barrier_takes_timeout() else (
+            dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=0.5)))
+    except RuntimeError as error:
+        assert " timeout " in str(error), error
+        return time.monotonic() - begin
+    return -1.0
+
+
+def _barrier_takes_timeout() -> bool:
+    import inspect
+
+    return "timeout" in inspect.signature(dist.barrier).parameters
+
+
+def wrong_root() -> None:
+    data = torch.ones(1)
+    options = dist.BroadcastOptions()
+    options.rootRank = 5
+    dist.group.WORLD.broadcast([data], options)
+
+
+class FailuresTest(unittest.TestCase):
+    def test_an_exception_on_one_rank_reaches_the_others_with_its_text(self) -> None:
+        ends = outcomes(3, raise_on_rank_1)
+        self.assertEqual(ends[1].kind, "ValueError")
+        for rank in (0, 2):
+            self.assertEqual(ends[rank].kind, "DistError")
+            self.assertIn("rank 1 threw: ValueError: out of luck", ends[rank].error)
+
+    def test_a_rank_that_ends_is_missed_by_the_others_within_a_second(self) -> None:
+        ends = outcomes(3, end_on_rank_1)
+        for rank in (0, 2):
+            self.assertIn("peer_lost: rank 1", ends[rank].error)
+            self.assertLess(ends[rank].seconds, 5)
+
+    def test_ranks_that_disagree_see_both_sides(self) -> None:
+        for end in outcomes(2, disagree):
+            self.assertIn("mismatch", end.error)
+
+    def test_a_timeout_says_so_and_comes_no_earlier_than_asked(self) -> None:
+        self.assertGreaterEqual(outcomes(2, be_late)[0].result, 0.5)
+
+    def test_argument_checks_keep_torchs_words(self) -> None:
+        for end in outcomes(2, wrong_root):
+            self.assertIn("invalid root rank", end.error)
+
+
+SCRIPT = """
+import sys, torch, torch.distributed as dist
+rank, size, store, what = int(sys.argv[1]), 2, sys.argv[2], sys.argv[3]
+dist.init_process_group("peal", init_method="file://" + store, rank=rank, world_size=size)
+dist.all_reduce(torch.ones(1))
+print("ready", flush=True)
+if what == "block" and rank == 0:
+    dist.all_reduce(torch.ones(1))
+elif what == "block":
+    sys.stdin.read()
+"""
+
+
+class ProcessesTest(unittest.TestCase):
+    """Whole processes, as users start them."""
+
+    def start(self, what: str) -> list[subprocess.Popen[str]]:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        processes = [
+            subprocess.Popen([sys.executable, "-c", SCRIPT, str(rank), f"{folder.name}/store", what],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True)
+            for rank in range(2)]
+        for process in processes:
+            self.addCleanup(process.kill)
+            assert process.stdout is not None
+            self.assertEqual(process.stdout.readline(), "ready\n")
+        return processes
+
+    def test_ctrl_c_ends_a_blocked_collective_within_a_second(self) -> None:
+        blocked, other = self.start("block")
+        time.sleep(0.5)
+        begin = time.monotonic()
+        blocked.send_signal(signal.SIGINT)
+        _, text = blocked.communicate(timeout=10)
+        self.assertLess(time.monotonic() - begin, 1.5)  # the interpreter's own end included
+        self.assertIn("KeyboardInterrupt", text)
+        other.communicate("", timeout=10)
+
+    def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            probe.close()
+            for place in (f"tcp://127.0.0.1:{port}", f"file://{folder}/store"):
+                for rank in (0, 1):
+                    with self.subTest(place=place, rank=rank):
+                        script = ("import peal; print('ready', flush=True); "
+                                  f"peal.init_process_group('{place}', rank={rank}, world_size=2)")
+                        process = subprocess.Popen([sys.executable, "-c", script], text=True,
+                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                        self.addCleanup(process.kill)
+                        assert process.stdout is not None
+                        self.assertEqual(process.stdout.readline(), "ready\n")
+                        time.sleep(0.3)
+                        begin = time.monotonic()
+                        process.send_signal(signal.SIGINT)
+                        _, text = process.communicate(timeout=20)
+                        self.assertLess(time.monotonic() - begin, 1.5)
+                        self.assertIn("KeyboardInterrupt", text)
+
+    def test_a_process_that_never_destroys_its_group_ends_well(self) -> None:
+        begin = time.monotonic()
+        for process in self.start("nothing"):
+            _, text = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 0, text)
+        self.assertLess(time.monotonic() - begin, 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+"""What starts ranks: each launcher that is installed, with scripts of torch and with peal's own
+groups, which read from the environment who they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import unittest
+from pathlib import Path
+from typing import Any, Callable
+
+from needs import torch_wanted
+from programs import example, lines_of, losses_of, output_of, peal_run
+
+SUMS = {1: "[1.0, 10.0]", 2: "[3.0, 30.0]", 3: "[6.0, 60.0]"}
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+"""torchrun, of this Python."""
+CPP_EXAMPLE = Path(os.environ.get("PEAL_CPP_EXAMPLES", ""), "first")
+
+
+def arrays(ranks: int) -> list[str]:
+    """What examples/python/arrays.py prints."""
+    everyone = ", ".join(f"rank {r}" for r in range(ranks))
+    return [f"rank {r} of {ranks}: sum {SUMS[ranks]}, left of it is {(r - 1) % ranks}, "
+            f"all are {everyone}" for r in range(ranks)]
+
+
+def installed(program: str) -> Callable[[Any], Any]:
+    return unittest.skipUnless(shutil.which(program), f"{program} is not installed")
+
+
+class LaunchersTest(unittest.TestCase):
+    def check_training(self, text: str) -> None:
+        losses = losses_of(text)
+        self.assertEqual({where.split(",")[0] for where in losses}, {"rank 0", "rank 1"})
+        self.assertLess(losses["rank 0, step 30"], losses["rank 0, step 0"])
+
+    def test_peal_run_starts_arrays(self) -> None:
+        self.assertEqual(lines_of(peal_run(3, *example("arrays.py"))), arrays(3))
+
+    def test_peal_run_starts_a_script_by_its_name_in_this_python(self) -> None:
+        self.assertEqual(lines_of(peal_run(3, example("arrays.py")[1])), arrays(3))
+
+    @torch_wanted
+    def test_peal_run_starts_a_script_of_torch(self) -> None:
+        self.check_training(peal_run(2, *example("train_cluster.py")))
+
+    @torch_wanted
+    def test_torchrun_starts_arrays(self) -> None:
+        text = output_of(*TORCHRUN, "--nproc-per-node", "2", *example("arrays.py")[1:])
+        for line in arrays(2):  # which share one stdout, unbuffered: ends of lines come when they like
+            self.assertIn(line, text)
+
+    @torch_wanted
+    def test_torchrun_starts_a_script_of_torch(self) -> None:
+        self.check_training(
+            output_of(*TORCHRUN, "--nproc-per-node", "2", *example("train_cluster.py")[1:]))
+
+    def test_one_rank_needs_no_launcher(self) -> None:
+        self.assertEqual(lines_of(output_of(*example("arrays.py"))), arrays(1))
+
+    @installed("mpirun.openmpi")
+    def test_mpirun_of_open_mpi_starts_arrays(self) -> None:
+        text = output_of("mpirun.openmpi", "--oversubscribe", "-n", "3", *example("arrays.py"),
+                         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.assertEqual(lines_of(text), arrays(3))
+
+    @installed("mpirun.mpich")
+    def test_mpirun_of_mpich_starts_arrays(self) -> None:
+        self.assertEqual(lines_of(output_of("mpirun.mpich", "-n", "3", *example("arrays.py"))),
+                         arrays(3))
+
+    @installed("srun")
+    def test_srun_starts_arrays(self) -> None:
+        self.assertEqual(lines_of(output_of("srun", "-n", "3", *example("arrays.py"))), arrays(3))
+
+    @torch_wanted
+    @unittest.skipUnless(CPP_EXAMPLE.is_file(), "PEAL_CPP_EXAMPLES names no folder of programs")
+    def test_torchrun_starts_a_program_in_cpp(self) -> None:
+        text = output_of(*TORCHRUN, "--no-python", "--nproc-per-node", "2", CPP_EXAMPLE)
+        self.assertEqual(lines_of(text), ["rank 0 has 6", "rank 1 has 6"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,237 @@
+"""Every operation of torch.distributed, in every form, for every type and op, on groups of 1 to 4
+ranks: results are those of the closed form, and gloo's where gloo has them."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from needs import import_torch
+
+import_torch()
+
+import torch
+import torch.distributed as dist
+
+import operations
+from operations import CASES, MOVED_TYPES, OPS, REDUCED_TYPES, Case
+from ranks import results
+
+RANKS = 4
+TABLE = Path(__file__).parents[2] / "docs" / "guide" / "python_operations.md"
+
+
+def variants(case: Case) -> list[tuple[torch.dtype, str]]:
+    """The types and ops of a form that have a meaning."""
+    if case.operation == "barrier":
+        return [(torch.float32, "")]
+    if case.form == "sparse":
+        # Of a complex one dist.all_reduce passes on a copy, so that the result is lost.
+        return [(dtype, "") for dtype in REDUCED_TYPES
+                if dtype != torch.bool and not dtype.is_complex]
+    if not case.reduces:
+        return [(dtype, "") for dtype in MOVED_TYPES]
+    return [(dtype, op) for dtype in REDUCED_TYPES for op in OPS
+            if operations.has_meaning(op, dtype) and not refused_by_torch(case, op, dtype)]
+
+
+def refused_by_torch(case: Case, op: str, dtype: torch.dtype) -> bool:
+    """Before any backend is asked, or by asking for another operation than was meant."""
+    if case.form == "functional":  # which have names for all but PREMUL_SUM
+        return op == "PREMUL_SUM" or dtype.is_complex and op == "PRODUCT"
+    return case.operation == "all_reduce" and dtype.is_complex and op in ("PRODUCT", "PREMUL_SUM")
+
+
+def name_of(case: Case, size: int, dtype: torch.dtype, op: str) -> str:
+    return f"{case.operation} ({case.form}) of {dtype}{' by ' + op if op else ''} on {size} ranks"
+
+
+def same(ours: list[torch.Tensor], expected: list[torch.Tensor], op: str) -> bool:
+    """To the bit, but for averages, which may be rounded in two ways."""
+    def equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+        if op == "AVG":
+            return torch.allclose(a, b, rtol=torch.finfo(a.dtype).eps, atol=0)
+        return torch.equal(_bits(a), _bits(b))
+
+    return len(ours) == len(expected) and all(
+        a.dtype == b.dtype and a.shape == b.shape and equal(a, b) for a, b in zip(ours, expected))
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """For types that torch cannot compare."""
+    return tensor.contiguous().view(torch.uint8) if tensor.numel() else tensor.to(torch.float32)
+
+
+@dataclass
+class Seen:
+    """Of every rank: what was tried and what gloo did as well, as (index in CASES, type, op), what
+    was wrong with peal, and where gloo does something else, as text."""
+
+    tried: list[tuple[int, torch.dtype, str]] = field(default_factory=list)
+    gloo: list[tuple[int, torch.dtype, str]] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    other: list[str] = field(default_factory=list)
+
+
+def grid(size: int) -> dict[str, list[Any]]:
+    """In a rank, of which the last `size` are in the group: the fields of Seen."""
+    first = dist.get_world_size() - size
+    members = list(range(first, first + size))
+    ours = dist.new_group(members, backend="peal")
+    theirs = dist.new_group(members, backend="gloo")
+    seen = Seen()
+    me = dist.get_rank() - first
+    if me < 0:
+        return vars(seen)
+    for number, case in enumerate(CASES):
+        for dtype, op in variants(case):
+            name = name_of(case, size, dtype, op)
+            seen.tried.append((number, dtype, op))
+            expected = case.expected(me, size, dtype, op)
+            for group, well, ill in ((ours, None, seen.wrong), (theirs, seen.gloo, seen.other)):
+                try:
+                    got = case.call(group, me, size, dtype, op)
+                except Exception as error:
+                    ill.append(f"{name}: {type(error).__name__}: {error}")
+                    continue
+                if not same(got, expected, op):
+                    ill.append(f"{name}: {got} is not {expected}")
+                elif well is not None:
+                    well.append((number, dtype, op))
+    return vars(seen)
+    for number, case in enumerate(CASES):
+        for dtype, op in variants(case):
+            name = name_of(case, size, dtype, op)
+            seen.tried.append((number, dtype, op))
+            try:
+                got = case.call(ours, me, size, dtype, op)
+            except Exception as error:
+                seen.wrong.append(f"{name}: {error}")
+                continue
+            expected = case.expected(me, size, dtype, op)
+            if not same(got, expected, op):
+                seen.wrong.append(f"{name}: {got} is not {expected}")
+            try:
+                other = case.call(theirs, me, size, dtype, op)
+            except Exception as error:
+                seen.other.append(f"{name}: {error}")
+                continue
+            if same(other, expected, op):
+                seen.gloo.append((number, dtype, op))
+            else:
+                seen.other.append(f"{name}: {other} is not {expected}")
+    return vars(seen)
+
+
+HEAD = """# Operations of torch.distributed on peal
+
+Each operation, form, type and reduction was run on groups of 1 to 4 ranks: what peal's column names
+has given the closed form, on every rank and for every size; gloo's column says what of it torch's
+gloo backend gives too. Written from the tests, by
+`python python/tests/test_operations.py --write`.
+
+Types: {moved}. Those that are reduced: the same without {not_reduced}. Reductions, where they have
+a meaning for the type: {ops}.
+
+| operation | form | peal | gloo |
+|---|---|---|---|
+"""
+
+
+def table(seen: Seen) -> str:
+    """docs/guide/python_operations.md."""
+    not_reduced = [dtype for dtype in MOVED_TYPES if dtype not in REDUCED_TYPES]
+    lines = [HEAD.format(moved=_names(MOVED_TYPES), not_reduced=_names(not_reduced),
+                         ops=", ".join(OPS))]
+    tried, gloo = Counter(seen.tried), Counter(seen.gloo)
+    failed = {one for one in tried if gloo[one] < tried[one]}  # on a rank, or for a size
+    for number, case in enumerate(CASES):
+        every = variants(case)
+        lacking = [pair for pair in every if (number, *pair) in failed]
+        lines.append(f"| {case.operation} | {case.form} | {_what(case)} | "
+                     f"{_share(every, lacking)} |\n")
+    return "".join(lines)
+
+
+def _names(types: list[torch.dtype]) -> str:
+    return ", ".join(str(dtype).removeprefix("torch.") for dtype in types)
+
+
+def _what(case: Case) -> str:
+    if case.operation == "barrier":
+        return "yes"
+    if case.form == "sparse":
+        return "SUM of all real types but bool"
+    return "all types, all reductions" if case.reduces else "all types"
+
+
+def _share(every: list[tuple[torch.dtype, str]], lacking: list[tuple[torch.dtype, str]]) -> str:
+    """What of it there is, in words: without whole reductions and whole types as far as that says
+    it, and the rest one by one."""
+    if not lacking:
+        return "the same"
+    if len(lacking) == len(every):
+        return "no"
+    left = set(lacking)
+    without = []
+    for op in OPS:
+        of_op = {pair for pair in every if pair[1] == op}
+        if of_op and of_op <= left:
+            without.append(op)
+            left -= of_op
+    types = []
+    for dtype in MOVED_TYPES:
+        of_type = {pair for pair in every if pair[0] == dtype and pair[1] not in without}
+        if of_type and of_type <= left:
+            types.append(dtype)
+            left -= of_type
+    if types:
+        without.append(_names(types))
+    by_op: dict[str, list[torch.dtype]] = {}
+    for dtype, op in lacking:
+        if (dtype, op) in left:
+            by_op.setdefault(op, []).append(dtype)
+    without += [f"{op} of {_names(some)}" for op, some in by_op.items()]
+    return "without " + ", ".join(without)
+
+
+def run_grid() -> Seen:
+    """The grid on groups of 1 to RANKS."""
+    seen = Seen()
+    for size in range(1, RANKS + 1):
+        for found in results(RANKS, grid, size, timeout=30):
+            for name in found:
+                getattr(seen, name).extend(found[name])
+    return seen
+
+
+class OperationsTest(unittest.TestCase):
+    seen: Seen
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.seen = run_grid()
+
+    def test_every_form_type_and_op_gives_the_closed_form_on_1_to_4_ranks(self) -> None:
+        self.assertEqual(self.seen.wrong, [])
+        self.assertEqual(len({number for number, _, _ in self.seen.tried}), len(CASES))
+
+    def test_what_gloo_can_do_it_does_alike(self) -> None:
+        self.assertGreater(len(self.seen.gloo), len(self.seen.tried) // 2)
+
+    def test_the_documents_table_is_what_was_seen(self) -> None:
+        if not TABLE.exists():
+            self.skipTest("no documents here")
+        self.assertEqual(TABLE.read_text(), table(self.seen),
+                         "python python/tests/test_operations.py --write writes it anew")
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        TABLE.write_text(table(run_grid()))
+    else:
+        unittest.main()

@@ -1,0 +1,406 @@
+"""The backend "peal" as torch.distributed uses one: groups, works, profiles, processes."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from typing import Any
+
+from needs import import_torch, numpy_wanted
+
+import_torch()
+
+import torch
+import torch.distributed as dist
+
+from ranks import outcomes, results
+
+
+def all_reduced(group: Any = None) -> float:
+    """Twice, on this thread and not."""
+    data = torch.ones(3)
+    dist.all_reduce(data, group=group)
+    dist.all_reduce(data, group=group, async_op=True).wait()
+    return float(data[0])
+
+
+# ---- groups
+
+def name() -> tuple[str, str]:
+    return dist.get_backend(), dist.group.WORLD._get_backend(torch.device("cpu")).name()
+
+
+def subgroups() -> list[Any]:
+    me = dist.get_rank()
+    pair = dist.new_group([0, 2], backend="peal")
+    halves, _ = dist.new_subgroups(2)
+    seen = [all_reduced(halves)]
+    if me in (0, 2):
+        seen.append(all_reduced(pair))
+        data = torch.tensor([float(me)])
+        dist.broadcast(data, src=2, group=pair)  # a global rank
+        seen.append(float(data[0]))
+    return seen
+
+
+def split() -> list[Any]:
+    world = dist.group.WORLD
+    half = world.split_group([dist.get_rank() % 2, dist.get_rank() % 2 + 2],
+                             datetime.timedelta(seconds=20), None, "half")
+    work = half.allreduce([torch.ones(2)], dist.AllreduceOptions())
+    if work is not None:
+        work.wait()
+    return [half.size(), half.rank()]
+
+
+def mesh() -> list[float]:
+    grid = torch.distributed.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+    return [all_reduced(grid.get_group("a")), all_reduced(grid.get_group("b"))]
+
+
+def within_gloo() -> float:
+    return all_reduced(dist.new_group(backend="peal"))
+
+
+def made_and_destroyed_again(folder: str, rank: int, size: int) -> int:
+    times = 0
+    for k in range(20):
+        dist.init_process_group("peal", init_method=f"file://{folder}/store-{k}", rank=rank,
+                                world_size=size)
+        all_reduced()
+        dist.destroy_process_group()
+        times += 1
+    return times
+
+
+def again() -> int:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    folder = [None]
+    path = os.environ["PEAL_TEST_FOLDER"]
+    dist.destroy_process_group()
+    times = made_and_destroyed_again(path, rank, size)
+    dist.init_process_group("peal", init_method=f"file://{path}/last", rank=rank, world_size=size)
+    return times
+
+
+def eager_and_lazy() -> list[bool]:
+    import peal
+
+    lazy = dist.new_group(backend="peal", pg_options=peal.TorchOptions(lazy=True))
+    eager = dist.new_group(backend="peal")
+    assert all_reduced(lazy) == all_reduced(eager) == dist.get_world_size() ** 2
+    return [True]
+
+
+def sequence() -> list[int]:
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    before = backend._get_sequence_number_for_group()
+    all_reduced()
+    return [backend._get_sequence_number_for_group() - before]
+
+
+class GroupsTest(unittest.TestCase):
+    def test_it_is_called_peal(self) -> None:
+        for names in results(2, name):
+            self.assertEqual(names, ("peal", "peal"))
+
+    def test_subgroups_are_groups_and_their_roots_are_global_ranks(self) -> None:
+        self.assertEqual(results(4, subgroups), [[4, 4, 2], [4], [4, 4, 2], [4]])
+
+    def test_a_group_splits(self) -> None:
+        self.assertEqual(results(4, split), [[2, 0], [2, 0], [2, 1], [2, 1]])
+
+    def test_a_mesh_has_groups(self) -> None:
+        self.assertEqual(results(4, mesh), [[4, 4]] * 4)
+
+    def test_a_group_of_a_gloo_job_can_be_peals(self) -> None:
+        self.assertEqual(results(2, within_gloo, backend="gloo"), [4, 4])
+
+    def test_it_is_the_cpus_part_of_a_backend_of_several(self) -> None:
+        # "cpu:peal,cuda:nccl" is the same with another word, where torch has NCCL.
+        others = ["cuda:gloo"] + (["cuda:nccl"] if dist.is_nccl_available() else [])
+        for backend in ["cpu:peal"] + [f"cpu:peal,{other}" for other in others]:
+            with self.subTest(backend):
+                self.assertEqual(results(2, all_reduced, backend=backend), [4, 4])
+
+    def test_a_process_makes_and_destroys_groups_as_often_as_it_likes(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(results(2, again, environment={"PEAL_TEST_FOLDER": folder}), [20, 20])
+
+    def test_groups_meet_at_once_or_when_they_are_needed(self) -> None:
+        self.assertEqual(results(2, eager_and_lazy), [[True]] * 2)
+
+    def test_each_operation_has_a_number(self) -> None:
+        self.assertEqual(results(2, sequence), [[2], [2]])
+
+    def test_torchs_detailed_checks_go_around_it(self) -> None:
+        self.assertEqual(
+            results(2, all_reduced, environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}), [4, 4])
+
+
+# ---- works
+
+def works() -> list[Any]:
+    data = torch.full((4,), dist.get_rank() + 1.0)
+    work = dist.all_reduce(data, async_op=True)
+    doubled = work.get_future().then(lambda done: done.value()[0] * 2)
+    seen = [doubled.wait().tolist()]
+    work.wait()
+    seen += [work.is_completed(), work.is_success(), work.result()[0].data_ptr() == data.data_ptr()]
+    return seen
+
+
+def works_in_callbacks() -> list[float]:
+    """As communication hooks of DDP do: the second operation is started, and waited for, where the
+    first one ends."""
+    def once_more(done: Any) -> torch.Tensor:
+        again = done.value()[0].clone()
+        dist.all_reduce(again, async_op=True).wait()
+        return again
+
+    seen = []
+    for _ in range(6):
+        first = dist.all_reduce(torch.ones(2), async_op=True)
+        seen.append(float(first.get_future().then(once_more).wait()[0]))
+    return seen
+
+
+def dropped_works() -> bool:
+    """The last reference to a tensor goes on a thread of the engine, while this one holds the GIL."""
+    for k in range(200):
+        dist.all_reduce(torch.ones(1000), async_op=True)
+        if k % 50 == 0:
+            gc.collect()
+    dist.barrier()
+    return True
+
+
+def groups_freed_with_operations_under_way() -> bool:
+    for _ in range(10):
+        group = dist.new_group(backend="peal")
+        for _ in range(5):
+            dist.all_reduce(torch.ones(1000), async_op=True, group=group)
+        dist.destroy_process_group(group)
+        del group
+        gc.collect()
+    return True
+
+
+def others_run_while_one_waits() -> float:
+    """How long this rank's other thread was held up, at most, while the main thread waited."""
+    worst = 0.0
+    waiting = True
+
+    def beat() -> None:
+        nonlocal worst
+        last = time.monotonic()
+        while waiting:
+            time.sleep(0.01)
+            now = time.monotonic()
+            worst = max(worst, now - last)
+            last = now
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    if dist.get_rank() == 1:
+        time.sleep(2)
+    dist.all_reduce(torch.ones(1))
+    dist.all_reduce(torch.ones(1), async_op=True).wait()
+    waiting = False
+    thread.join()
+    return worst
+
+
+def failed_work() -> list[Any]:
+    group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=0.5))
+    if dist.get_rank() == 1:
+        time.sleep(1.5)
+        return []
+    begin = time.monotonic()
+    work = dist.all_reduce(torch.ones(1), async_op=True, group=group)
+    try:
+        work.wait()
+        return ["no error"]
+    except RuntimeError as error:
+        took = time.monotonic() - begin
+        return [0.5 <= took < 1.5, type(error).__name__, "timeout" in str(error), work.is_success(),
+                "timeout" in str(work.exception())]
+
+
+def waits_no_longer_than_asked() -> list[bool]:
+    if dist.get_rank() == 1:
+        time.sleep(1)
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    seen = []
+    if dist.get_rank() == 0:
+        try:
+            work.wait(datetime.timedelta(seconds=0.1))
+        except RuntimeError as error:
+            seen.append("timeout" in str(error))
+    work.wait()
+    return seen + [work.is_success()]
+
+
+class WorksTest(unittest.TestCase):
+    def test_a_work_has_a_future_and_results(self) -> None:
+        for seen in results(2, works):
+            self.assertEqual(seen, [[6.0] * 4, True, True, True])
+
+    def test_what_follows_an_operation_may_wait_for_another(self) -> None:
+        self.assertEqual(results(2, works_in_callbacks), [[4.0] * 6] * 2)
+
+    def test_works_may_be_dropped(self) -> None:
+        self.assertEqual(results(2, dropped_works), [True, True])
+
+    def test_groups_may_be_destroyed_while_operations_are_under_way(self) -> None:
+        self.assertEqual(results(2, groups_freed_with_operations_under_way), [True, True])
+
+    def test_other_threads_run_while_one_waits(self) -> None:
+        self.assertLess(results(2, others_run_while_one_waits)[0], 1.0)
+
+    def test_an_operation_that_times_out_says_so_in_its_work(self) -> None:
+        self.assertEqual(results(2, failed_work)[0], [True, "DistError", True, False, True])
+
+    def test_a_wait_ends_when_it_was_asked_to_and_the_operation_goes_on(self) -> None:
+        self.assertEqual(results(2, waits_no_longer_than_asked), [[True, True], [True]])
+
+
+# ---- Python's objects, which torch sends as tensors
+
+def objects() -> list[Any]:
+    me, size = dist.get_rank(), dist.get_world_size()
+    every: list[Any] = [None] * size
+    dist.all_gather_object(every, {"rank": me, "text": "x" * me})
+    gathered: list[Any] | None = [None] * size if me == 0 else None
+    dist.gather_object(me, gathered)
+    told = ["from 0" if me == 0 else None]
+    dist.broadcast_object_list(told, 0)
+    own: list[Any] = [None]
+    dist.scatter_object_list(own, [10 * r for r in range(size)], 0)
+    if me == 0:
+        dist.send_object_list(["sent"], 1)
+    elif me == 1:
+        dist.recv_object_list(told, 0)
+    return [every, gathered, told, own]
+
+
+class ObjectsTest(unittest.TestCase):
+    @numpy_wanted
+    def test_objects_go_from_rank_to_rank(self) -> None:
+        every = [{"rank": r, "text": "x" * r} for r in range(3)]
+        self.assertEqual(results(3, objects), [
+            [every, [0, 1, 2], ["from 0"], [0]],
+            [every, None, ["sent"], [10]],
+            [every, None, ["from 0"], [20]]])
+
+
+# ---- profiles
+
+def profiled() -> dict[str, list[Any]]:
+    with torch.profiler.profile(record_shapes=True) as profile:
+        all_reduced()
+        dist.all_gather([torch.ones(5), torch.ones(5)], torch.ones(5))
+        dist.barrier()
+    return {event.key: event.input_shapes
+            for event in profile.key_averages(group_by_input_shape=True)
+            if event.key.startswith("peal:")}
+
+
+class ProfilesTest(unittest.TestCase):
+    def test_operations_stand_in_profiles_with_their_shapes(self) -> None:
+        for events in results(2, profiled):
+            self.assertEqual(set(events), {"peal:all_reduce", "peal:all_gather", "peal:barrier"})
+            self.assertEqual(events["peal:all_reduce"], [[3]])
+            self.assertEqual(events["peal:all_gather"], [[5]])
+
+
+# ---- processes
+
+class Numbers(torch.utils.data.Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([float(index)])
+
+
+def loads_data_in_other_processes() -> float:
+    total = torch.zeros(1)
+    for epoch in range(2):
+        loader = torch.utils.data.DataLoader(Numbers(), batch_size=2, num_workers=2,
+                                             multiprocessing_context="fork")
+        for batch in loader:
+            total += batch.sum()
+            dist.all_reduce(torch.ones(1))
+    return float(total[0]) * all_reduced()
+
+
+def uses_the_group_in_a_fork() -> str:
+    import multiprocessing
+
+    def use(there: Any) -> None:
+        try:
+            dist.all_reduce(torch.ones(1))
+        except RuntimeError as error:
+            there.send(str(error))
+
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=use, args=(there,))
+    child.start()
+    text: str = here.recv()
+    child.join()
+    all_reduced()
+    return text
+
+
+IMPORT = """
+import threading, sys, time
+import torch
+begin = time.perf_counter()
+from peal_autoload import register
+register()
+print(time.perf_counter() - begin)
+print("peal" in sys.modules, threading.active_count(), len(__import__("os").listdir("/proc/self/task")))
+print("peal" in torch.distributed.Backend.backend_list)
+"""
+
+
+class ProcessesTest(unittest.TestCase):
+    def test_forked_loaders_of_data_are_harmless(self) -> None:
+        self.assertEqual(results(2, loads_data_in_other_processes), [224.0, 224.0])
+
+    def test_a_forked_process_is_told_that_it_is_not_in_the_group(self) -> None:
+        for text in results(2, uses_the_group_in_a_fork):
+            self.assertIn("forked", text)
+            self.assertIn("init_process_group", text)
+
+    def test_torch_alone_knows_it_and_loads_nothing_of_it(self) -> None:
+        ended = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True,
+                               timeout=120, check=True)
+        took, loaded, known = ended.stdout.splitlines()
+        self.assertLess(float(took), 0.05)
+        self.assertTrue(loaded.startswith("False 1 "), loaded)
+        self.assertEqual(known, "True")
+
+    def test_a_torch_of_another_version_is_an_error_that_says_what_to_do(self) -> None:
+        script = ("import peal._build as b; b.TORCH_VERSION = '2.0.1'\n"
+                  "import torch.distributed as d\n"
+                  "d.init_process_group('peal', init_method='file:///tmp/never', rank=0,"
+                  " world_size=1)\n")
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                               timeout=120)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("was built for torch 2.0.1", ended.stderr)
+        self.assertIn("pip install --no-build-isolation", ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
