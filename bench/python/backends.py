@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""torch.distributed on peal, gloo and torch's own "fake" backend, side by side in one run.
+
+    bench/python/backends.py [--rounds N] [--json FILE] [PART...]
+
+Two ranks on this machine, one thread each. The parts: `calls` (what a call of a small operation
+costs), `ddp` (what DistributedDataParallel adds to a step, over two processes that do not talk) and
+`fsdp` (a step of FSDP2). Backends take turns in each round, so that noise of the machine meets all of
+them; shown are medians over the rounds, and the quartiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from typing import Any, Callable
+
+RANKS = 2
+
+
+# ---- what is measured, in a rank: microseconds for each of some calls or steps
+
+
+def calls(backend: str) -> dict[str, float]:
+    """A call of each operation on 4 bytes, blocking, as a script makes it."""
+    import torch
+    import torch.distributed as dist
+
+    one = torch.ones(1)
+    both = torch.ones(RANKS)
+    operations: dict[str, Callable[[], Any]] = {
+        "all_reduce of 4 B": lambda: dist.all_reduce(one),
+        "broadcast of 4 B": lambda: dist.broadcast(one, 0),
+        "all_gather of 4 B": lambda: dist.all_gather_into_tensor(both, one),
+        "barrier": lambda: dist.barrier(),
+    }
+    if backend != "fake":
+        large = torch.ones(1 << 20)
+        operations["all_reduce of 4 MiB"] = lambda: dist.all_reduce(large)
+    return {name: _time(operation, 20 if "MiB" in name else 500)
+            for name, operation in operations.items()}
+
+
+def _time(operation: Callable[[], Any], times: int) -> float:
+    for _ in range(times // 5 + 1):
+        operation()
+    begin = time.perf_counter()
+    for _ in range(times):
+        operation()
+    return (time.perf_counter() - begin) / times * 1e6
+
+
+def ddp(backend: str) -> dict[str, float]:
+    import torch
+    from torch import nn
+
+    convolutions = nn.Sequential(
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64 * 12 * 12, 128), nn.ReLU(), nn.Linear(128, 10))
+    layers = nn.Sequential(
+        nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 2048),
+        nn.ReLU(), nn.Linear(2048, 10))
+    return {
+        "step of a small convolutional network": _steps(
+            backend, convolutions, torch.randn(16, 1, 28, 28), 20),
+        "step of an MLP of 10 million parameters": _steps(backend, layers, torch.randn(64, 1024), 10),
+    }
+
+
+def _steps(backend: str, model: Any, data: Any, times: int) -> float:
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    if backend != "alone":
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    labels = torch.randint(10, (len(data),))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(data), labels).backward()
+        optimizer.step()
+
+    return _time(step, times)
+
+
+def fsdp(backend: str) -> dict[str, float]:
+    import torch
+    from torch import nn
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (RANKS,))
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.ReLU()) for _ in range(6)))
+    for block in model:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data = torch.randn(32, 1024)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+
+    return {"step of FSDP2, 6 million parameters": _time(step, 10)}
+
+
+PARTS: dict[str, tuple[Callable[[str], dict[str, float]], list[str]]] = {
+    "calls": (calls, ["fake", "gloo", "peal"]),
+    "ddp": (ddp, ["alone", "gloo", "peal"]),
+    "fsdp": (fsdp, ["gloo", "peal"]),
+}
+
+
+# ---- how it is run
+
+
+def _rank(rank: int, part: str, backend: str, folder: str, there: Any) -> None:
+    import torch
+    import torch.distributed as dist
+
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
+    torch.set_num_threads(1)
+    torch.manual_seed(rank)
+    if backend == "fake":
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        dist.init_process_group("fake", rank=rank, world_size=RANKS, store=FakeStore())
+    elif backend != "alone":
+        dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=rank,
+                                world_size=RANKS)
+    there.send(PARTS[part][0](backend))
+    if backend != "alone":
+        dist.destroy_process_group()
+
+
+def measure(part: str, backend: str) -> dict[str, float]:
+    """The mean of the ranks."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        ends, processes = [], []
+        for rank in range(RANKS):
+            here, there = context.Pipe(duplex=False)
+            process = context.Process(target=_rank, args=(rank, part, backend, folder, there))
+            process.start()
+            there.close()
+            ends.append(here)
+            processes.append(process)
+        figures = [end.recv() for end in ends]
+        for process in processes:
+            process.join()
+    return {name: statistics.mean(f[name] for f in figures) for name in figures[0]}
+
+
+def show(part: str, samples: dict[str, dict[str, list[float]]]) -> None:
+    print(f"\n{part}: microseconds, the median of the rounds (quartiles)")
+    for name in next(iter(samples.values())):
+        cells = []
+        for backend, figures in samples.items():
+            if figures[name]:
+                low, middle, high = statistics.quantiles(figures[name], n=4)
+                cells.append(f"{backend} {middle:.1f} ({low:.1f} to {high:.1f})")
+        print(f"  {name:42} {'  '.join(cells)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", help="where every sample is written too, a line each")
+    arguments = parser.parse_args()
+    for part in arguments.parts or PARTS:
+        if part not in PARTS:
+            parser.error(f"there is no part \"{part}\"; there are {', '.join(PARTS)}")
+    lines = []
+    for part in arguments.parts or PARTS:
+        backends = PARTS[part][1]
+        samples: dict[str, dict[str, list[float]]] = {b: {} for b in backends}
+        for _ in range(arguments.rounds):
+            for backend in backends:
+                for name, figure in measure(part, backend).items():
+                    for other in backends:
+                        samples[other].setdefault(name, [])
+                    samples[backend][name].append(figure)
+                    lines.append({"part": part, "backend": backend, "what": name, "us": figure})
+        show(part, samples)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The networks that the examples train, in double precision: so no printed digit of a loss depends
+on the order in which numbers are added, which backends are free to choose."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Digits(nn.Module):
+    """Two convolutions and two layers, to the logarithms of ten probabilities."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(1, 10, kernel_size=5), nn.MaxPool2d(2), nn.ReLU(),
+            nn.Conv2d(10, 20, kernel_size=5), nn.MaxPool2d(2), nn.ReLU())
+        self.layers = nn.Sequential(nn.Linear(320, 50), nn.ReLU(), nn.Linear(50, 10))
+        self.double()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        features: torch.Tensor = self.convolutions(images).flatten(1)
+        return torch.log_softmax(self.layers(features), dim=1)
+
+
+class Block(nn.Module):
+    """A layer to more features and one back, around which the input goes straight."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.down(torch.relu(self.up(x)))
+        return x + y
+
+
+def blocks(number: int, width: int) -> nn.Sequential:
+    torch.manual_seed(7)
+    return nn.Sequential(*(Block(width) for _ in range(number))).double()
