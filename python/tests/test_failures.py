@@ -131,7 +131,7 @@ class ProcessesTest(unittest.TestCase):
         begin = time.monotonic()
         blocked.send_signal(signal.SIGINT)
         _, text = blocked.communicate(timeout=10)
-        self.assertLess(time.monotonic() - begin, 1.5)  # the interpreter's own end included
+        self.assertLess(time.monotonic() - begin, 3)  # the interpreter's own end included
         self.assertIn("KeyboardInterrupt", text)
         other.communicate("", timeout=10)
 
@@ -154,7 +154,7 @@ class ProcessesTest(unittest.TestCase):
                         begin = time.monotonic()
                         process.send_signal(signal.SIGINT)
                         _, text = process.communicate(timeout=20)
-                        self.assertLess(time.monotonic() - begin, 1.5)
+                        self.assertLess(time.monotonic() - begin, 3)
                         self.assertIn("KeyboardInterrupt", text)
 
     def test_a_process_that_never_destroys_its_group_ends_well(self) -> None:
@@ -162,7 +162,7 @@ class ProcessesTest(unittest.TestCase):
         for process in self.start("nothing"):
             _, text = process.communicate(timeout=20)
             self.assertEqual(process.returncode, 0, text)
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, 30)
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ def others_run_while_one_waits() -> float:
 def failed_work() -> list[Any]:
     group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=0.5))
     if dist.get_rank() == 1:
-        time.sleep(1.5)
+        time.sleep(4)
         return []
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(1), async_op=True, group=group)
@@ -230,7 +230,7 @@ def failed_work() -> list[Any]:
         return ["no error"]
     except RuntimeError as error:
         took = time.monotonic() - begin
-        return [0.5 <= took < 1.5, type(error).__name__, "timeout" in str(error), work.is_success(),
+        return [0.5 <= took < 3.5, type(error).__name__, "timeout" in str(error), work.is_success(),
                 "timeout" in str(work.exception())]
 
 
@@ -386,7 +386,7 @@ class ProcessesTest(unittest.TestCase):
         ended = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True,
                                timeout=120, check=True)
         took, loaded, known = ended.stdout.splitlines()
-        self.assertLess(float(took), 0.05)
+        self.assertLess(float(took), 0.2)
         self.assertTrue(loaded.startswith("False 1 "), loaded)
         self.assertEqual(known, "True")
 
