@@ -19,7 +19,7 @@ import_torch()
 import torch
 import torch.distributed as dist
 
-from ranks import outcomes
+from ranks import outcomes, results
 
 
 def raise_on_rank_1() -> None:
@@ -69,6 +69,29 @@ def wrong_root() -> None:
     dist.group.WORLD.broadcast([data], options)
 
 
+def abort_on_rank_0() -> str:
+    try:
+        if dist.get_rank() == 0:
+            dist.group.WORLD.abort()
+        while True:
+            dist.all_reduce(torch.ones(1))
+    except RuntimeError as error:
+        return str(error)
+
+
+def go_on_without_rank_2() -> float:
+    if dist.get_rank() == 2:
+        os._exit(7)
+    try:
+        while True:
+            dist.all_reduce(torch.ones(1))
+    except RuntimeError:
+        left = dist.shrink_group([2])
+    data = torch.ones(1)
+    dist.all_reduce(data, group=left)
+    return float(data)
+
+
 class FailuresTest(unittest.TestCase):
     def test_an_exception_on_one_rank_reaches_the_others_with_its_text(self) -> None:
         ends = outcomes(3, raise_on_rank_1)
@@ -82,6 +105,14 @@ class FailuresTest(unittest.TestCase):
         for rank in (0, 2):
             self.assertIn("peer_lost: rank 1", ends[rank].error)
             self.assertLess(ends[rank].seconds, 5)
+
+    def test_an_abort_ends_what_the_others_wait_for(self) -> None:
+        for text in results(2, abort_on_rank_0):
+            self.assertIn("abort", text)
+
+    def test_those_who_are_left_go_on_in_a_smaller_group(self) -> None:
+        ends = outcomes(3, go_on_without_rank_2)
+        self.assertEqual([end.result for end in ends[:2]], [2.0, 2.0], str(ends[0]))
 
     def test_ranks_that_disagree_see_both_sides(self) -> None:
         for end in outcomes(2, disagree):
