@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
-import runpy
 import signal
 import socket
 import subprocess
@@ -98,6 +97,11 @@ def script_on_ranks(ranks: int, script: Path, *arguments: str) -> str:
         return "".join(texts)
 
 
+# What a script leaves behind lives until its process ends. Freed earlier, a model under
+# DistributedDataParallel now and then blocks for good, where gloo's threads wait for Python's lock.
+_kept: dict[str, object] = {}
+
+
 def _run_script(out: Path, script: str, arguments: tuple[str, ...],
                 environment: dict[str, str]) -> None:
     errors = out.with_suffix(".err")
@@ -110,8 +114,9 @@ def _run_script(out: Path, script: str, arguments: tuple[str, ...],
     os.environ.update(environment)
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).parent))
+    _kept.update(__name__="__main__", __file__=script)
     try:
-        runpy.run_path(script, run_name="__main__")
+        exec(compile(Path(script).read_text(), script, "exec"), _kept)
     except BaseException:
         traceback.print_exc()
         raise
