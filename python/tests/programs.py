@@ -132,7 +132,7 @@ def lines_of(text: str) -> list[str]:
 def losses_of(text: str) -> dict[str, float]:
     """By what stands before them: "rank 0, step 3: loss 0.5" is {"rank 0, step 3": 0.5}."""
     return {where: float(loss)
-            for where, loss in re.findall(r"(rank \d+(?:, \w+ \d+)+): loss ([^\s,]+)", text)}
+            for where, loss in re.findall(r"(rank \d+(?:, \w+ \d+)+): loss ([\d.]+|nan|inf)", text)}
 
 
 def free_port() -> str:

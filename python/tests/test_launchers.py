@@ -6,16 +6,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, Callable
 
 from needs import torch_wanted
-from programs import example, lines_of, losses_of, output_of, peal_run
+from programs import EXAMPLES, example, lines_of, losses_of, output_of, peal_run
 
 SUMS = {1: "[1.0, 10.0]", 2: "[3.0, 30.0]", 3: "[6.0, 60.0]"}
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-"""torchrun, of this Python."""
 CPP_EXAMPLE = Path(os.environ.get("PEAL_CPP_EXAMPLES", ""), "first")
 
 
@@ -24,6 +23,15 @@ def arrays(ranks: int) -> list[str]:
     everyone = ", ".join(f"rank {r}" for r in range(ranks))
     return [f"rank {r} of {ranks}: sum {SUMS[ranks]}, left of it is {(r - 1) % ranks}, "
             f"all are {everyone}" for r in range(ranks)]
+
+
+def torchrun(*command: str | Path) -> str:
+    """What two ranks print, each into a file: torchrun starts Python such that it writes a line and
+    its end apart, between which others' could come."""
+    with tempfile.TemporaryDirectory() as folder:
+        output_of(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+                  "2", "--redirects", "1", "--log-dir", folder, *command)
+        return "".join(file.read_text() for file in sorted(Path(folder).rglob("stdout.log")))
 
 
 def installed(program: str) -> Callable[[Any], Any]:
@@ -48,14 +56,11 @@ class LaunchersTest(unittest.TestCase):
 
     @torch_wanted
     def test_torchrun_starts_arrays(self) -> None:
-        text = output_of(*TORCHRUN, "--nproc-per-node", "2", *example("arrays.py")[1:])
-        for line in arrays(2):  # which share one stdout, unbuffered: ends of lines come when they like
-            self.assertIn(line, text)
+        self.assertEqual(lines_of(torchrun(EXAMPLES / "arrays.py")), arrays(2))
 
     @torch_wanted
     def test_torchrun_starts_a_script_of_torch(self) -> None:
-        self.check_training(
-            output_of(*TORCHRUN, "--nproc-per-node", "2", *example("train_cluster.py")[1:]))
+        self.check_training(torchrun(EXAMPLES / "train_cluster.py"))
 
     def test_one_rank_needs_no_launcher(self) -> None:
         self.assertEqual(lines_of(output_of(*example("arrays.py"))), arrays(1))
@@ -78,8 +83,8 @@ class LaunchersTest(unittest.TestCase):
     @torch_wanted
     @unittest.skipUnless(CPP_EXAMPLE.is_file(), "PEAL_CPP_EXAMPLES names no folder of programs")
     def test_torchrun_starts_a_program_in_cpp(self) -> None:
-        text = output_of(*TORCHRUN, "--no-python", "--nproc-per-node", "2", CPP_EXAMPLE)
-        self.assertEqual(lines_of(text), ["rank 0 has 6", "rank 1 has 6"])
+        self.assertEqual(lines_of(torchrun("--no-python", CPP_EXAMPLE)),
+                         ["rank 0 has 6", "rank 1 has 6"])
 
 
 if __name__ == "__main__":
