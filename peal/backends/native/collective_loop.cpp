@@ -114,12 +114,13 @@ bool CollectiveLoop::drain(Deadline deadline) {
 }
 
 void CollectiveLoop::work() {
+  Neighbours neighbours;
   while (const std::optional<Job> job = next_job()) {
     std::optional<Error> failure;
     try {
-      // This thread has no core of its own: it must not spin while the application computes.
-      const Request& request = job->request.get();
-      carry_out(request, {job->ticket->timeout(), job->ticket->deadline()}, Cores::kShared);
+      carry_out(job->request.get(),
+                {job->ticket->timeout(), job->ticket->deadline()},
+                parts_.cores == Cores::kOwn ? Patience(neighbours) : Patience(Cores::kShared));
     } catch (const Error& error) {
       failure = error;
     }
@@ -181,14 +182,14 @@ std::optional<CollectiveLoop::Job> CollectiveLoop::next_job() {
 
 // ---- one collective
 
-void CollectiveLoop::carry_out(const Request& request, Due due, Cores cores) {
+void CollectiveLoop::carry_out(const Request& request, Due due, Patience patience) {
   parts_.verdict.check();
   try {
     collective_.begin(maker_.make(request));
     tell_from_ = TimePoint::max();
     compare_standings();
     CollectiveRecord record(parts_.recorder, collective_.fingerprint());
-    drive(due, cores, record);
+    drive(due, patience, record);
   } catch (const engine::PeerClosed& end) {
     parts_.verdict.reach(closed(end.peer));
   } catch (const std::exception&) {
@@ -200,8 +201,7 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Cores cores) {
   }
 }
 
-void CollectiveLoop::drive(Due& due, Cores cores, CollectiveRecord& record) {
-  Patience patience(cores);
+void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& record) {
   Seldom seldom;
   while (true) {
     const Progress progress = collective_.advance();

@@ -56,7 +56,8 @@ class CollectiveLoop {
   /// By who has entered the gate, and leaves it afterwards; or ends the turn where it was closed
   /// meanwhile.
   void run_inside(const Request& request, Timeout timeout) {
-    carry_out(request, {.timeout = timeout, .interrupt = &parts_.interrupt}, parts_.cores);
+    carry_out(
+        request, {.timeout = timeout, .interrupt = &parts_.interrupt}, Patience(parts_.cores));
   }
   void end_turn();
 
@@ -111,8 +112,8 @@ class CollectiveLoop {
   std::optional<Job> next_job();
 
   /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
-  void carry_out(const Request& request, Due due, Cores cores);
-  void drive(Due& due, Cores cores, CollectiveRecord& record);
+  void carry_out(const Request& request, Due due, Patience patience);
+  void drive(Due& due, Patience& patience, CollectiveRecord& record);
   void sleep(Deadline deadline);
   /// For one that has been blocked for a while: is there still hope?
   void look_around();

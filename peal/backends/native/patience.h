@@ -1,6 +1,7 @@
 // How a thread waits for something that is usually near: it polls, then yields, then sleeps. Where
 // ranks share cores it does not spin: that would only keep from the core the peer that it waits
-// for.
+// for. A thread beside the application's does not yield either while those compute: who yields gets
+// the core back after a slice of milliseconds, who is woken gets it at once.
 #pragma once
 
 #include <sched.h>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "peal/backends/native/neighbours.h"
 #include "peal/base/clock.h"
 
 namespace peal::native {
@@ -20,6 +22,8 @@ enum class Cores : std::uint8_t {
 class Patience {
  public:
   explicit Patience(Cores cores) : spins_(cores == Cores::kOwn) {}
+  /// Of a thread that has no core of its own, for as long as it lives.
+  explicit Patience(Neighbours& neighbours) : neighbours_(&neighbours) {}
 
   /// Something moved: start over.
   void renew() { polls_ = yields_ = 0; }
@@ -28,9 +32,9 @@ class Patience {
   bool wait() {
     if (spins_ && may_spin()) {
       if (polls_ > kEager) relax();
-    } else if (yields_ < kYields) {
+    } else if (yields_ < kYields && (neighbours_ == nullptr || !neighbours_->crowd())) {
       ++yields_;
-      ::sched_yield();
+      yield();
     } else {
       return false;
     }
@@ -55,6 +59,14 @@ class Patience {
     return now - since_ < kSpin;
   }
 
+  void yield() {
+    if (neighbours_ == nullptr) {
+      ::sched_yield();
+    } else {
+      neighbours_->yield();
+    }
+  }
+
   static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -63,7 +75,8 @@ class Patience {
 #endif
   }
 
-  bool spins_;
+  bool spins_ = false;
+  Neighbours* neighbours_ = nullptr;
   int polls_ = 0;
   int yields_ = 0;
   TimePoint since_;
