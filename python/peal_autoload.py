@@ -1,10 +1,10 @@
-"""Makes ``torch.distributed.init_process_group("peal")`` known to torch, which calls `register` when
-it is imported (entry points ``torch.backends`` and ``torch.distributed.backends``). Nothing else of
-peal is loaded before the first group is made; so this is no part of the package."""
+"""Makes ``torch.distributed.init_process_group("peal")`` known to torch, which calls `register`
+when it is imported (entry points ``torch.backends`` and ``torch.distributed.backends``). Nothing
+else of peal is loaded before the first group is made; so this is no part of the package."""
 
 
 def register() -> None:
-    """Registers the backend "peal", once; without an effect where torch has no distributed package."""
+    """Registers the backend "peal", once, if torch has its distributed package."""
     import torch.distributed as dist
 
     if dist.is_available() and "peal" not in dist.Backend.backend_list:

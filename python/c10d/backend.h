@@ -135,6 +135,9 @@ class TorchBackend final : public c10d::Backend {
   void abort() override;
   void shutdown() override;
 
+  /// When the last strong reference goes: the destructor waits for the weak ones too.
+  void release_resources() override;
+
  private:
   /// What all calls have in common.
   struct Asked {

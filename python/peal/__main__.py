@@ -1,5 +1,5 @@
-"""``python -m peal``: the program peal, as ``peal`` on the command line. Scripts that it starts run in
-this Python."""
+"""``python -m peal``: the program peal, as ``peal`` on the command line. Scripts that it starts run
+in this Python."""
 
 from __future__ import annotations
 

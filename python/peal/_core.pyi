@@ -1,5 +1,6 @@
-"""Types of the extension module, of which peal shows the public names. What the methods do is in their
-docstrings; python/tests/test_stubs.py holds both to the same names, parameters and defaults."""
+"""Types of the extension module, of which peal shows the public names. What the methods do is in
+their docstrings; python/tests/test_stubs.py holds both to the same names, parameters and
+defaults."""
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType

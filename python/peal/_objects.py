@@ -1,7 +1,7 @@
 """Collectives over Python's objects: methods of `peal.ProcessGroup`.
 
-Objects travel as JSON. With ``pickle=True`` they are pickled: whoever can send to this rank can then
-run code in it, so that is for ranks that trust each other.
+Objects travel as JSON. With ``pickle=True`` they are pickled: whoever can send to this rank can
+then run code in it, so that is for ranks that trust each other.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
             for rank in range(ranks):
                 here, there = context.Pipe(duplex=False)
                 own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-                process: BaseProcess = context.Process(target=_run, args=(there, own, function, arguments))
+                process: BaseProcess = context.Process(
+                    target=_run, args=(there, own, function, arguments))
                 process.start()
                 there.close()
                 started.append((process, here))

@@ -1,4 +1,4 @@
-"""torch.distributed's backend "peal": made here when torch asks for it, ended here with the process."""
+"""torch.distributed's backend "peal": made here when torch asks for it, ended with the process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from peal._errors import Error, Kind
 
 
 class DistError(Error, dist.DistBackendError):
-    """An operation of torch.distributed that failed in peal: `peal.Error`, and what torch's backends
-    raise."""
+    """An operation of torch.distributed that failed in peal: `peal.Error`, and what torch's
+    backends raise."""
 
     def __init__(self, message: str, kind: Kind) -> None:
         # torch's own code, and its users', look for this word.
-        super().__init__(f"after a timeout was reached: {message}" if kind == "timeout" else message,
-                         kind)
+        words = "after a timeout was reached: " if kind == "timeout" else ""
+        super().__init__(words + message, kind)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def create(options: Any, backend_options: TorchOptions | None) -> Any:
 
 
 def _load() -> Any:
-    """The extension module, if it is for the torch that runs: its classes are laid out as torch's."""
+    """The extension module, if it was built for the torch that runs."""
     if not _build.TORCH_VERSION:
         raise Error(
             "this peal was built without torch: in the environment that has torch, install it by "
@@ -64,7 +64,8 @@ def _load() -> Any:
     if _release(_build.TORCH_VERSION) != _release(torch.__version__):
         raise Error(
             f"this peal was built for torch {_build.TORCH_VERSION}, and this is torch "
-            f"{torch.__version__}: build it anew, by pip install --no-build-isolation --force-reinstall .",
+            f"{torch.__version__}: build it anew, by pip install --no-build-isolation "
+            "--force-reinstall .",
             "unsupported",
         )
     first = "peal._c10d" not in sys.modules

@@ -1,5 +1,5 @@
-"""Every operation of torch.distributed in every form, as data: how it is called, and what comes out.
-Read by the tests, and by whoever makes the table of what works."""
+"""Every operation of torch.distributed in every form, as data: how it is called, and what comes
+out. Read by the tests, and by whoever makes the table of what works."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def has_meaning(op: str, dtype: torch.dtype) -> bool:
 
 
 def values(rank: int, dtype: torch.dtype, count: int, start: int = 0) -> torch.Tensor:
-    """Small whole numbers, of which no sum or product of four is rounded; other ones on each rank."""
+    """Small whole numbers, of which no sum or product of four is rounded; others on each rank."""
     numbers = [(7 * rank + 3 * (start + i)) % 5 + 1 for i in range(count)]
     if dtype == torch.bool:
         return torch.tensor([n % 2 == 0 for n in numbers], dtype=torch.bool)
@@ -98,8 +98,8 @@ CASES: list[Case] = []
 
 def _case(operation: str, form: str, expected: Callable[..., list[torch.Tensor]],
           reduces: bool = False) -> Callable[[Callable[..., list[torch.Tensor]]], None]:
-    """Adds what it decorates, which returns what it has written. It is two forms if it takes a sixth
-    argument, `run`, which makes the call that it is given and waits for its Work, if there is one."""
+    """Adds what it decorates, which returns what it has written. It is two forms if it takes a
+    sixth argument, `run`, which makes the call that it is given and waits for its Work, if any."""
     def add(call: Callable[..., list[torch.Tensor]]) -> None:
         if call.__code__.co_argcount == 5:
             CASES.append(Case(operation, form, call, expected, reduces))
@@ -174,7 +174,8 @@ def _(group, me, size, dtype, op):
 
 
 @_case("all_reduce", "coalesced",
-       lambda me, size, dtype, op: [reduced(op, _all(size, dtype)), reduced(op, _all(size, dtype, 3))],
+       lambda me, size, dtype, op: [
+           reduced(op, _all(size, dtype)), reduced(op, _all(size, dtype, 3))],
        reduces=True)
 def _(group, me, size, dtype, op):
     data = [values(me, dtype, COUNT), values(me, dtype, 3)]
@@ -249,7 +250,8 @@ def _(group, me, size, dtype, op, run):
        lambda me, size, dtype, op: [torch.cat(_all(size, dtype)), torch.cat(_all(size, dtype, 2))])
 def _(group, me, size, dtype, op):
     out = [_empty(dtype, size * COUNT), _empty(dtype, size * 2)]
-    group.allgather_into_tensor_coalesced(out, [values(me, dtype, COUNT), values(me, dtype, 2)]).wait()
+    own = [values(me, dtype, COUNT), values(me, dtype, 2)]
+    group.allgather_into_tensor_coalesced(out, own).wait()
     return out
 
 
@@ -316,7 +318,8 @@ def _(group, me, size, dtype, op):
 
 # ---- all_to_all
 
-@_case("all_to_all", "lists", lambda me, size, dtype, op: [_block(r, me, dtype) for r in range(size)])
+@_case("all_to_all", "lists",
+       lambda me, size, dtype, op: [_block(r, me, dtype) for r in range(size)])
 def _(group, me, size, dtype, op, run):
     out = [_empty(dtype) for _ in range(size)]
     run(dist.all_to_all, out, [_block(me, b, dtype) for b in range(size)], group=group)
@@ -372,7 +375,8 @@ def _(group, me, size, dtype, op):
         return []
     left, right = _global(group, (me - 1) % size), _global(group, (me + 1) % size)
     out = [_empty(dtype), _empty(dtype)]
-    works = [dist.isend(values(me, dtype, COUNT, start=t), right, group=group, tag=t) for t in (0, 1)]
+    works = [dist.isend(values(me, dtype, COUNT, start=t), right, group=group, tag=t)
+             for t in (0, 1)]
     works += [dist.irecv(out[t], left, group=group, tag=t) for t in (1, 0)]
     for work in works:
         work.wait()
@@ -380,7 +384,8 @@ def _(group, me, size, dtype, op):
 
 
 @_case("send and recv", "from any source",
-       lambda me, size, dtype, op: [values(r, dtype, COUNT) for r in range(1, size)] if me == 0 else [])
+       lambda me, size, dtype, op: [
+           values(r, dtype, COUNT) for r in range(1, size)] if me == 0 else [])
 def _(group, me, size, dtype, op):
     came = {}
     if me > 0:
@@ -393,8 +398,8 @@ def _(group, me, size, dtype, op):
     return [] if me > 0 else [came[_global(group, r)] for r in range(1, size)]
 
 
-@_case("send and recv", "batch_isend_irecv", lambda me, size, dtype, op: _from_left(me, size, dtype, op)
-       if size > 1 else [])
+@_case("send and recv", "batch_isend_irecv",
+       lambda me, size, dtype, op: _from_left(me, size, dtype, op) if size > 1 else [])
 def _(group, me, size, dtype, op):
     if size == 1:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import re
@@ -21,7 +22,8 @@ PATIENCE = 120.0  # seconds: a bound on what hangs; on an idle machine programs 
 
 def output_of(*command: str | Path, **environment: str) -> str:
     """What a command that ends with 0 writes on stdout. `environment` comes on top of this
-    process's; whoever takes too long is told to end, so that a launcher ends its ranks, and then killed."""
+    process's; whoever takes too long is told to end, so that a launcher ends its ranks, and then
+    killed."""
     variables = {**os.environ, **environment}
     variables.pop("PYTHONUNBUFFERED", None)  # it tears lines of ranks that share one stdout
     # Files, since a pipe stays open for as long as any rank lives.
@@ -108,6 +110,7 @@ def _run_script(out: Path, script: str, arguments: tuple[str, ...],
     for path, descriptor in ((out, 1), (errors, 2)):
         with path.open("w") as file:
             os.dup2(file.fileno(), descriptor)
+    faulthandler.dump_traceback_later(PATIENCE - 20)  # where it hangs, before it is killed
     import torch
 
     torch.set_num_threads(1)

@@ -10,8 +10,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Callable
 
-# Ranks are forked from a process that has imported torch, which takes seconds: importing it, and the
-# backend with it, must start neither a thread nor a connection.
+# Ranks are forked from a process that has imported torch, which takes seconds: importing it, and
+# the backend with it, must start neither a thread nor a connection.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["torch", "torch.distributed"])
 

@@ -201,7 +201,8 @@ class ArgumentsTest(unittest.TestCase):
         self.refused("usage", "cannot be written", self.group.all_reduce, b"bytes")
 
     def test_an_unknown_op_is_refused(self) -> None:
-        self.refused("usage", "is no reduction", self.group.all_reduce, array.array("f", [1]), "mean")
+        one = array.array("f", [1])
+        self.refused("usage", "is no reduction", self.group.all_reduce, one, "mean")
 
     def test_a_type_without_a_counterpart_is_refused(self) -> None:
         self.refused("unsupported", "format", self.group.all_reduce, array.array("I", [1]))

@@ -127,13 +127,17 @@ class FailuresTest(unittest.TestCase):
 
 
 SCRIPT = """
-import sys, torch, torch.distributed as dist
+import sys, time, torch, torch.distributed as dist
 rank, size, store, what = int(sys.argv[1]), 2, sys.argv[2], sys.argv[3]
 dist.init_process_group("peal", init_method="file://" + store, rank=rank, world_size=size)
 dist.all_reduce(torch.ones(1))
 print("ready", flush=True)
 if what == "block" and rank == 0:
-    dist.all_reduce(torch.ones(1))
+    try:
+        dist.all_reduce(torch.ones(1))
+    except KeyboardInterrupt:
+        print(time.monotonic())  # the clock of the machine
+        raise
 elif what == "block":
     sys.stdin.read()
 """
@@ -146,7 +150,8 @@ class ProcessesTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         processes = [
-            subprocess.Popen([sys.executable, "-c", SCRIPT, str(rank), f"{folder.name}/store", what],
+            subprocess.Popen([sys.executable, "-c", SCRIPT, str(rank), f"{folder.name}/store",
+                              what],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True)
             for rank in range(2)]
@@ -161,8 +166,8 @@ class ProcessesTest(unittest.TestCase):
         time.sleep(0.5)
         begin = time.monotonic()
         blocked.send_signal(signal.SIGINT)
-        _, text = blocked.communicate(timeout=10)
-        self.assertLess(time.monotonic() - begin, 3)  # the interpreter's own end included
+        out, text = blocked.communicate(timeout=10)
+        self.assertLess(float(out) - begin, 1)
         self.assertIn("KeyboardInterrupt", text)
         other.communicate("", timeout=10)
 

@@ -173,7 +173,7 @@ def works_in_callbacks() -> list[float]:
 
 
 def dropped_works() -> bool:
-    """The last reference to a tensor goes on a thread of the engine, while this one holds the GIL."""
+    """The last reference to a tensor goes on a thread of the engine, while this one has the GIL."""
     for k in range(200):
         dist.all_reduce(torch.ones(1000), async_op=True)
         if k % 50 == 0:
@@ -362,13 +362,13 @@ def uses_the_group_in_a_fork() -> str:
 
 
 IMPORT = """
-import threading, sys, time
+import os, threading, sys, time
 import torch
 begin = time.perf_counter()
 from peal_autoload import register
 register()
 print(time.perf_counter() - begin)
-print("peal" in sys.modules, threading.active_count(), len(__import__("os").listdir("/proc/self/task")))
+print("peal" in sys.modules, threading.active_count(), len(os.listdir("/proc/self/task")))
 print("peal" in torch.distributed.Backend.backend_list)
 """
 
@@ -381,6 +381,12 @@ class ProcessesTest(unittest.TestCase):
         for text in results(2, uses_the_group_in_a_fork):
             self.assertIn("forked", text)
             self.assertIn("init_process_group", text)
+
+    def test_what_torch_lays_down_for_a_group_goes_with_it(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(
+                results(2, again, environment={"PEAL_TEST_FOLDER": folder}), [20, 20])
+            self.assertEqual(os.listdir(folder), [])
 
     def test_torch_alone_knows_it_and_loads_nothing_of_it(self) -> None:
         ended = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True,

@@ -1,0 +1,310 @@
+// The operations of all ranks on a block for each rank.
+#include <torch/csrc/distributed/c10d/Utils.hpp>
+
+#include "python/c10d/backend.h"
+#include "python/c10d/carry_out.h"
+
+namespace peal::python {
+
+using c10d::OpType;
+
+namespace {
+
+/// Elements for each rank, of tensors that are divided along their first dimension; none where all
+/// ranks have as many.
+std::vector<Elements> counts_of(const std::vector<std::int64_t>& splits, const at::Tensor& tensor) {
+  std::vector<Elements> counts;
+  if (splits.empty()) return counts;
+  const std::int64_t row = tensor.size(0) > 0 ? tensor.numel() / tensor.size(0) : 0;
+  const std::int64_t each = row * carrier_of(tensor.scalar_type()).each;
+  for (const std::int64_t rows : splits) counts.emplace_back(rows * each);
+  return counts;
+}
+
+void check_sizes(const Invalid& invalid,
+                 const at::Tensor& large,
+                 const at::Tensor& small,
+                 int size) {
+  if (large.scalar_type() != small.scalar_type()) {
+    invalid("output tensor must have the same type as input tensor");
+  }
+  if (large.numel() != small.numel() * size) {
+    invalid(c10::str("tensors of ",
+                     large.numel(),
+                     " and ",
+                     small.numel(),
+                     " elements do not go together: the large one must have world_size (",
+                     size,
+                     ") times as many as the small one"));
+  }
+}
+
+}  // namespace
+
+TorchBackend::WorkRef TorchBackend::allgather(TensorLists& out,
+                                              Tensors& in,
+                                              const c10d::AllgatherOptions& options) {
+  const Invalid invalid{"allgather"};
+  c10d::assertSingleElementInput(invalid, in);
+  if (out.size() != 1) invalid("requires a single-element output list of lists");
+  if (out[0].size() != static_cast<std::size_t>(size_)) {
+    invalid("invalid output tensor list at index 0 (expected one tensor for each rank)");
+  }
+  c10d::assertTypeMatch(invalid, in[0].options(), out[0], 0);
+  const Timeout timeout = resolve(options.timeout);
+  return carry_out(
+      {{OpType::ALLGATHER, "peal:all_gather"}, timeout, options.asyncOp},
+      from_to(in, out[0]),
+      [&] { return Results(out); },
+      [=](ProcessGroup& g, const Operands& o) {
+        g.all_gather(o.in[0].buffer(), o.outputs(), timeout);
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.all_gather_async(o.in[0].buffer(), o.outputs(), timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::_allgather_base(at::Tensor& out,
+                                                    at::Tensor& in,
+                                                    const c10d::AllgatherOptions& options) {
+  check_sizes(Invalid{"_allgather_base"}, out, in, size_);
+  const Timeout timeout = resolve(options.timeout);
+  return carry_out(
+      {{OpType::_ALLGATHER_BASE, "peal:all_gather"}, timeout, options.asyncOp},
+      from_to(in, out),
+      [&] { return Results{{out}}; },
+      [=](ProcessGroup& g, const Operands& o) {
+        g.all_gather(o.in[0].buffer(), o.out[0].buffer(), {}, timeout);
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.all_gather_async(o.in[0].buffer(), o.out[0].buffer(), {}, timeout);
+      });
+}
+
+/// One all_gather for each input: the outputs lie by rank, and apart.
+TorchBackend::WorkRef TorchBackend::allgather_coalesced(TensorLists& out,
+                                                        Tensors& in,
+                                                        const c10d::AllgatherOptions& options) {
+  const Invalid invalid{"allgather_coalesced"};
+  c10d::assertNonEmpty(invalid, in);
+  c10d::assertAllgatherCoalescedOutputTensorLists(invalid, out, in.size(), size_);
+  const Timeout timeout = resolve(options.timeout);
+  Tensors all;
+  for (const Tensors& of_rank : out) all.insert(all.end(), of_rank.begin(), of_rank.end());
+  const std::size_t number = in.size();
+  const auto of_all_ranks = [number](const Operands& o, std::size_t k) {
+    std::vector<Buffer> buffers;
+    for (std::size_t at = k; at < o.out.size(); at += number) buffers.push_back(o.out[at].buffer());
+    return buffers;
+  };
+  return carry_out(
+      {{OpType::ALLGATHER_COALESCED, "peal:all_gather"}, timeout, options.asyncOp},
+      from_to(in, all),
+      [&] { return Results(out); },
+      [=](ProcessGroup& g, const Operands& o) {
+        for (std::size_t k = 0; k < number; ++k) {
+          g.all_gather(o.in[k].buffer(), of_all_ranks(o, k), timeout);
+        }
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        std::vector<WorkPtr> works;
+        for (std::size_t k = 0; k < number; ++k) {
+          works.push_back(g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), timeout));
+        }
+        return join(std::move(works));
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::allgather_into_tensor_coalesced(
+    Tensors& out, Tensors& in, const c10d::AllgatherOptions& options) {
+  const Invalid invalid{"allgather_into_tensor_coalesced"};
+  c10d::assertNonEmpty(invalid, in);
+  c10d::assertInputOutputTensorListsSameSize(invalid, out.size(), in.size());
+  for (std::size_t k = 0; k < in.size(); ++k) check_sizes(invalid, out[k], in[k], size_);
+  const Timeout timeout = resolve(options.timeout);
+  return carry_out_each(
+      {{OpType::COALESCED, "peal:all_gather"}, timeout, options.asyncOp},
+      out,
+      in,
+      [=](ProcessGroup& g, const auto& from, const auto& to) { g.all_gather(from, to, timeout); },
+      [=](ProcessGroup& g, const auto& from, const auto& to) {
+        return g.all_gather_async(from, to, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::gather(TensorLists& out,
+                                           Tensors& in,
+                                           const c10d::GatherOptions& options) {
+  const Invalid invalid{"gather"};
+  c10d::assertRootRank(invalid, options.rootRank, size_);
+  c10d::assertSingleElementInput(invalid, in);
+  const Rank root = static_cast<Rank>(options.rootRank);
+  if (rank_ == root) {
+    if (out.size() != 1)
+      invalid("requires a single-element output list containing a list with world_size tensors");
+    if (out[0].size() != static_cast<std::size_t>(size_)) {
+      invalid(c10::str("Incorrect output list size ",
+                       out[0].size(),
+                       ". Output list size should be ",
+                       size_,
+                       ", same as size of the process group."));
+    }
+    c10d::assertTypeMatch(invalid, in[0].options(), out[0], 0);
+  } else if (!out.empty()) {
+    invalid("requires empty output on non-root");
+  }
+  const Timeout timeout = resolve(options.timeout);
+  return carry_out(
+      {{OpType::GATHER, "peal:gather"}, timeout, options.asyncOp},
+      from_to(in, out.empty() ? at::TensorList() : at::TensorList(out[0])),
+      [&] { return Results(out); },
+      [=](ProcessGroup& g, const Operands& o) {
+        g.gather(o.in[0].buffer(), o.outputs(), root, timeout);
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.gather_async(o.in[0].buffer(), o.outputs(), root, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::scatter(Tensors& out,
+                                            TensorLists& in,
+                                            const c10d::ScatterOptions& options) {
+  const Invalid invalid{"scatter"};
+  c10d::assertRootRank(invalid, options.rootRank, size_);
+  c10d::assertSingleElementOutput(invalid, out);
+  const Rank root = static_cast<Rank>(options.rootRank);
+  if (rank_ == root) {
+    if (in.size() != 1)
+      invalid("requires a single-element input list containing a list with world_size tensors");
+    if (in[0].size() != static_cast<std::size_t>(size_)) {
+      invalid(c10::str("Incorrect input list size ",
+                       in[0].size(),
+                       ". Input list size should be ",
+                       size_,
+                       ", same as size of the process group."));
+    }
+    c10d::assertTypeMatch(invalid, out[0].options(), in[0], 0);
+  } else if (!in.empty()) {
+    invalid("requires empty input on non-root");
+  }
+  const Timeout timeout = resolve(options.timeout);
+  return carry_out(
+      {{OpType::SCATTER, "peal:scatter"}, timeout, options.asyncOp},
+      from_to(in.empty() ? at::TensorList() : at::TensorList(in[0]), out),
+      [&] { return Results{out}; },
+      [=](ProcessGroup& g, const Operands& o) {
+        g.scatter(o.inputs(), o.out[0].buffer(), root, timeout);
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.scatter_async(o.inputs(), o.out[0].buffer(), root, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::reduce_scatter(Tensors& out,
+                                                   TensorLists& in,
+                                                   const c10d::ReduceScatterOptions& options) {
+  const Invalid invalid{"reduce_scatter"};
+  c10d::assertSingleElementOutput(invalid, out);
+  if (in.size() != 1 || in[0].size() != static_cast<std::size_t>(size_)) {
+    invalid("requires a single-element input list containing a list with world_size tensors");
+  }
+  c10d::assertTypeMatch(invalid, out[0].options(), in[0], 0);
+  const Timeout timeout = resolve(options.timeout);
+  const ReduceOp op = reduce_op_of(options.reduceOp, out[0].scalar_type());
+  return carry_out(
+      {{OpType::REDUCE_SCATTER, "peal:reduce_scatter"}, timeout, options.asyncOp},
+      from_to(in[0], out),
+      [&] { return Results{out}; },
+      [=](ProcessGroup& g, const Operands& o) {
+        g.reduce_scatter(o.inputs(), o.out[0].buffer(), op, timeout);
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.reduce_scatter_async(o.inputs(), o.out[0].buffer(), op, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::_reduce_scatter_base(
+    at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
+  check_sizes(Invalid{"_reduce_scatter_base"}, in, out, size_);
+  const Timeout timeout = resolve(options.timeout);
+  const ReduceOp op = reduce_op_of(options.reduceOp, out.scalar_type());
+  return carry_out(
+      {{OpType::_REDUCE_SCATTER_BASE, "peal:reduce_scatter"}, timeout, options.asyncOp},
+      from_to(in, out),
+      [&] { return Results{{out}}; },
+      [=](ProcessGroup& g, const Operands& o) {
+        g.reduce_scatter(o.in[0].buffer(), o.out[0].buffer(), op, {}, timeout);
+      },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.reduce_scatter_async(o.in[0].buffer(), o.out[0].buffer(), op, {}, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::reduce_scatter_tensor_coalesced(
+    Tensors& out, Tensors& in, const c10d::ReduceScatterOptions& options) {
+  const Invalid invalid{"reduce_scatter_tensor_coalesced"};
+  c10d::assertNonEmpty(invalid, in);
+  c10d::assertInputOutputTensorListsSameSize(invalid, out.size(), in.size());
+  for (std::size_t k = 0; k < in.size(); ++k) check_sizes(invalid, in[k], out[k], size_);
+  const Timeout timeout = resolve(options.timeout);
+  const ReduceOp op = reduce_op_of(options.reduceOp, out[0].scalar_type());
+  for (const at::Tensor& tensor : out) reduce_op_of(options.reduceOp, tensor.scalar_type());
+  return carry_out_each(
+      {{OpType::REDUCE_SCATTER_TENSOR_COALESCED, "peal:reduce_scatter"}, timeout, options.asyncOp},
+      out,
+      in,
+      [=](ProcessGroup& g, const auto& from, const auto& to) {
+        g.reduce_scatter(from, to, op, timeout);
+      },
+      [=](ProcessGroup& g, const auto& from, const auto& to) {
+        return g.reduce_scatter_async(from, to, op, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::alltoall_base(at::Tensor& out,
+                                                  at::Tensor& in,
+                                                  std::vector<std::int64_t>& out_splits,
+                                                  std::vector<std::int64_t>& in_splits,
+                                                  const c10d::AllToAllOptions& options) {
+  const Invalid invalid{"alltoall_base"};
+  if (out.scalar_type() != in.scalar_type()) invalid("tensors must have identical type");
+  c10d::checkSplitSizes(in_splits, in, size_);
+  c10d::checkSplitSizes(out_splits, out, size_);
+  const Timeout timeout = resolve(options.timeout);
+  // One side may be split equally while the other is not.
+  std::vector<std::int64_t> to_splits = in_splits, from_splits = out_splits;
+  if (to_splits.empty() != from_splits.empty()) {
+    std::vector<std::int64_t>& empty = to_splits.empty() ? to_splits : from_splits;
+    empty.assign(static_cast<std::size_t>(size_), (to_splits.empty() ? in : out).size(0) / size_);
+  }
+  const std::vector<Elements> to = counts_of(to_splits, in);
+  const std::vector<Elements> from = counts_of(from_splits, out);
+  return carry_out(
+      {{OpType::ALLTOALL_BASE, "peal:all_to_all"}, timeout, options.asyncOp},
+      from_to(in, out),
+      [&] { return Results{{out}}; },
+      [&](ProcessGroup& g, const Operands& o) {
+        g.all_to_all(o.in[0].buffer(), o.out[0].buffer(), to, from, timeout);
+      },
+      [&](ProcessGroup& g, const Operands& o) {
+        return g.all_to_all_async(o.in[0].buffer(), o.out[0].buffer(), to, from, timeout);
+      });
+}
+
+TorchBackend::WorkRef TorchBackend::alltoall(Tensors& out,
+                                             Tensors& in,
+                                             const c10d::AllToAllOptions& options) {
+  const Invalid invalid{"alltoall"};
+  c10d::assertAllToAllTensorListSizes(invalid, out.size(), in.size(), size_);
+  const Timeout timeout = resolve(options.timeout);
+  return carry_out(
+      {{OpType::ALLTOALL, "peal:all_to_all"}, timeout, options.asyncOp},
+      from_to(in, out),
+      [&] { return Results{out}; },
+      [=](ProcessGroup& g, const Operands& o) { g.all_to_all(o.inputs(), o.outputs(), timeout); },
+      [=](ProcessGroup& g, const Operands& o) {
+        return g.all_to_all_async(o.inputs(), o.outputs(), timeout);
+      });
+}
+
+}  // namespace peal::python
