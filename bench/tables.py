@@ -9,9 +9,11 @@ faster    how many times as fast as a peer, a row for each operation: `faster PE
 in_place  several operations in place: times, and what part of all_reduce's they are
 types     time per byte against that of f32
 hosts     one operation between hosts on foreign memory: times, and the bare stream's
+python    what bench/python/backends.py measured: `python PART NAME...`
 """
 import json
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -156,14 +158,34 @@ def sealing(results):
     return table(["bytes", "plain", *(f"{run.removeprefix('sealing_')} / plain" for run in runs[1:])], rows)
 
 
+def python(results, part):
+    """Medians of the rounds; of steps, what backends add to those of processes that do not talk."""
+    samples = {}
+    for r in results:
+        if r["part"] == part:
+            samples.setdefault(r["what"], {}).setdefault(r["backend"], []).append(r["us"])
+    backends = list(next(iter(samples.values())))
+    rows = []
+    for what, of in samples.items():
+        us = {backend: statistics.median(times) for backend, times in of.items()}
+        cells = [median({"median_us": us[b]}) if b in us else "" for b in backends]
+        if part == "ddp":
+            cells += [f"{(us['peal'] - us[base]) / (us['gloo'] - us[base]):.2f}"
+                      for base in ("alone", "reducer")]
+        rows.append([what, *cells])
+    shares = ["added, peal / gloo", "beyond the reducer, peal / gloo"] if part == "ddp" else []
+    return table(["", *backends, *shares], rows)
+
+
 def fill(folder, match):
     kind, *names = match["what"].split()
-    missing = [n for n in names[kind == "faster":] if not (folder / f"{n}.jsonl").exists()]
+    has_argument = kind in ("faster", "python")
+    missing = [n for n in names[has_argument:] if not (folder / f"{n}.jsonl").exists()]
     if missing:
         print(f"tables: left as it is for want of {', '.join(missing)}: {match['what']}")
         return match[0]
-    if kind == "faster":
-        text = faster(load(folder, names[1:]), names[0])
+    if has_argument:
+        text = {"faster": faster, "python": python}[kind](load(folder, names[1:]), names[0])
     else:
         kinds = {"times": times, "in_place": in_place, "types": types, "hosts": hosts,
                  "sealing": sealing}

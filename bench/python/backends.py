@@ -3,10 +3,13 @@
 
     bench/python/backends.py [--rounds N] [--json FILE] [PART...]
 
-Two ranks on this machine, one thread each. The parts: `calls` (what a call of a small operation
-costs), `ddp` (what DistributedDataParallel adds to a step, over two processes that do not talk) and
-`fsdp` (a step of FSDP2). Backends take turns in each round, so that noise of the machine meets all of
-them; shown are medians over the rounds, and the quartiles.
+Two ranks on this machine, a core and a thread each. The parts: `calls` (what a call of a small
+operation costs), `ddp` (what DistributedDataParallel adds to a step, over two processes that do not
+talk: "alone") and `fsdp` (a step of FSDP2). "reducer" is DistributedDataParallel that sends
+nothing, whose ranks end each backward pass together: what torch's own reducer and the wait for the
+slower rank add, whatever the backend. Backends take turns in each round, each time in fresh
+processes, since where their memory happens to lie is worth some percent of a step; shown are
+medians over the rounds, and the quartiles.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def calls(backend: str) -> dict[str, float]:
 
 
 def _time(operation: Callable[[], Any], times: int) -> float:
-    for _ in range(times // 5 + 1):
+    for _ in range(times // 5):
         operation()
     begin = time.perf_counter()
     for _ in range(times):
@@ -67,26 +70,42 @@ def ddp(backend: str) -> dict[str, float]:
         nn.ReLU(), nn.Linear(2048, 10))
     return {
         "step of a small convolutional network": _steps(
-            backend, convolutions, torch.randn(16, 1, 28, 28), 20),
-        "step of an MLP of 10 million parameters": _steps(backend, layers, torch.randn(64, 1024), 10),
+            backend, convolutions, torch.randn(8, 1, 28, 28), 30),
+        "step of an MLP of 10 million parameters": _steps(
+            backend, layers, torch.randn(64, 1024), 15),
     }
 
 
 def _steps(backend: str, model: Any, data: Any, times: int) -> float:
+    """The median of the steps."""
     import torch
+    import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
     if backend != "alone":
         model = DistributedDataParallel(model)
+    if backend == "reducer":
+        model.register_comm_hook(None, lambda _, bucket: _done(bucket.buffer()))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     labels = torch.randint(10, (len(data),))
 
     def step() -> None:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(data), labels).backward()
+        if backend == "reducer":
+            dist.barrier()
         optimizer.step()
 
-    return _time(step, times)
+    step()
+    return statistics.median(_time(step, 1) for _ in range(times))
+
+
+def _done(value: Any) -> Any:
+    import torch
+
+    future: Any = torch.futures.Future()
+    future.set_result(value)
+    return future
 
 
 def fsdp(backend: str) -> dict[str, float]:
@@ -108,12 +127,14 @@ def fsdp(backend: str) -> dict[str, float]:
         model(data).square().mean().backward()
         optimizer.step()
 
-    return {"step of FSDP2, 6 million parameters": _time(step, 10)}
+    step()
+    times = [_time(step, 1) for _ in range(12)]
+    return {"step of FSDP2, 6 million parameters": statistics.median(times)}
 
 
 PARTS: dict[str, tuple[Callable[[str], dict[str, float]], list[str]]] = {
     "calls": (calls, ["fake", "gloo", "peal"]),
-    "ddp": (ddp, ["alone", "gloo", "peal"]),
+    "ddp": (ddp, ["alone", "reducer", "gloo", "peal"]),
     "fsdp": (fsdp, ["gloo", "peal"]),
 }
 
@@ -133,8 +154,8 @@ def _rank(rank: int, part: str, backend: str, folder: str, there: Any) -> None:
 
         dist.init_process_group("fake", rank=rank, world_size=RANKS, store=FakeStore())
     elif backend != "alone":
-        dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=rank,
-                                world_size=RANKS)
+        dist.init_process_group("peal" if backend == "reducer" else backend,
+                                init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
     there.send(PARTS[part][0](backend))
     if backend != "alone":
         dist.destroy_process_group()
