@@ -126,7 +126,10 @@ class FailuresTest(unittest.TestCase):
             self.assertIn("invalid root rank", end.error)
 
 
-SCRIPT = """
+# Whoever starts the tests may ignore Ctrl-C, as shells do for what runs in the background.
+HEEDS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+SCRIPT = HEEDS_CTRL_C + """
 import sys, time, torch, torch.distributed as dist
 rank, size, store, what = int(sys.argv[1]), 2, sys.argv[2], sys.argv[3]
 dist.init_process_group("peal", init_method="file://" + store, rank=rank, world_size=size)
@@ -179,7 +182,7 @@ class ProcessesTest(unittest.TestCase):
             for place in (f"tcp://127.0.0.1:{port}", f"file://{folder}/store"):
                 for rank in (0, 1):
                     with self.subTest(place=place, rank=rank):
-                        script = ("import peal; print('ready', flush=True); "
+                        script = (HEEDS_CTRL_C + "import peal; print('ready', flush=True); "
                                   f"peal.init_process_group('{place}', rank={rank}, world_size=2)")
                         process = subprocess.Popen([sys.executable, "-c", script], text=True,
                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
