@@ -2,6 +2,7 @@
 // its arguments ask for.
 #include <pybind11/stl.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -31,13 +32,37 @@ std::vector<Elements> elements_of(const Counts& counts) {
                   "blocks");
 }
 
-/// What a rank that is not the root need not give: None for the one array of the root, an empty
-/// list for its list.
+/// What ranks that are not the root need not give: None.
 Arrays optional_arrays(const py::object& objects, Use use) {
   if (!objects.is_none()) return Arrays(objects, use);
   Arrays none(py::list(), use);
   none.is_list = false;
   return none;
+}
+
+/// One block for each rank at the root, whichever form it has them in, and none elsewhere: so that
+/// no other rank need know the form. Errors: usage (not to be cut into equal blocks).
+template <class AnyBuffer>
+std::vector<AnyBuffer> blocks_of(const Arrays& arrays, const ProcessGroup& group, Rank root) {
+  if (group.rank() != root) return {};
+  std::vector<AnyBuffer> blocks;
+  if (arrays.is_list || arrays.all.empty()) {
+    for (const Array& array : arrays.all) blocks.push_back(array.buffer());
+    return blocks;
+  }
+  const Buffer whole = arrays.one().buffer();
+  const Elements each = whole.count / group.size();
+  if (each * group.size() != whole.count) {
+    throw Error(ErrorKind::kUsage,
+                std::to_string(whole.count.value) +
+                    " elements cannot be cut into equal blocks for " +
+                    std::to_string(group.size()) + " ranks; `counts` cuts them otherwise");
+  }
+  auto* const bytes = static_cast<std::byte*>(whole.data);
+  for (Rank rank = 0; rank < group.size(); ++rank) {
+    blocks.push_back(Buffer(bytes + bytes_of(each * rank, whole.dtype).value, each, whole.dtype));
+  }
+  return blocks;
 }
 
 /// A root's one array with a block for each rank; elsewhere nothing, of the same type.
@@ -59,12 +84,12 @@ Result<kAsync> scatter(const PyGroup& self,
   const Buffer out = single(to, "scatter").buffer();
   const auto n = elements_of(counts);
   const Timeout t = timeout_of(timeout);
-  const bool by_rank = from.is_list;
-  if (by_rank && counts) refuse_counts("scatter");
-  const auto in = from.const_buffers();
+  if (from.is_list && counts) refuse_counts("scatter");
+  const auto in =
+      counts ? std::vector<ConstBuffer>() : blocks_of<ConstBuffer>(from, self.get(), root);
   const auto block = whole<ConstBuffer>(from, out.dtype);
   auto held = list_of(std::move(from), std::move(to));
-  if (by_rank) {
+  if (!counts) {
     return carry_out<kAsync>(
         self,
         std::move(held),
@@ -90,12 +115,11 @@ Result<kAsync> gather(const PyGroup& self,
   const ConstBuffer in = single(from, "gather").buffer();
   const auto n = elements_of(counts);
   const Timeout t = timeout_of(timeout);
-  const bool by_rank = to.is_list;
-  if (by_rank && counts) refuse_counts("gather");
-  const auto out = to.buffers();
+  if (to.is_list && counts) refuse_counts("gather");
+  const auto out = counts ? std::vector<Buffer>() : blocks_of<Buffer>(to, self.get(), root);
   const auto block = whole<Buffer>(to, in.dtype);
   auto held = list_of(std::move(from), std::move(to));
-  if (by_rank) {
+  if (!counts) {
     return carry_out<kAsync>(
         self,
         std::move(held),

@@ -241,20 +241,20 @@ Cost: 3·(n-1) messages, all to or from rank 0.)";
 inline constexpr const char* kScatter =
     R"(output = block rank of input_root
 
-Shape: at the root, input is one array of n equal blocks in rank order, or of blocks of `counts`
-  elements (then the same counts on every rank), and elsewhere None. Or it is a list of one array
-  for each rank at the root, of any sizes, and elsewhere []. In place: output is the rank's own
-  block of input; any other overlap is an error.
-Cost: the root sends S·(n-1)/n, small: in L messages, passed on by others; large: n-1. One host: 1
-  signal of each rank.)";
+Shape: at the root, input is one array of n equal blocks in rank order, or a list of one array for
+  each rank, of any sizes; elsewhere it is not looked at and may be None. Or one array of blocks of
+  `counts` elements, the same counts on every rank. In place: output is the rank's own block of
+  input; any other overlap is an error.
+Cost: the root sends S·(n-1)/n in n-1 messages; with counts, where they are small, in L, passed on
+  by others. One host: 1 signal of each rank.)";
 
 inline constexpr const char* kGather =
     R"(output = input_0 input_1 ... at the root
 
-Shape: at the root, output is one array of n equal blocks in rank order, or of blocks of `counts`
-  elements (then the same counts on every rank), and elsewhere None. Or it is a list of one array
-  for each rank at the root, of any sizes, and elsewhere []. In place: input is the rank's own
-  block of output; any other overlap is an error.
+Shape: at the root, output is one array of n equal blocks in rank order, or a list of one array for
+  each rank, of any sizes; elsewhere it is not looked at and may be None. Or one array of blocks of
+  `counts` elements, the same counts on every rank. In place: input is the rank's own block of
+  output; any other overlap is an error.
 Cost: scatter's, the other way.)";
 
 inline constexpr const char* kAllGather =

@@ -152,7 +152,7 @@ class ProcessGroup:
     @overload
     def scatter(
         self,
-        input: _Arrays,
+        input: _Arrays | None,
         output: _Array,
         root: int,
         counts: None = None,
@@ -172,7 +172,7 @@ class ProcessGroup:
     @overload
     def scatter_async(
         self,
-        input: _Arrays,
+        input: _Arrays | None,
         output: _Array,
         root: int,
         counts: None = None,
@@ -193,7 +193,7 @@ class ProcessGroup:
     def gather(
         self,
         input: _Array,
-        output: _Arrays,
+        output: _Arrays | None,
         root: int,
         counts: None = None,
         *,
@@ -213,7 +213,7 @@ class ProcessGroup:
     def gather_async(
         self,
         input: _Array,
-        output: _Arrays,
+        output: _Arrays | None,
         root: int,
         counts: None = None,
         *,
