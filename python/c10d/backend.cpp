@@ -24,18 +24,13 @@ TorchBackend::TorchBackend(int rank, int size, Parts parts)
 
 TorchBackend::~TorchBackend() { TorchBackend::release_resources(); }
 
-/// Python frees it with the GIL held, which threads that end here may want: to let go of tensors.
 void TorchBackend::release_resources() {
-  if (generation() != generation_) {
-    // Of the process that this was forked from: its threads are not here, and its connections are
-    // not this one's to close.
-    static_cast<void>(new ProcessGroupPtr(std::move(group_)));
-    static_cast<void>(sparse_.release());
-    return;
+  if (sparse_ && generation() == generation_) {
+    const WithoutGil without_gil;  // which threads that end here may want: to let go of tensors
+    sparse_.reset();
   }
-  const WithoutGil without_gil;
-  sparse_.reset();
-  group_.reset();
+  static_cast<void>(sparse_.release());
+  let_go(std::move(group_), generation_);
   parts_ = {};
 }
 
@@ -45,11 +40,8 @@ ProcessGroupPtr TorchBackend::shared_group() {
 }
 
 ProcessGroup& TorchBackend::group() {
-  TORCH_CHECK(generation() == generation_,
-              "this process was forked from one that is in the group ",
-              getGroupUid(),
-              ", and is not in it itself: call torch.distributed.init_process_group here");
-  if (ProcessGroup* const made = made_.load(std::memory_order_acquire)) return *made;
+  check_not_forked(generation_, getGroupUid(), "torch.distributed.init_process_group");
+  if (ProcessGroup* const there = made_.load(std::memory_order_acquire)) return *there;
   const std::lock_guard lock(making_);
   if (!group_) {
     group_ = interruptible([&] { return parts_.make_group(); });
@@ -58,6 +50,26 @@ ProcessGroup& TorchBackend::group() {
     made_.store(group_.get(), std::memory_order_release);
   }
   return *group_;
+}
+
+SparseSum& TorchBackend::sparse(Timeout timeout) {
+  ProcessGroup& all = group();
+  if (SparseSum* const there = made_sparse_.load(std::memory_order_acquire)) return *there;
+  const std::lock_guard lock(making_);
+  if (!sparse_) {
+    sparse_ = interruptible([&] { return std::make_unique<SparseSum>(all, timeout); });
+    enlist(sparse_->group());
+    made_sparse_.store(sparse_.get(), std::memory_order_release);
+  }
+  return *sparse_;
+}
+
+std::vector<ProcessGroup*> TorchBackend::made() const {
+  std::vector<ProcessGroup*> groups;
+  if (generation() != generation_) return groups;
+  if (const SparseSum* const there = made_sparse_.load()) groups.push_back(there->group().get());
+  if (ProcessGroup* const there = made_.load()) groups.push_back(there);
+  return groups;
 }
 
 Timeout TorchBackend::resolve(std::chrono::milliseconds timeout) const {
@@ -80,20 +92,20 @@ c10::intrusive_ptr<TorchOptions> TorchBackend::options_for(
 
 void TorchBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ms_ = timeout.count(); }
 
-void TorchBackend::setGroupUid(const std::string& uid) { Backend::setGroupUid(uid); }
-
 c10::intrusive_ptr<c10d::Backend> TorchBackend::split(const c10::intrusive_ptr<c10d::Store>& store,
                                                       const std::vector<int>& ranks,
                                                       const c10::intrusive_ptr<Options>& options) {
   const auto self = std::find(ranks.begin(), ranks.end(), rank_);
   if (self == ranks.end()) return nullptr;
+  const int rank = static_cast<int>(self - ranks.begin());
+  const int size = static_cast<int>(ranks.size());
+  if (is_lazy()) return meet_anew(store, rank, size, options);  // others would have to come
   group();
   Parts parts = {store, options_for(options), nullptr, parts_.meet_in};
   parts.make_group = [parent = group_, ranks, timeout = parts.options->timeout] {
     return parent->new_group(ranks, timeout);
   };
-  return c10::make_intrusive<TorchBackend>(
-      static_cast<int>(self - ranks.begin()), static_cast<int>(ranks.size()), std::move(parts));
+  return c10::make_intrusive<TorchBackend>(rank, size, std::move(parts));
 }
 
 c10::intrusive_ptr<c10d::Backend> TorchBackend::meet_anew(
@@ -134,20 +146,22 @@ c10::intrusive_ptr<c10d::Backend> TorchBackend::shrink(const std::vector<std::in
 }
 
 void TorchBackend::abort() {
-  if (made_.load() != nullptr && generation() == generation_) {
-    group_->abort("torch.distributed's abort");
-  }
+  for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
 /// Where an exception is on its way out of Python, the peers are told what it says.
 void TorchBackend::shutdown() {
-  if (made_.load() == nullptr || generation() != generation_) return;
-  if (const auto what = handled_exception()) group_->abort_by_exception(*what);
-  try {
-    group_->destroy();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) return;  // it is over all the same
-    throw;
+  const std::vector<ProcessGroup*> all = made();
+  if (all.empty()) return;
+  if (const auto what = handled_exception()) {
+    for (ProcessGroup* const one : all) one->abort_by_exception(*what);
+  }
+  for (ProcessGroup* const one : all) {
+    try {
+      one->destroy();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kTimeout) throw;  // else it is over all the same
+    }
   }
 }
 

@@ -58,6 +58,8 @@ class TorchBackend final : public c10d::Backend {
 
   /// The group, made now if it was not. Errors: as new_group; of whatever meets.
   ProcessGroupPtr shared_group();
+  /// Whether the ranks meet at the first operation: then all of them must come to shared_group.
+  bool is_lazy() const { return parts_.options->lazy; }
 
   using WorkRef = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
@@ -118,7 +120,6 @@ class TorchBackend final : public c10d::Backend {
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
-  void setGroupUid(const std::string& uid) override;
   bool supportsSplitting() const override { return true; }
   c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                     const std::vector<int>& ranks,
@@ -147,6 +148,10 @@ class TorchBackend final : public c10d::Backend {
   };
 
   ProcessGroup& group();
+  /// Made when it is first needed, as the group. Order: a collective then.
+  SparseSum& sparse(Timeout timeout);
+  /// The groups that there are by now.
+  std::vector<ProcessGroup*> made() const;
   Timeout resolve(std::chrono::milliseconds timeout) const;
   /// Runs `run(group, operands)`, or starts `start(group, operands)`, whose results are
   /// `results()`.
@@ -168,7 +173,8 @@ class TorchBackend final : public c10d::Backend {
   std::atomic<ProcessGroup*> made_ = nullptr;  // once group_ is
   std::mutex making_;
   ProcessGroupPtr group_;
-  std::unique_ptr<SparseSum> sparse_;  // once it was needed
+  std::atomic<SparseSum*> made_sparse_ = nullptr;  // once sparse_ is
+  std::unique_ptr<SparseSum> sparse_;
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<int> shrunk_ = 0;
   const int generation_;  // of processes: it differs where this was forked

@@ -88,6 +88,9 @@ TorchBackend::WorkRef TorchBackend::allgather_coalesced(TensorLists& out,
   const Invalid invalid{"allgather_coalesced"};
   c10d::assertNonEmpty(invalid, in);
   c10d::assertAllgatherCoalescedOutputTensorLists(invalid, out, in.size(), size_);
+  for (const Tensors& of_rank : out) {
+    for (std::size_t k = 0; k < in.size(); ++k) check_sizes(invalid, of_rank[k], in[k], 1);
+  }
   const Timeout timeout = resolve(options.timeout);
   Tensors all;
   for (const Tensors& of_rank : out) all.insert(all.end(), of_rank.begin(), of_rank.end());
@@ -107,11 +110,9 @@ TorchBackend::WorkRef TorchBackend::allgather_coalesced(TensorLists& out,
         }
       },
       [=](ProcessGroup& g, const Operands& o) {
-        std::vector<WorkPtr> works;
-        for (std::size_t k = 0; k < number; ++k) {
-          works.push_back(g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), timeout));
-        }
-        return join(std::move(works));
+        return start_all(number, [&](std::size_t k) {
+          return g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), timeout);
+        });
       });
 }
 

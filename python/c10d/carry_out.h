@@ -4,6 +4,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -98,27 +99,27 @@ TorchBackend::WorkRef TorchBackend::carry_out_each(
         [&](ProcessGroup& g, const Operands& o) { run(g, o.inputs(), o.outputs()); },
         [&](ProcessGroup& g, const Operands& o) { return start(g, o.inputs(), o.outputs()); });
   }
-  const auto one_by_one = [](const Operands& operands, auto use) {
+  const auto one = [](const Operands& operands, std::size_t k, auto use) {
     const std::vector<ConstBuffer> inputs = operands.inputs();
     const std::vector<Buffer> outputs = operands.outputs();
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      use(inputs.empty() ? std::span<const ConstBuffer>() : std::span(inputs).subspan(i, 1),
-          std::span(outputs).subspan(i, 1));
-    }
+    return use(inputs.empty() ? std::span<const ConstBuffer>() : std::span(inputs).subspan(k, 1),
+               std::span(outputs).subspan(k, 1));
   };
   return carry_out(
       asked,
       std::move(all),
       [&] { return Results{out}; },
       [&](ProcessGroup& g, const Operands& o) {
-        one_by_one(o, [&](const auto& inputs, const auto& outputs) { run(g, inputs, outputs); });
+        for (std::size_t k = 0; k < o.out.size(); ++k) {
+          one(o, k, [&](const auto& inputs, const auto& outputs) { run(g, inputs, outputs); });
+        }
       },
       [&](ProcessGroup& g, const Operands& o) {
-        std::vector<WorkPtr> works;
-        one_by_one(o, [&](const auto& inputs, const auto& outputs) {
-          works.push_back(start(g, inputs, outputs));
+        return start_all(o.out.size(), [&](std::size_t k) {
+          return one(o, k, [&](const auto& inputs, const auto& outputs) {
+            return start(g, inputs, outputs);
+          });
         });
-        return join(std::move(works));
       });
 }
 

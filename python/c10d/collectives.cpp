@@ -1,9 +1,10 @@
 // The operations of all ranks on whole tensors.
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
+#include "peal/base/error.h"
+
 #include "python/c10d/backend.h"
 #include "python/c10d/carry_out.h"
-#include "python/common/signals.h"
 #include "python/common/waiting.h"
 
 namespace peal::python {
@@ -56,18 +57,24 @@ TorchBackend::WorkRef TorchBackend::allreduce_sparse(Tensors& data,
         "ReduceOp.SUM)");
   }
   const Timeout timeout = resolve(options.timeout);
-  if (!sparse_) {
-    ProcessGroup& all = group();
-    sparse_ = interruptible([&] { return std::make_unique<SparseSum>(all, timeout); });
-  }
-  const auto start = [this, tensor = data[0], timeout](ProcessGroup&, const Operands&) {
-    return sparse_->start(tensor, timeout);
+  SparseSum& sparse = this->sparse(timeout);
+  const auto start = [&sparse, tensor = data[0], timeout](ProcessGroup&, const Operands&) {
+    return sparse.start(tensor, timeout);
   };
   return carry_out(
       {{OpType::_ALLREDUCE_SPARSE, "peal:sparse_all_reduce"}, timeout, options.asyncOp},
       {},
       [&] { return Results{data}; },
-      [&](ProcessGroup& g, const Operands& o) { wait_for(*start(g, o), kGroupTimeout); },
+      [&](ProcessGroup& g, const Operands& o) {
+        const WorkPtr work = start(g, o);
+        try {
+          wait_for(*work);
+        } catch (const Error& error) {
+          if (work->is_completed()) throw;
+          for (ProcessGroup* const one : made()) one->abort(error.what());  // as other calls do
+          throw;
+        }
+      },
       start);
 }
 

@@ -92,7 +92,8 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
   };
   parts.make_group = [=, timeout = options->timeout] {
     const auto whole = is_world ? nullptr : world().get();
-    if (!whole) return meet(store, rank, size, timeout, is_world);
+    // Ranks of a lazy whole that are not in this group would have to come if it were made here.
+    if (!whole || whole->is_lazy()) return meet(store, rank, size, timeout, is_world);
     const std::vector<Rank> members(global_ranks.begin(), global_ranks.end());
     return whole->shared_group()->new_group(members, timeout);
   };

@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <chrono>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -75,9 +76,11 @@ std::vector<std::int64_t> form_of(const at::Tensor& tensor) {
                                     static_cast<std::int64_t>(tensor.scalar_type()),
                                     tensor.dim()};
   // Ranks may differ in the number of dimensions, but must say as much: a hash of the sizes.
-  std::int64_t hash = 0;
-  for (const std::int64_t size : tensor.sizes()) hash = hash * 1'000'003 + size;
-  form.push_back(hash);
+  std::uint64_t hash = 0;
+  for (const std::int64_t size : tensor.sizes()) {
+    hash = hash * 1'000'003 + static_cast<std::uint64_t>(size);
+  }
+  form.push_back(static_cast<std::int64_t>(hash));
   return form;
 }
 
@@ -142,8 +145,19 @@ SparseSum::SparseSum(ProcessGroup& group, Timeout timeout) {
   group_ = group.new_group(all, timeout);
 }
 
+SparseSum::~SparseSum() {
+  const WorkPtr last = last_.lock();
+  if (!last) return;
+  try {
+    last->wait(std::chrono::seconds(1));
+  } catch (const std::exception&) {
+    if (!last->is_completed()) group_->abort("this rank has let go of the group");
+  }
+}
+
 WorkPtr SparseSum::start(at::Tensor tensor, Timeout timeout) {
   auto work = std::make_shared<TaskWork>();
+  last_ = work;
   thread_.post([group = group_, work, tensor = std::move(tensor), timeout]() mutable {
     std::optional<Error> failure;
     try {

@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
+
 #include "peal/base/task_thread.h"
 #include "peal/group/process_group.h"
 
@@ -16,6 +18,12 @@ class SparseSum {
  public:
   /// Order: a collective, as new_group. Errors: of new_group.
   SparseSum(ProcessGroup& group, Timeout timeout);
+  /// Gives a sum that is under way a second to end, and ends it then.
+  ~SparseSum();
+  SparseSum(const SparseSum&) = delete;
+  SparseSum& operator=(const SparseSum&) = delete;
+
+  const ProcessGroupPtr& group() const { return group_; }
 
   /// tensor = sum over r of tensor_r, coalesced
   /// Shape: the same on every rank, and the same sparse dimensions; any number of elements.
@@ -26,6 +34,7 @@ class SparseSum {
 
  private:
   ProcessGroupPtr group_;
+  std::weak_ptr<Work> last_;
   TaskThread thread_;  // ends before the group
 };
 

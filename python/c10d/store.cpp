@@ -9,8 +9,6 @@
 
 #include "peal/base/error.h"
 
-#include "python/common/signals.h"
-
 namespace peal::python {
 namespace {
 
@@ -65,7 +63,6 @@ class TorchStore final : public store::Store {
     constexpr auto kLongestPause = std::chrono::milliseconds(20);
     auto pause = kFirstPause;
     while (!ask("check", keys.front(), [&] { return store_->check(keys); })) {
-      check_signals();
       if (deadline.passed()) {
         throw Error(ErrorKind::kTimeout,
                     "the key " + missing(keys) + " did not come into torch's store in time");
@@ -81,6 +78,7 @@ class TorchStore final : public store::Store {
 
   void set_will(std::string_view, std::string_view) override {}
 
+  /// torch's own timeout holds instead of the deadline.
   bool answers(Deadline) override {
     try {
       store_->check({"peal"});
@@ -92,8 +90,9 @@ class TorchStore final : public store::Store {
 
  private:
   std::string missing(const std::vector<std::string>& keys) {
-    const auto found = std::find_if(
-        keys.begin(), keys.end(), [&](const std::string& key) { return !store_->check({key}); });
+    const auto found = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) {
+      return ask("check", key, [&] { return !store_->check({key}); });
+    });
     return found == keys.end() ? keys.front() : *found;
   }
 

@@ -11,8 +11,7 @@ namespace peal::python {
 
 /// A view of the store. It keeps no wills: those who end before all have met are missed when the
 /// time is over, unless a launcher has noted their end.
-/// Errors: as Store has them; what torch's store throws is a timeout where it is one, else a
-/// resource error with its words. A wait lets signals interrupt it (common/signals.h).
+/// Errors: as Store has them; what torch's store throws is a resource error with its words.
 std::unique_ptr<store::Store> make_torch_store(c10::intrusive_ptr<c10d::Store> store);
 
 }  // namespace peal::python

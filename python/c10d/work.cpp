@@ -89,7 +89,21 @@ bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-WorkPtr join(std::vector<WorkPtr> works) {
+WorkPtr start_all(std::size_t number, const std::function<WorkPtr(std::size_t)>& start) {
+  std::vector<WorkPtr> works;
+  try {
+    for (std::size_t k = 0; k < number; ++k) works.push_back(start(k));
+  } catch (const std::exception&) {
+    for (const WorkPtr& work : works) {
+      try {
+        work->wait();
+      } catch (const std::exception&) {
+        // The one that could not be started says more.
+      }
+    }
+    throw;
+  }
+
   if (works.size() == 1) return std::move(works.front());
   return std::make_shared<JoinedWork>(std::move(works));
 }
@@ -104,6 +118,14 @@ struct TorchWork::State {
     std::call_once(settled, [this] {
       if (work->exception() == nullptr) operands.finish();
     });
+  }
+
+  /// The same where nobody asks how it ended.
+  void settle_quietly() noexcept {
+    try {
+      settle();
+    } catch (const std::exception&) {
+    }
   }
 
   /// The same on a thread of the backend, for the future.
@@ -136,26 +158,30 @@ TorchWork::TorchWork(int rank,
       state_(std::make_shared<State>(std::move(work), std::move(operands), std::move(results))),
       sequence_(sequence) {
   if (recordFunctionEndCallback_) {  // somebody takes a profile
-    state_->work->when_completed(
-        [ended = std::exchange(recordFunctionEndCallback_, nullptr)] { ended(); });
+    keep_until_completed(*state_->work,
+                         [ended = std::exchange(recordFunctionEndCallback_, nullptr)] { ended(); });
   }
 }
 
 TorchWork::~TorchWork() {
-  if (state_->work->is_completed()) return;
-  state_->work->when_completed([state = state_] {
-    try {
-      state->settle();
-    } catch (const std::exception&) {
-      // Nobody asked how it ended.
-    }
-  });
+  if (state_->work->is_completed()) {
+    state_->settle_quietly();
+  } else {
+    keep_until_completed(*state_->work, [state = state_] { state->settle_quietly(); });
+  }
 }
 
-bool TorchWork::isCompleted() { return state_->work->is_completed(); }
+/// Whoever hears that it has ended may use its results.
+bool TorchWork::isCompleted() {
+  if (!state_->work->is_completed()) return false;
+  state_->settle();
+  return true;
+}
 
 bool TorchWork::isSuccess() const {
-  return state_->work->is_completed() && state_->work->exception() == nullptr;
+  if (!state_->work->is_completed() || state_->work->exception() != nullptr) return false;
+  state_->settle();
+  return true;
 }
 
 std::exception_ptr TorchWork::exception() const { return state_->work->exception(); }
@@ -184,7 +210,12 @@ c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
   const std::lock_guard lock(state_->asking);
   if (!state_->future) {
     state_->future = c10::make_intrusive<c10::ivalue::Future>(type_of(state_->results));
-    state_->work->when_completed([state = state_] { state->settle_future(); });
+    try {
+      when_completed(*state_->work, [state = state_] { state->settle_future(); });
+    } catch (const std::exception&) {
+      state_->future.reset();  // nobody would ever complete it
+      throw;
+    }
   }
   return state_->future;
 }

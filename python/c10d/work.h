@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,8 +27,9 @@ struct Kind {
 /// a list of such lists.
 using Results = std::vector<std::vector<at::Tensor>>;
 
-/// Several works as one, which ends when all have.
-WorkPtr join(std::vector<WorkPtr> works);
+/// What start(0), start(1), ... start, as one Work, which ends when all have. Errors: of `start`,
+/// once those before it have ended: they use the same tensors.
+WorkPtr start_all(std::size_t number, const std::function<WorkPtr(std::size_t)>& start);
 
 /// What endCoalescing gives for the operations since startCoalescing.
 class CoalescedWork final : public c10d::Work {

@@ -2,6 +2,16 @@
 
 namespace peal::python {
 
+std::string describe_exception(const pybind11::object& exception) {
+  auto text = pybind11::type::of(exception).attr("__name__").cast<std::string>();
+  try {
+    text += pybind11::str(": {}").format(pybind11::str(exception)).cast<std::string>();
+  } catch (const pybind11::error_already_set&) {
+    // Its __str__ raises.
+  }
+  return text;
+}
+
 std::optional<std::string> handled_exception() {
   if (Py_IsInitialized() == 0) return std::nullopt;
   const pybind11::gil_scoped_acquire gil;
@@ -13,8 +23,7 @@ std::optional<std::string> handled_exception() {
   const auto held_value = pybind11::reinterpret_steal<pybind11::object>(value);
   const auto held_traceback = pybind11::reinterpret_steal<pybind11::object>(traceback);
   if (!held_value || held_value.is_none()) return std::nullopt;
-  const auto name = pybind11::type::of(held_value).attr("__name__");
-  return pybind11::str("{}: {}").format(name, pybind11::str(held_value)).cast<std::string>();
+  return describe_exception(held_value);
 }
 
 }  // namespace peal::python

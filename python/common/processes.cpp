@@ -6,14 +6,20 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/thread.h"
+
+#include "python/common/gil.h"
 
 namespace peal::python {
 namespace {
 
 std::atomic<int> forks = 0;
+thread_local bool is_backend_thread = false;
 
 struct Enlisted {
   int generation = 0;
@@ -44,6 +50,30 @@ int generation() {
       ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
   static_cast<void>(registered);
   return forks.load(std::memory_order_relaxed);
+}
+
+void check_not_forked(int generation_of_group, const std::string& group, const char* instead) {
+  if (generation() == generation_of_group) return;
+  throw Error(ErrorKind::kUsage,
+              "this process was forked from one that is in the group " + group +
+                  ", and is not in it itself: call " + instead + " here");
+}
+
+BackendThread::BackendThread() : before_(std::exchange(is_backend_thread, true)) {}
+BackendThread::~BackendThread() { is_backend_thread = before_; }
+
+void let_go(ProcessGroupPtr group, int generation_of_group) {
+  if (!group) return;
+  const auto forget = [&] { static_cast<void>(new ProcessGroupPtr(std::move(group))); };
+  if (generation() != generation_of_group) return forget();
+  const WithoutGil without_gil;
+  if (!is_backend_thread) return group.reset();
+  try {
+    start_thread([last = group]() mutable { last.reset(); }).detach();
+  } catch (const Error&) {
+    return forget();
+  }
+  group.reset();
 }
 
 void enlist(const ProcessGroupPtr& group) {

@@ -11,6 +11,28 @@ namespace peal::python {
 /// Counts the forks that lie between the first process and this one. Cost: a load.
 int generation();
 
+/// Errors: usage, where this process was forked from the one that is in the group, with what to
+/// call instead.
+void check_not_forked(int generation_of_group, const std::string& group, const char* instead);
+
+/// Marks this thread, while it lives, as one of a backend that may run Python: to complete a
+/// future, or to free what a Work has held.
+class BackendThread {
+ public:
+  BackendThread();
+  ~BackendThread();
+  BackendThread(const BackendThread&) = delete;
+  BackendThread& operator=(const BackendThread&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Lets go of the group, which may be its last reference: waits for its threads then, without the
+/// GIL; where this is one of them, on another thread. In a forked process it only forgets it: its
+/// threads are not here, and its connections are not this one's to close.
+void let_go(ProcessGroupPtr group, int generation_of_group);
+
 /// Remembers the group, for as long as it lives, for the functions below.
 void enlist(const ProcessGroupPtr& group);
 

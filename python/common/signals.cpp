@@ -29,7 +29,6 @@ void check_signals() {
 
 void throw_what_python_raised() {
   if (raised) std::rethrow_exception(std::exchange(raised, nullptr));
-  throw;
 }
 
 }  // namespace peal::python

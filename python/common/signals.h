@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <type_traits>
 
 namespace peal::python {
 
@@ -16,17 +17,24 @@ void remember_main_thread();
 /// one.
 void check_signals();
 
-/// In a catch block, for an error of a call that may have been interrupted so: throws what Python
-/// has raised, if it has; else what was caught.
-[[noreturn]] void throw_what_python_raised();
+/// After a call that may have been interrupted so: throws what Python has raised, if it has.
+void throw_what_python_raised();
 
-/// Calls `call()`, and throws what Python has raised where that is why it ended.
+/// Calls `call()`, and throws what Python has raised meanwhile, be it that the call ended well.
 template <class Call>
 decltype(auto) interruptible(Call&& call) {
   try {
-    return call();
+    if constexpr (std::is_void_v<decltype(call())>) {
+      call();
+      throw_what_python_raised();
+    } else {
+      decltype(auto) result = call();
+      throw_what_python_raised();
+      return result;
+    }
   } catch (const std::exception&) {
     throw_what_python_raised();
+    throw;
   }
 }
 

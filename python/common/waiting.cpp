@@ -1,7 +1,11 @@
 #include "python/common/waiting.h"
 
+#include <memory>
+#include <utility>
+
 #include "peal/base/error.h"
 
+#include "python/common/processes.h"
 #include "python/common/signals.h"
 
 namespace peal::python {
@@ -19,6 +23,22 @@ void wait_for(Work& work, Timeout timeout) {
       if (slice.at() == deadline.at()) throw;
     }
     check_signals();
+  }
+}
+
+void when_completed(Work& work, std::function<void()> then) {
+  work.when_completed([then = std::move(then)] {
+    const BackendThread here;
+    then();
+  });
+}
+
+void keep_until_completed(Work& work, std::function<void()> then) noexcept {
+  const auto kept = std::make_shared<std::function<void()>>(std::move(then));
+  try {
+    when_completed(work, [kept] { (*kept)(); });
+  } catch (const std::exception&) {
+    static_cast<void>(new auto(kept));
   }
 }
 

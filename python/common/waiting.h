@@ -1,6 +1,8 @@
 // How Python waits for a Work: with an ear for signals. Used by both extension modules.
 #pragma once
 
+#include <functional>
+
 #include "peal/base/clock.h"
 #include "peal/group/work.h"
 
@@ -9,5 +11,12 @@ namespace peal::python {
 /// Returns when it has ended; throws what it ended with, or Error(timeout) if it has not ended
 /// within `timeout`, after which it goes on. Signals interrupt it (signals.h). Without the GIL.
 void wait_for(Work& work, Timeout timeout = kGroupTimeout);
+
+/// Work::when_completed, for what may run Python: see `let_go` in processes.h.
+void when_completed(Work& work, std::function<void()> then);
+
+/// The same for what must live until then. Where no thread can be started that would call it, it is
+/// never called and never freed, since the operation may still use what it holds.
+void keep_until_completed(Work& work, std::function<void()> then) noexcept;
 
 }  // namespace peal::python

@@ -95,7 +95,7 @@ constexpr const char* kContiguous =
 
 }  // namespace
 
-Array::Array(py::object object, Use use) {
+Array::Array(py::object object, Use use) : Array() {
   if (take_buffer(object, use) || take_dlpack(object)) return;
   refuse(ErrorKind::kUsage, object, "is no array: it has neither the buffer protocol nor DLPack");
 }

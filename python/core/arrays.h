@@ -26,6 +26,7 @@ class Array {
   Buffer buffer() const { return buffer_; }
 
  private:
+  Array() = default;  // whose destructor runs where the rest of a constructor throws
   bool take_buffer(const pybind11::object& object, Use use);
   bool take_dlpack(const pybind11::object& object);
 

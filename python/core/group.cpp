@@ -41,7 +41,7 @@ PyWork::PyWork(WorkPtr work, std::vector<Arrays> held)
 
 PyWork::~PyWork() {
   if (!work_ || work_->is_completed()) return;
-  work_->when_completed([held = std::move(held_)]() mutable { held.reset(); });
+  keep_until_completed(*work_, [held = std::move(held_)]() mutable { held.reset(); });
 }
 
 void PyWork::wait(Seconds timeout) const {
@@ -66,22 +66,10 @@ PyGroup::PyGroup(ProcessGroupPtr group) : group_(std::move(group)), generation_(
   enlist(group_);
 }
 
-PyGroup::~PyGroup() {
-  if (!group_) return;
-  if (generation() != generation_) {
-    static_cast<void>(new ProcessGroupPtr(std::move(group_)));  // as TorchBackend
-    return;
-  }
-  const WithoutGil without_gil;
-  group_.reset();
-}
+PyGroup::~PyGroup() { let_go(std::move(group_), generation_); }
 
 ProcessGroup& PyGroup::get() const {
-  if (generation() != generation_) {
-    throw Error(ErrorKind::kUsage,
-                "this process was forked from one that is in the group " + group_->name() +
-                    ", and is not in it itself: call peal.init_process_group here");
-  }
+  check_not_forked(generation_, group_->name(), "peal.init_process_group");
   return *group_;
 }
 
@@ -148,11 +136,10 @@ void leave(const PyGroup& self,
            const py::object& kind,
            const py::object& value,
            const py::object& traceback) {
+  static_cast<void>(kind);
   static_cast<void>(traceback);
   std::optional<std::string> what;
-  if (!value.is_none()) {
-    what = py::str("{}: {}").format(kind.attr("__name__"), py::str(value)).cast<std::string>();
-  }
+  if (!value.is_none()) what = describe_exception(value);
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
   if (what) {

@@ -114,13 +114,13 @@ bool CollectiveLoop::drain(Deadline deadline) {
 }
 
 void CollectiveLoop::work() {
-  Neighbours neighbours;
+  CoreShare share(parts_.cpus);
   while (const std::optional<Job> job = next_job()) {
     std::optional<Error> failure;
     try {
       carry_out(job->request.get(),
                 {job->ticket->timeout(), job->ticket->deadline()},
-                parts_.cores == Cores::kOwn ? Patience(neighbours) : Patience(Cores::kShared));
+                parts_.cores == Cores::kOwn ? Patience(share) : Patience(Cores::kShared));
     } catch (const Error& error) {
       failure = error;
     }

@@ -41,6 +41,7 @@ class CollectiveLoop {
     const LostPeers& lost_peers;
     Bytes stage;
     Cores cores = Cores::kOwn;
+    int cpus = 1;  // of the host's, those that this rank may keep busy
     Standings& standings;
     Interrupt interrupt;
     /// How a peer has left; nothing while it has not said farewell.

@@ -1,5 +1,6 @@
 #include "peal/backends/native/engine.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -60,6 +61,7 @@ CollectiveLoop::Parts Engine::parts_of_collectives(const Options& options, Gate&
           .lost_peers = lost_peers_,
           .stage = options.config.stage,
           .cores = cores_,
+          .cpus = std::max(1, transport_->cpus_on_host() / transport_->ranks_on_host()),
           .standings = standings_,
           .interrupt = options.interrupt,
           .departure = [this](Rank peer) { return messages_->departure(peer); },

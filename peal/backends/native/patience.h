@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "peal/backends/native/neighbours.h"
+#include "peal/backends/native/core_share.h"
 #include "peal/base/clock.h"
 
 namespace peal::native {
@@ -23,7 +23,7 @@ class Patience {
  public:
   explicit Patience(Cores cores) : spins_(cores == Cores::kOwn) {}
   /// Of a thread that has no core of its own, for as long as it lives.
-  explicit Patience(Neighbours& neighbours) : neighbours_(&neighbours) {}
+  explicit Patience(CoreShare& share) : share_(&share) {}
 
   /// Something moved: start over.
   void renew() { polls_ = yields_ = 0; }
@@ -32,7 +32,7 @@ class Patience {
   bool wait() {
     if (spins_ && may_spin()) {
       if (polls_ > kEager) relax();
-    } else if (yields_ < kYields && (neighbours_ == nullptr || !neighbours_->crowd())) {
+    } else if (yields_ < kYields && (share_ == nullptr || !share_->is_crowded())) {
       ++yields_;
       yield();
     } else {
@@ -60,10 +60,10 @@ class Patience {
   }
 
   void yield() {
-    if (neighbours_ == nullptr) {
+    if (share_ == nullptr) {
       ::sched_yield();
     } else {
-      neighbours_->yield();
+      share_->yield();
     }
   }
 
@@ -76,7 +76,7 @@ class Patience {
   }
 
   bool spins_ = false;
-  Neighbours* neighbours_ = nullptr;
+  CoreShare* share_ = nullptr;
   int polls_ = 0;
   int yields_ = 0;
   TimePoint since_;

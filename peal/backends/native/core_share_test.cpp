@@ -1,0 +1,36 @@
+#include "peal/backends/native/core_share.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::native {
+namespace {
+
+using std::chrono::milliseconds;
+using Verdict = CoreShare::Verdict;
+
+/// What comes of `passed`, in which this thread ran for `own` and the whole process for `all`.
+Verdict judged(milliseconds passed, milliseconds own, milliseconds all, int cpus) {
+  return CoreShare::judge({}, {TimePoint(passed), own, all}, cpus);
+}
+
+TEST(CoreShareTest, ACoreOnWhichTheApplicationComputesIsCrowded) {
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(10), 1), Verdict::kCrowded);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(10), 1), Verdict::kCrowded);
+}
+
+TEST(CoreShareTest, ACoreThatIsIdleWhileTheThreadIsOffItIsFree) {
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(5), 1), Verdict::kFree);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(2), 1), Verdict::kFree);
+}
+
+TEST(CoreShareTest, OfSeveralCoresOneThatIsIdleIsEnough) {
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(30), 4), Verdict::kFree);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(40), 4), Verdict::kCrowded);
+}
+
+TEST(CoreShareTest, TimeOnTheCoreSaysNothingOfTheOthers) {
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(10), milliseconds(10), 1), Verdict::kTooShort);
+}
+
+}  // namespace
+}  // namespace peal::native
