@@ -201,6 +201,11 @@ class ArgumentsTest(unittest.TestCase):
     def test_what_cannot_be_written_is_refused(self) -> None:
         self.refused("usage", "cannot be written", self.group.all_reduce, b"bytes")
 
+    def test_what_was_refused_is_let_go_of(self) -> None:
+        numbers = array.array("u", "no number")
+        self.refused("unsupported", "format", self.group.all_reduce, numbers)
+        numbers.append("!")  # it could not grow while somebody held its memory
+
     def test_an_unknown_op_is_refused(self) -> None:
         one = array.array("f", [1])
         self.refused("usage", "is no reduction", self.group.all_reduce, one, "mean")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import gc
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,6 +101,24 @@ def eager_and_lazy() -> list[bool]:
     return [True]
 
 
+def subgroups_of_a_lazy_whole() -> list[float]:
+    """The third rank is in neither, and does not come."""
+    if dist.get_rank() == 2:
+        dist.new_group([0, 1], backend="peal")
+        return []
+    return [all_reduced(dist.new_group([0, 1], backend="peal"))]
+
+
+def lazy_default(folder: str) -> list[float]:
+    import peal
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    dist.destroy_process_group()
+    dist.init_process_group("peal", init_method=f"file://{folder}/lazy", rank=rank, world_size=size,
+                            pg_options=peal.TorchOptions(lazy=True))
+    return subgroups_of_a_lazy_whole()
+
+
 def sequence() -> list[int]:
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     before = backend._get_sequence_number_for_group()
@@ -137,6 +157,10 @@ class GroupsTest(unittest.TestCase):
     def test_groups_meet_at_once_or_when_they_are_needed(self) -> None:
         self.assertEqual(results(2, eager_and_lazy), [[True]] * 2)
 
+    def test_a_group_of_some_ranks_of_a_lazy_whole_needs_no_others(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(results(3, functools.partial(lazy_default, folder)), [[4], [4], []])
+
     def test_each_operation_has_a_number(self) -> None:
         self.assertEqual(results(2, sequence), [[2], [2]])
 
@@ -170,6 +194,41 @@ def works_in_callbacks() -> list[float]:
         first = dist.all_reduce(torch.ones(2), async_op=True)
         seen.append(float(first.get_future().then(once_more).wait()[0]))
     return seen
+
+
+def polled_for() -> list[Any]:
+    """What is not contiguous is written back, whoever finds out that it can be, and how."""
+    polled, dropped = torch.ones(4, 4)[:, 1], torch.ones(4, 4)[:, 1]
+    work = dist.all_reduce(polled, async_op=True)
+    while not work.is_completed():
+        time.sleep(0.001)
+    work = dist.all_reduce(dropped, async_op=True)
+    dist.barrier()  # it has ended, and nobody has asked
+    del work
+    return [polled.tolist(), dropped.tolist()]
+
+
+def aborted_sparse() -> str:
+    sparse = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
+    dist.all_reduce(sparse.clone())
+    if dist.get_rank() == 1:
+        dist.recv(torch.zeros(1), 0)  # until the other has given up
+        return ""
+    work = dist.all_reduce(sparse, async_op=True)
+    begin = time.monotonic()
+    dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+    try:
+        work.wait()
+    except dist.DistBackendError:
+        pass
+    return "at once" if time.monotonic() - begin < 5 else "late"
+
+
+def aborts_sparse() -> str:
+    try:
+        return aborted_sparse()
+    except dist.DistBackendError as error:
+        return "told" if "abort" in str(error) else str(error)
 
 
 def dropped_works() -> bool:
@@ -255,6 +314,12 @@ class WorksTest(unittest.TestCase):
 
     def test_what_follows_an_operation_may_wait_for_another(self) -> None:
         self.assertEqual(results(2, works_in_callbacks), [[4.0] * 6] * 2)
+
+    def test_whoever_polls_for_the_end_finds_the_result(self) -> None:
+        self.assertEqual(results(2, polled_for), [[[2.0] * 4] * 2] * 2)
+
+    def test_an_abort_ends_a_sum_of_sparse_tensors(self) -> None:
+        self.assertEqual(results(2, aborts_sparse), ["at once", "told"])
 
     def test_works_may_be_dropped(self) -> None:
         self.assertEqual(results(2, dropped_works), [True, True])
@@ -373,7 +438,35 @@ print("peal" in torch.distributed.Backend.backend_list)
 """
 
 
+# The third rank never comes.
+MEET = """
+import datetime, signal, sys, torch.distributed as dist
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("ready", flush=True)
+dist.init_process_group("peal", init_method=sys.argv[1], rank=int(sys.argv[2]), world_size=3,
+                        timeout=datetime.timedelta(seconds=60))
+"""
+
+
 class ProcessesTest(unittest.TestCase):
+    def test_ctrl_c_while_ranks_meet_is_told_to_those_who_have_come(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            processes = [
+                subprocess.Popen([sys.executable, "-c", MEET, f"file://{folder}/store", str(rank)],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for rank in range(2)]
+            for process in processes:
+                self.addCleanup(process.kill)
+                assert process.stdout is not None
+                process.stdout.readline()
+            time.sleep(2)
+            processes[1].send_signal(signal.SIGINT)
+            begin = time.monotonic()
+            texts = [process.communicate(timeout=50)[1] for process in processes]
+            self.assertLess(time.monotonic() - begin, 20)
+            self.assertIn("rank 1", texts[0])
+            self.assertIn("KeyboardInterrupt", texts[1])
+
     def test_forked_loaders_of_data_are_harmless(self) -> None:
         self.assertEqual(results(2, loads_data_in_other_processes), [224.0, 224.0])
 
