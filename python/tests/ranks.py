@@ -92,3 +92,14 @@ def _rank(rank: int, size: int, folder: str, backend: str, timeout: float,
     finally:
         there.send(end)
         there.close()
+
+
+def all_reduced(group: Any = None) -> float:
+    """The sum of ones over the group, twice: on this thread and on another."""
+    import torch
+    import torch.distributed as dist
+
+    data = torch.ones(3)
+    dist.all_reduce(data, group=group)
+    dist.all_reduce(data, group=group, async_op=True).wait()
+    return float(data[0])

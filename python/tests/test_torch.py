@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import gc
 import os
 import signal
 import subprocess
@@ -22,15 +21,7 @@ import_torch()
 import torch
 import torch.distributed as dist
 
-from ranks import outcomes, results
-
-
-def all_reduced(group: Any = None) -> float:
-    """Twice, on this thread and not."""
-    data = torch.ones(3)
-    dist.all_reduce(data, group=group)
-    dist.all_reduce(data, group=group, async_op=True).wait()
-    return float(data[0])
+from ranks import all_reduced, results
 
 
 # ---- groups
@@ -167,174 +158,6 @@ class GroupsTest(unittest.TestCase):
     def test_torchs_detailed_checks_go_around_it(self) -> None:
         self.assertEqual(
             results(2, all_reduced, environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}), [4, 4])
-
-
-# ---- works
-
-def works() -> list[Any]:
-    data = torch.full((4,), dist.get_rank() + 1.0)
-    work = dist.all_reduce(data, async_op=True)
-    doubled = work.get_future().then(lambda done: done.value()[0] * 2)
-    seen = [doubled.wait().tolist()]
-    work.wait()
-    seen += [work.is_completed(), work.is_success(), work.result()[0].data_ptr() == data.data_ptr()]
-    return seen
-
-
-def works_in_callbacks() -> list[float]:
-    """As communication hooks of DDP do: the second operation is started, and waited for, where the
-    first one ends."""
-    def once_more(done: Any) -> torch.Tensor:
-        again = done.value()[0].clone()
-        dist.all_reduce(again, async_op=True).wait()
-        return again
-
-    seen = []
-    for _ in range(6):
-        first = dist.all_reduce(torch.ones(2), async_op=True)
-        seen.append(float(first.get_future().then(once_more).wait()[0]))
-    return seen
-
-
-def polled_for() -> list[Any]:
-    """What is not contiguous is written back, whoever finds out that it can be, and how."""
-    polled, dropped = torch.ones(4, 4)[:, 1], torch.ones(4, 4)[:, 1]
-    work = dist.all_reduce(polled, async_op=True)
-    while not work.is_completed():
-        time.sleep(0.001)
-    work = dist.all_reduce(dropped, async_op=True)
-    dist.barrier()  # it has ended, and nobody has asked
-    del work
-    return [polled.tolist(), dropped.tolist()]
-
-
-def aborted_sparse() -> str:
-    sparse = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
-    dist.all_reduce(sparse.clone())
-    if dist.get_rank() == 1:
-        dist.recv(torch.zeros(1), 0)  # until the other has given up
-        return ""
-    work = dist.all_reduce(sparse, async_op=True)
-    begin = time.monotonic()
-    dist.group.WORLD._get_backend(torch.device("cpu")).abort()
-    try:
-        work.wait()
-    except dist.DistBackendError:
-        pass
-    return "at once" if time.monotonic() - begin < 5 else "late"
-
-
-def aborts_sparse() -> str:
-    try:
-        return aborted_sparse()
-    except dist.DistBackendError as error:
-        return "told" if "abort" in str(error) else str(error)
-
-
-def dropped_works() -> bool:
-    """The last reference to a tensor goes on a thread of the engine, while this one has the GIL."""
-    for k in range(200):
-        dist.all_reduce(torch.ones(1000), async_op=True)
-        if k % 50 == 0:
-            gc.collect()
-    dist.barrier()
-    return True
-
-
-def groups_freed_with_operations_under_way() -> bool:
-    for _ in range(10):
-        group = dist.new_group(backend="peal")
-        for _ in range(5):
-            dist.all_reduce(torch.ones(1000), async_op=True, group=group)
-        dist.destroy_process_group(group)
-        del group
-        gc.collect()
-    return True
-
-
-def others_run_while_one_waits() -> float:
-    """How long this rank's other thread was held up, at most, while the main thread waited."""
-    worst = 0.0
-    waiting = True
-
-    def beat() -> None:
-        nonlocal worst
-        last = time.monotonic()
-        while waiting:
-            time.sleep(0.01)
-            now = time.monotonic()
-            worst = max(worst, now - last)
-            last = now
-
-    thread = threading.Thread(target=beat)
-    thread.start()
-    if dist.get_rank() == 1:
-        time.sleep(2)
-    dist.all_reduce(torch.ones(1))
-    dist.all_reduce(torch.ones(1), async_op=True).wait()
-    waiting = False
-    thread.join()
-    return worst
-
-
-def failed_work() -> list[Any]:
-    group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=0.5))
-    if dist.get_rank() == 1:
-        time.sleep(4)
-        return []
-    begin = time.monotonic()
-    work = dist.all_reduce(torch.ones(1), async_op=True, group=group)
-    try:
-        work.wait()
-        return ["no error"]
-    except RuntimeError as error:
-        took = time.monotonic() - begin
-        return [0.5 <= took < 3.5, type(error).__name__, "timeout" in str(error), work.is_success(),
-                "timeout" in str(work.exception())]
-
-
-def waits_no_longer_than_asked() -> list[bool]:
-    if dist.get_rank() == 1:
-        time.sleep(1)
-    work = dist.all_reduce(torch.ones(1), async_op=True)
-    seen = []
-    if dist.get_rank() == 0:
-        try:
-            work.wait(datetime.timedelta(seconds=0.1))
-        except RuntimeError as error:
-            seen.append("timeout" in str(error))
-    work.wait()
-    return seen + [work.is_success()]
-
-
-class WorksTest(unittest.TestCase):
-    def test_a_work_has_a_future_and_results(self) -> None:
-        for seen in results(2, works):
-            self.assertEqual(seen, [[6.0] * 4, True, True, True])
-
-    def test_what_follows_an_operation_may_wait_for_another(self) -> None:
-        self.assertEqual(results(2, works_in_callbacks), [[4.0] * 6] * 2)
-
-    def test_whoever_polls_for_the_end_finds_the_result(self) -> None:
-        self.assertEqual(results(2, polled_for), [[[2.0] * 4] * 2] * 2)
-
-    def test_an_abort_ends_a_sum_of_sparse_tensors(self) -> None:
-        self.assertEqual(results(2, aborts_sparse), ["at once", "told"])
-
-    def test_works_may_be_dropped(self) -> None:
-        self.assertEqual(results(2, dropped_works), [True, True])
-
-    def test_groups_may_be_destroyed_while_operations_are_under_way(self) -> None:
-        self.assertEqual(results(2, groups_freed_with_operations_under_way), [True, True])
-
-    def test_other_threads_run_while_one_waits(self) -> None:
-        self.assertLess(results(2, others_run_while_one_waits)[0], 1.0)
-
-    def test_an_operation_that_times_out_says_so_in_its_work(self) -> None:
-        self.assertEqual(results(2, failed_work)[0], [True, "DistError", True, False, True])
-
-    def test_a_wait_ends_when_it_was_asked_to_and_the_operation_goes_on(self) -> None:
-        self.assertEqual(results(2, waits_no_longer_than_asked), [[True, True], [True]])
 
 
 # ---- Python's objects, which torch sends as tensors
