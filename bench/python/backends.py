@@ -9,7 +9,7 @@ talk: "alone") and `fsdp` (a step of FSDP2). "reducer" is DistributedDataParalle
 nothing, whose ranks end each backward pass together: what torch's own reducer and the wait for the
 slower rank add, whatever the backend. Backends take turns in each round, each time in fresh
 processes, since where their memory happens to lie is worth some percent of a step; shown are
-medians over the rounds, and the quartiles.
+medians over the rounds, and from two rounds on the quartiles.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ def _rank(rank: int, part: str, backend: str, folder: str, there: Any) -> None:
     import torch
     import torch.distributed as dist
 
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     if backend == "fake":
@@ -185,9 +186,15 @@ def show(part: str, samples: dict[str, dict[str, list[float]]]) -> None:
         cells = []
         for backend, figures in samples.items():
             if figures[name]:
-                low, middle, high = statistics.quantiles(figures[name], n=4)
-                cells.append(f"{backend} {middle:.1f} ({low:.1f} to {high:.1f})")
+                cells.append(f"{backend} {_summary(figures[name])}")
         print(f"  {name:42} {'  '.join(cells)}")
+
+
+def _summary(rounds: list[float]) -> str:
+    if len(rounds) == 1:
+        return f"{rounds[0]:.1f}"
+    low, middle, high = statistics.quantiles(rounds, n=4)
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
 
 
 def main() -> None:

@@ -6,7 +6,9 @@ import atexit
 import multiprocessing.util
 import sys
 from types import TracebackType
-from typing import Protocol
+from typing import Callable, Protocol
+
+from peal._errors import words_of
 
 
 class _Module(Protocol):
@@ -25,18 +27,29 @@ def end_with_process(module: _Module) -> None:
 
     def excepthook(kind: type[BaseException], value: BaseException,
                    traceback: TracebackType | None) -> None:
-        module.tell_of_exception(f"{kind.__name__}: {value}")
-        previous(kind, value, traceback)
+        try:
+            module.tell_of_exception(words_of(value))
+        finally:
+            previous(kind, value, traceback)
 
-    def leave() -> None:
+    def leave(handled: BaseException | None = None) -> None:
         raised = sys.exc_info()[1]
         if isinstance(raised, SystemExit):  # a child of multiprocessing, whose target raised
             raised = raised.__context__ if raised.code not in (None, 0) else None
-        if raised is not None:
-            module.tell_of_exception(f"{type(raised).__name__}: {raised}")
-        module.leave_all()
+        try:
+            if raised is not None and raised is not handled:
+                module.tell_of_exception(words_of(raised))
+        finally:
+            module.leave_all()
 
     sys.excepthook = excepthook
     atexit.register(leave)
-    # Children of multiprocessing end without atexit's functions, but with these.
-    multiprocessing.util.Finalize(None, leave, exitpriority=100)
+    _at_end_of_child(leave)
+    # Of what its parent has registered a forked one runs nothing.
+    multiprocessing.util.register_after_fork(leave, _at_end_of_child)
+
+
+def _at_end_of_child(leave: Callable[[BaseException | None], None]) -> None:
+    """Children of multiprocessing end without atexit's functions, but with these. One that is
+    forked where an exception is handled handles it until it ends, and does not end by it."""
+    multiprocessing.util.Finalize(None, leave, (sys.exc_info()[1],), exitpriority=100)

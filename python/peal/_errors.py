@@ -1,8 +1,8 @@
-"""The one exception of peal."""
+"""The one exception of peal, and the words of any."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug"]
 
@@ -25,5 +25,19 @@ class Error(RuntimeError):
         super().__init__(f"{kind}: {message}")
         self.kind = kind
 
-    def __reduce__(self) -> tuple[type[Error], tuple[str, Kind]]:
-        return type(self), (str(self).removeprefix(f"{self.kind}: "), self.kind)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the constructors, since those of subclasses take other arguments and add words.
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(made_of: type[Error], arguments: tuple[Any, ...]) -> Error:
+    return made_of.__new__(made_of, *arguments)
+
+
+def words_of(error: BaseException) -> str:
+    """Its class and what it says, if it can say it: never raises, and can be encoded."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}".encode(errors="backslashreplace").decode()
+    except Exception:
+        return f"{name}, which cannot say what it is about"

@@ -2,6 +2,9 @@
 
 Objects travel as JSON. With ``pickle=True`` they are pickled: whoever can send to this rank can
 then run code in it, so that is for ranks that trust each other.
+
+Sizes go first. A rank whose object cannot be written says so in the place of its size, and then all
+raise, instead of waiting for what does not come.
 """
 
 from __future__ import annotations
@@ -9,30 +12,64 @@ from __future__ import annotations
 import json
 import pickle as pickling
 from array import array
-from typing import Any, Sequence
+from typing import Any, Sequence, TypeVar
 
 from peal._core import ProcessGroup
-from peal._errors import Error
+from peal._errors import Error, words_of
+
+Sent = TypeVar("Sent")
+
+_REFUSED = -1  # in the place of a size
 
 
-def _encode(value: Any, pickle: bool) -> bytes:
-    if pickle:
-        return pickling.dumps(value)
+def _encode(value: Any, pickle: bool) -> bytes | Error:
+    """An error if it cannot be written, to be raised when the others know."""
     try:
-        return json.dumps(value).encode()
-    except (TypeError, ValueError) as error:
-        raise Error(f"{error}: objects travel as JSON; pickle=True takes any, from ranks that are "
-                    "trusted", "usage") from None
+        return pickling.dumps(value) if pickle else json.dumps(value).encode()
+    except Exception as error:
+        hint = "" if pickle else (
+            ": objects travel as JSON; pickle=True takes any, from ranks that are trusted")
+        return Error(words_of(error) + hint, "usage")
+
+
+def _encode_each(values: Sequence[Any] | None, count: int, pickle: bool) -> list[bytes] | Error:
+    try:
+        every = [] if values is None else list(values)
+    except Exception as error:
+        return Error(f"scatter_object: the root's values: {words_of(error)}", "usage")
+    if len(every) != count:
+        return Error(f"scatter_object: the root needs one value for each of {count} ranks", "usage")
+    parts = []
+    for value in every:
+        part = _encode(value, pickle)
+        if isinstance(part, Error):
+            return part
+        parts.append(part)
+    return parts
 
 
 def _decode(data: bytes | bytearray, pickle: bool) -> Any:
     return pickling.loads(data) if pickle else json.loads(data)
 
 
-def _sizes(group: ProcessGroup, own: int, timeout: float | None) -> array[int]:
+def _size(part: bytes | Error) -> int:
+    return _REFUSED if isinstance(part, Error) else len(part)
+
+
+def _all_sizes(group: ProcessGroup, own: int, timeout: float | None) -> array[int]:
     sizes = array("q", bytes(8 * group.size))
     group.all_gather(array("q", [own]), sizes, timeout=timeout)
     return sizes
+
+
+def _unless_refused(own: Sent | Error, sizes: Sequence[int], ranks: Sequence[int]) -> Sent:
+    """What this rank sends, once all know the `sizes` of what the `ranks` send."""
+    if isinstance(own, Error):
+        raise own
+    for size, rank in zip(sizes, ranks):
+        if size == _REFUSED:
+            raise Error(f"rank {rank} cannot write its object, and raised why", "usage")
+    return own
 
 
 def _parts(data: bytearray, sizes: Sequence[int]) -> list[bytearray]:
@@ -48,16 +85,18 @@ def broadcast_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool
     """The root's `value`, on every rank. What the others give is not looked at.
 
     Order: a collective.
-    Errors: usage (without `pickle`: what JSON cannot write); as broadcast.
+    Errors: usage (the root's value cannot be written, as JSON or as a pickle: on every rank); as
+      broadcast.
     Cost: two broadcasts.
     """
-    data = bytearray(_encode(value, pickle)) if group.rank == root else bytearray()
-    size = array("q", [len(data)])
+    is_root = group.rank == root
+    own = _encode(value, pickle) if is_root else b""
+    size = array("q", [_size(own)])
     group.broadcast(size, root, timeout=timeout)
-    if group.rank != root:
-        data = bytearray(size[0])
+    own = _unless_refused(own, size, [root])
+    data = bytearray(own) if is_root else bytearray(size[0])
     group.broadcast(data, root, timeout=timeout)
-    return value if group.rank == root else _decode(data, pickle)
+    return value if is_root else _decode(data, pickle)
 
 
 def all_gather_object(group: ProcessGroup, value: Any, *, pickle: bool = False,
@@ -65,11 +104,13 @@ def all_gather_object(group: ProcessGroup, value: Any, *, pickle: bool = False,
     """A list of every rank's `value`, by rank, on every rank.
 
     Order: a collective.
-    Errors: usage (without `pickle`: what JSON cannot write); as all_gather.
+    Errors: usage (a rank's value cannot be written, as JSON or as a pickle: on every rank, and the
+      others are told which); as all_gather.
     Cost: two all_gathers.
     """
     own = _encode(value, pickle)
-    sizes = _sizes(group, len(own), timeout)
+    sizes = _all_sizes(group, _size(own), timeout)
+    own = _unless_refused(own, sizes, range(group.size))
     data = bytearray(sum(sizes))
     group.all_gather(own, data, counts=list(sizes), timeout=timeout)
     return [_decode(part, pickle) for part in _parts(data, sizes)]
@@ -80,11 +121,13 @@ def gather_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool = 
     """A list of every rank's `value`, by rank, on the root; None elsewhere.
 
     Order: a collective.
-    Errors: usage (without `pickle`: what JSON cannot write); as gather.
+    Errors: usage (a rank's value cannot be written, as JSON or as a pickle: on every rank, and the
+      others are told which); as gather.
     Cost: an all_gather of 8 bytes and a gather.
     """
     own = _encode(value, pickle)
-    sizes = _sizes(group, len(own), timeout)
+    sizes = _all_sizes(group, _size(own), timeout)
+    own = _unless_refused(own, sizes, range(group.size))
     data = bytearray(sum(sizes) if group.rank == root else 0)
     group.gather(own, data if group.rank == root else None, root, counts=list(sizes),
                  timeout=timeout)
@@ -98,20 +141,17 @@ def scatter_object(group: ProcessGroup, values: Sequence[Any] | None, root: int,
     """This rank's of the root's `values`, of which it has one for each rank.
 
     Order: a collective.
-    Errors: usage (not as many values as ranks; without `pickle`: what JSON cannot write), which the
-      root alone raises; as scatter.
+    Errors: usage (the root has not as many values as there are ranks, or one that cannot be
+      written, as JSON or as a pickle: on every rank); as scatter.
     Cost: a broadcast of 8 bytes for each rank and a scatter.
     """
-    parts: list[bytes] = []
-    if group.rank == root:
-        if values is None or len(values) != group.size:
-            raise Error(f"scatter_object: the root needs one value for each of {group.size} ranks",
-                        "usage")
-        parts = [_encode(value, pickle) for value in values]
-    sizes = array("q", [len(part) for part in parts] or bytes(8 * group.size))
+    is_root = group.rank == root
+    parts = _encode_each(values, group.size, pickle) if is_root else [b""] * group.size
+    sizes = array("q", [_REFUSED] * group.size if isinstance(parts, Error) else map(len, parts))
     group.broadcast(sizes, root, timeout=timeout)
+    parts = _unless_refused(parts, sizes, [root])
     own = bytearray(sizes[group.rank])
-    group.scatter(b"".join(parts) if group.rank == root else None, own, root, counts=list(sizes),
+    group.scatter(b"".join(parts) if is_root else None, own, root, counts=list(sizes),
                   timeout=timeout)
     return _decode(own, pickle)
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import secrets
 import socket
 import tempfile
+import time
 import traceback
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
-from peal._errors import Error
+from peal._errors import Error, words_of
 
 Result = TypeVar("Result")
 if TYPE_CHECKING:  # typing has them from Python 3.11 on
     from typing_extensions import TypeVarTuple, Unpack
 
     Arguments = TypeVarTuple("Arguments")
+
+_END_S = 10.0  # what ranks are given to end in after the last of them has told how it went
 
 
 class SpawnError(Error):
@@ -43,7 +48,9 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     multiprocessing, a script that calls this does so under ``if __name__ == "__main__":``.
 
     When a rank raises, the others hear it from their group, and all are waited for: `SpawnError`
-    shows what the first of them raised, and holds what each did. An interrupt ends them all.
+    shows what the first of them raised, and holds what each did; of what pickles cannot carry, a
+    RuntimeError with its words. Then each has 10 seconds to leave its groups and to flush its
+    files. An interrupt ends them all.
 
     Errors: SpawnError, usage (fewer ranks than 1).
     Cost: a new interpreter for each rank.
@@ -69,8 +76,10 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
                 process.start()
                 there.close()
                 started.append((process, here))
-            return _results(started)
-        finally:
+            outcomes = _outcomes(started)
+            _let_end([process for process, _ in started])
+            return _results(outcomes)
+        finally:  # who is left is late, or nobody waits for it any more
             for process, here in started:
                 if process.is_alive():
                     process.kill()
@@ -85,38 +94,75 @@ def _free_port() -> int:
         return port
 
 
+@dataclass
+class _Outcome:
+    """How a rank ended, as it tells it: what any pickle carries, with what may not come through one
+    within."""
+
+    pickled: bytes  # what it returned or raised; empty if that cannot be pickled
+    raised: str = ""  # in short
+    traceback: str = ""
+
+    def opened(self) -> tuple[Any, BaseException | None]:
+        """What it returned, and what it raised."""
+        try:
+            value = pickle.loads(self.pickled)
+        except Exception as error:
+            return None, RuntimeError(
+                self.raised or f"what it returned cannot be unpickled: {words_of(error)}")
+        return (None, value) if self.raised else (value, None)
+
+
 def _run(there: Connection, environment: dict[str, str], function: Callable[..., Any],
          arguments: tuple[Any, ...]) -> None:
     os.environ.update(environment)
     try:
-        there.send((function(*arguments), None, ""))
+        there.send(_Outcome(pickle.dumps(function(*arguments))))
     except BaseException as error:
-        text = traceback.format_exc()
-        try:
-            there.send((None, error, text))
-        except Exception:  # it cannot be pickled
-            there.send((None, RuntimeError(f"{type(error).__name__}: {error}"), text))
+        there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc()))
         raise SystemExit(1) from error
 
 
-def _results(started: list[tuple[BaseProcess, Connection]]) -> list[Any]:
-    results: list[Any] = [None] * len(started)
-    errors: list[BaseException | None] = [None] * len(started)
-    first = ""
+def _pickled_if_possible(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except Exception:
+        return b""
+
+
+def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outcome]:
+    """By rank, in the order in which they came."""
+    outcomes: dict[int, _Outcome] = {}
     waiting = {here: rank for rank, (_, here) in enumerate(started)}
     while waiting:
         for here in wait(list(waiting)):
             assert isinstance(here, Connection)
             rank = waiting.pop(here)
             try:
-                results[rank], errors[rank], text = here.recv()
-            except EOFError:
+                outcomes[rank] = here.recv()
+            except (EOFError, OSError):  # nothing, or a part
                 process = started[rank][0]
                 process.join()
                 text = f"its process ended with exit code {process.exitcode}, and said nothing"
-                errors[rank] = RuntimeError(text)
-            if errors[rank] is not None and not first:
-                first = f"rank {rank} of {len(started)} failed first:\n{text}"
+                outcomes[rank] = _Outcome(b"", text, text)
+    return outcomes
+
+
+def _let_end(processes: Sequence[BaseProcess]) -> None:
+    end = time.monotonic() + _END_S
+    for process in processes:
+        process.join(max(0.0, end - time.monotonic()))
+
+
+def _results(outcomes: dict[int, _Outcome]) -> list[Any]:
+    results: list[Any] = [None] * len(outcomes)
+    errors: list[BaseException | None] = [None] * len(outcomes)
+    first = ""
+    for rank, outcome in outcomes.items():
+        results[rank], errors[rank] = outcome.opened()
+        if errors[rank] is not None and not first:
+            first = (f"rank {rank} of {len(outcomes)} failed first:\n"
+                     f"{outcome.traceback or errors[rank]}")
     if first:
         raise SpawnError(first, errors)
     return results

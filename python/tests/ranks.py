@@ -24,7 +24,6 @@ class Outcome:
     error: str | None = None
     kind: str | None = None  # the name of the exception's class
     where: str | None = None
-    seconds: float = 0.0
 
     def __str__(self) -> str:
         return f"returned {self.result!r}" if self.error is None else f"raised {self.where}"
@@ -76,17 +75,13 @@ def _rank(rank: int, size: int, folder: str, backend: str, timeout: float,
 
     os.environ.update(environment)
     torch.set_num_threads(1)
-    begin = datetime.datetime.now()
     try:
         dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=rank,
                                 world_size=size, timeout=datetime.timedelta(seconds=timeout))
-        begin = datetime.datetime.now()
         end = Outcome(result=function(*arguments))
-        end.seconds = (datetime.datetime.now() - begin).total_seconds()
         dist.destroy_process_group()
     except Exception as error:
         end = Outcome(error=str(error), kind=type(error).__name__, where=traceback.format_exc())
-        end.seconds = (datetime.datetime.now() - begin).total_seconds()
         if dist.is_initialized():
             dist.destroy_process_group()
     finally:

@@ -90,7 +90,8 @@ def blocks_of_any_size_in_lists() -> bool:
         mine = array.array("i", [group.rank] * (group.rank + 1))
         expected = [array.array("i", [r] * (r + 1)) for r in range(group.size)]
         at_root = group.rank == 0
-        gathered = [array.array("i", [-1] * (r + 1)) for r in range(group.size)] if at_root else None
+        empty = [array.array("i", [-1] * (r + 1)) for r in range(group.size)]
+        gathered = empty if at_root else None
         group.gather(mine, gathered, 0)
         back = array.array("i", [-1] * (group.rank + 1))
         group.scatter(gathered, back, 0)

@@ -1,0 +1,99 @@
+"""Python's objects between the ranks of peal's own groups, and those that cannot be sent."""
+
+from __future__ import annotations
+
+import threading
+import time
+import unittest
+from typing import Any, Callable
+
+import peal
+
+RANKS = 3
+
+
+class Sneaky:
+    """Its pickling raises what pickling does not."""
+
+    def __reduce__(self) -> Any:
+        raise LookupError("not this one")
+
+
+def broadcast(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
+    return group.broadcast_object(value, 1, pickle=pickle)
+
+
+def all_gather(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
+    return group.all_gather_object(value, pickle=pickle)
+
+
+def gather(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
+    return group.gather_object(value, 2, pickle=pickle)
+
+
+def scatter(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
+    values = ["a", value, "c"] if group.rank == 1 else None
+    return group.scatter_object(values, 1, pickle=pickle)
+
+
+def scatter_too_few(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
+    return group.scatter_object(["a", "b"] if group.rank == 1 else None, 1, pickle=pickle)
+
+
+def scatter_a_number(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
+    return group.scatter_object(3 if group.rank == 1 else None, 1, pickle=pickle)  # type: ignore
+
+
+Operation = Callable[[peal.ProcessGroup, Any, bool], Any]
+
+
+def refused(operations: list[Operation], make: Callable[[], Any], pickle: bool) -> list[Any]:
+    """Of each: the error of it where rank 1 gives what `make` makes and the others a number, how
+    long it took, and whether the group works thereafter."""
+    seen = []
+    group = peal.init_process_group()
+    for operation in operations:
+        begin = time.monotonic()
+        try:
+            got = operation(group, make() if group.rank == 1 else group.rank, pickle)
+            error = peal.Error(f"no error, but {got}", "bug")
+        except peal.Error as raised:
+            error = raised
+        seconds = time.monotonic() - begin
+        seen.append([error.kind, str(error), seconds, group.all_gather_object(group.rank)])
+    return seen
+
+
+def a_set() -> Any:
+    return {1, 2}
+
+
+class RefusalTest(unittest.TestCase):
+    def check(self, operations: list[Operation], make: Callable[[], Any], pickle: bool,
+              why: str) -> None:
+        for rank, seen in enumerate(
+                peal.spawn(refused, operations, make, pickle, ranks=RANKS)):
+            for operation, (kind, text, seconds, after) in zip(operations, seen):
+                with self.subTest(operation.__name__, rank=rank):
+                    self.assertEqual(kind, "usage", text)
+                    self.assertIn(why if rank == 1 else "rank 1 cannot write its object", text)
+                    self.assertLess(seconds, 30)  # and not the timeout, which is minutes
+                    self.assertEqual(after, list(range(RANKS)))
+
+    def test_what_json_cannot_write_all_ranks_refuse(self) -> None:
+        self.check([broadcast, all_gather, gather, scatter], a_set, False, "pickle=True")
+
+    def test_what_cannot_be_pickled_all_ranks_refuse(self) -> None:
+        self.check([broadcast, all_gather, gather, scatter], threading.Lock, True, "cannot pickle")
+
+    def test_whatever_pickling_raises_all_ranks_refuse(self) -> None:
+        self.check([broadcast, all_gather, gather, scatter], Sneaky, True,
+                   "LookupError: not this one")
+
+    def test_a_scatter_of_other_than_one_value_for_each_all_ranks_refuse(self) -> None:
+        self.check([scatter_too_few], a_set, False, "one value for each of 3 ranks")
+        self.check([scatter_a_number], a_set, False, "scatter_object: the root's values: TypeError")
+
+
+if __name__ == "__main__":
+    unittest.main()

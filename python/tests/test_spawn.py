@@ -1,0 +1,144 @@
+"""What `peal.spawn` makes of how its ranks end."""
+
+from __future__ import annotations
+
+import multiprocessing.util
+import os
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import peal
+from needs import torch_wanted
+from peal import _spawn
+
+RANKS = 2
+
+
+# ---- on each rank
+
+def write_late(folder: str) -> None:
+    path = Path(folder, os.environ["RANK"])
+    time.sleep(0.5)  # as what flushes and says goodbye may take
+    path.write_text("ended")
+
+
+def end_slowly(folder: str, raises: bool) -> None:
+    multiprocessing.util.Finalize(None, write_late, (folder,), exitpriority=10)
+    if raises and os.environ["RANK"] == "1":
+        raise ValueError("out of luck")
+
+
+def never_end(pids: str) -> int:
+    Path(pids, os.environ["RANK"]).write_text(str(os.getpid()))
+    threading.Thread(target=threading.Event().wait).start()
+    return int(os.environ["RANK"])
+
+
+class NeedsTwo(Exception):
+    """Can be pickled, but not unpickled."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+class HasALock(Exception):
+    """Cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__("locked")
+        self.lock = threading.Lock()
+
+
+class Speechless(Exception):
+    def __init__(self) -> None:
+        super().__init__(threading.Lock())
+
+    def __str__(self) -> str:
+        raise KeyError("no words")
+
+
+def raise_on_rank_1(error: type[Exception], *arguments: str) -> str:
+    if os.environ["RANK"] == "1":
+        raise error(*arguments)
+    return "well"
+
+
+def return_on_rank_1(error: type[Exception], *arguments: str) -> Any:
+    return error(*arguments) if os.environ["RANK"] == "1" else "well"
+
+
+def return_a_tensor() -> Any:
+    import torch
+
+    return torch.full((3,), float(os.environ["RANK"]))
+
+
+# ----
+
+class EndingTest(unittest.TestCase):
+    def test_ranks_end_in_peace_whether_all_went_well_or_not(self) -> None:
+        for raises in (False, True):
+            with self.subTest(raises=raises), tempfile.TemporaryDirectory() as folder:
+                try:
+                    peal.spawn(end_slowly, folder, raises, ranks=RANKS)
+                    self.assertFalse(raises)
+                except peal.SpawnError:
+                    self.assertTrue(raises)
+                self.assertEqual(sorted(os.listdir(folder)), ["0", "1"])
+
+    def test_a_rank_that_does_not_end_is_killed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(_spawn, "_END_S", 1.0):
+            begin = time.monotonic()
+            self.assertEqual(peal.spawn(never_end, folder, ranks=RANKS), [0, 1])
+            self.assertGreater(time.monotonic() - begin, 1)
+            for rank in range(RANKS):
+                pid = int(Path(folder, str(rank)).read_text())
+                with self.assertRaises(ProcessLookupError):
+                    os.kill(pid, 0)
+
+
+class OutcomesTest(unittest.TestCase):
+    def check_error(self, words: str, error: type[Exception], *arguments: str) -> None:
+        with self.assertRaises(peal.SpawnError) as caught:
+            peal.spawn(raise_on_rank_1, error, *arguments, ranks=RANKS)
+        text = str(caught.exception)
+        self.assertIn("rank 1 of 2 failed first", text)
+        self.assertIn("in raise_on_rank_1", text)
+        self.assertIn(error.__name__, text)
+        none, raised = caught.exception.errors
+        self.assertIsNone(none)
+        self.assertIsInstance(raised, RuntimeError)
+        self.assertIn(words, str(raised))
+
+    def test_an_exception_that_does_not_unpickle_comes_as_its_words(self) -> None:
+        self.check_error("NeedsTwo: this and that", NeedsTwo, "this", "that")
+
+    def test_an_exception_that_does_not_pickle_comes_as_its_words(self) -> None:
+        self.check_error("HasALock: locked", HasALock)
+
+    def test_an_exception_without_words_comes_by_its_name(self) -> None:
+        self.check_error("Speechless", Speechless)
+
+    def test_a_result_that_does_not_come_through_is_its_ranks_error(self) -> None:
+        for error, arguments, words in ((NeedsTwo, ("this", "that"), "cannot be unpickled"),
+                                        (HasALock, (), "cannot pickle")):
+            with self.subTest(error.__name__):
+                with self.assertRaises(peal.SpawnError) as caught:
+                    peal.spawn(return_on_rank_1, error, *arguments, ranks=RANKS)
+                self.assertIn("rank 1 of 2 failed first", str(caught.exception))
+                self.assertIn(words, str(caught.exception))
+                self.assertIn(words, str(caught.exception.errors[1]))
+
+    @torch_wanted
+    def test_tensors_come_back_whole(self) -> None:
+        got = peal.spawn(return_a_tensor, ranks=RANKS)
+        self.assertEqual([tensor.tolist() for tensor in got], [[0.0] * 3, [1.0] * 3])
+
+
+if __name__ == "__main__":
+    unittest.main()
