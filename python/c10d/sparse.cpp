@@ -142,6 +142,7 @@ void sum(ProcessGroup& group, at::Tensor& tensor, Timeout timeout) {
 SparseSum::SparseSum(ProcessGroup& group, Timeout timeout) {
   std::vector<Rank> all(static_cast<std::size_t>(group.size()));
   std::iota(all.begin(), all.end(), 0);
+  thread_.start();
   group_ = group.new_group(all, timeout);
 }
 
