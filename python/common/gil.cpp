@@ -2,7 +2,9 @@
 
 namespace peal::python {
 
-std::string describe_exception(const pybind11::object& exception) {
+std::optional<std::string> describe_exception(const pybind11::object& exception) {
+  if (!exception || exception.is_none()) return std::nullopt;
+  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_SystemExit) != 0) return std::nullopt;
   auto text = pybind11::type::of(exception).attr("__name__").cast<std::string>();
   try {
     text += pybind11::str(": {}").format(pybind11::str(exception)).cast<std::string>();
@@ -22,7 +24,6 @@ std::optional<std::string> handled_exception() {
   const auto held_type = pybind11::reinterpret_steal<pybind11::object>(type);
   const auto held_value = pybind11::reinterpret_steal<pybind11::object>(value);
   const auto held_traceback = pybind11::reinterpret_steal<pybind11::object>(traceback);
-  if (!held_value || held_value.is_none()) return std::nullopt;
   return describe_exception(held_value);
 }
 

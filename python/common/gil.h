@@ -20,8 +20,9 @@ class __attribute__((visibility("hidden"))) WithoutGil {
   std::optional<pybind11::gil_scoped_release> released_;
 };
 
-/// "ValueError: out of luck"; without the text where the exception cannot say it. With the GIL.
-std::string describe_exception(const pybind11::object& exception);
+/// "ValueError: out of luck"; without the text where the exception cannot say it. Nothing for None,
+/// and for SystemExit, which is no failure but an end. With the GIL.
+std::optional<std::string> describe_exception(const pybind11::object& exception);
 
 /// What the exception says that this thread handles, or that is on its way through a `finally`:
 /// "ValueError: out of luck". Threads: any, with the GIL or without.

@@ -138,8 +138,7 @@ void leave(const PyGroup& self,
            const py::object& traceback) {
   static_cast<void>(kind);
   static_cast<void>(traceback);
-  std::optional<std::string> what;
-  if (!value.is_none()) what = describe_exception(value);
+  const std::optional<std::string> what = describe_exception(value);
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
   if (what) {

@@ -1,7 +1,8 @@
 """Collectives over Python's objects: methods of `peal.ProcessGroup`.
 
-Objects travel as JSON. With ``pickle=True`` they are pickled: whoever can send to this rank can
-then run code in it, so that is for ranks that trust each other.
+Objects travel as JSON: a tuple comes as a list, and a dict's keys are words. With ``pickle=True``
+they are pickled: whoever can send to this rank can then run code in it, so that is for ranks that
+trust each other.
 
 Sizes go first. A rank whose object cannot be written says so in the place of its size, and then all
 raise, instead of waiting for what does not come.
@@ -22,10 +23,25 @@ Sent = TypeVar("Sent")
 _REFUSED = -1  # in the place of a size
 
 
+def _check_keys(value: Any) -> None:
+    """JSON would make words of other keys without saying so."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"a dict's key is {key!r}, and JSON has words there")
+            _check_keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_keys(inner)
+
+
 def _encode(value: Any, pickle: bool) -> bytes | Error:
     """An error if it cannot be written, to be raised when the others know."""
     try:
-        return pickling.dumps(value) if pickle else json.dumps(value).encode()
+        if pickle:
+            return pickling.dumps(value)
+        _check_keys(value)
+        return json.dumps(value).encode()
     except Exception as error:
         hint = "" if pickle else (
             ": objects travel as JSON; pickle=True takes any, from ranks that are trusted")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import pickle
 import secrets
+import signal
 import socket
 import tempfile
 import time
@@ -24,6 +26,7 @@ if TYPE_CHECKING:  # typing has them from Python 3.11 on
     Arguments = TypeVarTuple("Arguments")
 
 _END_S = 10.0  # what ranks are given to end in after the last of them has told how it went
+_GRACE_S = 5.0  # and those that are left when one has failed: in a group they hear it in a second
 
 
 class SpawnError(Error):
@@ -47,10 +50,10 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     The function, its arguments and results travel as pickles, within this machine; as everywhere in
     multiprocessing, a script that calls this does so under ``if __name__ == "__main__":``.
 
-    When a rank raises, the others hear it from their group, and all are waited for: `SpawnError`
-    shows what the first of them raised, and holds what each did; of what pickles cannot carry, a
-    RuntimeError with its words. Then each has 10 seconds to leave its groups and to flush its
-    files. An interrupt ends them all.
+    When a rank raises, the others hear it from their group; who has not ended 5 seconds later is
+    ended. `SpawnError` shows what the first of them raised, and holds what each did; of what pickles
+    cannot carry, a RuntimeError with its words. When all have told, each has 10 seconds to leave its
+    groups and to flush its files. An interrupt ends them all, as does the end of this process.
 
     Errors: SpawnError, usage (fewer ranks than 1).
     Cost: a new interpreter for each rank.
@@ -59,11 +62,13 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
         raise Error(f"spawn on {ranks} ranks: it takes 1 or more", "usage")
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="peal-spawn-") as folder:
+        port, peals_port = _free_ports()
         common = {
             "WORLD_SIZE": str(ranks),
             "LOCAL_WORLD_SIZE": str(ranks),
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(_free_port()),
+            "MASTER_PORT": str(port),
+            "PEAL_MASTER_PORT": str(peals_port),  # the other one is for torch's groups
             "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
         }
         started: list[tuple[BaseProcess, Connection]] = []
@@ -87,11 +92,11 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
                 here.close()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
 
 
 @dataclass
@@ -116,11 +121,21 @@ class _Outcome:
 def _run(there: Connection, environment: dict[str, str], function: Callable[..., Any],
          arguments: tuple[Any, ...]) -> None:
     os.environ.update(environment)
+    _end_with_parent()
     try:
         there.send(_Outcome(pickle.dumps(function(*arguments))))
     except BaseException as error:
         there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc()))
         raise SystemExit(1) from error
+
+
+def _end_with_parent() -> None:
+    """However that ends: the kernel ends this process then."""
+    set_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
+    ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL))
+    parent = multiprocessing.parent_process()
+    if parent is not None and os.getppid() != parent.pid:  # before that
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _pickled_if_possible(value: Any) -> bytes:
@@ -134,8 +149,16 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
     """By rank, in the order in which they came."""
     outcomes: dict[int, _Outcome] = {}
     waiting = {here: rank for rank, (_, here) in enumerate(started)}
+    end: float | None = None
     while waiting:
-        for here in wait(list(waiting)):
+        ready = wait(list(waiting), None if end is None else max(0.0, end - time.monotonic()))
+        if not ready:
+            for rank in waiting.values():
+                started[rank][0].kill()
+                text = f"it had not ended {_GRACE_S:.0f} s after another failed, and was killed"
+                outcomes[rank] = _Outcome(b"", text, text)
+            return outcomes
+        for here in ready:
             assert isinstance(here, Connection)
             rank = waiting.pop(here)
             try:
@@ -145,6 +168,8 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
                 process.join()
                 text = f"its process ended with exit code {process.exitcode}, and said nothing"
                 outcomes[rank] = _Outcome(b"", text, text)
+            if outcomes[rank].raised and end is None:
+                end = time.monotonic() + _GRACE_S
     return outcomes
 
 

@@ -44,6 +44,10 @@ def scatter_a_number(group: peal.ProcessGroup, value: Any, pickle: bool) -> Any:
     return group.scatter_object(3 if group.rank == 1 else None, 1, pickle=pickle)  # type: ignore
 
 
+def keyed_by_numbers() -> Any:
+    return {"losses": ({1: 0.5}, 2)}
+
+
 Operation = Callable[[peal.ProcessGroup, Any, bool], Any]
 
 
@@ -82,6 +86,9 @@ class RefusalTest(unittest.TestCase):
 
     def test_what_json_cannot_write_all_ranks_refuse(self) -> None:
         self.check([broadcast, all_gather, gather, scatter], a_set, False, "pickle=True")
+
+    def test_keys_that_json_would_make_words_of_all_ranks_refuse(self) -> None:
+        self.check([broadcast], keyed_by_numbers, False, "a dict's key is 1")
 
     def test_what_cannot_be_pickled_all_ranks_refuse(self) -> None:
         self.check([broadcast, all_gather, gather, scatter], threading.Lock, True, "cannot pickle")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing.util
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 import peal
@@ -78,7 +80,53 @@ def return_a_tensor() -> Any:
     return torch.full((3,), float(os.environ["RANK"]))
 
 
+def fail_before_the_meeting() -> None:
+    if os.environ["RANK"] == "0":
+        raise ValueError("out of luck")
+    peal.init_process_group(timeout=60)
+
+
+def both_kinds_of_groups() -> list[float]:
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("peal")
+    data = torch.ones(1)
+    with peal.init_process_group(timeout=30) as group:
+        group.all_reduce(data)
+        dist.all_reduce(data)
+    dist.destroy_process_group()
+    return data.tolist()
+
+
+def leave_by_exit() -> str:
+    try:
+        with peal.init_process_group() as group:
+            if group.rank == 1:
+                raise SystemExit(3)
+            group.barrier()
+    except (SystemExit, peal.Error) as end:
+        return str(end)
+    return ""
+
+
+PARENT = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import peal, test_spawn
+if __name__ == "__main__":
+    peal.spawn(test_spawn.never_end, sys.argv[2], ranks=2)
+"""
+
 # ----
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it has not come")
+        time.sleep(0.05)
+
 
 class EndingTest(unittest.TestCase):
     def test_ranks_end_in_peace_whether_all_went_well_or_not(self) -> None:
@@ -102,7 +150,41 @@ class EndingTest(unittest.TestCase):
                     os.kill(pid, 0)
 
 
+    def test_ranks_do_not_outlive_whoever_has_started_them(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "parent.py")
+            script.write_text(PARENT)
+            pids = Path(folder, "pids")
+            pids.mkdir()
+            parent = subprocess.Popen([sys.executable, script, Path(__file__).parent, pids])
+            wait_for(lambda: len(os.listdir(pids)) == RANKS)
+            parent.kill()
+            parent.wait()
+            wait_for(lambda: not any(Path(f"/proc/{(pids / str(rank)).read_text()}").exists()
+                                     for rank in range(RANKS)))
+
+
 class OutcomesTest(unittest.TestCase):
+    def test_a_rank_that_fails_before_the_others_have_met_ends_them(self) -> None:
+        begin = time.monotonic()
+        with self.assertRaises(peal.SpawnError) as caught:
+            peal.spawn(fail_before_the_meeting, ranks=RANKS)
+        self.assertLess(time.monotonic() - begin, 40)
+        self.assertIn("rank 0 of 2 failed first", str(caught.exception))
+        self.assertIn("out of luck", str(caught.exception))
+        self.assertIn("after another failed", str(caught.exception.errors[1]))
+
+    def test_an_exit_is_told_as_a_leave_and_not_as_something_thrown(self) -> None:
+        heard, code = peal.spawn(leave_by_exit, ranks=RANKS)
+        self.assertEqual(code, "3")
+        self.assertIn("rank 1", heard)
+        self.assertIn("has left", heard)
+        self.assertNotIn("threw", heard)
+
+    @torch_wanted
+    def test_torchs_groups_and_peals_own_meet_side_by_side(self) -> None:
+        self.assertEqual(peal.spawn(both_kinds_of_groups, ranks=RANKS), [[4.0], [4.0]])
+
     def check_error(self, words: str, error: type[Exception], *arguments: str) -> None:
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(raise_on_rank_1, error, *arguments, ranks=RANKS)
