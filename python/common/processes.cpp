@@ -64,16 +64,19 @@ BackendThread::~BackendThread() { is_backend_thread = before_; }
 
 void let_go(ProcessGroupPtr group, int generation_of_group) {
   if (!group) return;
-  const auto forget = [&] { static_cast<void>(new ProcessGroupPtr(std::move(group))); };
-  if (generation() != generation_of_group) return forget();
-  const WithoutGil without_gil;
-  if (!is_backend_thread) return group.reset();
-  try {
-    start_thread([last = group]() mutable { last.reset(); }).detach();
-  } catch (const Error&) {
-    return forget();
+  auto last = std::make_unique<ProcessGroupPtr>(std::move(group));
+  if (generation() != generation_of_group) {
+    static_cast<void>(last.release());
+    return;
   }
-  group.reset();
+  const WithoutGil without_gil;
+  if (!is_backend_thread) return last.reset();
+  ProcessGroupPtr* const there = last.release();  // which goes on the other thread, or never
+  try {
+    start_thread([there] { delete there; }).detach();
+  } catch (const Error&) {
+    // Without a thread that may wait for those of the group it stays.
+  }
 }
 
 void enlist(const ProcessGroupPtr& group) {
