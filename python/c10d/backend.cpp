@@ -25,11 +25,7 @@ TorchBackend::TorchBackend(int rank, int size, Parts parts)
 TorchBackend::~TorchBackend() { TorchBackend::release_resources(); }
 
 void TorchBackend::release_resources() {
-  if (sparse_ && generation() == generation_) {
-    const WithoutGil without_gil;  // which threads that end here may want: to let go of tensors
-    sparse_.reset();
-  }
-  static_cast<void>(sparse_.release());
+  let_go(std::move(sparse_), generation_);
   let_go(std::move(group_), generation_);
   parts_ = {};
 }
@@ -57,7 +53,7 @@ SparseSum& TorchBackend::sparse(Timeout timeout) {
   if (SparseSum* const there = made_sparse_.load(std::memory_order_acquire)) return *there;
   const std::lock_guard lock(making_);
   if (!sparse_) {
-    sparse_ = interruptible([&] { return std::make_unique<SparseSum>(all, timeout); });
+    sparse_ = interruptible([&] { return std::make_shared<SparseSum>(all, timeout); });
     enlist(sparse_->group());
     made_sparse_.store(sparse_.get(), std::memory_order_release);
   }

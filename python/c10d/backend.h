@@ -174,7 +174,7 @@ class TorchBackend final : public c10d::Backend {
   std::mutex making_;
   ProcessGroupPtr group_;
   std::atomic<SparseSum*> made_sparse_ = nullptr;  // once sparse_ is
-  std::unique_ptr<SparseSum> sparse_;
+  std::shared_ptr<SparseSum> sparse_;
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<int> shrunk_ = 0;
   const int generation_;  // of processes: it differs where this was forked

@@ -12,6 +12,7 @@
 #include "peal/base/guarded.h"
 
 #include "python/c10d/operands.h"
+#include "python/common/processes.h"
 
 namespace peal::python {
 namespace {
@@ -160,13 +161,15 @@ WorkPtr SparseSum::start(at::Tensor tensor, Timeout timeout) {
   auto work = std::make_shared<TaskWork>();
   last_ = work;
   thread_.post([group = group_, work, tensor = std::move(tensor), timeout]() mutable {
+    const BackendThread here;
     std::optional<Error> failure;
     try {
       sum(*group, tensor, timeout);
     } catch (const std::exception&) {
       failure = current_error("all_reduce of a sparse tensor");
     }
-    work->end(std::move(failure));
+    tensor.reset();
+    std::exchange(work, nullptr)->end(std::move(failure));
   });
   return work;
 }

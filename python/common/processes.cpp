@@ -62,20 +62,20 @@ void check_not_forked(int generation_of_group, const std::string& group, const c
 BackendThread::BackendThread() : before_(std::exchange(is_backend_thread, true)) {}
 BackendThread::~BackendThread() { is_backend_thread = before_; }
 
-void let_go(ProcessGroupPtr group, int generation_of_group) {
-  if (!group) return;
-  auto last = std::make_unique<ProcessGroupPtr>(std::move(group));
+void let_go(std::shared_ptr<const void> held, int generation_of_group) {
+  if (!held) return;
+  auto last = std::make_unique<std::shared_ptr<const void>>(std::move(held));
   if (generation() != generation_of_group) {
     static_cast<void>(last.release());
     return;
   }
   const WithoutGil without_gil;
   if (!is_backend_thread) return last.reset();
-  ProcessGroupPtr* const there = last.release();  // which goes on the other thread, or never
+  const auto* const there = last.release();  // which goes on the other thread, or never
   try {
     start_thread([there] { delete there; }).detach();
   } catch (const Error&) {
-    // Without a thread that may wait for those of the group it stays.
+    // Without a thread that may wait for its own it stays.
   }
 }
 

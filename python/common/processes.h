@@ -2,6 +2,7 @@
 // them. Used by both extension modules, each of which has its own.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "peal/group/process_group.h"
@@ -28,10 +29,10 @@ class BackendThread {
   bool before_;
 };
 
-/// Lets go of the group, which may be its last reference: waits for its threads then, without the
-/// GIL; where this is one of them, on another thread. In a forked process it only forgets it: its
-/// threads are not here, and its connections are not this one's to close.
-void let_go(ProcessGroupPtr group, int generation_of_group);
+/// Lets go of a group, or of what has threads as one: if it is the last reference, waits for those
+/// threads, without the GIL; where this is one of them, on another thread. In a forked process it
+/// only forgets it: its threads are not here, and its connections are not this one's to close.
+void let_go(std::shared_ptr<const void> held, int generation_of_group);
 
 /// Remembers the group, for as long as it lives, for the functions below.
 void enlist(const ProcessGroupPtr& group);

@@ -27,9 +27,10 @@ void wait_for(Work& work, Timeout timeout) {
 }
 
 void when_completed(Work& work, std::function<void()> then) {
-  work.when_completed([then = std::move(then)] {
+  const auto once = std::make_shared<std::function<void()>>(std::move(then));
+  work.when_completed([once] {
     const BackendThread here;
-    then();
+    std::exchange(*once, nullptr)();  // and what it has held goes here
   });
 }
 

@@ -16,6 +16,8 @@ import_torch()
 import torch
 import torch.distributed as dist
 
+from peal import _c10d
+
 from ranks import all_reduced, results
 
 
@@ -100,6 +102,25 @@ def groups_freed_with_operations_under_way() -> bool:
     return True
 
 
+def backends_freed_where_an_operation_ends() -> int:
+    """The last reference to the backend goes on the thread that ends its operation."""
+    store = dist.distributed_c10d._get_default_store()
+    sparse = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
+    freed = []
+    for name, data in (("dense", torch.ones(4)), ("sparse", sparse)):
+        backend = [_c10d.create(dist.PrefixStore(name, store), dist.get_rank(), 2, 60.0, [0, 1],
+                                False)]
+        backend[0].allreduce([data.clone()]).wait()
+        if dist.get_rank() == 1:
+            time.sleep(0.5)  # so that the other rank's operation ends on a thread of its backend
+        ended = backend[0].allreduce([data.clone()]).get_future()
+        thread = ended.then(lambda done, held=backend: (held.clear(), threading.get_ident())[1])
+        del ended
+        freed.append(thread.wait() != threading.get_ident())
+    dist.barrier()
+    return freed[0] + freed[1]
+
+
 def others_run_while_one_waits() -> float:
     """How long this rank's other thread was held up, at most, while the main thread waited."""
     worst = 0.0
@@ -174,6 +195,9 @@ class WorksTest(unittest.TestCase):
 
     def test_groups_may_be_destroyed_while_operations_are_under_way(self) -> None:
         self.assertEqual(results(2, groups_freed_with_operations_under_way), [True, True])
+
+    def test_a_backend_may_be_freed_where_its_operation_ends(self) -> None:
+        self.assertEqual(results(2, backends_freed_where_an_operation_ends)[0], 2)
 
     def test_other_threads_run_while_one_waits(self) -> None:
         self.assertLess(results(2, others_run_while_one_waits)[0], 1.0)
