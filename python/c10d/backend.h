@@ -15,6 +15,7 @@
 #include "peal/group/process_group.h"
 
 #include "python/c10d/operands.h"
+#include "python/c10d/registration_cache.h"
 #include "python/c10d/sparse.h"
 #include "python/c10d/work.h"
 
@@ -175,6 +176,7 @@ class TorchBackend final : public c10d::Backend {
   ProcessGroupPtr group_;
   std::atomic<SparseSum*> made_sparse_ = nullptr;  // once sparse_ is
   std::shared_ptr<SparseSum> sparse_;
+  RegistrationCache registrations_;
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<int> shrunk_ = 0;
   const int generation_;  // of processes: it differs where this was forked

@@ -35,6 +35,7 @@ TorchBackend::WorkRef TorchBackend::allreduce(Tensors& data,
   if (data[0].layout() == at::kSparse) return allreduce_sparse(data, options);
   const Timeout timeout = resolve(options.timeout);
   const ReduceOp op = reduce_op_of(options.reduceOp, data[0].scalar_type());
+  registrations_.see(group(), data[0]);
   return carry_out(
       {{OpType::ALLREDUCE, "peal:all_reduce"}, timeout, options.asyncOp},
       in_place(data),

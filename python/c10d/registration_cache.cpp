@@ -1,0 +1,105 @@
+#include "python/c10d/registration_cache.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "peal/base/error.h"
+
+#include "python/common/processes.h"
+
+namespace peal::python {
+namespace {
+
+constexpr std::size_t kLeastBytes = 64 << 10;
+constexpr int kTimesUntilRegistered = 16;
+constexpr std::size_t kMostSeen = 256;  // dead ones are looked for from here on
+
+/// What torch's storage is freed by, with what goes before it.
+struct Owned {
+  c10::DeleterFnPtr free = nullptr;
+  Registration registration;
+};
+
+using AllOwned = std::unordered_map<void*, Owned>;
+
+/// By address. Never destroyed: storages may be freed when static objects have been.
+Guarded<AllOwned>& owned() {
+  static auto* const all = new Guarded<AllOwned>();
+  return *all;
+}
+
+/// The process that registers: a child that was forked from it shares the memory, and neither
+/// registers nor frees any.
+bool is_of_this_process() {
+  static const int first = generation();
+  return generation() == first;
+}
+
+Owned disown(void* memory) {
+  return owned().with([&](AllOwned& all) {
+    const auto found = all.find(memory);
+    return std::move(all.extract(found).mapped());
+  });
+}
+
+void end_and_free(void* memory) {
+  if (!is_of_this_process()) return;
+  Owned one = disown(memory);
+  one.registration.reset();
+  one.free(memory);
+}
+
+bool is_known_to_python(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj() != nullptr ||
+         tensor.storage().unsafeGetStorageImpl()->pyobj_slot()->load_pyobj() != nullptr;
+}
+
+bool is_worth_it(const at::Tensor& tensor) {
+  if (!tensor.is_cpu() || !tensor.has_storage() || tensor.nbytes() < kLeastBytes) return false;
+  const c10::Storage& storage = tensor.storage();
+  const at::DataPtr& data = storage.data_ptr();
+  return tensor.is_contiguous() && tensor.nbytes() == storage.nbytes() &&
+         data.get() == data.get_context() && data.get_deleter() != nullptr &&
+         data.get_deleter() != &end_and_free && !is_known_to_python(tensor);
+}
+
+void register_until_freed(ProcessGroup& group, const c10::Storage& storage) {
+  at::DataPtr& data = storage.unsafeGetStorageImpl()->mutable_data_ptr();
+  void* const memory = data.get();
+  const c10::DeleterFnPtr free = data.get_deleter();
+  Registration registration =
+      group.register_memory(memory, Bytes(static_cast<std::int64_t>(storage.nbytes())));
+  if (!registration) return;  // peers share no memory
+  owned().with([&](AllOwned& all) { all[memory] = {free, std::move(registration)}; });
+  if (!data.compare_exchange_deleter(free, &end_and_free)) disown(memory);
+}
+
+}  // namespace
+
+bool RegistrationCache::is_due(const c10::Storage& storage) {
+  return seen_.with([&](auto& seen) {
+    if (seen.size() > kMostSeen) {
+      std::erase_if(seen, [](const auto& one) { return one.second.storage.expired(); });
+    }
+    const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
+    auto place = seen.find(key);
+    if (place == seen.end()) {
+      const auto strong =
+          c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage.unsafeGetStorageImpl());
+      place = seen.emplace(key, Seen{c10::weak_intrusive_ptr<c10::StorageImpl>(strong), 0}).first;
+    }
+    return ++place->second.times == kTimesUntilRegistered;
+  });
+}
+
+void RegistrationCache::see(ProcessGroup& group, const at::Tensor& tensor) {
+  if (!is_worth_it(tensor) || !is_of_this_process() || !is_due(tensor.storage())) return;
+  try {
+    register_until_freed(group, tensor.storage());
+  } catch (const Error&) {
+    // It stays as it was, and its operations as slow.
+  }
+}
+
+}  // namespace peal::python
