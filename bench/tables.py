@@ -164,17 +164,17 @@ def python(results, part):
     for r in results:
         if r["part"] == part:
             samples.setdefault(r["what"], {}).setdefault(r["backend"], []).append(r["us"])
-    backends = list(next(iter(samples.values())))
+    columns = list(dict.fromkeys(column for of in samples.values() for column in of))
+    shares = {"peal adds, of what gloo adds": ("alone", "peal"), "torch's reducer": ("alone", "reducer"),
+              "the wait": ("reducer", "lockstep"), "peal itself": ("lockstep", "peal")}
     rows = []
     for what, of in samples.items():
-        us = {backend: statistics.median(times) for backend, times in of.items()}
-        cells = [median({"median_us": us[b]}) if b in us else "" for b in backends]
+        us = {column: statistics.median(times) for column, times in of.items()}
+        cells = [median({"median_us": us[c]}) if c in us else "" for c in columns]
         if part == "ddp":
-            cells += [f"{(us['peal'] - us[base]) / (us['gloo'] - us[base]):.2f}"
-                      for base in ("alone", "reducer")]
+            cells += [f"{(us[to] - us[base]) / (us['gloo'] - us['alone']):.2f}" for base, to in shares.values()]
         rows.append([what, *cells])
-    shares = ["added, peal / gloo", "beyond the reducer, peal / gloo"] if part == "ddp" else []
-    return table(["", *backends, *shares], rows)
+    return table(["", *columns, *(shares if part == "ddp" else [])], rows)
 
 
 def fill(folder, match):

@@ -6,15 +6,19 @@
 Two ranks on this machine, a core and a thread each. The parts: `calls` (what a call of a small
 operation costs), `ddp` (what DistributedDataParallel adds to a step, over two processes that do not
 talk: "alone") and `fsdp` (a step of FSDP2). "reducer" is DistributedDataParallel that sends
-nothing, whose ranks end each backward pass together: what torch's own reducer and the wait for the
-slower rank add, whatever the backend. Backends take turns in each round, each time in fresh
-processes, since where their memory happens to lie is worth some percent of a step; shown are
-medians over the rounds, and from two rounds on the quartiles.
+nothing: what torch's own reducer adds, whatever the backend; "lockstep" the same where the ranks
+also end each backward pass together, by a barrier: what the wait for the slower one adds to that.
+
+Each round is in fresh processes, since where their memory happens to lie is worth some percent of a
+step. In `ddp` all take turns in the same two processes, some steps each, as the machine is not the
+same from one second to the next. Shown are medians over the rounds, and from two rounds on the
+quartiles.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import multiprocessing
 import os
@@ -26,10 +30,12 @@ from typing import Any, Callable
 RANKS = 2
 
 
-# ---- what is measured, in a rank: microseconds for each of some calls or steps
+# ---- what is measured, in a rank: microseconds for each of some calls or steps, by column
+
+Figures = dict[str, dict[str, float]]
 
 
-def calls(backend: str) -> dict[str, float]:
+def calls(columns: list[str]) -> Figures:
     """A call of each operation on 4 bytes, blocking, as a script makes it."""
     import torch
     import torch.distributed as dist
@@ -42,11 +48,11 @@ def calls(backend: str) -> dict[str, float]:
         "all_gather of 4 B": lambda: dist.all_gather_into_tensor(both, one),
         "barrier": lambda: dist.barrier(),
     }
-    if backend != "fake":
+    if columns != ["fake"]:
         large = torch.ones(1 << 20)
         operations["all_reduce of 4 MiB"] = lambda: dist.all_reduce(large)
-    return {name: _time(operation, 20 if "MiB" in name else 500)
-            for name, operation in operations.items()}
+    return {columns[0]: {name: _time(operation, 20 if "MiB" in name else 500)
+                         for name, operation in operations.items()}}
 
 
 def _time(operation: Callable[[], Any], times: int) -> float:
@@ -58,46 +64,61 @@ def _time(operation: Callable[[], Any], times: int) -> float:
     return (time.perf_counter() - begin) / times * 1e6
 
 
-def ddp(backend: str) -> dict[str, float]:
+def ddp(columns: list[str]) -> Figures:
     import torch
+    import torch.distributed as dist
     from torch import nn
 
+    gloo = dist.new_group(backend="gloo")
     convolutions = nn.Sequential(
         nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(64 * 12 * 12, 128), nn.ReLU(), nn.Linear(128, 10))
     layers = nn.Sequential(
         nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 2048),
         nn.ReLU(), nn.Linear(2048, 10))
-    return {
-        "step of a small convolutional network": _steps(
-            backend, convolutions, torch.randn(8, 1, 28, 28), 30),
-        "step of an MLP of 10 million parameters": _steps(
-            backend, layers, torch.randn(64, 1024), 15),
-    }
+    figures: Figures = {column: {} for column in columns}
+    for name, model, data, turns in (
+            ("step of a small convolutional network", convolutions, torch.randn(8, 1, 28, 28), 20),
+            ("step of an MLP of 10 million parameters", layers, torch.randn(64, 1024), 10)):
+        steps = {column: _step(column, copy.deepcopy(model), data, gloo) for column in columns}
+        for column, us in _in_turns(steps, turns).items():
+            figures[column][name] = us
+    return figures
 
 
-def _steps(backend: str, model: Any, data: Any, times: int) -> float:
-    """The median of the steps."""
+def _in_turns(steps: dict[str, Callable[[], None]], turns: int) -> dict[str, float]:
+    """The median of each one's steps. The first in a turn does not count, nor those before."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        for _ in range(20):
+            step()
+    for _ in range(turns):
+        for name, step in steps.items():
+            step()
+            times[name] += [_time(step, 1) for _ in range(3)]
+    return {name: statistics.median(of) for name, of in times.items()}
+
+
+def _step(column: str, model: Any, data: Any, gloo: Any) -> Callable[[], None]:
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
-    if backend != "alone":
-        model = DistributedDataParallel(model)
-    if backend == "reducer":
+    if column != "alone":
+        model = DistributedDataParallel(model, process_group=gloo if column == "gloo" else None)
+    if column in ("reducer", "lockstep"):
         model.register_comm_hook(None, lambda _, bucket: _done(bucket.buffer()))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     labels = torch.randint(10, (len(data),))
 
     def step() -> None:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(data), labels).backward()
-        if backend == "reducer":
+        if column == "lockstep":
             dist.barrier()
         optimizer.step()
 
-    step()
-    return statistics.median(_time(step, 1) for _ in range(times))
+    return step
 
 
 def _done(value: Any) -> Any:
@@ -108,7 +129,7 @@ def _done(value: Any) -> Any:
     return future
 
 
-def fsdp(backend: str) -> dict[str, float]:
+def fsdp(columns: list[str]) -> Figures:
     import torch
     from torch import nn
     from torch.distributed.device_mesh import init_device_mesh
@@ -129,20 +150,21 @@ def fsdp(backend: str) -> dict[str, float]:
 
     step()
     times = [_time(step, 1) for _ in range(12)]
-    return {"step of FSDP2, 6 million parameters": statistics.median(times)}
+    return {columns[0]: {"step of FSDP2, 6 million parameters": statistics.median(times)}}
 
 
-PARTS: dict[str, tuple[Callable[[str], dict[str, float]], list[str]]] = {
-    "calls": (calls, ["fake", "gloo", "peal"]),
-    "ddp": (ddp, ["alone", "reducer", "gloo", "peal"]),
-    "fsdp": (fsdp, ["gloo", "peal"]),
+# With the columns: those of a list share processes.
+PARTS: dict[str, tuple[Callable[[list[str]], Figures], list[list[str]]]] = {
+    "calls": (calls, [["fake"], ["gloo"], ["peal"]]),
+    "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal"]]),
+    "fsdp": (fsdp, [["gloo"], ["peal"]]),
 }
 
 
 # ---- how it is run
 
 
-def _rank(rank: int, part: str, backend: str, folder: str, there: Any) -> None:
+def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> None:
     import torch
     import torch.distributed as dist
 
@@ -150,26 +172,25 @@ def _rank(rank: int, part: str, backend: str, folder: str, there: Any) -> None:
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     torch.manual_seed(rank)
-    if backend == "fake":
+    if columns == ["fake"]:
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
         dist.init_process_group("fake", rank=rank, world_size=RANKS, store=FakeStore())
-    elif backend != "alone":
-        dist.init_process_group("peal" if backend == "reducer" else backend,
+    else:
+        dist.init_process_group("gloo" if columns == ["gloo"] else "peal",
                                 init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
-    there.send(PARTS[part][0](backend))
-    if backend != "alone":
-        dist.destroy_process_group()
+    there.send(PARTS[part][0](columns))
+    dist.destroy_process_group()
 
 
-def measure(part: str, backend: str) -> dict[str, float]:
+def measure(part: str, columns: list[str]) -> Figures:
     """The mean of the ranks."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         ends, processes = [], []
         for rank in range(RANKS):
             here, there = context.Pipe(duplex=False)
-            process = context.Process(target=_rank, args=(rank, part, backend, folder, there))
+            process = context.Process(target=_rank, args=(rank, part, columns, folder, there))
             process.start()
             there.close()
             ends.append(here)
@@ -177,16 +198,17 @@ def measure(part: str, backend: str) -> dict[str, float]:
         figures = [end.recv() for end in ends]
         for process in processes:
             process.join()
-    return {name: statistics.mean(f[name] for f in figures) for name in figures[0]}
+    return {column: {what: statistics.mean(of[column][what] for of in figures) for what in of_one}
+            for column, of_one in figures[0].items()}
 
 
 def show(part: str, samples: dict[str, dict[str, list[float]]]) -> None:
     print(f"\n{part}: microseconds, the median of the rounds (quartiles)")
-    for name in next(iter(samples.values())):
+    for name in dict.fromkeys(what for figures in samples.values() for what in figures):
         cells = []
-        for backend, figures in samples.items():
-            if figures[name]:
-                cells.append(f"{backend} {_summary(figures[name])}")
+        for column, figures in samples.items():
+            if figures.get(name):
+                cells.append(f"{column} {_summary(figures[name])}")
         print(f"  {name:42} {'  '.join(cells)}")
 
 
@@ -209,15 +231,13 @@ def main() -> None:
             parser.error(f"there is no part \"{part}\"; there are {', '.join(PARTS)}")
     lines = []
     for part in arguments.parts or PARTS:
-        backends = PARTS[part][1]
-        samples: dict[str, dict[str, list[float]]] = {b: {} for b in backends}
+        samples: dict[str, dict[str, list[float]]] = {}
         for _ in range(arguments.rounds):
-            for backend in backends:
-                for name, figure in measure(part, backend).items():
-                    for other in backends:
-                        samples[other].setdefault(name, [])
-                    samples[backend][name].append(figure)
-                    lines.append({"part": part, "backend": backend, "what": name, "us": figure})
+            for columns in PARTS[part][1]:
+                for column, figures in measure(part, columns).items():
+                    for what, us in figures.items():
+                        samples.setdefault(column, {}).setdefault(what, []).append(us)
+                        lines.append({"part": part, "backend": column, "what": what, "us": us})
         show(part, samples)
     if arguments.json:
         with open(arguments.json, "w") as file:

@@ -11,10 +11,11 @@ import statistics
 import sys
 from pathlib import Path
 
-COLOURS = {"peal": "#d55e00", "gloo": "#009e73", "reducer": "#aaaaaa", "alone": "#777777",
-           "fake": "#777777"}
+COLOURS = {"peal": "#d55e00", "gloo": "#009e73", "lockstep": "#cccccc",
+           "reducer": "#aaaaaa", "alone": "#777777", "fake": "#777777"}
 NAMES = {"fake": "torch's dispatch alone (fake)", "alone": "processes that do not talk (alone)",
-         "reducer": "torch's reducer, sending nothing"}
+         "reducer": "torch's reducer, sending nothing",
+         "lockstep": "the same, waiting for each other"}
 LEFT, WIDTH, BAR, GAP, TOP = 290, 420, 16, 14, 30
 
 
