@@ -9,7 +9,6 @@ import pickle
 import secrets
 import signal
 import socket
-import tempfile
 import time
 import traceback
 from dataclasses import dataclass
@@ -61,35 +60,34 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     if ranks < 1:
         raise Error(f"spawn on {ranks} ranks: it takes 1 or more", "usage")
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory(prefix="peal-spawn-") as folder:
-        port, peals_port = _free_ports()
-        common = {
-            "WORLD_SIZE": str(ranks),
-            "LOCAL_WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "PEAL_MASTER_PORT": str(peals_port),  # the other one is for torch's groups
-            "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
-        }
-        started: list[tuple[BaseProcess, Connection]] = []
-        try:
-            for rank in range(ranks):
-                here, there = context.Pipe(duplex=False)
-                own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-                process: BaseProcess = context.Process(
-                    target=_run, args=(there, own, function, arguments))
-                process.start()
-                there.close()
-                started.append((process, here))
-            outcomes = _outcomes(started)
-            _let_end([process for process, _ in started])
-            return _results(outcomes)
-        finally:  # who is left is late, or nobody waits for it any more
-            for process, here in started:
-                if process.is_alive():
-                    process.kill()
-                process.join()
-                here.close()
+    port, peals_port = _free_ports()
+    common = {
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "PEAL_MASTER_PORT": str(peals_port),  # the other one is for torch's groups
+        "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
+    }
+    started: list[tuple[BaseProcess, Connection]] = []
+    try:
+        for rank in range(ranks):
+            here, there = context.Pipe(duplex=False)
+            own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            process: BaseProcess = context.Process(
+                target=_run, args=(there, own, function, arguments))
+            process.start()
+            there.close()
+            started.append((process, here))
+        outcomes = _outcomes(started)
+        _let_end([process for process, _ in started])
+        return _results(outcomes)
+    finally:  # who is left is late, or nobody waits for it any more
+        for process, here in started:
+            if process.is_alive():
+                process.kill()
+            process.join()
+            here.close()
 
 
 def _free_ports() -> tuple[int, int]:
