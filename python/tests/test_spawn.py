@@ -36,7 +36,9 @@ def end_slowly(folder: str, raises: bool) -> None:
 
 
 def never_end(pids: str) -> int:
-    Path(pids, os.environ["RANK"]).write_text(str(os.getpid()))
+    path = Path(pids, os.environ["RANK"])
+    path.with_suffix(".new").write_text(str(os.getpid()))
+    path.with_suffix(".new").rename(path)  # so that it is never there without its text
     threading.Thread(target=threading.Event().wait).start()
     return int(os.environ["RANK"])
 
@@ -128,6 +130,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def is_running(pid: str) -> bool:
+    try:
+        _, _, after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return after_name.split()[0] != "Z"  # one that nobody has reaped
+
+
 class EndingTest(unittest.TestCase):
     def test_ranks_end_in_peace_whether_all_went_well_or_not(self) -> None:
         for raises in (False, True):
@@ -149,7 +159,6 @@ class EndingTest(unittest.TestCase):
                 with self.assertRaises(ProcessLookupError):
                     os.kill(pid, 0)
 
-
     def test_ranks_do_not_outlive_whoever_has_started_them(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, "parent.py")
@@ -157,11 +166,11 @@ class EndingTest(unittest.TestCase):
             pids = Path(folder, "pids")
             pids.mkdir()
             parent = subprocess.Popen([sys.executable, script, Path(__file__).parent, pids])
-            wait_for(lambda: len(os.listdir(pids)) == RANKS)
+            files = [pids / str(rank) for rank in range(RANKS)]
+            wait_for(lambda: all(file.exists() for file in files))
             parent.kill()
             parent.wait()
-            wait_for(lambda: not any(Path(f"/proc/{(pids / str(rank)).read_text()}").exists()
-                                     for rank in range(RANKS)))
+            wait_for(lambda: not any(is_running(file.read_text()) for file in files))
 
 
 class OutcomesTest(unittest.TestCase):
