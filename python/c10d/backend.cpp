@@ -145,12 +145,15 @@ void TorchBackend::abort() {
   for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
-/// Where an exception is on its way out of Python, the peers are told what it says.
+/// Where an exception is on its way out of Python, the peers are told what it says; where it is an
+/// exit, nothing holds that up.
 void TorchBackend::shutdown() {
   const std::vector<ProcessGroup*> all = made();
   if (all.empty()) return;
-  if (const auto what = handled_exception()) {
-    for (ProcessGroup* const one : all) one->abort_by_exception(*what);
+  const Raised raised = handled_exception();
+  for (ProcessGroup* const one : all) {
+    if (raised.words) one->abort_by_exception(*raised.words);
+    if (raised.is_exit) leave_in_haste(*one);
   }
   for (ProcessGroup* const one : all) {
     try {

@@ -1,30 +1,29 @@
 #include "python/common/gil.h"
 
+#include <exception>
+
 namespace peal::python {
 
-std::optional<std::string> describe_exception(const pybind11::object& exception) {
-  if (!exception || exception.is_none()) return std::nullopt;
-  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_SystemExit) != 0) return std::nullopt;
-  auto text = pybind11::type::of(exception).attr("__name__").cast<std::string>();
+Raised describe_raised(const pybind11::object& exception) noexcept {
+  if (!exception || exception.is_none()) return {};
+  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_SystemExit) != 0) return {{}, true};
   try {
-    text += pybind11::str(": {}").format(pybind11::str(exception)).cast<std::string>();
-  } catch (const pybind11::error_already_set&) {
-    // Its __str__ raises.
+    const auto errors = pybind11::module_::import("peal._errors");
+    return {errors.attr("words_of")(exception).cast<std::string>(), false};
+  } catch (const std::exception&) {
+    return {Py_TYPE(exception.ptr())->tp_name, false};  // at Python's end there is no more
   }
-  return text;
 }
 
-std::optional<std::string> handled_exception() {
-  if (Py_IsInitialized() == 0) return std::nullopt;
+Raised handled_exception() noexcept {
+  if (Py_IsInitialized() == 0) return {};
   const pybind11::gil_scoped_acquire gil;
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_GetExcInfo(&type, &value, &traceback);
-  const auto held_type = pybind11::reinterpret_steal<pybind11::object>(type);
-  const auto held_value = pybind11::reinterpret_steal<pybind11::object>(value);
-  const auto held_traceback = pybind11::reinterpret_steal<pybind11::object>(traceback);
-  return describe_exception(held_value);
+  const pybind11::error_scope raised_meanwhile;
+  try {
+    return describe_raised(pybind11::module_::import("peal._ending").attr("handled")());
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 }  // namespace peal::python

@@ -20,12 +20,17 @@ class __attribute__((visibility("hidden"))) WithoutGil {
   std::optional<pybind11::gil_scoped_release> released_;
 };
 
-/// "ValueError: out of luck"; without the text where the exception cannot say it. Nothing for None,
-/// and for SystemExit, which is no failure but an end. With the GIL.
-std::optional<std::string> describe_exception(const pybind11::object& exception);
+/// What ends a block of Python, if something does.
+struct Raised {
+  std::optional<std::string> words;  // "ValueError: out of luck", as peal._errors.words_of has it
+  bool is_exit = false;              // SystemExit: no failure but an end, which needs no words
+};
 
-/// What the exception says that this thread handles, or that is on its way through a `finally`:
-/// "ValueError: out of luck". Threads: any, with the GIL or without.
-std::optional<std::string> handled_exception();
+/// Of an exception, or of None. With the GIL.
+Raised describe_raised(const pybind11::object& exception) noexcept;
+
+/// Of what this thread handles, or what is on its way through a `finally`; not of what the parent
+/// handled when this process was forked. Threads: any, with the GIL or without.
+Raised handled_exception() noexcept;
 
 }  // namespace peal::python

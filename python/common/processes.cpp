@@ -95,14 +95,16 @@ void tell_all_of_exception(const std::string& what) noexcept {
   }
 }
 
-void leave_all() noexcept {
-  for (const ProcessGroupPtr& group : living()) {
-    try {
-      group->destroy(std::chrono::seconds(1));
-    } catch (const std::exception&) {
-      // Nobody is left to be told.
-    }
+void leave_in_haste(ProcessGroup& group) noexcept {
+  try {
+    group.destroy(std::chrono::seconds(1));
+  } catch (const std::exception&) {
+    // Nobody is left to be told.
   }
+}
+
+void leave_all() noexcept {
+  for (const ProcessGroupPtr& group : living()) leave_in_haste(*group);
 }
 
 }  // namespace peal::python

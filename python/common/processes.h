@@ -40,6 +40,10 @@ void enlist(const ProcessGroupPtr& group);
 /// Tells the peers of all groups that this rank is about to end by an exception, which it threw.
 void tell_all_of_exception(const std::string& what) noexcept;
 
+/// Leaves the group on the way to the process's end, which nothing is to hold up or to change:
+/// waits a second at most for what is under way, and says nothing of what that was.
+void leave_in_haste(ProcessGroup& group) noexcept;
+
 /// Leaves all groups that are left when the interpreter ends: so that nothing of them, a thread
 /// least of all, outlives it. Bounded by a second for each. In a forked process it does nothing.
 void leave_all() noexcept;

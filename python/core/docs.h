@@ -170,7 +170,10 @@ has taken yet. A second call does nothing. A peer that still needs this rank get
 Errors: timeout (collectives were under way; the group is gone all the same).)";
 
 inline constexpr const char* kExit =
-    "destroy; if an exception leaves the block, its words go to the peers first, as by `abort`.";
+    R"(destroy; if an exception leaves the block, its words go to the peers first, as by `abort`.
+
+Of SystemExit there are none: the peers hear that this rank has left, and what is under way is given
+a second at most.)";
 
 // ---- between two ranks
 

@@ -131,25 +131,18 @@ PyMemory allocate(const PyGroup& self, std::int64_t bytes) {
   return {self.run([&](ProcessGroup& g) { return g.allocate(Bytes(bytes)); }), bytes};
 }
 
-/// A `with` block that an exception leaves tells the peers what it was.
+/// A `with` block that an exception leaves tells the peers what it was, and goes on with it.
 void leave(const PyGroup& self,
            const py::object& kind,
            const py::object& value,
            const py::object& traceback) {
   static_cast<void>(kind);
   static_cast<void>(traceback);
-  const std::optional<std::string> what = describe_exception(value);
+  const Raised raised = describe_raised(value);
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
-  if (what) {
-    group.abort_by_exception(*what);
-    try {
-      group.destroy();
-    } catch (const Error&) {
-      // The exception goes on, which says more.
-    }
-    return;
-  }
+  if (raised.words) group.abort_by_exception(*raised.words);
+  if (raised.words || raised.is_exit) return leave_in_haste(group);
   interruptible([&] { group.destroy(); });
 }
 

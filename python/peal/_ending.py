@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing.util
+import os
 import sys
 from types import TracebackType
 from typing import Callable, Protocol
@@ -32,12 +33,12 @@ def end_with_process(module: _Module) -> None:
         finally:
             previous(kind, value, traceback)
 
-    def leave(handled: BaseException | None = None) -> None:
+    def leave() -> None:
         raised = sys.exc_info()[1]
-        if isinstance(raised, SystemExit):  # a child of multiprocessing, whose target raised
+        while isinstance(raised, SystemExit):  # a child of multiprocessing, whose target raised
             raised = raised.__context__ if raised.code not in (None, 0) else None
         try:
-            if raised is not None and raised is not handled:
+            if raised is not None and not _is_from_before(raised):
                 module.tell_of_exception(words_of(raised))
         finally:
             module.leave_all()
@@ -49,7 +50,31 @@ def end_with_process(module: _Module) -> None:
     multiprocessing.util.register_after_fork(leave, _at_end_of_child)
 
 
-def _at_end_of_child(leave: Callable[[BaseException | None], None]) -> None:
-    """Children of multiprocessing end without atexit's functions, but with these. One that is
-    forked where an exception is handled handles it until it ends, and does not end by it."""
-    multiprocessing.util.Finalize(None, leave, (sys.exc_info()[1],), exitpriority=100)
+def _at_end_of_child(leave: Callable[[], None]) -> None:
+    """Children of multiprocessing end without atexit's functions, but with these."""
+    multiprocessing.util.Finalize(None, leave, exitpriority=100)
+
+
+def handled() -> BaseException | None:
+    """What this thread handles, or what is on its way through a `finally`; see `_mark_handled`."""
+    error = sys.exc_info()[1]
+    return None if error is None or _is_from_before(error) else error
+
+
+_MARK = "_peal_is_from_before"  # on the exception, since to refer to it keeps all its frames alive
+
+
+def _mark_handled() -> None:
+    """A process that is forked where an exception is handled handles it until it ends, and does not
+    end by it; nor does one that imports this there."""
+    error = sys.exc_info()[1]
+    if error is not None:
+        vars(error)[_MARK] = True
+
+
+def _is_from_before(error: BaseException) -> bool:
+    return _MARK in vars(error)
+
+
+_mark_handled()
+os.register_at_fork(after_in_child=_mark_handled)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Sequence
+
+from needs import torch_wanted
 
 # The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
 # exception of its own.
 SCRIPT = '''
-import multiprocessing, subprocess, sys
-import peal
+import multiprocessing, os, subprocess, sys
+if sys.argv[2] != "fork before peal is there":
+    import peal
+if sys.argv[3].startswith("torch: "):
+    import torch.distributed  # once, for both
 
 class Speechless(Exception):
     def __str__(self):
@@ -23,21 +30,39 @@ def end(what):
         raise ValueError("out of luck")
     if what == "raise without words":
         raise Speechless()
+    if what == "raise what cannot be encoded":
+        raise ValueError(os.fsdecode(b"\\xff"))
     if what == "exit with 3":
         sys.exit(3)
 
 def join(folder, rank):
+    import peal
     return peal.init_process_group(f"file://{folder}/store", rank=rank, world_size=2)
 
-def rank_1(folder, what):
-    global group  # so that it is there until the end
-    group = join(folder, 1)
-    end(what)
+def join_by_torch(folder, rank):
+    import torch.distributed as dist
+    dist.init_process_group("peal", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    return dist
 
-def rank_0(folder):
+def rank_1(folder, what):
+    if what.startswith("torch: "):
+        dist = join_by_torch(folder, 1)
+        try:
+            end(what.removeprefix("torch: "))
+        finally:
+            dist.destroy_process_group()
+    elif what.startswith("block: "):
+        with join(folder, 1):
+            end(what.removeprefix("block: "))
+    else:
+        global group  # so that it is there until the end
+        group = join(folder, 1)
+        end(what)
+
+def rank_0(folder, what):
     try:
-        join(folder, 0).barrier()
-    except peal.Error as error:
+        (join_by_torch if what.startswith("torch: ") else join)(folder, 0).barrier()
+    except RuntimeError as error:
         print(error)
 
 if __name__ == "__main__":
@@ -51,14 +76,38 @@ if __name__ == "__main__":
         if how == "a program":
             other = subprocess.Popen([sys.executable, __file__, folder, "as rank 1", what])
         else:
-            other = multiprocessing.get_context(how).Process(target=rank_1, args=(folder, what))
+            context = multiprocessing.get_context(how.split()[0])
+            other = context.Process(target=rank_1, args=(folder, what))
             other.start()
-    rank_0(folder)
+    rank_0(folder, what)
     if how == "a program":
         other.wait()
     else:
         other.join()
 '''
+
+IMPORT = """
+import weakref
+
+class Local:
+    pass
+
+def fail():
+    global seen
+    local = Local()
+    seen = weakref.ref(local)
+    raise ImportError
+
+try:
+    fail()
+except ImportError:
+    import peal
+assert seen() is None
+"""
+
+SECRET = "5" * 64  # without one torch's groups warn
+WAYS = ("a program", "fork", "fork before peal is there", "forkserver", "spawn")
+FORKS = ("fork", "fork before peal is there")
 
 
 class EndingTest(unittest.TestCase):
@@ -68,12 +117,14 @@ class EndingTest(unittest.TestCase):
             script = Path(folder, "script.py")
             script.write_text(SCRIPT)
             run = subprocess.run([sys.executable, str(script), folder, how, what],
+                                 env={**os.environ, "PEAL_SECRET": SECRET},
                                  capture_output=True, text=True, timeout=120)
             self.assertEqual(run.returncode, 0, run.stderr)
             return run.stdout, run.stderr
 
-    def on_each(self, what: str, words: str, written: str = "") -> None:
-        for how in ("a program", "fork", "forkserver", "spawn"):
+    def on_each(self, what: str, words: str, written: str = "",
+                ways: Sequence[str] = WAYS) -> None:
+        for how in ways:
             with self.subTest(how):
                 text, errors = self.heard(how, what)
                 self.assertIn(words, text)
@@ -93,6 +144,22 @@ class EndingTest(unittest.TestCase):
 
     def test_what_ends_it_is_told_and_shown_even_if_it_has_no_words(self) -> None:
         self.on_each("raise without words", "rank 1 threw: Speechless", "Speechless")
+
+    def test_what_leaves_a_block_is_told_whatever_its_words_are(self) -> None:
+        self.on_each("block: raise", "rank 1 threw: ValueError: out of luck", "ValueError")
+        for what, words in (("raise what cannot be encoded", "ValueError: \\udcff"),
+                            ("raise without words", "Speechless, which cannot say")):
+            self.on_each(f"block: {what}", f"rank 1 threw: {words}", words.split(",")[0], FORKS)
+
+    @torch_wanted
+    def test_torchs_groups_end_as_well(self) -> None:
+        self.on_each("torch: end", "has left the group", ways=["fork"])
+        self.on_each("torch: raise what cannot be encoded", "rank 1 threw: ValueError: \\udcff",
+                     "ValueError: \\udcff", ["fork"])
+
+    def test_nothing_is_kept_of_what_is_handled_where_peal_is_imported(self) -> None:
+        run = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
 
 
 if __name__ == "__main__":
