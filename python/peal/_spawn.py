@@ -50,9 +50,10 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     multiprocessing, a script that calls this does so under ``if __name__ == "__main__":``.
 
     When a rank raises, the others hear it from their group; who has not ended 5 seconds later is
-    ended. `SpawnError` shows what the first of them raised, and holds what each did; of what pickles
-    cannot carry, a RuntimeError with its words. When all have told, each has 10 seconds to leave its
-    groups and to flush its files. An interrupt ends them all, as does the end of this process.
+    ended. `SpawnError` shows what the first of them raised that had not just lost another, and
+    holds what each did; of what pickles cannot carry, a RuntimeError with its words. An exit with 0
+    is a result of None. When all have told, each has 10 seconds to leave its groups and to flush
+    its files. An interrupt ends them all, as does the end of this process.
 
     Errors: SpawnError, usage (fewer ranks than 1).
     Cost: a new interpreter for each rank.
@@ -105,6 +106,7 @@ class _Outcome:
     pickled: bytes  # what it returned or raised; empty if that cannot be pickled
     raised: str = ""  # in short
     traceback: str = ""
+    follows: bool = False  # from how another one ended
 
     def opened(self) -> tuple[Any, BaseException | None]:
         """What it returned, and what it raised."""
@@ -121,10 +123,21 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
     os.environ.update(environment)
     _end_with_parent()
     try:
-        there.send(_Outcome(pickle.dumps(function(*arguments))))
+        there.send(_Outcome(pickle.dumps(_returned(function, arguments))))
     except BaseException as error:
-        there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc()))
+        follows = isinstance(error, Error) and error.kind == "peer_lost"
+        there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc(),
+                            follows))
         raise SystemExit(1) from error
+
+
+def _returned(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return function(*arguments)
+    except SystemExit as end:
+        if end.code in (None, 0):
+            return None
+        raise
 
 
 def _end_with_parent() -> None:
@@ -154,7 +167,7 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
             for rank in waiting.values():
                 started[rank][0].kill()
                 text = f"it had not ended {_GRACE_S:.0f} s after another failed, and was killed"
-                outcomes[rank] = _Outcome(b"", text, text)
+                outcomes[rank] = _Outcome(b"", text, text, follows=True)
             return outcomes
         for here in ready:
             assert isinstance(here, Connection)
@@ -180,12 +193,12 @@ def _let_end(processes: Sequence[BaseProcess]) -> None:
 def _results(outcomes: dict[int, _Outcome]) -> list[Any]:
     results: list[Any] = [None] * len(outcomes)
     errors: list[BaseException | None] = [None] * len(outcomes)
-    first = ""
     for rank, outcome in outcomes.items():
         results[rank], errors[rank] = outcome.opened()
-        if errors[rank] is not None and not first:
-            first = (f"rank {rank} of {len(outcomes)} failed first:\n"
-                     f"{outcome.traceback or errors[rank]}")
-    if first:
-        raise SpawnError(first, errors)
+    failed = [rank for rank in outcomes if errors[rank] is not None]
+    if failed:
+        # Who raises within a group tells the peers before it tells this process.
+        first = min(failed, key=lambda rank: outcomes[rank].follows)
+        raise SpawnError(f"rank {first} of {len(outcomes)} failed first:\n"
+                         f"{outcomes[first].traceback or errors[first]}", errors)
     return results

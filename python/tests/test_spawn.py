@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import datetime
 import multiprocessing.util
 import os
 import subprocess
@@ -88,6 +90,17 @@ def fail_before_the_meeting() -> None:
     peal.init_process_group(timeout=60)
 
 
+def fail_in_a_group() -> None:
+    try:
+        with peal.init_process_group() as group:
+            if group.rank == 1:
+                raise ValueError("out of luck")
+            group.barrier()
+    except ValueError:
+        time.sleep(1)  # the other one has told by then
+        raise
+
+
 def both_kinds_of_groups() -> list[float]:
     import torch
     import torch.distributed as dist
@@ -101,15 +114,41 @@ def both_kinds_of_groups() -> list[float]:
     return data.tolist()
 
 
-def leave_by_exit() -> str:
+def exit_on_rank_1() -> None:
+    global group  # so that it is there until the end
+    group = peal.init_process_group()
+    if group.rank == 1:
+        sys.exit(3)
+    group.barrier()
+
+
+def exit_with(*code: int | None) -> str:
+    if os.environ["RANK"] == "1":
+        sys.exit(*code)
+    return "well"
+
+
+def exit_amid_an_operation() -> None:
+    data = array.array("f", [1.0])
+    with peal.init_process_group(timeout=30) as group:
+        if group.rank == 0:
+            group.recv(data, 1)
+        group.all_reduce_async(data)
+        sys.exit(3)
+
+
+def exit_amid_an_operation_of_torch() -> None:
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("peal", timeout=datetime.timedelta(seconds=30))
     try:
-        with peal.init_process_group() as group:
-            if group.rank == 1:
-                raise SystemExit(3)
-            group.barrier()
-    except (SystemExit, peal.Error) as end:
-        return str(end)
-    return ""
+        if dist.get_rank() == 0:
+            dist.recv(torch.ones(1), 1)
+        dist.all_reduce(torch.ones(1), async_op=True)
+        sys.exit(3)
+    finally:
+        dist.destroy_process_group()
 
 
 PARENT = """
@@ -183,12 +222,40 @@ class OutcomesTest(unittest.TestCase):
         self.assertIn("out of luck", str(caught.exception))
         self.assertIn("after another failed", str(caught.exception.errors[1]))
 
+    def test_the_first_is_who_raised_first_even_if_others_have_told_before(self) -> None:
+        with self.assertRaises(peal.SpawnError) as caught:
+            peal.spawn(fail_in_a_group, ranks=RANKS)
+        self.assertIn("rank 1 of 2 failed first", str(caught.exception))
+        heard, raised = caught.exception.errors
+        self.assertIn("rank 1 threw: ValueError: out of luck", str(heard))
+        self.assertIsInstance(raised, ValueError)
+
+    def check_exit(self, function: Callable[[], None]) -> None:
+        """Where rank 1 exits with 3, rank 0 hears that it has left."""
+        with self.assertRaises(peal.SpawnError) as caught:
+            peal.spawn(function, ranks=RANKS)
+        heard, end = caught.exception.errors
+        assert isinstance(end, SystemExit), repr(end)
+        self.assertEqual(end.code, 3)
+        self.assertIn("rank 1", str(heard))
+        self.assertIn("has left", str(heard))
+        self.assertNotIn("threw", str(heard))
+        self.assertIn("rank 1 of 2 failed first", str(caught.exception))
+
     def test_an_exit_is_told_as_a_leave_and_not_as_something_thrown(self) -> None:
-        heard, code = peal.spawn(leave_by_exit, ranks=RANKS)
-        self.assertEqual(code, "3")
-        self.assertIn("rank 1", heard)
-        self.assertIn("has left", heard)
-        self.assertNotIn("threw", heard)
+        self.check_exit(exit_on_rank_1)
+
+    def test_an_exit_waits_for_no_operation(self) -> None:
+        self.check_exit(exit_amid_an_operation)
+
+    @torch_wanted
+    def test_an_exit_waits_for_no_operation_of_torch(self) -> None:
+        self.check_exit(exit_amid_an_operation_of_torch)
+
+    def test_an_exit_that_says_that_all_is_well_is_a_result_of_none(self) -> None:
+        for code in ((), (0,), (None,)):
+            with self.subTest(code):
+                self.assertEqual(peal.spawn(exit_with, *code, ranks=RANKS), ["well", None])
 
     @torch_wanted
     def test_torchs_groups_and_peals_own_meet_side_by_side(self) -> None:
