@@ -8,12 +8,20 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 
 #include "peal/base/clock.h"
 
 namespace peal::native {
+
+/// How many of the host's CPUs a rank may keep busy, 1 at least: its share of those on which it and
+/// its neighbours may run, `of_all` for `ranks`; but not more than its `own`, where each is bound
+/// to some.
+constexpr int cpus_of_rank(int own, int of_all, int ranks) {
+  return std::max(1, std::min(own, of_all / ranks));
+}
 
 /// Threads: of one thread, which is the one that asks.
 class CoreShare {

@@ -13,6 +13,17 @@ Verdict judged(milliseconds passed, milliseconds own, milliseconds all, int cpus
   return CoreShare::judge({}, {TimePoint(passed), own, all}, cpus);
 }
 
+TEST(CoreShareTest, RanksThatAreBoundNowhereShareTheCpus) {
+  EXPECT_EQ(cpus_of_rank(8, 8, 4), 2);
+  EXPECT_EQ(cpus_of_rank(8, 8, 3), 2);
+  EXPECT_EQ(cpus_of_rank(8, 8, 9), 1);
+}
+
+TEST(CoreShareTest, ARankThatIsBoundHasNoMoreThanItsOwn) {
+  EXPECT_EQ(cpus_of_rank(2, 8, 4), 2);
+  EXPECT_EQ(cpus_of_rank(1, 4, 2), 1) << "the other has three";
+}
+
 TEST(CoreShareTest, ACoreOnWhichTheApplicationComputesIsCrowded) {
   EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(10), 1), Verdict::kCrowded);
   EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(10), 1), Verdict::kCrowded);

@@ -1,9 +1,14 @@
 #include "peal/backends/native/engine.h"
 
-#include <algorithm>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
 #include <span>
 #include <utility>
 
+#include "peal/backends/native/core_share.h"
+#include "peal/base/cpus.h"
 #include "peal/transport/window.h"
 
 namespace peal::native {
@@ -11,6 +16,11 @@ namespace {
 
 Cores cores_for(const transport::Transport& transport) {
   return transport.ranks_on_host() <= transport.cpus_on_host() ? Cores::kOwn : Cores::kShared;
+}
+
+int cpus_for(const transport::Transport& transport) {
+  const int own = cpus_at_once(std::array{std::int64_t{::getpid()}});
+  return cpus_of_rank(own, transport.cpus_on_host(), transport.ranks_on_host());
 }
 
 }  // namespace
@@ -23,6 +33,7 @@ Engine::Engine(const Options& options,
     : transport_(std::move(transport)),
       ranks_(static_cast<int>(options.world_ranks.size())),
       cores_(cores_for(*transport_)),
+      cpus_(options.cpus ? *options.cpus : cpus_for(*transport_)),
       planner_(options.rank, options.config),
       recorder_(recorder),
       lost_peers_({.group = options.group,
@@ -61,7 +72,7 @@ CollectiveLoop::Parts Engine::parts_of_collectives(const Options& options, Gate&
           .lost_peers = lost_peers_,
           .stage = options.config.stage,
           .cores = cores_,
-          .cpus = std::max(1, transport_->cpus_on_host() / transport_->ranks_on_host()),
+          .cpus = cpus_,
           .standings = standings_,
           .interrupt = options.interrupt,
           .departure = [this](Rank peer) { return messages_->departure(peer); },

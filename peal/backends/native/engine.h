@@ -35,6 +35,8 @@ class Engine final {
   engine::Verdict& verdict() { return *verdict_; }
   /// To be read when the engine is gone, too.
   std::shared_ptr<const engine::Verdict> shared_verdict() const { return verdict_; }
+  /// How many of the host's this rank may keep busy.
+  int cpus() const { return cpus_; }
   /// Null where ranks share no memory.
   transport::Window* window() { return transport_->window(); }
 
@@ -49,6 +51,7 @@ class Engine final {
   std::unique_ptr<transport::Transport> transport_;
   int ranks_;
   Cores cores_;
+  int cpus_;
   TablePlanner planner_;
   const observe::GroupRecorder& recorder_;
   const LostPeers lost_peers_;

@@ -133,6 +133,7 @@ class NativeBackend final : public Backend {
       options.world_ranks.push_back(options_.world_ranks[static_cast<std::size_t>(members[i])]);
     }
     if (const EnginePtr held = engine()) {
+      options.cpus = held->cpus();
       options.what_was_thrown = [verdict = held->shared_verdict(),
                                  above = options_.what_was_thrown](Rank world_rank) {
         auto what =

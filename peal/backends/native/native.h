@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -45,6 +46,9 @@ struct Options {
   std::function<void()> interrupt = {};
   /// As the groups have heard it that this one was made of; empty for the world's.
   WhatWasThrown what_was_thrown = {};
+  /// How many of the host's this rank may keep busy, as the world's group knows it: other groups
+  /// need not have all ranks of the host. Nothing for the world's.
+  std::optional<int> cpus = std::nullopt;
 };
 
 /// Connects the group, with `look` as Connect has it. A group of one connects nothing.
