@@ -110,7 +110,7 @@ TorchBackend::WorkRef TorchBackend::allgather_coalesced(TensorLists& out,
         }
       },
       [=](ProcessGroup& g, const Operands& o) {
-        return start_all(number, [&](std::size_t k) {
+        return start_all(g, number, [&](std::size_t k) {
           return g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), timeout);
         });
       });

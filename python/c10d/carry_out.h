@@ -115,7 +115,7 @@ TorchBackend::WorkRef TorchBackend::carry_out_each(
         }
       },
       [&](ProcessGroup& g, const Operands& o) {
-        return start_all(o.out.size(), [&](std::size_t k) {
+        return start_all(g, o.out.size(), [&](std::size_t k) {
           return one(o, k, [&](const auto& inputs, const auto& outputs) {
             return start(g, inputs, outputs);
           });

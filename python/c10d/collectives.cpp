@@ -1,4 +1,6 @@
 // The operations of all ranks on whole tensors.
+#include <string>
+
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "peal/base/error.h"
@@ -72,7 +74,8 @@ TorchBackend::WorkRef TorchBackend::allreduce_sparse(Tensors& data,
           wait_for(*work);
         } catch (const Error& error) {
           if (work->is_completed()) throw;
-          for (ProcessGroup* const one : made()) one->abort(error.what());  // as other calls do
+          const std::string why(error.message());
+          for (ProcessGroup* const one : made()) one->abort(why);  // as other calls do
           throw;
         }
       },

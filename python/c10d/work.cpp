@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "peal/base/clock.h"
@@ -54,6 +55,17 @@ class JoinedWork final : public peal::Work {
   std::vector<WorkPtr> works_;
 };
 
+/// Returns when it has ended, however: by a signal, too, if one comes.
+void see_it_end(ProcessGroup& group, Work& work) {
+  while (!work.is_completed()) {
+    try {
+      wait_for(work);
+    } catch (const Error& error) {
+      if (!work.is_completed()) group.abort(std::string(error.message()));
+    }
+  }
+}
+
 c10::IValue value_of(const Results& results) {
   if (results.size() > 1) return c10::IValue(results);
   return results.empty() ? c10::IValue(std::vector<at::Tensor>()) : c10::IValue(results.front());
@@ -89,18 +101,14 @@ bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-WorkPtr start_all(std::size_t number, const std::function<WorkPtr(std::size_t)>& start) {
+WorkPtr start_all(ProcessGroup& group,
+                  std::size_t number,
+                  const std::function<WorkPtr(std::size_t)>& start) {
   std::vector<WorkPtr> works;
   try {
     for (std::size_t k = 0; k < number; ++k) works.push_back(start(k));
   } catch (const std::exception&) {
-    for (const WorkPtr& work : works) {
-      try {
-        work->wait();
-      } catch (const std::exception&) {
-        // The one that could not be started says more.
-      }
-    }
+    for (const WorkPtr& work : works) see_it_end(group, *work);
     throw;
   }
 

@@ -11,6 +11,7 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "peal/group/process_group.h"
 #include "peal/group/work.h"
 
 #include "python/c10d/operands.h"
@@ -27,9 +28,12 @@ struct Kind {
 /// a list of such lists.
 using Results = std::vector<std::vector<at::Tensor>>;
 
-/// What start(0), start(1), ... start, as one Work, which ends when all have. Errors: of `start`,
-/// once those before it have ended: they use the same tensors.
-WorkPtr start_all(std::size_t number, const std::function<WorkPtr(std::size_t)>& start);
+/// What start(0), start(1), ... start in the group, as one Work, which ends when all have. Errors:
+/// of `start`, once those before it have ended: they use the same tensors. A signal that comes
+/// meanwhile ends the group (common/signals.h).
+WorkPtr start_all(ProcessGroup& group,
+                  std::size_t number,
+                  const std::function<WorkPtr(std::size_t)>& start);
 
 /// What endCoalescing gives for the operations since startCoalescing.
 class CoalescedWork final : public c10d::Work {

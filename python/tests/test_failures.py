@@ -149,14 +149,31 @@ rank, size, store, what = int(sys.argv[1]), 2, sys.argv[2], sys.argv[3]
 dist.init_process_group("peal", init_method="file://" + store, rank=rank, world_size=size)
 dist.all_reduce(torch.ones(1))
 print("ready", flush=True)
-if what == "block" and rank == 0:
+if what == "sum":
+    data = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
+    dist.all_reduce(data.clone())  # both make what it needs
+else:
+    data = torch.ones(1)
+if what in ("block", "sum") and rank == 0:
     try:
-        dist.all_reduce(torch.ones(1))
+        dist.all_reduce(data)
     except KeyboardInterrupt:
         print(time.monotonic())  # the clock of the machine
         raise
-elif what == "block":
+elif what == "start in vain" and rank == 0:
+    # The second cannot be started, and the first has been.
+    out = [torch.zeros(2), torch.zeros(2, dtype=torch.float64)]
+    try:
+        dist.group.WORLD.allgather_into_tensor_coalesced(out, [torch.zeros(1), out[1][1:]])
+    except KeyboardInterrupt:
+        print(time.monotonic())
+        raise
+elif what != "nothing":
     sys.stdin.read()
+    try:
+        dist.barrier()
+    except RuntimeError as error:
+        print(error)
 """
 
 
@@ -178,15 +195,26 @@ class ProcessesTest(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "ready\n")
         return processes
 
-    def test_ctrl_c_ends_a_blocked_collective_within_a_second(self) -> None:
-        blocked, other = self.start("block")
+    def ends_by_ctrl_c_within_a_second(self, what: str) -> None:
+        blocked, other = self.start(what)
         time.sleep(0.5)
         begin = time.monotonic()
         blocked.send_signal(signal.SIGINT)
         out, text = blocked.communicate(timeout=10)
         self.assertLess(float(out) - begin, 1)
         self.assertIn("KeyboardInterrupt", text)
-        other.communicate("", timeout=10)
+        told, _ = other.communicate("", timeout=10)
+        self.assertIn("interrupted by a signal", told)
+        self.assertEqual(told.count("peer_lost"), 1, told)
+
+    def test_ctrl_c_ends_a_sum_of_sparse_tensors(self) -> None:
+        self.ends_by_ctrl_c_within_a_second("sum")
+
+    def test_ctrl_c_ends_a_blocked_collective_within_a_second(self) -> None:
+        self.ends_by_ctrl_c_within_a_second("block")
+
+    def test_ctrl_c_ends_the_wait_for_what_was_started_before_an_error(self) -> None:
+        self.ends_by_ctrl_c_within_a_second("start in vain")
 
     def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
