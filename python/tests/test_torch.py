@@ -53,6 +53,20 @@ def split() -> list[Any]:
     return [half.size(), half.rank()]
 
 
+def merged() -> list[Any]:
+    store = dist.distributed_c10d._get_default_store()
+    size, patience = dist.get_world_size(), datetime.timedelta(seconds=20)
+    half = dist.group.WORLD.split_group([dist.get_rank() % 2, dist.get_rank() % 2 + 2], patience,
+                                        None, "half to merge")
+    whole = half.merge_remote_group(dist.PrefixStore("merged", store), size, patience, "merged")
+    place = torch.zeros(size)
+    place[whole.rank()] = 1
+    work = whole.allreduce([place], dist.AllreduceOptions())
+    if work is not None:
+        work.wait()
+    return [half.size(), whole.size(), place.tolist()]
+
+
 def mesh() -> list[float]:
     grid = torch.distributed.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
     return [all_reduced(grid.get_group("a")), all_reduced(grid.get_group("b"))]
@@ -127,6 +141,9 @@ class GroupsTest(unittest.TestCase):
 
     def test_a_group_splits(self) -> None:
         self.assertEqual(results(4, split), [[2, 0], [2, 0], [2, 1], [2, 1]])
+
+    def test_groups_merge(self) -> None:
+        self.assertEqual(results(4, merged), [[2, 4, [1.0] * 4]] * 4)
 
     def test_a_mesh_has_groups(self) -> None:
         self.assertEqual(results(4, mesh), [[4, 4]] * 4)
