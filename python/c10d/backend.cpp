@@ -27,7 +27,13 @@ TorchBackend::~TorchBackend() { TorchBackend::release_resources(); }
 void TorchBackend::release_resources() {
   let_go(std::move(sparse_), generation_);
   let_go(std::move(group_), generation_);
+  let_go_of_maker();
   parts_ = {};
+}
+
+void TorchBackend::let_go_of_maker() {
+  if (!parts_.make_group) return;
+  let_go(std::make_shared<MakeGroup>(std::exchange(parts_.make_group, nullptr)), generation_);
 }
 
 ProcessGroupPtr TorchBackend::shared_group() {
@@ -41,9 +47,9 @@ ProcessGroup& TorchBackend::group() {
   const std::lock_guard lock(making_);
   if (!group_) {
     group_ = interruptible([&] { return parts_.make_group(); });
-    parts_.make_group = nullptr;
     enlist(group_);
     made_.store(group_.get(), std::memory_order_release);
+    let_go_of_maker();
   }
   return *group_;
 }

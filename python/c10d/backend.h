@@ -149,6 +149,8 @@ class TorchBackend final : public c10d::Backend {
   };
 
   ProcessGroup& group();
+  /// It may hold the last reference to another group, of which this one was to be made.
+  void let_go_of_maker();
   /// Made when it is first needed, as the group. Order: a collective then.
   SparseSum& sparse(Timeout timeout);
   /// The groups that there are by now.
