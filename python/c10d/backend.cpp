@@ -1,6 +1,7 @@
 #include "python/c10d/backend.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -152,22 +153,29 @@ void TorchBackend::abort() {
 }
 
 /// Where an exception is on its way out of Python, the peers are told what it says; where it is an
-/// exit, nothing holds that up.
+/// exit, nothing holds that up. All groups are left, whatever becomes of one, and together they
+/// have the group's timeout.
 void TorchBackend::shutdown() {
   const std::vector<ProcessGroup*> all = made();
   if (all.empty()) return;
   const Raised raised = handled_exception();
-  for (ProcessGroup* const one : all) {
-    if (raised.words) one->abort_by_exception(*raised.words);
-    if (raised.is_exit) leave_in_haste(*one);
+  const Deadline deadline =
+      Deadline::after(raised.is_exit ? std::chrono::seconds(1) : resolve(c10d::kUnsetTimeout));
+  if (raised.words) {
+    for (ProcessGroup* const one : all) one->abort_by_exception(*raised.words);
+  } else if (SparseSum* const sums = made_sparse_.load()) {
+    sums->drain(deadline);
   }
+  std::optional<Error> late;
   for (ProcessGroup* const one : all) {
     try {
-      one->destroy();
+      one->destroy(deadline.left());
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kTimeout) throw;  // else it is over all the same
+      // One that has failed is over all the same.
+      if (error.kind() == ErrorKind::kTimeout && !late) late = error;
     }
   }
+  if (late && !raised.is_exit) throw Error(*late);
 }
 
 void TorchBackend::startCoalescing() {

@@ -148,18 +148,25 @@ SparseSum::SparseSum(ProcessGroup& group, Timeout timeout) {
 }
 
 SparseSum::~SparseSum() {
-  const WorkPtr last = last_.lock();
-  if (!last) return;
-  try {
-    last->wait(std::chrono::seconds(1));
-  } catch (const std::exception&) {
-    if (!last->is_completed()) group_->abort("this rank has let go of the group");
+  if (!drain(Deadline::after(std::chrono::seconds(1)))) {
+    group_->abort("this rank has let go of the group");
   }
+}
+
+bool SparseSum::drain(Deadline deadline) noexcept {
+  const WorkPtr last = last_.with([](const auto& work) { return work.lock(); });
+  if (!last) return true;
+  try {
+    last->wait(deadline.left());
+  } catch (const std::exception&) {
+    // How it ended its Work says.
+  }
+  return last->is_completed();
 }
 
 WorkPtr SparseSum::start(at::Tensor tensor, Timeout timeout) {
   auto work = std::make_shared<TaskWork>();
-  last_ = work;
+  last_.with([&](auto& last) { last = work; });
   thread_.post([group = group_, work, tensor = std::move(tensor), timeout]() mutable {
     const BackendThread here;
     std::optional<Error> failure;

@@ -6,6 +6,8 @@
 
 #include <memory>
 
+#include "peal/base/clock.h"
+#include "peal/base/guarded.h"
 #include "peal/base/task_thread.h"
 #include "peal/group/process_group.h"
 
@@ -13,7 +15,7 @@ namespace peal::python {
 
 /// Works in a group of its own with the same ranks and on a thread of its own, since how much comes
 /// is known only when a part has come: meanwhile other operations may begin.
-/// Threads: one at a time.
+/// Threads: one at a time, but `drain` and `group` any.
 class SparseSum {
  public:
   /// Order: a collective, as new_group. Errors: of new_group.
@@ -32,9 +34,13 @@ class SparseSum {
   /// Cost: three all_gathers: of sizes, indices, and values.
   WorkPtr start(at::Tensor tensor, Timeout timeout);
 
+  /// Waits for the sums that are under way, which the end of the group would cut in two: between
+  /// two of its operations nothing is under way there. Returns whether it was before the deadline.
+  bool drain(Deadline deadline) noexcept;
+
  private:
   ProcessGroupPtr group_;
-  std::weak_ptr<Work> last_;
+  Guarded<std::weak_ptr<Work>> last_;
   TaskThread thread_;  // ends before the group
 };
 

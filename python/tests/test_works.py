@@ -58,13 +58,16 @@ def polled_for() -> list[Any]:
     return [polled.tolist(), dropped.tolist()]
 
 
+def one_at_0() -> torch.Tensor:
+    return torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
+
+
 def aborted_sparse() -> str:
-    sparse = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
-    dist.all_reduce(sparse.clone())
+    dist.all_reduce(one_at_0())
     if dist.get_rank() == 1:
         dist.recv(torch.zeros(1), 0)  # until the other has given up
         return ""
-    work = dist.all_reduce(sparse, async_op=True)
+    work = dist.all_reduce(one_at_0(), async_op=True)
     begin = time.monotonic()
     dist.group.WORLD._get_backend(torch.device("cpu")).abort()
     try:
@@ -79,6 +82,48 @@ def aborts_sparse() -> str:
         return aborted_sparse()
     except dist.DistBackendError as error:
         return "told" if "abort" in str(error) else str(error)
+
+
+def group_with_sums(timeout: float = 60.0) -> Any:
+    """A group that has summed sparse tensors, and so has all that this needs."""
+    group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=timeout))
+    dist.all_reduce(one_at_0(), group=group)
+    return group
+
+
+def destroys_a_group_that_sums() -> float:
+    group = group_with_sums()
+    if dist.get_rank() == 1:
+        time.sleep(0.5)  # so that the other rank leaves while it waits
+    data = one_at_0()
+    work = dist.all_reduce(data, async_op=True, group=group)
+    if dist.get_rank() == 0:
+        dist.destroy_process_group(group)
+    work.wait()
+    return float(data.to_dense()[0])
+
+
+def destroys_a_group_that_gets_stuck() -> list[Any]:
+    group = group_with_sums(3.0 if dist.get_rank() == 0 else 60.0)
+    if dist.get_rank() == 1:
+        begin = time.monotonic()
+        try:
+            dist.recv(torch.zeros(1), 0, group=group)
+        except dist.DistBackendError as error:
+            dist.barrier()  # until which the other is there
+            return ["left" in str(error), time.monotonic() - begin < 20]
+    options = dist.AllreduceOptions()
+    options.timeout = datetime.timedelta(seconds=40)
+    works = [group.allreduce([data], options) for data in (one_at_0(), torch.ones(1))]
+    begin = time.monotonic()
+    try:
+        dist.destroy_process_group(group)
+    except dist.DistBackendError as error:
+        seen = ["timeout" in str(error), 3.0 <= time.monotonic() - begin < 5.0]
+        dist.barrier()
+        del works
+        return seen
+    return ["no error"]
 
 
 def dropped_works() -> bool:
@@ -105,9 +150,8 @@ def groups_freed_with_operations_under_way() -> bool:
 def backends_freed_where_an_operation_ends() -> int:
     """The last reference to the backend goes on the thread that ends its operation."""
     store = dist.distributed_c10d._get_default_store()
-    sparse = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
     freed = []
-    for name, data in (("dense", torch.ones(4)), ("sparse", sparse)):
+    for name, data in (("dense", torch.ones(4)), ("sparse", one_at_0())):
         backend = [_c10d.create(dist.PrefixStore(name, store), dist.get_rank(), 2, 60.0, [0, 1],
                                 False)]
         backend[0].allreduce([data.clone()]).wait()
@@ -189,6 +233,12 @@ class WorksTest(unittest.TestCase):
 
     def test_an_abort_ends_a_sum_of_sparse_tensors(self) -> None:
         self.assertEqual(results(2, aborts_sparse), ["at once", "told"])
+
+    def test_a_sum_of_sparse_tensors_ends_before_its_group_is_destroyed(self) -> None:
+        self.assertEqual(results(2, destroys_a_group_that_sums), [2.0, 2.0])
+
+    def test_a_group_that_gets_stuck_in_such_a_sum_is_left_all_the_same(self) -> None:
+        self.assertEqual(results(2, destroys_a_group_that_gets_stuck), [[True, True]] * 2)
 
     def test_works_may_be_dropped(self) -> None:
         self.assertEqual(results(2, dropped_works), [True, True])
