@@ -61,7 +61,9 @@ SparseSum& TorchBackend::sparse(Timeout timeout) {
   const std::lock_guard lock(making_);
   if (!sparse_) {
     sparse_ = interruptible([&] { return std::make_shared<SparseSum>(all, timeout); });
-    enlist(sparse_->group());
+    enlist(sparse_->group(), [made = std::weak_ptr(sparse_)](Deadline deadline) {
+      if (const auto there = made.lock()) there->end(deadline);
+    });
     made_sparse_.store(sparse_.get(), std::memory_order_release);
   }
   return *sparse_;

@@ -164,6 +164,16 @@ bool SparseSum::drain(Deadline deadline) noexcept {
   return last->is_completed();
 }
 
+void SparseSum::end(Deadline deadline) noexcept {
+  drain(deadline);
+  try {
+    group_->destroy(deadline.left());
+  } catch (const std::exception&) {
+    // The sum that was cut in two says so.
+  }
+  thread_.close();
+}
+
 WorkPtr SparseSum::start(at::Tensor tensor, Timeout timeout) {
   auto work = std::make_shared<TaskWork>();
   last_.with([&](auto& last) { last = work; });

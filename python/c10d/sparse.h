@@ -15,7 +15,7 @@ namespace peal::python {
 
 /// Works in a group of its own with the same ranks and on a thread of its own, since how much comes
 /// is known only when a part has come: meanwhile other operations may begin.
-/// Threads: one at a time, but `drain` and `group` any.
+/// Threads: one at a time, but `drain`, `end` and `group` any.
 class SparseSum {
  public:
   /// Order: a collective, as new_group. Errors: of new_group.
@@ -37,6 +37,9 @@ class SparseSum {
   /// Waits for the sums that are under way, which the end of the group would cut in two: between
   /// two of its operations nothing is under way there. Returns whether it was before the deadline.
   bool drain(Deadline deadline) noexcept;
+
+  /// Ends it, the thread too: sums that are under way have until the deadline. Later ones fail.
+  void end(Deadline deadline) noexcept;
 
  private:
   ProcessGroupPtr group_;

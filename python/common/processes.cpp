@@ -21,9 +21,15 @@ namespace {
 std::atomic<int> forks = 0;
 thread_local bool is_backend_thread = false;
 
+struct Member {
+  std::weak_ptr<ProcessGroup> group;
+  EndWork end_work;
+};
+
 struct Enlisted {
   int generation = 0;
-  std::vector<std::weak_ptr<ProcessGroup>> groups;
+  std::vector<Member> members = {};
+  int ending = 0;  // calls of let_go that end something, be it on another thread
 };
 
 /// Never destroyed: a thread may still come here when static objects are.
@@ -32,16 +38,53 @@ Guarded<Enlisted>& enlisted() {
   return *all;
 }
 
-std::vector<ProcessGroupPtr> living() {
-  return enlisted().with([](const Enlisted& all) {
-    std::vector<ProcessGroupPtr> groups;
-    if (all.generation != generation()) return groups;
-    for (const auto& one : all.groups) {
-      if (auto group = one.lock()) groups.push_back(std::move(group));
+/// Of what was enlisted before a fork nothing is this process's.
+void forget_others(Enlisted& all) {
+  if (all.generation != generation()) all = {.generation = generation()};
+}
+
+struct Living {
+  ProcessGroupPtr group;
+  EndWork end_work;
+};
+
+std::vector<Living> living() {
+  return enlisted().with([](Enlisted& all) {
+    forget_others(all);
+    std::vector<Living> living;
+    for (const Member& one : all.members) {
+      if (auto group = one.group.lock()) living.push_back({std::move(group), one.end_work});
     }
-    return groups;
+    return living;
   });
 }
+
+void wait_for_those_that_end(Timeout timeout) {
+  enlisted().wait(
+      Deadline::after(timeout),
+      [](const Enlisted& all) { return all.ending == 0; },
+      [](const Enlisted&) {});
+}
+
+/// Lets go of the last reference, and is seen to by `leave_all` meanwhile.
+class Ending {
+ public:
+  explicit Ending(std::shared_ptr<const void> last) : last_(std::move(last)) {
+    enlisted().with([](Enlisted& all) {
+      forget_others(all);
+      ++all.ending;
+    });
+  }
+  ~Ending() {
+    last_.reset();
+    enlisted().update([](Enlisted& all) { --all.ending; });
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  std::shared_ptr<const void> last_;
+};
 
 }  // namespace
 
@@ -64,14 +107,14 @@ BackendThread::~BackendThread() { is_backend_thread = before_; }
 
 void let_go(std::shared_ptr<const void> held, int generation_of_group) {
   if (!held) return;
-  auto last = std::make_unique<std::shared_ptr<const void>>(std::move(held));
   if (generation() != generation_of_group) {
-    static_cast<void>(last.release());
+    static_cast<void>(new auto(std::move(held)));
     return;
   }
   const WithoutGil without_gil;
-  if (!is_backend_thread) return last.reset();
-  const auto* const there = last.release();  // which goes on the other thread, or never
+  auto ending = std::make_unique<Ending>(std::move(held));
+  if (!is_backend_thread) return ending.reset();
+  const Ending* const there = ending.release();  // which goes on the other thread, or never
   try {
     start_thread([there] { delete there; }).detach();
   } catch (const Error&) {
@@ -79,32 +122,35 @@ void let_go(std::shared_ptr<const void> held, int generation_of_group) {
   }
 }
 
-void enlist(const ProcessGroupPtr& group) {
+void enlist(const ProcessGroupPtr& group, EndWork end_work) {
   enlisted().with([&](Enlisted& all) {
-    if (all.generation != generation()) all = {generation(), {}};
-    std::erase_if(all.groups, [](const auto& one) { return one.expired(); });
-    all.groups.push_back(group);
+    forget_others(all);
+    std::erase_if(all.members, [](const Member& one) { return one.group.expired(); });
+    all.members.push_back({group, std::move(end_work)});
   });
 }
 
 void tell_all_of_exception(const std::string& what) noexcept {
   try {
-    for (const ProcessGroupPtr& group : living()) group->abort_by_exception(what);
+    for (const Living& one : living()) one.group->abort_by_exception(what);
   } catch (const std::exception&) {
     // The process ends, and the peers hear that.
   }
 }
 
-void leave_in_haste(ProcessGroup& group) noexcept {
+void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   try {
-    group.destroy(std::chrono::seconds(1));
+    if (end_work) end_work(deadline);
+    group.destroy(deadline.left());
   } catch (const std::exception&) {
     // Nobody is left to be told.
   }
 }
 
 void leave_all() noexcept {
-  for (const ProcessGroupPtr& group : living()) leave_in_haste(*group);
+  for (const Living& one : living()) leave_in_haste(*one.group, one.end_work);
+  wait_for_those_that_end(std::chrono::seconds(2));
 }
 
 }  // namespace peal::python

@@ -109,6 +109,40 @@ SECRET = "5" * 64  # without one torch's groups warn
 WAYS = ("a program", "fork", "fork before peal is there", "forkserver", "spawn")
 FORKS = ("fork", "fork before peal is there")
 
+# What rank 0 has left behind when the interpreter ends still takes Python's lock, again and again.
+BACKEND_SCRIPT = '''
+import sys, time
+import torch
+import torch.distributed as dist
+from peal import _torch
+
+folder, rank, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+store = dist.FileStore(f"{folder}/store", 2)
+held = [_torch._load().create(store, rank, 2, 60.0, [], False)]
+
+def linger(done):
+    for _ in range(300):
+        time.sleep(0.001)
+    print("over", flush=True)
+
+def one(kind):
+    return torch.ones(1) if kind == "dense" else (
+        torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,)))
+
+held[0].allreduce([one("sparse")]).wait()
+if rank == 1:
+    time.sleep(0.3)
+    if what == "let go of":
+        held[0].allreduce([one("dense")]).wait()
+    sys.stdin.read()
+elif what == "under way":
+    held[0].allreduce([one("sparse")]).get_future().then(linger)
+else:
+    first = held[0].allreduce([one("dense")]).get_future().then(lambda done: held.clear())
+    held[0].allreduce([one("sparse")]).get_future().then(linger)
+    first.wait()
+'''
+
 
 class EndingTest(unittest.TestCase):
     def heard(self, how: str, what: str) -> tuple[str, str]:
@@ -160,6 +194,20 @@ class EndingTest(unittest.TestCase):
     def test_nothing_is_kept_of_what_is_handled_where_peal_is_imported(self) -> None:
         run = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    @torch_wanted
+    def test_no_thread_of_a_backend_outlives_the_interpreter(self) -> None:
+        for what in ("under way", "let go of"):
+            with self.subTest(what), tempfile.TemporaryDirectory() as folder:
+                ranks = [subprocess.Popen([sys.executable, "-c", BACKEND_SCRIPT, folder, str(rank),
+                                           what],
+                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True)
+                         for rank in range(2)]
+                out, errors = ranks[0].communicate(timeout=60)
+                ranks[1].communicate("", timeout=60)
+                self.assertEqual(ranks[0].returncode, 0, errors)
+                self.assertEqual(out, "over\n")
 
 
 if __name__ == "__main__":
