@@ -9,6 +9,7 @@
 #include "peal/base/error.h"
 
 #include "python/common/gil.h"
+#include "python/common/leaving.h"
 #include "python/common/processes.h"
 #include "python/common/signals.h"
 
@@ -154,30 +155,38 @@ void TorchBackend::abort() {
   for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
-/// Where an exception is on its way out of Python, the peers are told what it says; where it is an
-/// exit, nothing holds that up. All groups are left, whatever becomes of one, and together they
-/// have the group's timeout.
+/// Where an exception is on its way out of Python, the peers are told what it says; that, and an
+/// exit by a failure, nothing holds up.
 void TorchBackend::shutdown() {
-  const std::vector<ProcessGroup*> all = made();
-  if (all.empty()) return;
+  if (made().empty()) return;
+  check_may_wait_for_threads("destroy_process_group");
   const Raised raised = handled_exception();
-  const Deadline deadline =
-      Deadline::after(raised.is_exit ? std::chrono::seconds(1) : resolve(c10d::kUnsetTimeout));
   if (raised.words) {
-    for (ProcessGroup* const one : all) one->abort_by_exception(*raised.words);
-  } else if (SparseSum* const sums = made_sparse_.load()) {
-    sums->drain(deadline);
+    for (ProcessGroup* const one : made()) one->abort_by_exception(*raised.words);
   }
+  if (raised.words || raised.is_failed_exit) {
+    for (ProcessGroup* const one : made()) leave_in_haste(*one);
+    return;
+  }
+  interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
+}
+
+/// Whatever becomes of one group, the others are left too. One that has failed is over all the
+/// same.
+void TorchBackend::leave_in_order(Deadline deadline) {
   std::optional<Error> late;
-  for (ProcessGroup* const one : all) {
+  if (SparseSum* const sums = made_sparse_.load(); sums != nullptr && !sums->drain(deadline)) {
+    late = Error(ErrorKind::kTimeout,
+                 "destroy_process_group: a sum of sparse tensors has not ended, and is cut off");
+  }
+  for (ProcessGroup* const one : made()) {
     try {
       one->destroy(deadline.left());
     } catch (const Error& error) {
-      // One that has failed is over all the same.
       if (error.kind() == ErrorKind::kTimeout && !late) late = error;
     }
   }
-  if (late && !raised.is_exit) throw Error(*late);
+  if (late) throw Error(*late);
 }
 
 void TorchBackend::startCoalescing() {

@@ -153,6 +153,7 @@ class TorchBackend final : public c10d::Backend {
   void let_go_of_maker();
   /// Made when it is first needed, as the group. Order: a collective then.
   SparseSum& sparse(Timeout timeout);
+  void leave_in_order(Deadline deadline);
   /// The groups that there are by now.
   std::vector<ProcessGroup*> made() const;
   Timeout resolve(std::chrono::milliseconds timeout) const;

@@ -15,6 +15,7 @@
 #include "python/c10d/backend.h"
 #include "python/c10d/store.h"
 #include "python/common/errors.h"
+#include "python/common/leaving.h"
 #include "python/common/processes.h"
 #include "python/common/reports.h"
 #include "python/common/signals.h"

@@ -1,6 +1,7 @@
 #include "python/c10d/registration_cache.h"
 
-#include <atomic>
+#include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr std::size_t kLeastBytes = 64 << 10;
 constexpr int kTimesUntilRegistered = 16;
-constexpr std::size_t kMostSeen = 256;  // dead ones are looked for from here on
 
 /// What torch's storage is freed by, with what goes before it.
 struct Owned {
@@ -23,7 +23,8 @@ struct Owned {
 
 using AllOwned = std::unordered_map<void*, Owned>;
 
-/// By address. Never destroyed: storages may be freed when static objects have been.
+/// By address, which is all that a deleter is given. Never destroyed: storages may be freed when
+/// static objects have been.
 Guarded<AllOwned>& owned() {
   static auto* const all = new Guarded<AllOwned>();
   return *all;
@@ -78,27 +79,29 @@ void register_until_freed(ProcessGroup& group, const c10::Storage& storage) {
 }  // namespace
 
 bool RegistrationCache::is_due(const c10::Storage& storage) {
-  return seen_.with([&](auto& seen) {
-    if (seen.size() > kMostSeen) {
-      std::erase_if(seen, [](const auto& one) { return one.second.storage.expired(); });
+  return all_.with([&](All& all) {
+    if (all.seen.size() >= all.most) {
+      std::erase_if(all.seen, [](const auto& one) { return one.second.storage.expired(); });
+      all.most = std::max(all.most, 2 * all.seen.size());
     }
-    const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
-    auto place = seen.find(key);
-    if (place == seen.end()) {
-      const auto strong =
-          c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage.unsafeGetStorageImpl());
-      place = seen.emplace(key, Seen{c10::weak_intrusive_ptr<c10::StorageImpl>(strong), 0}).first;
+    c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
+    auto place = all.seen.find(key);
+    if (place == all.seen.end()) {
+      const auto held = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(key);
+      place = all.seen.emplace(key, Seen{c10::weak_intrusive_ptr<c10::StorageImpl>(held)}).first;
     }
     return ++place->second.times == kTimesUntilRegistered;
   });
 }
 
 void RegistrationCache::see(ProcessGroup& group, const at::Tensor& tensor) {
-  if (!is_worth_it(tensor) || !is_of_this_process() || !is_due(tensor.storage())) return;
+  if (!is_worth_it(tensor) || !group.capabilities().registered_memory || !is_of_this_process()) {
+    return;
+  }
   try {
-    register_until_freed(group, tensor.storage());
-  } catch (const Error&) {
-    // It stays as it was, and its operations as slow.
+    if (is_due(tensor.storage())) register_until_freed(group, tensor.storage());
+  } catch (const std::exception&) {
+    // The operation is as slow as before, and no less right.
   }
 }
 

@@ -12,7 +12,8 @@
 #include "peal/base/guarded.h"
 
 #include "python/c10d/operands.h"
-#include "python/common/processes.h"
+#include "python/common/leaving.h"
+#include "python/common/waiting.h"
 
 namespace peal::python {
 namespace {
@@ -153,22 +154,16 @@ SparseSum::~SparseSum() {
   }
 }
 
-bool SparseSum::drain(Deadline deadline) noexcept {
+bool SparseSum::drain(Deadline deadline) {
   const WorkPtr last = last_.with([](const auto& work) { return work.lock(); });
-  if (!last) return true;
-  try {
-    last->wait(deadline.left());
-  } catch (const std::exception&) {
-    // How it ended its Work says.
-  }
-  return last->is_completed();
+  return !last || see_it_end(*group_, *last, deadline);
 }
 
-void SparseSum::end(Deadline deadline) noexcept {
+void SparseSum::end(Deadline deadline) {
   drain(deadline);
   try {
     group_->destroy(deadline.left());
-  } catch (const std::exception&) {
+  } catch (const Error&) {
     // The sum that was cut in two says so.
   }
   thread_.close();

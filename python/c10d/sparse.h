@@ -35,11 +35,12 @@ class SparseSum {
   WorkPtr start(at::Tensor tensor, Timeout timeout);
 
   /// Waits for the sums that are under way, which the end of the group would cut in two: between
-  /// two of its operations nothing is under way there. Returns whether it was before the deadline.
-  bool drain(Deadline deadline) noexcept;
+  /// two of its operations nothing is under way there. Returns whether they have ended by the
+  /// deadline. Signals end them.
+  bool drain(Deadline deadline);
 
   /// Ends it, the thread too: sums that are under way have until the deadline. Later ones fail.
-  void end(Deadline deadline) noexcept;
+  void end(Deadline deadline);
 
  private:
   ProcessGroupPtr group_;

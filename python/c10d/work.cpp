@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "peal/base/clock.h"
@@ -54,17 +53,6 @@ class JoinedWork final : public peal::Work {
  private:
   std::vector<WorkPtr> works_;
 };
-
-/// Returns when it has ended, however: by a signal, too, if one comes.
-void see_it_end(ProcessGroup& group, Work& work) {
-  while (!work.is_completed()) {
-    try {
-      wait_for(work);
-    } catch (const Error& error) {
-      if (!work.is_completed()) group.abort(std::string(error.message()));
-    }
-  }
-}
 
 c10::IValue value_of(const Results& results) {
   if (results.size() > 1) return c10::IValue(results);

@@ -6,8 +6,11 @@ namespace peal::python {
 
 Raised describe_raised(const pybind11::object& exception) noexcept {
   if (!exception || exception.is_none()) return {};
-  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_SystemExit) != 0) return {{}, true};
   try {
+    if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_SystemExit) != 0) {
+      const pybind11::object code = exception.attr("code");
+      return {{}, !code.is_none() && !code.equal(pybind11::int_(0))};
+    }
     const auto errors = pybind11::module_::import("peal._errors");
     return {errors.attr("words_of")(exception).cast<std::string>(), false};
   } catch (const std::exception&) {

@@ -23,10 +23,10 @@ class __attribute__((visibility("hidden"))) WithoutGil {
 /// What ends a block of Python, if something does.
 struct Raised {
   std::optional<std::string> words;  // "ValueError: out of luck", as peal._errors.words_of has it
-  bool is_exit = false;              // SystemExit: no failure but an end, which needs no words
+  bool is_failed_exit = false;       // SystemExit with a code other than 0: an end without words
 };
 
-/// Of an exception, or of None. With the GIL.
+/// Of an exception, or of None. An exit with 0 is a return. With the GIL.
 Raised describe_raised(const pybind11::object& exception) noexcept;
 
 /// Of what this thread handles, or what is on its way through a `finally`; not of what the parent

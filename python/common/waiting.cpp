@@ -1,11 +1,12 @@
 #include "python/common/waiting.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "peal/base/error.h"
 
-#include "python/common/processes.h"
+#include "python/common/leaving.h"
 #include "python/common/signals.h"
 
 namespace peal::python {
@@ -24,6 +25,18 @@ void wait_for(Work& work, Timeout timeout) {
     }
     check_signals();
   }
+}
+
+bool see_it_end(ProcessGroup& group, Work& work, Deadline deadline) {
+  const bool is_bounded = deadline.at() != TimePoint::max();
+  while (!work.is_completed() && !deadline.passed()) {
+    try {
+      wait_for(work, is_bounded ? deadline.left() : kGroupTimeout);
+    } catch (const Error& error) {
+      if (!work.is_completed() && !deadline.passed()) group.abort(std::string(error.message()));
+    }
+  }
+  return work.is_completed();
 }
 
 void when_completed(Work& work, std::function<void()> then) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "peal/base/clock.h"
+#include "peal/group/process_group.h"
 #include "peal/group/work.h"
 
 namespace peal::python {
@@ -12,7 +13,11 @@ namespace peal::python {
 /// within `timeout`, after which it goes on. Signals interrupt it (signals.h). Without the GIL.
 void wait_for(Work& work, Timeout timeout = kGroupTimeout);
 
-/// Work::when_completed, for what may run Python: see `let_go` in processes.h.
+/// Waits until it has ended, however, or until the deadline; a signal that interrupts it aborts the
+/// group (signals.h). Returns whether it has ended.
+bool see_it_end(ProcessGroup& group, Work& work, Deadline deadline = Deadline(TimePoint::max()));
+
+/// Work::when_completed, for what may run Python: see `let_go` in leaving.h.
 void when_completed(Work& work, std::function<void()> then);
 
 /// The same for what must live until then. Where no thread can be started that would call it, it is

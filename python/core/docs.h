@@ -17,7 +17,10 @@ inline constexpr const char* kTellOfException =
     "Tells the peers of all groups that this rank is about to end by an exception, which says "
     "`what`.";
 inline constexpr const char* kLeaveAll =
-    "Leaves all groups that are left. Cost: a second at most for each. Does nothing after a fork.";
+    R"(Leaves all groups that are left. Does nothing after a fork.
+
+Cost: a second at most for each, and two for those that are ending by themselves; callbacks that have
+begun are waited for.)";
 
 inline constexpr const char* kReduceOp =
     R"(How values of several ranks become one, element by element.
@@ -167,13 +170,14 @@ Waits at most `timeout` seconds for the collectives under way, and for large sen
 has taken yet. A second call does nothing. A peer that still needs this rank gets peer_lost: it
 "has left the group".
 
-Errors: timeout (collectives were under way; the group is gone all the same).)";
+Errors: timeout (collectives were under way; the group is gone all the same), usage (called on a
+thread of the group, where an operation ends).)";
 
 inline constexpr const char* kExit =
     R"(destroy; if an exception leaves the block, its words go to the peers first, as by `abort`.
 
-Of SystemExit there are none: the peers hear that this rank has left, and what is under way is given
-a second at most.)";
+Of SystemExit there are none: the peers hear that this rank has left. After an exception, and an exit
+by a failure, what is under way is given a second at most.)";
 
 // ---- between two ranks
 

@@ -11,6 +11,7 @@
 
 #include "python/common/errors.h"
 #include "python/common/gil.h"
+#include "python/common/leaving.h"
 #include "python/common/processes.h"
 #include "python/common/signals.h"
 #include "python/common/waiting.h"
@@ -72,6 +73,8 @@ ProcessGroup& PyGroup::get() const {
   check_not_forked(generation_, group_->name(), "peal.init_process_group");
   return *group_;
 }
+
+bool PyGroup::is_of_parent() const { return generation() != generation_; }
 
 // ---- arguments
 
@@ -138,11 +141,13 @@ void leave(const PyGroup& self,
            const py::object& traceback) {
   static_cast<void>(kind);
   static_cast<void>(traceback);
+  if (self.is_of_parent()) return;
+  check_may_wait_for_threads("the end of a `with` block");
   const Raised raised = describe_raised(value);
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
   if (raised.words) group.abort_by_exception(*raised.words);
-  if (raised.words || raised.is_exit) return leave_in_haste(group);
+  if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
   interruptible([&] { group.destroy(); });
 }
 
@@ -152,6 +157,7 @@ void abort(const PyGroup& self, const std::string& reason) {
 
 void destroy(const PyGroup& self, Seconds timeout) {
   const Timeout t = timeout_of(timeout);
+  check_may_wait_for_threads("destroy");
   self.run([&](ProcessGroup& g) { g.destroy(t); });
 }
 

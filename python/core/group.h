@@ -54,6 +54,8 @@ class PyGroup {
   PyGroup& operator=(PyGroup&&) = delete;
 
   ProcessGroup& get() const;
+  /// Whether this process was forked from the one that is in the group.
+  bool is_of_parent() const;
 
   /// Runs `call(group)` on this thread.
   template <class Call>

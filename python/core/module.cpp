@@ -10,6 +10,7 @@
 #include "peal/init/init.h"
 
 #include "python/common/errors.h"
+#include "python/common/leaving.h"
 #include "python/common/processes.h"
 #include "python/common/reports.h"
 #include "python/common/signals.h"

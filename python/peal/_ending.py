@@ -29,17 +29,20 @@ def end_with_process(module: _Module) -> None:
     def excepthook(kind: type[BaseException], value: BaseException,
                    traceback: TracebackType | None) -> None:
         try:
-            module.tell_of_exception(words_of(value))
+            tell(value)
         finally:
             previous(kind, value, traceback)
 
-    def leave() -> None:
-        raised = sys.exc_info()[1]
-        while isinstance(raised, SystemExit):  # a child of multiprocessing, whose target raised
+    def tell(raised: BaseException | None) -> None:
+        # A child of torch.multiprocessing, whose target raised, exits where it handles that.
+        while isinstance(raised, SystemExit):
             raised = raised.__context__ if raised.code not in (None, 0) else None
+        if raised is not None and not _is_from_before(raised):
+            module.tell_of_exception(words_of(raised))
+
+    def leave() -> None:
         try:
-            if raised is not None and not _is_from_before(raised):
-                module.tell_of_exception(words_of(raised))
+            tell(sys.exc_info()[1])
         finally:
             module.leave_all()
 
@@ -68,8 +71,9 @@ def _mark_handled() -> None:
     """A process that is forked where an exception is handled handles it until it ends, and does not
     end by it; nor does one that imports this there."""
     error = sys.exc_info()[1]
-    if error is not None:
+    while error is not None and not _is_from_before(error):
         vars(error)[_MARK] = True
+        error = error.__context__  # which is handled again once this one is
 
 
 def _is_from_before(error: BaseException) -> bool:

@@ -125,10 +125,18 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
     try:
         there.send(_Outcome(pickle.dumps(_returned(function, arguments))))
     except BaseException as error:
-        follows = isinstance(error, Error) and error.kind == "peer_lost"
         there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc(),
-                            follows))
+                            _follows(error)))
         raise SystemExit(1) from error
+
+
+def _follows(error: BaseException | None) -> bool:
+    """Whether it was raised since a peer was lost, or while that was handled."""
+    while error is not None:
+        if isinstance(error, Error) and error.kind == "peer_lost":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _returned(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -15,7 +15,7 @@ from needs import torch_wanted
 # The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
 # exception of its own.
 SCRIPT = '''
-import multiprocessing, os, subprocess, sys
+import multiprocessing, os, subprocess, sys, time
 if sys.argv[2] != "fork before peal is there":
     import peal
 if sys.argv[3].startswith("torch: "):
@@ -34,6 +34,9 @@ def end(what):
         raise ValueError(os.fsdecode(b"\\xff"))
     if what == "exit with 3":
         sys.exit(3)
+
+    if what == "exit with 0":
+        sys.exit(0)
 
 def join(folder, rank):
     import peal
@@ -54,6 +57,10 @@ def rank_1(folder, what):
     elif what.startswith("block: "):
         with join(folder, 1):
             end(what.removeprefix("block: "))
+    elif what.startswith("under way: "):
+        with join(folder, 1) as mine:
+            work = mine.barrier_async()
+            end(what.removeprefix("under way: "))
     else:
         global group  # so that it is there until the end
         group = join(folder, 1)
@@ -61,7 +68,11 @@ def rank_1(folder, what):
 
 def rank_0(folder, what):
     try:
-        (join_by_torch if what.startswith("torch: ") else join)(folder, 0).barrier()
+        mine = (join_by_torch if what.startswith("torch: ") else join)(folder, 0)
+        if what.startswith("under way: "):
+            time.sleep(1.5)
+        mine.barrier()
+        print("well")
     except RuntimeError as error:
         print(error)
 
@@ -121,7 +132,7 @@ store = dist.FileStore(f"{folder}/store", 2)
 held = [_torch._load().create(store, rank, 2, 60.0, [], False)]
 
 def linger(done):
-    for _ in range(300):
+    for _ in range(100):
         time.sleep(0.001)
     print("over", flush=True)
 
@@ -184,6 +195,10 @@ class EndingTest(unittest.TestCase):
         for what, words in (("raise what cannot be encoded", "ValueError: \\udcff"),
                             ("raise without words", "Speechless, which cannot say")):
             self.on_each(f"block: {what}", f"rank 1 threw: {words}", words.split(",")[0], FORKS)
+
+    def test_an_exit_with_0_waits_as_a_return_does_and_one_by_a_failure_a_second(self) -> None:
+        self.on_each("under way: exit with 0", "well", ways=["a program"])
+        self.on_each("under way: exit with 3", "has left the group", ways=["a program"])
 
     @torch_wanted
     def test_torchs_groups_end_as_well(self) -> None:

@@ -149,7 +149,7 @@ rank, size, store, what = int(sys.argv[1]), 2, sys.argv[2], sys.argv[3]
 dist.init_process_group("peal", init_method="file://" + store, rank=rank, world_size=size)
 dist.all_reduce(torch.ones(1))
 print("ready", flush=True)
-if what == "sum":
+if what in ("sum", "leave a sum"):
     data = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
     dist.all_reduce(data.clone())  # both make what it needs
 else:
@@ -165,6 +165,13 @@ elif what == "start in vain" and rank == 0:
     out = [torch.zeros(2), torch.zeros(2, dtype=torch.float64)]
     try:
         dist.group.WORLD.allgather_into_tensor_coalesced(out, [torch.zeros(1), out[1][1:]])
+    except KeyboardInterrupt:
+        print(time.monotonic())
+        raise
+elif what in ("leave", "leave a sum") and rank == 0:
+    work = dist.all_reduce(data, async_op=True)
+    try:
+        dist.destroy_process_group()
     except KeyboardInterrupt:
         print(time.monotonic())
         raise
@@ -195,7 +202,8 @@ class ProcessesTest(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "ready\n")
         return processes
 
-    def ends_by_ctrl_c_within_a_second(self, what: str) -> None:
+    def ends_by_ctrl_c_within_a_second(self, what: str,
+                                       heard: str = "interrupted by a signal") -> None:
         blocked, other = self.start(what)
         time.sleep(0.5)
         begin = time.monotonic()
@@ -204,7 +212,7 @@ class ProcessesTest(unittest.TestCase):
         self.assertLess(float(out) - begin, 1)
         self.assertIn("KeyboardInterrupt", text)
         told, _ = other.communicate("", timeout=10)
-        self.assertIn("interrupted by a signal", told)
+        self.assertIn(heard, told)
         self.assertEqual(told.count("peer_lost"), 1, told)
 
     def test_ctrl_c_ends_a_sum_of_sparse_tensors(self) -> None:
@@ -215,6 +223,10 @@ class ProcessesTest(unittest.TestCase):
 
     def test_ctrl_c_ends_the_wait_for_what_was_started_before_an_error(self) -> None:
         self.ends_by_ctrl_c_within_a_second("start in vain")
+
+    def test_ctrl_c_ends_the_wait_for_what_is_under_way_when_groups_are_left(self) -> None:
+        self.ends_by_ctrl_c_within_a_second("leave")
+        self.ends_by_ctrl_c_within_a_second("leave a sum", "has left the group")
 
     def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:

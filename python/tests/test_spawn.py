@@ -99,6 +99,8 @@ def fail_in_a_group() -> None:
     except ValueError:
         time.sleep(1)  # the other one has told by then
         raise
+    except peal.Error as error:
+        raise RuntimeError(f"step 7: {error}") from error
 
 
 def both_kinds_of_groups() -> list[float]:

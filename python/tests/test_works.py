@@ -165,6 +165,22 @@ def backends_freed_where_an_operation_ends() -> int:
     return freed[0] + freed[1]
 
 
+def leaves_where_an_operation_ends() -> list[str]:
+    """The error of the callback, where that runs on a thread of the group."""
+    group = dist.new_group(backend="peal")
+    if dist.get_rank() == 1:
+        time.sleep(0.5)
+    ended = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future()
+    called = ended.then(lambda done: dist.destroy_process_group(group))
+    try:
+        called.wait()
+        said = ""
+    except RuntimeError as error:
+        said = str(error)
+    dist.barrier()
+    return [said]
+
+
 def others_run_while_one_waits() -> float:
     """How long this rank's other thread was held up, at most, while the main thread waited."""
     worst = 0.0
@@ -248,6 +264,9 @@ class WorksTest(unittest.TestCase):
 
     def test_a_backend_may_be_freed_where_its_operation_ends(self) -> None:
         self.assertEqual(results(2, backends_freed_where_an_operation_ends)[0], 2)
+
+    def test_a_callback_cannot_wait_for_its_own_thread(self) -> None:
+        self.assertIn("Call it on another thread", results(2, leaves_where_an_operation_ends)[0][0])
 
     def test_other_threads_run_while_one_waits(self) -> None:
         self.assertLess(results(2, others_run_while_one_waits)[0], 1.0)

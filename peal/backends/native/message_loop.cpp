@@ -341,12 +341,14 @@ void MessageLoop::give_up(const Error& cause, const Error& to_peers) {
 
 /// The farewell goes first: if two ranks leave with messages for each other, each hears that nobody
 /// will receive them.
-void MessageLoop::leave(Departure departure, Deadline deadline) {
+std::optional<Error> MessageLoop::leave(Departure departure, Deadline deadline) {
   mailbox_.with([&](Mailbox& mailbox) {
     pass_on_verdict(mailbox);
     mailbox.say_farewell(departure);
   });
-  const Deadline end(std::max(deadline.at(), Deadline::after(kLastWords).at()));
+  Deadline end(std::max(deadline.at(), Deadline::after(kLastWords).at()));
+  Deadline ask = Deadline::after(kInterruptEvery);
+  std::optional<Error> interrupted;
   std::optional<Bytes> left;  // of what the peers' systems have to acknowledge, once all is sent
   TimePoint moved = Clock::now();
   Patience patience(Cores::kShared);
@@ -360,9 +362,19 @@ void MessageLoop::leave(Departure departure, Deadline deadline) {
     if (still != std::exchange(left, still)) moved = now;
     const bool is_in_vain = left && now - moved >= kAcknowledged;
     if (left == 0_B || is_in_vain || end.passed(now)) break;
+    if (!interrupted && ask.passed(now)) {
+      try {
+        peal::let_interrupt(interrupt_);
+      } catch (const Interrupted& by) {
+        interrupted = error_of(by);
+        end = Deadline::after(kLastWords);
+      }
+      ask = Deadline::after(kInterruptEvery);
+    }
     if (!patience.wait()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   stop();
+  return interrupted;
 }
 
 }  // namespace peal::native

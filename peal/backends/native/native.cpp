@@ -17,6 +17,7 @@
 #include "peal/base/departure.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/interrupt.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/window.h"
 
@@ -189,14 +190,24 @@ class NativeBackend final : public Backend {
       }
       return;
     }
-    const bool drained = engine->collectives().drain(deadline);
+    std::optional<Error> cut;  // why what is under way ends here, if it does
+    Error to_peers = left_unfinished(departure);
+    try {
+      const bool drained = wait_or_interrupt(deadline, options_.interrupt, [&](Deadline until) {
+        return engine->collectives().drain(until);
+      });
+      if (!drained) cut = unfinished();
+    } catch (const Interrupted& by) {
+      cut = to_peers = error_of(by);
+      deadline = Deadline::after(Timeout(0));
+    }
     recorder_.left(departure);
-    const Error cause = unfinished();
-    if (!drained) engine->messages().give_up(cause, left_unfinished(departure));
-    engine->messages().leave(departure, deadline);
+    if (cut) engine->messages().give_up(*cut, to_peers);
+    const auto interrupted = engine->messages().leave(departure, deadline);
     engine->stop(destroyed(options_.group));
     let_go();
-    if (!drained) throw cause;
+    if (cut) throw Error(*cut);
+    if (interrupted) throw Error(*interrupted);
   }
 
  private:

@@ -1,0 +1,158 @@
+#include "python/common/leaving.h"
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "peal/base/error.h"
+#include "peal/base/guarded.h"
+#include "peal/base/thread.h"
+
+#include "python/common/gil.h"
+#include "python/common/processes.h"
+#include "python/common/signals.h"
+
+namespace peal::python {
+namespace {
+
+thread_local bool is_backend_thread = false;
+
+struct Member {
+  std::weak_ptr<ProcessGroup> group;
+  EndWork end_work;
+};
+
+struct Enlisted {
+  int generation = 0;
+  std::vector<Member> members = {};
+  int ending = 0;  // calls of let_go that end something, be it on another thread
+};
+
+/// Never destroyed: a thread may still come here when static objects are.
+Guarded<Enlisted>& enlisted() {
+  static auto* const all = new Guarded<Enlisted>();
+  return *all;
+}
+
+/// Of what was enlisted before a fork nothing is this process's.
+void forget_others(Enlisted& all) {
+  if (all.generation != generation()) all = {.generation = generation()};
+}
+
+struct Living {
+  ProcessGroupPtr group;
+  EndWork end_work;
+};
+
+std::vector<Living> living() {
+  return enlisted().with([](Enlisted& all) {
+    forget_others(all);
+    std::vector<Living> living;
+    for (const Member& one : all.members) {
+      if (auto group = one.group.lock()) living.push_back({std::move(group), one.end_work});
+    }
+    return living;
+  });
+}
+
+void wait_for_those_that_end(Timeout timeout) {
+  enlisted().wait(
+      Deadline::after(timeout),
+      [](const Enlisted& all) { return all.ending == 0; },
+      [](const Enlisted&) {});
+}
+
+/// Lets go of the last reference, and is seen to by `leave_all` meanwhile.
+class Ending {
+ public:
+  explicit Ending(std::shared_ptr<const void> last) : last_(std::move(last)) {
+    enlisted().with([](Enlisted& all) {
+      forget_others(all);
+      ++all.ending;
+    });
+  }
+  ~Ending() {
+    last_.reset();
+    enlisted().update([](Enlisted& all) { --all.ending; });
+  }
+  /// For good.
+  void keep() { static_cast<void>(new auto(std::move(last_))); }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  std::shared_ptr<const void> last_;
+};
+
+}  // namespace
+
+BackendThread::BackendThread() : before_(std::exchange(is_backend_thread, true)) {}
+BackendThread::~BackendThread() { is_backend_thread = before_; }
+
+void check_may_wait_for_threads(const char* operation) {
+  if (!is_backend_thread) return;
+  throw Error(
+      ErrorKind::kUsage,
+      std::string(operation) +
+          " was called where an operation ends, as in the callback of a future: on a thread "
+          "for which it would wait. Call it on another thread");
+}
+
+void let_go(std::shared_ptr<const void> held, int generation_of_group) {
+  if (!held) return;
+  if (generation() != generation_of_group) {
+    static_cast<void>(new auto(std::move(held)));
+    return;
+  }
+  const WithoutGil without_gil;
+  auto ending = std::make_unique<Ending>(std::move(held));
+  if (!is_backend_thread) return ending.reset();
+  Ending* const there = ending.release();  // which goes on the other thread
+  try {
+    start_thread([there] { delete there; }).detach();
+  } catch (const Error&) {
+    there->keep();  // without a thread that may wait for its own
+    delete there;
+  }
+}
+
+void enlist(const ProcessGroupPtr& group, EndWork end_work) {
+  enlisted().with([&](Enlisted& all) {
+    forget_others(all);
+    std::erase_if(all.members, [](const Member& one) { return one.group.expired(); });
+    all.members.push_back({group, std::move(end_work)});
+  });
+}
+
+void tell_all_of_exception(const std::string& what) noexcept {
+  try {
+    for (const Living& one : living()) one.group->abort_by_exception(what);
+  } catch (const std::exception&) {
+    // The process ends, and the peers hear that.
+  }
+}
+
+void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+  try {
+    interruptible([&] {
+      if (end_work) end_work(deadline);
+      group.destroy(deadline.left());
+    });
+  } catch (const std::exception&) {
+    // Nobody is left to be told.
+  }
+}
+
+/// The youngest first, which may work on an older one.
+void leave_all() noexcept {
+  std::vector<Living> all = living();
+  for (auto one = all.rbegin(); one != all.rend(); ++one)
+    leave_in_haste(*one->group, one->end_work);
+  all.clear();
+  wait_for_those_that_end(std::chrono::seconds(2));
+}
+
+}  // namespace peal::python

@@ -1,0 +1,57 @@
+// How groups end in a Python program: by its last reference, an exception, or the interpreter's
+// end. Used by both extension modules, each of which has its own groups.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/group/process_group.h"
+
+namespace peal::python {
+
+/// Marks this thread, while it lives, as one of a backend that may run Python: to complete a
+/// future, or to free what a Work has held.
+class BackendThread {
+ public:
+  BackendThread();
+  ~BackendThread();
+  BackendThread(const BackendThread&) = delete;
+  BackendThread& operator=(const BackendThread&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// For what waits until a group's threads have ended. Errors: usage, on one that may be such a
+/// thread: where an operation ends, as in the callback of a future.
+void check_may_wait_for_threads(const char* operation);
+
+/// Lets go of a group, or of what has threads as one: if it is the last reference, waits for those
+/// threads, without the GIL; where this is one of them, on another thread. In a forked process it
+/// only forgets it: its threads are not here, and its connections are not this one's to close.
+void let_go(std::shared_ptr<const void> held, int generation_of_group);
+
+/// Ends what works on a group with threads of its own, and those threads: what is under way has
+/// until the deadline.
+using EndWork = std::function<void(Deadline)>;
+
+/// Remembers the group, for as long as it lives, for the functions below, and how to end what works
+/// on it, if anything does.
+void enlist(const ProcessGroupPtr& group, EndWork end_work = nullptr);
+
+/// Tells the peers of all groups that this rank is about to end by an exception, which it threw.
+void tell_all_of_exception(const std::string& what) noexcept;
+
+/// Leaves the group on the way to the process's end, which nothing is to hold up or to change:
+/// waits a second at most for what is under way, and says nothing of what that was.
+void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
+
+/// Leaves all groups that are left when the interpreter ends, and waits for those that `let_go` is
+/// about to end: so that nothing of them, a thread least of all, outlives it. What is under way has
+/// a second for each, and the latter two; a callback that has begun is waited for until it returns.
+/// In a forked process it does nothing.
+void leave_all() noexcept;
+
+}  // namespace peal::python
