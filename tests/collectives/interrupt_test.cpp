@@ -140,6 +140,38 @@ TEST_F(InterruptTest, ASendThatNobodyReceivesEnds) {
       receive_nothing);
 }
 
+TEST_F(InterruptTest, WhoLeavesAndWaitsForACollectiveEnds) {
+  expect_both_end(
+      [](ProcessGroup& group) {
+        Values values(10);
+        const WorkPtr work = group.all_reduce_async(values);
+        group.destroy();
+      },
+      receive_nothing);
+}
+
+TEST_F(InterruptTest, WhoLeavesAndWaitsForALargeSendEnds) {
+  const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
+    Key key;
+    const ProcessGroupPtr group = join(rank, 2, key.interrupt());
+    const Values values(10'000'000);
+    try {
+      if (rank == 1) {
+        std::this_thread::sleep_for(kPatience + 2 * kSoon);  // receives nothing, and stays
+      } else {
+        const WorkPtr work = group->isend(values, 1);
+        key.press_soon();
+        group->destroy();
+      }
+    } catch (const Error& error) {
+      return rank == 0 && Clock::now() - key.at() > kSoon ? "late" : error.what();
+    }
+    return "";
+  });
+  for (const auto& end : ends) EXPECT_EQ(end.error, "");
+  EXPECT_THAT(ends[0].result, HasSubstr("Ctrl-C"));
+}
+
 TEST_F(InterruptTest, AWorkIsWaitedForByTurnsSoThatWhoWaitsCanAskItself) {
   const auto ends = on_ranks(2, [&](Rank rank) {
     int asked = 0;
