@@ -164,9 +164,10 @@ def python(results, part):
     for r in results:
         if r["part"] == part:
             samples.setdefault(r["what"], {}).setdefault(r["backend"], []).append(r["us"])
-    columns = list(dict.fromkeys(column for of in samples.values() for column in of))
-    shares = {"peal adds, of what gloo adds": ("alone", "peal"), "torch's reducer": ("alone", "reducer"),
-              "the wait": ("reducer", "lockstep"), "peal itself": ("lockstep", "peal")}
+    order = ("alone", "reducer", "lockstep", "fake", "gloo", "peal")
+    columns = [column for column in order if any(column in of for of in samples.values())]
+    shares = {"peal adds, of what gloo adds": ("alone", "peal"), "of it the reducer": ("alone", "reducer"),
+              "the wait": ("reducer", "lockstep"), "peal": ("lockstep", "peal")}
     rows = []
     for what, of in samples.items():
         us = {column: statistics.median(times) for column, times in of.items()}

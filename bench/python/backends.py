@@ -11,8 +11,9 @@ also end each backward pass together, by a barrier: what the wait for the slower
 
 Each round is in fresh processes, since where their memory happens to lie is worth some percent of a
 step. In `ddp` all take turns in the same two processes, some steps each, as the machine is not the
-same from one second to the next. Shown are medians over the rounds, and from two rounds on the
-quartiles.
+same from one second to the next; each round begins with another one, since who comes last may have
+the end of the heap, which glibc gives back and takes anew in each step. Shown are medians over the
+rounds, and from two rounds on the quartiles.
 """
 
 from __future__ import annotations
@@ -231,12 +232,14 @@ def main() -> None:
             parser.error(f"there is no part \"{part}\"; there are {', '.join(PARTS)}")
     lines = []
     for part in arguments.parts or PARTS:
-        samples: dict[str, dict[str, list[float]]] = {}
-        for _ in range(arguments.rounds):
+        samples: dict[str, dict[str, list[float]]] = {
+            column: {} for columns in PARTS[part][1] for column in columns}
+        for first in range(arguments.rounds):
             for columns in PARTS[part][1]:
-                for column, figures in measure(part, columns).items():
+                turn = first % len(columns)
+                for column, figures in measure(part, columns[turn:] + columns[:turn]).items():
                     for what, us in figures.items():
-                        samples.setdefault(column, {}).setdefault(what, []).append(us)
+                        samples[column].setdefault(what, []).append(us)
                         lines.append({"part": part, "backend": column, "what": what, "us": us})
         show(part, samples)
     if arguments.json:
