@@ -174,16 +174,20 @@ class Registration {
       if (other == claim_.who && earlier && decode_verdict(*earlier)) {
         return decode_verdict(*earlier);  // it came back to a meeting that failed
       }
+      if (other == claim_.who) {
+        return Error(ErrorKind::kUsage,
+                     fmt::format("rank {} is given twice: {} has met here already. Use the group "
+                                 "that it has, or let all ranks destroy that before they meet here "
+                                 "again",
+                                 self().rank,
+                                 other));
+      }
       return Error(ErrorKind::kUsage,
-                   fmt::format("rank {} is given twice: to {} and to {}; {}",
+                   fmt::format("rank {} is given twice: to {} and to {}; give each process a rank "
+                               "of its own, and each job a place of its own to meet",
                                self().rank,
                                other,
-                               claim_.who,
-                               other == claim_.who
-                                   ? "before it meets here again, let all ranks destroy the group "
-                                     "that met here first"
-                                   : "give each process a rank of its own, and each job a place "
-                                     "of its own to meet"));
+                               claim_.who));
     }
     if (self().rank == 0) {
       store_->set("secret", net::make_secret());

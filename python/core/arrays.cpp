@@ -97,7 +97,10 @@ constexpr const char* kContiguous =
 
 Array::Array(py::object object, Use use) : Array() {
   if (take_buffer(object, use) || take_dlpack(object)) return;
-  refuse(ErrorKind::kUsage, object, "is no array: it has neither the buffer protocol nor DLPack");
+  refuse(ErrorKind::kUsage,
+         object,
+         "is no array: it has neither the buffer protocol nor DLPack. Make one of it, as "
+         "numpy.array does; a list stands for as many arrays");
 }
 
 Array::Array(Array&& other) noexcept

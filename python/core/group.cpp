@@ -165,6 +165,12 @@ double timeout_seconds(const PyGroup& self) {
   return static_cast<double>(self.get().timeout().count()) / 1000.0;
 }
 
+std::string description(const PyGroup& self) {
+  const ProcessGroup& group = self.get();
+  return "<peal.ProcessGroup " + group.name() + ": rank " + std::to_string(group.rank()) + " of " +
+         std::to_string(group.size()) + ">";
+}
+
 void bind_work(py::module_& module) {
   py::class_<PyWork>(module, "Work", py::is_final(), docs::kWork)
       .def("wait", &PyWork::wait, timeout_argument(), docs::kWorkWait)
@@ -208,6 +214,7 @@ void bind_life(GroupClass& group) {
       .def("allocate", &allocate, py::arg("bytes"), docs::kAllocate)
       .def("abort", &abort, py::arg("reason"), docs::kAbort)
       .def("destroy", &destroy, timeout, docs::kDestroy)
+      .def("__repr__", &description)
       .def(
           "__enter__", [](py::object self) { return self; }, "The group itself.")
       .def(

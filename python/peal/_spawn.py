@@ -185,11 +185,17 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
             except (EOFError, OSError):  # nothing, or a part
                 process = started[rank][0]
                 process.join()
-                text = f"its process ended with exit code {process.exitcode}, and said nothing"
+                text = f"its process {_way_of_ending(process.exitcode)}, and said nothing"
                 outcomes[rank] = _Outcome(b"", text, text)
             if outcomes[rank].raised and end is None:
                 end = time.monotonic() + _GRACE_S
     return outcomes
+
+
+def _way_of_ending(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
 
 
 def _let_end(processes: Sequence[BaseProcess]) -> None:

@@ -196,8 +196,12 @@ class ArgumentsTest(unittest.TestCase):
         self.assertEqual(caught.exception.kind, kind)
         self.assertIn(words, str(caught.exception))
 
+    def test_a_group_says_which_it_is(self) -> None:
+        self.assertEqual(repr(self.group), "<peal.ProcessGroup world: rank 0 of 1>")
+
     def test_what_is_no_array_is_refused(self) -> None:
         self.refused("usage", "is no array", self.group.all_reduce, 3)
+        self.refused("usage", "a list stands for as many arrays", self.group.all_reduce, [1.0, 2.0])
 
     def test_what_cannot_be_written_is_refused(self) -> None:
         self.refused("usage", "cannot be written", self.group.all_reduce, b"bytes")

@@ -103,6 +103,10 @@ def fail_in_a_group() -> None:
         raise RuntimeError(f"step 7: {error}") from error
 
 
+def be_killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def both_kinds_of_groups() -> list[float]:
     import torch
     import torch.distributed as dist
@@ -231,6 +235,11 @@ class OutcomesTest(unittest.TestCase):
         heard, raised = caught.exception.errors
         self.assertIn("rank 1 threw: ValueError: out of luck", str(heard))
         self.assertIsInstance(raised, ValueError)
+
+    def test_a_signal_that_ends_a_rank_is_named(self) -> None:
+        with self.assertRaises(peal.SpawnError) as caught:
+            peal.spawn(be_killed, ranks=1)
+        self.assertIn("was killed by SIGKILL", str(caught.exception))
 
     def check_exit(self, function: Callable[[], None]) -> None:
         """Where rank 1 exits with 3, rank 0 hears that it has left."""
