@@ -94,7 +94,8 @@ class Backend {
   /// Leaves the group and tells the peers how, so that none takes it for a loss. Waits at most
   /// until the deadline for collectives under way and for sends that were not taken yet. If a
   /// collective did not end, throws Error(timeout), or Error(peer_lost) where it leaves by an
-  /// exception; what the interrupt throws if that ends the wait; a send or receive that did not only fails its own Work.
+  /// exception; what the interrupt throws if that ends the wait; a send or receive that did not
+  /// only fails its own Work.
   virtual void shutdown(Departure departure, Deadline deadline) = 0;
 };
 

@@ -6,6 +6,7 @@ import array
 import datetime
 import multiprocessing.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
