@@ -181,7 +181,7 @@ void TorchBackend::leave_in_order(Deadline deadline) {
   }
   for (ProcessGroup* const one : made()) {
     try {
-      one->destroy(deadline.left());
+      one->destroy(has_python_raised() ? Timeout(0) : deadline.left());
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kTimeout && !late) late = error;
     }

@@ -74,6 +74,7 @@ class Ending {
     });
   }
   ~Ending() {
+    const WithoutSignals without_signals;
     last_.reset();
     enlisted().update([](Enlisted& all) { --all.ending; });
   }
@@ -136,11 +137,10 @@ void tell_all_of_exception(const std::string& what) noexcept {
 
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+  const WithoutSignals without_signals;
   try {
-    interruptible([&] {
-      if (end_work) end_work(deadline);
-      group.destroy(deadline.left());
-    });
+    if (end_work) end_work(deadline);
+    group.destroy(deadline.left());
   } catch (const std::exception&) {
     // Nobody is left to be told.
   }

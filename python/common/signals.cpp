@@ -15,17 +15,25 @@ pthread_t main_thread;
 /// What a handler has raised on this thread, until the call that it ended has come back.
 thread_local std::exception_ptr raised;
 
+thread_local bool is_without_signals = false;
+
 }  // namespace
 
 void remember_main_thread() { main_thread = ::pthread_self(); }
 
 void check_signals() {
+  if (is_without_signals) return;
   if (::pthread_equal(main_thread, ::pthread_self()) == 0 || Py_IsInitialized() == 0) return;
   const pybind11::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return;
   raised = std::make_exception_ptr(pybind11::error_already_set());
   throw Error(ErrorKind::kPeerLost, "a rank was interrupted by a signal, as Ctrl-C sends it");
 }
+
+WithoutSignals::WithoutSignals() : before_(std::exchange(is_without_signals, true)) {}
+WithoutSignals::~WithoutSignals() { is_without_signals = before_; }
+
+bool has_python_raised() { return raised != nullptr; }
 
 void throw_what_python_raised() {
   if (raised) std::rethrow_exception(std::exchange(raised, nullptr));

@@ -17,6 +17,22 @@ void remember_main_thread();
 /// one.
 void check_signals();
 
+/// While it lives, this thread asks for no signals: where what a handler raises would be lost.
+/// Python runs the handlers afterwards.
+class WithoutSignals {
+ public:
+  WithoutSignals();
+  ~WithoutSignals();
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Whether a handler has raised what is to be thrown yet.
+bool has_python_raised();
+
 /// After a call that may have been interrupted so: throws what Python has raised, if it has.
 void throw_what_python_raised();
 

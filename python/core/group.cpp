@@ -142,11 +142,11 @@ void leave(const PyGroup& self,
   static_cast<void>(kind);
   static_cast<void>(traceback);
   if (self.is_of_parent()) return;
-  check_may_wait_for_threads("the end of a `with` block");
   const Raised raised = describe_raised(value);
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
   if (raised.words) group.abort_by_exception(*raised.words);
+  check_may_wait_for_threads("the end of a `with` block");
   if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
   interruptible([&] { group.destroy(); });
 }
@@ -166,7 +166,7 @@ double timeout_seconds(const PyGroup& self) {
 }
 
 std::string description(const PyGroup& self) {
-  const ProcessGroup& group = self.get();
+  const ProcessGroup& group = self.known();
   return "<peal.ProcessGroup " + group.name() + ": rank " + std::to_string(group.rank()) + " of " +
          std::to_string(group.size()) + ">";
 }

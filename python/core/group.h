@@ -54,6 +54,8 @@ class PyGroup {
   PyGroup& operator=(PyGroup&&) = delete;
 
   ProcessGroup& get() const;
+  /// The same for what may be asked in a forked process too: its name, rank and size.
+  const ProcessGroup& known() const { return *group_; }
   /// Whether this process was forked from the one that is in the group.
   bool is_of_parent() const;
 

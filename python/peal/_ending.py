@@ -29,20 +29,18 @@ def end_with_process(module: _Module) -> None:
     def excepthook(kind: type[BaseException], value: BaseException,
                    traceback: TracebackType | None) -> None:
         try:
-            tell(value)
+            module.tell_of_exception(words_of(value))
         finally:
             previous(kind, value, traceback)
 
-    def tell(raised: BaseException | None) -> None:
+    def leave() -> None:
+        raised = sys.exc_info()[1]
         # A child of torch.multiprocessing, whose target raised, exits where it handles that.
         while isinstance(raised, SystemExit):
             raised = raised.__context__ if raised.code not in (None, 0) else None
-        if raised is not None and not _is_from_before(raised):
-            module.tell_of_exception(words_of(raised))
-
-    def leave() -> None:
         try:
-            tell(sys.exc_info()[1])
+            if raised is not None and not _is_from_before(raised):
+                module.tell_of_exception(words_of(raised))
         finally:
             module.leave_all()
 

@@ -132,9 +132,11 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
 
 def _follows(error: BaseException | None) -> bool:
     """Whether it was raised since a peer was lost, or while that was handled."""
-    while error is not None:
+    seen: list[BaseException] = []  # since an exception may be its own cause
+    while error is not None and error not in seen:
         if isinstance(error, Error) and error.kind == "peer_lost":
             return True
+        seen.append(error)
         error = error.__cause__ or error.__context__
     return False
 
@@ -194,7 +196,8 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
 
 def _way_of_ending(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
+        named = -code in signal.Signals.__members__.values()
+        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
     return f"ended with exit code {code}"
 
 

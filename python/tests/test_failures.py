@@ -154,7 +154,20 @@ if what in ("sum", "leave a sum"):
     dist.all_reduce(data.clone())  # both make what it needs
 else:
     data = torch.ones(1)
-if what in ("block", "sum") and rank == 0:
+if what == "let go":
+    from peal import _c10d
+    store = dist.PrefixStore("part", dist.distributed_c10d._get_default_store())
+    part = _c10d.create(store, rank, size, 60.0, [0, 1], False)
+if what == "let go" and rank == 0:
+    work = part.allreduce([data])
+    try:
+        del part  # which takes a second, and asks for no signals: Python does then
+        for _ in range(500):
+            time.sleep(0.01)
+    except KeyboardInterrupt:
+        print(time.monotonic())
+        raise
+elif what in ("block", "sum") and rank == 0:
     try:
         dist.all_reduce(data)
     except KeyboardInterrupt:
@@ -227,6 +240,9 @@ class ProcessesTest(unittest.TestCase):
     def test_ctrl_c_ends_the_wait_for_what_is_under_way_when_groups_are_left(self) -> None:
         self.ends_by_ctrl_c_within_a_second("leave")
         self.ends_by_ctrl_c_within_a_second("leave a sum", "has left the group")
+
+    def test_ctrl_c_is_not_lost_while_a_group_goes_by_its_last_reference(self) -> None:
+        self.ends_by_ctrl_c_within_a_second("let go", "threw: KeyboardInterrupt")
 
     def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:

@@ -104,8 +104,15 @@ def fail_in_a_group() -> None:
         raise RuntimeError(f"step 7: {error}") from error
 
 
-def be_killed() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def be_killed(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def raise_its_own_cause() -> None:
+    try:
+        raise ValueError("out of luck")
+    except ValueError as error:
+        raise error from error
 
 
 def both_kinds_of_groups() -> list[float]:
@@ -238,9 +245,15 @@ class OutcomesTest(unittest.TestCase):
         self.assertIsInstance(raised, ValueError)
 
     def test_a_signal_that_ends_a_rank_is_named(self) -> None:
+        for number, name in ((signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN + 1, "signal 35")):
+            with self.assertRaises(peal.SpawnError) as caught:
+                peal.spawn(be_killed, number, ranks=1)
+            self.assertIn(f"was killed by {name}", str(caught.exception))
+
+    def test_an_exception_may_be_its_own_cause(self) -> None:
         with self.assertRaises(peal.SpawnError) as caught:
-            peal.spawn(be_killed, ranks=1)
-        self.assertIn("was killed by SIGKILL", str(caught.exception))
+            peal.spawn(raise_its_own_cause, ranks=1)
+        self.assertIn("out of luck", str(caught.exception))
 
     def check_exit(self, function: Callable[[], None]) -> None:
         """Where rank 1 exits with 3, rank 0 hears that it has left."""

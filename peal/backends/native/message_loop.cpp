@@ -367,7 +367,7 @@ std::optional<Error> MessageLoop::leave(Departure departure, Deadline deadline) 
         peal::let_interrupt(interrupt_);
       } catch (const Interrupted& by) {
         interrupted = error_of(by);
-        end = Deadline::after(kLastWords);
+        end = end.within(kLastWords);
       }
       ask = Deadline::after(kInterruptEvery);
     }
