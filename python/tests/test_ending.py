@@ -162,7 +162,8 @@ class EndingTest(unittest.TestCase):
             script = Path(folder, "script.py")
             script.write_text(SCRIPT)
             run = subprocess.run([sys.executable, str(script), folder, how, what],
-                                 env={**os.environ, "PEAL_SECRET": SECRET},
+                                 env={**os.environ, "PEAL_SECRET": SECRET,
+                                      "PYTHONWARNINGS": "ignore"},  # torch's, without NumPy
                                  capture_output=True, text=True, timeout=120)
             self.assertEqual(run.returncode, 0, run.stderr)
             return run.stdout, run.stderr
