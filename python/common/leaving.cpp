@@ -149,8 +149,9 @@ void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
 /// The youngest first, which may work on an older one.
 void leave_all() noexcept {
   std::vector<Living> all = living();
-  for (auto one = all.rbegin(); one != all.rend(); ++one)
+  for (auto one = all.rbegin(); one != all.rend(); ++one) {
     leave_in_haste(*one->group, one->end_work);
+  }
   all.clear();
   wait_for_those_that_end(std::chrono::seconds(2));
 }

@@ -132,11 +132,11 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
 
 def _follows(error: BaseException | None) -> bool:
     """Whether it was raised since a peer was lost, or while that was handled."""
-    seen: list[BaseException] = []  # since an exception may be its own cause
-    while error is not None and error not in seen:
+    seen: set[int] = set()  # since an exception may be its own cause
+    while error is not None and id(error) not in seen:
         if isinstance(error, Error) and error.kind == "peer_lost":
             return True
-        seen.append(error)
+        seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False
 
