@@ -159,7 +159,8 @@ def sealing(results):
 
 
 def python(results, part):
-    """Medians of the rounds; of steps, what backends add to those of processes that do not talk."""
+    """Medians of the rounds; of steps, what backends add to those of processes that do not talk, as
+    a share of what gloo does: of the medians, and the quartiles of the rounds' own shares."""
     samples = {}
     for r in results:
         if r["part"] == part:
@@ -173,9 +174,17 @@ def python(results, part):
         us = {column: statistics.median(times) for column, times in of.items()}
         cells = [median({"median_us": us[c]}) if c in us else "" for c in columns]
         if part == "ddp":
-            cells += [f"{(us[to] - us[base]) / (us['gloo'] - us['alone']):.2f}" for base, to in shares.values()]
+            rounds = [dict(zip(of, times)) for times in zip(*of.values())]
+            cells += [share_text(us, rounds, *share) for share in shares.values()]
         rows.append([what, *cells])
     return table(["", *columns, *(shares if part == "ddp" else [])], rows)
+
+
+def share_text(medians, rounds, base, to):
+    def share(us):
+        return (us[to] - us[base]) / (us["gloo"] - us["alone"])
+    low, _, high = statistics.quantiles(map(share, rounds), n=4)
+    return f"{share(medians):.2f} ({low:.2f} to {high:.2f})"
 
 
 def fill(folder, match):

@@ -57,6 +57,7 @@ def _paragraph(text: str) -> str:
         return f"```text\n{text}\n```"
     if LABEL.match(text):
         text = re.sub(r"\n +", " ", text)
+        assert all(map(LABEL.match, text.split("\n"))), f"further lines are not indented: {text}"
         return "\n".join(LABEL.sub(r"- **\1:** ", line) for line in text.split("\n"))
     if any(line.startswith("- ") for line in lines[1:]) and not text.startswith("- "):
         head, *rest = re.split(r"\n(?=- )", text)

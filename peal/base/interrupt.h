@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <string>
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
@@ -17,17 +18,23 @@ using Interrupt = std::function<void()>;
 inline constexpr auto kInterruptEvery = std::chrono::milliseconds(50);
 
 /// What an Interrupt has thrown, on its way through code that makes something else of errors, as by
-/// trying again: it is none. Whoever was given the Interrupt throws the cause.
+/// trying again: it is none. Whoever was given the Interrupt throws the cause; a group, whose other
+/// calls and peers hear of it too, what `error_of` makes of it.
 struct Interrupted {
   std::exception_ptr cause;
 };
 
-/// What it was, for others: words of a program that has nothing to do with errors here.
+/// What it was, for a group: an Error as it is; anything else, which is no fault of this program,
+/// as an abort.
 inline Error error_of(const Interrupted& interrupted) {
   try {
     std::rethrow_exception(interrupted.cause);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& exception) {
+    return Error(ErrorKind::kPeerLost, std::string("interrupted: ") + exception.what());
   } catch (...) {
-    return current_error("an interrupt");
+    return Error(ErrorKind::kPeerLost, "interrupted by what is no exception");
   }
 }
 

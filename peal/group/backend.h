@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,6 +56,10 @@ using Memory = std::shared_ptr<std::byte[]>;
 /// Memory is registered until the last copy of this is gone; see ProcessGroup::register_memory.
 using Registration = std::shared_ptr<void>;
 
+/// Whether what waits asks InitOptions::interrupt. Where nobody would hear what that throws it does
+/// not: it may throw but once.
+enum class Interrupts : std::uint8_t { kAsked, kIgnored };
+
 /// Threads: any number at once; collectives are carried out in the order in which they are given.
 class Backend {
  public:
@@ -92,11 +97,12 @@ class Backend {
   virtual void abort(const Error& cause, Departure how) noexcept = 0;
 
   /// Leaves the group and tells the peers how, so that none takes it for a loss. Waits at most
-  /// until the deadline for collectives under way and for sends that were not taken yet. If a
-  /// collective did not end, throws Error(timeout), or Error(peer_lost) where it leaves by an
-  /// exception; what the interrupt throws if that ends the wait; a send or receive that did not
-  /// only fails its own Work.
-  virtual void shutdown(Departure departure, Deadline deadline) = 0;
+  /// until the deadline for collectives under way and for sends that were not taken yet; then for
+  /// callbacks that have begun, until they return. If a collective did not end, throws
+  /// Error(timeout), or Error(peer_lost) where it leaves by an exception; the Error of what the
+  /// interrupt throws if that ends the wait; a send or receive that did not only fails its own
+  /// Work.
+  virtual void shutdown(Departure departure, Deadline deadline, Interrupts interrupts) = 0;
 };
 
 }  // namespace peal

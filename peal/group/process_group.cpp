@@ -37,8 +37,10 @@ ProcessGroup::ProcessGroup(std::unique_ptr<GroupState> state)
     : Messages(*state), Collectives(*state), BlockCollectives(*state), state_(std::move(state)) {}
 
 ProcessGroup::~ProcessGroup() {
+  if (state_->destroyed.exchange(true)) return;
   try {
-    destroy(std::chrono::seconds(1));
+    state_->backend->shutdown(
+        state_->departure(), Deadline::after(std::chrono::seconds(1)), Interrupts::kIgnored);
   } catch (const std::exception&) {
     // Whoever wants to know calls destroy().
   }
@@ -142,7 +144,8 @@ void ProcessGroup::abort_by_exception(const std::string& what) {
 
 void ProcessGroup::destroy(Timeout timeout) {
   if (state_->destroyed.exchange(true)) return;
-  state_->backend->shutdown(state_->departure(), Deadline::after(state_->resolve(timeout)));
+  state_->backend->shutdown(
+      state_->departure(), Deadline::after(state_->resolve(timeout)), Interrupts::kAsked);
 }
 
 }  // namespace peal

@@ -103,14 +103,15 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
 
   /// Leaves the group, so that peers do not take it for a loss; later calls throw usage. Waits at
   /// most `timeout` for the collectives under way, and for large sends that no receive has taken
-  /// yet. A second call does nothing.
+  /// yet; but for callbacks of Works that have begun until they return, which is not to need what
+  /// the caller does next. A second call does nothing.
   /// A peer that still needs this rank gets peer_lost: it "has left the group"; and, where this
   ///   runs while an exception unwinds, "because of an exception". In a catch block none unwinds
   ///   any more: call abort() there to give the peers the reason; or have it told by
   ///   tell_peers_of_exceptions (tell_peers.h).
   /// Errors: timeout (collectives were under way; the group is gone all the same), peer_lost (so
-  ///   too, while an exception unwinds), what InitOptions::interrupt throws (so too). Sends and
-  ///   receives that are open at the end are no error of this call: their Works fail.
+  ///   too, while an exception unwinds), the Error of what InitOptions::interrupt throws (so too).
+  ///   Sends and receives that are open at the end are no error of this call: their Works fail.
   void destroy(Timeout timeout = kGroupTimeout);
 
  private:

@@ -36,9 +36,10 @@ struct InitOptions {
   Timeout timeout = kGroupTimeout;
   Report report = silent_report();
   /// Called now and then by a call that waits, on the thread that waits: this one, and those of the
-  /// group and of groups made of it; but not by Work::wait, which takes a timeout. By throwing it
-  /// ends the call within a second, and the group, as ProcessGroup::abort does; this call or
-  /// new_group makes none then, and says so to who has come. So a program whose signal handlers
+  /// group and of groups made of it; but not by Work::wait, which takes a timeout, nor where a
+  /// group ends by its last reference. By throwing it ends the call within a second, and the group,
+  /// as ProcessGroup::abort does; what is no Error becomes one there, of kind peer_lost. This call
+  /// or new_group makes none then, and says so to who has come. So a program whose signal handlers
   /// only take notes, as Python's, can end a call that waits.
   std::function<void()> interrupt = {};
   /// What is to go wrong, as a rehearsal (`parse_faults`), the same on all ranks. Empty: what

@@ -8,9 +8,9 @@
 
 #include "peal/base/error.h"
 
-#include "python/common/gil.h"
 #include "python/common/leaving.h"
 #include "python/common/processes.h"
+#include "python/common/raised.h"
 #include "python/common/signals.h"
 
 namespace peal::python {
@@ -159,7 +159,6 @@ void TorchBackend::abort() {
 /// exit by a failure, nothing holds up.
 void TorchBackend::shutdown() {
   if (made().empty()) return;
-  check_may_wait_for_threads("destroy_process_group");
   const Raised raised = handled_exception();
   if (raised.words) {
     for (ProcessGroup* const one : made()) one->abort_by_exception(*raised.words);
@@ -168,6 +167,7 @@ void TorchBackend::shutdown() {
     for (ProcessGroup* const one : made()) leave_in_haste(*one);
     return;
   }
+  check_may_wait_for_threads("destroy_process_group");
   interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
 }
 
@@ -181,7 +181,7 @@ void TorchBackend::leave_in_order(Deadline deadline) {
   }
   for (ProcessGroup* const one : made()) {
     try {
-      one->destroy(has_python_raised() ? Timeout(0) : deadline.left());
+      one->destroy(has_pending_exception() ? Timeout(0) : deadline.left());
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kTimeout && !late) late = error;
     }

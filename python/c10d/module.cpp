@@ -1,7 +1,7 @@
 // peal._c10d: torch.distributed's backend "peal", which peal/_torch.py registers.
 #include <cmath>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "peal/base/guarded.h"
 #include "peal/init/init.h"
 #include "peal/store/prefix_store.h"
 
@@ -49,30 +50,18 @@ ProcessGroupPtr meet(
 }
 
 /// The default group, of which others are made: they need no meeting of their own then.
-class World {
- public:
-  void become(const c10::intrusive_ptr<TorchBackend>& backend) {
-    const std::lock_guard lock(mutex_);
-    backend_ = std::make_unique<c10::weak_intrusive_ptr<TorchBackend>>(backend);
-    generation_ = generation();
-  }
+using World = std::optional<c10::weak_intrusive_ptr<TorchBackend>>;
 
-  /// Null where this process is in none.
-  c10::intrusive_ptr<TorchBackend> get() {
-    const std::lock_guard lock(mutex_);
-    if (!backend_ || generation_ != generation()) return {};
-    return backend_->lock();
-  }
+Guarded<World>& world() {
+  static constinit PerProcess<Guarded<World>> own;
+  return own.get();
+}
 
- private:
-  std::mutex mutex_;
-  std::unique_ptr<c10::weak_intrusive_ptr<TorchBackend>> backend_;
-  int generation_ = 0;
-};
-
-World& world() {
-  static auto* const only = new World();
-  return *only;
+/// Null where this process is in none.
+c10::intrusive_ptr<TorchBackend> default_group() {
+  return world().with([](const World& world) {
+    return world ? world->lock() : c10::intrusive_ptr<TorchBackend>();
+  });
 }
 
 c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
@@ -92,14 +81,14 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
     return meet(where, r, n, t, false);
   };
   parts.make_group = [=, timeout = options->timeout] {
-    const auto whole = is_world ? nullptr : world().get();
+    const auto whole = is_world ? nullptr : default_group();
     // Ranks of a lazy whole that are not in this group would have to come if it were made here.
     if (!whole || whole->is_lazy()) return meet(store, rank, size, timeout, is_world);
     const std::vector<Rank> members(global_ranks.begin(), global_ranks.end());
     return whole->shared_group()->new_group(members, timeout);
   };
   const auto backend = c10::make_intrusive<TorchBackend>(rank, size, std::move(parts));
-  if (is_world) world().become(backend);
+  if (is_world) world().with([&](World& world) { world.emplace(backend); });
   return backend;
 }
 

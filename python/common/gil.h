@@ -1,11 +1,9 @@
-// Python's lock, and what Python is about to do, for C++ that may be called with the lock or
-// without it.
+// Python's lock, for C++ that may be called with it or without it.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 #include <optional>
-#include <string>
 
 namespace peal::python {
 
@@ -19,18 +17,5 @@ class __attribute__((visibility("hidden"))) WithoutGil {
  private:
   std::optional<pybind11::gil_scoped_release> released_;
 };
-
-/// What ends a block of Python, if something does.
-struct Raised {
-  std::optional<std::string> words;  // "ValueError: out of luck", as peal._errors.words_of has it
-  bool is_failed_exit = false;       // SystemExit with a code other than 0: an end without words
-};
-
-/// Of an exception, or of None. An exit with 0 is a return. With the GIL.
-Raised describe_raised(const pybind11::object& exception) noexcept;
-
-/// Of what this thread handles, or what is on its way through a `finally`; not of what the parent
-/// handled when this process was forked. Threads: any, with the GIL or without.
-Raised handled_exception() noexcept;
 
 }  // namespace peal::python

@@ -25,20 +25,13 @@ struct Member {
 };
 
 struct Enlisted {
-  int generation = 0;
   std::vector<Member> members = {};
   int ending = 0;  // calls of let_go that end something, be it on another thread
 };
 
-/// Never destroyed: a thread may still come here when static objects are.
 Guarded<Enlisted>& enlisted() {
-  static auto* const all = new Guarded<Enlisted>();
-  return *all;
-}
-
-/// Of what was enlisted before a fork nothing is this process's.
-void forget_others(Enlisted& all) {
-  if (all.generation != generation()) all = {.generation = generation()};
+  static constinit PerProcess<Guarded<Enlisted>> all;
+  return all.get();
 }
 
 struct Living {
@@ -47,8 +40,7 @@ struct Living {
 };
 
 std::vector<Living> living() {
-  return enlisted().with([](Enlisted& all) {
-    forget_others(all);
+  return enlisted().with([](const Enlisted& all) {
     std::vector<Living> living;
     for (const Member& one : all.members) {
       if (auto group = one.group.lock()) living.push_back({std::move(group), one.end_work});
@@ -57,9 +49,9 @@ std::vector<Living> living() {
   });
 }
 
-void wait_for_those_that_end(Timeout timeout) {
+void wait_for_those_that_end() {
   enlisted().wait(
-      Deadline::after(timeout),
+      Deadline(TimePoint::max()),
       [](const Enlisted& all) { return all.ending == 0; },
       [](const Enlisted&) {});
 }
@@ -68,10 +60,7 @@ void wait_for_those_that_end(Timeout timeout) {
 class Ending {
  public:
   explicit Ending(std::shared_ptr<const void> last) : last_(std::move(last)) {
-    enlisted().with([](Enlisted& all) {
-      forget_others(all);
-      ++all.ending;
-    });
+    enlisted().with([](Enlisted& all) { ++all.ending; });
   }
   ~Ending() {
     const WithoutSignals without_signals;
@@ -121,7 +110,6 @@ void let_go(std::shared_ptr<const void> held, int generation_of_group) {
 
 void enlist(const ProcessGroupPtr& group, EndWork end_work) {
   enlisted().with([&](Enlisted& all) {
-    forget_others(all);
     std::erase_if(all.members, [](const Member& one) { return one.group.expired(); });
     all.members.push_back({group, std::move(end_work)});
   });
@@ -136,6 +124,7 @@ void tell_all_of_exception(const std::string& what) noexcept {
 }
 
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
+  if (is_backend_thread) return;
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   const WithoutSignals without_signals;
   try {
@@ -153,7 +142,7 @@ void leave_all() noexcept {
     leave_in_haste(*one->group, one->end_work);
   }
   all.clear();
-  wait_for_those_that_end(std::chrono::seconds(2));
+  wait_for_those_that_end();
 }
 
 }  // namespace peal::python

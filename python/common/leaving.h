@@ -45,13 +45,14 @@ void enlist(const ProcessGroupPtr& group, EndWork end_work = nullptr);
 void tell_all_of_exception(const std::string& what) noexcept;
 
 /// Leaves the group on the way to the process's end, which nothing is to hold up or to change:
-/// waits a second at most for what is under way, and says nothing of what that was.
+/// waits a second at most for what is under way, and says nothing of what that was. On a
+/// BackendThread, for which it would wait, it leaves that to the last reference.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
 /// Leaves all groups that are left when the interpreter ends, and waits for those that `let_go` is
 /// about to end: so that nothing of them, a thread least of all, outlives it. What is under way has
-/// a second for each, and the latter two; a callback that has begun is waited for until it returns.
-/// In a forked process it does nothing.
+/// a second for each; a callback that has begun is waited for until it returns. Of the groups of
+/// the process that this one was forked from it knows nothing.
 void leave_all() noexcept;
 
 }  // namespace peal::python

@@ -6,14 +6,16 @@
 
 #include "peal/base/guarded.h"
 
+#include "python/common/processes.h"
+
 namespace peal::python {
 
 Report report_on_stderr() {
   return [](Severity severity, std::string_view message) {
-    static auto* const said = new Guarded<std::set<std::string, std::less<>>>();
+    static constinit PerProcess<Guarded<std::set<std::string, std::less<>>>> said;
     if (severity != Severity::kWarning) return;
     const std::string text(message);
-    if (!said->with([&](auto& all) { return all.insert(text).second; })) return;
+    if (!said.get().with([&](auto& all) { return all.insert(text).second; })) return;
     std::fprintf(stderr, "peal: %s\n", text.c_str());
   };
 }

@@ -33,9 +33,9 @@ void check_signals() {
 WithoutSignals::WithoutSignals() : before_(std::exchange(is_without_signals, true)) {}
 WithoutSignals::~WithoutSignals() { is_without_signals = before_; }
 
-bool has_python_raised() { return raised != nullptr; }
+bool has_pending_exception() { return raised != nullptr; }
 
-void throw_what_python_raised() {
+void throw_pending_exception() {
   if (raised) std::rethrow_exception(std::exchange(raised, nullptr));
 }
 

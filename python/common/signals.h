@@ -12,7 +12,7 @@ void remember_main_thread();
 
 /// For InitOptions::interrupt. Where this is Python's main thread, runs the handlers of the signals
 /// that have come; if one of them raises, as that of SIGINT does, throws Error(peer_lost) and keeps
-/// what it raised for `end_by_signal`.
+/// what it raised for `throw_pending_exception`.
 /// Threads: any; with the GIL held or not. Cost: a comparison on other threads; the GIL on this
 /// one.
 void check_signals();
@@ -30,11 +30,11 @@ class WithoutSignals {
   bool before_;
 };
 
-/// Whether a handler has raised what is to be thrown yet.
-bool has_python_raised();
+/// Whether a handler has raised what is yet to be thrown.
+bool has_pending_exception();
 
 /// After a call that may have been interrupted so: throws what Python has raised, if it has.
-void throw_what_python_raised();
+void throw_pending_exception();
 
 /// Calls `call()`, and throws what Python has raised meanwhile, be it that the call ended well.
 template <class Call>
@@ -42,14 +42,14 @@ decltype(auto) interruptible(Call&& call) {
   try {
     if constexpr (std::is_void_v<decltype(call())>) {
       call();
-      throw_what_python_raised();
+      throw_pending_exception();
     } else {
       decltype(auto) result = call();
-      throw_what_python_raised();
+      throw_pending_exception();
       return result;
     }
   } catch (const std::exception&) {
-    throw_what_python_raised();
+    throw_pending_exception();
     throw;
   }
 }

@@ -17,10 +17,10 @@ inline constexpr const char* kTellOfException =
     "Tells the peers of all groups that this rank is about to end by an exception, which says "
     "`what`.";
 inline constexpr const char* kLeaveAll =
-    R"(Leaves all groups that are left. Does nothing after a fork.
+    R"(Leaves all groups that are left; of those of the process that this one was forked from it
+knows nothing.
 
-Cost: a second at most for each, and two for those that are ending by themselves; callbacks that have
-begun are waited for.)";
+Cost: a second at most for each, and until callbacks that have begun return.)";
 
 inline constexpr const char* kReduceOp =
     R"(How values of several ranks become one, element by element.
@@ -167,17 +167,19 @@ inline constexpr const char* kDestroy =
     R"(Leaves the group, so that peers do not take it for a loss; later calls raise usage.
 
 Waits at most `timeout` seconds for the collectives under way, and for large sends that no receive
-has taken yet. A second call does nothing. A peer that still needs this rank gets peer_lost: it
-"has left the group".
+has taken yet; but for callbacks of torch's futures that have begun until they return. A second call
+does nothing. A peer that still needs this rank gets peer_lost: it "has left the group".
 
 Errors: timeout (collectives were under way; the group is gone all the same), usage (called on a
-thread of the group, where an operation ends).)";
+  thread of the group, where an operation ends).)";
 
 inline constexpr const char* kExit =
     R"(destroy; if an exception leaves the block, its words go to the peers first, as by `abort`.
 
-Of SystemExit there are none: the peers hear that this rank has left. After an exception, and an exit
-by a failure, what is under way is given a second at most.)";
+Of SystemExit there are none: the peers hear that this rank has left. After an exception, and an
+exit by a failure, what is under way is given a second at most.
+
+Errors: those of destroy, where no exception leaves the block.)";
 
 // ---- between two ranks
 

@@ -13,6 +13,7 @@
 #include "python/common/gil.h"
 #include "python/common/leaving.h"
 #include "python/common/processes.h"
+#include "python/common/raised.h"
 #include "python/common/signals.h"
 #include "python/common/waiting.h"
 #include "python/core/docs.h"
@@ -146,8 +147,8 @@ void leave(const PyGroup& self,
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
   if (raised.words) group.abort_by_exception(*raised.words);
-  check_may_wait_for_threads("the end of a `with` block");
   if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
+  check_may_wait_for_threads("the end of a `with` block");
   interruptible([&] { group.destroy(); });
 }
 

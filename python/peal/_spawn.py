@@ -121,6 +121,7 @@ class _Outcome:
 def _run(there: Connection, environment: dict[str, str], function: Callable[..., Any],
          arguments: tuple[Any, ...]) -> None:
     os.environ.update(environment)
+    os.register_at_fork(after_in_child=there.close)  # its children's ends are not this one's
     _end_with_parent()
     try:
         there.send(_Outcome(pickle.dumps(_returned(function, arguments))))
@@ -137,7 +138,7 @@ def _follows(error: BaseException | None) -> bool:
         if isinstance(error, Error) and error.kind == "peer_lost":
             return True
         seen.add(id(error))
-        error = error.__cause__ or error.__context__
+        error = error.__context__ if error.__cause__ is None else error.__cause__
     return False
 
 

@@ -132,7 +132,7 @@ store = dist.FileStore(f"{folder}/store", 2)
 held = [_torch._load().create(store, rank, 2, 60.0, [], False)]
 
 def linger(done):
-    for _ in range(100):
+    for _ in range(3000):  # longer than operations are waited for
         time.sleep(0.001)
     print("over", flush=True)
 

@@ -108,11 +108,33 @@ def be_killed(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+def leave_a_child_behind(number: int, file: str) -> None:
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    Path(file).write_text(str(child))
+    be_killed(number)
+
+
 def raise_its_own_cause() -> None:
     try:
         raise ValueError("out of luck")
     except ValueError as error:
         raise error from error
+
+
+class Several(Exception):
+    """Empty, and so false."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+def fail_after_a_lost_peer() -> None:
+    heard = Several()
+    heard.__cause__ = peal.Error("rank 1 was lost", "peer_lost")
+    raise ValueError("out of luck") from heard
 
 
 def both_kinds_of_groups() -> list[float]:
@@ -249,6 +271,21 @@ class OutcomesTest(unittest.TestCase):
             with self.assertRaises(peal.SpawnError) as caught:
                 peal.spawn(be_killed, number, ranks=1)
             self.assertIn(f"was killed by {name}", str(caught.exception))
+
+    def test_the_end_of_a_rank_is_heard_though_a_child_of_its_own_lives_on(self) -> None:
+        with tempfile.NamedTemporaryFile("r") as file:
+            begin = time.monotonic()
+            with self.assertRaises(peal.SpawnError) as caught:
+                peal.spawn(leave_a_child_behind, signal.SIGKILL, file.name, ranks=1)
+            os.kill(int(file.read()), signal.SIGKILL)
+            self.assertLess(time.monotonic() - begin, 40)
+            self.assertIn("was killed by SIGKILL", str(caught.exception))
+
+    def test_what_was_raised_since_a_peer_was_lost_follows_from_that(self) -> None:
+        with self.assertRaises(ValueError) as caught:
+            fail_after_a_lost_peer()
+        self.assertTrue(_spawn._follows(caught.exception))
+        self.assertFalse(_spawn._follows(ValueError("out of luck")))
 
     def test_an_exception_may_be_its_own_cause(self) -> None:
         with self.assertRaises(peal.SpawnError) as caught:

@@ -181,6 +181,31 @@ def leaves_where_an_operation_ends() -> list[str]:
     return [said]
 
 
+def raises_where_an_operation_ends() -> str:
+    """What rank 0's callback ends with, which takes its group along, and what rank 1 hears."""
+    group = dist.new_group(backend="peal")
+    if dist.get_rank() == 1:
+        time.sleep(0.5)
+    ended = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future()
+
+    def fail(done: torch.futures.Future[Any]) -> None:
+        try:
+            raise ValueError("out of luck")
+        finally:
+            dist.destroy_process_group(group)
+
+    try:
+        if dist.get_rank() == 0:
+            ended.then(fail).wait()
+        ended.wait()
+        dist.all_reduce(torch.ones(1), group=group)
+        said = ""
+    except RuntimeError as error:
+        said = str(error)
+    dist.barrier()
+    return said
+
+
 def others_run_while_one_waits() -> float:
     """How long this rank's other thread was held up, at most, while the main thread waited."""
     worst = 0.0
@@ -267,6 +292,11 @@ class WorksTest(unittest.TestCase):
 
     def test_a_callback_cannot_wait_for_its_own_thread(self) -> None:
         self.assertIn("Call it on another thread", results(2, leaves_where_an_operation_ends)[0][0])
+
+    def test_peers_hear_what_a_callback_raises_that_destroys_their_group(self) -> None:
+        raised, heard = results(2, raises_where_an_operation_ends)
+        self.assertIn("ValueError: out of luck", raised)
+        self.assertIn("rank 0 threw: ValueError: out of luck", heard)
 
     def test_other_threads_run_while_one_waits(self) -> None:
         self.assertLess(results(2, others_run_while_one_waits)[0], 1.0)

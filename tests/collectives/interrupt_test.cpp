@@ -254,7 +254,28 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
   });
   for (const auto& end : ends) {
     EXPECT_EQ(end.error, "");
-    EXPECT_THAT(end.result, HasSubstr("a call that was interrupted threw what is no exception"));
+    EXPECT_THAT(end.result, HasSubstr("interrupted by what is no exception"));
+  }
+}
+
+TEST_F(InterruptTest, NobodyIsAskedWhereAGroupEndsByItsLastReference) {
+  const auto ends = on_ranks(2, [&](Rank rank) {
+    std::atomic<bool> is_asked_to_the_end = false;
+    std::atomic<int> asked = 0;
+    ProcessGroupPtr group = join(rank, 2, [&] {
+      if (is_asked_to_the_end) ++asked;
+    });
+    group->barrier();
+    Values values(10);
+    const WorkPtr work = rank == 0 ? group->all_reduce_async(values) : nullptr;
+    if (rank == 1) std::this_thread::sleep_for(2 * kPatience);  // rank 0 waits for it meanwhile
+    is_asked_to_the_end = true;
+    group.reset();
+    return asked.load();
+  });
+  for (const auto& end : ends) {
+    EXPECT_EQ(end.error, "");
+    EXPECT_EQ(end.result, 0);
   }
 }
 

@@ -217,7 +217,7 @@ void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& recor
     if (patience.wait()) continue;
     check_deadlines(due);
     look_around();
-    if (due.interrupt != nullptr) let_interrupt(*due.interrupt, parts_.verdict);
+    if (due.interrupt != nullptr) reach_if_interrupted(parts_.verdict, *due.interrupt);
     const std::vector<Rank> missing = collective_.waiting_for();
     if (!missing.empty()) record.sleeps_for(missing.front());
     sleep(due.at());

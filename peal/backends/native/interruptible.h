@@ -2,7 +2,6 @@
 #pragma once
 
 #include "peal/base/clock.h"
-#include "peal/base/error.h"
 #include "peal/base/interrupt.h"
 #include "peal/engine/ticket.h"
 #include "peal/engine/verdict.h"
@@ -10,12 +9,12 @@
 namespace peal::native {
 
 /// What `interrupt` throws is the group's verdict.
-inline void let_interrupt(const Interrupt& interrupt, engine::Verdict& verdict) {
-  if (!interrupt || verdict.reached()) return;
+inline void reach_if_interrupted(engine::Verdict& verdict, const Interrupt& interrupt) {
+  if (verdict.reached()) return;
   try {
-    interrupt();
-  } catch (...) {
-    verdict.reach(current_error("a call that was interrupted"));
+    let_interrupt(interrupt);
+  } catch (const Interrupted& by) {
+    verdict.reach(error_of(by));
   }
 }
 
@@ -26,7 +25,7 @@ inline void await(const engine::Ticket& ticket,
   const auto slice = [&] {
     return interrupt ? Deadline(Clock::now() + kInterruptEvery) : Deadline(TimePoint::max());
   };
-  while (!ticket.wait(slice())) let_interrupt(interrupt, verdict);
+  while (!ticket.wait(slice())) reach_if_interrupted(verdict, interrupt);
 }
 
 }  // namespace peal::native

@@ -341,7 +341,9 @@ void MessageLoop::give_up(const Error& cause, const Error& to_peers) {
 
 /// The farewell goes first: if two ranks leave with messages for each other, each hears that nobody
 /// will receive them.
-std::optional<Error> MessageLoop::leave(Departure departure, Deadline deadline) {
+std::optional<Error> MessageLoop::leave(Departure departure,
+                                        Deadline deadline,
+                                        const Interrupt& interrupt) {
   mailbox_.with([&](Mailbox& mailbox) {
     pass_on_verdict(mailbox);
     mailbox.say_farewell(departure);
@@ -364,7 +366,7 @@ std::optional<Error> MessageLoop::leave(Departure departure, Deadline deadline) 
     if (left == 0_B || is_in_vain || end.passed(now)) break;
     if (!interrupted && ask.passed(now)) {
       try {
-        peal::let_interrupt(interrupt_);
+        let_interrupt(interrupt);
       } catch (const Interrupted& by) {
         interrupted = error_of(by);
         end = end.within(kLastWords);

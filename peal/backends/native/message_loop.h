@@ -75,8 +75,8 @@ class MessageLoop {
   /// does nothing.
   void give_up(const Error& cause, const Error& to_peers);
   /// Says farewell (before it the verdict, if it is reached), waits until the deadline for what is
-  /// to be sent, and stops. Lets itself be interrupted, and returns by what.
-  std::optional<Error> leave(Departure departure, Deadline deadline);
+  /// to be sent, and stops. Returns by what it was interrupted, if it was.
+  std::optional<Error> leave(Departure departure, Deadline deadline, const Interrupt& interrupt);
   /// Ends the loop's thread, without a farewell, and what is open, and waits until nobody waits for
   /// that. A second time it does nothing.
   void stop();

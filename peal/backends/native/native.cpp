@@ -180,7 +180,7 @@ class NativeBackend final : public Backend {
     if (engine) engine->verdict().reach(cause);
   }
 
-  void shutdown(Departure departure, Deadline deadline) override {
+  void shutdown(Departure departure, Deadline deadline, Interrupts interrupts) override {
     if (fate_) fate_->end(options_.report);
     const EnginePtr engine = end_life();
     if (!engine) {
@@ -190,12 +190,12 @@ class NativeBackend final : public Backend {
       }
       return;
     }
+    const Interrupt interrupt = interrupts == Interrupts::kAsked ? options_.interrupt : nullptr;
     std::optional<Error> cut;  // why what is under way ends here, if it does
     Error to_peers = left_unfinished(departure);
     try {
-      const bool drained = wait_or_interrupt(deadline, options_.interrupt, [&](Deadline until) {
-        return engine->collectives().drain(until);
-      });
+      const bool drained = wait_or_interrupt(
+          deadline, interrupt, [&](Deadline until) { return engine->collectives().drain(until); });
       if (!drained) cut = unfinished();
     } catch (const Interrupted& by) {
       cut = to_peers = error_of(by);
@@ -203,7 +203,7 @@ class NativeBackend final : public Backend {
     }
     recorder_.left(departure);
     if (cut) engine->messages().give_up(*cut, to_peers);
-    const auto interrupted = engine->messages().leave(departure, deadline);
+    const auto interrupted = engine->messages().leave(departure, deadline, interrupt);
     engine->stop(destroyed(options_.group));
     let_go();
     if (cut) throw Error(*cut);

@@ -65,7 +65,7 @@ class IdleBackend final : public Backend {
   Registration register_memory(std::span<std::byte>) override { return {}; }
 
   void abort(const Error&, Departure) noexcept override {}
-  void shutdown(Departure, Deadline) override {}
+  void shutdown(Departure, Deadline, Interrupts) override {}
 
  private:
   struct Ended final : Work {

@@ -1,4 +1,4 @@
-#include "python/common/gil.h"
+#include "python/common/raised.h"
 
 #include <exception>
 
