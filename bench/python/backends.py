@@ -10,8 +10,8 @@ nothing: what torch's own reducer adds, whatever the backend; "lockstep" the sam
 also end each backward pass together, by a barrier: what the wait for the slower one adds to that.
 
 Each round is in fresh processes, since where their memory happens to lie is worth some percent of a
-step. In `ddp` all take turns in the same two processes, some steps each, as the machine is not the
-same from one second to the next; each round begins with another one, since who comes last may have
+step. In `calls` and `ddp` all take turns in the same two processes, some steps each, as the machine
+is not the same from one second to the next; each round begins with another one, since who comes last may have
 the end of the heap, which glibc gives back and takes anew in each step. So of a part whose columns
 share processes there are a few rounds more, until each has come last as often as the others. Shown
 are medians over the rounds, and from two rounds on the quartiles.
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
 import multiprocessing
 import os
@@ -41,20 +42,28 @@ def calls(columns: list[str]) -> Figures:
     """A call of each operation on 4 bytes, blocking, as a script makes it."""
     import torch
     import torch.distributed as dist
+    from torch.testing._internal.distributed import fake_pg  # which makes "fake" known
 
+    assert fake_pg
     one = torch.ones(1)
     both = torch.ones(RANKS)
-    operations: dict[str, Callable[[], Any]] = {
-        "all_reduce of 4 B": lambda: dist.all_reduce(one),
-        "broadcast of 4 B": lambda: dist.broadcast(one, 0),
-        "all_gather of 4 B": lambda: dist.all_gather_into_tensor(both, one),
-        "barrier": lambda: dist.barrier(),
+    large = torch.ones(1 << 20)
+    operations: dict[str, Callable[[Any], Any]] = {
+        "all_reduce of 4 B": lambda group: dist.all_reduce(one, group=group),
+        "broadcast of 4 B": lambda group: dist.broadcast(one, 0, group=group),
+        "all_gather of 4 B": lambda group: dist.all_gather_into_tensor(both, one, group=group),
+        "barrier": lambda group: dist.barrier(group=group),
+        "all_reduce of 4 MiB": lambda group: dist.all_reduce(large, group=group),
     }
-    if columns != ["fake"]:
-        large = torch.ones(1 << 20)
-        operations["all_reduce of 4 MiB"] = lambda: dist.all_reduce(large)
-    return {columns[0]: {name: _time(operation, 20 if "MiB" in name else 500)
-                         for name, operation in operations.items()}}
+    groups = {column: dist.new_group(backend=column) for column in sorted(columns)}
+    figures: Figures = {column: {} for column in columns}
+    for name, operation in operations.items():
+        is_large = "MiB" in name
+        steps = {column: functools.partial(operation, groups[column]) for column in columns
+                 if not (is_large and column == "fake")}
+        for column, us in _in_turns(steps, 5, 10 if is_large else 200).items():
+            figures[column][name] = us
+    return figures
 
 
 def _time(operation: Callable[[], Any], times: int) -> float:
@@ -88,17 +97,18 @@ def ddp(columns: list[str]) -> Figures:
     return figures
 
 
-def _in_turns(steps: dict[str, Callable[[], None]], turns: int) -> dict[str, float]:
-    """The median of each one's steps. The first in a turn does not count, nor those before."""
-    times: dict[str, list[float]] = {name: [] for name in steps}
+def _in_turns(steps: dict[str, Callable[[], None]], turns: int, times: int = 1) -> dict[str, float]:
+    """The median of what each one's steps take: three samples a turn, of as many steps each. The
+    first in a turn does not count, nor those before."""
+    samples: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         for _ in range(20):
             step()
     for _ in range(turns):
         for name, step in steps.items():
             step()
-            times[name] += [_time(step, 1) for _ in range(3)]
-    return {name: statistics.median(of) for name, of in times.items()}
+            samples[name] += [_time(step, times) for _ in range(3)]
+    return {name: statistics.median(of) for name, of in samples.items()}
 
 
 def _step(column: str, model: Any, data: Any, gloo: Any) -> Callable[[], None]:
@@ -157,7 +167,7 @@ def fsdp(columns: list[str]) -> Figures:
 
 # With the columns: those of a list share processes.
 PARTS: dict[str, tuple[Callable[[list[str]], Figures], list[list[str]]]] = {
-    "calls": (calls, [["fake"], ["gloo"], ["peal"]]),
+    "calls": (calls, [["fake", "gloo", "peal"]]),
     "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal"]]),
     "fsdp": (fsdp, [["gloo"], ["peal"]]),
 }
@@ -174,13 +184,8 @@ def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> 
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     torch.manual_seed(rank)
-    if columns == ["fake"]:
-        from torch.testing._internal.distributed.fake_pg import FakeStore
-
-        dist.init_process_group("fake", rank=rank, world_size=RANKS, store=FakeStore())
-    else:
-        dist.init_process_group("gloo" if columns == ["gloo"] else "peal",
-                                init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
+    dist.init_process_group("gloo" if columns == ["gloo"] else "peal",
+                            init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
     there.send(PARTS[part][0](columns))
     dist.destroy_process_group()
 

@@ -32,9 +32,9 @@ inline Error error_of(const Interrupted& interrupted) {
   } catch (const Error& error) {
     return error;
   } catch (const std::exception& exception) {
-    return Error(ErrorKind::kPeerLost, std::string("interrupted: ") + exception.what());
+    return Error(ErrorKind::kPeerLost, std::string("an interrupt threw: ") + exception.what());
   } catch (...) {
-    return Error(ErrorKind::kPeerLost, "interrupted by what is no exception");
+    return Error(ErrorKind::kPeerLost, "an interrupt threw what is no exception");
   }
 }
 

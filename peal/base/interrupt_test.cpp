@@ -34,7 +34,7 @@ TEST(InterruptTest, WhatThrewIsKept) {
     FAIL();
   } catch (const Interrupted& interrupted) {
     EXPECT_THROW(std::rethrow_exception(interrupted.cause), std::runtime_error);
-    EXPECT_EQ(error_of(interrupted).message(), "an interrupt threw: Ctrl-C");
+    EXPECT_STREQ(error_of(interrupted).what(), "peer_lost: an interrupt threw: Ctrl-C");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "peal/base/error.h"
+#include "peal/base/per_process.h"
 
 #include "python/common/leaving.h"
 #include "python/common/processes.h"
@@ -155,8 +156,8 @@ void TorchBackend::abort() {
   for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
-/// Where an exception is on its way out of Python, the peers are told what it says; that, and an
-/// exit by a failure, nothing holds up.
+/// Where an exception is on its way out of Python, the peers are told what it says; after that, and
+/// an exit by a failure, the groups are left in haste.
 void TorchBackend::shutdown() {
   if (made().empty()) return;
   const Raised raised = handled_exception();

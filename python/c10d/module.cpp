@@ -10,6 +10,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/init/init.h"
 #include "peal/store/prefix_store.h"
 
@@ -17,7 +18,6 @@
 #include "python/c10d/store.h"
 #include "python/common/errors.h"
 #include "python/common/leaving.h"
-#include "python/common/processes.h"
 #include "python/common/reports.h"
 #include "python/common/signals.h"
 

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
-
-#include "python/common/processes.h"
+#include "peal/base/per_process.h"
 
 namespace peal::python {
 namespace {

@@ -3,21 +3,27 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/base/thread.h"
 
 #include "python/common/gil.h"
-#include "python/common/processes.h"
+#include "python/common/reports.h"
 #include "python/common/signals.h"
 
 namespace peal::python {
 namespace {
 
-thread_local bool is_backend_thread = false;
+/// The generation in which this thread became one of a backend. A child that was forked from it is
+/// none.
+thread_local std::optional<int> backend_thread_of;
+
+bool is_backend_thread() { return backend_thread_of == generation(); }
 
 struct Member {
   std::weak_ptr<ProcessGroup> group;
@@ -49,11 +55,9 @@ std::vector<Living> living() {
   });
 }
 
-void wait_for_those_that_end() {
-  enlisted().wait(
-      Deadline(TimePoint::max()),
-      [](const Enlisted& all) { return all.ending == 0; },
-      [](const Enlisted&) {});
+bool wait_for_those_that_end(Deadline deadline) {
+  return enlisted().wait(
+      deadline, [](const Enlisted& all) { return all.ending == 0; }, [](const Enlisted&) {});
 }
 
 /// Lets go of the last reference, and is seen to by `leave_all` meanwhile.
@@ -78,11 +82,11 @@ class Ending {
 
 }  // namespace
 
-BackendThread::BackendThread() : before_(std::exchange(is_backend_thread, true)) {}
-BackendThread::~BackendThread() { is_backend_thread = before_; }
+BackendThread::BackendThread() : before_(std::exchange(backend_thread_of, generation())) {}
+BackendThread::~BackendThread() { backend_thread_of = before_; }
 
 void check_may_wait_for_threads(const char* operation) {
-  if (!is_backend_thread) return;
+  if (!is_backend_thread()) return;
   throw Error(
       ErrorKind::kUsage,
       std::string(operation) +
@@ -98,7 +102,7 @@ void let_go(std::shared_ptr<const void> held, int generation_of_group) {
   }
   const WithoutGil without_gil;
   auto ending = std::make_unique<Ending>(std::move(held));
-  if (!is_backend_thread) return ending.reset();
+  if (!is_backend_thread()) return ending.reset();
   Ending* const there = ending.release();  // which goes on the other thread
   try {
     start_thread([there] { delete there; }).detach();
@@ -124,7 +128,7 @@ void tell_all_of_exception(const std::string& what) noexcept {
 }
 
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
-  if (is_backend_thread) return;
+  if (is_backend_thread()) return;
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   const WithoutSignals without_signals;
   try {
@@ -142,7 +146,10 @@ void leave_all() noexcept {
     leave_in_haste(*one->group, one->end_work);
   }
   all.clear();
-  wait_for_those_that_end();
+  if (wait_for_those_that_end(Deadline::after(std::chrono::seconds(2)))) return;
+  report_on_stderr()(Severity::kWarning,
+                     "the program has ended, and waits for a callback of a future that has not");
+  wait_for_those_that_end(Deadline(TimePoint::max()));
 }
 
 }  // namespace peal::python

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "peal/base/clock.h"
@@ -21,7 +22,7 @@ class BackendThread {
   BackendThread& operator=(const BackendThread&) = delete;
 
  private:
-  bool before_;
+  std::optional<int> before_;
 };
 
 /// For what waits until a group's threads have ended. Errors: usage, on one that may be such a
@@ -44,9 +45,10 @@ void enlist(const ProcessGroupPtr& group, EndWork end_work = nullptr);
 /// Tells the peers of all groups that this rank is about to end by an exception, which it threw.
 void tell_all_of_exception(const std::string& what) noexcept;
 
-/// Leaves the group on the way to the process's end, which nothing is to hold up or to change:
-/// waits a second at most for what is under way, and says nothing of what that was. On a
-/// BackendThread, for which it would wait, it leaves that to the last reference.
+/// Leaves the group on the way to the process's end, which this is not to change: waits a second at
+/// most for what is under way, and says nothing of what that was; but for callbacks that have begun
+/// until they return. On a BackendThread, for which it would wait, it leaves that to the last
+/// reference.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
 /// Leaves all groups that are left when the interpreter ends, and waits for those that `let_go` is

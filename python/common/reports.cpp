@@ -5,8 +5,7 @@
 #include <string>
 
 #include "peal/base/guarded.h"
-
-#include "python/common/processes.h"
+#include "peal/base/per_process.h"
 
 namespace peal::python {
 

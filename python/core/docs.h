@@ -167,8 +167,8 @@ inline constexpr const char* kDestroy =
     R"(Leaves the group, so that peers do not take it for a loss; later calls raise usage.
 
 Waits at most `timeout` seconds for the collectives under way, and for large sends that no receive
-has taken yet; but for callbacks of torch's futures that have begun until they return. A second call
-does nothing. A peer that still needs this rank gets peer_lost: it "has left the group".
+has taken yet. A second call does nothing. A peer that still needs this rank gets peer_lost: it
+"has left the group".
 
 Errors: timeout (collectives were under way; the group is gone all the same), usage (called on a
   thread of the group, where an operation ends).)";

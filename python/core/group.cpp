@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
+#include "peal/base/per_process.h"
 
 #include "python/common/errors.h"
 #include "python/common/gil.h"

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "peal/base/config.h"
+#include "peal/base/per_process.h"
 #include "peal/init/init.h"
 
 #include "python/common/errors.h"
 #include "python/common/leaving.h"
-#include "python/common/processes.h"
 #include "python/common/reports.h"
 #include "python/common/signals.h"
 #include "python/core/docs.h"

@@ -121,7 +121,7 @@ class _Outcome:
 def _run(there: Connection, environment: dict[str, str], function: Callable[..., Any],
          arguments: tuple[Any, ...]) -> None:
     os.environ.update(environment)
-    os.register_at_fork(after_in_child=there.close)  # its children's ends are not this one's
+    _keep_from_children(there)
     _end_with_parent()
     try:
         there.send(_Outcome(pickle.dumps(_returned(function, arguments))))
@@ -129,6 +129,12 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
         there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc(),
                             _follows(error)))
         raise SystemExit(1) from error
+
+
+def _keep_from_children(there: Connection) -> None:
+    """So that it ends when this process does, and not with the last of its children."""
+    os.set_inheritable(there.fileno(), False)
+    os.register_at_fork(after_in_child=there.close)
 
 
 def _follows(error: BaseException | None) -> bool:
@@ -204,8 +210,9 @@ def _way_of_ending(code: int | None) -> str:
 
 def _let_end(processes: Sequence[BaseProcess]) -> None:
     end = time.monotonic() + _END_S
-    for process in processes:
-        process.join(max(0.0, end - time.monotonic()))
+    # What join waits for is held by a process's children, too.
+    while any(process.exitcode is None for process in processes) and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def _results(outcomes: dict[int, _Outcome]) -> list[Any]:

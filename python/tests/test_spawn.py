@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import datetime
+import itertools
 import multiprocessing.util
 import os
 import signal
@@ -108,13 +109,17 @@ def be_killed(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def leave_a_child_behind(number: int, file: str) -> None:
-    child = os.fork()
-    if child == 0:
-        time.sleep(60)
-        os._exit(0)
+def leave_a_child_behind(kind: str, file: str, number: int | None) -> None:
+    if kind == "fork":
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    else:
+        child = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
     Path(file).write_text(str(child))
-    be_killed(number)
+    if number is not None:
+        be_killed(number)
 
 
 def raise_its_own_cause() -> None:
@@ -273,13 +278,19 @@ class OutcomesTest(unittest.TestCase):
             self.assertIn(f"was killed by {name}", str(caught.exception))
 
     def test_the_end_of_a_rank_is_heard_though_a_child_of_its_own_lives_on(self) -> None:
-        with tempfile.NamedTemporaryFile("r") as file:
-            begin = time.monotonic()
-            with self.assertRaises(peal.SpawnError) as caught:
-                peal.spawn(leave_a_child_behind, signal.SIGKILL, file.name, ranks=1)
-            os.kill(int(file.read()), signal.SIGKILL)
-            self.assertLess(time.monotonic() - begin, 40)
-            self.assertIn("was killed by SIGKILL", str(caught.exception))
+        for kind, number in itertools.product(("fork", "spawn"), (None, signal.SIGKILL)):
+            with self.subTest(kind, number=number), tempfile.NamedTemporaryFile("r") as file, \
+                    mock.patch.object(_spawn, "_END_S", 40.0):
+                begin = time.monotonic()
+                try:
+                    self.assertEqual(
+                        peal.spawn(leave_a_child_behind, kind, file.name, number, ranks=1), [None])
+                    self.assertIsNone(number)
+                except peal.SpawnError as error:
+                    self.assertIn("was killed by SIGKILL", str(error))
+                    self.assertIsNotNone(number)
+                self.assertLess(time.monotonic() - begin, 30)
+                os.kill(int(file.read()), signal.SIGKILL)
 
     def test_what_was_raised_since_a_peer_was_lost_follows_from_that(self) -> None:
         with self.assertRaises(ValueError) as caught:

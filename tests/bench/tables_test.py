@@ -55,6 +55,17 @@ class Tables(unittest.TestCase):
         self.assertEqual(rows[1:], [["2", "4 B", "1 us", "", "", "0.50", "2 us", "2", ""],
                                     ["2", "16 B", "", "1 us", "", "", "", "", ""]])
 
+    def test_take_shares_of_steps_in_each_round_whoever_came_first_in_it(self):
+        columns = ["alone", "reducer", "lockstep", "gloo", "peal"]
+        steps = [dict(zip(columns, us)) for us in ((100, 110, 120, 200, 140), (200, 220, 250, 400, 250),
+                                                   (10, 12, 14, 30, 16))]
+        rows = self.rows("python ddp", [
+            {"part": "ddp", "backend": column, "what": "step", "us": step[column]}
+            for first, step in enumerate(steps) for column in columns[first:] + columns[:first]])
+        self.assertEqual(rows[1], [
+            "step", "100 us", "110 us", "120 us", "200 us", "140 us", "0.40 (0.25 to 0.40)",
+            "0.10 (0.10 to 0.10)", "0.10 (0.10 to 0.15)", "0.20 (0.00 to 0.20)"])
+
     def test_compare_runs_by_the_bare_stream_of_each(self):
         rows = self.rows("sealing sealing_plain", [result("all_reduce", 64, 9, floor_fraction=0.2)],
                          sealing_plain=[result("all_reduce", 64, 3, floor_fraction=0.8)])

@@ -254,7 +254,7 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
   });
   for (const auto& end : ends) {
     EXPECT_EQ(end.error, "");
-    EXPECT_THAT(end.result, HasSubstr("interrupted by what is no exception"));
+    EXPECT_THAT(end.result, HasSubstr("peer_lost: an interrupt threw what is no exception"));
   }
 }
 

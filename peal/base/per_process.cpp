@@ -1,0 +1,19 @@
+#include "peal/base/per_process.h"
+
+#include <pthread.h>
+
+namespace peal {
+namespace {
+
+std::atomic<int> forks = 0;
+
+}  // namespace
+
+int generation() {
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+  return forks.load(std::memory_order_relaxed);
+}
+
+}  // namespace peal
