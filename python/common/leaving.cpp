@@ -13,7 +13,6 @@
 #include "peal/base/thread.h"
 
 #include "python/common/gil.h"
-#include "python/common/reports.h"
 #include "python/common/signals.h"
 
 namespace peal::python {
@@ -55,9 +54,11 @@ std::vector<Living> living() {
   });
 }
 
-bool wait_for_those_that_end(Deadline deadline) {
-  return enlisted().wait(
-      deadline, [](const Enlisted& all) { return all.ending == 0; }, [](const Enlisted&) {});
+void wait_for_those_that_end() {
+  enlisted().wait(
+      Deadline(TimePoint::max()),
+      [](const Enlisted& all) { return all.ending == 0; },
+      [](const Enlisted&) {});
 }
 
 /// Lets go of the last reference, and is seen to by `leave_all` meanwhile.
@@ -146,10 +147,7 @@ void leave_all() noexcept {
     leave_in_haste(*one->group, one->end_work);
   }
   all.clear();
-  if (wait_for_those_that_end(Deadline::after(std::chrono::seconds(2)))) return;
-  report_on_stderr()(Severity::kWarning,
-                     "the program has ended, and waits for a callback of a future that has not");
-  wait_for_those_that_end(Deadline(TimePoint::max()));
+  wait_for_those_that_end();
 }
 
 }  // namespace peal::python
