@@ -53,7 +53,8 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     ended. `SpawnError` shows what the first of them raised that had not just lost another, and
     holds what each did; of what pickles cannot carry, a RuntimeError with its words. An exit with 0
     is a result of None. When all have told, each has 10 seconds to leave its groups and to flush
-    its files. An interrupt ends them all, as does the end of this process.
+    its files. An interrupt ends them all, as does the end of this process; what they have
+    started themselves lives on.
 
     Errors: SpawnError, usage (fewer ranks than 1).
     Cost: a new interpreter for each rank.
