@@ -10,9 +10,9 @@ std::atomic<int> forks = 0;
 }  // namespace
 
 int generation() {
-  static const int registered =
+  static const int kRegistered =
       ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  static_cast<void>(registered);
+  static_cast<void>(kRegistered);
   return forks.load(std::memory_order_relaxed);
 }
 
