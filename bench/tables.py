@@ -184,7 +184,8 @@ def share_text(medians, rounds, base, to):
     def share(us):
         return (us[to] - us[base]) / (us["gloo"] - us["alone"])
     low, _, high = statistics.quantiles(map(share, rounds), n=4)
-    return f"{share(medians):.2f} ({low:.2f} to {high:.2f})"
+    middle, low, high = (round(value, 2) + 0.0 for value in (share(medians), low, high))  # no -0.00
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def fill(folder, match):
