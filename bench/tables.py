@@ -160,7 +160,7 @@ def sealing(results):
 
 def python(results, part):
     """Medians of the rounds; of steps, what backends add to those of processes that do not talk, as
-    a share of what gloo does: of the medians, and the quartiles of the rounds' own shares."""
+    a share of what gloo does: the quartiles of the rounds' own shares."""
     samples = {}
     for r in results:
         if r["part"] == part:
@@ -175,16 +175,16 @@ def python(results, part):
         cells = [median({"median_us": us[c]}) if c in us else "" for c in columns]
         if part == "ddp":
             rounds = [dict(zip(of, times)) for times in zip(*of.values())]
-            cells += [share_text(us, rounds, *share) for share in shares.values()]
+            cells += [share_text(rounds, *share) for share in shares.values()]
         rows.append([what, *cells])
     return table(["", *columns, *(shares if part == "ddp" else [])], rows)
 
 
-def share_text(medians, rounds, base, to):
+def share_text(rounds, base, to):
     def share(us):
         return (us[to] - us[base]) / (us["gloo"] - us["alone"])
-    low, _, high = statistics.quantiles(map(share, rounds), n=4)
-    middle, low, high = (round(value, 2) + 0.0 for value in (share(medians), low, high))  # no -0.00
+    quartiles = statistics.quantiles(map(share, rounds), n=4)
+    low, middle, high = (round(value, 2) + 0.0 for value in quartiles)  # no -0.00
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
