@@ -38,12 +38,15 @@ void say(const std::string& line) {
 
 std::int64_t now() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
-/// Strikes the process from a thread of its own, so that no place in the code is spared.
+/// Strikes the process from a thread of its own, so that no place in the code is spared; but not
+/// beyond its own end: a process that exits may hold locks that are none of peal's, as that on the
+/// file of what a coverage build has counted, for which all ranks wait.
 class Fate {
  public:
   explicit Fate(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.victim == self) {}
   ~Fate() {
-    if (striker_.joinable()) striker_.detach();
+    over_ = true;
+    if (striker_.joinable()) striker_.join();
   }
   Fate(const Fate&) = delete;
   Fate& operator=(const Fate&) = delete;
@@ -51,16 +54,18 @@ class Fate {
   /// The phase begins: strike within it, if this is the one.
   void enter(Phase phase) {
     if (!doomed_ || phase != drill_.phase) return;
-    striker_ = std::thread([delay = drill_.delay, action = drill_.action] {
-      std::this_thread::sleep_for(delay);
+    striker_ = std::thread([this] {
+      std::this_thread::sleep_for(drill_.delay);
+      if (over_) return;
       say(fmt::format("dying {}", now()));
-      ::raise(action == Action::kKill ? SIGKILL : SIGSTOP);
+      ::raise(drill_.action == Action::kKill ? SIGKILL : SIGSTOP);
     });
   }
 
  private:
   const Drill& drill_;
   bool doomed_;
+  std::atomic<bool> over_ = false;
   std::thread striker_;
 };
 
@@ -90,8 +95,8 @@ std::vector<Case> cases_of(const Drill& drill) {
 }
 
 int run(const Drill& drill, Rank self) {
+  Fate fate(drill, self);  // also while the group ends
   ProcessGroupPtr group;
-  Fate fate(drill, self);
   try {
     fate.enter(Phase::kRendezvous);
     group = init_process_group();
