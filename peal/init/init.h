@@ -47,7 +47,8 @@ struct InitOptions {
   FaultPlan faults = {};
 };
 
-/// Meets the other ranks and returns the group of all of them.
+/// Meets the other ranks and returns the group of all of them. A process is in one such group,
+/// with what is made of it, at a time for one place to meet; but a group of one meets nowhere.
 /// Order: called by every rank of the job.
 /// Errors: usage (what is missing, given twice or contradicts; a fault of a rank that is not
 /// there, or between ranks that share memory), timeout (who did not come),

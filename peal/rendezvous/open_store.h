@@ -16,7 +16,8 @@ namespace peal::rendezvous {
 
 /// Rank 0 serves the store for as long as it keeps it, and when it lets go waits up to 0.3 s for
 /// the others to let go too; the others come patiently. A store that is served already at a port
-/// that rank 0 should serve is joined: the meeting then finds a rank that was given twice.
+/// that rank 0 should serve is joined: the meeting then finds a rank that was given twice, or one
+/// that was here before.
 /// A name that is not known yet is asked for again until the deadline, by every rank.
 /// Errors: usage (an unknown host, an address of another machine, another secret, a stranger at the
 /// port), resource (a taken port), peer_lost (rank 0 has ended), timeout (nobody answers where

@@ -63,8 +63,9 @@ struct Meeting {
 };
 
 /// Meets the others. Where env:// leads is told at choose_place (place.h). Processes may meet again
-/// at the same place: who comes back before all others have let go of the first meeting's
-/// store waits for them, until the deadline.
+/// at the same place: who comes back before all others have let go of the first meeting's store
+/// waits for them, until the deadline; who still holds it itself, while it is served, is refused
+/// within a second (in a file: as the same rank).
 /// Errors, all inside the deadline: usage (a rank given twice, ranks that disagree on the world
 /// size, another secret: on all ranks that have come; no secret where other machines can come to
 /// the place and nothing waives it), resource (a taken port), timeout (who is missing, and be it

@@ -45,7 +45,8 @@ Open MPI, MPICH, torchrun and `peal run` set (with none of it: a group of one); 
 a port on rank 0's machine; "file:///path", a path that all ranks reach and that no other job
 uses. rank and world_size are needed by the last two, unless the URL ("?rank=0&world_size=2") or
 the environment says them. timeout, in seconds, is that of the meeting and of every operation;
-None: PEAL_TIMEOUT, or 300.
+None: PEAL_TIMEOUT, or 300. A process is in one such group, with what is made of it, at a time for
+one place to meet; but a group of one meets nowhere.
 
 Order: called by every rank of the job.
 Errors: usage (what is missing, given twice or contradicts), timeout (it says who did not come),

@@ -155,6 +155,20 @@ def both_kinds_of_groups() -> list[float]:
     return data.tolist()
 
 
+def meet_again() -> tuple[float, str]:
+    group = peal.init_process_group(timeout=60)
+    begin = time.monotonic()
+    try:
+        peal.init_process_group(timeout=60)
+    except peal.Error as error:
+        took, said = time.monotonic() - begin, str(error)
+    group.barrier()
+    group.destroy()
+    with peal.init_process_group(timeout=60) as second:  # though `group` is still there
+        second.barrier()
+    return took, said
+
+
 def exit_on_rank_1() -> None:
     global group  # so that it is there until the end
     group = peal.init_process_group()
@@ -333,6 +347,11 @@ class OutcomesTest(unittest.TestCase):
     @torch_wanted
     def test_torchs_groups_and_peals_own_meet_side_by_side(self) -> None:
         self.assertEqual(peal.spawn(both_kinds_of_groups, ranks=RANKS), [[4.0], [4.0]])
+
+    def test_who_meets_again_before_destroy_hears_so_at_once_and_may_after(self) -> None:
+        for took, said in peal.spawn(meet_again, ranks=RANKS):
+            self.assertIn("has met here already", said)
+            self.assertLess(took, 4)
 
     def check_error(self, words: str, error: type[Exception], *arguments: str) -> None:
         with self.assertRaises(peal.SpawnError) as caught:

@@ -1,0 +1,278 @@
+#include "peal/rendezvous/registration.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "peal/base/per_process.h"
+#include "peal/net/framing.h"
+#include "peal/net/proof.h"
+#include "peal/rendezvous/contact.h"
+#include "peal/rendezvous/held.h"
+#include "peal/rendezvous/roll_call.h"
+#include "peal/store/prefix_store.h"
+#include "peal/transport/contact.h"
+
+namespace peal::rendezvous {
+namespace {
+
+constexpr std::string_view kClaim = "rank/";
+constexpr Bytes kMaxText = 4_KiB;
+
+std::vector<Rank> all_ranks(int world_size) {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string name_of(const transport::Contact& contact) {
+  return fmt::format("process {} on {}", contact.pid, contact.hostname);
+}
+
+struct ProcessToken {
+  std::string text = net::make_secret();
+};
+
+Claim own_claim() {
+  static constinit PerProcess<ProcessToken> process;
+  const transport::Contact contact = transport::own_contact();
+  return {net::make_secret(), process.get().text, contact.host_id, name_of(contact)};
+}
+
+/// What a rank takes the world size for, laid down by the first to come: "4 for rank 1 (process 7
+/// on b)".
+struct SizeClaim {
+  int size = 0;
+  Rank rank = 0;
+  std::string who;
+
+  std::string encode() const { return fmt::format("{} for rank {} ({})", size, rank, who); }
+  static std::optional<int> size_in(std::string_view text) {
+    return parse_int(text.substr(0, text.find(' ')));
+  }
+};
+
+}  // namespace
+
+std::string own_process() { return name_of(transport::own_contact()); }
+
+Error second_meeting(std::string_view who) {
+  return {
+      ErrorKind::kUsage,
+      fmt::format("{} has met here already: use the group that it has, or let all ranks destroy "
+                  "it, and the groups made of it, before they meet here again",
+                  who)};
+}
+
+std::string Claim::encode() const {
+  net::Writer writer;
+  writer.put_text(token).put_text(process).put_text(host_id).put_text(who);
+  return std::move(writer).take();
+}
+
+Claim Claim::decode(std::string_view bytes) {
+  net::Reader reader(bytes, "claim of a rank");
+  Claim claim;
+  claim.token = reader.get_text(kMaxText);
+  claim.process = reader.get_text(kMaxText);
+  claim.host_id = reader.get_text(kMaxText);
+  claim.who = reader.get_text(kMaxText);
+  reader.finish();
+  return claim;
+}
+
+Registration::Registration(std::shared_ptr<store::Store> store, Launch launch, EndedRanks ended)
+    : whole_store_(std::move(store)),
+      store_(store::make_prefix_store(whole_store_, "meeting")),
+      launch_(std::move(launch)),
+      ended_(std::move(ended)),
+      claim_(own_claim()) {}
+
+Registration::Earlier Registration::earlier() {
+  const auto verdict = store_->try_get("verdict");
+  if (!verdict || decode_verdict(*verdict)) return Earlier::kNone;
+  const auto of = [&](Rank rank) {
+    const auto claim = claim_of(rank);
+    if (!claim || claim->process != claim_.process) return Earlier::kNone;
+    return is_held(claim->token) ? Earlier::kHeld : Earlier::kLeft;
+  };
+  // Threads may be ranks, each of which leaves for itself.
+  Earlier result = of(self().rank);
+  if (result != Earlier::kNone) return result;
+  const int size = SizeClaim::size_in(store_->try_get("world_size").value_or("")).value_or(0);
+  for (const Rank rank : all_ranks(size)) result = std::max(result, of(rank));
+  return result;
+}
+
+std::optional<Claim> Registration::claim_of(Rank rank) {
+  const auto claim = store_->try_get(key_of_rank(kClaim, rank));
+  if (!claim) return std::nullopt;
+  return Claim::decode(*claim);
+}
+
+Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
+  const Error end(ErrorKind::kPeerLost,
+                  fmt::format("rank {} ({}) ended before all ranks had met", self().rank, who()));
+  store_->set_will("verdict", encode(Verdict(end)));
+  Verdict verdict = object();
+  if (verdict) {
+    const Verdict first = pass(*store_, verdict);
+    if (!first) return verdict;  // it went well for those who were there, who need not hear of this
+  } else {
+    leave_wills();
+    if (store_->add("arrived", 1) == self().world_size) pass(*store_, std::nullopt);
+    verdict = await_verdict(deadline, interrupt);
+  }
+  if (verdict) stay_for_others(*verdict, deadline);
+  return verdict;
+}
+
+void Registration::hold() { note_held(claim_.token, whole_store_); }
+
+bool Registration::is_one_host() { return !store_->try_get("several_hosts"); }
+
+std::string Registration::job(Deadline deadline) { return store_->get("job", deadline); }
+
+std::string Registration::secret(Deadline deadline) { return store_->get("secret", deadline); }
+
+Identity Registration::identity() {
+  Identity result = self();
+  if (launch_.local_is_known || is_one_host()) return result;
+  result.local_rank = result.local_world_size = 0;
+  for (const Rank rank : all_ranks(result.world_size)) {
+    const auto claim = claim_of(rank);
+    if (!claim || claim->host_id != claim_.host_id) continue;
+    ++result.local_world_size;
+    if (rank < result.rank) ++result.local_rank;
+  }
+  return result;
+}
+
+/// Should this process end, nobody waits for it: neither, once all have met, for where it listens,
+/// nor in a group that is made later. Left by whom the rank belongs to: who was refused would end
+/// in its name.
+void Registration::leave_wills() {
+  promise(*group_store(whole_store_, kWorld), self().rank, who());
+  will_end(*whole_store_, self().rank, who());
+}
+
+/// What this process hears whose rank is another's: or its own, at this meeting already.
+Error Registration::refusal(const Claim& first) {
+  if (first.process == claim_.process) {
+    const auto earlier = store_->try_get("verdict");
+    const Verdict failure = earlier ? decode_verdict(*earlier) : std::nullopt;
+    if (failure) return *failure;  // it came back to a meeting that failed
+    return Error(
+        ErrorKind::kUsage,
+        fmt::format("rank {} is given twice: {}", self().rank, second_meeting(who()).message()));
+  }
+  return Error(ErrorKind::kUsage,
+               fmt::format("rank {} is given twice: to {} and to {}; give each process a rank of "
+                           "its own, and each job a place of its own to meet",
+                           self().rank,
+                           first.who,
+                           who()));
+}
+
+/// Lays down what this process knows; returns what contradicts it.
+Verdict Registration::object() {
+  const std::string size = SizeClaim{self().world_size, self().rank, claim_.who}.encode();
+  const std::string first_size = store_->compare_set("world_size", "", size);
+  const int agreed = SizeClaim::size_in(first_size).value_or(0);
+  agreed_size_ = std::max(1, std::min(self().world_size, agreed));
+  if (agreed != self().world_size) {
+    return Error(
+        ErrorKind::kUsage,
+        fmt::format("the ranks disagree on the world size: it is {} and {}", size, first_size));
+  }
+  const std::string key = key_of_rank(kClaim, self().rank);
+  const std::string first = store_->compare_set(key, "", claim_.encode());
+  if (first != claim_.encode()) return refusal(Claim::decode(first));
+  if (self().rank == 0) {
+    store_->set("secret", net::make_secret());
+    store_->set("job", launch_.job.empty() ? net::make_secret().substr(0, 16) : launch_.job);
+  }
+  if (store_->compare_set("host", "", claim_.host_id) != claim_.host_id) {
+    store_->set("several_hosts", "");
+  }
+  return std::nullopt;
+}
+
+Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrupt) {
+  const auto ranks = all_ranks(self().world_size);
+  while (true) {
+    const bool looks = ended_.are_noted() || interrupt;
+    const Deadline slice = looks ? deadline.within(kLookForEndsEvery) : deadline;
+    try {
+      return decode_verdict(store_->get("verdict", slice));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kTimeout) throw;
+    }
+    if (deadline.passed()) break;
+    let_interrupt_all(interrupt);
+    try {
+      ended_.check(ranks, "came to the meeting");
+    } catch (const Error& lost) {
+      return pass(*store_, lost);
+    }
+  }
+  constexpr Timeout kToAnswer{100};
+  if (!store_->answers(Deadline::after(kToAnswer))) {
+    throw Error(ErrorKind::kTimeout, "it answered before");
+  }
+  const auto absent = absent_ranks(*store_, kClaim, ranks);
+  if (absent.empty())
+    return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
+  return pass(*store_, with_refusals(absence(absent, ranks.size(), "come to the meeting")));
+}
+
+/// No will says so in a store that lives on: one that was given, in which they met. Where all
+/// have come by now, they look into the part of the group that they make.
+void Registration::let_interrupt_all(const Interrupt& interrupt) {
+  try {
+    let_interrupt(interrupt);
+  } catch (const Interrupted& interrupted) {
+    tell_of(interrupted);
+    throw;
+  }
+}
+
+void Registration::tell_of(const Interrupted& interrupted) {
+  const Error end(ErrorKind::kPeerLost,
+                  fmt::format("rank {} ({}) was interrupted before all ranks had met: {}",
+                              self().rank,
+                              claim_.who,
+                              error_of(interrupted).message()));
+  try {
+    pass(*store_, end);
+    pass(*group_store(whole_store_, kWorld), end);
+  } catch (const Error&) {
+    // Nobody is to wait for this one, and it not for the store.
+  }
+}
+
+/// Who has not come may have been sent away: for want of the secret.
+Error Registration::with_refusals(const Error& absence) {
+  const auto refused = whole_store_->try_get(store::kRefusedKey);
+  if (!refused) return absence;
+  return Error(absence.kind(), fmt::format("{}; {}", absence.message(), *refused));
+}
+
+/// A bad verdict is of no use to ranks that come when the store is gone: they would wait for a
+/// meeting that nobody holds. So rank 0 leaves last, if the others come soon; and while it has
+/// not come itself (to a file, which the last to leave removes) nobody leaves. Where the verdict
+/// is that one was lost, whoever has met is to hear of it within a second, rank 0 too.
+void Registration::stay_for_others(const Error& verdict, Deadline deadline) {
+  const bool is_loss = verdict.kind() == ErrorKind::kPeerLost;
+  try {
+    const bool stays = self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0));
+    const Timeout patience = stays ? (is_loss ? kStayAfterLoss : Timeout(5000)) : Timeout(0);
+    stay_until_told(*store_, agreed_size_, deadline.within(patience));
+  } catch (const Error&) {
+    // Whoever comes later is on its own; the verdict is what matters.
+  }
+}
+
+}  // namespace peal::rendezvous

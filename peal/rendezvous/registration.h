@@ -1,0 +1,91 @@
+// One rank's part of a meeting, in the store that the ranks share. Used by `meet`.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "peal/base/clock.h"
+#include "peal/base/error.h"
+#include "peal/base/interrupt.h"
+#include "peal/base/units.h"
+#include "peal/rendezvous/ended_ranks.h"
+#include "peal/rendezvous/launch.h"
+#include "peal/rendezvous/rendezvous.h"
+#include "peal/rendezvous/verdict.h"
+#include "peal/store/store.h"
+
+namespace peal::rendezvous {
+
+/// This process, for messages: "process 7 on b".
+std::string own_process();
+
+/// usage: of a process that meets where it has met, and has not left that meeting.
+Error second_meeting(std::string_view who);
+
+/// What a process lays down for its rank. No two processes' claims are the same, nor a process's at
+/// two meetings.
+struct Claim {
+  std::string token;
+  std::string process;  // a token too: in containers, several may be called the same
+  std::string host_id;
+  std::string who;  // for messages
+
+  std::string encode() const;
+  static Claim decode(std::string_view bytes);
+};
+
+/// Threads: one at a time. Errors: of the store.
+class Registration final {
+ public:
+  Registration(std::shared_ptr<store::Store> store, Launch launch, EndedRanks ended);
+
+  /// What this process has had to do with a meeting that went well in this store.
+  enum class Earlier : unsigned char {
+    kNone,  // nothing: if there was one, it is others'
+    kLeft,  // it was there, and has let go of it; others have not
+    kHeld,  // it has not let go of it
+  };
+  Earlier earlier();
+
+  /// Returns when all ranks are there and agree, or what the first to object said. Throws
+  /// Interrupted, when the others have been told.
+  Verdict agree(Deadline deadline, const Interrupt& interrupt);
+
+  /// What was agreed on is this process's until the last reference to the store is gone.
+  void hold();
+
+  const std::string& who() const { return claim_.who; }
+  bool is_one_host();
+
+  /// The job's name: the launcher's, or what rank 0 made up.
+  std::string job(Deadline deadline);
+
+  /// What rank 0 made up for those who have none.
+  std::string secret(Deadline deadline);
+
+  /// Where ranks are is known only now, unless the launcher said it.
+  Identity identity();
+
+ private:
+  const Identity& self() const { return launch_.identity; }
+  std::optional<Claim> claim_of(Rank rank);
+  Verdict object();
+  Error refusal(const Claim& first);
+  void leave_wills();
+  Verdict await_verdict(Deadline deadline, const Interrupt& interrupt);
+  void let_interrupt_all(const Interrupt& interrupt);
+  void tell_of(const Interrupted& interrupted);
+  Error with_refusals(const Error& absence);
+  void stay_for_others(const Error& verdict, Deadline deadline);
+
+  std::shared_ptr<store::Store> whole_store_;
+  std::unique_ptr<store::Store> store_;  // of the meeting
+  Launch launch_;
+  EndedRanks ended_;
+  int agreed_size_ = 1;  // the smaller where ranks disagree
+  Claim claim_;
+};
+
+}  // namespace peal::rendezvous
