@@ -1,5 +1,7 @@
 #include "python/c10d/backend.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/per_process.h"
+#include "peal/net/socket.h"
 
 #include "python/common/leaving.h"
 #include "python/common/processes.h"
@@ -156,10 +159,15 @@ void TorchBackend::abort() {
   for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
+void TorchBackend::shutdown() {
+  if (generation() != generation_) return;
+  leave();
+  wait_for_end_of_store();
+}
+
 /// Where an exception is on its way out of Python, the peers are told what it says; after that, and
 /// an exit by a failure, the groups are left in haste.
-void TorchBackend::shutdown() {
-  if (made().empty()) return;
+void TorchBackend::leave() {
   const Raised raised = handled_exception();
   if (raised.words) {
     for (ProcessGroup* const one : made()) one->abort_by_exception(*raised.words);
@@ -170,6 +178,16 @@ void TorchBackend::shutdown() {
   }
   check_may_wait_for_threads("destroy_process_group");
   interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
+}
+
+/// Whoever meets again at once would find the store of the last time, and be cut off there. Rank 0
+/// closes it some milliseconds after it has left; where it does not come to that, nobody waits
+/// long.
+void TorchBackend::wait_for_end_of_store() const {
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  if (!parts_.until_store_ends) return;
+  pollfd end{parts_.until_store_ends.get(), POLLIN, 0};
+  net::poll_until({&end, 1}, Deadline::after(kPatience));
 }
 
 /// Whatever becomes of one group, the others are left too. One that has failed is over all the

@@ -12,6 +12,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "peal/base/fd.h"
 #include "peal/group/process_group.h"
 
 #include "python/c10d/operands.h"
@@ -50,6 +51,8 @@ class TorchBackend final : public c10d::Backend {
     c10::intrusive_ptr<TorchOptions> options;
     MakeGroup make_group;
     MeetIn meet_in;
+    /// It ends when rank 0 closes the store after this group; none where the store lives on.
+    Fd until_store_ends = {};
   };
 
   TorchBackend(int rank, int size, Parts parts);
@@ -153,7 +156,9 @@ class TorchBackend final : public c10d::Backend {
   void let_go_of_maker();
   /// Made when it is first needed, as the group. Order: a collective then.
   SparseSum& sparse(Timeout timeout);
+  void leave();
   void leave_in_order(Deadline deadline);
+  void wait_for_end_of_store() const;
   /// The groups that there are by now.
   std::vector<ProcessGroup*> made() const;
   Timeout resolve(std::chrono::milliseconds timeout) const;

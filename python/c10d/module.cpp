@@ -69,7 +69,8 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
                                          int size,
                                          double timeout_s,
                                          const std::vector<std::int64_t>& global_ranks,
-                                         bool lazy) {
+                                         bool lazy,
+                                         bool store_ends_with_rank_0) {
   auto options = c10::make_intrusive<TorchOptions>();
   options->timeout = Timeout(static_cast<std::int64_t>(std::ceil(timeout_s * 1000.0)));
   options->lazy = lazy;
@@ -77,6 +78,9 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
   TorchBackend::Parts parts;
   parts.store = store;
   parts.options = options;
+  if (is_world && store_ends_with_rank_0 && rank != 0) {
+    parts.until_store_ends = connect_to_server_of(*store, Deadline::after(options->timeout));
+  }
   parts.meet_in = [](const StoreRef& where, int r, int n, Timeout t) {
     return meet(where, r, n, t, false);
   };
@@ -107,6 +111,7 @@ PYBIND11_MODULE(_c10d, module) {
              py::arg("timeout_s"),
              py::arg("global_ranks"),
              py::arg("lazy"),
+             py::arg("store_ends_with_rank_0"),
              py::call_guard<py::gil_scoped_release>());
   module.def("tell_of_exception", &tell_all_of_exception, py::call_guard<py::gil_scoped_release>());
   module.def("leave_all", &leave_all, py::call_guard<py::gil_scoped_release>());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,8 @@ def create(options: Any, backend_options: TorchOptions | None) -> Any:
         timeout_s=options.timeout.total_seconds(),
         global_ranks=list(options.global_ranks_in_group),
         lazy=backend_options is not None and backend_options.lazy,
+        # torchrun's agent serves the store that its ranks meet in; else rank 0 does.
+        store_ends_with_rank_0=os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
     )
 
 

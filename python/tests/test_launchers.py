@@ -17,6 +17,27 @@ from programs import EXAMPLES, example, lines_of, losses_of, output_of, peal_run
 SUMS = {1: "[1.0, 10.0]", 2: "[3.0, 30.0]", 3: "[6.0, 60.0]"}
 CPP_EXAMPLE = Path(os.environ.get("PEAL_CPP_EXAMPLES", ""), "first")
 
+# Rank 0 serves torch's store, a new one each time, at the same place. Every other time the ranks
+# contradict each other.
+MEET_AND_LEAVE = """
+import torch
+import torch.distributed as dist
+
+failed = 0
+for k in range(8):
+    dist.init_process_group("peal")
+    rank = dist.get_rank()
+    try:
+        data = torch.ones(4 + rank * (k % 2))
+        dist.all_reduce(data)
+        assert data.tolist() == [dist.get_world_size()] * 4
+        dist.destroy_process_group()
+    except dist.DistBackendError:
+        failed += 1
+        dist.destroy_process_group()
+print(f"rank {rank} left, and {failed} times after an error")
+"""
+
 
 def arrays(ranks: int) -> list[str]:
     """What examples/python/arrays.py prints."""
@@ -53,6 +74,14 @@ class LaunchersTest(unittest.TestCase):
     @torch_wanted
     def test_peal_run_starts_a_script_of_torch(self) -> None:
         self.check_training(peal_run(2, *example("train_cluster.py")))
+
+    @torch_wanted
+    def test_ranks_that_leave_may_meet_again_at_once(self) -> None:
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                text = peal_run(ranks, sys.executable, "-c", MEET_AND_LEAVE)
+                self.assertEqual(lines_of(text), [
+                    f"rank {r} left, and 4 times after an error" for r in range(ranks)])
 
     @torch_wanted
     def test_torchrun_starts_arrays(self) -> None:
