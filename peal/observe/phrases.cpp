@@ -74,7 +74,8 @@ std::string as_sentence(std::string text) {
   if (!text.empty()) {
     text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   }
-  return text + ".";
+  const bool has_end = text.ends_with('.') || text.ends_with('?') || text.ends_with('!');
+  return has_end ? text : text + ".";
 }
 
 }  // namespace peal::observe

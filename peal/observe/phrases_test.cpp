@@ -32,6 +32,7 @@ TEST(PhrasesTest, MoreRanksThanOneReadsAreOthers) {
 
 TEST(PhrasesTest, ASentenceBeginsAndEndsAsOne) {
   EXPECT_EQ(as_sentence("all is well"), "All is well.");
+  EXPECT_EQ(as_sentence("did it crash?"), "Did it crash?");  // the words of others may end it
 }
 
 }  // namespace
