@@ -46,7 +46,7 @@ std::size_t longest_delay(Phase phase) {
     case Phase::kOperation:
       return 50'000;
     case Phase::kTeardown:
-      return 1'000;
+      return 500;
   }
   return 0;
 }
@@ -140,16 +140,25 @@ class Run {
       const auto which = static_cast<std::size_t>(rank);
       if (!processes_.wait_for_end(which, deadline)) complain(fmt::format("rank {} hangs", rank));
     }
-    processes_.signal(victim(), SIGCONT);
+    release();
+  }
+
+  /// Until it has ended: the signal is lost on a victim that has only said that it will stop.
+  void release() {
+    const Deadline deadline = Deadline::after(kPatience);
+    do {
+      processes_.signal(victim(), SIGCONT);
+    } while (!processes_.wait_for_end(victim(), Deadline::after(milliseconds(50))) &&
+             !deadline.passed());
   }
 
   void judge(const std::vector<Processes::Ended>& ranks) {
     const Words fate = words_of(ranks[victim()].output);
     result_.was_struck = fate.dying.has_value();
-    if (!result_.was_struck) return;  // it was quicker
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       const auto& ended = ranks[static_cast<std::size_t>(rank)];
-      const std::string complaint = rank == drill_.victim
+      const std::string complaint = !fate.dying ? objection_to_unharmed(ended)
+                                    : rank == drill_.victim
                                         ? objection_to_victim(ended)
                                         : objection_to_survivor(ended, *fate.dying);
       if (complaint.empty()) continue;
@@ -159,6 +168,14 @@ class Run {
                            complaint,
                            ended.output));
     }
+  }
+
+  /// Where the victim was quicker than its fate.
+  static std::string objection_to_unharmed(const Processes::Ended& ended) {
+    if (!ended.in_time) return "hangs";
+    return ended.code == 0 && words_of(ended.output).left
+               ? ""
+               : fmt::format("ended with {} though nobody was struck", ended.code);
   }
 
   std::string objection_to_victim(const Processes::Ended& ended) const {
