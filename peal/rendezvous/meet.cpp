@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -43,6 +44,14 @@ Error loss_of_rank_0(Rank self, const Error& error) {
                fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
 }
 
+/// Of a process that meets where it has met, and has not left that meeting.
+Error second_meeting() {
+  return Error(ErrorKind::kUsage,
+               fmt::format("{} has met here already: use the group that it has, or let all ranks "
+                           "destroy it, and the groups made of it, before they meet here again",
+                           own_process()));
+}
+
 Error others_still_meet(Rank rank) {
   return Error(ErrorKind::kTimeout,
                fmt::format("rank {} was at a meeting here before, which others have not let go of: "
@@ -51,17 +60,19 @@ Error others_still_meet(Rank rank) {
                            rank));
 }
 
-/// How long a thread of this process may take to let go of the meeting that it was at.
+/// How long a thread of this process may take to let go of the meeting that it was at, once that is
+/// seen to be held.
 constexpr Timeout kToLetGo{500};
 constexpr auto kPause = std::chrono::milliseconds(10);
 
 /// A file whose ranks have all come opens for nobody, so that it cannot tell who they are.
 void check_file_is_not_held(const FilePlace& place,
                             Rank rank,
-                            Deadline to_let_go,
+                            Deadline deadline,
                             const Interrupt& interrupt) {
+  const Deadline to_let_go = deadline.within(kToLetGo);
   while (is_file_held(place.path, rank)) {
-    if (to_let_go.passed()) throw second_meeting(own_process());
+    if (to_let_go.passed()) throw second_meeting();
     let_interrupt(interrupt);
     std::this_thread::sleep_for(kPause);
   }
@@ -81,10 +92,10 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
   constexpr auto kLongestPause = std::chrono::milliseconds(100);
   constexpr auto kToOpen = std::chrono::milliseconds(200);  // so that the last try is a fair one
   const Rank rank = launch.identity.rank;
-  const Deadline to_let_go = deadline.within(kToLetGo);
   if (const auto* file = std::get_if<FilePlace>(&place)) {
-    check_file_is_not_held(*file, rank, to_let_go, interrupt);
+    check_file_is_not_held(*file, rank, deadline, interrupt);
   }
+  std::optional<Deadline> to_let_go;
   for (auto pause = kPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::shared_ptr<store::Store> store =
         open_store(place, launch, config, ended, deadline, report, interrupt);
@@ -97,8 +108,9 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
       if (error.kind() != ErrorKind::kPeerLost || is_last) throw loss_of_rank_0(rank, error);
     }
     if (earlier == Earlier::kNone) return store;
-    if (earlier == Earlier::kHeld && (is_last || to_let_go.passed())) {
-      throw second_meeting(own_process());
+    if (earlier == Earlier::kHeld) {
+      if (!to_let_go) to_let_go = deadline.within(kToLetGo);
+      if (is_last || to_let_go->passed()) throw second_meeting();
     }
     if (is_last) throw others_still_meet(rank);
     store.reset();

@@ -58,14 +58,6 @@ struct SizeClaim {
 
 std::string own_process() { return name_of(transport::own_contact()); }
 
-Error second_meeting(std::string_view who) {
-  return {
-      ErrorKind::kUsage,
-      fmt::format("{} has met here already: use the group that it has, or let all ranks destroy "
-                  "it, and the groups made of it, before they meet here again",
-                  who)};
-}
-
 std::string Claim::encode() const {
   net::Writer writer;
   writer.put_text(token).put_text(process).put_text(host_id).put_text(who);
@@ -164,9 +156,13 @@ Error Registration::refusal(const Claim& first) {
     const auto earlier = store_->try_get("verdict");
     const Verdict failure = earlier ? decode_verdict(*earlier) : std::nullopt;
     if (failure) return *failure;  // it came back to a meeting that failed
-    return Error(
-        ErrorKind::kUsage,
-        fmt::format("rank {} is given twice: {}", self().rank, second_meeting(who()).message()));
+    return Error(ErrorKind::kUsage,
+                 fmt::format("rank {} is given twice: {} has come to this meeting as that already; "
+                             "use the group that it has, give each of its threads a rank of its "
+                             "own, and each meeting in a store that lives on keys of its own "
+                             "(make_prefix_store)",
+                             self().rank,
+                             who()));
   }
   return Error(ErrorKind::kUsage,
                fmt::format("rank {} is given twice: to {} and to {}; give each process a rank of "

@@ -21,9 +21,6 @@ namespace peal::rendezvous {
 /// This process, for messages: "process 7 on b".
 std::string own_process();
 
-/// usage: of a process that meets where it has met, and has not left that meeting.
-Error second_meeting(std::string_view who);
-
 /// What a process lays down for its rank. No two processes' claims are the same, nor a process's at
 /// two meetings.
 struct Claim {
