@@ -1,7 +1,5 @@
 #include "python/c10d/backend.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -10,7 +8,6 @@
 
 #include "peal/base/error.h"
 #include "peal/base/per_process.h"
-#include "peal/net/socket.h"
 
 #include "python/common/leaving.h"
 #include "python/common/processes.h"
@@ -19,9 +16,10 @@
 
 namespace peal::python {
 
-TorchBackend::TorchBackend(int rank, int size, Parts parts)
+TorchBackend::TorchBackend(int rank, int size, Parts parts, StoreEnd store_end)
     : Backend(rank, size),
       parts_(std::move(parts)),
+      store_end_(std::move(store_end)),
       timeout_ms_(parts_.options->timeout.count()),
       generation_(generation()) {
   init();
@@ -159,10 +157,11 @@ void TorchBackend::abort() {
   for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
+/// Rank 0 closes torch's store after this; who came back before would be cut off there.
 void TorchBackend::shutdown() {
   if (generation() != generation_) return;
-  leave();
-  wait_for_end_of_store();
+  if (!made().empty()) leave();
+  store_end_.wait();
 }
 
 /// Where an exception is on its way out of Python, the peers are told what it says; after that, and
@@ -178,16 +177,6 @@ void TorchBackend::leave() {
   }
   check_may_wait_for_threads("destroy_process_group");
   interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
-}
-
-/// Whoever meets again at once would find the store of the last time, and be cut off there. Rank 0
-/// closes it some milliseconds after it has left; where it does not come to that, nobody waits
-/// long.
-void TorchBackend::wait_for_end_of_store() const {
-  constexpr auto kPatience = std::chrono::milliseconds(200);
-  if (!parts_.until_store_ends) return;
-  pollfd end{parts_.until_store_ends.get(), POLLIN, 0};
-  net::poll_until({&end, 1}, Deadline::after(kPatience));
 }
 
 /// Whatever becomes of one group, the others are left too. One that has failed is over all the

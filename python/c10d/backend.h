@@ -12,12 +12,12 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "peal/base/fd.h"
 #include "peal/group/process_group.h"
 
 #include "python/c10d/operands.h"
 #include "python/c10d/registration_cache.h"
 #include "python/c10d/sparse.h"
+#include "python/c10d/store_end.h"
 #include "python/c10d/work.h"
 
 namespace peal::python {
@@ -51,11 +51,10 @@ class TorchBackend final : public c10d::Backend {
     c10::intrusive_ptr<TorchOptions> options;
     MakeGroup make_group;
     MeetIn meet_in;
-    /// It ends when rank 0 closes the store after this group; none where the store lives on.
-    Fd until_store_ends = {};
   };
 
-  TorchBackend(int rank, int size, Parts parts);
+  /// `store_end`: what shutdown waits for at last, so that ranks may meet again at once.
+  TorchBackend(int rank, int size, Parts parts, StoreEnd store_end = {});
   ~TorchBackend() override;
   TorchBackend(const TorchBackend&) = delete;
   TorchBackend& operator=(const TorchBackend&) = delete;
@@ -158,7 +157,6 @@ class TorchBackend final : public c10d::Backend {
   SparseSum& sparse(Timeout timeout);
   void leave();
   void leave_in_order(Deadline deadline);
-  void wait_for_end_of_store() const;
   /// The groups that there are by now.
   std::vector<ProcessGroup*> made() const;
   Timeout resolve(std::chrono::milliseconds timeout) const;
@@ -178,6 +176,7 @@ class TorchBackend final : public c10d::Backend {
                                         const c10::intrusive_ptr<Options>& options);
 
   Parts parts_;
+  const StoreEnd store_end_;
   std::atomic<std::int64_t> timeout_ms_;
   std::atomic<ProcessGroup*> made_ = nullptr;  // once group_ is
   std::mutex making_;

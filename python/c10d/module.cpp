@@ -78,9 +78,6 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
   TorchBackend::Parts parts;
   parts.store = store;
   parts.options = options;
-  if (is_world && store_ends_with_rank_0 && rank != 0) {
-    parts.until_store_ends = connect_to_server_of(*store, Deadline::after(options->timeout));
-  }
   parts.meet_in = [](const StoreRef& where, int r, int n, Timeout t) {
     return meet(where, r, n, t, false);
   };
@@ -91,7 +88,9 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
     const std::vector<Rank> members(global_ranks.begin(), global_ranks.end());
     return whole->shared_group()->new_group(members, timeout);
   };
-  const auto backend = c10::make_intrusive<TorchBackend>(rank, size, std::move(parts));
+  const bool outlives_store = is_world && store_ends_with_rank_0 && rank != 0;
+  const auto backend = c10::make_intrusive<TorchBackend>(
+      rank, size, std::move(parts), outlives_store ? StoreEnd(*store) : StoreEnd());
   if (is_world) world().with([&](World& world) { world.emplace(backend); });
   return backend;
 }
@@ -110,6 +109,7 @@ PYBIND11_MODULE(_c10d, module) {
              py::arg("size"),
              py::arg("timeout_s"),
              py::arg("global_ranks"),
+             py::kw_only(),
              py::arg("lazy"),
              py::arg("store_ends_with_rank_0"),
              py::call_guard<py::gil_scoped_release>());

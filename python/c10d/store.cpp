@@ -4,17 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
-
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "peal/base/error.h"
-#include "peal/net/resolve.h"
-#include "peal/net/socket.h"
 
 namespace peal::python {
 namespace {
@@ -123,19 +116,6 @@ class TorchStore final : public store::Store {
 
 std::unique_ptr<store::Store> make_torch_store(c10::intrusive_ptr<c10d::Store> store) {
   return std::make_unique<TorchStore>(std::move(store));
-}
-
-Fd connect_to_server_of(c10d::Store& store, Deadline deadline) noexcept {
-  auto* const prefixed = dynamic_cast<c10d::PrefixStore*>(&store);
-  const auto whole = prefixed != nullptr ? prefixed->getUnderlyingNonPrefixStore() : nullptr;
-  const auto* const served = dynamic_cast<c10d::TCPStore*>(whole ? whole.get() : &store);
-  if (served == nullptr) return {};
-  try {
-    return net::connect_patiently(net::resolve(served->getHost(), served->getPort(), deadline),
-                                  deadline);
-  } catch (const std::exception&) {
-    return {};
-  }
 }
 
 }  // namespace peal::python

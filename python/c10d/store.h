@@ -5,8 +5,6 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/store/store.h"
 
 namespace peal::python {
@@ -15,9 +13,5 @@ namespace peal::python {
 /// time is over, unless a launcher has noted their end.
 /// Errors: as Store has them; what torch's store throws is a resource error with its words.
 std::unique_ptr<store::Store> make_torch_store(c10::intrusive_ptr<c10d::Store> store);
-
-/// A connection to the process that serves a TCPStore of torch's, under any prefixes, on which
-/// nothing is said: it ends with the store. None of another store, or where nobody is reached.
-Fd connect_to_server_of(c10d::Store& store, Deadline deadline) noexcept;
 
 }  // namespace peal::python

@@ -10,6 +10,7 @@ def create(
     size: int,
     timeout_s: float,
     global_ranks: Sequence[int],
+    *,
     lazy: bool,
     store_ends_with_rank_0: bool,
 ) -> Backend: ...

@@ -129,7 +129,7 @@ from peal import _torch
 
 folder, rank, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 store = dist.FileStore(f"{folder}/store", 2)
-held = [_torch._load().create(store, rank, 2, 60.0, [], False, False)]
+held = [_torch._load().create(store, rank, 2, 60.0, [], lazy=False, store_ends_with_rank_0=False)]
 
 def linger(done):
     for _ in range(3000):  # longer than operations are waited for

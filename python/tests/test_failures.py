@@ -157,7 +157,7 @@ else:
 if what == "let go":
     from peal import _c10d
     store = dist.PrefixStore("part", dist.distributed_c10d._get_default_store())
-    part = _c10d.create(store, rank, size, 60.0, [0, 1], False, False)
+    part = _c10d.create(store, rank, size, 60.0, [0, 1], lazy=False, store_ends_with_rank_0=False)
 if what == "let go" and rank == 0:
     work = part.allreduce([data])
     try:

@@ -153,7 +153,7 @@ def backends_freed_where_an_operation_ends() -> int:
     freed = []
     for name, data in (("dense", torch.ones(4)), ("sparse", one_at_0())):
         backend = [_c10d.create(dist.PrefixStore(name, store), dist.get_rank(), 2, 60.0, [0, 1],
-                                False, False)]
+                                lazy=False, store_ends_with_rank_0=False)]
         backend[0].allreduce([data.clone()]).wait()
         if dist.get_rank() == 1:
             time.sleep(0.5)  # so that the other rank's operation ends on a thread of its backend
