@@ -21,6 +21,7 @@ import_torch()
 import torch
 import torch.distributed as dist
 
+from peal import _c10d
 from ranks import all_reduced, results
 
 
@@ -168,6 +169,15 @@ class GroupsTest(unittest.TestCase):
     def test_a_group_of_some_ranks_of_a_lazy_whole_needs_no_others(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(results(3, functools.partial(lazy_default, folder)), [[4], [4], []])
+
+    def test_a_rank_whose_store_is_gone_hears_so_at_once(self) -> None:
+        server = dist.TCPStore("127.0.0.1", 0, 2, True, wait_for_workers=False)
+        client = dist.TCPStore("127.0.0.1", server.port, 2, False, wait_for_workers=False)
+        del server  # as rank 0 does that fails before it comes to meet
+        begin = time.monotonic()
+        with self.assertRaisesRegex(dist.DistBackendError, "torch's store failed"):
+            _c10d.create(client, 1, 2, 60.0, [], lazy=False, store_ends_with_rank_0=True)
+        self.assertLess(time.monotonic() - begin, 20)
 
     def test_each_operation_has_a_number(self) -> None:
         self.assertEqual(results(2, sequence), [[2], [2]])
