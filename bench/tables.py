@@ -174,7 +174,7 @@ def python(results, part):
         us = {column: statistics.median(times) for column, times in of.items()}
         cells = [median({"median_us": us[c]}) if c in us else "" for c in columns]
         if part == "ddp":
-            rounds = [dict(zip(of, times)) for times in zip(*of.values())]
+            rounds = [dict(zip(of, times)) for times in zip(*of.values(), strict=True)]
             cells += [share_text(rounds, *share) for share in shares.values()]
         rows.append([what, *cells])
     return table(["", *columns, *(shares if part == "ddp" else [])], rows)
@@ -183,6 +183,8 @@ def python(results, part):
 def share_text(rounds, base, to):
     def share(us):
         return (us[to] - us[base]) / (us["gloo"] - us["alone"])
+    if len(rounds) == 1:
+        return f"{share(rounds[0]):.2f}"
     quartiles = statistics.quantiles(map(share, rounds), n=4)
     low, middle, high = (round(value, 2) + 0.0 for value in quartiles)  # no -0.00
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"

@@ -11,10 +11,10 @@ also end each backward pass together, by a barrier: what the wait for the slower
 
 Each round is in fresh processes, since where their memory happens to lie is worth some percent of a
 step. In `calls` and `ddp` all take turns in the same two processes, some steps each, as the machine
-is not the same from one second to the next; each round begins with another one, since who comes last may have
-the end of the heap, which glibc gives back and takes anew in each step. So of a part whose columns
-share processes there are a few rounds more, until each has come last as often as the others. Shown
-are medians over the rounds, and from two rounds on the quartiles.
+is not the same from one second to the next; each round begins with another one, since who comes
+last may have the end of the heap, which glibc gives back and takes anew in each step. So of a part
+whose columns share processes there are a few rounds more, until each has come last as often as the
+others. Shown are medians over the rounds, and from two rounds on the quartiles.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ using Interrupt = std::function<void()>;
 inline constexpr auto kInterruptEvery = std::chrono::milliseconds(50);
 
 /// What an Interrupt has thrown, on its way through code that makes something else of errors, as by
-/// trying again: it is none. Whoever was given the Interrupt throws the cause; a group, whose other
-/// calls and peers hear of it too, what `error_of` makes of it.
+/// trying again: it is none. Whoever was given the Interrupt throws the cause; a group, which tells
+/// its other calls and its peers too, throws what `error_of` makes of it.
 struct Interrupted {
   std::exception_ptr cause;
 };

@@ -56,8 +56,8 @@ using Memory = std::shared_ptr<std::byte[]>;
 /// Memory is registered until the last copy of this is gone; see ProcessGroup::register_memory.
 using Registration = std::shared_ptr<void>;
 
-/// Whether what waits asks InitOptions::interrupt. Where nobody would hear what that throws it does
-/// not: it may throw but once.
+/// Whether what waits asks InitOptions::interrupt. It is not asked where what it throws would be
+/// lost, since it may throw only once.
 enum class Interrupts : std::uint8_t { kAsked, kIgnored };
 
 /// Threads: any number at once; collectives are carried out in the order in which they are given.

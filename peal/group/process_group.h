@@ -35,8 +35,9 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   using Options = GroupOptions;
 
   ProcessGroup(std::unique_ptr<Backend> backend, Options options);
-  /// As destroy(), bounded by a second, without throwing. So a rank whose exception ends the group
-  /// is named as such by its peers' errors.
+  /// As destroy(), without throwing: operations under way have a second, callbacks that have begun
+  /// until they return, and InitOptions::interrupt is not asked. So a rank whose exception ends the
+  /// group is named as such by its peers' errors.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

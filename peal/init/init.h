@@ -47,8 +47,9 @@ struct InitOptions {
   FaultPlan faults = {};
 };
 
-/// Meets the other ranks and returns the group of all of them. A process is in one such group,
-/// with what is made of it, at a time for one place to meet; but a group of one meets nowhere.
+/// Meets the other ranks and returns the group of all of them. For each place to meet, a
+/// process can be in one such group at a time, with the groups made of it. (A group of one needs no
+/// place.)
 /// Order: called by every rank of the job.
 /// Errors: usage (what is missing, given twice or contradicts; a fault of a rank that is not
 /// there, or between ranks that share memory), timeout (who did not come),

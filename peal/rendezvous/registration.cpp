@@ -159,8 +159,8 @@ Error Registration::refusal(const Claim& first) {
     return Error(ErrorKind::kUsage,
                  fmt::format("rank {} is given twice: {} has come to this meeting as that already; "
                              "use the group that it has, give each of its threads a rank of its "
-                             "own, and each meeting in a store that lives on keys of its own "
-                             "(make_prefix_store)",
+                             "own, and, in a store that outlives a meeting, each meeting keys of "
+                             "its own (make_prefix_store)",
                              self().rank,
                              who()));
   }

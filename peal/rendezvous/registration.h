@@ -38,7 +38,8 @@ class Registration final {
  public:
   Registration(std::shared_ptr<store::Store> store, Launch launch, EndedRanks ended);
 
-  /// What this process has had to do with a meeting that went well in this store.
+  /// What this process has had to do with a meeting that went well in this store; the most of it
+  /// last.
   enum class Earlier : unsigned char {
     kNone,  // nothing: if there was one, it is others'
     kLeft,  // it was there, and has let go of it; others have not

@@ -33,6 +33,7 @@ void TorchBackend::release_resources() {
   let_go(std::move(group_), generation_);
   let_go_of_maker();
   parts_ = {};
+  store_end_ = {};
 }
 
 void TorchBackend::let_go_of_maker() {

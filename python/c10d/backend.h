@@ -176,7 +176,7 @@ class TorchBackend final : public c10d::Backend {
                                         const c10::intrusive_ptr<Options>& options);
 
   Parts parts_;
-  const StoreEnd store_end_;
+  StoreEnd store_end_;
   std::atomic<std::int64_t> timeout_ms_;
   std::atomic<ProcessGroup*> made_ = nullptr;  // once group_ is
   std::mutex making_;

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/base/per_process.h"
 #include "peal/init/init.h"
@@ -28,11 +29,24 @@ namespace py = pybind11;
 
 using StoreRef = c10::intrusive_ptr<c10d::Store>;
 
-/// torch may use the same keys again when the same processes meet once more. Each of them counts
-/// how often it has come.
+/// How often this rank has come to the store. Who meets again may come to that of the meeting
+/// before, which rank 0 is about to close.
+std::int64_t count_meeting(store::Store& store, int rank) {
+  try {
+    return store.add("peal/times/" + std::to_string(rank), 1);
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                std::string(error.message()) +
+                    ". Rank 0, which serves it, has left; where ranks meet again, call "
+                    "dist.barrier() before dist.destroy_process_group()");
+  }
+}
+
+/// torch may use the same keys again when the same processes meet once more, so each meeting has
+/// its own.
 std::shared_ptr<store::Store> store_of_meeting(const StoreRef& store, int rank) {
   std::shared_ptr<store::Store> whole = make_torch_store(store);
-  const std::int64_t time = whole->add("peal/times/" + std::to_string(rank), 1);
+  const std::int64_t time = count_meeting(*whole, rank);
   return store::make_prefix_store(std::move(whole), "peal/" + std::to_string(time));
 }
 

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <chrono>
-#include <exception>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -17,8 +16,8 @@ namespace peal::python {
 namespace {
 
 constexpr auto kToConnect = std::chrono::seconds(1);
-/// It takes rank 0 some milliseconds, ten where cores are short.
-constexpr auto kToEnd = std::chrono::milliseconds(100);
+/// It takes rank 0 some milliseconds, ten where cores are short; more where it is kept from them.
+constexpr auto kToEnd = std::chrono::milliseconds(250);
 
 Fd connect_to_server_of(const c10d::TCPStore& store) {
   const Deadline deadline = Deadline::after(kToConnect);

@@ -17,7 +17,7 @@ class StoreEnd {
   /// takes a second at most.
   explicit StoreEnd(c10d::Store& store);
 
-  /// Waits for it, 100 ms at most: the server lives on where something in its process holds the
+  /// Waits for it, 250 ms at most: the server lives on where something in its process holds the
   /// store, as a model in DistributedDataParallel does, or a script that has made it itself. Who
   /// meets again does so in the same store then.
   void wait() const;

@@ -68,6 +68,8 @@ class Ending {
     enlisted().with([](Enlisted& all) { ++all.ending; });
   }
   ~Ending() {
+    // A group asks for no signals where it ends by its last reference; but a SparseSum, which waits
+    // for its last sum before that, would.
     const WithoutSignals without_signals;
     last_.reset();
     enlisted().update([](Enlisted& all) { --all.ending; });

@@ -46,9 +46,9 @@ void enlist(const ProcessGroupPtr& group, EndWork end_work = nullptr);
 void tell_all_of_exception(const std::string& what) noexcept;
 
 /// Leaves the group on the way to the process's end, which this is not to change: waits a second at
-/// most for what is under way, and says nothing of what that was; but for callbacks that have begun
-/// until they return. On a BackendThread, for which it would wait, it leaves that to the last
-/// reference.
+/// most for what is under way, and does not say how that ended. Callbacks that have begun it waits
+/// for until they return. On a BackendThread, for which it would wait, it leaves all that to the
+/// last reference.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
 /// Leaves all groups that are left when the interpreter ends, and waits for those that `let_go` is

@@ -45,8 +45,8 @@ Open MPI, MPICH, torchrun and `peal run` set (with none of it: a group of one); 
 a port on rank 0's machine; "file:///path", a path that all ranks reach and that no other job
 uses. rank and world_size are needed by the last two, unless the URL ("?rank=0&world_size=2") or
 the environment says them. timeout, in seconds, is that of the meeting and of every operation;
-None: PEAL_TIMEOUT, or 300. A process is in one such group, with what is made of it, at a time for
-one place to meet; but a group of one meets nowhere.
+None: PEAL_TIMEOUT, or 300. For each place to meet, a process can be in one such group at a time,
+with the groups made of it. (A group of one needs no place.)
 
 Order: called by every rank of the job.
 Errors: usage (what is missing, given twice or contradicts), timeout (it says who did not come),
@@ -168,8 +168,8 @@ inline constexpr const char* kDestroy =
     R"(Leaves the group, so that peers do not take it for a loss; later calls raise usage.
 
 Waits at most `timeout` seconds for the collectives under way, and for large sends that no receive
-has taken yet. A second call does nothing. A peer that still needs this rank gets peer_lost: it
-"has left the group".
+has taken yet; then for callbacks that have begun, until they return. A second call does nothing. A
+peer that still needs this rank gets peer_lost: it "has left the group".
 
 Errors: timeout (collectives were under way; the group is gone all the same), usage (called on a
   thread of the group, where an operation ends).)";

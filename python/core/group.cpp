@@ -194,11 +194,11 @@ void bind_life(GroupClass& group) {
   const auto timeout = timeout_argument();
   group
       .def_property_readonly(
-          "rank", [](const PyGroup& g) { return g.get().rank(); }, docs::kRank)
+          "rank", [](const PyGroup& g) { return g.known().rank(); }, docs::kRank)
       .def_property_readonly(
-          "size", [](const PyGroup& g) { return g.get().size(); }, docs::kSize)
+          "size", [](const PyGroup& g) { return g.known().size(); }, docs::kSize)
       .def_property_readonly(
-          "name", [](const PyGroup& g) { return g.get().name(); }, docs::kName)
+          "name", [](const PyGroup& g) { return g.known().name(); }, docs::kName)
       .def_property_readonly("timeout", &timeout_seconds, docs::kTimeout)
       .def(
           "global_rank",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,10 @@ def create(options: Any, backend_options: TorchOptions | None) -> Any:
     )
 
 
+@functools.cache
 def _load() -> Any:
-    """The extension module, if it was built for the torch that runs."""
+    """The extension module, if it was built for the torch that runs. From the first time on its
+    groups end with the process, whoever has imported it before."""
     if not _build.TORCH_VERSION:
         raise Error(
             "this peal was built without torch: in the environment that has torch, install it by "
@@ -71,11 +73,9 @@ def _load() -> Any:
             "--force-reinstall .",
             "unsupported",
         )
-    first = "peal._c10d" not in sys.modules
     from peal import _c10d
 
-    if first:
-        end_with_process(_c10d)
+    end_with_process(_c10d)
     return _c10d
 
 

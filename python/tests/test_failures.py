@@ -148,7 +148,6 @@ import sys, time, torch, torch.distributed as dist
 rank, size, store, what = int(sys.argv[1]), 2, sys.argv[2], sys.argv[3]
 dist.init_process_group("peal", init_method="file://" + store, rank=rank, world_size=size)
 dist.all_reduce(torch.ones(1))
-print("ready", flush=True)
 if what in ("sum", "leave a sum"):
     data = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (4,))
     dist.all_reduce(data.clone())  # both make what it needs
@@ -158,8 +157,10 @@ if what == "let go":
     from peal import _c10d
     store = dist.PrefixStore("part", dist.distributed_c10d._get_default_store())
     part = _c10d.create(store, rank, size, 60.0, [0, 1], lazy=False, store_ends_with_rank_0=False)
+    if rank == 0:
+        work = part.allreduce([data])
+print("ready", flush=True)
 if what == "let go" and rank == 0:
-    work = part.allreduce([data])
     try:
         del part  # which takes a second, and asks for no signals: Python does then
         for _ in range(500):

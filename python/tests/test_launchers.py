@@ -20,9 +20,14 @@ CPP_EXAMPLE = Path(os.environ.get("PEAL_CPP_EXAMPLES", ""), "first")
 # Rank 0 serves torch's store, a new one each time, at the same place. Every other time the ranks
 # contradict each other.
 MEET_AND_LEAVE = """
+import os
 import torch
 import torch.distributed as dist
 
+def sockets():
+    return sum(os.readlink(one.path).startswith("socket:") for one in os.scandir("/proc/self/fd"))
+
+before = sockets()
 failed = 0
 for k in range(8):
     dist.init_process_group("peal")
@@ -35,7 +40,7 @@ for k in range(8):
     except dist.DistBackendError:
         failed += 1
         dist.destroy_process_group()
-print(f"rank {rank} left, and {failed} times after an error")
+print(f"rank {rank} left, {failed} times after an error, with {sockets() - before} sockets")
 """
 
 
@@ -81,7 +86,7 @@ class LaunchersTest(unittest.TestCase):
             with self.subTest(ranks=ranks):
                 text = peal_run(ranks, sys.executable, "-c", MEET_AND_LEAVE)
                 self.assertEqual(lines_of(text), [
-                    f"rank {r} left, and 4 times after an error" for r in range(ranks)])
+                    f"rank {r} left, 4 times after an error, with 0 sockets" for r in range(ranks)])
 
     @torch_wanted
     def test_torchrun_starts_arrays(self) -> None:

@@ -303,8 +303,9 @@ class OutcomesTest(unittest.TestCase):
                 except peal.SpawnError as error:
                     self.assertIn("was killed by SIGKILL", str(error))
                     self.assertIsNotNone(number)
+                finally:
+                    os.kill(int(file.read()), signal.SIGKILL)
                 self.assertLess(time.monotonic() - begin, 30)
-                os.kill(int(file.read()), signal.SIGKILL)
 
     def test_what_was_raised_since_a_peer_was_lost_follows_from_that(self) -> None:
         with self.assertRaises(ValueError) as caught:

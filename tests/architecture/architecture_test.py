@@ -7,7 +7,8 @@ import check
 
 HERE = pathlib.Path(__file__).resolve().parent
 LAYERS = {"base": set(), "net": {"base"}, "group": {"base"}, "train": {"base", "group"},
-          "backends": {"base", "group"}, "backends/native": {"base", "net", "group"}}
+          "backends": {"base", "group"}, "backends/native": {"base", "net", "group"},
+          "python": {"base", "group"}}
 
 
 class TheTree(unittest.TestCase):
@@ -35,10 +36,10 @@ class TheMap(unittest.TestCase):
 
 class TheCheck(unittest.TestCase):
     def check(self, files):
-        """The violations in a tree of these files, {path under peal/: text}."""
+        """The violations in a tree of these files, {path under peal/, or of python/: text}."""
         with tempfile.TemporaryDirectory() as root:
             for name, text in files.items():
-                path = pathlib.Path(root, "peal", name)
+                path = pathlib.Path(root, "" if name.startswith("python/") else "peal", name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             return check.violations(root, LAYERS)
@@ -47,13 +48,20 @@ class TheCheck(unittest.TestCase):
         self.assertEqual([], self.check({
             "net/a.cpp": '#include "peal/base/b.h"\n#include "peal/net/c.h"\n::socket(1, 2, 3);\n',
             "backends/native/a.h": '#include "peal/net/b.h"\n',
-            "train/a.h": "#include <torch/torch.h>\n"}))
+            "train/a.h": "#include <torch/torch.h>\n",
+            "python/core/a.h": '#include <torch/torch.h>\n#include "python/core/b.h"\n'}))
 
     def test_objects_to_an_include_that_the_map_does_not_allow(self):
         self.assertEqual(["peal/backends/mpi/a.cpp: backends may not include peal/net/b.h",
                           "peal/base/a.h: base may not include peal/net/b.h"],
                          self.check({"backends/mpi/a.cpp": '#include "peal/net/b.h"\n',
                                      "base/a.h": '# include "peal/net/b.h"\n'})[:2])
+
+    def test_objects_to_python_beyond_its_row_and_to_any_that_includes_it(self):
+        self.assertEqual(["peal/base/a.h: base may not include python/core/b.h",
+                          "python/core/b.h: python may not include peal/net/a.h"],
+                         self.check({"python/core/b.h": '#include "peal/net/a.h"\n',
+                                     "base/a.h": '#include "python/core/b.h"\n'}))
 
     def test_objects_to_a_folder_that_the_map_does_not_have(self):
         self.assertEqual(["peal/attic/a.h: layers.txt has no row for this folder"],
@@ -63,7 +71,7 @@ class TheCheck(unittest.TestCase):
         self.assertEqual([], self.check({"base/a_test.cpp": '#include "peal/net/b.h"\n'}))
 
     def test_objects_to_torch_outside_of_train(self):
-        self.assertEqual(["peal/net/a.cpp: only train may include ATen/ATen.h"],
+        self.assertEqual(["peal/net/a.cpp: only train and python may include ATen/ATen.h"],
                          self.check({"net/a.cpp": "#include <ATen/ATen.h>\n"}))
 
     def test_objects_to_socket_calls_outside_of_net(self):

@@ -1,4 +1,4 @@
-"""Finds where the sources under peal/ and their build files leave the map in layers.txt.
+"""Finds where the sources under peal/ and python/, and their build files, leave the map in layers.txt.
 
 `python3 check.py [ROOT]` prints the violations. Called by architecture_test.py, as a ctest test.
 """
@@ -10,6 +10,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SOCKET_CALL = re.compile(r"(?<![\w>])::(socket|socketpair|bind|listen|connect|accept4?|shutdown|[gs]etsockopt)\s*\(")
 MODULE = re.compile(r"peal_module\(([^)]*)\)")
+ROOMS = ("peal", "python")
+PARTS_WITH_TORCH = {"train", "python"}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 HIDDEN = re.compile(r"(hwy|openssl|CLI|nlohmann|benchmark|gtest|gmock)/|zlib\.h|hwloc\.h")
 
@@ -44,7 +46,7 @@ class Tree:
     def __init__(self, root, layers):
         self.root = root
         self.layers = layers
-        files = sorted(path for path in (root / "peal").rglob("*") if path.is_file())
+        files = sorted(path for room in ROOMS for path in (root / room).rglob("*") if path.is_file())
         self.sources = [str(path.relative_to(root)) for path in files
                         if path.suffix in (".h", ".cpp") and not is_for_tests(path)]
         self.modules = {str(path.parent.relative_to(root)): read_modules(path.read_text())
@@ -58,8 +60,10 @@ class Tree:
         return INCLUDE.findall(self.text(name))
 
     def folder(self, name):
-        """The row of the table that peal/a/b/x.h belongs to, or None."""
-        parts = name.split("/")[1:-1]
+        """The row of the table that peal/a/b/x.h or python/a/x.h belongs to, or None."""
+        room, *parts = name.split("/")[:-1]
+        if room != "peal":
+            return room if room in self.layers else None
         for length in range(len(parts), 0, -1):
             if "/".join(parts[:length]) in self.layers:
                 return "/".join(parts[:length])
@@ -75,7 +79,11 @@ class Tree:
     def reached(self, names):
         """The folders whose headers these files include."""
         return {self.folder(header) for name in names for header in self.includes(name)
-                if header.startswith("peal/")}
+                if is_ours(header)}
+
+
+def is_ours(header):
+    return header.startswith(tuple(f"{room}/" for room in ROOMS))
 
 
 def is_for_tests(path):
@@ -90,7 +98,7 @@ def check_includes(tree):
             yield f"{name}: layers.txt has no row for this folder"
             continue
         for header in tree.includes(name):
-            if not header.startswith("peal/"):
+            if not is_ours(header):
                 continue
             if tree.folder(header) not in tree.layers[folder] | {folder}:
                 yield f"{name}: {folder} may not include {header}"
@@ -98,9 +106,9 @@ def check_includes(tree):
 
 def check_torch(tree):
     for name in tree.sources:
-        if tree.folder(name) != "train":
+        if tree.folder(name) not in PARTS_WITH_TORCH:
             for header in filter(TORCH.match, tree.includes(name)):
-                yield f"{name}: only train may include {header}"
+                yield f"{name}: only train and python may include {header}"
 
 
 def check_sockets(tree):

@@ -96,7 +96,7 @@ class Run {
     const Belongings before = belongings_of(mark_);
     if (drill_.action == Action::kPause) {
       std::this_thread::sleep_for(kPaused);
-      processes_.signal(victim(), SIGCONT);
+      release();
     }
     if (drill_.action == Action::kFreeze) release_when_the_others_have_ended();
     judge(processes_.wait(Deadline::after(kPatience)));
@@ -143,7 +143,7 @@ class Run {
     release();
   }
 
-  /// Until it has ended: the signal is lost on a victim that has only said that it will stop.
+  /// Until it has ended: a signal is lost on a victim that has only said that it will stop.
   void release() {
     const Deadline deadline = Deadline::after(kPatience);
     do {

@@ -39,8 +39,8 @@ void say(const std::string& line) {
 std::int64_t now() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
 /// Strikes the process from a thread of its own, so that no place in the code is spared; but not
-/// beyond its own end: a process that exits may hold locks that are none of peal's, as that on the
-/// file of what a coverage build has counted, for which all ranks wait.
+/// beyond its own end: a process that exits may hold locks that are none of peal's, such as the one
+/// on a coverage build's counter file, for which all ranks wait.
 class Fate {
  public:
   explicit Fate(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.victim == self) {}
