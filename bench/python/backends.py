@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import argparse
 import copy
+import faulthandler
 import functools
 import json
 import multiprocessing
 import os
 import statistics
+import sys
 import tempfile
 import time
 from typing import Any, Callable
@@ -180,6 +182,7 @@ def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> 
     import torch
     import torch.distributed as dist
 
+    faulthandler.enable()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
@@ -203,8 +206,11 @@ def measure(part: str, columns: list[str]) -> Figures:
             ends.append(here)
             processes.append(process)
         figures = [end.recv() for end in ends]
-        for process in processes:
+        for rank, process in enumerate(processes):
             process.join()
+            if process.exitcode != 0:  # its figures have come, so they count
+                print(f"rank {rank} of {part} ({', '.join(columns)}) ended with {process.exitcode}",
+                      file=sys.stderr)
     return {column: {what: statistics.mean(of[column][what] for of in figures) for what in of_one}
             for column, of_one in figures[0].items()}
 

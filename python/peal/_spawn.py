@@ -50,9 +50,9 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     multiprocessing, a script that calls this does so under ``if __name__ == "__main__":``.
 
     When a rank raises, the others hear it from their group; who has not ended 5 seconds later is
-    ended. `SpawnError` shows what the first of them raised that had not just lost another, and
-    holds what each did; of what pickles cannot carry, a RuntimeError with its words. An exit with 0
-    is a result of None. When all have told, each has 10 seconds to leave its groups and to flush
+    ended. `SpawnError` shows what the first of them raised that had not just lost another, which is
+    its `__cause__`, and holds what each did; of what pickles cannot carry, a RuntimeError with its
+    words. An exit with 0 is a result of None. When all have told, each has 10 seconds to leave its groups and to flush
     its files. An interrupt ends them all, as does the end of this process; what they have
     started themselves lives on.
 
@@ -225,6 +225,10 @@ def _results(outcomes: dict[int, _Outcome]) -> list[Any]:
     if failed:
         # Who raises within a group tells the peers before it tells this process.
         first = min(failed, key=lambda rank: outcomes[rank].follows)
-        raise SpawnError(f"rank {first} of {len(outcomes)} failed first:\n"
-                         f"{outcomes[first].traceback or errors[first]}", errors)
+        cause = errors[first]
+        assert cause is not None
+        raise SpawnError(
+            f"rank {first} of {len(outcomes)} failed first: "
+            f"{outcomes[first].raised or words_of(cause)}\n{outcomes[first].traceback}".rstrip(),
+            errors) from cause
     return results

@@ -280,10 +280,11 @@ class OutcomesTest(unittest.TestCase):
     def test_the_first_is_who_raised_first_even_if_others_have_told_before(self) -> None:
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(fail_in_a_group, ranks=RANKS)
-        self.assertIn("rank 1 of 2 failed first", str(caught.exception))
+        self.assertIn("rank 1 of 2 failed first: ValueError: out of luck\n", str(caught.exception))
         heard, raised = caught.exception.errors
         self.assertIn("rank 1 threw: ValueError: out of luck", str(heard))
         self.assertIsInstance(raised, ValueError)
+        self.assertIs(caught.exception.__cause__, raised)
 
     def test_a_signal_that_ends_a_rank_is_named(self) -> None:
         for number, name in ((signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN + 1, "signal 35")):
