@@ -37,7 +37,7 @@ std::int64_t count_meeting(store::Store& store, int rank) {
   } catch (const Error& error) {
     throw Error(error.kind(),
                 std::string(error.message()) +
-                    ". Rank 0, which serves it, has left; where ranks meet again, call "
+                    ". Where rank 0 serves it, that may have left: if ranks meet again, call "
                     "dist.barrier() before dist.destroy_process_group()");
   }
 }

@@ -52,9 +52,9 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     When a rank raises, the others hear it from their group; who has not ended 5 seconds later is
     ended. `SpawnError` shows what the first of them raised that had not just lost another, which is
     its `__cause__`, and holds what each did; of what pickles cannot carry, a RuntimeError with its
-    words. An exit with 0 is a result of None. When all have told, each has 10 seconds to leave its groups and to flush
-    its files. An interrupt ends them all, as does the end of this process; what they have
-    started themselves lives on.
+    words. An exit with 0 is a result of None. When all have told, each has 10 seconds to leave its
+    groups and to flush its files. An interrupt ends them all, as does the end of this process; what
+    they have started themselves lives on.
 
     Errors: SpawnError, usage (fewer ranks than 1).
     Cost: a new interpreter for each rank.

@@ -175,7 +175,8 @@ class GroupsTest(unittest.TestCase):
         client = dist.TCPStore("127.0.0.1", server.port, 2, False, wait_for_workers=False)
         del server  # as rank 0 does that fails before it comes to meet
         begin = time.monotonic()
-        with self.assertRaisesRegex(dist.DistBackendError, "torch's store failed.*before dist.destroy_process_group"):
+        with self.assertRaisesRegex(dist.DistBackendError,
+                                    "torch's store failed.*before dist.destroy_process_group"):
             _c10d.create(client, 1, 2, 60.0, [], lazy=False, store_ends_with_rank_0=True)
         self.assertLess(time.monotonic() - begin, 20)
 
