@@ -143,7 +143,9 @@ std::vector<Contact> collect(store::Store& group,
     }
     if (all) break;
     look(missing);
-    if (deadline.passed()) await_ranks(group, kPrefix, ranks, "say where they listen", deadline);
+    if (deadline.passed()) {
+      await_ranks(group, kPrefix, ranks, "did not say where they listen in time", deadline);
+    }
   }
   std::vector<Contact> contacts;
   for (const Rank rank : ranks) contacts.push_back(std::move(found[rank]));

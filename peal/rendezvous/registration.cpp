@@ -19,6 +19,7 @@ namespace peal::rendezvous {
 namespace {
 
 constexpr std::string_view kClaim = "rank/";
+constexpr std::string_view kReady = "ready/";
 constexpr Bytes kMaxText = 4_KiB;
 
 std::vector<Rank> all_ranks(int world_size) {
@@ -114,7 +115,7 @@ Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
     if (!first) return verdict;  // it went well for those who were there, who need not hear of this
   } else {
     leave_wills();
-    if (store_->add("arrived", 1) == self().world_size) pass(*store_, std::nullopt);
+    arrive();
     verdict = await_verdict(deadline, interrupt);
   }
   if (verdict) stay_for_others(*verdict, deadline);
@@ -196,6 +197,17 @@ Verdict Registration::object() {
   return std::nullopt;
 }
 
+/// The last to arrive says that all are there. All others leave a mark, so that where nobody says
+/// it, one that stands still between its claim and here is known by the lack of one; also where it
+/// was the last.
+void Registration::arrive() {
+  if (store_->add("arrived", 1) == self().world_size) {
+    pass(*store_, std::nullopt);
+  } else {
+    store_->set(key_of_rank(kReady, self().rank), "");
+  }
+}
+
 Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrupt) {
   const auto ranks = all_ranks(self().world_size);
   while (true) {
@@ -218,10 +230,19 @@ Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrup
   if (!store_->answers(Deadline::after(kToAnswer))) {
     throw Error(ErrorKind::kTimeout, "it answered before");
   }
+  return pass(*store_, who_is_late(ranks));
+}
+
+Error Registration::who_is_late(std::span<const Rank> ranks) {
   const auto absent = absent_ranks(*store_, kClaim, ranks);
-  if (absent.empty())
-    return pass(*store_, Error(ErrorKind::kTimeout, "the last rank came too late"));
-  return pass(*store_, with_refusals(absence(absent, ranks.size(), "come to the meeting")));
+  if (!absent.empty()) {
+    return with_refusals(
+        absence(absent, ranks.size(), "did not come to the meeting in time", kLookAtTheirStart));
+  }
+  return absence(absent_ranks(*store_, kReady, ranks),
+                 ranks.size(),
+                 "came to the meeting, but were not ready in time",
+                 "look whether their processes are stopped, and whether their hosts do other work");
 }
 
 /// No will says so in a store that lives on: one that was given, in which they met. Where all

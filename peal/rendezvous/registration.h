@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -72,7 +73,9 @@ class Registration final {
   Verdict object();
   Error refusal(const Claim& first);
   void leave_wills();
+  void arrive();
   Verdict await_verdict(Deadline deadline, const Interrupt& interrupt);
+  Error who_is_late(std::span<const Rank> ranks);
   void let_interrupt_all(const Interrupt& interrupt);
   void tell_of(const Interrupted& interrupted);
   Error with_refusals(const Error& absence);

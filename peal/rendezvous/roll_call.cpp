@@ -14,7 +14,7 @@ std::string key_of_rank(std::string_view prefix, Rank rank) {
 void await_ranks(store::Store& store,
                  std::string_view prefix,
                  std::span<const Rank> ranks,
-                 std::string_view what,
+                 std::string_view did_what,
                  Deadline deadline) {
   std::vector<std::string> keys;
   for (const Rank rank : ranks) keys.push_back(key_of_rank(prefix, rank));
@@ -23,7 +23,7 @@ void await_ranks(store::Store& store,
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
     const std::vector<Rank> absent = absent_ranks(store, prefix, ranks);
-    if (!absent.empty()) throw absence(absent, ranks.size(), what);
+    if (!absent.empty()) throw absence(absent, ranks.size(), did_what, kLookAtTheirStart);
   }
 }
 
@@ -37,18 +37,21 @@ std::vector<Rank> absent_ranks(store::Store& store,
   return absent;
 }
 
-Error absence(std::span<const Rank> absent, std::size_t all, std::string_view what) {
+Error absence(std::span<const Rank> absent,
+              std::size_t all,
+              std::string_view did_what,
+              std::string_view advice) {
   constexpr std::size_t kShown = 16;
   const std::string more =
       absent.size() > kShown ? fmt::format(" and {} more", absent.size() - kShown) : "";
   return Error(ErrorKind::kTimeout,
-               fmt::format("{} of {} ranks did not {} in time: rank {}{}; look whether they were "
-                           "started and what they said",
+               fmt::format("{} of {} ranks {}: rank {}{}; {}",
                            absent.size(),
                            all,
-                           what,
+                           did_what,
                            fmt::join(absent.first(std::min(absent.size(), kShown)), ", "),
-                           more));
+                           more,
+                           advice));
 }
 
 }  // namespace peal::rendezvous

@@ -17,11 +17,12 @@ namespace peal::rendezvous {
 /// Where a rank leaves its mark: the prefix and its number.
 std::string key_of_rank(std::string_view prefix, Rank rank);
 
-/// Waits for the marks of all `ranks`. Errors: absence; of the store.
+/// Waits for the marks of all `ranks`. `did_what`: those who left none. Errors: absence; of the
+/// store.
 void await_ranks(store::Store& store,
                  std::string_view prefix,
                  std::span<const Rank> ranks,
-                 std::string_view what,
+                 std::string_view did_what,
                  Deadline deadline);
 
 /// Those of `ranks` whose mark is not there now.
@@ -29,7 +30,14 @@ std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks);
 
-/// timeout: "<n> of <all> ranks did not <what> in time: rank <numbers>; <what to do>".
-Error absence(std::span<const Rank> absent, std::size_t all, std::string_view what);
+/// What to do about ranks that were not heard of.
+inline constexpr std::string_view kLookAtTheirStart =
+    "look whether they were started and what they said";
+
+/// timeout: "<n> of <all> ranks <did what>: rank <numbers>; <advice>".
+Error absence(std::span<const Rank> absent,
+              std::size_t all,
+              std::string_view did_what,
+              std::string_view advice);
 
 }  // namespace peal::rendezvous
