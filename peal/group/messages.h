@@ -28,8 +28,9 @@ struct PointToPoint {
 ///   that fit the same message take it in the order in which they were called.
 /// Threads: any number at once.
 /// Errors: usage (a rank that is none, a negative tag), thrown by the call, leaves the group as it
-///   was. mismatch (the receive has another count or type; thrown on both sides), peer_lost,
-///   timeout and resource poison the group: every call of every rank throws the same from then on.
+///   was. mismatch (the receive has another count or type; thrown on both sides, where the send has
+///   returned by the sender's next call), peer_lost, timeout and resource poison the group: every
+///   call of every rank throws the same from then on.
 ///   After an error another rank may still be reading registered memory that it was sent from: it
 ///   throws away what it reads.
 /// Cost: up to 16 KiB one message, which the receiver copies if it comes before its receive; beyond

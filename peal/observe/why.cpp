@@ -201,7 +201,7 @@ Diagnosis timeout(const JobView& job, Rank rank) {
         job,
         Cause::kMissing,
         {view.rank},
-        fmt::format("rank {} did not come to the meeting: {}", view.rank, process_text(view)));
+        fmt::format("rank {} did not get through the meeting: {}", view.rank, process_text(view)));
   }
   return error(job, rank);
 }

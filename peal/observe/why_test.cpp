@@ -235,7 +235,7 @@ TEST(WhyTest, ARankThatStoodStillBeforeItCameToTheMeetingIsNamed) {
   EXPECT_EQ(why.cause, Cause::kMissing);
   EXPECT_THAT(why.ranks, ElementsAre(1));
   EXPECT_THAT(why.sentence,
-              StartsWith("Rank 1 did not come to the meeting: its process stood still"));
+              StartsWith("Rank 1 did not get through the meeting: its process stood still"));
 }
 
 TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {

@@ -95,6 +95,15 @@ Contact decode_of(Rank rank, std::string_view text) {
           "rank {} ({}) ended before it said where it listens", rank, reader.get_text(kMaxText)));
 }
 
+/// Who asks a store that stands still waits for as long as that was made to be waited for.
+void check_answers(store::Store& group) {
+  constexpr Timeout kToAnswer{100};
+  if (group.answers(Deadline::after(kToAnswer))) return;
+  throw Error(ErrorKind::kTimeout,
+              "the store in which the ranks met does not answer: look whether the process that "
+              "serves it is stopped, which is rank 0 unless it is a file or was given");
+}
+
 bool came_in_time(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
   std::vector<std::string> keys;
   for (const Rank rank : ranks) keys.push_back(key_of_rank(kPrefix, rank));
@@ -132,6 +141,7 @@ std::vector<Contact> collect(store::Store& group,
   while (true) {
     const Deadline slice = deadline.within(kLookEvery);
     const bool all = came_in_time(group, ranks, slice);
+    if (!all && deadline.passed()) check_answers(group);
     std::vector<Rank> missing;
     for (const Rank rank : ranks) {
       if (found.contains(rank)) continue;
@@ -144,7 +154,12 @@ std::vector<Contact> collect(store::Store& group,
     if (all) break;
     look(missing);
     if (deadline.passed()) {
-      await_ranks(group, kPrefix, ranks, "did not say where they listen in time", deadline);
+      await_ranks(group,
+                  kPrefix,
+                  ranks,
+                  "did not say where they listen in time",
+                  kLookWhatBecameOfThem,
+                  deadline);
     }
   }
   std::vector<Contact> contacts;

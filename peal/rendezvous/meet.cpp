@@ -36,8 +36,9 @@ Error silence_of_rank_0(Rank self, const Error& timeout) {
                            timeout.message()));
 }
 
-/// What has become of the meeting where the store that rank 0 serves says no more.
-Error loss_of_rank_0(Rank self, const Error& error) {
+/// What has become of the meeting where the store says no more: but for a file rank 0 serves it.
+Error loss_of_rank_0(const Place& place, Rank self, const Error& error) {
+  if (std::holds_alternative<FilePlace>(place)) return error;
   if (error.kind() == ErrorKind::kTimeout) return silence_of_rank_0(self, error);
   if (error.kind() != ErrorKind::kPeerLost) return error;
   return Error(ErrorKind::kPeerLost,
@@ -105,7 +106,9 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
       earlier = Registration(store, launch, ended).earlier();
     } catch (const Error& error) {
       // Else it goes just now.
-      if (error.kind() != ErrorKind::kPeerLost || is_last) throw loss_of_rank_0(rank, error);
+      if (error.kind() != ErrorKind::kPeerLost || is_last) {
+        throw loss_of_rank_0(place, rank, error);
+      }
     }
     if (earlier == Earlier::kNone) return store;
     if (earlier == Earlier::kHeld) {
@@ -178,7 +181,7 @@ Meeting meet_at_place(const Wish& wish,
     return meeting;
   } catch (const Error& error) {
     if (verdict) throw;
-    throw loss_of_rank_0(launch.identity.rank, error);
+    throw loss_of_rank_0(place, launch.identity.rank, error);
   }
 }
 

@@ -1,11 +1,13 @@
 // Each error that a user can cause at a meeting is caused here, and must come long before the
 // deadline that would end the wait in any case.
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <future>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -16,6 +18,7 @@
 #include "peal/net/socket.h"
 #include "peal/rendezvous/testing/child.h"
 #include "peal/rendezvous/testing/meetings.h"
+#include "peal/store/file_lock.h"
 #include "peal/store/file_store.h"
 #include "peal/store/tcp_store.h"
 
@@ -34,6 +37,7 @@ using testing::free_url;
 using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;
+using ::testing::Not;
 using testing::Outcome;
 using testing::ranks_of;
 using testing::soon;
@@ -182,6 +186,26 @@ TEST_F(MeetTest, AMasterThatDiesDuringTheMeetingIsALostPeer) {
   observer->get("meeting/rank/1", soon());
   master.kill();
   expect_all({rank.get()}, ErrorKind::kPeerLost, HasSubstr("rank 0"));
+}
+
+TEST_F(MeetTest, AFileThatAStoppedProcessHoldsIsNotTakenForAStoppedRankZero) {
+  const auto observer =
+      store::open_file_store(path_, {.members = 2, .timeout = seconds(60)}, soon());
+  auto rank = std::async(std::launch::async, [&] {
+    return attend({{.url = "file://" + path_, .rank = 1, .world_size = 2}},
+                  Deadline::after(seconds(2)));
+  });
+  observer->get("meeting/ready/1", soon());
+  const Fd other(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  while (!store::try_lock(other.get(), store::LockByte::kChange, store::LockKind::kAlone)) {
+    std::this_thread::yield();
+  }
+  expect_all({rank.get()},
+             ErrorKind::kTimeout,
+             AllOf(HasSubstr("the store in which the ranks meet does not answer"),
+                   HasSubstr(path_),
+                   Not(HasSubstr("rank 0"))));
+  store::unlock(other.get(), store::LockByte::kChange);
 }
 
 TEST_F(MeetTest, WrongVariablesAreNamedAtOnce) {

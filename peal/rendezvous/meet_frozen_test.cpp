@@ -1,12 +1,12 @@
 // Wherever a rank freezes on its way through a meeting, the others have met it or name it.
-#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/guarded.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/rendezvous/testing/meetings.h"
 #include "peal/store/memory_store.h"
@@ -34,14 +35,18 @@ using testing::soon;
 
 using StorePtr = std::shared_ptr<store::Store>;
 
+constexpr int kRanks = 3;
+constexpr int kNever = -1;
+
 /// One rank's way to the store, on which it freezes before one of its calls, until it is thawed.
 class FreezingStore final : public store::Store {
  public:
-  FreezingStore(StorePtr base, int before) : base_(std::move(base)), calls_until_frozen_(before) {}
+  FreezingStore(StorePtr base, int before_call)
+      : base_(std::move(base)), before_call_(before_call) {}
 
   void set(std::string_view key, std::string_view value) override { next()->set(key, value); }
   std::string get(std::string_view key, Deadline deadline) override {
-    return next()->get(key, deadline);
+    return next(Call::kWaits)->get(key, deadline);
   }
   std::optional<std::string> try_get(std::string_view key) override { return next()->try_get(key); }
   std::int64_t add(std::string_view key, std::int64_t amount) override {
@@ -53,7 +58,7 @@ class FreezingStore final : public store::Store {
     return next()->compare_set(key, expected, desired);
   }
   void wait(const std::vector<std::string>& keys, Deadline deadline) override {
-    next()->wait(keys, deadline);
+    next(Call::kWaits)->wait(keys, deadline);
   }
   bool erase(std::string_view key) override { return next()->erase(key); }
   void set_will(std::string_view key, std::string_view value) override {
@@ -61,95 +66,132 @@ class FreezingStore final : public store::Store {
   }
   bool answers(Deadline deadline) override { return next()->answers(deadline); }
 
-  bool is_frozen() const { return is_frozen_; }
+  int calls() {
+    return state_.with([](const State& state) { return state.calls; });
+  }
+  /// Returns when it goes no further by itself.
+  void await_rest() {
+    state_.wait(
+        soon(), [](const State& state) { return state.is_frozen || state.waits; }, [](State&) {});
+  }
   void thaw() {
-    is_thawed_ = true;
-    is_thawed_.notify_all();
+    state_.update([](State& state) { state.is_thawed = true; });
   }
 
  private:
-  StorePtr& next() {
-    if (calls_until_frozen_-- == 0) {
-      is_frozen_ = true;
-      is_thawed_.wait(false);
+  enum class Call : unsigned char { kReturns, kWaits };
+  struct State {
+    int calls = 0;
+    bool waits = false;  // for the others
+    bool is_frozen = false;
+    bool is_thawed = false;
+  };
+
+  StorePtr& next(Call call = Call::kReturns) {
+    const bool freezes = state_.update([&](State& state) {
+      const bool is_it = state.calls++ == before_call_;
+      state.is_frozen |= is_it;
+      state.waits |= call == Call::kWaits;
+      return is_it;
+    });
+    if (freezes) {
+      state_.wait(
+          soon(), [](const State& state) { return state.is_thawed; }, [](State&) {});
     }
     return base_;
   }
 
   StorePtr base_;
-  int calls_until_frozen_;
-  std::atomic<bool> is_frozen_ = false;
-  std::atomic<bool> is_thawed_ = false;
+  int before_call_;
+  Guarded<State> state_;
 };
-
-constexpr int kRanks = 3;
 
 struct Victim {
   Rank rank = 0;
-  bool is_last = false;  // the others have arrived when it comes; else it has frozen when they come
+  bool is_last = false;  // the others are there when it comes; else it has frozen when they come
 };
 
-class MeetFrozenTest : public MeetTest {
- protected:
-  /// Whether the victim froze: that it has so many calls to make.
-  static bool meets_or_names(Victim victim, int before_call) {
-    const StorePtr store = store::make_memory_store();
-    const auto frozen = std::make_shared<FreezingStore>(store, before_call);
-    std::vector<Attendant> others = ranks_of("env://", kRanks);
-    for (Attendant& attendant : others) attendant.wish.store = store;
-    Attendant doomed = others[static_cast<std::size_t>(victim.rank)];
-    doomed.wish.store = frozen;
-    others.erase(others.begin() + victim.rank);
+struct Course {
+  std::vector<Outcome> others;
+  Outcome victim;  // once it was thawed
+  int calls = 0;   // of the victim
+};
 
-    std::future<Outcome> fate;
-    const auto begin = [&] {
-      fate = std::async(std::launch::async, [&] { return attend(doomed, soon()); });
-      // One that has no more calls to make waits for the others.
-      const Deadline patience = Deadline::after(kTimeout / 4);
-      while (!frozen->is_frozen() && !patience.passed()) std::this_thread::yield();
-    };
-    if (!victim.is_last) begin();
-    auto survivors =
-        std::async(std::launch::async, [&] { return meet_all(others, Deadline::after(kTimeout)); });
-    if (victim.is_last) {
-      while (store->try_get("meeting/arrived") != std::to_string(kRanks - 1)) {
-        std::this_thread::yield();
-      }
-      begin();
-    }
-    const std::vector<Outcome> outcomes = survivors.get();
-    const bool was_frozen = frozen->is_frozen();
-    frozen->thaw();
-    const bool has_met = fate.get().meeting.has_value();
-    for (const Outcome& outcome : outcomes) {
-      EXPECT_EQ(outcome.meeting.has_value(), has_met) << "the ranks do not agree";
-      if (outcome.meeting) continue;
-      EXPECT_TRUE(was_frozen) << outcome.error->what();
-      EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout) << outcome.error->what();
-      EXPECT_THAT(std::string(outcome.error->what()),
-                  AllOf(HasSubstr("1 of 3 ranks "),
-                        HasSubstr(": rank " + std::to_string(victim.rank) + ";")));
-    }
-    return was_frozen;
+Course meet_with(Victim victim, int before_call) {
+  constexpr milliseconds kTimeout{kSanitized ? 6000 : 2000};
+  const StorePtr store = store::make_memory_store();
+  const auto freezing = std::make_shared<FreezingStore>(store, before_call);
+  Attendant doomed;
+  std::vector<Attendant> others;
+  std::vector<std::string> marks;
+  for (Attendant& attendant : ranks_of("env://", kRanks)) {
+    const bool is_victim = attendant.wish.rank == victim.rank;
+    attendant.wish.store = is_victim ? freezing : store;
+    if (!is_victim) marks.push_back("meeting/ready/" + std::to_string(*attendant.wish.rank));
+    (is_victim ? doomed : others.emplace_back()) = attendant;
   }
+  std::future<Outcome> fate;
+  const auto begin = [&] {
+    fate = std::async(std::launch::async, [&] { return attend(doomed, soon()); });
+    freezing->await_rest();
+  };
+  if (!victim.is_last) begin();
+  auto survivors =
+      std::async(std::launch::async, [&] { return meet_all(others, Deadline::after(kTimeout)); });
+  if (victim.is_last) {
+    store->wait(marks, soon());
+    begin();
+  }
+  Course course;
+  course.others = survivors.get();
+  freezing->thaw();
+  course.victim = fate.get();
+  course.calls = freezing->calls();
+  return course;
+}
 
-  static constexpr milliseconds kTimeout{kSanitized ? 500 : 150};
-};
-
-TEST_F(MeetFrozenTest, WhoeverFreezesBeforeAnyOfItsCallsToTheStore) {
-  for (const Victim victim :
-       {Victim{0, false}, Victim{0, true}, Victim{2, false}, Victim{2, true}}) {
-    int call = 0;
-    do {
-      SCOPED_TRACE("rank " + std::to_string(victim.rank) +
-                   (victim.is_last ? ", the last to come" : ", the first to come") +
-                   ", frozen before call " + std::to_string(call));
-      if (!meets_or_names(victim, call)) break;
-    } while (++call < 100);
-    EXPECT_GT(call, 5) << "hardly a call was met";
-    EXPECT_LT(call, 100);
+void expect_met_or_named(const Course& course, Rank victim) {
+  for (const Outcome& outcome : course.others) {
+    EXPECT_EQ(outcome.meeting.has_value(), course.victim.meeting.has_value())
+        << "the ranks do not agree whether they have met";
+    if (outcome.meeting) continue;
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout) << outcome.error->what();
+    EXPECT_THAT(
+        std::string(outcome.error->what()),
+        AllOf(HasSubstr("1 of 3 ranks "), HasSubstr(": rank " + std::to_string(victim) + ";")));
   }
 }
+
+class MeetFrozenTest : public MeetTest, public ::testing::WithParamInterface<Victim> {};
+
+TEST_P(MeetFrozenTest, WhoeverFreezesBeforeAnyOfItsCallsToTheStoreIsMetOrNamed) {
+  const Victim victim = GetParam();
+  const Course unharmed = meet_with(victim, kNever);
+  for (const Outcome& outcome : unharmed.others) {
+    ASSERT_TRUE(outcome.meeting) << outcome.error->what();
+  }
+  std::vector<std::future<Course>> courses;
+  for (int call = 0; call < unharmed.calls; ++call) {
+    courses.push_back(std::async(std::launch::async, [=] { return meet_with(victim, call); }));
+  }
+  int in_vain = 0;
+  for (std::size_t call = 0; call < courses.size(); ++call) {
+    SCOPED_TRACE("frozen before call " + std::to_string(call));
+    const Course course = courses[call].get();
+    expect_met_or_named(course, victim.rank);
+    if (!course.victim.meeting) ++in_vain;
+  }
+  EXPECT_GT(in_vain, 5) << "it was met nearly wherever it froze";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Victims,
+    MeetFrozenTest,
+    ::testing::Values(Victim{0, false}, Victim{0, true}, Victim{2, false}, Victim{2, true}),
+    [](const auto& named) {
+      return "Rank" + std::to_string(named.param.rank) + "Comes" +
+             (named.param.is_last ? "Last" : "First");
+    });
 
 }  // namespace
 }  // namespace peal::rendezvous

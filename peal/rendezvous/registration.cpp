@@ -210,6 +210,7 @@ void Registration::arrive() {
 
 Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrupt) {
   const auto ranks = all_ranks(self().world_size);
+  std::string vain;
   while (true) {
     const bool looks = ended_.are_noted() || interrupt;
     const Deadline slice = looks ? deadline.within(kLookForEndsEvery) : deadline;
@@ -217,6 +218,7 @@ Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrup
       return decode_verdict(store_->get("verdict", slice));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
+      vain = error.message();
     }
     if (deadline.passed()) break;
     let_interrupt_all(interrupt);
@@ -228,8 +230,11 @@ Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrup
   }
   constexpr Timeout kToAnswer{100};
   if (!store_->answers(Deadline::after(kToAnswer))) {
-    throw Error(ErrorKind::kTimeout, "it answered before");
+    throw Error(
+        ErrorKind::kTimeout,
+        fmt::format("the store in which the ranks meet does not answer any more: {}", vain));
   }
+  if (const auto verdict = store_->try_get("verdict")) return decode_verdict(*verdict);
   return pass(*store_, who_is_late(ranks));
 }
 
@@ -241,8 +246,8 @@ Error Registration::who_is_late(std::span<const Rank> ranks) {
   }
   return absence(absent_ranks(*store_, kReady, ranks),
                  ranks.size(),
-                 "came to the meeting, but were not ready in time",
-                 "look whether their processes are stopped, and whether their hosts do other work");
+                 "came to the meeting and did not get through it in time",
+                 kLookWhatBecameOfThem);
 }
 
 /// No will says so in a store that lives on: one that was given, in which they met. Where all

@@ -15,6 +15,7 @@ void await_ranks(store::Store& store,
                  std::string_view prefix,
                  std::span<const Rank> ranks,
                  std::string_view did_what,
+                 std::string_view advice,
                  Deadline deadline) {
   std::vector<std::string> keys;
   for (const Rank rank : ranks) keys.push_back(key_of_rank(prefix, rank));
@@ -23,7 +24,7 @@ void await_ranks(store::Store& store,
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
     const std::vector<Rank> absent = absent_ranks(store, prefix, ranks);
-    if (!absent.empty()) throw absence(absent, ranks.size(), did_what, kLookAtTheirStart);
+    if (!absent.empty()) throw absence(absent, ranks.size(), did_what, advice);
   }
 }
 

@@ -17,22 +17,24 @@ namespace peal::rendezvous {
 /// Where a rank leaves its mark: the prefix and its number.
 std::string key_of_rank(std::string_view prefix, Rank rank);
 
-/// Waits for the marks of all `ranks`. `did_what`: those who left none. Errors: absence; of the
-/// store.
+/// Waits for the marks of all `ranks`. Errors: absence of those who left none; of the store.
 void await_ranks(store::Store& store,
                  std::string_view prefix,
                  std::span<const Rank> ranks,
                  std::string_view did_what,
+                 std::string_view advice,
                  Deadline deadline);
+
+/// What to do about ranks that were not heard of, and about those that were.
+inline constexpr std::string_view kLookAtTheirStart =
+    "look whether they were started and what they said";
+inline constexpr std::string_view kLookWhatBecameOfThem =
+    "look whether they are stopped or have ended, and what they said";
 
 /// Those of `ranks` whose mark is not there now.
 std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks);
-
-/// What to do about ranks that were not heard of.
-inline constexpr std::string_view kLookAtTheirStart =
-    "look whether they were started and what they said";
 
 /// timeout: "<n> of <all> ranks <did what>: rank <numbers>; <advice>".
 Error absence(std::span<const Rank> absent,

@@ -20,6 +20,7 @@
 #include "peal/transport/heartbeats.h"
 #include "peal/transport/hosts.h"
 #include "peal/transport/links.h"
+#include "peal/transport/presence.h"
 #include "peal/transport/process_transport.h"
 #include "peal/transport/shm/host.h"
 #include "peal/transport/watch.h"
@@ -146,6 +147,22 @@ Bytes physical_memory() {
   return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
 }
 
+/// A rank that waits in vain may wait for one that waits for another: whoever of this host is
+/// stopped is the cause.
+Error with_stopped(const Error& timeout,
+                   std::span<const Contact> contacts,
+                   const std::string& own_host) {
+  std::string causes;
+  for (std::size_t rank = 0; rank < contacts.size(); ++rank) {
+    if (contacts[rank].host_id != own_host) continue;
+    const Presence presence = presence_of_process(contacts[rank].pid);
+    if (presence.state != Presence::State::kStopped) continue;
+    causes += fmt::format(
+        "{} {}; ", name_of(static_cast<Rank>(rank), contacts[rank]), describe(presence));
+  }
+  return Error(timeout.kind(), fmt::format("{}{}", causes, timeout.message()));
+}
+
 /// Those to the own host, over which descriptors go too.
 std::map<Rank, Fd> take_host_links(Links& links) {
   std::map<Rank, Fd> taken;
@@ -184,7 +201,18 @@ class PendingTransport final : public Pending {
     }
     check_choices(contacts);
     check_faults(options_.faults, contacts);
-    std::vector<bool> near = near_ranks(options_, contacts);
+    try {
+      return join(contacts, near_ranks(options_, contacts), deadline);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kTimeout) throw;
+      throw with_stopped(error, contacts, contact_.host_id);
+    }
+  }
+
+ private:
+  std::unique_ptr<Transport> join(std::span<const Contact> contacts,
+                                  std::vector<bool> near,
+                                  Deadline deadline) {
     make_links(plan(contacts, near), links_, deadline);
     inject_faults(links_);
     host_links_ = take_host_links(links_);
@@ -199,7 +227,6 @@ class PendingTransport final : public Pending {
                                   options_.pulse);
   }
 
- private:
   void listen(const net::Address& address) {
     listeners_.push_back(net::listen_on(address));
     contact_.addresses.push_back(net::local_address(listeners_.back().get()));

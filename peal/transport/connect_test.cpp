@@ -2,7 +2,9 @@
 // transport_conformance_test.cpp's matter.
 #include "peal/transport/connect.h"
 
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +20,7 @@
 #include "peal/base/cpus.h"
 #include "peal/base/error.h"
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/idle_child.h"
 #include "peal/net/socket.h"
 #include "peal/transport/testing/meeting.h"
 #include "peal/transport/window.h"
@@ -38,6 +41,7 @@ using testing::options_of_all;
 using testing::Outcome;
 using testing::receive_all;
 using testing::send_all;
+using ::testing::StartsWith;
 using testing::test_deadline;
 using testing::Transports;
 
@@ -315,6 +319,34 @@ TEST(ConnectTest, ARankThatComesInAnUnexpectedWayIsToldSo) {
   }
   meeting.pending(1).reset();
   EXPECT_EQ(together.get().kind(), ErrorKind::kPeerLost);
+}
+
+TEST(ConnectTest, WhoWaitsForOneThatWaitsForAStoppedOneNamesTheStoppedOne) {
+  const IdleChild stopped;
+  stopped.signal_and_wait(SIGSTOP, WSTOPPED);
+  for (const auto choice : {TransportChoice::kShm, TransportChoice::kTcp}) {
+    // Rank 0 has let rank 2 in, and does not come to rank 1 any more.
+    Meeting meeting(options_of_all(3, choice));
+    meeting.contact(0).pid = stopped.pid();
+    const std::vector<Contact> all = {meeting.contact(0), meeting.contact(1), meeting.contact(2)};
+    const auto deaf = open(options_of(0, 3, choice));
+    std::vector<Contact> of_rank_1 = all;
+    of_rank_1[0].addresses = deaf->contact().addresses;
+    const auto outcomes = testing::run_ranks(3, [&](Rank rank) {
+      return error_of([&] {
+        meeting.pending(rank)->connect(rank == 1 ? of_rank_1 : all, Deadline::after(seconds(1)));
+      });
+    });
+    EXPECT_THAT(outcomes[1].what(), HasSubstr("cannot reach rank 0"));
+    EXPECT_THAT(outcomes[2].what(), HasSubstr("cannot reach rank 1"));
+    for (const Rank rank : {1, 2}) {
+      const Error& error = outcomes[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+      EXPECT_THAT(std::string(error.message()),
+                  StartsWith("rank 0 (pid " + std::to_string(stopped.pid()) + " on "));
+      EXPECT_THAT(error.what(), HasSubstr("stands still (its process is stopped"));
+    }
+  }
 }
 
 TEST(ConnectTest, RanksWhoseStagesDifferAreToldSo) {

@@ -16,7 +16,7 @@ namespace peal::transport {
 struct Contact {
   std::string host_id;   // equal where processes can share memory and descriptors; see own_host_id
   std::string hostname;  // for messages
-  std::int64_t pid = 0;  // for messages, and to see what CPUs it may use
+  std::int64_t pid = 0;  // for messages, and to see whether it is stopped and what CPUs it may use
   TransportChoice choice = TransportChoice::kAuto;  // must be the same on all ranks
   std::vector<net::Address> addresses;              // where it listens, the preferred one first
 
