@@ -195,7 +195,8 @@ inline constexpr const char* kRecv =
     R"(data = what source, or with ANY_SOURCE the first who did, sent with this tag; returns who
 did
 
-Shape: the send's number of elements and type; else mismatch, on both sides.
+Shape: the send's number of elements and type; else mismatch, on both sides: for a sender whose
+    send has returned, at its next operation.
 Errors: usage (a rank that is none, a negative tag); see ProcessGroup.)";
 
 inline constexpr const char* kIsend =

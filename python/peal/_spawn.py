@@ -56,7 +56,8 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     groups and to flush its files. An interrupt ends them all, as does the end of this process; what
     they have started themselves lives on.
 
-    Errors: SpawnError, usage (fewer ranks than 1).
+    Errors: SpawnError, usage (fewer ranks than 1; a function or an argument that pickles cannot
+        carry, as a lambda).
     Cost: a new interpreter for each rank.
     """
     if ranks < 1:
@@ -78,7 +79,7 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
             own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
             process: BaseProcess = context.Process(
                 target=_run, args=(there, own, function, arguments))
-            process.start()
+            _start(process)
             there.close()
             started.append((process, here))
         outcomes = _outcomes(started)
@@ -90,6 +91,17 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
                 process.kill()
             process.join()
             here.close()
+
+
+def _start(process: BaseProcess) -> None:
+    """Pickles are made before there is a process: nothing is left of one that cannot be started."""
+    try:
+        process.start()
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise Error(
+            f"spawn cannot hand its function and arguments to a new process: {words_of(error)}; a "
+            "function at the top level of a module can be handed on, a lambda or one that is "
+            "defined in another function cannot", "usage") from error
 
 
 def _free_ports() -> tuple[int, int]:

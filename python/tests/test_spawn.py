@@ -386,6 +386,15 @@ class OutcomesTest(unittest.TestCase):
                 self.assertIn(words, str(caught.exception))
                 self.assertIn(words, str(caught.exception.errors[1]))
 
+    def test_what_cannot_be_handed_on_is_said_before_a_rank_is_started(self) -> None:
+        for function, argument in ((lambda one: one, 1), (be_killed, threading.Lock())):
+            with self.assertRaises(peal.Error) as caught:
+                peal.spawn(function, argument, ranks=RANKS)
+            self.assertEqual(caught.exception.kind, "usage")
+            self.assertIn("cannot hand its function and arguments", str(caught.exception))
+            self.assertIn("top level of a module", str(caught.exception))
+        self.assertEqual(multiprocessing.active_children(), [])
+
     @torch_wanted
     def test_tensors_come_back_whole(self) -> None:
         got = peal.spawn(return_a_tensor, ranks=RANKS)
