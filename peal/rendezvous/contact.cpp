@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ namespace {
 
 using transport::Contact;
 
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 constexpr std::uint8_t kEnded = 0;  // in the place of a version
 constexpr Bytes kMaxText = 1_KiB;
 constexpr std::uint16_t kMaxAddresses = 256;
@@ -43,7 +44,8 @@ TransportChoice decode_choice(std::uint8_t number) {
 std::string encode(const Contact& contact) {
   net::Writer writer;
   writer.put_u8(kVersion).put_text(contact.host_id).put_text(contact.hostname);
-  writer.put_i64(contact.pid).put_u8(static_cast<std::uint8_t>(contact.choice));
+  writer.put_i64(contact.pid).put_i64(contact.pid_namespace);
+  writer.put_u8(static_cast<std::uint8_t>(contact.choice));
   writer.put_u16(static_cast<std::uint16_t>(contact.addresses.size()));
   for (const net::Address& address : contact.addresses) writer.put_text(address.to_string());
   return std::move(writer).take();
@@ -63,6 +65,7 @@ Contact decode(std::string_view bytes) {
   contact.host_id = reader.get_text(kMaxText);
   contact.hostname = reader.get_text(kMaxText);
   contact.pid = reader.get_i64();
+  contact.pid_namespace = reader.get_i64();
   contact.choice = decode_choice(reader.get_u8());
   const std::uint16_t count = reader.get_u16();
   if (count > kMaxAddresses) {
@@ -95,25 +98,25 @@ Contact decode_of(Rank rank, std::string_view text) {
           "rank {} ({}) ended before it said where it listens", rank, reader.get_text(kMaxText)));
 }
 
-/// Who asks a store that stands still waits for as long as that was made to be waited for.
-void check_answers(store::Store& group) {
-  constexpr Timeout kToAnswer{100};
-  if (group.answers(Deadline::after(kToAnswer))) return;
-  throw Error(ErrorKind::kTimeout,
-              "the store in which the ranks met does not answer: look whether the process that "
-              "serves it is stopped, which is rank 0 unless it is a file or was given");
-}
-
-bool came_in_time(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
+/// The timeout, where they have not.
+std::optional<Error> wait_for(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
   std::vector<std::string> keys;
   for (const Rank rank : ranks) keys.push_back(key_of_rank(kPrefix, rank));
   try {
     group.wait(keys, deadline);
-    return true;
+    return std::nullopt;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
-    return false;
+    return error;
   }
+}
+
+/// Of a store that stands still, and may be asked no more than whether it answers: all else would
+/// wait for as long as that was made to be waited for.
+Error silence(const Error& timeout) {
+  return Error(
+      ErrorKind::kTimeout,
+      fmt::format("the store in which the ranks met does not answer: {}", timeout.message()));
 }
 
 }  // namespace
@@ -137,11 +140,16 @@ std::vector<Contact> collect(store::Store& group,
                              Deadline deadline,
                              const Look& look) {
   constexpr auto kLookEvery = std::chrono::milliseconds(200);
+  constexpr Timeout kToAnswer{250};
   std::map<Rank, Contact> found;
   while (true) {
     const Deadline slice = deadline.within(kLookEvery);
-    const bool all = came_in_time(group, ranks, slice);
-    if (!all && deadline.passed()) check_answers(group);
+    const std::optional<Error> timeout = wait_for(group, ranks, slice);
+    if (timeout && !group.answers(Deadline::after(kToAnswer))) {
+      if (deadline.passed()) throw silence(*timeout);
+      look({});
+      continue;
+    }
     std::vector<Rank> missing;
     for (const Rank rank : ranks) {
       if (found.contains(rank)) continue;
@@ -151,7 +159,7 @@ std::vector<Contact> collect(store::Store& group,
         missing.push_back(rank);
       }
     }
-    if (all) break;
+    if (!timeout) break;
     look(missing);
     if (deadline.passed()) {
       await_ranks(group,

@@ -34,12 +34,14 @@ void promise(store::Store& group, Rank rank, const std::string& who);
 /// Errors: of the store.
 void publish(store::Store& group, Rank rank, const transport::Contact& contact);
 
-/// Called with the ranks that have not come yet.
+/// Called with the ranks that have not come yet; none where the store, which knows it, stands
+/// still.
 using Look = std::function<void(std::span<const Rank> missing)>;
 
 /// The contacts of `ranks`, in that order, once all are there. While some are missing it calls
 /// `look` every 200 ms, which may throw.
-/// Errors: timeout, which names the ranks that are missing; peer_lost, which names one that has
+/// Errors: timeout, which names the ranks that are missing, or says that the store stands still (a
+/// second after the deadline at the latest); peer_lost, which names one that has
 /// ended before it kept its promise; of the store; of `look`.
 std::vector<transport::Contact> collect(
     store::Store& group,

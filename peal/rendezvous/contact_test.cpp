@@ -1,6 +1,13 @@
 #include "peal/rendezvous/contact.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <future>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +15,8 @@
 #include "peal/base/error.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/net/socket.h"
+#include "peal/store/file_lock.h"
+#include "peal/store/file_store.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/tcp_store.h"
 #include "peal/store/tcp_store_server.h"
@@ -16,6 +25,7 @@ namespace peal::rendezvous {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -26,6 +36,7 @@ Contact example(int i) {
   return {"boot/0/" + std::to_string(i),
           "node" + std::to_string(i),
           1000 + i,
+          4026531836 + i,
           kAllTransportChoices[static_cast<std::size_t>(i) % 3],
           {net::Address::parse("10.0.0.1:" + std::to_string(4000 + i)),
            net::Address::parse("[2001:db8::1]:80"),
@@ -78,6 +89,28 @@ TEST(ContactTest, RanksThatDoNotComeAreNamed) {
   }
 }
 
+TEST(ContactTest, AStoreThatStandsStillIsSaidSoSoonAfterTheDeadlineAndOthersAreLookedAtMeanwhile) {
+  const std::string path = ::testing::TempDir() + "peal-contact-" + std::to_string(::getpid());
+  const auto store = store::open_file_store(
+      path, {.members = 1, .timeout = minutes(2)}, Deadline::after(seconds(20)));
+  const Fd other(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(store::try_lock(other.get(), store::LockByte::kChange, store::LockKind::kAlone));
+  bool looked = false;
+  const TimePoint begin = Clock::now();
+  const Error error = error_of([&] {
+    collect(*store,
+            std::vector<Rank>{0, 1},
+            Deadline::after(seconds(3)),
+            [&](std::span<const Rank> missing) { looked = missing.empty(); });
+  });
+  EXPECT_LT(Clock::now() - begin, minutes(1))
+      << "it has waited for as long as the store was made to";
+  store::unlock(other.get(), store::LockByte::kChange);
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("store in which the ranks met"), HasSubstr(path)));
+  EXPECT_TRUE(looked);
+}
+
 TEST(ContactTest, ARankThatEndsBeforeItSaysWhereItListensIsNamedAtOnceThoughOthersAreLate) {
   const net::ProofContext context{"hush", "job", "store"};
   std::vector<Fd> listeners;
@@ -93,7 +126,7 @@ TEST(ContactTest, ARankThatEndsBeforeItSaysWhereItListensIsNamedAtOnceThoughOthe
   promise(*other, 1, "process 7 on b");
   auto collecting = std::async(std::launch::async, [&] {
     return error_of([&] {
-      collect(*own, std::vector<Rank>{0, 1, 2}, Deadline::after(std::chrono::minutes(5)));
+      collect(*own, std::vector<Rank>{0, 1, 2}, Deadline::after(minutes(5)));
     });
   });
   other.reset();

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/rendezvous/testing/child.h"
@@ -193,7 +194,7 @@ TEST_F(MeetTest, AFileThatAStoppedProcessHoldsIsNotTakenForAStoppedRankZero) {
       store::open_file_store(path_, {.members = 2, .timeout = seconds(60)}, soon());
   auto rank = std::async(std::launch::async, [&] {
     return attend({{.url = "file://" + path_, .rank = 1, .world_size = 2}},
-                  Deadline::after(seconds(2)));
+                  Deadline::after(seconds(kSanitized ? 6 : 2)));
   });
   observer->get("meeting/ready/1", soon());
   const Fd other(::open(path_.c_str(), O_RDWR | O_CLOEXEC));

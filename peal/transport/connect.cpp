@@ -147,20 +147,19 @@ Bytes physical_memory() {
   return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE));
 }
 
-/// A rank that waits in vain may wait for one that waits for another: whoever of this host is
-/// stopped is the cause.
-Error with_stopped(const Error& timeout,
-                   std::span<const Contact> contacts,
-                   const std::string& own_host) {
-  std::string causes;
-  for (std::size_t rank = 0; rank < contacts.size(); ++rank) {
-    if (contacts[rank].host_id != own_host) continue;
+/// A rank that waits in vain may wait for one that waits for another: so who is stopped comes
+/// first, of those whose processes are to be seen from here.
+Error with_stopped(const Error& timeout, std::span<const Contact> contacts, const Contact& own) {
+  constexpr std::size_t kShown = 16;
+  std::vector<std::string> stopped;
+  for (std::size_t rank = 0; rank < contacts.size() && stopped.size() < kShown; ++rank) {
+    if (!is_visible(contacts[rank], own)) continue;
     const Presence presence = presence_of_process(contacts[rank].pid);
     if (presence.state != Presence::State::kStopped) continue;
-    causes += fmt::format(
-        "{} {}; ", name_of(static_cast<Rank>(rank), contacts[rank]), describe(presence));
+    const std::string name = name_of(static_cast<Rank>(rank), contacts[rank]);
+    stopped.push_back(fmt::format("{} {}; ", name, describe(presence)));
   }
-  return Error(timeout.kind(), fmt::format("{}{}", causes, timeout.message()));
+  return Error(timeout.kind(), fmt::format("{}{}", fmt::join(stopped, ""), timeout.message()));
 }
 
 /// Those to the own host, over which descriptors go too.
@@ -205,7 +204,7 @@ class PendingTransport final : public Pending {
       return join(contacts, near_ranks(options_, contacts), deadline);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
-      throw with_stopped(error, contacts, contact_.host_id);
+      throw with_stopped(error, contacts, contacts[static_cast<std::size_t>(options_.rank)]);
     }
   }
 

@@ -21,6 +21,7 @@
 #include "peal/base/error.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/idle_child.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/net/socket.h"
 #include "peal/transport/testing/meeting.h"
 #include "peal/transport/window.h"
@@ -332,10 +333,10 @@ TEST(ConnectTest, WhoWaitsForOneThatWaitsForAStoppedOneNamesTheStoppedOne) {
     const auto deaf = open(options_of(0, 3, choice));
     std::vector<Contact> of_rank_1 = all;
     of_rank_1[0].addresses = deaf->contact().addresses;
+    const Deadline deadline = Deadline::after(seconds(kSanitized ? 5 : 2));
     const auto outcomes = testing::run_ranks(3, [&](Rank rank) {
-      return error_of([&] {
-        meeting.pending(rank)->connect(rank == 1 ? of_rank_1 : all, Deadline::after(seconds(1)));
-      });
+      return error_of(
+          [&] { meeting.pending(rank)->connect(rank == 1 ? of_rank_1 : all, deadline); });
     });
     EXPECT_THAT(outcomes[1].what(), HasSubstr("cannot reach rank 0"));
     EXPECT_THAT(outcomes[2].what(), HasSubstr("cannot reach rank 1"));

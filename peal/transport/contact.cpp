@@ -17,7 +17,19 @@ std::string own_hostname() {
   return name.data();
 }
 
+/// The number of the file by which the kernel knows such a namespace; 0 where it has none.
+std::int64_t own_namespace(const char* kind) {
+  struct stat status {};
+  const std::string path = fmt::format("/proc/self/ns/{}", kind);
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::int64_t>(status.st_ino) : 0;
+}
+
 }  // namespace
+
+bool is_visible(const Contact& contact, const Contact& own) {
+  return machine_of(contact.host_id) == machine_of(own.host_id) && own.pid_namespace != 0 &&
+         contact.pid_namespace == own.pid_namespace;
+}
 
 std::string name_of(Rank rank, const Contact& contact) {
   return fmt::format("rank {} (pid {} on host {})", rank, contact.pid, contact.hostname);
@@ -27,9 +39,7 @@ std::string own_host_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   if (boot.empty()) boot = own_hostname();
-  struct stat network {};
-  const bool known = ::stat("/proc/self/ns/net", &network) == 0;
-  return fmt::format("{}/{}/{}", boot, ::geteuid(), known ? network.st_ino : 0);
+  return fmt::format("{}/{}/{}", boot, ::geteuid(), own_namespace("net"));
 }
 
 std::string_view machine_of(std::string_view host_id) {
@@ -37,7 +47,11 @@ std::string_view machine_of(std::string_view host_id) {
 }
 
 Contact own_contact() {
-  return {.host_id = own_host_id(), .hostname = own_hostname(), .pid = ::getpid(), .addresses = {}};
+  return {.host_id = own_host_id(),
+          .hostname = own_hostname(),
+          .pid = ::getpid(),
+          .pid_namespace = own_namespace("pid"),
+          .addresses = {}};
 }
 
 }  // namespace peal::transport

@@ -16,7 +16,8 @@ namespace peal::transport {
 struct Contact {
   std::string host_id;   // equal where processes can share memory and descriptors; see own_host_id
   std::string hostname;  // for messages
-  std::int64_t pid = 0;  // for messages, and to see whether it is stopped and what CPUs it may use
+  std::int64_t pid = 0;  // for messages, and to see what CPUs it may use
+  std::int64_t pid_namespace = 0;                   // in which it has that number; 0: not known
   TransportChoice choice = TransportChoice::kAuto;  // must be the same on all ranks
   std::vector<net::Address> addresses;              // where it listens, the preferred one first
 
@@ -25,6 +26,9 @@ struct Contact {
 
 /// host_id, hostname and pid of this process; no addresses, and the transport of who asks for none.
 Contact own_contact();
+
+/// Whether the process of `contact` has its number here, too: so that /proc tells of it.
+bool is_visible(const Contact& contact, const Contact& own);
 
 /// "rank 1 (pid 77 on host b)", for messages.
 std::string name_of(Rank rank, const Contact& contact);

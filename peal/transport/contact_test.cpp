@@ -16,6 +16,20 @@ TEST(ContactTest, TheOwnContactSaysWhereThisProcessIs) {
   EXPECT_TRUE(contact.addresses.empty());
 }
 
+TEST(ContactTest, AProcessIsVisibleWhereItHasItsNumber) {
+  const Contact own = own_contact();
+  EXPECT_TRUE(is_visible(own, own));
+  Contact other = own;
+  other.pid_namespace += 1;
+  EXPECT_FALSE(is_visible(other, own)) << "in a container, its number is another process's here";
+  other = own;
+  other.host_id = "elsewhere/0/1";
+  EXPECT_FALSE(is_visible(other, own));
+  EXPECT_FALSE(is_visible({.host_id = own.host_id, .hostname = "", .addresses = {}},
+                          {.host_id = own.host_id, .hostname = "", .addresses = {}}))
+      << "nothing is known";
+}
+
 TEST(ContactTest, HostsOfOneMachineThatHaveNetworksOfTheirOwnShareItsCores) {
   EXPECT_EQ(machine_of("boot/0/1"), machine_of("boot/1000/2"));
   EXPECT_NE(machine_of("boot/0/1"), machine_of("other/0/1"));

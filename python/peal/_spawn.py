@@ -56,8 +56,8 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     groups and to flush its files. An interrupt ends them all, as does the end of this process; what
     they have started themselves lives on.
 
-    Errors: SpawnError, usage (fewer ranks than 1; a function or an argument that pickles cannot
-        carry, as a lambda).
+    Errors: SpawnError, usage (fewer ranks than 1; a function or an argument that cannot be
+        pickled, as a lambda).
     Cost: a new interpreter for each rank.
     """
     if ranks < 1:
@@ -94,14 +94,15 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
 
 
 def _start(process: BaseProcess) -> None:
-    """Pickles are made before there is a process: nothing is left of one that cannot be started."""
+    """Pickles are made before there is a process. (A RuntimeError says what it is about: that a main
+    module is not guarded, or that a tensor has a gradient to come.)"""
     try:
         process.start()
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError) as error:
         raise Error(
-            f"spawn cannot hand its function and arguments to a new process: {words_of(error)}; a "
-            "function at the top level of a module can be handed on, a lambda or one that is "
-            "defined in another function cannot", "usage") from error
+            f"spawn cannot hand its function and arguments to a new process: {words_of(error)}; of "
+            "functions those at the top level of a module can be handed on, and no lambda nor one "
+            "that is defined in another function", "usage") from error
 
 
 def _free_ports() -> tuple[int, int]:
