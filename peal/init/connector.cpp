@@ -48,11 +48,12 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
     const std::string what = "joined the group " + group;
     std::vector<Rank> of_world;
     for (const Rank rank : missing) of_world.push_back(world_ranks[static_cast<std::size_t>(rank)]);
+    if (!missing.empty()) {  // else the store stands still
+      rendezvous::check_for_failure(*store);
+      ended.check(of_world, what);
+      rendezvous::check_ends(*meeting_.store, of_world, what);
+    }
     if (look) look();
-    ended.check(of_world, what);
-    if (missing.empty()) return;
-    rendezvous::check_for_failure(*store);
-    rendezvous::check_ends(*meeting_.store, of_world, what);
   };
   rendezvous::promise(*store, options.rank, meeting_.self);
   std::unique_ptr<transport::Pending> pending;
