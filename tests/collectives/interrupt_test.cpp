@@ -243,9 +243,9 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
     const ProcessGroupPtr group = join(rank, 2, [&] {
       if (pressed) throw Nothing();
     });
-    group->barrier();
-    pressed = rank == 0;
     try {
+      group->barrier();  // in which rank 1 may still be
+      pressed = rank == 0;
       rank == 0 ? group->barrier() : receive_nothing(*group);
     } catch (const Error& error) {
       return error.what();
