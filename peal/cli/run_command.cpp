@@ -26,6 +26,7 @@
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/flights.h"
+#include "peal/launch/inherited.h"
 #include "peal/launch/job.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/post_mortem.h"
@@ -201,7 +202,7 @@ launch::LaunchOptions RunCommand::options() const {
 }
 
 int run(const launch::LaunchOptions& options) {
-  const launch::Variables inherited = launch::process_variables();
+  const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
   const auto path = inherited.find("PATH");
   const launch::CommandLookup command = launch::find_command(
       options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
