@@ -11,7 +11,8 @@ namespace {
 bool is_another_process_of_the_rank(const Environment& environment, Rank rank) {
   const std::string folder = environment("PEAL_FLIGHT_DIR").value_or("");
   if (folder.empty() || !is_inherited(environment, "PEAL_FLIGHT_DIR")) return false;
-  return observe::holder_of_record(observe::flight_file_in(folder, rank)) ==
+  const std::string job = environment("PEAL_JOB").value_or("");
+  return observe::holder_of_record(observe::flight_file_in(folder, rank), job) ==
          observe::RecordHolder::kAnother;
 }
 

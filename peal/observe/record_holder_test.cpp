@@ -46,13 +46,22 @@ TEST_F(RecordHolderTest, AProcessHoldsTheRecordOfItsGroupUntilItHasLeft) {
   EXPECT_EQ(holder(), RecordHolder::kNobody);
 }
 
-TEST_F(RecordHolderTest, ADescendantNeverTakesTheRecordOfALivingRankEvenWhenThatHasLeft) {
+TEST_F(RecordHolderTest, ADescendantNeverTakesTheRecordOfARankThatIsInItsGroup) {
   const auto recorder = FlightRecorder::make(options_);
   EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
   EXPECT_EQ(in_a_child([&] { return in_a_child([&] { return holder(); }); }),
             RecordHolder::kAnother);
+}
+
+TEST_F(RecordHolderTest, NorInTheSameJobThatOfARankThatHasLeft) {
+  const auto recorder = FlightRecorder::make(options_);
   recorder->left(Departure::kInOrder);
-  EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
+  const auto holder_in = [&](const std::string& job) {
+    return in_a_child([&] { return holder_of_record(options_.path, job); });
+  };
+  EXPECT_EQ(holder_in(options_.job), RecordHolder::kAnother);
+  EXPECT_EQ(holder_in("another"), RecordHolder::kNobody);
+  EXPECT_EQ(holder_in(""), RecordHolder::kNobody);
 }
 
 TEST_F(RecordHolderTest, ARankTakesTheRecordOfAProcessThatItHasStarted) {
