@@ -237,6 +237,11 @@ const std::array kVariables = {
 constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_JOB",
                   "Tells jobs on one machine apart, the same on all ranks; `peal run` sets it."},
+    OtherVariable{
+        "PEAL_LAUNCHED",
+        "Which rank this process was started as, and for which PEAL_JOB, PEAL_FLIGHT_DIR "
+        "and PEAL_INJECT, so that a job inside a rank leaves those alone; `peal run` sets "
+        "it."},
     OtherVariable{"PEAL_MASTER_PORT",
                   "The port where ranks meet, before MASTER_PORT (which torchrun needs itself)."},
     OtherVariable{"PEAL_BENCH_PYTHON",

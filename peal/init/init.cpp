@@ -10,7 +10,9 @@
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/launch_mark.h"
 #include "peal/init/connector.h"
+#include "peal/init/own_job.h"
 #include "peal/init/recording.h"
 #include "peal/observe/end_file.h"
 #include "peal/rendezvous/rendezvous.h"
@@ -77,11 +79,12 @@ ProcessGroupPtr join(const InitOptions& options,
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
-  const Environment environment = process_environment();
   const rendezvous::Wish wish{.url = options.init_method,
                               .rank = options.rank,
                               .world_size = options.world_size,
                               .store = options.store};
+  const Environment environment =
+      own_environment(process_environment(), init::kinship_of(wish, process_environment()));
   std::shared_ptr<observe::FlightRecorder> recorder;
   try {
     return join(options, wish, environment, recorder);

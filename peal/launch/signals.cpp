@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
+/// That a write raises: to a closed pipe, and beyond the limit for the size of a file.
+constexpr int kOfWrites[] = {SIGPIPE, SIGXFSZ};
+
 bool is_ignored(int signal) {
   struct sigaction action {};
   ::sigaction(signal, nullptr, &action);
@@ -28,19 +31,21 @@ SignalReader::SignalReader() {
     if (!is_ignored(signal)) sigaddset(&read, signal);
   }
   sigset_t blocked = read;
-  sigaddset(&blocked, SIGPIPE);
+  for (const int signal : kOfWrites) sigaddset(&blocked, signal);
   fd_ = Fd(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw system_error("cannot read signals", errno);
   ::sigprocmask(SIG_BLOCK, &blocked, &previous_);
 }
 
 SignalReader::~SignalReader() {
-  // A write to a closed pipe has been noticed as EPIPE; its signal must not come on top.
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  const timespec none{};
-  while (sigismember(&previous_, SIGPIPE) == 0 && ::sigtimedwait(&pipe, nullptr, &none) > 0) {
+  // A write that failed has been noticed by its error; its signal must not come on top.
+  for (const int signal : kOfWrites) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    const timespec none{};
+    while (sigismember(&previous_, signal) == 0 && ::sigtimedwait(&one, nullptr, &none) > 0) {
+    }
   }
   ::sigprocmask(SIG_SETMASK, &previous_, nullptr);
 }

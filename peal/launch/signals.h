@@ -11,7 +11,7 @@
 namespace peal::launch {
 
 /// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, but none that the
-/// process ignores (nohup). SIGPIPE is blocked. Threads: made and used by the only one.
+/// process ignores (nohup). Blocks SIGPIPE and SIGXFSZ. Threads: made and used by the only one.
 class SignalReader final {
  public:
   SignalReader();

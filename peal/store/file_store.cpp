@@ -197,17 +197,22 @@ Fd open_file(const std::string& path) {
         ErrorKind::kUsage,
         fmt::format("{} is no file that can be a store: choose another path for file://", path));
   }
-  // The ranks' secret may lie in it.
   if (status.st_uid != ::geteuid()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("the store's file {} belongs to another user: choose another path for "
                             "file://, in a folder of your own",
                             path));
   }
-  if ((status.st_mode & 0077) != 0 && ::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0) {
+  return fd;
+}
+
+/// The ranks' secret may come to lie in it. Only for a file that is known to be a store.
+void keep_others_out(int fd, const std::string& path) {
+  struct stat status {};
+  const bool is_private = ::fstat(fd, &status) == 0 && (status.st_mode & 0077) == 0;
+  if (!is_private && ::fchmod(fd, S_IRUSR | S_IWUSR) != 0) {
     throw system_error(fmt::format("cannot keep others from the store's file {}", path), errno);
   }
-  return fd;
 }
 
 /// Whether the path still leads to this open file: its last user may have removed it meanwhile.
@@ -259,6 +264,7 @@ std::unique_ptr<Store> open_file_store(const std::string& path,
     {
       const ChangeLock lock(log.fd(), path, with_grace(deadline));
       if (is_at(log.fd(), path) && try_join(log, options.members)) {
+        keep_others_out(log.fd(), path);
         return std::make_unique<FileStore>(std::move(log), options.timeout);
       }
     }

@@ -14,6 +14,8 @@
 //   exit          the same, but it ends with exit code 9
 //   freeze        the same, but it is stopped
 //   mismatch      the same, but it broadcasts where the others reduce
+//   inner COMMAND the same as exit, but rank 0 runs COMMAND, a job of its own, in the middle
+//   helpers COMMAND  every rank joins the group, runs COMMAND, and leaves
 //   absent N      rank N ends with exit code 9 before it has come to the meeting
 //   subgroup      rank 1 ends with exit code 9, and the others make a group with it
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
@@ -146,6 +148,19 @@ int count() {
   return 0;
 }
 
+/// `helper`: a command that joins a job of its own while this rank is in its group.
+int run_beside_group(const std::string& helper) {
+  const ProcessGroupPtr group = init_process_group();
+  if (std::system(helper.c_str()) != 0) return 8;
+  group->destroy();
+  return 0;
+}
+
+int work_with_inner_job(ProcessGroup& group, const std::string& job) {
+  if (group.rank() == 0 && std::system(job.c_str()) != 0) return 8;
+  return work_with_fate(group, "exit");
+}
+
 int abandon(ProcessGroup& group) {
   std::vector<float> data(5'000, 1);
   if (group.rank() == 1) {
@@ -199,6 +214,7 @@ int run(const std::string& what, const std::string& more) {
   if (what == "again") return meet_again_and_again();
   if (what == "terminate") work_uncaught();
   if (what == "count") return count();
+  if (what == "helpers") return run_beside_group(more);
   if (what == "absent" && more == std::getenv("RANK")) return 9;
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
@@ -206,6 +222,7 @@ int run(const std::string& what, const std::string& more) {
   if (what == "kill" || what == "exit" || what == "freeze" || what == "mismatch") {
     return work_with_fate(*group, what);
   }
+  if (what == "inner") return work_with_inner_job(*group, more);
   if (what == "grid") return run_grid(*group);
   if (what == "subgroup") return make_subgroup(*group);
   if (what == "abandon") return abandon(*group);
