@@ -66,8 +66,9 @@ ProcessGroupPtr join(const InitOptions& options,
   native.connect = [connector](std::span<const Rank> ranks,
                                const std::string& group,
                                Deadline until,
-                               const std::function<void()>& look) {
-    return connector->connect(ranks, group, until, look);
+                               const std::function<void()>& look,
+                               const native::UseTransport& use) {
+    connector->connect(ranks, group, until, look, use);
   };
   return std::make_shared<ProcessGroup>(
       native::make_backend(std::move(native), deadline, options.interrupt),

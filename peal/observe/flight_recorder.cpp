@@ -17,6 +17,7 @@
 
 #include "peal/base/cycles.h"
 #include "peal/base/fd.h"
+#include "peal/base/file_size.h"
 #include "peal/observe/operation_text.h"
 
 namespace peal::observe {
@@ -66,6 +67,7 @@ Fd make_file(const std::string& path, std::size_t size) {
   const std::string folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) ::mkdir(folder.c_str(), 0700);  // if it fails, so does what follows
   remove_former(path);
+  check_file_size(Bytes(static_cast<std::int64_t>(size)), "the record of a rank's operations");
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd file(::open(path.c_str(), kFlags, 0600));
   if (!file) throw system_error("cannot make " + path, errno);
