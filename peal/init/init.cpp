@@ -10,6 +10,7 @@
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/interrupt.h"
 #include "peal/base/launch_mark.h"
 #include "peal/init/connector.h"
 #include "peal/init/own_job.h"
@@ -25,6 +26,19 @@ void announce(const FaultPlan& faults, const Report& report) {
   if (faults.empty()) return;
   report(Severity::kWarning,
          fmt::format("failures are injected into this job: {}", to_text(faults)));
+}
+
+/// What the interrupt throws becomes the error of all ranks, which must know whose it was.
+Interrupt name_rank(const Interrupt& interrupt, Rank rank) {
+  if (!interrupt) return {};
+  return [interrupt, rank] {
+    try {
+      let_interrupt(interrupt);
+    } catch (const Interrupted& interrupted) {
+      const Error cause = error_of(interrupted);
+      throw Error(cause.kind(), fmt::format("rank {} was interrupted: {}", rank, cause.message()));
+    }
+  };
 }
 
 /// `recorder` is made on the way, when the ranks have met.
@@ -62,14 +76,15 @@ ProcessGroupPtr join(const InitOptions& options,
   native.config = config;
   native.faults = config.faults;
   native.report = options.report;
-  native.interrupt = options.interrupt;
+  native.interrupt = name_rank(options.interrupt, identity.rank);
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));
   std::iota(native.world_ranks.begin(), native.world_ranks.end(), 0);
   native.connect = [connector](std::span<const Rank> ranks,
                                const std::string& group,
                                Deadline until,
-                               const std::function<void()>& look) {
-    return connector->connect(ranks, group, until, look);
+                               const std::function<void()>& look,
+                               const native::UseTransport& use) {
+    connector->connect(ranks, group, until, look, use);
   };
   return std::make_shared<ProcessGroup>(
       native::make_backend(std::move(native), deadline, options.interrupt),

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-/// That a write raises: to a closed pipe, and beyond the limit for the size of a file.
+/// Sent by a write that fails: to a closed pipe, and beyond the limit of file sizes.
 constexpr int kOfWrites[] = {SIGPIPE, SIGXFSZ};
 
 bool is_ignored(int signal) {
@@ -38,14 +38,14 @@ SignalReader::SignalReader() {
 }
 
 SignalReader::~SignalReader() {
-  // A write that failed has been noticed by its error; its signal must not come on top.
+  // The write has failed, and its caller knows. The signal must not end the process now.
+  sigset_t pending;
+  sigemptyset(&pending);
   for (const int signal : kOfWrites) {
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, signal);
-    const timespec none{};
-    while (sigismember(&previous_, signal) == 0 && ::sigtimedwait(&one, nullptr, &none) > 0) {
-    }
+    if (sigismember(&previous_, signal) == 0) sigaddset(&pending, signal);
+  }
+  const timespec none{};
+  while (::sigtimedwait(&pending, nullptr, &none) > 0) {
   }
   ::sigprocmask(SIG_SETMASK, &previous_, nullptr);
 }

@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 
 #include "peal/base/cycles.h"
+#include "peal/base/fd.h"
+#include "peal/base/file_size.h"
 #include "peal/base/own_file.h"
 #include "peal/observe/operation_text.h"
 
@@ -52,6 +54,7 @@ void copy_text(std::string_view text, char (&to)[kSize]) {
 Fd make_file(const std::string& path, std::size_t size) {
   const std::string folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) ::mkdir(folder.c_str(), 0700);  // if it fails, so does what follows
+  check_file_size(Bytes(static_cast<std::int64_t>(size)), "the record of a rank's operations");
   Fd file = make_own_file(path);
   // On a full disk a mapping without room would end the process when it is written.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); error != 0) {

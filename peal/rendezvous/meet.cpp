@@ -23,6 +23,7 @@
 #include "peal/rendezvous/url.h"
 #include "peal/rendezvous/verdict.h"
 #include "peal/store/store.h"
+#include "peal/transport/shared_file.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -141,6 +142,9 @@ Meeting meet_in(std::shared_ptr<store::Store> store,
                 const Interrupt& interrupt,
                 Verdict& verdict) {
   Registration registration(store, launch, EndedRanks(ends));
+  if (config.transport == TransportChoice::kAuto) {
+    if (const auto why = transport::why_no_shared_files()) registration.say_no_shared_memory(*why);
+  }
   verdict = registration.agree(deadline, interrupt);
   if (verdict) throw Error(*verdict);
   registration.hold();
@@ -151,6 +155,7 @@ Meeting meet_in(std::shared_ptr<store::Store> store,
   meeting.secret = config.secret.empty() ? registration.secret(deadline) : config.secret;
   meeting.ends = ends;
   meeting.is_one_host = registration.is_one_host();
+  meeting.no_shared_memory = registration.no_shared_memory();
   meeting.store = std::move(store);
   return meeting;
 }

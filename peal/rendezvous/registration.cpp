@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view kClaim = "rank/";
 constexpr std::string_view kReady = "ready/";
+constexpr std::string_view kNoSharedMemory = "no_shared_memory";
 constexpr Bytes kMaxText = 4_KiB;
 
 std::vector<Rank> all_ranks(int world_size) {
@@ -125,6 +126,15 @@ Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
 void Registration::hold() { note_held(claim_.token, whole_store_); }
 
 bool Registration::is_one_host() { return !store_->try_get("several_hosts"); }
+
+void Registration::say_no_shared_memory(const Error& why) {
+  store_->compare_set(
+      kNoSharedMemory, "", fmt::format("rank {} ({}): {}", self().rank, who(), why.message()));
+}
+
+std::optional<std::string> Registration::no_shared_memory() {
+  return store_->try_get(kNoSharedMemory);
+}
 
 std::string Registration::job(Deadline deadline) { return store_->get("job", deadline); }
 

@@ -58,6 +58,11 @@ class Registration final {
   const std::string& who() const { return claim_.who; }
   bool is_one_host();
 
+  /// To be called before `agree` by a rank that cannot make shared memory.
+  void say_no_shared_memory(const Error& why);
+  /// The first rank that said so and why; to be called after `agree`.
+  std::optional<std::string> no_shared_memory();
+
   /// The job's name: the launcher's, or what rank 0 made up.
   std::string job(Deadline deadline);
 

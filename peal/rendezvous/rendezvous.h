@@ -57,6 +57,9 @@ struct Meeting {
   std::string secret;
   observe::EndPlace ends;   // where a launcher notes how its ranks end, if one does
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
+  /// The first rank that cannot make shared memory, and why, if there is one and the config leaves
+  /// the transport open. The ranks then use TCP everywhere.
+  std::optional<std::string> no_shared_memory = {};
   /// Rank 0 of tcp:// serves it until it lets go, which takes up to 0.3 s while others still use
   /// it; the others see peer_lost afterwards.
   std::shared_ptr<store::Store> store;

@@ -183,6 +183,10 @@ TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
 }
 
 TcpStoreServer::~TcpStoreServer() {
+  if (!owner_.is_current()) {
+    leave_to_parent(std::move(thread_));
+    return;
+  }
   ::eventfd_write(stop_.get(), 1);
   thread_.join();
 }

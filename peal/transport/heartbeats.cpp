@@ -117,6 +117,10 @@ Heartbeats::Heartbeats(std::map<Rank, std::unique_ptr<net::Stream>>&& connection
 }
 
 Heartbeats::~Heartbeats() {
+  if (!owner_.is_current()) {
+    leave_to_parent(std::move(thread_));
+    return;
+  }
   ::eventfd_write(stop_.get(), 1);
   thread_.join();
 }

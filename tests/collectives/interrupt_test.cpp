@@ -92,7 +92,7 @@ class InterruptTest : public ::testing::Test {
     });
     for (const auto& end : ends) {
       EXPECT_EQ(end.error, "");
-      EXPECT_THAT(end.result.error, HasSubstr("Ctrl-C"));
+      EXPECT_THAT(end.result.error, HasSubstr("rank 0 was interrupted: Ctrl-C"));
       EXPECT_THAT(end.result.error, Not(HasSubstr("asked on another thread")));
       EXPECT_GE(end.result.at, pressed.load());
       EXPECT_LT(end.result.at - pressed.load(), kSoon);
@@ -254,7 +254,9 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
   });
   for (const auto& end : ends) {
     EXPECT_EQ(end.error, "");
-    EXPECT_THAT(end.result, HasSubstr("peer_lost: an interrupt threw what is no exception"));
+    EXPECT_THAT(
+        end.result,
+        HasSubstr("peer_lost: rank 0 was interrupted: an interrupt threw what is no exception"));
   }
 }
 

@@ -348,11 +348,15 @@ std::unique_ptr<Backend> make_backend(Options options,
                                       const std::function<void()>& look) {
   static_cast<void>(
       TablePlanner(options.rank, options.config));  // is there an error in what it was told?
-  std::unique_ptr<transport::Transport> transport;
-  if (options.world_ranks.size() > 1) {
-    transport = options.connect(options.world_ranks, options.group, deadline, look);
+  if (options.world_ranks.size() == 1) {
+    return std::make_unique<NativeBackend>(std::move(options), nullptr);
   }
-  return std::make_unique<NativeBackend>(std::move(options), std::move(transport));
+  std::unique_ptr<Backend> backend;
+  const auto use = [&](std::unique_ptr<transport::Transport> transport) {
+    backend = std::make_unique<NativeBackend>(options, std::move(transport));
+  };
+  options.connect(options.world_ranks, options.group, deadline, look, use);
+  return backend;
 }
 
 }  // namespace peal::native
