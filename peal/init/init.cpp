@@ -78,10 +78,13 @@ ProcessGroupPtr join(const InitOptions& options,
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
   const Environment environment = process_environment();
+  const auto part =
+      options.is_whole_job ? rendezvous::RanksOf::kWholeJob : rendezvous::RanksOf::kPartOfJob;
   const rendezvous::Wish wish{.url = options.init_method,
                               .rank = options.rank,
                               .world_size = options.world_size,
-                              .store = options.store};
+                              .store = options.store,
+                              .ranks = options.is_of_job ? part : rendezvous::RanksOf::kOthers};
   std::shared_ptr<observe::FlightRecorder> recorder;
   try {
     return join(options, wish, environment, recorder);
