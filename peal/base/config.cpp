@@ -125,13 +125,12 @@ void parse_inject(std::string_view text, Config& config) {
 }
 
 const std::array kVariables = {
-    Variable{
-        "PEAL_SECRET",
-        "16 characters or more",
-        "The job's secret; every connection is proved with it.",
-        [](std::string_view text, Config& c) { c.secret = text.empty() ? "" : parse_secret(text); },
-        [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; },
-        Shown::kNever},
+    Variable{"PEAL_SECRET",
+             "16 characters or more",
+             "The job's secret; every connection is proved with it.",
+             [](std::string_view text, Config& c) { c.secret = parse_secret(text); },
+             [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; },
+             Shown::kNever},
     Variable{"PEAL_SECRET_FILE",
              "the path of a file whose first line is the secret, 16 characters or more",
              "Where the secret is read if PEAL_SECRET is not set.",

@@ -94,10 +94,13 @@ ProcessGroupPtr join(const InitOptions& options,
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
+  const auto part =
+      options.is_whole_job ? rendezvous::RanksOf::kWholeJob : rendezvous::RanksOf::kPartOfJob;
   const rendezvous::Wish wish{.url = options.init_method,
                               .rank = options.rank,
                               .world_size = options.world_size,
-                              .store = options.store};
+                              .store = options.store,
+                              .ranks = options.is_of_job ? part : rendezvous::RanksOf::kOthers};
   const Environment environment =
       own_environment(process_environment(), init::kinship_of(wish, process_environment()));
   std::shared_ptr<observe::FlightRecorder> recorder;

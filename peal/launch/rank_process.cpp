@@ -43,6 +43,10 @@ Variables make_environment(const LaunchOptions& options,
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["MASTER_PORT"] = fmt::format("{}", job.port);
   variables["PEAL_JOB"] = job.id;
+  // Set by mistake, in a script whose own variable is empty: as good as not set.
+  if (variables.contains("PEAL_SECRET") && variables["PEAL_SECRET"].empty()) {
+    variables.erase("PEAL_SECRET");
+  }
   if (sets(options, "PEAL_SECRET_FILE")) {
     variables.erase("PEAL_SECRET");  // which ranks look for first
   } else if (!inherited.contains("PEAL_SECRET_FILE")) {

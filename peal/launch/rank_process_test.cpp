@@ -62,6 +62,15 @@ TEST(RankProcessTest, ASecretInAFileIsEnough) {
   EXPECT_THAT(variables, Not(Contains(Key("PEAL_SECRET"))));
 }
 
+TEST(RankProcessTest, ASecretThatIsSetAndEmptyIsReplaced) {
+  Variables inherited = {{"PEAL_SECRET", ""}};
+  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, inherited),
+              Contains(Pair("PEAL_SECRET", "hush")));
+  inherited["PEAL_SECRET_FILE"] = "/run/secret";
+  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, inherited),
+              Not(Contains(Key("PEAL_SECRET"))));
+}
+
 TEST(RankProcessTest, ASecretInAFileThatTheOptionsNameWins) {
   LaunchOptions options = two_ranks();
   options.variables = {{"PEAL_SECRET_FILE", "/run/secret"}};

@@ -38,9 +38,13 @@ std::string encode(const Verdict& verdict) {
 
 Verdict decode_verdict(std::string_view bytes) {
   net::Reader reader(bytes, "verdict");
-  if (reader.get_u8() == 0) return std::nullopt;
-  const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
-  return Error(kind, std::string(reader.get_text(kMaxText)));
+  Verdict verdict;
+  if (reader.get_u8() != 0) {
+    const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
+    verdict = Error(kind, std::string(reader.get_text(kMaxText)));
+  }
+  reader.finish();
+  return verdict;
 }
 
 Verdict pass(store::Store& store, const Verdict& verdict) {
