@@ -100,6 +100,10 @@ class Backend {
   /// `how` the rank is about to leave, for its record.
   virtual void abort(const Error& cause, Departure how) noexcept = 0;
 
+  /// Throws Error(usage) where this thread runs the interrupt, inside an operation of the group:
+  /// `shutdown` would wait for its own stack.
+  virtual void check_may_end() const = 0;
+
   /// Leaves the group and tells the peers how, so that none takes it for a loss. Waits at most
   /// until the deadline for collectives under way and for sends that were not taken yet; then for
   /// callbacks that have begun, until they return. If a collective did not end, throws

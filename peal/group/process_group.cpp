@@ -157,6 +157,8 @@ void ProcessGroup::abort_by_exception(const std::string& what) {
 
 void ProcessGroup::destroy(Timeout timeout) {
   if (!state_->owner.is_current()) return;
+  if (state_->destroyed.load()) return;
+  state_->backend->check_may_end();
   if (state_->destroyed.exchange(true)) return;
   state_->backend->shutdown(
       state_->departure(), Deadline::after(state_->resolve(timeout)), Interrupts::kAsked);

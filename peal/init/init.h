@@ -44,7 +44,8 @@ struct InitOptions {
   /// group ends by its last reference. By throwing it ends the call within a second, and the group,
   /// as ProcessGroup::abort does; what is no Error becomes one there, of kind peer_lost. This call
   /// or new_group makes none then, and says so to who has come. So a program whose signal handlers
-  /// only take notes, as Python's, can end a call that waits.
+  /// only take notes, as Python's, can end a call that waits. It may abort the group. An operation
+  /// of the group, new_group and destroy throw usage in it: they would wait for their own stack.
   std::function<void()> interrupt = {};
   /// What is to go wrong, as a rehearsal (`parse_faults`), the same on all ranks. Empty: what
   /// PEAL_INJECT says. Faults that are injected are reported as a warning.

@@ -188,8 +188,9 @@ class NativeBackend final : public Backend {
     if (engine) engine->verdict().reach(cause);
   }
 
+  void check_may_end() const override { check_not_in_handler("end the group"); }
+
   void shutdown(Departure departure, Deadline deadline, Interrupts interrupts) override {
-    check_not_in_handler("end the group");
     if (fate_) fate_->end(options_.report);
     const EnginePtr engine = end_life();
     if (!engine) {

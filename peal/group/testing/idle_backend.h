@@ -66,6 +66,7 @@ class IdleBackend final : public Backend {
 
   void ask_interrupt() override {}
   void abort(const Error&, Departure) noexcept override {}
+  void check_may_end() const override {}
   void shutdown(Departure, Deadline, Interrupts) override {}
 
  private:
