@@ -125,13 +125,12 @@ void parse_inject(std::string_view text, Config& config) {
 }
 
 const std::array kVariables = {
-    Variable{
-        "PEAL_SECRET",
-        "16 characters or more",
-        "The job's secret; every connection is proved with it.",
-        [](std::string_view text, Config& c) { c.secret = text.empty() ? "" : parse_secret(text); },
-        [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; },
-        Shown::kNever},
+    Variable{"PEAL_SECRET",
+             "16 characters or more",
+             "The job's secret; every connection is proved with it.",
+             [](std::string_view text, Config& c) { c.secret = parse_secret(text); },
+             [](const Config& c) -> std::string { return c.secret.empty() ? "" : "(set)"; },
+             Shown::kNever},
     Variable{"PEAL_SECRET_FILE",
              "the path of a file whose first line is the secret, 16 characters or more",
              "Where the secret is read if PEAL_SECRET is not set.",
@@ -237,6 +236,11 @@ const std::array kVariables = {
 constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_JOB",
                   "Tells jobs on one machine apart, the same on all ranks; `peal run` sets it."},
+    OtherVariable{
+        "PEAL_LAUNCHED",
+        "Which rank this process was started as, and for which PEAL_JOB, PEAL_FLIGHT_DIR "
+        "and PEAL_INJECT, so that a job inside a rank leaves those alone; `peal run` sets "
+        "it."},
     OtherVariable{"PEAL_MASTER_PORT",
                   "The port where ranks meet, before MASTER_PORT (which torchrun needs itself)."},
     OtherVariable{"PEAL_BENCH_PYTHON",

@@ -117,7 +117,14 @@ TEST(ConfigTest, ASecretThatIsFoundByTryingIsRefusedAndNotShown) {
                                testing::HasSubstr("openssl rand -hex 32"),
                                testing::Not(testing::HasSubstr(weak))));
   }
-  EXPECT_EQ(config_from(fixed_environment({{"PEAL_SECRET", ""}})).secret, "") << "none";
+}
+
+/// Else a script whose variable is empty by mistake would run without a secret.
+TEST(ConfigTest, ASecretThatIsSetAndEmptyIsAnError) {
+  const ConfigReading reading = read_config(fixed_environment({{"PEAL_SECRET", ""}}));
+  ASSERT_EQ(reading.wrong.size(), 1U);
+  EXPECT_THAT(reading.wrong[0].problem, testing::HasSubstr("PEAL_SECRET"));
+  EXPECT_THAT(reading.wrong[0].problem, testing::HasSubstr("0 characters"));
 }
 
 TEST(ConfigTest, ASecretThatCannotBeReadSaysWhy) {

@@ -1,6 +1,7 @@
 #include "peal/base/cpus.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -50,11 +51,21 @@ std::optional<Bytes> size_in(const Path& file) {
 
 }  // namespace
 
+bool tells_affinity() {
+  CpuSets own{};
+  return ::sched_getaffinity(0, sizeof own, own.data()) == 0;
+}
+
+int cpus_online() { return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))); }
+
 int cpus_of(std::span<const std::int64_t> processes) {
   CpuSets all{};
   for (const std::int64_t process : processes) {
     CpuSets own{};
-    if (::sched_getaffinity(static_cast<pid_t>(process), sizeof own, own.data()) != 0) continue;
+    if (::sched_getaffinity(static_cast<pid_t>(process), sizeof own, own.data()) != 0) {
+      if (!tells_affinity()) return cpus_online();
+      continue;
+    }
     CPU_OR_S(sizeof all, all.data(), all.data(), own.data());
   }
   return CPU_COUNT_S(sizeof all, all.data());

@@ -15,8 +15,15 @@ namespace peal {
 /// How many CPUs there are on which any of these processes may run: their affinities together,
 /// which the kernel keeps within their cpusets. (Not those of the machine: a container may have
 /// few. Nor those of one process: launchers bind each rank to a part.) A process that cannot be
-/// seen from here counts for none. Cost: a system call for each process.
+/// seen from here counts for none. Where the system forbids the question, as a sandbox may, it is
+/// the number of all CPUs that are online. Cost: a system call for each process.
 int cpus_of(std::span<const std::int64_t> processes);
+
+/// Whether the system says on which CPUs this process may run. Some sandboxes forbid the question.
+bool tells_affinity();
+
+/// How many CPUs the machine has online, 1 at least.
+int cpus_online();
 
 /// How many CPUs' time this process and its cgroup are given, 1.5 for instance: the least of
 /// cpu.max (cgroup v2) and cpu.cfs_quota_us (v1) of the group and those around it. Nothing where it

@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -12,6 +16,10 @@
 namespace peal {
 
 void allow_open_files(long needed, std::string_view what) {
+  allow_open_files(needed, needed, what);
+}
+
+void allow_open_files(long needed, long wished, std::string_view what) {
   // The limit is the process's, and so is this: of two threads the one that needs less might else
   // lower what the other has just raised, for which the system has no call that compares and sets.
   // Nobody owns the process, so nobody could hand the mutex in.
@@ -24,11 +32,11 @@ void allow_open_files(long needed, std::string_view what) {
                                     needed),
                         error);
   };
-  const auto wanted = static_cast<rlim_t>(needed);
+  const auto least = static_cast<rlim_t>(needed);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw fail(errno);
-  if (limit.rlim_cur >= wanted) return;
-  if (limit.rlim_max < wanted) {
+  const rlim_t wanted = std::min(static_cast<rlim_t>(std::max(needed, wished)), limit.rlim_max);
+  if (limit.rlim_max < least) {
     throw Error(ErrorKind::kResource,
                 fmt::format("{} needs about {} open files, and this process may have {}: raise the "
                             "limit (ulimit -Hn)",
@@ -36,8 +44,18 @@ void allow_open_files(long needed, std::string_view what) {
                             needed,
                             limit.rlim_max));
   }
+  if (limit.rlim_cur >= wanted) return;
+  const bool is_needed = limit.rlim_cur < least;
   limit.rlim_cur = wanted;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw fail(errno);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0 && is_needed) throw fail(errno);
+}
+
+long open_files() {
+  std::error_code error;
+  const std::filesystem::directory_iterator files("/proc/self/fd", error);
+  if (error) return 0;
+  return static_cast<long>(std::distance(begin(files), end(files))) -
+         1;  // without that of the look
 }
 
 }  // namespace peal

@@ -13,4 +13,10 @@ namespace peal {
 /// Threads: any number at once; others that set the limit may undo it.
 void allow_open_files(long needed, std::string_view what);
 
+/// The same, but raises the limit to `wished` as far as the system allows it.
+void allow_open_files(long needed, long wished, std::string_view what);
+
+/// How many files this process has open; 0 if the system does not say it. Cost: a look at each.
+long open_files();
+
 }  // namespace peal

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/fd.h"
 
 namespace peal {
 namespace {
@@ -40,6 +41,21 @@ rlim_t soft_limit() {
   return limit.rlim_cur;
 }
 
+/// From now on this process may ask for its limits, but not set them.
+bool forbid_limits() {
+  std::array filter = {
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),  // no new limit
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{filter.size(), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
 TEST(OpenFilesTest, TheLimitIsRaisedAsFarAsIsNeeded) {
   EXPECT_TRUE(holds_with_limit(100, 1000, [] {
     allow_open_files(700, "the test");
@@ -52,6 +68,29 @@ TEST(OpenFilesTest, AHigherLimitIsLeftAsItIs) {
     allow_open_files(700, "the test");
     return soft_limit() == 800;
   }));
+}
+
+TEST(OpenFilesTest, WhatIsOnlyWishedIsGivenAsFarAsTheHardLimitGoes) {
+  EXPECT_TRUE(holds_with_limit(100, 1000, [] {
+    allow_open_files(50, 5000, "the test");
+    return soft_limit() == 1000;
+  }));
+}
+
+TEST(OpenFilesTest, WhatIsOnlyWishedIsNoErrorWhereTheSystemRefuses) {
+  EXPECT_TRUE(holds_with_limit(100, 1000, [] {
+    if (!forbid_limits()) return false;
+    allow_open_files(50, 700, "the test");
+    return soft_limit() == 100;
+  }));
+}
+
+TEST(OpenFilesTest, OpenFilesAreCounted) {
+  const long before = open_files();
+  ASSERT_GE(before, 3);
+  const Fd one(::dup(0));
+  const Fd two(::dup(0));
+  EXPECT_EQ(open_files(), before + 2);
 }
 
 TEST(OpenFilesTest, OfThreadsThatRaiseItAtOnceTheOneThatNeedsMostGetsIt) {
@@ -78,21 +117,6 @@ TEST(OpenFilesTest, OfThreadsThatRaiseItAtOnceTheOneThatNeedsMostGetsIt) {
     other.join();
     return wrong == 0;
   }));
-}
-
-/// From now on this process may ask for its limits, but not set them.
-bool forbid_limits() {
-  std::array filter = {
-      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3),
-      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),  // no new limit
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{filter.size(), filter.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 TEST(OpenFilesTest, ASystemThatDoesNotRaiseTheLimitIsAnErrorThatSaysWhoNeedsIt) {

@@ -4,17 +4,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/own_file.h"
 #include "peal/base/process_state.h"
 
 namespace peal {
@@ -45,9 +46,12 @@ std::optional<Fd> try_keep(const std::filesystem::path& path) {
 
 void remove_leftover(const std::filesystem::path& path) {
   const Fd folder = open_folder(path);
-  if (!folder || try_lock(folder) != 0) return;
-  std::error_code not_ours;
-  std::filesystem::remove_all(path, not_ours);
+  struct stat status {};
+  // In a folder that others can write to, the name alone proves nothing.
+  if (!folder || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid()) return;
+  if (try_lock(folder) != 0) return;
+  std::error_code stays;
+  std::filesystem::remove_all(path, stays);
 }
 
 }  // namespace
@@ -92,12 +96,9 @@ PrivateFolder::~PrivateFolder() {
 }
 
 std::string PrivateFolder::write(const std::string& name, const std::string& text) const {
-  const std::filesystem::path file = path_ / name;
-  std::ofstream stream(file);
-  stream << text;
-  stream.close();
-  if (!stream) throw system_error("cannot write " + file.string(), errno);
-  return file;
+  const std::string path = path_ / name;
+  write_all(make_own_file(path), text, path);
+  return path;
 }
 
 }  // namespace peal

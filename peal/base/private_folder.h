@@ -28,7 +28,7 @@ class PrivateFolder final {
   PrivateFolder& operator=(const PrivateFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Writes a file into it and returns where it is. Errors: resource.
+  /// Writes a file into it, for this user alone, and returns its path. Errors: resource.
   std::string write(const std::string& name, const std::string& text) const;
 
  private:
@@ -36,8 +36,8 @@ class PrivateFolder final {
   Fd lock_;  // holds none where the file system has no locks: then nobody removes leftovers
 };
 
-/// Removes the folders in `parent` with this prefix whose processes are gone, where their locks can
-/// be had. (A new PrivateFolder does that beside itself.)
+/// Removes this user's folders in `parent` with this prefix whose processes are gone and whose
+/// locks are free. (A new PrivateFolder does so in its parent.)
 void remove_folders_of_the_dead(const std::string& prefix, const std::filesystem::path& parent);
 
 /// The process whose number stands in `name` after `prefix`, as in "peal-bench.123.Xy", is gone, or

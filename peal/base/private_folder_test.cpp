@@ -51,6 +51,16 @@ TEST(PrivateFolderTest, WhatTheDeadHaveLeftIsRemovedAndNothingElse) {
   EXPECT_TRUE(std::filesystem::remove(alive));
 }
 
+TEST(PrivateFolderTest, AFolderOfAnotherUserStaysWhateverItsName) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  const PrivateFolder parent(kPrefix);
+  const auto others = parent.path() / fmt::format("peal-test.{}.x", dead_process());
+  std::filesystem::create_directories(others / "inside");
+  ASSERT_EQ(::chown(others.c_str(), 65534, 65534), 0);
+  remove_folders_of_the_dead(kPrefix, parent.path());
+  EXPECT_TRUE(std::filesystem::exists(others / "inside"));
+}
+
 TEST(PrivateFolderTest, AnotherParentIsTakenAndCleanedToo) {
   const PrivateFolder parent(kPrefix);
   const auto left = parent.path() / fmt::format("peal-test.{}.x", dead_process());

@@ -1,24 +1,50 @@
 #include "peal/base/process_state.h"
 
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <string>
 
 #include <fmt/format.h>
 
 namespace peal {
+namespace {
 
-/// The state is the first letter after the name, which is in brackets and may hold brackets itself.
+/// What /proc/PID/stat says after the name, which is in brackets and may hold brackets itself: the
+/// letter of the state, a space, and the parent. Empty if the process ended meanwhile.
+std::string after_name(std::istream& stat) {
+  std::string text;
+  std::getline(stat, text, '\0');
+  const auto name_end = text.rfind(") ");
+  return name_end == std::string::npos ? "" : text.substr(name_end + 2);
+}
+
+/// 0: it has none, or has ended.
+std::int64_t parent_of(std::int64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string rest = after_name(file);
+  std::int64_t parent = 0;
+  if (rest.size() > 2) std::from_chars(rest.data() + 2, rest.data() + rest.size(), parent);
+  return parent;
+}
+
+}  // namespace
+
+bool is_ancestor(std::int64_t ancestor, std::int64_t pid) {
+  constexpr int kDeepest = 1000;  // processes come and go while this looks
+  for (int depth = 0; depth < kDeepest && pid > 0; ++depth) {
+    pid = parent_of(pid);
+    if (pid == ancestor && pid > 0) return true;
+  }
+  return false;
+}
+
 ProcessState state_of_process(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   if (!file) return errno == ENOENT ? ProcessState::kMissing : ProcessState::kUnknown;
-  std::string text;
-  std::getline(file, text, '\0');  // which throws nothing if the process ends meanwhile
-  const auto name_end = text.rfind(") ");
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) {
-    return ProcessState::kMissing;  // it ended while it was looked at
-  }
-  switch (text[name_end + 2]) {
+  const std::string rest = after_name(file);
+  if (rest.empty()) return ProcessState::kMissing;  // it ended while it was looked at
+  switch (rest.front()) {
     case 'T':
     case 't':
       return ProcessState::kStopped;

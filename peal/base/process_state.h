@@ -1,6 +1,6 @@
-// Whether a process of this machine runs, as /proc tells it. Used by transport, for errors that say
-// what a silent peer is doing, and for folders whose owners are dead,
-// and by `peal why` for ranks that have left no end.
+// What /proc says of a process of this machine: whether it runs, and its parent. Used for errors
+// that say what a silent peer is doing, for folders whose owners are dead, by `peal why` for ranks
+// that have left no end, and by ranks for the owner of a record.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,9 @@ enum class ProcessState : unsigned char {
 
 /// By its number as it is seen here. Source: proc(5).
 ProcessState state_of_process(std::int64_t pid);
+
+/// Whether `ancestor` is the parent of `pid`, or the parent of its parent, and so on. False if
+/// either has ended. Source: proc(5).
+bool is_ancestor(std::int64_t ancestor, std::int64_t pid);
 
 }  // namespace peal

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -25,6 +26,19 @@ TEST(ProcessStateTest, OneThatHasEndedIsAZombieUntilItsParentKnows) {
   EXPECT_EQ(state_of_process(child.pid()), ProcessState::kZombie);
   child.end();
   EXPECT_EQ(state_of_process(child.pid()), ProcessState::kMissing);
+}
+
+TEST(ProcessStateTest, ParentsAndTheirParentsAreAncestorsAndNobodyElse) {
+  IdleChild child;
+  EXPECT_TRUE(is_ancestor(::getpid(), child.pid()));
+  EXPECT_TRUE(is_ancestor(::getppid(), child.pid()));
+  EXPECT_FALSE(is_ancestor(child.pid(), ::getpid()));
+  EXPECT_FALSE(is_ancestor(::getpid(), ::getpid()));
+  EXPECT_FALSE(is_ancestor(0, ::getpid()));
+  const pid_t ended = child.pid();
+  child.signal_and_wait(SIGKILL, WEXITED);
+  child.end();
+  EXPECT_FALSE(is_ancestor(::getpid(), ended));
 }
 
 TEST(ProcessStateTest, NoProcessHasTheNumberZero) {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 
 namespace peal {
 namespace {
@@ -31,7 +30,10 @@ Fd open_now(const std::string& path) {
 }  // namespace
 
 std::string read_text_file(const std::string& path, Bytes longest) {
-  const Fd file = open_now(path);
+  return read_text(open_now(path), longest);
+}
+
+std::string read_text(const Fd& file, Bytes longest) {
   std::string text;
   std::array<char, 1 << 16> part;
   while (true) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "peal/base/fd.h"
 #include "peal/base/units.h"
 
 namespace peal {
@@ -15,5 +16,8 @@ inline constexpr Bytes kLongestText = 64_MiB;
 /// Errors: usage, that says why it cannot be read ("cannot be read: Is a directory") and leaves it
 /// to the caller to name it: it is not there, is no file, may not be read, has more than `longest`.
 std::string read_text_file(const std::string& path, Bytes longest = kLongestText);
+
+/// The rest of an open file. Errors: usage, in the same words.
+std::string read_text(const Fd& file, Bytes longest = kLongestText);
 
 }  // namespace peal

@@ -232,6 +232,7 @@ void run_ranks(const BenchOptions& options,
   const Planning planning(options);
   MeasureOptions measure_options = options.measure;
   measure_options.conditions = conditions_of(options);
+  measure_options.incident = sink.incident;
   measure_options.algorithm = [&planning](const std::string& backend, const Case& c) {
     return planning.algorithm(backend, c);
   };
@@ -245,9 +246,7 @@ void run_ranks(const BenchOptions& options,
   const Outlook outlook(session, cases, measure_options);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     sink.progress({i, cases.size(), outlook.seconds_left(i), cases[i]});
-    const Measured measured = measure(session, cases[i], measure_options);
-    for (const Incident& incident : measured.incidents) sink.incident(incident);
-    sink.results(measured.results);
+    sink.results(measure(session, cases[i], measure_options));
   }
 }
 

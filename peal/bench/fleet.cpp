@@ -10,6 +10,7 @@
 #include "peal/bench/subprocess.h"
 #include "peal/bench/worker.h"
 #include "peal/launch/cores.h"
+#include "peal/launch/inherited.h"
 
 namespace peal::bench {
 namespace {
@@ -86,7 +87,7 @@ Ground lay_ground(int ranks, const PrivateFolder& folder) {
                 .cpus = {},
                 .socket = folder.path() / "coordinator",
                 .program = std::filesystem::read_symlink("/proc/self/exe"),
-                .inherited = launch::process_variables(),
+                .inherited = launch::without_those_of_a_rank(launch::process_variables()),
                 .folder = &folder};
   ground.cpus.resize(static_cast<std::size_t>(ranks));
   const std::vector<launch::Core> cores = launch::usable_cores();

@@ -32,11 +32,11 @@ struct Contestant {
 class Contest final {
  public:
   Contest(Session& session, const Case& c, const MeasureOptions& options)
-      : session_(session), case_(c), options_(options), told_(session.size()) {
-    for (std::size_t i = 0; i < session.size(); ++i) told_[i] = !session.loss(i).empty();
+      : session_(session), case_(c), options_(options), known_losses_(session.size()) {
+    for (std::size_t i = 0; i < session.size(); ++i) known_losses_[i] = !session.loss(i).empty();
   }
 
-  Measured run() {
+  std::vector<Result> run() {
     for (std::size_t i = 0; i < session_.size(); ++i) {
       if (!options_.takes_part || options_.takes_part(backend(i), case_)) enter(i);
     }
@@ -51,29 +51,31 @@ class Contest final {
       if (round == 0 && options_.far_behind > 0) leave_behind();
     }
     if (options_.traffic) std::ranges::for_each(contestants_, [&](auto& c) { count_traffic(c); });
-    for (std::size_t i = 0; i < session_.size(); ++i) tell_loss(i);
     collect();
-    return std::move(measured_);
+    return std::move(results_);
   }
 
  private:
   const std::string& backend(std::size_t fleet) const { return session_.fleet(fleet).backend; }
 
   void report(Incident::Kind kind, std::size_t fleet, const std::string& text) {
-    measured_.incidents.push_back({kind, backend(fleet), text});
+    options_.incident({kind, backend(fleet), text});
   }
 
   std::optional<std::vector<Answer>> ask(std::size_t fleet, const Command& command) {
     if (!session_.loss(fleet).empty()) return std::nullopt;
-    return session_.ask(fleet, command, Deadline::after(patience_for(options_.seconds)));
+    auto answers = session_.ask(fleet, command, Deadline::after(patience_for(options_.seconds)));
+    report_losses();
+    return answers;
   }
 
-  /// A fleet may be lost while it was not its turn, too.
-  void tell_loss(std::size_t fleet) {
-    if (told_[fleet] || session_.loss(fleet).empty()) return;
-    report(Incident::Kind::kLost,
-           fleet,
-           fmt::format("in {}: {}", describe(case_), session_.loss(fleet)));
+  /// While one fleet is asked, the session notices the loss of any.
+  void report_losses() {
+    for (std::size_t i = 0; i < session_.size(); ++i) {
+      if (known_losses_[i] || session_.loss(i).empty()) continue;
+      known_losses_[i] = true;
+      report(Incident::Kind::kLost, i, fmt::format("in {}: {}", describe(case_), session_.loss(i)));
+    }
   }
 
   /// Has the fleet prepare each of its variants; those that do it right take part.
@@ -193,31 +195,31 @@ class Contest final {
     for (const Contestant& contestant : contestants_) {
       const bool is_out = contestant.state == Contestant::State::kOut;
       if (is_out || !session_.loss(contestant.fleet).empty()) continue;
-      measured_.results.push_back({.the_case = case_,
-                                   .backend = backend(contestant.fleet),
-                                   .transport = session_.fleet(contestant.fleet).transport,
-                                   .variant = contestant.variant,
-                                   .hosts = options_.hosts,
-                                   .conditions = options_.conditions,
-                                   .algorithm = algorithm_of(contestant),
-                                   .time = summarize(contestant.rounds),
-                                   .note = session_.note(contestant.fleet),
-                                   .traffic = contestant.traffic});
+      results_.push_back({.the_case = case_,
+                          .backend = backend(contestant.fleet),
+                          .transport = session_.fleet(contestant.fleet).transport,
+                          .variant = contestant.variant,
+                          .hosts = options_.hosts,
+                          .conditions = options_.conditions,
+                          .algorithm = algorithm_of(contestant),
+                          .time = summarize(contestant.rounds),
+                          .note = session_.note(contestant.fleet),
+                          .traffic = contestant.traffic});
     }
-    compare(measured_.results, options_.floors);
+    compare(results_, options_.floors);
   }
 
   Session& session_;
   Case case_;
   const MeasureOptions& options_;
-  std::vector<bool> told_;  // by fleet: its loss
+  std::vector<bool> known_losses_;  // by fleet
   std::vector<Contestant> contestants_;
-  Measured measured_;
+  std::vector<Result> results_;
 };
 
 }  // namespace
 
-Measured measure(Session& session, const Case& c, const MeasureOptions& options) {
+std::vector<Result> measure(Session& session, const Case& c, const MeasureOptions& options) {
   return Contest(session, c, options).run();
 }
 

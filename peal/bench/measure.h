@@ -12,6 +12,18 @@
 
 namespace peal::bench {
 
+/// What went wrong on the way: the backend, and a sentence.
+struct Incident {
+  enum class Kind : unsigned char {
+    kMissing,  // the backend has no such operation or type
+    kWrong,    // a wrong result, which was not timed
+    kLost,     // a worker died or hung; the backend takes part no more
+  };
+  Kind kind = Kind::kMissing;
+  std::string backend;
+  std::string text;
+};
+
 struct MeasureOptions {
   int rounds = 5;
   double seconds = 0.1;  // about how long a backend has for a case in a round
@@ -28,29 +40,14 @@ struct MeasureOptions {
   std::function<std::string(const std::string& backend, const Case&)> algorithm = {};
   /// What each host has sent by now; empty: it is not asked for.
   std::function<std::vector<Traffic>()> traffic = {};
-};
-
-/// What went wrong on the way: the backend, and a sentence.
-struct Incident {
-  enum class Kind : unsigned char {
-    kMissing,  // the backend has no such operation or type
-    kWrong,    // a wrong result, which was not timed
-    kLost,     // a worker died or hung; the backend takes part no more
-  };
-  Kind kind = Kind::kMissing;
-  std::string backend;
-  std::string text;
-};
-
-struct Measured {
-  std::vector<Result> results;
-  std::vector<Incident> incidents;
+  /// Called with what goes wrong, as soon as it is noticed.
+  std::function<void(const Incident&)> incident = [](const Incident&) {};
 };
 
 /// Checks that every backend does the case right, and times those that do: in each round each one
 /// in turn, another one first each time.
 /// Up to 256 bytes operations are timed in batches of some 35 us; beyond, one by one.
-Measured measure(Session& session, const Case& c, const MeasureOptions& options);
+std::vector<Result> measure(Session& session, const Case& c, const MeasureOptions& options);
 
 /// About how many seconds `measure` takes for the case if nobody falls behind.
 double expected_seconds(const Session& session, const Case& c, const MeasureOptions& options);

@@ -1,5 +1,6 @@
 #include "peal/bench/mpi_fleet.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -47,6 +48,22 @@ std::size_t fingerprint(const Mpi& mpi) {
       fmt::format("{}\n{}\n{}\n{}", kMpiWorker, mpi.compiler, changed.count(), flags));
 }
 
+/// What lies in the cache is executed, so nobody else may be able to put anything there.
+bool is_own_folder(const std::filesystem::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+         ::access(path.c_str(), W_OK | X_OK) == 0;
+}
+
+/// Made by a former run of this user, and changed by nobody else.
+bool is_own_program(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+         (status.st_mode & S_IXUSR) != 0;
+}
+
 struct Built {
   std::string program;  // empty: it could not be built
   std::string problem;
@@ -55,14 +72,16 @@ struct Built {
 Built build_worker(const Mpi& mpi, const PrivateFolder& folder) {
   std::error_code error;
   std::filesystem::path cache = cache_folder(folder);
-  std::filesystem::create_directories(cache, error);
-  if (error || ::access(cache.c_str(), W_OK | X_OK) != 0) cache = folder.path();
+  std::filesystem::create_directories(cache.parent_path(), error);
+  ::mkdir(cache.c_str(), 0700);
+  if (error || !is_own_folder(cache)) cache = folder.path();
   const std::string program = cache / fmt::format("bench-{}-{:016x}", mpi.name, fingerprint(mpi));
-  if (::access(program.c_str(), X_OK) == 0) return {program, ""};
+  if (is_own_program(program)) return {program, ""};
   const std::string source = folder.write(mpi.name + "_worker.c", kMpiWorker);
   const std::string made = fmt::format("{}.{}", program, ::getpid());
   const Finished compiled =
       run_program({mpi.compiler, "-O3", "-o", made, source}, Deadline::after(kBuilding));
+  ::chmod(made.c_str(), 0700);  // whatever the mask
   if (compiled.status == 0) std::filesystem::rename(made, program, error);
   if (compiled.status == 0 && !error) return {program, ""};
   std::filesystem::remove(made, error);

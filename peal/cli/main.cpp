@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/printable.h"
+#include "peal/base/split.h"
 #include "peal/bench/worker.h"
 #include "peal/cli/bench_command.h"
 #include "peal/cli/config_command.h"
@@ -85,6 +88,15 @@ int dispatch(std::vector<std::string> arguments) {
   return run(run_command.options());
 }
 
+/// A message of several lines may name files, whose names may hold anything.
+std::string printable_lines(std::string_view text) {
+  std::string result;
+  for (const std::string_view line : split(text, '\n')) {
+    result += (result.empty() ? "" : "\n") + printable(line);
+  }
+  return result;
+}
+
 /// Whether everything that was printed has been written.
 bool flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
@@ -98,10 +110,10 @@ int main(int argc, char** argv) {
     if (code != 0 || flush_output()) return code;
     throw system_error("cannot write to standard output", errno);
   } catch (const Error& error) {
-    say(fmt::format("peal: {}\n", error.message()));
+    say(fmt::format("peal: {}\n", printable_lines(error.message())));
     return error.kind() == ErrorKind::kUsage ? kUsage : kFailure;
   } catch (const std::exception& error) {
-    say(fmt::format("peal: {}\n", error.what()));
+    say(fmt::format("peal: {}\n", printable_lines(error.what())));
     return kFailure;
   }
 }

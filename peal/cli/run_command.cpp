@@ -1,5 +1,6 @@
 #include "peal/cli/run_command.h"
 
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/flights.h"
+#include "peal/launch/inherited.h"
 #include "peal/launch/job.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/post_mortem.h"
@@ -42,7 +44,8 @@ MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
 of the cores (OMP_NUM_THREADS says how many). Rank 0 reads the standard input.
 When a rank fails, the others are told to end three seconds later. The report
 begins with the likely cause and shows its last lines; the exit code is that
-rank's own, or 128 + the number of its signal. Where the ranks use peal, it also
+rank's own, or 128 + the number of its signal. It is 1 where only output could
+not be written. Where the ranks use peal, it also
 says who caused the failure, and where the records of their last operations are.
 
 Examples:
@@ -199,7 +202,7 @@ launch::LaunchOptions RunCommand::options() const {
 }
 
 int run(const launch::LaunchOptions& options) {
-  const launch::Variables inherited = launch::process_variables();
+  const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
   const auto path = inherited.find("PATH");
   const launch::CommandLookup command = launch::find_command(
       options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
@@ -223,6 +226,7 @@ int run(const launch::LaunchOptions& options) {
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
   const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
   launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
+  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
   report.post_mortem = launch::examine(report, flights, made.job.id, options);
   say(tell_missed_faults(given, report.ends));
   say(launch::describe(report));

@@ -1,8 +1,12 @@
 // The program `peal` as its user meets it: arguments, environment, signals, terminals, and its end
 // by any means.
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -11,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/private_folder.h"
 #include "peal/base/process_state.h"
 #include "peal/cli/testing/program.h"
 #include "peal/net/socket.h"
@@ -20,9 +25,11 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 /// peal run -n RANKS OPTIONS... sh -c SCRIPT
 std::vector<std::string> shell(int ranks,
@@ -443,6 +450,89 @@ TEST(RunTerminalTest, AProgressBarIsDrawnInPlaceAndItsWidthIsKnown) {
   EXPECT_THAT(ended.out, HasSubstr("[0] 99%\r\n"));
   EXPECT_THAT(ended.out, HasSubstr("[0] 76\r\n"));
   EXPECT_THAT(ended.out, Not(HasSubstr("10%\r\n")));
+}
+
+/// Runs `peal run ARGUMENTS` in a shell, which redirects its output, and returns its exit code and
+/// what it wrote to stderr.
+Ended run_in_shell(const std::string& arguments, const std::filesystem::path& folder) {
+  const std::string err = folder / "err";
+  const int status =
+      std::system(fmt::format("{} run {} 2> {}", PEAL_PROGRAM, arguments, err).c_str());
+  std::ostringstream text;
+  text << std::ifstream(err).rdbuf();
+  return {.status = WEXITSTATUS(status), .out = "", .err = text.str()};
+}
+
+TEST(RunOutputTest, OutputThatCannotBeWrittenIsAnErrorAndEndsNoRank) {
+  const PrivateFolder folder("peal-test.");
+  const std::string mark = folder.path() / "mark";
+  const Ended ended = run_in_shell(
+      fmt::format("-n 2 sh -c 'echo hi; echo more; echo $RANK >> {}' > /dev/full", mark),
+      folder.path());
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(ended.err,
+            "peal: cannot write standard output: No space left on device; 32 bytes of output are "
+            "missing there\n");
+  EXPECT_EQ(std::filesystem::file_size(mark), 4U);
+}
+
+TEST(RunOutputTest, AFailureOfARankGoesBeforeMissingOutput) {
+  const PrivateFolder folder("peal-test.");
+  const Ended ended = run_in_shell("-n 1 sh -c 'echo hi; exit 7' > /dev/full", folder.path());
+  EXPECT_EQ(ended.status, 7);
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("ended with exit code 7"),
+                    HasSubstr("peal: cannot write standard output: No space left on device")));
+}
+
+TEST(RunOutputTest, StderrThatCannotBeWrittenIsAnErrorTooThoughNothingCanSayIt) {
+  EXPECT_EQ(WEXITSTATUS(std::system(PEAL_PROGRAM " run -n 1 sh -c 'echo hi >&2' 2> /dev/full")), 1);
+}
+
+TEST(RunOutputTest, ALogAtTheLimitForFilesNamesItAndEndsNoRank) {
+  const PrivateFolder folder("peal-test.");
+  const std::string logs = folder.path() / "logs";
+  const std::string limited = fmt::format(
+      "ulimit -f 4; exec {} run -n 1 --log-dir {} sh -c 'ulimit -f unlimited 2>/dev/null; i=0; "
+      "while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done; exit 0'",
+      PEAL_PROGRAM,
+      logs);
+  Program program({"run", "-n", "1", "--no-prefix", "bash", "-c", limited + " 2>&1 >/dev/null"});
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("peal: cannot write " + logs + "/rank-0.out: File too large; "));
+  std::ostringstream text;
+  text << std::ifstream(logs + "/rank-0.out").rdbuf();
+  EXPECT_THAT(
+      text.str(),
+      AllOf(StartsWith("line 0\n"), EndsWith("\npeal: output is missing here: File too large\n")));
+}
+
+TEST(RunOutputTest, LogsReplaceOwnFilesAndNothingElse) {
+  const PrivateFolder folder("peal-test.");
+  const std::string log = folder.path() / "rank-0.out";
+  const std::string target = folder.path() / "precious";
+  std::ofstream(log) << "of a former run, and longer";
+  const std::vector<std::string> run = {"run", "-n", "1", "--log-dir", folder.path(), "echo", "hi"};
+  EXPECT_EQ(run_program(run).status, 0);
+  std::string text;
+  std::getline(std::ifstream(log), text);
+  EXPECT_EQ(text, "hi");
+  EXPECT_EQ(std::filesystem::status(log).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+
+  std::filesystem::remove(log);
+  std::ofstream(target) << "precious";
+  std::filesystem::create_symlink(target, log);
+  const Ended ended = run_program(run);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("--log-dir: " + log), HasSubstr("is not replaced")));
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(std::filesystem::file_size(target), 8U);
+
+  std::filesystem::remove(log);
+  ASSERT_EQ(::mkfifo(log.c_str(), 0600), 0);
+  EXPECT_EQ(run_program(run).status, 1);
 }
 
 }  // namespace

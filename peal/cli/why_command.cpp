@@ -56,8 +56,8 @@ std::string to_json(const observe::Diagnosis& diagnosis, const observe::Dump& du
                                        {"sentence", diagnosis.sentence},
                                        {"evidence", diagnosis.evidence},
                                        {"skipped", dump.skipped}};
-  // What a rank has left may be no UTF-8.
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  // A terminal may be what shows it, so all of it is ASCII.
+  return json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace

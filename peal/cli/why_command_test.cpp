@@ -105,6 +105,26 @@ TEST(WhyCommandTest, WhatCannotBeReadInAFolderIsSaidBesideTheAnswer) {
   EXPECT_THAT(ended.err, AllOf(StartsWith("peal: skipped "), HasSubstr("rank-2.flight")));
 }
 
+TEST(WhyCommandTest, NamesOfFilesReachATerminalEscaped) {
+  const TestFolder folder;
+  leave_records(folder.path());
+  const std::string name =
+      "/rank-\x1b]0;title\x07\xc2\x9b"
+      "2J\n.end";
+  std::ofstream(folder.path() + name) << "who knows";
+  const Ended ended = run_program({"why", folder.path()});
+  EXPECT_EQ(ended.err,
+            "peal: skipped " + folder.path() +
+                "/rank-\\x1b]0;title\\x07\\xc2\\x9b2J\\x0a.end: the file of an end has a line with "
+                "the job, and a second one\n");
+  const Ended json = run_program({"why", "--json", folder.path()});
+  EXPECT_EQ(json.out.find_first_of("\x1b\x9b\xc2\x07"), std::string::npos) << json.out;
+  const Ended missing = run_program({"why",
+                                     folder.path() + "/none\xc2\x9b"
+                                                     "2J"});
+  EXPECT_THAT(missing.err, HasSubstr("/none\\xc2\\x9b2J: cannot be read: "));
+}
+
 TEST(WhyCommandTest, WithoutAnythingToReadTheErrorSaysWhatToDo) {
   const Ended nothing = run_program({"why"});
   EXPECT_EQ(nothing.status, 2);

@@ -29,12 +29,13 @@ class LargeSends {
   void accepted(std::uint64_t id);
   /// The peer, `to`, has copied it.
   void taken(std::uint64_t id, Rank to);
-  /// Posts a piece of the first accepted one, if the stream has nothing else to send; returns
-  /// whether it did. One at a time, so that the news of a failure never waits behind a whole
-  /// message.
-  bool post_next_piece(MailStream& stream) {
-    return !accepted_.empty() && !stream.has_unsent() && post_piece(stream);
+  /// Whether a message has been accepted and the stream has nothing else to send: one piece at a
+  /// time, so that the news of a failure never waits behind a whole message.
+  bool can_post_piece(const MailStream& stream) const {
+    return !accepted_.empty() && !stream.has_unsent();
   }
+  /// Posts the next piece of the first accepted message if it can; returns whether it did.
+  bool post_next_piece(MailStream& stream) { return can_post_piece(stream) && post_piece(stream); }
 
   bool empty() const { return offered_.empty() && accepted_.empty(); }
   void clear();

@@ -10,7 +10,10 @@ MailStream::State MailPeer::pump(MailReader& reader) {
   const State state = stream.pump_in(reader);
   if (state == State::kClosed || state == State::kDamaged) return state;
   sent |= pump_out();
-  if (!closed && !deaf && sends.post_next_piece(stream)) sent |= pump_out();
+  if (!closed && !deaf && sends.post_next_piece(stream)) {
+    pump_out();
+    sent = true;
+  }
   return sent ? State::kMoved : state;
 }
 

@@ -30,8 +30,14 @@ struct MailPeer {
   void let_go();
 
   bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
-  /// Whether it is to be moved on without anybody's asking.
-  bool is_busy() const { return has_unsent() || has_receives(); }
+  /// Whether the next `pump` or `copy_next_piece` moves something though no event has come. Each of
+  /// the steps that they take by themselves is asked for the condition under which it acts.
+  bool has_work() const {
+    return (!closed && !deaf && sends.can_post_piece(stream)) || placed.can_copy();
+  }
+  /// Whether somebody must watch this peer until its messages are through: there is work, or an
+  /// event is due that nobody has to ask for.
+  bool is_busy() const { return has_unsent() || has_receives() || has_work(); }
   /// Whether a message of the own rank has not left, or not been taken.
   bool has_sends() const { return !sends.empty() || stream.has_borrowed(); }
   /// Whether a large message is on its way to the own rank.

@@ -140,6 +140,11 @@ void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
   }
 }
 
+bool Mailbox::has_work() const {
+  return std::any_of(
+      peers_.begin(), peers_.end(), [](const MailPeer& peer) { return peer.has_work(); });
+}
+
 bool Mailbox::is_busy() const {
   return std::any_of(
       peers_.begin(), peers_.end(), [](const MailPeer& peer) { return peer.is_busy(); });

@@ -67,8 +67,11 @@ class Mailbox final : private MailReader {
   /// Tells every peer that this rank will start no more messages and receive none. What it has
   /// offered still stands.
   void say_farewell(Departure departure);
-  /// Whether `advance` has something to do without anybody's asking: something waits until a stream
-  /// can take it, or a large message is coming or being copied.
+  /// Whether the next `advance` moves something though no event has come. A driver that sleeps
+  /// while this holds sleeps for ever.
+  bool has_work() const;
+  /// Whether a driver must stay with the mailbox: it has work, or a frame waits until a stream can
+  /// take it, or a large message is on its way to this rank.
   bool is_busy() const;
   bool is_busy(Rank peer) const { return at(peer).is_busy(); }
   /// Whether everything that this rank has to send to those who are still there has left it, and

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 
 #include "peal/base/testing/error_of.h"
 #include "peal/engine/testing/mailboxes.h"
+#include "peal/transport/pollable.h"
 
 namespace peal::engine {
 namespace {
@@ -114,6 +117,68 @@ TEST_F(MailboxTest, ALargeMessageStaysWithItsSenderUntilItsReceiveIsThere) {
   EXPECT_TRUE(sent->ended());
   EXPECT_TRUE(received->ended());
   EXPECT_EQ(in, out);
+}
+
+/// The round of a calling thread may take the accept and end its own operation. Then no event comes
+/// for the rest of the message, and the thread that sleeps must be called.
+TEST_F(MailboxTest, AnAcceptedMessageWhoseFirstPieceHasLeftIsWork) {
+  const std::vector<float> out = numbers(80'000);
+  std::vector<float> in(80'000);
+  const TicketPtr sent = send(0, out);
+  settle();
+  receive(1, in, 0);
+  box(1).advance();
+  box(0).advance();
+  EXPECT_FALSE(sent->ended());
+  EXPECT_TRUE(box(0).has_work());
+  EXPECT_TRUE(box(0).is_busy());
+  settle();
+  EXPECT_TRUE(sent->ended());
+  EXPECT_FALSE(box(0).is_busy());
+}
+
+/// Whether the channel has an event for a driver that sleeps until the mailbox's interests.
+bool has_event(transport::Transport& transport, const Mailbox& mailbox) {
+  std::vector<transport::Interest> interests;
+  mailbox.add_interests(interests);
+  auto& channel = dynamic_cast<transport::PollableChannel&>(transport.mail());
+  std::vector<pollfd> entries;
+  const bool would_sleep = channel.prepare(interests, entries);
+  channel.finish(entries);
+  return !would_sleep;
+}
+
+/// The truth about `has_work`: without an event, `advance` moves something if and only if the
+/// mailbox says so.
+TEST_F(MailboxTest, AMailboxWithoutAnEventHasWorkIfAndOnlyIfItMoves) {
+  constexpr std::array<std::size_t, 5> kCounts = {1, 4'096, 5'000, 80'000, 300'000};
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    ends_.clear();
+    connect_plain();
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t bound) { return random() % bound; };
+    std::list<std::vector<float>> memory;
+    std::array<std::vector<std::size_t>, 2> unreceived;  // by sender
+    for (int step = 0; step < 400; ++step) {
+      const auto rank = static_cast<Rank>(below(2));
+      auto& mine = unreceived[static_cast<std::size_t>(1 - rank)];
+      if (const std::size_t action = below(10); action == 0 && step < 300) {
+        const std::size_t count = kCounts[below(kCounts.size())];
+        send(rank, memory.emplace_back(count));
+        unreceived[static_cast<std::size_t>(rank)].push_back(count);
+      } else if (action == 1 && !mine.empty()) {
+        receive(rank, memory.emplace_back(mine.front()), 1 - rank);
+        mine.erase(mine.begin());
+      } else {
+        box(rank).advance();
+      }
+      for (const Rank one : {0, 1}) {
+        if (has_event(*end(one).transport, box(one))) continue;
+        const bool has_work = box(one).has_work();
+        ASSERT_EQ(box(one).advance(), has_work) << "rank " << one << ", seed " << seed;
+      }
+    }
+  }
 }
 
 TEST_F(MailboxTest, AfterAFailureNoBorrowedMemoryIsTouchedAndThePeerHearsTheCause) {

@@ -38,7 +38,6 @@ bool PlacedMail::start(const MailFrame& offer, Receive receive) {
 }
 
 bool PlacedMail::copy_piece() {
-  if (window_->has_withdrawn(peer_)) return false;
   Copy& copy = copies_.front();
   Receive& receive = copy.receive;
   const Bytes size = std::min(receive.size() - receive.have, kCopyPiece);

@@ -31,9 +31,11 @@ class PlacedMail {
   /// memory that is shared. Throws if it ends beyond the peer's arena.
   bool start(const MailFrame& offer, Receive receive);
   bool is_copying() const { return !copies_.empty(); }
-  /// Copies a piece of the first one; returns whether it did. Never once the peer has withdrawn:
-  /// what is left then waits for the news of why.
-  bool copy_next_piece() { return is_copying() && copy_piece(); }
+  /// Whether there is a piece to copy. Never once the peer has withdrawn: the messages that are
+  /// left then wait for the news of why.
+  bool can_copy() const { return is_copying() && !window_->has_withdrawn(peer_); }
+  /// Copies a piece of the first message if it can; returns whether it did.
+  bool copy_next_piece() { return can_copy() && copy_piece(); }
 
   struct Copied {
     TicketPtr ticket;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/interrupt.h"
 
 namespace peal {
 namespace {
@@ -66,18 +67,32 @@ class Tokens {
 
   /// Whether the token has come, or gone, within the time. Its Work goes on.
   bool is_there_within(Rank peer, Timeout timeout) {
+    const Deadline deadline = Deadline::after(timeout);
+    while (!is_there_at(peer, deadline.within(kInterruptEvery))) {
+      if (deadline.passed()) return false;
+      backend_.ask_interrupt();
+    }
+    return true;
+  }
+
+  /// Returns when the token has come, or gone. Its own timeout ends the wait.
+  void await(Rank peer) {
+    while (!is_there_within(peer, kInterruptEvery)) {
+    }
+  }
+
+ private:
+  bool is_there_at(Rank peer, Deadline deadline) {
+    Work& work = *works_[static_cast<std::size_t>(peer)];
     try {
-      of(peer).wait(timeout);
+      work.wait(deadline.left());
       return true;
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kTimeout || of(peer).is_completed()) throw;
+      if (error.kind() != ErrorKind::kTimeout || work.is_completed()) throw;
       return false;
     }
   }
 
-  Work& of(Rank peer) { return *works_[static_cast<std::size_t>(peer)]; }
-
- private:
   Backend& backend_;
   std::vector<std::uint8_t> bytes_;
   std::vector<WorkPtr> works_;
@@ -125,7 +140,7 @@ void gather_and_release(Backend& backend, const std::string& group, Timeout time
   }
   Tokens releases(backend);
   tell_all(releases, ranks, kRelease, with_grace(timeout));
-  for (Rank r = 1; r < ranks; ++r) releases.of(r).wait();
+  for (Rank r = 1; r < ranks; ++r) releases.await(r);
 }
 
 void arrive_and_wait(Backend& backend, const std::string& group, Timeout timeout) {
@@ -136,7 +151,7 @@ void arrive_and_wait(Backend& backend, const std::string& group, Timeout timeout
   if (!presence.is_there_within(0, timeout)) abort_with(backend, not_there(group, {0}, timeout));
   Tokens release(backend);
   release.start(Operation::kRecv, 0, kRelease, with_grace(timeout));
-  release.of(0).wait();
+  release.await(0);
 }
 
 }  // namespace

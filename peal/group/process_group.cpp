@@ -24,6 +24,13 @@ GroupState::GroupState(std::unique_ptr<Backend> b, GroupOptions o)
 }
 
 void GroupState::check_alive() const {
+  if (!owner.is_current()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("this process was forked from rank {} of the group {}, and is not in "
+                            "the group itself: let it make a group of its own",
+                            rank,
+                            options.name));
+  }
   if (destroyed.load(std::memory_order_relaxed)) {
     throw Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", options.name));
   }
@@ -37,6 +44,10 @@ ProcessGroup::ProcessGroup(std::unique_ptr<GroupState> state)
     : Messages(*state), Collectives(*state), BlockCollectives(*state), state_(std::move(state)) {}
 
 ProcessGroup::~ProcessGroup() {
+  if (!state_->owner.is_current()) {
+    leave_to_parent(std::move(state_));
+    return;
+  }
   if (state_->destroyed.exchange(true)) return;
   try {
     state_->backend->shutdown(
@@ -131,6 +142,7 @@ Registration ProcessGroup::register_memory(void* memory, Bytes size) {
 }
 
 void ProcessGroup::abort(const std::string& reason) {
+  if (!state_->owner.is_current()) return;
   state_->backend->abort(
       Error(ErrorKind::kPeerLost,
             fmt::format("the group {}{}{}", name(), aborted_by(global_rank(rank())), reason)),
@@ -138,11 +150,13 @@ void ProcessGroup::abort(const std::string& reason) {
 }
 
 void ProcessGroup::abort_by_exception(const std::string& what) {
+  if (!state_->owner.is_current()) return;
   state_->backend->abort(Error(ErrorKind::kPeerLost, threw(global_rank(rank())) + what),
                          Departure::kByException);
 }
 
 void ProcessGroup::destroy(Timeout timeout) {
+  if (!state_->owner.is_current()) return;
   if (state_->destroyed.exchange(true)) return;
   state_->backend->shutdown(
       state_->departure(), Deadline::after(state_->resolve(timeout)), Interrupts::kAsked);

@@ -30,6 +30,9 @@ inline constexpr int kNoColor = -1;
 /// Ranks are ranks of this group, 0 .. size() - 1, roots and peers included. What it can do is in
 /// messages.h, collectives.h and block_collectives.h; here is how it is asked, divided and ended.
 /// Threads: any number at once, but collectives (collectives.h) one at a time.
+/// Forks: a forked child is not in the group. Its calls throw usage; destroy, abort and the
+///   destructor do nothing there, and peers notice the end of the rank whether or not it has
+///   children that live on (docs/decisions/0029).
 class ProcessGroup final : public Messages, public Collectives, public BlockCollectives {
  public:
   using Options = GroupOptions;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/group/call.h"
 #include "peal/group/process_group.h"
 
@@ -44,9 +45,10 @@ struct GroupState {
                                                           : Departure::kInOrder;
   }
 
-  /// Throws Error(usage) once the group has been destroyed.
+  /// Throws Error(usage) once the group has been destroyed, and in a forked child.
   void check_alive() const;
 
+  const OwnerProcess owner;
   std::unique_ptr<Backend> backend;
   // The backend's, which do not change.
   const Rank rank;

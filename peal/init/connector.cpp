@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "peal/base/error.h"
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/ended_ranks.h"
@@ -17,15 +19,25 @@ Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, 
     : meeting_(std::move(meeting)),
       config_(std::move(config)),
       report_(std::move(report)),
-      arena_(arena) {}
+      arena_(arena) {
+  if (!meeting_.no_shared_memory || config_.transport != TransportChoice::kAuto) return;
+  config_.transport = TransportChoice::kTcp;
+  if (meeting_.identity.rank != 0 || meeting_.identity.world_size == 1) return;
+  report_(Severity::kWarning,
+          fmt::format("the ranks use TCP inside a host too, since shared memory is not available "
+                      "to {}; PEAL_TRANSPORT=tcp says the same without this warning",
+                      *meeting_.no_shared_memory));
+}
 
-std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> world_ranks,
-                                                         const std::string& group,
-                                                         Deadline deadline,
-                                                         const std::function<void()>& look) const {
+Rank Connector::rank_among(std::span<const Rank> world_ranks) const {
   const auto self = std::find(world_ranks.begin(), world_ranks.end(), meeting_.identity.rank);
+  return static_cast<Rank>(self - world_ranks.begin());
+}
+
+transport::ConnectOptions Connector::options_for(std::span<const Rank> world_ranks,
+                                                 const std::string& group) const {
   transport::ConnectOptions options;
-  options.rank = static_cast<Rank>(self - world_ranks.begin());
+  options.rank = rank_among(world_ranks);
   options.size = static_cast<int>(world_ranks.size());
   options.group = group;
   options.secret = meeting_.secret;
@@ -39,11 +51,22 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
   options.pulse = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
   options.faults = links_within(config_.faults, world_ranks);
+  return options;
+}
 
+void Connector::connect(std::span<const Rank> world_ranks,
+                        const std::string& group,
+                        Deadline deadline,
+                        const std::function<void()>& look,
+                        const Use& use) const {
+  const Rank self = rank_among(world_ranks);
+  const int size = static_cast<int>(world_ranks.size());
   const auto store = rendezvous::group_store(meeting_.store, group);
   std::vector<Rank> ranks(world_ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const rendezvous::EndedRanks ended(meeting_.ends);
+  bool has_joined = false;
+  bool has_ended_call = false;  // by what `look` throws
   const auto look_around = [&](std::span<const Rank> missing) {
     const std::string what = "joined the group " + group;
     std::vector<Rank> of_world;
@@ -53,17 +76,24 @@ std::unique_ptr<transport::Transport> Connector::connect(std::span<const Rank> w
       ended.check(of_world, what);
       rendezvous::check_ends(*meeting_.store, of_world, what);
     }
-    if (look) look();
+    if (!look) return;
+    has_ended_call = true;
+    look();
+    has_ended_call = false;
   };
-  rendezvous::promise(*store, options.rank, meeting_.self);
-  std::unique_ptr<transport::Pending> pending;
+  std::unique_ptr<transport::Pending> pending;  // its connections stay open until all know why
   try {
-    pending = transport::open(options);
-    rendezvous::publish(*store, options.rank, pending->contact());
-    return pending->connect(rendezvous::collect(*store, ranks, deadline, look_around), deadline);
+    rendezvous::promise(*store, self, meeting_.self);
+    pending = transport::open(options_for(world_ranks, group));
+    rendezvous::publish(*store, self, pending->contact());
+    use(pending->connect(rendezvous::collect(*store, ranks, deadline, look_around), deadline));
+    has_joined = true;
+    rendezvous::agree_on_success(*store, self, size, deadline, look_around);
   } catch (const std::exception&) {  // also what `look` throws
     const Error error = current_error("the connection of the group " + group);
-    throw rendezvous::agree_on_failure(*store, error, options.rank, options.size);
+    const auto failure = rendezvous::agree_on_failure(*store, error, self, size);
+    if (failure) throw Error(*failure);
+    if (!has_joined || has_ended_call) throw Error(error);
   }
 }
 

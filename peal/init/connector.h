@@ -28,16 +28,26 @@ class Connector {
             Report report,
             Bytes arena = transport::ConnectOptions().arena);
 
-  /// A transport between `world_ranks`, of which this is one. Called by each of them, in the same
-  /// order of ranks and with a name that no other group of the job has. Errors: those of
-  /// transport::open and transport::Pending::connect, and the store's; peer_lost (one of them has
-  /// ended); of `look`, which is called now and then while some have not come.
-  std::unique_ptr<transport::Transport> connect(std::span<const Rank> world_ranks,
-                                                const std::string& group,
-                                                Deadline deadline,
-                                                const std::function<void()>& look = {}) const;
+  /// What the caller makes of the transport.
+  using Use = std::function<void(std::unique_ptr<transport::Transport>)>;
+
+  /// Makes a transport between `world_ranks`, of which this is one, and calls `use` with it.
+  /// Called by each of them, in the same order of ranks and with a name that no other group of the
+  /// job has. Returns only if all of them have come so far, `use` included: if one rank fails, all
+  /// throw.
+  /// Errors: those of transport::open, transport::Pending::connect, `use` and the store; what
+  /// another rank failed of; peer_lost (one of them has ended); of `look`, which is called now and
+  /// then while some have not come.
+  void connect(std::span<const Rank> world_ranks,
+               const std::string& group,
+               Deadline deadline,
+               const std::function<void()>& look,
+               const Use& use) const;
 
  private:
+  Rank rank_among(std::span<const Rank> world_ranks) const;
+  transport::ConnectOptions options_for(std::span<const Rank> world_ranks,
+                                        const std::string& group) const;
   /// Where to listen: nowhere if all ranks share memory, on loopback if they could.
   std::vector<net::Address> listening_addresses() const;
 

@@ -10,7 +10,10 @@
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/interrupt.h"
+#include "peal/base/launch_mark.h"
 #include "peal/init/connector.h"
+#include "peal/init/own_job.h"
 #include "peal/init/recording.h"
 #include "peal/observe/end_file.h"
 #include "peal/rendezvous/rendezvous.h"
@@ -23,6 +26,19 @@ void announce(const FaultPlan& faults, const Report& report) {
   if (faults.empty()) return;
   report(Severity::kWarning,
          fmt::format("failures are injected into this job: {}", to_text(faults)));
+}
+
+/// What the interrupt throws becomes the error of all ranks, which must know whose it was.
+Interrupt name_rank(const Interrupt& interrupt, Rank rank) {
+  if (!interrupt) return {};
+  return [interrupt, rank] {
+    try {
+      let_interrupt(interrupt);
+    } catch (const Interrupted& interrupted) {
+      const Error cause = error_of(interrupted);
+      throw Error(cause.kind(), fmt::format("rank {} was interrupted: {}", rank, cause.message()));
+    }
+  };
 }
 
 /// `recorder` is made on the way, when the ranks have met.
@@ -60,14 +76,15 @@ ProcessGroupPtr join(const InitOptions& options,
   native.config = config;
   native.faults = config.faults;
   native.report = options.report;
-  native.interrupt = options.interrupt;
+  native.interrupt = name_rank(options.interrupt, identity.rank);
   native.world_ranks.resize(static_cast<std::size_t>(identity.world_size));
   std::iota(native.world_ranks.begin(), native.world_ranks.end(), 0);
   native.connect = [connector](std::span<const Rank> ranks,
                                const std::string& group,
                                Deadline until,
-                               const std::function<void()>& look) {
-    return connector->connect(ranks, group, until, look);
+                               const std::function<void()>& look,
+                               const native::UseTransport& use) {
+    connector->connect(ranks, group, until, look, use);
   };
   return std::make_shared<ProcessGroup>(
       native::make_backend(std::move(native), deadline, options.interrupt),
@@ -77,11 +94,15 @@ ProcessGroupPtr join(const InitOptions& options,
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
-  const Environment environment = process_environment();
+  const auto part =
+      options.is_whole_job ? rendezvous::RanksOf::kWholeJob : rendezvous::RanksOf::kPartOfJob;
   const rendezvous::Wish wish{.url = options.init_method,
                               .rank = options.rank,
                               .world_size = options.world_size,
-                              .store = options.store};
+                              .store = options.store,
+                              .ranks = options.is_of_job ? part : rendezvous::RanksOf::kOthers};
+  const Environment environment =
+      own_environment(process_environment(), init::kinship_of(wish, process_environment()));
   std::shared_ptr<observe::FlightRecorder> recorder;
   try {
     return join(options, wish, environment, recorder);

@@ -26,11 +26,15 @@ struct InitOptions {
   std::optional<int> world_size;
   /// Where the ranks meet that share a store already (store/store.h), as another library's; with
   /// `rank` and `world_size`. Nothing else may use its keys, nor the next meeting: give each a
-  /// store::make_prefix_store of its own. A secret that rank 0 makes is as safe as the store.
+  /// store::make_prefix_store of its own. With PEAL_SECRET each value in it bears a seal, so that
+  /// other programs may reach the store; a secret that rank 0 makes is only as safe as the store.
   std::shared_ptr<store::Store> store = nullptr;
   /// Whether the ranks are those of the launcher's job, of whom PEAL_FLIGHT_DIR keeps records and
   /// PEAL_INJECT speaks. A group of some of them that meets on its own is not: it does neither.
   bool is_whole_job = true;
+  /// Whether the launcher of this process has started all ranks of the group. Where it has put them
+  /// on this machine, they meet at a unix socket and take nothing but its name from `store`.
+  bool is_of_job = true;
   std::string backend = "native";
   /// Of rendezvous, connection and every operation. kGroupTimeout: PEAL_TIMEOUT, or 5 minutes.
   Timeout timeout = kGroupTimeout;

@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/text_file.h"
-#include "peal/observe/flight_file.h"
 #include "peal/observe/flight_folder.h"
+#include "peal/observe/record_holder.h"
 #include "peal/plan/plan.h"
 #include "peal/rendezvous/launch.h"
 #include "peal/rendezvous/url.h"
@@ -15,16 +14,7 @@
 namespace peal::init {
 namespace {
 
-/// Whether somebody goes on with the record that is there: this process, which is in a group, or
-/// another one that has the same rank, as a helper that the rank has started has.
-bool is_in_use(const std::string& path) {
-  try {
-    const observe::Flight flight = observe::parse_flight(read_text_file(path));
-    return !flight.departure && observe::is_recorded_by(flight.pid, path);
-  } catch (const Error&) {
-    return false;
-  }
-}
+using observe::RecordHolder;
 
 }  // namespace
 
@@ -42,6 +32,13 @@ std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
     options.path = observe::flight_file_in(config.flight_dir, options.rank);
   }
   try {
+    if (observe::holder_of_record(options.path) == RecordHolder::kAnother) {
+      throw Error(
+          ErrorKind::kResource,
+          fmt::format("{} is the record of another process, which is still there; give each "
+                      "job a folder of its own",
+                      options.path));
+    }
     return observe::FlightRecorder::make(options);
   } catch (const Error& error) {
     if (options.path.empty() || error.kind() != ErrorKind::kResource) throw;
@@ -63,7 +60,7 @@ void record_failed_start(const rendezvous::Wish& wish,
         rendezvous::read_launch(wish, rendezvous::parse_url(wish.url), environment);
     const rendezvous::Identity& self = launch.identity;
     const std::string path = observe::flight_file_in(folder, self.rank);
-    if (is_in_use(path)) return;
+    if (observe::holder_of_record(path) != RecordHolder::kNobody) return;
     const auto recorder = observe::FlightRecorder::make({.rank = self.rank,
                                                          .world_size = self.world_size,
                                                          .job = launch.job,

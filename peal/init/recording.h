@@ -13,8 +13,9 @@
 
 namespace peal::init {
 
-/// In PEAL_FLIGHT_DIR, or in memory where there is no room for a file: no rank has to end for want
-/// of a record. Errors: resource (no memory).
+/// In PEAL_FLIGHT_DIR; or in memory, with a warning, where there is no room for a file or where the
+/// record is another living process's. No rank has to end for want of a record.
+/// Errors: resource (no memory).
 std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
                                                        const rendezvous::Meeting& meeting,
                                                        const Report& report);

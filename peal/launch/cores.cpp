@@ -6,6 +6,7 @@
 
 #include <hwloc.h>
 
+#include "peal/base/cpus.h"
 #include "peal/base/error.h"
 
 namespace peal::launch {
@@ -42,6 +43,8 @@ std::vector<int> cpus_of(hwloc_obj_t object, hwloc_const_bitmap_t allowed) {
 }  // namespace
 
 std::vector<Core> usable_cores() {
+  // hwloc asks again for ever.
+  if (!tells_affinity()) return std::vector<Core>(static_cast<std::size_t>(cpus_online()));
   const Topology topology = load_topology();
   const Bitmap allowed(hwloc_bitmap_alloc());
   if (hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) {

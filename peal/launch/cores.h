@@ -13,7 +13,9 @@ struct Core {
 };
 
 /// The cores that this process may use (its affinity, and with it its cpuset), in the machine's
-/// order: neighbours in the list share caches and memory. Throws Error(resource).
+/// order: neighbours in the list share caches and memory. Where the system forbids to ask for the
+/// affinity, as many as there are CPUs online, without their hardware threads: ranks are not bound
+/// to them. Throws Error(resource).
 /// Cost: hwloc looks at the machine, some 10 ms.
 std::vector<Core> usable_cores();
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/own_file.h"
 
 namespace peal::launch {
 namespace {
@@ -63,8 +64,7 @@ std::string place_for_dump(const std::string& log_directory,
 
 void remove_former_dump(const std::string& log_directory) {
   if (log_directory.empty()) return;
-  std::error_code ignored;
-  fs::remove(fs::path(log_directory) / kNameAmongLogs, ignored);
+  remove_own_file(fs::path(log_directory) / kNameAmongLogs);
 }
 
 }  // namespace peal::launch

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -16,8 +15,6 @@ namespace {
 
 constexpr const char* kVariable = "PEAL_FLIGHT_DIR";
 
-std::string prefix() { return fmt::format("peal-{}.", ::geteuid()); }
-
 observe::WallTime now() {
   return std::chrono::time_point_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now());
 }
@@ -25,8 +22,7 @@ observe::WallTime now() {
 }  // namespace
 
 Flights::Flights(const Variables& variables) {
-  if (const auto named = variables.find(kVariable);
-      named != variables.end() && !is_of_a_launch(named->second)) {
+  if (const auto named = variables.find(kVariable); named != variables.end()) {
     folder_ = named->second;
     if (folder_.empty()) return;
     ::mkdir(folder_.c_str(), 0700);  // the ranks would do it too
@@ -37,15 +33,11 @@ Flights::Flights(const Variables& variables) {
     return;
   }
   try {
-    private_.emplace(prefix());
+    private_.emplace(fmt::format("peal-{}.", ::geteuid()));
     folder_ = private_->path();
   } catch (const Error& error) {
     problem_ = error.message();
   }
-}
-
-bool is_of_a_launch(const std::string& folder) {
-  return std::filesystem::path(folder).filename().string().starts_with(prefix());
 }
 
 std::string Flights::private_folder() const { return private_ ? folder_ : ""; }

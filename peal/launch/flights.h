@@ -36,9 +36,6 @@ class Flights final {
   std::string problem_;
 };
 
-/// Whether it is the private folder of a launch, as a rank finds it that launches others.
-bool is_of_a_launch(const std::string& folder);
-
 /// Where the ranks look for ends, as their environment says it.
 observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks);
 

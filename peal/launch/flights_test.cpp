@@ -47,14 +47,6 @@ TEST(FlightsTest, AUserWhoWantsNoRecordsNamesNoFolder) {
   EXPECT_EQ(flights.problem(), "");
 }
 
-/// A rank that launches others finds the folder of the launch that it is a part of.
-TEST(FlightsTest, ALaunchInsideALaunchHasAFolderOfItsOwn) {
-  const Flights outer(Variables{});
-  const Flights inner(Variables{{"PEAL_FLIGHT_DIR", outer.folder()}});
-  EXPECT_NE(inner.folder(), outer.folder());
-  EXPECT_EQ(inner.folder(), inner.private_folder());
-}
-
 TEST(FlightsTest, TheRanksEnvironmentSaysWhereTheEndsAreLeft) {
   EXPECT_FALSE(end_place_of({}).is_any());
   RankProcess rank;

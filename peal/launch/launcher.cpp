@@ -103,6 +103,7 @@ Launch::Launch(const LaunchOptions& options,
 LaunchReport Launch::run() {
   while (!is_over()) wait_and_handle();
   report_.after = Clock::now() - start_;
+  report_.lost_output = outputs_.lost();
   for (ProcessEnd& end : report_.ends) {
     if (failed_by_itself(end)) end.last_lines = outputs_.last_lines(end.rank);
   }

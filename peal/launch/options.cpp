@@ -12,13 +12,14 @@ namespace peal::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kOfTheLauncher = {"RANK",
+constexpr std::array<std::string_view, 9> kOfTheLauncher = {"RANK",
                                                             "LOCAL_RANK",
                                                             "WORLD_SIZE",
                                                             "LOCAL_WORLD_SIZE",
                                                             "MASTER_ADDR",
                                                             "MASTER_PORT",
                                                             "PEAL_JOB",
+                                                            "PEAL_LAUNCHED",
                                                             "PEAL_TERMINAL_WIDTH"};
 
 void check(const Assignment& variable) {

@@ -16,15 +16,17 @@
 namespace peal::launch {
 namespace {
 
-Fd open_log(const std::string& directory, Rank rank, Channel channel) {
-  if (directory.empty()) return Fd();
+LogFile open_log(const std::string& directory, Rank rank, Channel channel) {
+  if (directory.empty()) return LogFile();
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   const std::string path =
       fmt::format("{}/rank-{}.{}", directory, rank, channel == Channel::kOut ? "out" : "err");
-  Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!log) throw system_error(fmt::format("--log-dir: cannot write \"{}\"", path), errno);
-  return log;
+  try {
+    return LogFile(path);
+  } catch (const Error& problem) {
+    throw Error(problem.kind(), fmt::format("--log-dir: {}", problem.message()));
+  }
 }
 
 /// Of each rank's two streams both ends of a pipe, and a log.
@@ -92,6 +94,13 @@ void Outputs::finish() {
 bool Outputs::is_done() const {
   return screen_.is_empty() &&
          std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->fd() < 0; });
+}
+
+std::vector<LostOutput> Outputs::lost() const {
+  std::vector<LostOutput> all = {screen_.lost(Channel::kOut), screen_.lost(Channel::kErr)};
+  for (const auto& stream : streams_) all.push_back(stream->lost_in_log());
+  std::erase_if(all, [](const LostOutput& lost) { return lost.error == 0; });
+  return all;
 }
 
 std::vector<std::string> Outputs::last_lines(Rank rank) const {

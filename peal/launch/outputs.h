@@ -11,6 +11,7 @@
 
 #include "peal/base/fd.h"
 #include "peal/base/units.h"
+#include "peal/launch/log_file.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_stream.h"
 #include "peal/launch/screen.h"
@@ -41,6 +42,8 @@ class Outputs final {
   /// Whoever read the launcher's stdout has closed it.
   bool is_closed() const { return screen_.is_closed(Channel::kOut); }
   std::vector<std::string> last_lines(Rank rank) const;
+  /// One for each of the launcher's outputs and each log that lacks something.
+  std::vector<LostOutput> lost() const;
 
  private:
   void add_stream(const LaunchOptions& options, Rank rank, Channel channel);

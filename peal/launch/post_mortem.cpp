@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/own_file.h"
 #include "peal/base/private_folder.h"
-#include "peal/base/text_file.h"
 #include "peal/launch/dump_place.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
@@ -26,7 +26,7 @@ struct Records {
 /// A folder that the user has named may hold those of other jobs too.
 void add_flight(const std::string& path, const std::string& job, Records& records) {
   try {
-    std::string bytes = read_text_file(path);
+    std::string bytes = read_own_file(path);
     observe::Flight flight = observe::parse_flight(bytes);
     if (flight.job != job) return;
     records.files.push_back(std::move(bytes));
@@ -52,7 +52,7 @@ std::optional<PostMortem> examine(const LaunchReport& report,
                                   const Flights& flights,
                                   const std::string& job,
                                   const LaunchOptions& options) {
-  if (exit_code(report) == 0 || report.output_closed || flights.folder().empty()) {
+  if (all_went_well(report) || report.output_closed || flights.folder().empty()) {
     return std::nullopt;
   }
   PostMortem found;

@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "peal/launch/flights.h"
+#include "peal/base/environment.h"
+#include "peal/base/launch_mark.h"
 
 namespace peal::launch {
 namespace {
@@ -42,6 +43,10 @@ Variables make_environment(const LaunchOptions& options,
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["MASTER_PORT"] = fmt::format("{}", job.port);
   variables["PEAL_JOB"] = job.id;
+  // Set by mistake, in a script whose own variable is empty: as good as not set.
+  if (variables.contains("PEAL_SECRET") && variables["PEAL_SECRET"].empty()) {
+    variables.erase("PEAL_SECRET");
+  }
   if (sets(options, "PEAL_SECRET_FILE")) {
     variables.erase("PEAL_SECRET");  // which ranks look for first
   } else if (!inherited.contains("PEAL_SECRET_FILE")) {
@@ -52,15 +57,12 @@ Variables make_environment(const LaunchOptions& options,
   } else {
     variables.erase("PEAL_TERMINAL_WIDTH");
   }
-  if (const auto folder = variables.find("PEAL_FLIGHT_DIR");
-      folder != variables.end() && is_of_a_launch(folder->second)) {
-    variables.erase(folder);
-  }
   if (!job.flights.empty()) variables.try_emplace("PEAL_FLIGHT_DIR", job.flights);
   variables.try_emplace("OMP_NUM_THREADS", fmt::format("{}", threads));
   // Python holds back what it prints into a pipe; nobody wants the lines of a crash to be lost.
   variables.try_emplace("PYTHONUNBUFFERED", "1");
   for (const Assignment& added : options.variables) variables[added.name] = added.value;
+  variables[kLaunchMark] = launch_mark(fixed_environment(variables), rank, options.ranks);
   return variables;
 }
 

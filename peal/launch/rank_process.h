@@ -31,7 +31,7 @@ Variables process_variables();
 /// MASTER_ADDR, MASTER_PORT, PEAL_JOB and, on a terminal, PEAL_TERMINAL_WIDTH; where not inherited
 /// PEAL_SECRET (unless there is a PEAL_SECRET_FILE), PEAL_FLIGHT_DIR (if the job has one),
 /// OMP_NUM_THREADS and PYTHONUNBUFFERED; over all of it the options' variables, of which
-/// PEAL_SECRET_FILE replaces an inherited PEAL_SECRET.
+/// PEAL_SECRET_FILE replaces an inherited PEAL_SECRET; and the mark of all this, PEAL_LAUNCHED.
 Variables make_environment(const LaunchOptions& options,
                            const Job& job,
                            Rank rank,

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
-#include "peal/launch/flights.h"
+#include "peal/base/launch_mark.h"
+#include "peal/launch/inherited.h"
 
 namespace peal::launch {
 namespace {
@@ -39,8 +41,10 @@ TEST(RankProcessTest, ARankFindsWhoItIsAndWhereTheOthersAre) {
                               {"PEAL_JOB", "f00d"},
                               {"PEAL_SECRET", "hush"},
                               {"OMP_NUM_THREADS", "3"},
-                              {"PYTHONUNBUFFERED", "1"}};
+                              {"PYTHONUNBUFFERED", "1"},
+                              {"PEAL_LAUNCHED", variables.at("PEAL_LAUNCHED")}};
   EXPECT_EQ(variables, expected);
+  EXPECT_EQ(kinship(fixed_environment(variables), 1, 2), Kinship::kRank);
 }
 
 TEST(RankProcessTest, WhatTheUserHasSetStays) {
@@ -56,6 +60,15 @@ TEST(RankProcessTest, ASecretInAFileIsEnough) {
   const Variables variables =
       make_environment(two_ranks(), kJob, 0, 1, {{"PEAL_SECRET_FILE", "/run/secret"}});
   EXPECT_THAT(variables, Not(Contains(Key("PEAL_SECRET"))));
+}
+
+TEST(RankProcessTest, ASecretThatIsSetAndEmptyIsReplaced) {
+  Variables inherited = {{"PEAL_SECRET", ""}};
+  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, inherited),
+              Contains(Pair("PEAL_SECRET", "hush")));
+  inherited["PEAL_SECRET_FILE"] = "/run/secret";
+  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, inherited),
+              Not(Contains(Key("PEAL_SECRET"))));
 }
 
 TEST(RankProcessTest, ASecretInAFileThatTheOptionsNameWins) {
@@ -87,6 +100,22 @@ TEST(RankProcessTest, TheOptionsVariablesWin) {
   EXPECT_THAT(variables, Contains(Pair("NEW", "")));
 }
 
+TEST(RankProcessTest, ALaunchInsideARankLeavesTheRecordsAndFaultsOfTheRankAlone) {
+  LaunchOptions options = two_ranks();
+  options.variables = {{"PEAL_INJECT", "rank 1 kill at operation 10"}};
+  Job job = kJob;
+  job.flights = "/tmp/flights";
+  Variables inherited = make_environment(options, job, 1, 1, {{"HOME", "/home"}});
+  const Variables own = without_those_of_a_rank(inherited);
+  for (const char* const name : {"PEAL_JOB", "PEAL_FLIGHT_DIR", "PEAL_INJECT", "PEAL_LAUNCHED"}) {
+    EXPECT_TRUE(inherited.contains(name)) << name;
+    EXPECT_FALSE(own.contains(name)) << name;
+  }
+  EXPECT_THAT(own, Contains(Pair("HOME", "/home")));
+  inherited["PEAL_FLIGHT_DIR"] = "/tmp/inner";  // set for the inner launch
+  EXPECT_THAT(without_those_of_a_rank(inherited), Contains(Pair("PEAL_FLIGHT_DIR", "/tmp/inner")));
+}
+
 TEST(RankProcessTest, RecordsAreKeptInTheFolderOfTheJobUnlessTheUserHasNamedOne) {
   constexpr const char* kName = "PEAL_FLIGHT_DIR";
   Job job = kJob;
@@ -96,11 +125,6 @@ TEST(RankProcessTest, RecordsAreKeptInTheFolderOfTheJobUnlessTheUserHasNamedOne)
     EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {{kName, users}}),
                 Contains(Pair(kName, users)));
   }
-  const std::string others = Flights(Variables{}).folder();
-  EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {{kName, others}}),
-              Contains(Pair(kName, "/tmp/flights")));
-  EXPECT_THAT(make_environment(two_ranks(), kJob, 0, 1, {{kName, others}}),
-              Not(Contains(Key(kName))));
 }
 
 TEST(RankProcessTest, OnlyOnATerminalIsThereAWidth) {

@@ -20,7 +20,7 @@ void RankStream::read_some() {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return finish();
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-  log(bytes);
+  way_.log.append(bytes);
   splitter_.feed(bytes);
   // A prompt, or the present state of a progress bar.
   if (way_.progress == Progress::kShow && !splitter_.unfinished().empty()) {
@@ -31,7 +31,7 @@ void RankStream::read_some() {
 void RankStream::finish() {
   splitter_.finish();
   way_.pipe.reset();
-  way_.log.reset();
+  way_.log.close();
 }
 
 void RankStream::take(LineEnd end, std::string_view line) {
@@ -41,16 +41,6 @@ void RankStream::take(LineEnd end, std::string_view line) {
     tail_.add(line);
   }
   screen_.line(way_.channel, way_.prefix, line);
-}
-
-/// A log that cannot be written, as on a full disk, is not worth the training run: it ends there.
-void RankStream::log(std::string_view bytes) {
-  while (way_.log && !bytes.empty()) {
-    const auto wrote = ::write(way_.log.get(), bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return way_.log.reset();
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
 }
 
 }  // namespace peal::launch

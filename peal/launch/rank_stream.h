@@ -7,6 +7,7 @@
 #include "peal/base/fd.h"
 #include "peal/base/units.h"
 #include "peal/launch/line_splitter.h"
+#include "peal/launch/log_file.h"
 #include "peal/launch/screen.h"
 #include "peal/launch/tail.h"
 
@@ -21,8 +22,8 @@ enum class Progress : unsigned char {
 class RankStream final {
  public:
   struct Way {
-    Fd pipe{};  // does not block
-    Fd log{};   // takes the bytes as they are; may be none
+    Fd pipe{};      // does not block
+    LogFile log{};  // takes the bytes as they are
     Channel channel = Channel::kOut;
     std::string prefix{};
     Progress progress = Progress::kHide;
@@ -37,10 +38,11 @@ class RankStream final {
   void read_some();
   /// Waits for no more: what was begun is a line, and the pipe is closed.
   void finish();
+  /// What the log lacks.
+  const LostOutput& lost_in_log() const { return way_.log.lost(); }
 
  private:
   void take(LineEnd end, std::string_view line);
-  void log(std::string_view bytes);
 
   Way way_;
   Screen& screen_;

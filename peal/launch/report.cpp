@@ -15,10 +15,12 @@
 
 #include "peal/base/departure.h"
 #include "peal/base/error.h"
+#include "peal/base/printable.h"
 
 namespace peal::launch {
 namespace {
 
+constexpr int kOutputMissing = 1;
 constexpr int kSignalBase = 128;   // what shells add to a signal's number
 constexpr std::size_t kNamed = 8;  // where there are more, they are counted
 /// By which the launcher and its user tell a rank to end.
@@ -254,7 +256,9 @@ const ProcessEnd* main_failure(const LaunchReport& report) {
   return main;
 }
 
-int exit_code(const LaunchReport& report) {
+namespace {
+
+int exit_code_of_ranks(const LaunchReport& report) {
   if (report.output_closed) return kSignalBase + SIGPIPE;
   if (report.start_failure) return report.start_failure->error == ENOENT ? 127 : 126;
   if (report.guard_lost) return kSignalBase + SIGKILL;
@@ -264,6 +268,32 @@ int exit_code(const LaunchReport& report) {
   // Told to end by a signal: what the first rank made of it, unless it had to be killed.
   const bool killed = std::ranges::any_of(report.ends, was_killed);
   return killed ? kSignalBase + report.signal : shell_code(bad->status);
+}
+
+/// "peal: logs/rank-0.out: No space left on device: 4711 bytes of output are missing there"
+std::string missing_output(const LaunchReport& report) {
+  std::string text;
+  const std::size_t named = std::min(report.lost_output.size(), kNamed);
+  for (const LostOutput& lost : std::span(report.lost_output).first(named)) {
+    text += fmt::format(
+        "peal: cannot write {}: {}{}\n",
+        printable(lost.where),
+        ::strerrordesc_np(lost.error),
+        lost.bytes == 0 ? "" : fmt::format("; {} bytes of output are missing there", lost.bytes));
+  }
+  if (report.lost_output.size() > named) {
+    text += fmt::format("peal: and {} more files\n", report.lost_output.size() - named);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool all_went_well(const LaunchReport& report) { return exit_code_of_ranks(report) == 0; }
+
+int exit_code(const LaunchReport& report) {
+  const int code = exit_code_of_ranks(report);
+  return code == 0 && !report.lost_output.empty() ? kOutputMissing : code;
 }
 
 std::string describe(const LaunchReport& report) {
@@ -277,7 +307,7 @@ std::string describe(const LaunchReport& report) {
                         report.survivors);
   }
   if (report.post_mortem) text += findings(*report.post_mortem);
-  return text;
+  return text + missing_output(report);
 }
 
 }  // namespace peal::launch

@@ -10,6 +10,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
+#include "peal/launch/log_file.h"
 #include "peal/observe/rank_end.h"
 
 namespace peal::launch {
@@ -59,6 +60,7 @@ struct LaunchReport {
   int survivors = 0;           // processes that SIGKILL did not end
   int cut_short = 0;           // the signal that ended the grace before its time; 0: none did
   Timeout grace{};
+  std::vector<LostOutput> lost_output;
   std::optional<PostMortem> post_mortem;  // nothing: there were no records, or no failure
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
@@ -80,13 +82,17 @@ bool failed_by_itself(const ProcessEnd& end);
 /// a code), else the first.
 const ProcessEnd* main_failure(const LaunchReport& report);
 
-/// 0 when every rank ended with 0. Else what a shell gives for the main failure: its code, or
+/// Whether every rank ended with 0.
+bool all_went_well(const LaunchReport& report);
+
+/// 0 when every rank ended with 0 and its output could be written; 1 if only the output is missing.
+/// Else what a shell gives for the main failure: its code, or
 /// 128 + signal; 126 or 127 when the program could not be executed.
 int exit_code(const LaunchReport& report);
 
 /// Who failed, the main failure first, what became of the others, the main failure's last lines,
-/// and what the ranks' records say. Some lines, however many ranks there are; empty when there is
-/// nothing to say.
+/// what the ranks' records say, and which output is missing. Some lines, however many ranks there
+/// are; empty when there is nothing to say.
 std::string describe(const LaunchReport& report);
 
 }  // namespace peal::launch

@@ -268,6 +268,18 @@ TEST(ReportTest, WhatTheRecordsSayStandsBelowWhatTheLauncherKnows) {
   EXPECT_THAT(describe(report), HasSubstr("  | no luck\npeal: there is no room\n"));
 }
 
+TEST(ReportTest, MissingOutputIsAFailureOfItsOwnThatNamesEachFile) {
+  LaunchReport report;
+  report.ends = {ProcessEnd{.rank = 0, .status = 0}};
+  report.lost_output = {{.where = "logs/rank-0.out", .error = ENOSPC, .bytes = 17},
+                        {.where = "standard output", .error = EIO, .bytes = 0}};
+  EXPECT_TRUE(all_went_well(report));
+  EXPECT_EQ(exit_code(report), 1);
+  EXPECT_EQ(describe(report),
+            "peal: cannot write logs/rank-0.out: No space left on device; 17 bytes of output are "
+            "missing there\npeal: cannot write standard output: Input/output error\n");
+}
+
 TEST(ReportTest, TheRecordOfAnEndSaysWhoseDoingItWas) {
   using Fate = observe::RankEnd::Fate;
   const auto record = [](const ProcessEnd& end) { return record_of(end, {}); };

@@ -80,7 +80,7 @@ bool Screen::write_from_front() {
     const auto size = std::min<std::size_t>(chunk.text.size() - written_, PIPE_BUF);
     const auto wrote = ::write(fd, chunk.text.data() + written_, size);
     if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) return false;
-    if (wrote < 0) closed_[index(chunk.channel)] = errno == EPIPE;
+    if (wrote < 0) give_up(chunk, errno);
     if (wrote >= 0) written_ += static_cast<std::size_t>(wrote);
     if (wrote >= 0 && written_ < chunk.text.size()) return true;
   }
@@ -88,6 +88,14 @@ bool Screen::write_from_front() {
   written_ = 0;
   queue_.pop_front();
   return true;
+}
+
+void Screen::give_up(const Chunk& chunk, int error) {
+  closed_[index(chunk.channel)] = error == EPIPE;
+  if (error == EPIPE) return;
+  LostOutput& lost = lost_[index(chunk.channel)];
+  if (lost.error == 0) lost.error = error;
+  lost.bytes += chunk.text.size() - written_;
 }
 
 }  // namespace peal::launch

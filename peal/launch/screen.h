@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "peal/launch/log_file.h"
+
 namespace peal::launch {
 
 enum class Channel : unsigned char { kOut = 0, kErr = 1 };
@@ -39,9 +41,11 @@ class Screen final {
   int waits_for() const;
   /// Writes what can be written without waiting.
   void write_some();
-  /// Whoever read this channel has closed it; what is queued for it is dropped. (So is what cannot
-  /// be written for another reason, as on a full disk.)
+  /// The reader of this channel has closed it. What is queued for it is dropped.
   bool is_closed(Channel channel) const { return closed_[index(channel)]; }
+  /// What could not be written for another reason, such as a full disk. Later lines are tried
+  /// again.
+  const LostOutput& lost(Channel channel) const { return lost_[index(channel)]; }
 
  private:
   static constexpr std::size_t kFull = 1 << 20;
@@ -53,9 +57,12 @@ class Screen final {
   static std::size_t index(Channel channel) { return static_cast<std::size_t>(channel); }
   void push(Channel channel, std::string_view text);
   bool write_from_front();
+  void give_up(const Chunk& chunk, int error);
 
   std::array<Target, 2> targets_;
   std::array<bool, 2> closed_{};
+  std::array<LostOutput, 2> lost_ = {LostOutput{.where = "standard output"},
+                                     LostOutput{.where = "standard error"}};
   std::deque<Chunk> queue_;
   std::size_t queued_ = 0;   // bytes in queue_
   std::size_t written_ = 0;  // bytes of the first chunk that are written

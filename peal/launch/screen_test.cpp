@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -97,7 +98,7 @@ TEST_F(ScreenTest, AClosedReaderIsNoticedAndCostsNothing) {
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST_F(ScreenTest, AFullDiskCostsOutputAndNothingElse) {
+TEST_F(ScreenTest, AFullDiskCostsOutputThatIsCounted) {
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   Screen screen({full.get(), Target::Kind::kFile}, target(Target::Kind::kFile));
   screen.line(Channel::kOut, "", "lost");
@@ -106,6 +107,9 @@ TEST_F(ScreenTest, AFullDiskCostsOutputAndNothingElse) {
   EXPECT_TRUE(screen.is_empty());
   EXPECT_FALSE(screen.is_closed(Channel::kOut));
   EXPECT_EQ(read(), "kept\n");
+  EXPECT_EQ(screen.lost(Channel::kOut),
+            (LostOutput{.where = "standard output", .error = ENOSPC, .bytes = 5}));
+  EXPECT_EQ(screen.lost(Channel::kErr).error, 0);
 }
 
 TEST_F(ScreenTest, OnATerminalAPreviewGivesWayToLines) {

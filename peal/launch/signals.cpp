@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
+/// Sent by a write that fails: to a closed pipe, and beyond the limit of file sizes.
+constexpr int kOfWrites[] = {SIGPIPE, SIGXFSZ};
+
 bool is_ignored(int signal) {
   struct sigaction action {};
   ::sigaction(signal, nullptr, &action);
@@ -28,19 +31,21 @@ SignalReader::SignalReader() {
     if (!is_ignored(signal)) sigaddset(&read, signal);
   }
   sigset_t blocked = read;
-  sigaddset(&blocked, SIGPIPE);
+  for (const int signal : kOfWrites) sigaddset(&blocked, signal);
   fd_ = Fd(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw system_error("cannot read signals", errno);
   ::sigprocmask(SIG_BLOCK, &blocked, &previous_);
 }
 
 SignalReader::~SignalReader() {
-  // A write to a closed pipe has been noticed as EPIPE; its signal must not come on top.
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
+  // The write has failed, and its caller knows. The signal must not end the process now.
+  sigset_t pending;
+  sigemptyset(&pending);
+  for (const int signal : kOfWrites) {
+    if (sigismember(&previous_, signal) == 0) sigaddset(&pending, signal);
+  }
   const timespec none{};
-  while (sigismember(&previous_, SIGPIPE) == 0 && ::sigtimedwait(&pipe, nullptr, &none) > 0) {
+  while (::sigtimedwait(&pending, nullptr, &none) > 0) {
   }
   ::sigprocmask(SIG_SETMASK, &previous_, nullptr);
 }

@@ -11,7 +11,8 @@
 namespace peal::launch {
 
 /// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, but none that the
-/// process ignores (nohup). SIGPIPE is blocked. Threads: made and used by the only one.
+/// process ignores (nohup). SIGPIPE and SIGXFSZ are blocked: writes fail instead. Threads: made and
+/// used by the only one.
 class SignalReader final {
  public:
   SignalReader();

@@ -17,13 +17,12 @@ ProofContext context_for(int fd, ProofContext context) {
   return context;
 }
 
-/// Everyone on the machine can connect to a unix socket.
+}  // namespace
+
 void check_neighbour(int fd) {
   if (!local_address(fd).is_unix() || neighbour_at(fd).user == ::geteuid()) return;
   throw Error(ErrorKind::kUsage, "the process at the other end belongs to another user");
 }
-
-}  // namespace
 
 Handshake::Handshake(Fd fd, Role role, ProofContext context, const Hello& self)
     : fd_(std::move(fd)),

@@ -20,6 +20,11 @@ struct Welcome {
   std::unique_ptr<Stream> stream;
 };
 
+/// Any process of the machine can connect to a unix socket. Called before a byte is read, so that
+/// other users' processes cost a listener nothing. On other sockets it does nothing.
+/// Errors: usage (the process at the other end is another user's).
+void check_neighbour(int fd);
+
 /// Step by step, for a server that has many connections at once. Connections inside a host, over
 /// unix sockets, are plain streams whatever the context says: nobody is in between, and processes
 /// of other users are refused.

@@ -5,13 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
+#include "peal/net/mac.h"
 
 namespace peal::net {
 namespace {
@@ -20,29 +17,6 @@ constexpr std::string_view kMagic = "peal/net";
 constexpr std::uint16_t kVersion = 2;  // 2: the greeting says the sealing
 constexpr std::size_t kNonceSize = 32;
 constexpr std::size_t kGreetingSize = kMagic.size() + 2 + 1 + 1 + 4 + kNonceSize;
-constexpr std::size_t kMacSize = 32;
-
-std::string random_bytes(std::size_t count) {
-  std::string bytes(count, '\0');
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) != 1) {
-    throw Error(ErrorKind::kResource, "the system gives no random numbers");
-  }
-  return bytes;
-}
-
-std::string hmac_sha256(std::string_view key, std::string_view text) {
-  std::string mac(kMacSize, '\0');
-  unsigned int size = 0;
-  const unsigned char* result = HMAC(EVP_sha256(),
-                                     key.data(),
-                                     static_cast<int>(key.size()),
-                                     reinterpret_cast<const unsigned char*>(text.data()),
-                                     text.size(),
-                                     reinterpret_cast<unsigned char*>(mac.data()),
-                                     &size);
-  if (result == nullptr) throw Error(ErrorKind::kResource, "OpenSSL offers no HMAC-SHA256");
-  return mac;
-}
 
 Error is_a_stranger(int fd) {
   return Error(ErrorKind::kUsage,
@@ -189,10 +163,7 @@ std::optional<Hello> Proof::advance(int fd) {
     if (role_ == Role::kConnector) out_ = mac_of(role_);
   }
   if (!flush(fd)) return std::nullopt;
-  const std::string expected = mac_of(other_role);
-  if (CRYPTO_memcmp(expected.data(), in_.data(), kMacSize) != 0) {
-    throw does_not_know_the_secret(fd, context_);
-  }
+  if (!is_same_mac(mac_of(other_role), in_)) throw does_not_know_the_secret(fd, context_);
   return other_;
 }
 

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/withheld.h"
 
 namespace peal::net {
 namespace {
@@ -62,7 +63,9 @@ Error cannot_connect(const Address& address, int error_number) {
 }
 
 Fd open_socket(const Address& address) {
-  return Fd(::socket(address.raw()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int family = address.raw()->sa_family;
+  constexpr int kType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  return withheld_from_children(Fd(::socket(family, kType, 0)));
 }
 
 template <int (*Get)(int, sockaddr*, socklen_t*)>
@@ -187,7 +190,8 @@ Fd connect_patiently(const std::vector<Address>& addresses,
 
 std::optional<Fd> accept_from(int listener, Deadline deadline) {
   while (true) {
-    Fd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+    Fd fd = withheld_from_children(Fd(::accept4(listener, nullptr, nullptr, kFlags)));
     if (fd) return fd;
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
     if (errno != EAGAIN) throw system_error("cannot accept a connection", errno);

@@ -1,5 +1,6 @@
-// Stream sockets as functions over descriptors. All descriptors are non-blocking and close-on-exec;
-// nothing here raises SIGPIPE. The only folder with ::socket calls.
+// Stream sockets as functions over descriptors. All descriptors are non-blocking and close-on-exec,
+// and forked children do not get them (base/withheld.h); nothing here raises SIGPIPE. The only
+// folder with ::socket calls.
 #pragma once
 
 #include <poll.h>

@@ -6,6 +6,17 @@
 #include <fmt/format.h>
 
 namespace peal::net {
+namespace {
+
+constexpr auto kSecond = std::chrono::seconds(1);
+/// More hosts than that fail in no second unless they are made up, and then none is counted.
+constexpr std::size_t kMostHosts = 4096;
+
+/// The host of an address, without the port that the system gave to the connection. All processes
+/// of this machine that come to a unix socket are one host.
+std::string host_of(const Address& address) { return address.with_port(0).to_string(); }
+
+}  // namespace
 
 Strangers::Strangers(const StrangerLimits& limits, std::string door, Report report)
     : limits_(limits), door_(std::move(door)), report_(std::move(report)) {}
@@ -18,17 +29,26 @@ Timeout Strangers::patience(std::size_t half_open) const {
   return half_open < limits_.half_open ? limits_.proof : limits_.proof_in_a_crowd;
 }
 
-void Strangers::hung_up(TimePoint now) {
-  if (now - second_ >= std::chrono::seconds(1)) {
-    second_ = now;
-    failures_ = 0;
-  }
-  if (++failures_ >= limits_.failures)
-    pause_until_ = std::max(pause_until_, second_ + std::chrono::seconds(1));
+bool Strangers::is_paused(const Address& from, TimePoint now) const {
+  if (failures_.empty() || now - second_ >= kSecond) return false;
+  const auto found = failures_.find(host_of(from));
+  return found != failures_.end() && found->second >= limits_.failures;
 }
 
-void Strangers::dropped(std::string_view why, TimePoint now) {
-  hung_up(now);
+void Strangers::hung_up(const Address& from, TimePoint now) {
+  if (now - second_ >= kSecond) {
+    second_ = now;
+    failures_.clear();
+  }
+  if (failures_.size() < kMostHosts) ++failures_[host_of(from)];
+}
+
+void Strangers::dropped(const Address& from, std::string_view why, TimePoint now) {
+  hung_up(from, now);
+  turned_away(why, now);
+}
+
+void Strangers::turned_away(std::string_view why, TimePoint now) {
   ++unreported_;
   if (reported_ != TimePoint{} && now - reported_ < limits_.report_every) return;
   reported_ = now;

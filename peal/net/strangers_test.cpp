@@ -1,4 +1,4 @@
-// How many strangers a door bears, and what it says of them.
+// How many strangers a listener bears, and what it reports of them.
 #include "peal/net/strangers.h"
 
 #include <string>
@@ -17,8 +17,12 @@ using ::testing::HasSubstr;
 
 class StrangersTest : public ::testing::Test {
  protected:
-  void drop(int count) {
-    for (int i = 0; i < count; ++i) strangers_.dropped("no proof", now_);
+  void drop(int count, const Address& from = Address::parse("10.0.0.1:4711")) {
+    for (int i = 0; i < count; ++i) strangers_.dropped(from, "no proof", now_);
+  }
+
+  bool is_paused(const std::string& from) const {
+    return strangers_.is_paused(Address::parse(from), now_);
   }
 
   bool lets_in(std::size_t half_open = 0) const { return strangers_.lets_in(half_open, now_); }
@@ -34,23 +38,40 @@ class StrangersTest : public ::testing::Test {
                        [this](Severity, std::string_view text) { reports_.emplace_back(text); }};
 };
 
-TEST_F(StrangersTest, AFewInASecondKeepNobodyOut) {
+TEST_F(StrangersTest, AFewFailuresInASecondPauseNoAddress) {
   for (int second = 0; second < 10; ++second) {
     drop(9);
-    EXPECT_TRUE(lets_in());
+    EXPECT_FALSE(is_paused("10.0.0.1:1"));
     now_ += seconds(1);
   }
 }
 
-TEST_F(StrangersTest, ManyInASecondKeepEverybodyOutForTheRestOfIt) {
+TEST_F(StrangersTest, ManyFailuresInASecondPauseTheirAddressForTheRestOfIt) {
   drop(5);
   now_ += milliseconds(400);
   drop(5);
-  EXPECT_FALSE(lets_in());
+  EXPECT_TRUE(is_paused("10.0.0.1:1")) << "whatever its port";
   now_ += milliseconds(599);
-  EXPECT_FALSE(lets_in());
+  EXPECT_TRUE(is_paused("10.0.0.1:1"));
   now_ += milliseconds(1);
+  EXPECT_FALSE(is_paused("10.0.0.1:1"));
+}
+
+TEST_F(StrangersTest, TheFailuresOfAnAddressPauseNoOtherAddress) {
+  for (int i = 0; i < 20; ++i) drop(9, Address::parse("10.0.1." + std::to_string(i) + ":1"));
+  drop(1000);
+  EXPECT_TRUE(is_paused("10.0.0.1:1"));
+  for (const char* other : {"10.0.0.2:1", "10.0.1.3:1", "[::1]:1", "unix:@name"}) {
+    EXPECT_FALSE(is_paused(other)) << other;
+  }
   EXPECT_TRUE(lets_in());
+}
+
+TEST_F(StrangersTest, AConnectionThatIsTurnedAwayCountsAgainstNoAddress) {
+  for (int i = 0; i < 1000; ++i) strangers_.turned_away("another user's", now_);
+  EXPECT_TRUE(lets_in());
+  EXPECT_FALSE(is_paused("unix:@name"));
+  EXPECT_THAT(reports_, ElementsAre(HasSubstr("another user's")));
 }
 
 TEST_F(StrangersTest, ACrowdKeepsNewOnesOutAndHasLittleTime) {

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/own_file.h"
+#include "peal/base/printable.h"
 #include "peal/base/text_file.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_file.h"
@@ -107,18 +109,40 @@ class Collection {
   std::optional<std::string> job_;  // of a folder
 };
 
-void add_file(const std::string& path, Collection& all) {
-  const std::string bytes = read_text_file(path, kLongestDump);
+Dump parse_dump(std::string_view bytes, RankBudget& budget) {
+  if (!bytes.starts_with(kFirstLine)) throw malformed("is none");
+  bytes.remove_prefix(kFirstLine.size());
+  Collection all;
+  while (!bytes.empty()) {
+    const Part part = take_part(bytes);
+    try {
+      if (part.what == kFlightPart) {
+        all.add(parse_flight(part.bytes, budget));
+      } else if (part.what == kEndPart) {
+        all.add(parse_rank_end(part.bytes));
+      } else {
+        throw malformed("has a part of an unknown kind");
+      }
+    } catch (const Error& error) {
+      all.skip("a part of the dump", error);
+    }
+  }
+  return all.take();
+}
+
+void add_file(const std::string& bytes, Collection& all, RankBudget& budget) {
+  budget.add(bytes);
   if (bytes.starts_with(kFirstLine)) {
-    all.add(parse_dump(bytes));
+    all.add(parse_dump(bytes, budget));
   } else if (is_flight(bytes)) {
-    all.add(parse_flight(bytes));
+    all.add(parse_flight(bytes, budget));
   } else {
     throw Error(ErrorKind::kMismatch, "is neither a dump nor the record of a rank");
   }
 }
 
-void add_folder(const std::string& path, Collection& all) {
+/// Others may be able to put files there, so only those of this user count.
+void add_folder(const std::string& path, Collection& all, RankBudget& budget) {
   std::vector<std::filesystem::path> flights, ends;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     const std::filesystem::path& file = entry.path();
@@ -139,13 +163,14 @@ void add_folder(const std::string& path, Collection& all) {
       try {
         add_one(file);
       } catch (const Error& error) {
-        found.skip(file.string(), error);
+        found.skip(printable(file.string()), error);
       }
     }
   };
-  add(flights, [&](const std::string& file) { add_file(file, found); });
+  add(flights,
+      [&](const std::string& file) { add_file(read_own_file(file, kLongestDump), found, budget); });
   found.keep_last_job();
-  add(ends, [&](const std::string& file) { found.add(parse_end_file(read_text_file(file))); });
+  add(ends, [&](const std::string& file) { found.add(parse_end_file(read_own_file(file))); });
   all.add(found.take());
 }
 
@@ -159,24 +184,9 @@ std::string to_dump(std::span<const std::string> flights, std::span<const RankEn
 }
 
 Dump parse_dump(std::string_view bytes) {
-  if (!bytes.starts_with(kFirstLine)) throw malformed("is none");
-  bytes.remove_prefix(kFirstLine.size());
-  Collection all;
-  while (!bytes.empty()) {
-    const Part part = take_part(bytes);
-    try {
-      if (part.what == kFlightPart) {
-        all.add(parse_flight(part.bytes));
-      } else if (part.what == kEndPart) {
-        all.add(parse_rank_end(part.bytes));
-      } else {
-        throw malformed("has a part of an unknown kind");
-      }
-    } catch (const Error& error) {
-      all.skip("a part of the dump", error);
-    }
-  }
-  return all.take();
+  RankBudget budget;
+  budget.add(bytes);
+  return parse_dump(bytes, budget);
 }
 
 void write_dump(const std::string& path,
@@ -187,18 +197,19 @@ void write_dump(const std::string& path,
 
 Dump read_dumps(std::span<const std::string> paths) {
   Collection all;
+  RankBudget budget;
   for (const std::string& path : paths) {
     try {
       if (std::error_code none; std::filesystem::is_directory(path, none)) {
-        add_folder(path, all);
+        add_folder(path, all, budget);
       } else {
-        add_file(path, all);
+        add_file(read_text_file(path, kLongestDump), all, budget);
       }
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", path, error.message()));
+      throw Error(error.kind(), fmt::format("{}: {}", printable(path), error.message()));
     } catch (const std::filesystem::filesystem_error& error) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("{}: cannot be read: {}", path, error.code().message()));
+                  fmt::format("{}: cannot be read: {}", printable(path), error.code().message()));
     }
   }
   return all.take();

@@ -34,8 +34,10 @@ void write_dump(const std::string& path,
                 std::span<const RankEnd> ends);
 
 /// All that the paths lead to, each one a dump, the flight of a rank, or a folder in which there
-/// are flights and ends (flight_folder.h). Files in a folder that cannot be read are skipped.
-/// Errors: usage (a path that leads to nothing that can be read), mismatch (or to something else).
+/// are flights and ends (flight_folder.h). Files in a folder that cannot be read are skipped, as
+/// are those of other users, links and pipes. Memory: bounded by a multiple of the bytes that are
+/// read. Errors: usage (a path that leads to nothing that can be read), mismatch (or to something
+/// else).
 Dump read_dumps(std::span<const std::string> paths);
 
 }  // namespace peal::observe

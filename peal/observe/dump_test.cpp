@@ -1,13 +1,18 @@
 #include "peal/observe/dump.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/fd.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/testing/flight_files.h"
@@ -80,6 +85,79 @@ TEST(DumpTest, AFolderGivesTheFlightsAndEndsOfAJobAndSaysWhatItSkipped) {
   EXPECT_THAT(dump.flights, SizeIs(1));
   EXPECT_THAT(dump.ends, ElementsAre(end_of(0)));
   EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("rank-1.flight"), HasSubstr("rank-1.end")));
+}
+
+/// A record of a few KB whose one group has `count` ranks.
+std::string flight_of_many(const TestFolder& folder, Rank rank, std::uint32_t count) {
+  const RecorderOptions options = small_record(folder.path(), rank);
+  FlightRecorder::make(options)->add_group("world", std::vector<Rank>{0, 1});
+  std::string bytes = read_text_file(options.path);
+  const auto put = [&](std::size_t at, std::uint32_t number) {
+    std::memcpy(bytes.data() + at, &number, sizeof number);
+  };
+  put(offsetof(FlightHeader, world_size), count);
+  put(groups_offset() + offsetof(GroupRecord, size), count);
+  put(groups_offset() + offsetof(GroupRecord, ranks) + offsetof(RankRun, count), count);
+  return bytes;
+}
+
+TEST(DumpTest, FewBytesNeverNameMoreRanksThanTheBudgetOfTheWholeDump) {
+  const TestFolder folder;
+  constexpr std::uint32_t kRanks = 1 << 19;
+  std::vector<std::string> flights;
+  for (Rank rank = 0; rank < 8; ++rank) flights.push_back(flight_of_many(folder, rank, kRanks));
+  const std::string bytes = to_dump(flights, {});
+  const Dump dump = parse_dump(bytes);
+  std::size_t named = 0;
+  for (const Flight& flight : dump.flights) named += flight.groups.at(0).ranks.size();
+  EXPECT_LE(named, (std::size_t{1} << 20) + bytes.size());
+  EXPECT_THAT(dump.flights, SizeIs(2));
+  EXPECT_THAT(dump.skipped, testing::Each(HasSubstr("names more ranks than")));
+
+  for (Rank rank = 0; rank < 8; ++rank) {  // a folder has one budget, too
+    std::ofstream(flight_file_in(folder.path(), rank)) << flights[static_cast<std::size_t>(rank)];
+  }
+  EXPECT_THAT(read_dumps(std::vector<std::string>{folder.path()}).flights, SizeIs(2));
+}
+
+TEST(DumpTest, LinksAndPipesInAFolderAreSkipped) {
+  const TestFolder folder;
+  const TestFolder elsewhere;
+  flight_of(folder, 0);
+  write_end_file({elsewhere.path(), "test"}, end_of(0));
+  std::filesystem::create_symlink(end_file_in(elsewhere.path(), 0), end_file_in(folder.path(), 0));
+  ASSERT_EQ(::mkfifo(end_file_in(folder.path(), 1).c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(flight_file_in(folder.path(), 1).c_str(), 0600), 0);
+  const Fd writer(::open(flight_file_in(folder.path(), 1).c_str(), O_RDWR | O_CLOEXEC));
+  const Dump dump = read_dumps(std::vector<std::string>{folder.path()});
+  EXPECT_THAT(dump.flights, SizeIs(1));
+  EXPECT_THAT(dump.ends, IsEmpty());
+  EXPECT_THAT(dump.skipped,
+              ElementsAre(HasSubstr("rank-1.flight: cannot be read: it is not a regular file"),
+                          HasSubstr("rank-0.end: cannot be read: it is a link"),
+                          HasSubstr("rank-1.end: cannot be read: it is not a regular file")));
+}
+
+TEST(DumpTest, FilesOfAnotherUserInAFolderAreSkipped) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const TestFolder folder;
+  flight_of(folder, 0);
+  write_end_file({folder.path(), "test"}, end_of(0));
+  ASSERT_EQ(::chown(end_file_in(folder.path(), 0).c_str(), 65534, 65534), 0);
+  const Dump dump = read_dumps(std::vector<std::string>{folder.path()});
+  EXPECT_THAT(dump.ends, IsEmpty());
+  EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("it belongs to another user")));
+}
+
+TEST(DumpTest, TheNameOfAFileThatIsSkippedIsPrintable) {
+  const TestFolder folder;
+  flight_of(folder, 0);
+  std::ofstream(folder.path() + "/rank-\x1b[2J\xc2\x9b\n.end") << "who knows\n";
+  const Dump dump = read_dumps(std::vector<std::string>{folder.path()});
+  EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("rank-\\x1b[2J\\xc2\\x9b\\x0a.end: ")));
+  const Error none =
+      error_of([&] { read_dumps(std::vector<std::string>{folder.path() + "/\x1b[2J"}); });
+  EXPECT_THAT(none.what(), HasSubstr("/\\x1b[2J: cannot be read"));
 }
 
 TEST(DumpTest, OfARankThatIsMetTwiceTheLaterRecordCounts) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "peal/base/error.h"
-#include "peal/base/text_file.h"
+#include "peal/base/own_file.h"
 #include "peal/observe/flight_folder.h"
 #include "peal/observe/whole_file.h"
 
@@ -29,7 +29,7 @@ void write_end_file(const EndPlace& place, const RankEnd& end) {
 
 std::optional<RankEnd> try_read_end_file(const EndPlace& place, Rank rank) {
   try {
-    const EndFile file = parse_end_file(read_text_file(end_file_in(place.folder, rank)));
+    const EndFile file = parse_end_file(read_own_file(end_file_in(place.folder, rank)));
     const bool is_meant = file.job == place.job && file.end.rank == rank;
     return is_meant ? std::optional(file.end) : std::nullopt;
   } catch (const Error&) {
@@ -53,10 +53,7 @@ void remove_end_files(const std::string& folder) {
     const std::filesystem::path& path = entry->path();
     const bool is_one =
         path.filename().string().starts_with(kRankPrefix) && path.extension() == kEndSuffix;
-    std::error_code unknown;
-    if (is_one && entry->symlink_status(unknown).type() == std::filesystem::file_type::regular) {
-      std::filesystem::remove(path, unknown);
-    }
+    if (is_one) remove_own_file(path);
   }
 }
 

@@ -33,8 +33,8 @@ EndFile parse_end_file(std::string_view text);
 /// user alone. It replaces a former one. Errors: resource.
 void write_end_file(const EndPlace& place, const RankEnd& end);
 
-/// Nothing where there is no such file, or one of another job, or one that says nothing. Cost: an
-/// open().
+/// Nothing where there is no such file, or one of another job or user, or one that says nothing.
+/// Links and pipes count as nothing. Cost: an open().
 std::optional<RankEnd> try_read_end_file(const EndPlace& place, Rank rank);
 
 /// The same for who has just ended: waits for the file until the deadline.

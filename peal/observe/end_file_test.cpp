@@ -1,6 +1,8 @@
 #include "peal/observe/end_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/base/fd.h"
 #include "peal/observe/testing/flight_files.h"
 #include "peal/observe/testing/flights.h"
 
@@ -56,6 +59,30 @@ TEST(EndFileTest, OneThatComesInTimeIsWaitedForAndOneOfAnotherJobIsNone) {
   });
   EXPECT_EQ(await_end_file(place, 2, Deadline::after(std::chrono::seconds(20))), kKilled);
   launcher.join();
+}
+
+TEST(EndFileTest, ALinkAPipeAndAFileOfAnotherUserAreNotBelieved) {
+  const TestFolder folder;
+  const TestFolder elsewhere;
+  const EndPlace place{folder.path(), kJob};
+  const std::string path = end_file_in(folder.path(), 2);
+  write_end_file({elsewhere.path(), kJob}, kKilled);
+  std::filesystem::create_symlink(end_file_in(elsewhere.path(), 2), path);
+  EXPECT_EQ(try_read_end_file(place, 2), std::nullopt);
+  std::filesystem::remove(path);
+
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Fd writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));  // else a pipe is an empty file
+  EXPECT_EQ(try_read_end_file(place, 2), std::nullopt);
+  std::filesystem::remove(path);
+
+  write_end_file(place, kKilled);
+  EXPECT_EQ(try_read_end_file(place, 2), kKilled);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(try_read_end_file(place, 2), std::nullopt);
+  remove_end_files(folder.path());
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 TEST(EndFileTest, ThoseOfFormerJobsAreRemovedAndNothingElse) {

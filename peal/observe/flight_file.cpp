@@ -11,6 +11,7 @@
 
 #include "peal/base/dtype.h"
 #include "peal/base/operation.h"
+#include "peal/base/printable.h"
 #include "peal/observe/operation_text.h"
 
 namespace peal::observe {
@@ -34,10 +35,7 @@ class Image {
   /// Up to a zero, or `room`; fit for a terminal, whatever somebody put there.
   std::string text(std::size_t at, std::size_t room) const {
     const std::string_view all = bytes_.substr(at, room);
-    std::string text(all.substr(0, all.find('\0')));
-    std::ranges::replace_if(
-        text, [](unsigned char letter) { return letter < ' ' || letter == 0x7f; }, ' ');
-    return text;
+    return printable_line(all.substr(0, all.find('\0')));
   }
 
  private:
@@ -116,7 +114,8 @@ Departure departure_of(std::uint64_t number) {
   return number == 2 ? Departure::kByException : Departure::kInOrder;
 }
 
-std::vector<Rank> ranks_of(const Image& bytes, std::size_t at, int world_size, std::size_t size) {
+std::vector<Rank> ranks_of(
+    const Image& bytes, std::size_t at, int world_size, std::size_t size, RankBudget& budget) {
   std::vector<Rank> ranks;
   const auto runs =
       std::min<std::size_t>(bytes.half(at + offsetof(GroupRecord, runs)), kRunsOfGroup);
@@ -128,15 +127,17 @@ std::vector<Rank> ranks_of(const Image& bytes, std::size_t at, int world_size, s
     for (std::uint64_t k = 0; k < count && ranks.size() < size; ++k) {
       const std::uint64_t rank = first + k * stride;
       if (rank >= static_cast<std::uint64_t>(world_size)) break;
+      if (!budget.try_take()) throw malformed("names more ranks than a record of its size does");
       ranks.push_back(static_cast<Rank>(rank));
     }
   }
   return ranks;
 }
 
-std::vector<FlightGroup> groups_of(const Image& bytes, std::size_t count, int world_size) {
-  constexpr std::size_t kMostNamed = std::size_t{1} << 24;  // some bytes of the file may name many
-  std::size_t named = 0;
+std::vector<FlightGroup> groups_of(const Image& bytes,
+                                   std::size_t count,
+                                   int world_size,
+                                   RankBudget& budget) {
   std::vector<FlightGroup> groups;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = groups_offset() + i * sizeof(GroupRecord);
@@ -145,9 +146,7 @@ std::vector<FlightGroup> groups_of(const Image& bytes, std::size_t count, int wo
     group.name = bytes.text(at + offsetof(GroupRecord, name), kGroupNameSize);
     group.size = std::min<std::size_t>(bytes.half(at + offsetof(GroupRecord, size)),
                                        static_cast<std::size_t>(world_size));
-    group.ranks = ranks_of(bytes, at, world_size, group.size);
-    named += group.ranks.size();
-    if (named > kMostNamed) throw malformed("names more ranks than any job has");
+    group.ranks = ranks_of(bytes, at, world_size, group.size, budget);
     groups.push_back(std::move(group));
   }
   return groups;
@@ -258,6 +257,12 @@ bool is_flight(std::string_view bytes) {
 }
 
 Flight parse_flight(std::string_view text) {
+  RankBudget budget;
+  budget.add(text);
+  return parse_flight(text, budget);
+}
+
+Flight parse_flight(std::string_view text, RankBudget& budget) {
   const Image bytes(text);
   check_form(bytes);
   const ClockLine clock(bytes);
@@ -275,7 +280,8 @@ Flight parse_flight(std::string_view text) {
     if (name.empty()) break;
     flight.algorithms.push_back(std::move(name));
   }
-  flight.groups = groups_of(bytes, bytes.half(offsetof(FlightHeader, groups)), flight.world_size);
+  flight.groups =
+      groups_of(bytes, bytes.half(offsetof(FlightHeader, groups)), flight.world_size, budget);
   read_operations(bytes, clock, flight);
   read_end(bytes, clock, flight);
   return flight;

@@ -17,6 +17,8 @@
 
 #include "peal/base/cycles.h"
 #include "peal/base/fd.h"
+#include "peal/base/file_size.h"
+#include "peal/base/own_file.h"
 #include "peal/observe/operation_text.h"
 
 namespace peal::observe {
@@ -49,26 +51,11 @@ void copy_text(std::string_view text, char (&to)[kSize]) {
 
 // ---- the file
 
-/// Removes what a former job of this user has left there, and nothing else.
-void remove_former(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return;
-  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
-    throw Error(ErrorKind::kResource,
-                fmt::format("{} is there, and is no file of this user's: it is not replaced by the "
-                            "record of this rank's operations",
-                            path));
-  }
-  ::unlink(path.c_str());
-}
-
 Fd make_file(const std::string& path, std::size_t size) {
   const std::string folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) ::mkdir(folder.c_str(), 0700);  // if it fails, so does what follows
-  remove_former(path);
-  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  Fd file(::open(path.c_str(), kFlags, 0600));
-  if (!file) throw system_error("cannot make " + path, errno);
+  check_file_size(Bytes(static_cast<std::int64_t>(size)), "the record of a rank's operations");
+  Fd file = make_own_file(path);
   // On a full disk a mapping without room would end the process when it is written.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); error != 0) {
     ::unlink(path.c_str());

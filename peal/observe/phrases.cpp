@@ -74,8 +74,7 @@ std::string as_sentence(std::string text) {
   if (!text.empty()) {
     text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   }
-  const bool has_end = text.ends_with('.') || text.ends_with('?') || text.ends_with('!');
-  return has_end ? text : text + ".";
+  return text.ends_with('.') ? text : text + ".";
 }
 
 }  // namespace peal::observe

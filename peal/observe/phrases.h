@@ -22,7 +22,7 @@ std::string ranks_text(const std::vector<Rank>& ranks);
 /// "all_reduce #12 (sum of 1000 f32) of the group world"
 std::string operation_text(const Flight& flight, const FlightOperation& operation);
 
-/// The first letter as one that begins a sentence.
+/// With a capital letter and a full stop, also after the words of others, whatever those end with.
 std::string as_sentence(std::string text);
 
 }  // namespace peal::observe

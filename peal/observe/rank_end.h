@@ -48,7 +48,7 @@ constexpr bool has_ended(RankEnd::Fate fate) {
 }
 
 /// "3 4711 1764000000123456789 ended_badly was killed by SIGKILL": rank, process, nanoseconds since
-/// 1970, fate, text. Without an end of line; those in the text become spaces.
+/// 1970, fate, text. Without an end of line; the text is printable (base/printable.h).
 std::string to_line(const RankEnd& end);
 
 /// The inverse; an end of line may follow. Errors: mismatch.

@@ -49,5 +49,27 @@ TEST(RankEndTest, WhatIsNoSuchLineIsAMismatch) {
   }
 }
 
+TEST(RankEndTest, ATextThatATerminalWouldObeyIsEscapedWhenWrittenAndRefusedWhenRead) {
+  RankEnd end = parse_rank_end("3 7 5 ended_badly text");
+  end.text =
+      "left\xc2\x9b"
+      "2J";
+  EXPECT_EQ(to_line(end), "3 7 5 ended_badly left\\xc2\\x9b2J");
+  for (const std::string text : {"\xc2\x9b"
+                                 "2J",
+                                 "\x1b[2J",
+                                 "\x9b"}) {
+    EXPECT_THROW(parse_rank_end("3 7 5 ended_badly left" + text), Error) << text;
+  }
+}
+
+TEST(RankEndTest, ALongTextIsCutBetweenCharacters) {
+  RankEnd end = parse_rank_end("3 7 5 ended_badly text");
+  end.text = "x";
+  while (end.text.size() < 2000) end.text += "\xe2\x82\xac";
+  const RankEnd read = parse_rank_end(to_line(end));
+  EXPECT_EQ(read.text, end.text.substr(0, 1 + 341 * 3));
+}
+
 }  // namespace
 }  // namespace peal::observe

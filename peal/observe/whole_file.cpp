@@ -9,27 +9,15 @@
 
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
+#include "peal/base/own_file.h"
 
 namespace peal::observe {
-namespace {
-
-void write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) throw system_error("cannot write " + path, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-}
-
-}  // namespace
-
 void write_whole_file(const std::string& path, std::string_view bytes) {
   std::string unfinished = path + ".XXXXXX";
   const Fd file(::mkostemp(unfinished.data(), O_CLOEXEC));  // mode 0600
   if (!file) throw system_error("cannot write " + path, errno);
   try {
-    write_all(file.get(), bytes, path);
+    write_all(file, bytes, path);
     if (::rename(unfinished.c_str(), path.c_str()) != 0) {
       throw system_error("cannot write " + path, errno);
     }

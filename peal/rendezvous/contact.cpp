@@ -83,19 +83,8 @@ namespace {
 /// In the place of a contact: that there will be none.
 std::string encode_end(const std::string& who) {
   net::Writer writer;
-  writer.put_u8(kEnded).put_text(who);
+  writer.put_u8(kEnded).put_text(who.substr(0, static_cast<std::size_t>(kMaxText.value)));
   return std::move(writer).take();
-}
-
-/// Error(peer_lost) where the rank has ended.
-Contact decode_of(Rank rank, std::string_view text) {
-  if (text.empty() || static_cast<std::uint8_t>(text.front()) != kEnded) return decode(text);
-  net::Reader reader(text, "contact");
-  reader.get_u8();
-  throw Error(
-      ErrorKind::kPeerLost,
-      fmt::format(
-          "rank {} ({}) ended before it said where it listens", rank, reader.get_text(kMaxText)));
 }
 
 /// The timeout, where they have not.
@@ -120,6 +109,16 @@ Error silence(const Error& timeout) {
 }
 
 }  // namespace
+
+Contact decode_of(Rank rank, std::string_view text) {
+  if (text.empty() || static_cast<std::uint8_t>(text.front()) != kEnded) return decode(text);
+  net::Reader reader(text, "contact");
+  reader.get_u8();
+  const std::string_view who = reader.get_text(kMaxText);
+  reader.finish();
+  throw Error(ErrorKind::kPeerLost,
+              fmt::format("rank {} ({}) ended before it said where it listens", rank, who));
+}
 
 std::unique_ptr<store::Store> group_store(std::shared_ptr<store::Store> store,
                                           const std::string& group) {

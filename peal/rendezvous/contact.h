@@ -20,6 +20,10 @@ std::string encode(const transport::Contact& contact);
 /// Errors: mismatch for anything that `encode` did not make.
 transport::Contact decode(std::string_view bytes);
 
+/// What `rank` has published, or its will. Errors: mismatch, as `decode`; peer_lost (the rank ended
+/// before it published).
+transport::Contact decode_of(Rank rank, std::string_view bytes);
+
 /// The group of all ranks of the job.
 inline constexpr const char* kWorld = "world";
 

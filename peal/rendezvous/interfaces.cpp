@@ -84,14 +84,15 @@ Error nothing_left(std::span<const Interface> interfaces, std::string_view filte
 
 }  // namespace
 
-std::vector<Interface> own_interfaces() {
+std::vector<Interface> own_interfaces(LinkLocal link_local) {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) throw system_error("cannot list the network interfaces", errno);
   const std::unique_ptr<ifaddrs, FreeList> list(first);
   std::vector<Interface> interfaces;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
     const sockaddr* address = entry->ifa_addr;
-    if (address == nullptr || !(entry->ifa_flags & IFF_UP) || is_link_local(address)) continue;
+    if (address == nullptr || !(entry->ifa_flags & IFF_UP)) continue;
+    if (link_local == LinkLocal::kWithout && is_link_local(address)) continue;
     if (address->sa_family == AF_INET) {
       interfaces.push_back({entry->ifa_name, net::Address(address, sizeof(sockaddr_in))});
     } else if (address->sa_family == AF_INET6) {

@@ -17,9 +17,11 @@ struct Interface {
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
-/// Without IPv6 link-local addresses, which mean something else on each machine.
+/// IPv6 link-local addresses mean something else on each machine, so that no rank can be told one.
+enum class LinkLocal : unsigned char { kWithout, kWith };
+
 /// Errors: resource.
-std::vector<Interface> own_interfaces();
+std::vector<Interface> own_interfaces(LinkLocal link_local = LinkLocal::kWithout);
 
 /// Who has to reach the addresses.
 enum class Reach : unsigned char { kThisHost, kOtherHosts };

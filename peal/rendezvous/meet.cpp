@@ -14,6 +14,7 @@
 #include "peal/base/error.h"
 #include "peal/base/interrupt.h"
 #include "peal/rendezvous/ended_ranks.h"
+#include "peal/rendezvous/given_store.h"
 #include "peal/rendezvous/held.h"
 #include "peal/rendezvous/launch.h"
 #include "peal/rendezvous/open_store.h"
@@ -22,7 +23,10 @@
 #include "peal/rendezvous/rendezvous.h"
 #include "peal/rendezvous/url.h"
 #include "peal/rendezvous/verdict.h"
+#include "peal/store/memory_store.h"
+#include "peal/store/sealed_store.h"
 #include "peal/store/store.h"
+#include "peal/transport/shared_file.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -122,37 +126,79 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
   }
 }
 
-/// Nobody proves anything to a store that was given: what is laid into it is as safe as it is.
-void say_how_safe(const Launch& launch, const Config& config, const Report& report) {
-  if (!config.secret.empty() || launch.identity.rank != 0 || launch.identity.world_size == 1) {
-    return;
-  }
-  report(Severity::kWarning,
-         "no secret was given (PEAL_SECRET), so rank 0 makes one and hands it to the others "
-         "through the store in which they meet: whoever can read that can join them");
-}
+/// What the parts of a meeting have in common.
+struct Circumstances {
+  const Launch& launch;
+  const Config& config;
+  const observe::EndPlace& ends;
+  Deadline deadline;
+  const Report& report;
+  const Interrupt& interrupt;
+};
 
 /// `verdict`: what the ranks have agreed on, where they have.
 Meeting meet_in(std::shared_ptr<store::Store> store,
-                const Launch& launch,
-                const Config& config,
-                const observe::EndPlace& ends,
-                Deadline deadline,
-                const Interrupt& interrupt,
+                StoreOf store_of,
+                const Circumstances& here,
                 Verdict& verdict) {
-  Registration registration(store, launch, EndedRanks(ends));
-  verdict = registration.agree(deadline, interrupt);
+  Registration registration(
+      store, here.launch, EndedRanks(here.ends), here.config.secret, store_of);
+  if (here.config.transport == TransportChoice::kAuto) {
+    if (const auto why = transport::why_no_shared_files()) registration.say_no_shared_memory(*why);
+  }
+  verdict = registration.agree(here.deadline, here.interrupt);
   if (verdict) throw Error(*verdict);
   registration.hold();
-  Meeting meeting;
-  meeting.identity = registration.identity();
-  meeting.self = registration.who();
-  meeting.job = registration.job(deadline);
-  meeting.secret = config.secret.empty() ? registration.secret(deadline) : config.secret;
-  meeting.ends = ends;
-  meeting.is_one_host = registration.is_one_host();
-  meeting.store = std::move(store);
-  return meeting;
+  try {
+    Meeting meeting;
+    meeting.store = registration.store_of_groups(here.deadline);
+    meeting.identity = registration.identity();
+    meeting.self = registration.who();
+    meeting.job = registration.job(here.deadline);
+    meeting.secret = registration.secret(here.deadline);
+    meeting.ends = here.ends;
+    meeting.is_one_host = registration.is_one_host();
+    meeting.no_shared_memory = registration.no_shared_memory();
+    return meeting;
+  } catch (const Error& error) {
+    registration.tell_of_misuse(error);
+    throw;
+  }
+}
+
+/// In a store that the application gives.
+Meeting meet_in_given(const Wish& wish,
+                      const Environment& environment,
+                      const Circumstances& here,
+                      Verdict& verdict) {
+  const auto& [launch, config, ends, deadline, report, interrupt] = here;
+  if (launch.identity.world_size == 1) {
+    return meet_in(store::make_memory_store(), StoreOf::kPeal, here, verdict);
+  }
+  std::shared_ptr<store::Store> given =
+      store::make_sealed_store(wish.store, config.secret, config.timeout);
+  if (!is_all_here(wish, launch, environment)) {
+    check_secrecy_of_given(launch, config, report);
+    return meet_in(std::move(given), StoreOf::kOther, here, verdict);
+  }
+  auto store =
+      open_on_this_machine(*given, launch, config, EndedRanks(ends), deadline, report, interrupt);
+  try {
+    return meet_in(std::move(store), StoreOf::kPeal, here, verdict);
+  } catch (const Error& error) {
+    if (verdict) throw;
+    throw loss_of_rank_0(LocalPlace{}, launch.identity.rank, error);
+  }
+}
+
+/// Said once for a job, by rank 0: the ranks run, and the user may not know at what risk.
+void warn_of_plain_lines(const Meeting& meeting, const Config& config, const Report& report) {
+  const bool is_plain = sealing_of(config) != Sealing::kEncrypted;
+  if (meeting.is_one_host || !is_plain || meeting.identity.rank != 0) return;
+  report(Severity::kWarning,
+         "the ranks are on several machines and PEAL_TLS is off: a program on the way between "
+         "them can read and change what they send, and where objects are pickled (in Python) a "
+         "change can run code in a rank; set PEAL_TLS=on unless that network is yours alone");
 }
 
 Meeting meet_at_place(const Wish& wish,
@@ -166,15 +212,13 @@ Meeting meet_at_place(const Wish& wish,
   // Other launchers note no ends.
   observe::EndPlace ends;
   if (const auto job = environment("PEAL_JOB")) ends = {config.flight_dir, *job};
+  const Circumstances here{launch, config, ends, deadline, report, interrupt};
   Verdict verdict;
-  if (wish.store) {
-    say_how_safe(launch, config, report);
-    return meet_in(wish.store, launch, config, ends, deadline, interrupt, verdict);
-  }
+  if (wish.store) return meet_in_given(wish, environment, here, verdict);
   const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   auto store = open_new_store(place, launch, config, EndedRanks(ends), deadline, report, interrupt);
   try {
-    Meeting meeting = meet_in(store, launch, config, ends, deadline, interrupt, verdict);
+    Meeting meeting = meet_in(store, StoreOf::kPeal, here, verdict);
     if (const auto* file = std::get_if<FilePlace>(&place)) {
       note_file_held(file->path, launch.identity.rank, store);
     }
@@ -194,7 +238,9 @@ Meeting meet(const Wish& wish,
              const Report& report,
              const Interrupt& interrupt) {
   try {
-    return meet_at_place(wish, config, environment, deadline, report, interrupt);
+    Meeting meeting = meet_at_place(wish, config, environment, deadline, report, interrupt);
+    if (wish.ranks == RanksOf::kWholeJob) warn_of_plain_lines(meeting, config, report);
+    return meeting;
   } catch (const Interrupted& interrupted) {
     std::rethrow_exception(interrupted.cause);
   }

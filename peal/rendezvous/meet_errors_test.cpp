@@ -19,6 +19,7 @@
 #include "peal/net/socket.h"
 #include "peal/rendezvous/testing/child.h"
 #include "peal/rendezvous/testing/meetings.h"
+#include "peal/rendezvous/verdict.h"
 #include "peal/store/file_lock.h"
 #include "peal/store/file_store.h"
 #include "peal/store/tcp_store.h"
@@ -52,6 +53,18 @@ TEST_F(MeetTest, RanksThatDoNotComeAreNamedOnAllThatDid) {
                ErrorKind::kTimeout,
                AllOf(HasSubstr("1 of 4 ranks"), HasSubstr("rank 2")));
   }
+}
+
+/// It would take gigabytes, and minutes, to look for so many ranks.
+TEST_F(MeetTest, AnEnormousWorldSizeInTheStoreIsADisagreementAndNothingElse) {
+  const auto stranger = store::open_file_store(path_, {.members = 3}, soon());
+  stranger->set("meeting/verdict", encode(Verdict()));
+  stranger->set("meeting/world_size", "2000000000 for rank 2 (a stranger)");
+  std::vector<Attendant> attendants = ranks_of("file://" + path_, 3);
+  attendants.pop_back();
+  expect_all(meet_all(attendants),
+             ErrorKind::kUsage,
+             AllOf(HasSubstr("disagree on the world size"), HasSubstr("2000000000")));
 }
 
 TEST_F(MeetTest, AMasterThatIsNotThereIsATimeoutThatSaysHowLongItWasTried) {

@@ -8,13 +8,17 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/rendezvous/session.h"
 #include "peal/rendezvous/testing/meetings.h"
+#include "peal/rendezvous/verdict.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
+#include "peal/store/sealed_store.h"
 
 namespace peal::rendezvous {
 namespace {
 
+using ::testing::AnyOf;
 using testing::Attendant;
 using testing::expect_all;
 using testing::expect_met;
@@ -36,6 +40,13 @@ class MeetInStoreTest : public MeetTest {
     for (Attendant& attendant : attendants) attendant.wish.store = store;
     return attendants;
   }
+
+  static std::vector<Attendant> secretly(std::vector<Attendant> attendants) {
+    for (Attendant& attendant : attendants) attendant.config.secret = "one";
+    return attendants;
+  }
+
+  static constexpr Timeout kShort{2000};
 
   StorePtr store_ = store::make_memory_store();
 };
@@ -102,6 +113,139 @@ TEST_F(MeetInStoreTest, ElseRankZeroMakesOneForAllAndSaysSoOnce) {
   const auto warnings = said.with([](auto& all) { return all; });
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_THAT(warnings[0], HasSubstr("no secret was given (PEAL_SECRET)"));
+  EXPECT_EQ(store_->try_get("meeting/secret"), std::nullopt) << "deleted when all have read it";
+}
+
+TEST_F(MeetInStoreTest, TlsWithoutASecretIsAUsageErrorOnEachRank) {
+  std::vector<Attendant> attendants = ranks_in(store_, 2);
+  for (Attendant& attendant : attendants) attendant.config.tls = Tls::kOn;
+  expect_all(meet_all(attendants), ErrorKind::kUsage, HasSubstr("PEAL_TLS=on needs a secret"));
+  EXPECT_EQ(store_->try_get("meeting/secret"), std::nullopt);
+}
+
+TEST_F(MeetInStoreTest, ASecretOfOneRankAloneIsAnErrorOnBoth) {
+  for (const std::size_t owner : {std::size_t{0}, std::size_t{1}}) {
+    std::vector<Attendant> attendants = ranks_in(part(owner == 0 ? "a" : "b"), 2);
+    attendants[owner].config.secret = "one";
+    for (const Outcome& outcome : meet_all(attendants, Deadline::after(kShort))) {
+      ASSERT_TRUE(outcome.error);
+      EXPECT_THAT(outcome.error->what(), AnyOf(HasSubstr("seal"), HasSubstr("did not come")));
+    }
+  }
+}
+
+TEST_F(MeetInStoreTest, AValueWithoutTheSealEndsTheMeetingOnAllRanks) {
+  // Ranks 0 and 2 do not read the claim of rank 1 before all have come.
+  store_->set("meeting/rank/1", "forged");
+  expect_all(meet_all(secretly(ranks_in(store_, 3))),
+             ErrorKind::kUsage,
+             HasSubstr("\"meeting/rank/1\" in the store where the ranks meet does not bear"));
+}
+
+TEST_F(MeetInStoreTest, AForgedVerdictIsAnErrorThatNamesIt) {
+  store_->set("meeting/verdict", encode(Verdict()));
+  expect_all(meet_all(secretly(ranks_in(store_, 2))), ErrorKind::kUsage, HasSubstr("verdict"));
+}
+
+TEST_F(MeetInStoreTest, TheSessionOfAnEarlierMeetingIsNoneOfALaterOne) {
+  expect_met(meet_all(secretly(ranks_in(part("a"), 2))));
+  // A stranger puts it back where the next meeting looks for its own.
+  store_->set("b/meeting/session", *store_->try_get("a/meeting/session"));
+  expect_all(meet_all(secretly(ranks_in(part("b"), 2))),
+             ErrorKind::kUsage,
+             HasSubstr("the session in the store where the ranks meet was made without rank"));
+}
+
+TEST_F(MeetInStoreTest, NoKeyOfAGroupIsTheSameInTwoMeetings) {
+  std::vector<std::string> parts;
+  for (const char* name : {"a", "b"}) {
+    const std::vector<Outcome> outcomes = meet_all(secretly(ranks_in(part(name), 2)));
+    ASSERT_TRUE(outcomes[0].meeting && outcomes[1].meeting);
+    outcomes[0].meeting->store->set("contact", "here");
+    EXPECT_EQ(outcomes[1].meeting->store->get("contact", testing::soon()), "here");
+    const auto session = Session::decode(
+        *store::make_sealed_store(part(name), "one", kShort)->try_get("meeting/session"));
+    EXPECT_TRUE(store_->try_get(std::string(name) + "/session/" + session.name + "/contact"));
+    parts.push_back(session.name);
+  }
+  EXPECT_NE(parts[0], parts[1]);
+}
+
+/// As a launcher that has put all ranks on this machine says it.
+std::vector<Attendant> launched_here(std::vector<Attendant> attendants) {
+  const std::string size = std::to_string(attendants.size());
+  for (std::size_t rank = 0; rank < attendants.size(); ++rank) {
+    const std::string self = std::to_string(rank);
+    attendants[rank].variables = {{"RANK", self},
+                                  {"WORLD_SIZE", size},
+                                  {"LOCAL_RANK", self},
+                                  {"LOCAL_WORLD_SIZE", size},
+                                  {"PEAL_JOB", "a job"}};
+    attendants[rank].report = [](Severity, std::string_view message) { ADD_FAILURE() << message; };
+  }
+  return attendants;
+}
+
+TEST_F(MeetInStoreTest, RanksThatALauncherHasPutHereTakeNoMoreFromItThanTheNameOfASocket) {
+  // Whatever else is there is not read.
+  for (const char* key : {"meeting/rank/0", "meeting/verdict", "meeting/several_hosts"}) {
+    store_->set(key, "forged");
+  }
+  expect_met(meet_all(launched_here(ranks_in(store_, 3))));
+  EXPECT_TRUE(store_->try_get("place"));
+  EXPECT_EQ(store_->try_get("meeting/arrived"), std::nullopt);
+}
+
+TEST_F(MeetInStoreTest, SoDoSomeOfThem) {
+  std::vector<Attendant> some = launched_here(ranks_in(store_, 3));
+  some.pop_back();
+  for (Attendant& attendant : some) {
+    attendant.wish.world_size = 2;
+    attendant.wish.ranks = RanksOf::kPartOfJob;
+  }
+  expect_met(meet_all(some));
+  EXPECT_TRUE(store_->try_get("place"));
+}
+
+TEST_F(MeetInStoreTest, RanksThatMayBeElsewhereMeetInTheStore) {
+  std::vector<Attendant> merged = launched_here(ranks_in(part("merged"), 2));
+  for (Attendant& attendant : merged) attendant.wish.ranks = RanksOf::kOthers;
+  std::vector<Attendant> by_hand = launched_here(ranks_in(part("hand"), 2));
+  for (Attendant& attendant : by_hand) attendant.variables.erase("PEAL_JOB");
+  for (std::vector<Attendant> attendants : {merged, by_hand}) {
+    for (Attendant& attendant : attendants) attendant.report = silent_report();
+    expect_met(meet_all(attendants));
+  }
+  EXPECT_EQ(store_->try_get("merged/place"), std::nullopt);
+  EXPECT_EQ(store_->try_get("hand/place"), std::nullopt);
+}
+
+TEST_F(MeetInStoreTest, RanksOfALauncherSayWhenRankZeroDoesNotCome) {
+  std::vector<Attendant> attendants = launched_here(ranks_in(store_, 3));
+  attendants.erase(attendants.begin());
+  expect_all(meet_all(attendants, Deadline::after(Timeout(300))),
+             ErrorKind::kTimeout,
+             HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 0"));
+}
+
+TEST_F(MeetInStoreTest, RankZeroWarnsOnceWhereRanksOfSeveralMachinesHaveNoTls) {
+  for (const Tls tls : {Tls::kOff, Tls::kOn}) {
+    const StorePtr own = part(tls == Tls::kOn ? "tls" : "plain");
+    // As a rank of another machine does.
+    store::make_sealed_store(own, "one", kShort)->set("meeting/several_hosts", "");
+    std::vector<Attendant> attendants = secretly(ranks_in(own, 3));
+    Guarded<std::vector<std::string>> said;
+    for (Attendant& attendant : attendants) {
+      attendant.config.tls = tls;
+      attendant.report = [&](Severity, std::string_view message) {
+        said.with([&](auto& all) { all.emplace_back(message); });
+      };
+    }
+    for (const Outcome& outcome : meet_all(attendants)) ASSERT_TRUE(outcome.meeting);
+    const auto warnings = said.with([](auto& all) { return all; });
+    ASSERT_THAT(warnings, SizeIs(tls == Tls::kOn ? 0 : 1));
+    for (const std::string& warning : warnings) EXPECT_THAT(warning, HasSubstr("PEAL_TLS=on"));
+  }
 }
 
 TEST_F(MeetInStoreTest, ARankAloneHasNobodyToKeepASecretFrom) {

@@ -182,6 +182,32 @@ std::optional<std::string> real_address() {
   return std::nullopt;
 }
 
+/// An address of this machine that means something on one of its networks only: "fe80::1%eth0".
+std::optional<std::string> own_link_local_host() {
+  for (const Interface& interface : own_interfaces(LinkLocal::kWith)) {
+    const std::string text = interface.address.to_string();  // "[fe80::1%eth0]:0"
+    if (text.starts_with("[fe80:")) return text.substr(1, text.rfind(']') - 1);
+  }
+  return std::nullopt;
+}
+
+TEST_F(MeetTest, RanksMeetAtALinkLocalAddressWithItsInterface) {
+  const auto host = own_link_local_host();
+  if (!host) GTEST_SKIP() << "this machine has no link-local IPv6 address";
+  std::vector<Attendant> attendants = ranks_of(free_url("[" + *host + "]"), 2);
+  for (Attendant& attendant : attendants) attendant.config.secret = "hush";
+  expect_met(meet_all(attendants));
+}
+
+TEST_F(MeetTest, ALinkLocalAddressWithoutItsInterfaceIsAnErrorThatSaysSo) {
+  for (const Outcome& outcome : meet_all(ranks_of(free_url("[fe80::1]"), 2))) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("lacks its interface"));
+    EXPECT_THAT(outcome.error->what(), HasSubstr("fe80::1%eth0"));
+  }
+}
+
 TEST_F(MeetTest, WhereOtherMachinesCanComeASecretIsNeeded) {
   const auto address = real_address();
   if (!address) GTEST_SKIP() << "this machine has loopback only";

@@ -1,7 +1,10 @@
 #include "peal/rendezvous/open_store.h"
 
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -93,17 +96,33 @@ bool leads_elsewhere_for_others(const PortPlace& place,
   return place.host != "localhost";
 }
 
+/// A link-local address is one of each network that the machine is in.
+void check_scopes(const PortPlace& place, const Addresses& found) {
+  for (const net::Address& address : found) {
+    if (address.raw()->sa_family != AF_INET6) continue;
+    sockaddr_in6 raw{};
+    std::memcpy(&raw, address.raw(), sizeof raw);
+    if (!IN6_IS_ADDR_LINKLOCAL(&raw.sin6_addr) || raw.sin6_scope_id != 0) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} is a link-local address and lacks its interface: write it as in "
+                            "{}%eth0, with the interface of each rank's own machine",
+                            place.host,
+                            place.host));
+  }
+}
+
 /// Exactly the addresses of this machine that the place means. `found`: those of its name.
 Addresses addresses_to_serve(const PortPlace& place,
                              const Launch& launch,
                              const Config& config,
                              Addresses found) {
-  const std::vector<Interface> interfaces = own_interfaces();
+  // The user may name a link-local address, with the interface of each machine after a %.
+  const std::vector<Interface> interfaces = own_interfaces(LinkLocal::kWith);
   const bool widen = leads_elsewhere_for_others(place, launch, found);
   std::erase_if(found, [&](const net::Address& a) { return !is_own(a, interfaces); });
   if (widen) {
     for (const net::Address& address :
-         choose_addresses(interfaces, config.interfaces, Reach::kOtherHosts)) {
+         choose_addresses(own_interfaces(), config.interfaces, Reach::kOtherHosts)) {
       found.push_back(address.with_port(place.port));
     }
   }
@@ -269,6 +288,7 @@ struct Open {
 
   std::shared_ptr<store::Store> operator()(const PortPlace& place) const {
     Addresses found = resolve_patiently(place, deadline, interrupt);
+    check_scopes(place, found);
     if (launch.identity.rank == 0) {
       found = addresses_to_serve(place, launch, config, std::move(found));
       check_secrecy(found, config, report);

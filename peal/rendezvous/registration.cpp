@@ -12,6 +12,7 @@
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/held.h"
 #include "peal/rendezvous/roll_call.h"
+#include "peal/rendezvous/session.h"
 #include "peal/store/prefix_store.h"
 #include "peal/transport/contact.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::string_view kClaim = "rank/";
 constexpr std::string_view kReady = "ready/";
+constexpr std::string_view kNoSharedMemory = "no_shared_memory";
 constexpr Bytes kMaxText = 4_KiB;
 
 std::vector<Rank> all_ranks(int world_size) {
@@ -76,11 +78,17 @@ Claim Claim::decode(std::string_view bytes) {
   return claim;
 }
 
-Registration::Registration(std::shared_ptr<store::Store> store, Launch launch, EndedRanks ended)
+Registration::Registration(std::shared_ptr<store::Store> store,
+                           Launch launch,
+                           EndedRanks ended,
+                           std::string secret,
+                           StoreOf store_of)
     : whole_store_(std::move(store)),
       store_(store::make_prefix_store(whole_store_, "meeting")),
       launch_(std::move(launch)),
       ended_(std::move(ended)),
+      secret_(std::move(secret)),
+      store_of_(store_of),
       claim_(own_claim()) {}
 
 Registration::Earlier Registration::earlier() {
@@ -95,7 +103,8 @@ Registration::Earlier Registration::earlier() {
   Earlier result = of(self().rank);
   if (result != Earlier::kNone) return result;
   const int size = SizeClaim::size_in(store_->try_get("world_size").value_or("")).value_or(0);
-  for (const Rank rank : all_ranks(size)) result = std::max(result, of(rank));
+  // All ranks of a meeting that went well have left a claim: a number beyond them is not believed.
+  for (Rank rank = 0; rank < size && claim_of(rank); ++rank) result = std::max(result, of(rank));
   return result;
 }
 
@@ -105,7 +114,24 @@ std::optional<Claim> Registration::claim_of(Rank rank) {
   return Claim::decode(*claim);
 }
 
+/// A rank that finds a value without the job's seal tells the others, who may not have read it.
 Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
+  try {
+    return agree_with_others(deadline, interrupt);
+  } catch (const Error& error) {
+    tell_of_misuse(error);
+    throw;
+  }
+}
+
+void Registration::tell_of_misuse(const Error& error) {
+  if (error.kind() != ErrorKind::kUsage) return;
+  tell_of(
+      Error(error.kind(),
+            fmt::format("rank {} ({}) could not meet: {}", self().rank, who(), error.message())));
+}
+
+Verdict Registration::agree_with_others(Deadline deadline, const Interrupt& interrupt) {
   const Error end(ErrorKind::kPeerLost,
                   fmt::format("rank {} ({}) ended before all ranks had met", self().rank, who()));
   store_->set_will("verdict", encode(Verdict(end)));
@@ -114,7 +140,7 @@ Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
     const Verdict first = pass(*store_, verdict);
     if (!first) return verdict;  // it went well for those who were there, who need not hear of this
   } else {
-    leave_wills();
+    if (store_of_ == StoreOf::kPeal) leave_wills(whole_store_);
     arrive();
     verdict = await_verdict(deadline, interrupt);
   }
@@ -126,9 +152,41 @@ void Registration::hold() { note_held(claim_.token, whole_store_); }
 
 bool Registration::is_one_host() { return !store_->try_get("several_hosts"); }
 
+void Registration::say_no_shared_memory(const Error& why) {
+  store_->compare_set(
+      kNoSharedMemory, "", fmt::format("rank {} ({}): {}", self().rank, who(), why.message()));
+}
+
+std::optional<std::string> Registration::no_shared_memory() {
+  return store_->try_get(kNoSharedMemory);
+}
+
 std::string Registration::job(Deadline deadline) { return store_->get("job", deadline); }
 
-std::string Registration::secret(Deadline deadline) { return store_->get("secret", deadline); }
+std::string Registration::secret(Deadline deadline) {
+  if (!secret_.empty()) return secret_;
+  std::string made_up = store_->get("secret", deadline);
+  if (made_up.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("rank 0 has a secret and rank {} has none: give all ranks the same "
+                            "PEAL_SECRET",
+                            self().rank));
+  }
+  if (store_->add("secret_read", 1) == self().world_size) store_->erase("secret");
+  return made_up;
+}
+
+std::shared_ptr<store::Store> Registration::part_of_session(Deadline deadline) {
+  if (store_of_ == StoreOf::kPeal) return whole_store_;
+  const std::string name = session_name(*store_, self().rank, claim_.token, deadline);
+  return store::make_prefix_store(whole_store_, "session/" + name);
+}
+
+std::shared_ptr<store::Store> Registration::store_of_groups(Deadline deadline) {
+  auto part = part_of_session(deadline);
+  if (store_of_ == StoreOf::kOther) leave_wills(part);
+  return part;
+}
 
 Identity Registration::identity() {
   Identity result = self();
@@ -143,12 +201,12 @@ Identity Registration::identity() {
   return result;
 }
 
-/// Should this process end, nobody waits for it: neither, once all have met, for where it listens,
-/// nor in a group that is made later. Left by whom the rank belongs to: who was refused would end
-/// in its name.
-void Registration::leave_wills() {
-  promise(*group_store(whole_store_, kWorld), self().rank, who());
-  will_end(*whole_store_, self().rank, who());
+/// If this process dies, its peers must stop waiting for its address and for its part in later
+/// groups. Only the accepted claimant of the rank leaves these wills: a rejected duplicate would
+/// otherwise declare the real rank dead.
+void Registration::leave_wills(const std::shared_ptr<store::Store>& store) {
+  promise(*group_store(store, kWorld), self().rank, who());
+  will_end(*store, self().rank, who());
 }
 
 /// What this process hears whose rank is another's: or its own, at this meeting already.
@@ -188,7 +246,7 @@ Verdict Registration::object() {
   const std::string first = store_->compare_set(key, "", claim_.encode());
   if (first != claim_.encode()) return refusal(Claim::decode(first));
   if (self().rank == 0) {
-    store_->set("secret", net::make_secret());
+    store_->set("secret", secret_.empty() ? net::make_secret() : "");
     store_->set("job", launch_.job.empty() ? net::make_secret().substr(0, 16) : launch_.job);
   }
   if (store_->compare_set("host", "", claim_.host_id) != claim_.host_id) {
@@ -197,15 +255,22 @@ Verdict Registration::object() {
   return std::nullopt;
 }
 
-/// The last to arrive says that all are there. All others leave a mark, so that where nobody says
-/// it, one that stands still between its claim and here is known by the lack of one; also where it
-/// was the last.
+/// The last rank to arrive says that all are there. All others leave a mark. A rank that is stopped
+/// between its claim and this place is known by its missing mark, also where it was the last.
 void Registration::arrive() {
-  if (store_->add("arrived", 1) == self().world_size) {
-    pass(*store_, std::nullopt);
-  } else {
+  if (store_->add("arrived", 1) != self().world_size) {
     store_->set(key_of_rank(kReady, self().rank), "");
+    return;
   }
+  if (store_of_ == StoreOf::kOther) {
+    std::vector<std::string> tokens;
+    for (const Rank rank : all_ranks(self().world_size)) {
+      const auto claim = claim_of(rank);
+      tokens.push_back(claim ? claim->token : "");
+    }
+    open_session(*store_, std::move(tokens));
+  }
+  pass(*store_, std::nullopt);
 }
 
 Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrupt) {
@@ -262,16 +327,20 @@ void Registration::let_interrupt_all(const Interrupt& interrupt) {
 }
 
 void Registration::tell_of(const Interrupted& interrupted) {
-  const Error end(ErrorKind::kPeerLost,
-                  fmt::format("rank {} ({}) was interrupted before all ranks had met: {}",
-                              self().rank,
-                              claim_.who,
-                              error_of(interrupted).message()));
+  tell_of(Error(ErrorKind::kPeerLost,
+                fmt::format("rank {} ({}) was interrupted before all ranks had met: {}",
+                            self().rank,
+                            claim_.who,
+                            error_of(interrupted).message())));
+}
+
+/// In the group's part of the store too, since all ranks may have come by now.
+void Registration::tell_of(const Error& failure) {
   try {
-    pass(*store_, end);
-    pass(*group_store(whole_store_, kWorld), end);
+    pass(*store_, failure);
+    pass(*group_store(part_of_session(Deadline(Clock::now())), kWorld), failure);
   } catch (const Error&) {
-    // Nobody is to wait for this one, and it not for the store.
+    // The store does not take it: the others find out by their deadline.
   }
 }
 

@@ -34,10 +34,21 @@ struct Claim {
   static Claim decode(std::string_view bytes);
 };
 
+/// Which program serves the store in which the ranks meet.
+enum class StoreOf : unsigned char {
+  kPeal,   // rank 0: each rank has proved that it knows the secret, or is this user's process
+  kOther,  // the application's: others may write to it, so that a meeting has a session of its own
+};
+
 /// Threads: one at a time. Errors: of the store.
 class Registration final {
  public:
-  Registration(std::shared_ptr<store::Store> store, Launch launch, EndedRanks ended);
+  /// `secret`: the job's, empty where the user gave none.
+  Registration(std::shared_ptr<store::Store> store,
+               Launch launch,
+               EndedRanks ended,
+               std::string secret = {},
+               StoreOf store_of = StoreOf::kPeal);
 
   /// What this process has had to do with a meeting that went well in this store; the most of it
   /// last.
@@ -55,14 +66,26 @@ class Registration final {
   /// What was agreed on is this process's until the last reference to the store is gone.
   void hold();
 
+  /// Tells the others of a usage error that makes this rank leave, as far as the store lets it.
+  void tell_of_misuse(const Error& error);
+
   const std::string& who() const { return claim_.who; }
   bool is_one_host();
+
+  /// To be called before `agree` by a rank that cannot make shared memory.
+  void say_no_shared_memory(const Error& why);
+  /// The first rank that said so and why; to be called after `agree`.
+  std::optional<std::string> no_shared_memory();
 
   /// The job's name: the launcher's, or what rank 0 made up.
   std::string job(Deadline deadline);
 
-  /// What rank 0 made up for those who have none.
+  /// The job's secret: the user's, or the secret that rank 0 has made up. The last rank to read
+  /// that deletes it from the store. Errors: usage (rank 0 has a secret and this rank has none).
   std::string secret(Deadline deadline);
+
+  /// Where the ranks say where they listen: the store, or this meeting's part of it.
+  std::shared_ptr<store::Store> store_of_groups(Deadline deadline);
 
   /// Where ranks are is known only now, unless the launcher said it.
   Identity identity();
@@ -72,12 +95,15 @@ class Registration final {
   std::optional<Claim> claim_of(Rank rank);
   Verdict object();
   Error refusal(const Claim& first);
-  void leave_wills();
+  Verdict agree_with_others(Deadline deadline, const Interrupt& interrupt);
+  void leave_wills(const std::shared_ptr<store::Store>& store);
+  std::shared_ptr<store::Store> part_of_session(Deadline deadline);
   void arrive();
   Verdict await_verdict(Deadline deadline, const Interrupt& interrupt);
   Error who_is_late(std::span<const Rank> ranks);
   void let_interrupt_all(const Interrupt& interrupt);
   void tell_of(const Interrupted& interrupted);
+  void tell_of(const Error& failure);
   Error with_refusals(const Error& absence);
   void stay_for_others(const Error& verdict, Deadline deadline);
 
@@ -85,6 +111,8 @@ class Registration final {
   std::unique_ptr<store::Store> store_;  // of the meeting
   Launch launch_;
   EndedRanks ended_;
+  std::string secret_;
+  StoreOf store_of_;
   int agreed_size_ = 1;  // the smaller where ranks disagree
   Claim claim_;
 };

@@ -1,17 +1,22 @@
 #include "peal/rendezvous/verdict.h"
 
 #include <chrono>
+#include <numeric>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "peal/net/framing.h"
+#include "peal/rendezvous/roll_call.h"
 
 namespace peal::rendezvous {
 namespace {
 
 constexpr const char* kVerdict = "verdict";
+constexpr std::string_view kJoined = "joined/";  // a mark for each rank
+constexpr std::string_view kJoinedCount = "joined";
 constexpr Bytes kMaxText = 4_KiB;
 
 /// Whether another rank may know better.
@@ -33,9 +38,13 @@ std::string encode(const Verdict& verdict) {
 
 Verdict decode_verdict(std::string_view bytes) {
   net::Reader reader(bytes, "verdict");
-  if (reader.get_u8() == 0) return std::nullopt;
-  const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
-  return Error(kind, std::string(reader.get_text(kMaxText)));
+  Verdict verdict;
+  if (reader.get_u8() != 0) {
+    const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
+    verdict = Error(kind, std::string(reader.get_text(kMaxText)));
+  }
+  reader.finish();
+  return verdict;
 }
 
 Verdict pass(store::Store& store, const Verdict& verdict) {
@@ -49,33 +58,77 @@ void stay_until_told(store::Store& store, int ranks, Deadline deadline) {
 
 namespace {
 
-/// What the first rank to fail said; nothing where the store cannot be asked: who serves it may be
-/// the one that is gone, or stopped.
+/// The verdict that counts; `failure` where the store does not answer: the rank that serves it may
+/// be the one that is gone, or stopped.
 Verdict tell_others(store::Store& group, const Error& failure, int others, Deadline stay) {
   constexpr Timeout kToAnswer{100};
-  Verdict first;
+  Verdict first = failure;
   try {
     if (group.answers(Deadline::after(kToAnswer))) {
       first = pass(group, failure);
-      stay_until_told(group, others, stay);
+      if (first) stay_until_told(group, others, stay);
       return first;
     }
   } catch (const Error&) {
-    // It was lost just now, or not all came.
+    // The store was lost just now, or not all ranks came.
   }
   std::this_thread::sleep_until(stay.at());
   return first;
 }
 
+/// The verdict, if it comes before the deadline.
+std::optional<Verdict> await_verdict(store::Store& group, Deadline deadline) {
+  try {
+    return decode_verdict(group.get(kVerdict, deadline));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
-Error agree_on_failure(store::Store& group, const Error& own, Rank self, int ranks) {
+void agree_on_success(
+    store::Store& group, Rank self, int ranks, Deadline deadline, const Look& look) {
+  constexpr auto kLookEvery = std::chrono::milliseconds(200);
+  constexpr Timeout kToAnswer{250};
+  // The last rank to come passes the verdict. All others leave a mark, so that a rank which stops
+  // before it can pass the verdict is known by the lack of one.
+  if (group.add(kJoinedCount, 1) == ranks) {
+    pass(group, std::nullopt);
+  } else {
+    group.set(key_of_rank(kJoined, self), "");
+  }
+  std::vector<Rank> missing(static_cast<std::size_t>(ranks));
+  std::iota(missing.begin(), missing.end(), 0);
+  while (true) {
+    if (const auto verdict = await_verdict(group, deadline.within(kLookEvery))) {
+      if (*verdict) throw Error(**verdict);
+      return;
+    }
+    const bool answers = group.answers(Deadline::after(kToAnswer));
+    const auto has_come = [&](Rank rank) {
+      return group.try_get(key_of_rank(kJoined, rank)).has_value();
+    };
+    if (answers) std::erase_if(missing, has_come);
+    if (deadline.passed()) {
+      throw absence(missing,
+                    static_cast<std::size_t>(ranks),
+                    "did not join the group in time",
+                    kLookWhatBecameOfThem);
+    }
+    look(answers ? missing : std::vector<Rank>());
+  }
+}
+
+Verdict agree_on_failure(store::Store& group, const Error& own, Rank self, int ranks) {
   const bool is_loss = own.kind() == ErrorKind::kPeerLost;  // and who was lost will not come
   const Error told(own.kind(),
                    fmt::format("rank {} could not join the group: {}", self, own.message()));
   const Verdict first =
       tell_others(group, told, is_loss ? ranks - 1 : ranks, Deadline::after(kStayAfterLoss));
-  const bool is_first = !first || first->message() == told.message();
+  if (!first) return std::nullopt;
+  const bool is_first = first->message() == told.message();
   return is_first || !is_of_others(own) ? own : *first;
 }
 

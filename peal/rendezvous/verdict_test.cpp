@@ -2,6 +2,8 @@
 
 #include <future>
 #include <memory>
+#include <span>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,16 +47,16 @@ TEST(VerdictTest, WhoSeesOnlyThatAnotherLeftThrowsWhatMadeItLeave) {
   store->get("verdict", Deadline::after(seconds(30)));
   EXPECT_THAT(error_of([&] { check_for_failure(*store); }).what(),
               HasSubstr("rank 0 could not join the group: rank 2 ended"));
-  const Error second = agree_on_failure(*store, kLeft, 1, 3);
-  EXPECT_STREQ(second.what(), "peer_lost: rank 0 could not join the group: rank 2 ended");
-  EXPECT_STREQ(first.get().what(), kKilled.what());
+  const Verdict second = agree_on_failure(*store, kLeft, 1, 3);
+  EXPECT_STREQ(second.value().what(), "peer_lost: rank 0 could not join the group: rank 2 ended");
+  EXPECT_STREQ(first.get().value().what(), kKilled.what());
 }
 
 TEST(VerdictTest, WhoKnowsWhatIsWrongKeepsItsOwnError) {
   const auto store = store::make_memory_store();
   pass(*store, kKilled);
   const Error own(ErrorKind::kMismatch, "rank 1 has another stage");
-  EXPECT_STREQ(agree_on_failure(*store, own, 0, 3).what(), own.what());
+  EXPECT_STREQ(agree_on_failure(*store, own, 0, 3).value().what(), own.what());
 }
 
 TEST(VerdictTest, WhereNobodyHasFailedNothingIsThrown) {
@@ -74,8 +76,56 @@ TEST(VerdictTest, WhereTheStoreIsGoneARankGoesByWhatItHasSeen) {
       store::connect_tcp_store({address}, context, seconds(30), Deadline::after(seconds(30)));
   server.reset();
   const TimePoint start = Clock::now();
-  EXPECT_STREQ(agree_on_failure(*store, kLeft, 1, 3).what(), kLeft.what());
+  EXPECT_STREQ(agree_on_failure(*store, kLeft, 1, 3).value().what(), kLeft.what());
   EXPECT_GE(Clock::now() - start, kStayAfterLoss) << "others are to see for themselves who is gone";
+}
+
+/// Has `rank` of three join; returns what it throws.
+std::future<std::string> join(store::Store& store, Rank rank, Deadline deadline) {
+  return std::async(std::launch::async, [&store, rank, deadline]() -> std::string {
+    try {
+      agree_on_success(store, rank, 3, deadline, [](std::span<const Rank>) {});
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+}
+
+TEST(VerdictTest, AGroupIsMadeOnceAllRanksHaveJoined) {
+  const auto store = store::make_memory_store();
+  const Deadline deadline = Deadline::after(seconds(30));
+  auto first = join(*store, 0, deadline);
+  auto second = join(*store, 1, deadline);
+  store->get("joined/0", deadline);
+  store->get("joined/1", deadline);
+  EXPECT_EQ(first.wait_for(seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(join(*store, 2, deadline).get(), "");
+  EXPECT_EQ(first.get(), "");
+  EXPECT_EQ(second.get(), "");
+  EXPECT_FALSE(agree_on_failure(*store, kLeft, 0, 3)) << "what one sees afterwards is too late";
+}
+
+TEST(VerdictTest, AGroupThatOneRankCannotJoinIsMadeOnNone) {
+  const auto store = store::make_memory_store();
+  const Deadline deadline = Deadline::after(seconds(30));
+  auto first = join(*store, 0, deadline);
+  auto second = join(*store, 1, deadline);
+  const Error own(ErrorKind::kResource, "too many open files");
+  EXPECT_STREQ(agree_on_failure(*store, own, 2, 3).value().what(), own.what());
+  for (auto* const told : {&first, &second}) {
+    EXPECT_EQ(told->get(), "resource: rank 2 could not join the group: too many open files");
+  }
+}
+
+TEST(VerdictTest, ARankThatDoesNotJoinInTimeIsNamed) {
+  const auto store = store::make_memory_store();
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(50));
+  auto first = join(*store, 0, deadline);
+  store->get("joined/0", Deadline::after(seconds(30)));
+  EXPECT_THAT(join(*store, 2, deadline).get(),
+              HasSubstr("1 of 3 ranks did not join the group in time: rank 1"));
+  EXPECT_THAT(first.get(), HasSubstr("did not join the group in time"));
 }
 
 }  // namespace

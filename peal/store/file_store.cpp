@@ -16,6 +16,8 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
+#include "peal/base/withheld.h"
 #include "peal/store/file_lock.h"
 #include "peal/store/file_log.h"
 #include "peal/store/table.h"
@@ -52,8 +54,10 @@ class FileStore final : public Store {
  public:
   FileStore(FileLog log, Timeout timeout) : log_(std::move(log)), timeout_(timeout) {}
 
+  /// In a forked child the parent still uses the file, and a thread of the parent's may have held
+  /// the lock of the log.
   ~FileStore() override {
-    log_.with([this](FileLog& log) { leave(log); });
+    if (owner_.is_current()) log_.with([this](FileLog& log) { leave(log); });
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -180,13 +184,16 @@ class FileStore final : public Store {
   /// The last one removes the file. A file that stays behind all the same is harmless.
   void leave(FileLog& log) noexcept;
 
+  const OwnerProcess owner_;
   Guarded<FileLog> log_;
   std::set<std::size_t> own_wills_;  // as the log
   Timeout timeout_;
 };
 
 Fd open_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  // The locks say which processes live. They last as long as the open file does.
+  Fd fd = withheld_from_children(Fd(::open(path.c_str(), kFlags, S_IRUSR | S_IWUSR)));
   if (!fd) throw system_error(fmt::format("cannot open the store's file {}", path), errno);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) {
@@ -197,17 +204,22 @@ Fd open_file(const std::string& path) {
         ErrorKind::kUsage,
         fmt::format("{} is no file that can be a store: choose another path for file://", path));
   }
-  // The ranks' secret may lie in it.
   if (status.st_uid != ::geteuid()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("the store's file {} belongs to another user: choose another path for "
                             "file://, in a folder of your own",
                             path));
   }
-  if ((status.st_mode & 0077) != 0 && ::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0) {
+  return fd;
+}
+
+/// The ranks' secret may come to lie in it. Only for a file that is known to be a store.
+void keep_others_out(int fd, const std::string& path) {
+  struct stat status {};
+  const bool is_private = ::fstat(fd, &status) == 0 && (status.st_mode & 0077) == 0;
+  if (!is_private && ::fchmod(fd, S_IRUSR | S_IWUSR) != 0) {
     throw system_error(fmt::format("cannot keep others from the store's file {}", path), errno);
   }
-  return fd;
 }
 
 /// Whether the path still leads to this open file: its last user may have removed it meanwhile.
@@ -259,6 +271,7 @@ std::unique_ptr<Store> open_file_store(const std::string& path,
     {
       const ChangeLock lock(log.fd(), path, with_grace(deadline));
       if (is_at(log.fd(), path) && try_join(log, options.members)) {
+        keep_others_out(log.fd(), path);
         return std::make_unique<FileStore>(std::move(log), options.timeout);
       }
     }

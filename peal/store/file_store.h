@@ -21,7 +21,8 @@ struct FileStoreOptions {
 /// Opens the store in the file at `path`, which is made if it is not there. A file that nobody has
 /// open (an earlier run crashed) is as good as none; a file that is no store is left alone. The
 /// last handle that is destroyed removes the file.
-/// Needs a file system with working fcntl locks. A handle lives on in forked children.
+/// Needs a file system with working fcntl locks. A forked child has no handle: it opens one of its
+/// own. Destroying its copy of the parent's changes nothing.
 /// Errors: usage (the file is no store), timeout (it serves another job that does not end),
 /// resource. Throws Interrupted.
 std::unique_ptr<Store> open_file_store(const std::string& path,

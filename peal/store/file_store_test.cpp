@@ -260,6 +260,16 @@ TEST_F(FileStoreTest, AFileThatOthersCouldReadIsMadeToBeTheUsersAlone) {
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
+TEST_F(FileStoreTest, AFileThatIsNotAStoreKeepsItsContentsAndItsMode) {
+  std::ofstream(path_) << "a file that others read";
+  ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
+  EXPECT_EQ(error_of([&] { open(); }).kind(), ErrorKind::kUsage);
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0644U);
+  EXPECT_EQ(status.st_size, std::ssize(std::string("a file that others read")));
+}
+
 TEST_F(FileStoreTest, AFileOfAnotherUserAndALinkAreRefused) {
   std::filesystem::create_symlink(path_ + ".elsewhere", path_);
   EXPECT_EQ(error_of([&] { open(); }).kind(), ErrorKind::kResource);

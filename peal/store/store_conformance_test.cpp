@@ -15,6 +15,7 @@
 #include "peal/store/file_store.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
+#include "peal/store/sealed_store.h"
 #include "peal/store/store.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_store.h"
@@ -37,6 +38,7 @@ Deadline soon() { return Deadline::after(seconds(60)); }
 struct Implementation {
   std::string name;
   std::function<Handles()> open;  // kHandles of one new, empty store
+  Bytes largest = kMaxValue;
   friend void PrintTo(const Implementation& self, std::ostream* out) { *out << self.name; }
 };
 
@@ -71,6 +73,12 @@ Handles open_prefix() {
   Handles handles = open_tcp(Sealing::kPlain);
   handles.front()->set("key", "of somebody else");
   for (auto& handle : handles) handle = make_prefix_store(handle, "mine");
+  return handles;
+}
+
+Handles open_sealed() {
+  Handles handles = open_tcp(Sealing::kPlain);
+  for (auto& handle : handles) handle = make_sealed_store(handle, "a secret", seconds(20));
   return handles;
 }
 
@@ -135,7 +143,7 @@ TEST_P(StoreConformanceTest, KeysAndValuesAreBytes) {
 }
 
 TEST_P(StoreConformanceTest, ValuesMayBeLarge) {
-  std::string large(static_cast<std::size_t>(kMaxValue.value), '\0');
+  std::string large(static_cast<std::size_t>(GetParam().largest.value), '\0');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31 + i / 257);
   a_.set("large", large);
   EXPECT_TRUE(b_.get("large", soon()) == large);
@@ -307,6 +315,8 @@ INSTANTIATE_TEST_SUITE_P(Everywhere,
                          StoreConformanceTest,
                          testing::Values(Implementation{"Memory", open_memory},
                                          Implementation{"Prefix", open_prefix},
+                                         Implementation{
+                                             "Sealed", open_sealed, kMaxValue - kSealSize},
                                          Implementation{"Tcp", open_plain},
                                          Implementation{"TcpChecked", open_checked},
                                          Implementation{"TcpEncrypted", open_encrypted},

@@ -9,6 +9,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
+#include "peal/net/address.h"
 #include "peal/net/frame.h"
 #include "peal/net/handshake.h"
 #include "peal/net/stream.h"
@@ -20,7 +21,8 @@ namespace peal::store {
 /// Threads: one at a time. A session that has thrown is over: destroy it.
 class TcpSession {
  public:
-  TcpSession(Fd fd, const net::ProofContext& context, TimePoint now);
+  /// `from`: the address of the client.
+  TcpSession(Fd fd, net::Address from, const net::ProofContext& context, TimePoint now);
 
   /// Goes on after `interest` came true, without blocking: at most one request. Returns whether the
   /// table may have changed.
@@ -38,6 +40,7 @@ class TcpSession {
   /// What to say of one that is not proved in time.
   Error too_slow() const { return handshake_->too_slow(); }
   TimePoint since() const { return since_; }
+  const net::Address& from() const { return from_; }
   /// What is to become of keys that do not exist when the session is over, in the order in which
   /// the client said so.
   const std::vector<WillRequest>& wills() const { return wills_; }
@@ -59,6 +62,7 @@ class TcpSession {
   bool is_replying() const { return !out_.empty() || stream_->has_unsent(); }
 
   TimePoint since_;
+  net::Address from_;
   std::optional<net::Handshake> handshake_;  // while it is not done
   std::unique_ptr<net::Stream> stream_;      // from then on
   net::FrameReader reader_{kMaxMessage, "store request"};

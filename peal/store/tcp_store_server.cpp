@@ -88,9 +88,7 @@ class ServerLoop {
       action(*session);
       return;
     } catch (const std::exception&) {
-      if (!session->is_proved()) {
-        drop(current_error("with a stranger"));
-      }
+      if (!session->is_proved()) drop(session->from(), current_error("with a stranger"));
     }
     for (const WillRequest& will : session->wills()) {
       if (table_.find(will.key) != nullptr) continue;
@@ -121,15 +119,20 @@ class ServerLoop {
     const Timeout patience = strangers_.patience(half_open());
     std::erase_if(sessions_, [&](const auto& session) {
       const bool slow = !session->is_proved() && session->since() + patience <= now;
-      if (slow) strangers_.dropped(session->too_slow().message(), now);
+      if (slow) strangers_.dropped(session->from(), session->too_slow().message(), now);
       return slow;
     });
   }
 
-  /// Who hangs up may come again; one that is refused will be waited for in vain.
-  void drop(const Error& why) {
-    if (why.kind() == ErrorKind::kPeerLost) return strangers_.hung_up(Clock::now());
-    strangers_.dropped(why.message(), Clock::now());
+  /// A client that hangs up may come again. A rank that is rejected does not come, so the store
+  /// says so to the ranks that wait for it.
+  void drop(const net::Address& from, const Error& why) {
+    if (why.kind() == ErrorKind::kPeerLost) return strangers_.hung_up(from, Clock::now());
+    strangers_.dropped(from, why.message(), Clock::now());
+    note_rejected(why);
+  }
+
+  void note_rejected(const Error& why) {
     table_.set(kRefusedKey,
                ++refused_ == 1
                    ? fmt::format("the job's store refused a connection: {}", why.message())
@@ -138,17 +141,33 @@ class ServerLoop {
                                  why.message()));
   }
 
+  /// So many at most, since connections may come faster than they are closed.
   void accept_all(int listener, TimePoint now) {
+    constexpr int kMost = 256;
     try {
-      while (accepting()) {
+      for (int i = 0; i < kMost && accepting(); ++i) {
         std::optional<Fd> fd = net::accept_from(listener, Deadline(now));
         if (!fd) return;
-        if (!net::local_address(fd->get()).is_unix()) net::set_no_delay(fd->get());
-        sessions_.push_back(std::make_unique<TcpSession>(std::move(*fd), context_, now));
+        welcome(std::move(*fd), now);
       }
     } catch (const std::exception&) {
       strangers_.could_not_let_in(now);
     }
+  }
+
+  void welcome(Fd fd, TimePoint now) {
+    net::Address from;
+    try {
+      net::check_neighbour(fd.get());
+      from = net::peer_address(fd.get());
+      if (!from.is_unix()) net::set_no_delay(fd.get());
+    } catch (const Error& error) {  // another user's process, or it has hung up
+      if (error.kind() != ErrorKind::kUsage) return;
+      strangers_.turned_away(error.message(), now);
+      return note_rejected(error);
+    }
+    if (strangers_.is_paused(from, now)) return;
+    sessions_.push_back(std::make_unique<TcpSession>(std::move(fd), from, context_, now));
   }
 
   std::vector<Fd> listeners_;
@@ -183,6 +202,10 @@ TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
 }
 
 TcpStoreServer::~TcpStoreServer() {
+  if (!owner_.is_current()) {
+    leave_to_parent(std::move(thread_));
+    return;
+  }
   ::eventfd_write(stop_.get(), 1);
   thread_.join();
 }

@@ -9,6 +9,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/fd.h"
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
 #include "peal/net/strangers.h"
@@ -25,7 +26,7 @@ class TcpStoreServer final {
                  net::ProofContext context,
                  const net::StrangerLimits& limits = {},
                  Report report = silent_report());
-  /// Clients see peer_lost from now on.
+  /// Clients see peer_lost from now on. In a forked child it does nothing: the parent serves.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
@@ -38,6 +39,7 @@ class TcpStoreServer final {
  private:
   void publish(std::size_t clients);
 
+  const OwnerProcess owner_;
   net::Address address_;
   Fd stop_;                                       // an eventfd: readable once the server has to end
   Guarded<std::size_t> clients_{std::size_t{0}};  // connections that are proved

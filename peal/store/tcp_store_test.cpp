@@ -2,6 +2,10 @@
 // strangers, slow or rude. What it does as a Store is in store_conformance_test.cpp.
 #include "peal/store/tcp_store.h"
 
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <future>
 #include <optional>
@@ -178,6 +182,67 @@ TEST(TcpStoreTest, ACrowdOfSilentConnectionsGivesWayToAClient) {
   std::vector<Fd> crowd;
   for (int i = 0; i < 12; ++i) crowd.push_back(net::connect_to(server->address(), soon()));
   EXPECT_EQ(client_of(*server)->add("n", 1), 1);
+}
+
+/// So many strangers connect before the client does. A server that counted the failures of all
+/// together would bear four in a second, and let the client in after more than half a minute.
+constexpr int kStrangers = 300;
+constexpr net::StrangerLimits kFewFailures{.half_open = 4, .failures = 4};
+constexpr auto kLongBeforeAllAreCounted = seconds(10);
+
+TEST(TcpStoreTest, OtherUsersProcessesCannotKeepAClientOut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
+  const auto address =
+      net::Address::abstract_unix("peal-tcp-store-test-" + std::to_string(::getpid()));
+  std::vector<std::string> reports;
+  const Report report = [&](Severity, std::string_view text) { reports.emplace_back(text); };
+  Fd listener = net::listen_on(address);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    for (int i = 0; i < kStrangers; ++i) net::connect_to(address, soon());
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  auto server =
+      std::make_unique<TcpStoreServer>(just(std::move(listener)), kContext, kFewFailures, report);
+  const auto client = connect_tcp_store(
+      {address}, kContext, seconds(20), Deadline::after(kLongBeforeAllAreCounted));
+  EXPECT_EQ(client->add("n", 1), 1);
+  server.reset();
+  ASSERT_FALSE(reports.empty());
+  EXPECT_THAT(reports, testing::Each(HasSubstr("belongs to another user")));
+}
+
+TEST(TcpStoreTest, FailuresOfAnAddressKeepNoClientOfAnotherAddressOut) {
+  const auto server = serve(kFewFailures);
+  const net::Address elsewhere = net::Address::parse("127.0.0.2:0");
+  std::vector<Fd> strangers;
+  for (int i = 0; i < kStrangers; ++i) {
+    Fd& stranger = strangers.emplace_back(net::reserve(elsewhere));
+    const net::Address server_address = server->address();
+    ::connect(stranger.get(), server_address.raw(), server_address.size());
+    pollfd entry{stranger.get(), POLLOUT, 0};
+    ASSERT_TRUE(net::poll_until({&entry, 1}, soon()));
+    net::write_all(stranger.get(), net::bytes_of("GET / HTTP/1.1\r\n"), soon());
+  }
+  const auto client = connect_tcp_store(
+      {server->address()}, kContext, seconds(20), Deadline::after(kLongBeforeAllAreCounted));
+  EXPECT_EQ(client->add("n", 1), 1);
+}
+
+TEST(TcpStoreTest, AnAddressThatFailsTooOftenIsClosedUnheardAndComesInLater) {
+  const auto server = serve({.failures = 3});
+  for (int i = 0; i < 3; ++i) {
+    const Fd stranger = net::connect_to(server->address(), soon());
+    net::write_all(stranger.get(), net::bytes_of("GET / HTTP/1.1\r\n"), soon());
+    EXPECT_TRUE(gets_closed(stranger.get()));
+  }
+  const Fd next = net::connect_to(server->address(), soon());
+  EXPECT_TRUE(gets_closed(next.get())) << "before it has said a word";
+  EXPECT_EQ(client_of(*server)->add("n", 1), 1) << "a rank tries again";
 }
 
 TEST(TcpStoreTest, AClientThatDoesNotTakeItsReplyHindersNobody) {

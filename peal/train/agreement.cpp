@@ -41,7 +41,7 @@ std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t i
 }  // namespace
 
 void require_agreement(ProcessGroup& group,
-                       std::string_view what,
+                       const Subject& subject,
                        const std::vector<std::string>& lines,
                        Timeout timeout) {
   const std::vector<std::string> reference =
@@ -59,10 +59,10 @@ void require_agreement(ProcessGroup& group,
   const auto index = static_cast<std::size_t>(first[0] / group.size());
   const std::string theirs = broadcast_text(group, line_or_nothing(lines, index), other, timeout);
   throw Error(ErrorKind::kMismatch,
-              "ranks do not have the same " + std::string(what) + ": number " +
+              "ranks do not have the same " + std::string(subject.what) + ": number " +
                   std::to_string(index) + " is " + line_or_nothing(reference, index) +
-                  " on rank 0 and " + theirs + " on rank " + std::to_string(other) +
-                  "; every rank must build the same model");
+                  " on rank 0 and " + theirs + " on rank " + std::to_string(other) + "; " +
+                  std::string(subject.advice));
 }
 
 }  // namespace peal::train

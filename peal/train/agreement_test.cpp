@@ -16,11 +16,13 @@ using testing::thrown_text;
 
 using Lines = std::vector<std::string>;
 
+constexpr Subject kBells = {.what = "bells", .advice = "hang them alike"};
+
 /// What each rank is told when rank r gives lines_of(r).
 template <class LinesOf>
 Lines told(int ranks, LinesOf&& lines_of) {
   return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
-    return thrown_text([&] { require_agreement(*group, "bells", lines_of(group->rank())); });
+    return thrown_text([&] { require_agreement(*group, kBells, lines_of(group->rank())); });
   });
 }
 
@@ -34,7 +36,8 @@ TEST(AgreementTest, EveryRankIsToldTheFirstDifferenceAndBothSides) {
     return Lines{"treble", rank == 1 ? "second" : "2nd", rank == 2 ? "third" : "3rd"};
   });
   EXPECT_THAT(errors,
-              Each(HasSubstr("same bells: number 1 is 2nd on rank 0 and second on rank 1")));
+              Each(HasSubstr(
+                  "same bells: number 1 is 2nd on rank 0 and second on rank 1; hang them alike")));
 }
 
 TEST(AgreementTest, ALineTooManyOrTooFewIsADifference) {
@@ -51,7 +54,7 @@ TEST(AgreementTest, AgreementCostsTwoSmallOperationsAndABroadcastOfTheLines) {
   auto backend = std::make_unique<peal::testing::IdleBackend>(2);
   const auto& asked = backend->asked();
   ProcessGroup group(std::move(backend), {});
-  require_agreement(group, "bells", {std::string(100, 'x')});
+  require_agreement(group, kBells, {std::string(100, 'x')});
   using peal::testing::Asked;
   EXPECT_THAT(asked,
               ::testing::ElementsAre(Asked{Operation::kBroadcast, 8_B},

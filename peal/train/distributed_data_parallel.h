@@ -43,16 +43,27 @@ class NoSync final {
 /// overwritten by the next pass.
 ///
 /// The module stays as it is and may be used directly; its keys, so also its checkpoints, are the
-/// plain module's. Parameters are to be frozen, moved or replaced before construction.
+/// plain module's.
+///
+/// The module may change between two steps, in the same way on every rank: torch::load, to(dtype),
+/// set_, set_data, freezing and unfreezing, replaced and added layers. The first backward pass
+/// afterwards compares the modules, with their values, and averages. If the modules differ, it
+/// throws mismatch on every rank and names the first parameter that does. A rank that alone has
+/// loaded values is such a difference: call broadcast_parameters (parameters.h) on every rank after
+/// the load. Two changes are not noticed: values that are written in place (weight.copy_(...)) on
+/// some ranks only, and a module of which every trained parameter was replaced, if it is then used
+/// directly and not by this class's forward().
 /// Order: construction and every backward pass are collective. A group of one does nothing.
 /// Threads: one at a time; backward passes must not be nested in each other.
-/// Errors: mismatch (at construction: ranks built different models; names the first parameter that
-/// differs), usage (backward did not reach a parameter; see UnusedParameters), unsupported
-/// (parameters that are not on the CPU, sparse gradients, create_graph), and those of all_reduce,
-/// which backward() throws. Cost: one all_reduce of each bucket, sent as soon as it is complete,
-/// while backward goes on; a parameter that is not reached holds its bucket and those after it back
-/// to the end. Source: Li et al. 2020, PyTorch Distributed: Experiences on Accelerating Data
-/// Parallel Training.
+/// Errors: mismatch (at construction, and in the pass after a change: the ranks' modules differ;
+/// names the first parameter that does), usage (backward did not reach a parameter; see
+/// UnusedParameters; or it came to one twice, after the bucket was sent), unsupported (parameters
+/// that are not on the CPU, sparse gradients, create_graph), and those of all_reduce, which
+/// backward() throws. Cost: one all_reduce of each bucket, sent as soon as it is complete, while
+/// backward goes on; a parameter that is not reached holds its bucket and those after it back to
+/// the end. The pass after a change: some small operations and a checksum of all parameters; where
+/// types or shapes changed, new buckets and a second all_reduce. Source: Li et al. 2020, PyTorch
+/// Distributed: Experiences on Accelerating Data Parallel Training.
 template <class Module>
 class DistributedDataParallel final {
  public:
@@ -67,14 +78,15 @@ class DistributedDataParallel final {
                           const DataParallelOptions& options = {})
       : DistributedDataParallel(holder.ptr(), std::move(group), options) {}
 
-  /// The module's own.
+  /// The module's own. Communicates nothing.
   template <class... Arguments>
   auto forward(Arguments&&... arguments) {
+    reducer_->watch_new_parameters();
     return module_->forward(std::forward<Arguments>(arguments)...);
   }
   template <class... Arguments>
   auto operator()(Arguments&&... arguments) {
-    return module_->forward(std::forward<Arguments>(arguments)...);
+    return forward(std::forward<Arguments>(arguments)...);
   }
 
   /// `model->parameters()`, `model->train()`, ...

@@ -41,24 +41,25 @@ class Carver {
 
 }  // namespace
 
-GradientBucket::GradientBucket(ProcessGroup& group, std::vector<torch::Tensor> parameters)
-    : parameters_(std::move(parameters)) {
-  const DType dtype = element_type(parameters_.front().scalar_type());
-  Elements count(std::ssize(parameters_));
-  for (const torch::Tensor& parameter : parameters_) count += Elements(parameter.numel());
+GradientBucket::GradientBucket(ProcessGroup& group,
+                               DType dtype,
+                               const std::vector<torch::Tensor>& parameters) {
+  Elements count(std::ssize(parameters) + 1);  // of the marks
+  for (const torch::Tensor& parameter : parameters) count += Elements(parameter.numel());
   Memory memory = group.allocate(bytes_of(count, dtype));
   memory_ = Buffer(memory.get(), count, dtype);
   Carver carver(std::move(memory), dtype);
-  for (const torch::Tensor& parameter : parameters_) {
+  for (const torch::Tensor& parameter : parameters) {
     gradients_.push_back(carver.next_like(parameter));
   }
-  marks_ = carver.next({std::ssize(parameters_)}, {1});
+  marks_ = carver.next({std::ssize(parameters)}, {1});
+  module_mark_ = carver.next({1}, {1});
 }
 
-void GradientBucket::take(std::size_t index) {
+void GradientBucket::take(std::size_t index, const torch::Tensor& parameter) {
   const torch::NoGradGuard no_grad;
   torch::Tensor& here = gradients_[index];
-  const torch::Tensor& gradient = parameters_[index].grad();
+  const torch::Tensor& gradient = parameter.grad();
   if (!gradient.defined()) {
     here.zero_();
     return;
@@ -76,8 +77,13 @@ void GradientBucket::take(std::size_t index) {
   if (!gradient.is_same(here)) here.copy_(gradient);
 }
 
-void GradientBucket::give(std::size_t index) {
-  parameters_[index].mutable_grad() = gradients_[index];
+void GradientBucket::give(std::size_t index, const torch::Tensor& parameter) const {
+  parameter.mutable_grad() = gradients_[index];
+}
+
+void GradientBucket::release(std::size_t index, const torch::Tensor& parameter) const {
+  if (!parameter.grad().is_same(gradients_[index])) return;
+  parameter.mutable_grad() = gradients_[index].clone();
 }
 
 void GradientBucket::mark_all(Mark mark) { marks_.fill_(mark == Mark::kSet); }
@@ -91,5 +97,9 @@ std::vector<bool> GradientBucket::marks() const {
   const bool* const first = set.const_data_ptr<bool>();
   return std::vector<bool>(first, first + set.numel());
 }
+
+void GradientBucket::mark_module(Mark mark) { module_mark_.fill_(mark == Mark::kSet); }
+
+bool GradientBucket::module_is_marked() const { return module_mark_.ne(0).item<bool>(); }
 
 }  // namespace peal::train

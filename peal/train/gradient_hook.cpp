@@ -1,9 +1,11 @@
 #include "peal/train/gradient_hook.h"
 
 #include <memory>
+#include <utility>
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/torch.h>
 
@@ -14,7 +16,7 @@ using torch::autograd::variable_list;
 
 class PostHook final : public torch::autograd::FunctionPostHook {
  public:
-  explicit PostHook(std::function<void()> call) : call_(std::move(call)) {}
+  explicit PostHook(const std::function<void()>& call) : call_(call) {}
 
   variable_list operator()(const variable_list& outputs, const variable_list&) override {
     call_();
@@ -22,16 +24,35 @@ class PostHook final : public torch::autograd::FunctionPostHook {
   }
 
  private:
-  std::function<void()> call_;
+  const std::function<void()>& call_;
 };
 
 }  // namespace
 
-GradientHook::GradientHook(const torch::Tensor& parameter, std::function<void()> call)
-    : accumulator_(torch::autograd::impl::grad_accumulator(parameter)),
-      key_(accumulator_->add_post_hook(std::make_unique<PostHook>(std::move(call)))) {}
+GradientHook::GradientHook(torch::Tensor parameter, std::function<void()> call)
+    : parameter_(std::move(parameter)),
+      call_(std::move(call)),
+      tensor_key_(parameter_.register_hook([this](const torch::Tensor&) { follow(); })) {}
 
-GradientHook::~GradientHook() { accumulator_->del_post_hook(key_); }
+GradientHook::~GradientHook() {
+  parameter_.remove_hook(tensor_key_);
+  leave();
+}
+
+/// Called when the running node is about to run. autograd::grad() calls it too, but then the
+/// accumulator does not run, and so its hook does not either.
+void GradientHook::follow() {
+  Accumulator running = torch::autograd::get_current_node();
+  if (running == accumulator_) return;
+  if (dynamic_cast<torch::autograd::AccumulateGrad*>(running.get()) == nullptr) return;
+  leave();
+  accumulator_ = std::move(running);
+  accumulator_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(call_));
+}
+
+void GradientHook::leave() {
+  if (accumulator_ != nullptr) accumulator_->del_post_hook(accumulator_key_);
+}
 
 int current_backward() { return torch::autograd::get_current_graph_task_id(); }
 

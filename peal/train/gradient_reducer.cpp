@@ -17,26 +17,8 @@
 namespace peal::train {
 namespace {
 
+using Change = ModuleSnapshot::Change;
 using Mark = GradientBucket::Mark;
-
-std::string describe(const std::string& name, const torch::Tensor& tensor) {
-  return c10::str(name,
-                  " (",
-                  tensor.scalar_type(),
-                  ", shape ",
-                  tensor.sizes(),
-                  ", strides ",
-                  tensor.strides(),
-                  tensor.requires_grad() ? ")" : ", frozen)");
-}
-
-/// The parameters and buffers of a module, a line each.
-std::vector<std::string> describe(const torch::nn::Module& module) {
-  std::vector<std::string> lines;
-  for (const auto& item : module.named_parameters()) lines.push_back(describe(item.key(), *item));
-  for (const auto& item : module.named_buffers()) lines.push_back(describe(item.key(), *item));
-  return lines;
-}
 
 /// "conv.weight", "conv.weight and 3 more"
 std::string listed(const std::vector<std::string>& names) {
@@ -54,12 +36,9 @@ GradientReducer::GradientReducer(std::shared_ptr<torch::nn::Module> module,
     throw Error(ErrorKind::kUsage, "DistributedDataParallel needs a module and a process group");
   }
   if (group_->size() == 1) return;  // nothing to agree with, and nobody to average with
-  check_and_broadcast();
-  make_buckets();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    hooks_.push_back(
-        std::make_unique<GradientHook>(parameters_[i].tensor, [this, i] { on_gradient(i); }));
-  }
+  agree();
+  broadcast_parameters(*group_, *module_, 0, options_.timeout);
+  adopt_module();
 }
 
 GradientReducer::~GradientReducer() {
@@ -67,31 +46,68 @@ GradientReducer::~GradientReducer() {
   wait_for_all();  // the operations write to the buckets' memory
 }
 
-void GradientReducer::check_and_broadcast() {
+void GradientReducer::agree() {
+  require_agreement(
+      *group_,
+      {.what = "parameters and buffers",
+       .advice = "every rank must build the same model, and change it in the same way"},
+      agreed_.describe(*module_),
+      options_.timeout);
   for (const auto& item : module_->named_parameters()) {
-    Staged(*item, Staged::Use::kRead);  // throws for what cannot be communicated
+    Staged(*item, Staged::Use::kRead);  // throws for what cannot be communicated, on every rank
   }
-  require_agreement(*group_, "parameters and buffers", describe(*module_), options_.timeout);
-  broadcast_parameters(*group_, *module_, 0, options_.timeout);
+}
+
+/// Prepares for the module as it is, on which all ranks have agreed. Memory that is missing for the
+/// buckets leaves everything as it was.
+void GradientReducer::adopt_module() {
+  make_buckets();
+  hooks_.clear();
+  watched_.clear();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    watch(parameters_[i].tensor, [this, i] { on_gradient(i); });
+  }
+  agreed_ = ModuleSnapshot(*module_);
 }
 
 void GradientReducer::make_buckets() {
+  std::vector<Parameter> parameters;
+  std::vector<GradientBucket> buckets;
   std::vector<GradientSize> sizes;
   std::unordered_set<const c10::TensorImpl*> seen;
   for (const auto& item : module_->named_parameters()) {
     if (!item->requires_grad() || !seen.insert(item->unsafeGetTensorImpl()).second) continue;
-    parameters_.push_back({.name = item.key(), .tensor = *item});
+    parameters.push_back({.name = item.key(), .tensor = *item});
     sizes.push_back({Elements(item->numel()), element_type(item->scalar_type())});
   }
   const BucketCaps caps{options_.first_bucket_cap, options_.bucket_cap};
   for (const std::vector<std::size_t>& indices : assign_buckets(sizes, caps)) {
     std::vector<torch::Tensor> tensors;
     for (const std::size_t index : indices) {
-      parameters_[index].bucket = buckets_.size();
-      parameters_[index].place = tensors.size();
-      tensors.push_back(parameters_[index].tensor);
+      parameters[index].bucket = buckets.size();
+      parameters[index].place = tensors.size();
+      tensors.push_back(parameters[index].tensor);
     }
-    buckets_.emplace_back(*group_, std::move(tensors));
+    buckets.emplace_back(*group_, sizes[indices.front()].dtype, tensors);
+  }
+  // A frozen module needs a bucket too: its mark tells that the module is not frozen any more.
+  if (buckets.empty()) buckets.emplace_back(*group_, DType::kF32, std::vector<torch::Tensor>());
+  parameters_ = std::move(parameters);
+  buckets_ = std::move(buckets);
+}
+
+void GradientReducer::watch(const torch::Tensor& parameter, std::function<void()> call) {
+  watched_.insert(parameter.unsafeGetTensorImpl());
+  hooks_.push_back(std::make_unique<GradientHook>(parameter, std::move(call)));
+}
+
+void GradientReducer::watch_new_parameters() {
+  if (group_->size() == 1 || !torch::GradMode::is_enabled()) return;
+  for (const torch::Tensor& parameter : module_->parameters()) {
+    if (!parameter.requires_grad() || watched_.contains(parameter.unsafeGetTensorImpl())) continue;
+    watch(parameter, [this] {
+      if (sync_ == Sync::kOn) enter_backward();
+    });
   }
 }
 
@@ -99,13 +115,23 @@ void GradientReducer::make_buckets() {
 
 void GradientReducer::on_gradient(std::size_t index) {
   if (sync_ == Sync::kOff) return;
-  if (backward_ != current_backward()) begin_backward();
+  enter_backward();
   Parameter& parameter = parameters_[index];
-  buckets_[parameter.bucket].take(parameter.place);
-  buckets_[parameter.bucket].give(parameter.place);
-  parameter.arrived = true;
+  if (parameter.arrived && parameter.bucket < sent_) {
+    throw Error(ErrorKind::kUsage,
+                "the gradient of " + parameter.name +
+                    " came a second time in one backward(), after the first one had been sent: a "
+                    "module that is loaded or converted between two forward passes needs a "
+                    "backward() for each of them");
+  }
+  take(parameter);
+  if (std::exchange(parameter.arrived, true)) return;
   missing_[parameter.bucket] -= 1;
   send_complete_buckets();
+}
+
+void GradientReducer::enter_backward() {
+  if (backward_ != current_backward()) begin_backward();
 }
 
 void GradientReducer::begin_backward() {
@@ -116,18 +142,35 @@ void GradientReducer::begin_backward() {
                 "been sent, so the ranks are no longer in step: end the training on every rank, or "
                 "go on from a checkpoint with a new DistributedDataParallel");
   }
+  change_ = agreed_.change(*module_);
+  start_collecting();
+  buckets_.front().mark_module(change_ == Change::kNone ? Mark::kClear : Mark::kSet);
+  backward_ = current_backward();
+  at_end_of_backward([this] { end_backward(); });
+}
+
+void GradientReducer::start_collecting() {
   // A mark says "not reached" where that is an error, and else "contributes".
   const bool errors = options_.unused == UnusedParameters::kAreErrors;
-  const Mark reached = errors ? Mark::kClear : Mark::kSet;
   missing_.clear();
   for (GradientBucket& bucket : buckets_) {
     missing_.push_back(bucket.size());
-    bucket.mark_all(reached);
+    bucket.mark_all(errors ? Mark::kClear : Mark::kSet);
   }
   for (Parameter& parameter : parameters_) parameter.arrived = false;
   sent_ = 0;
-  backward_ = current_backward();
-  at_end_of_backward([this] { end_backward(); });
+}
+
+/// The gradient goes into its bucket. Not into a bucket that has no place for it: all ranks will
+/// have new buckets then, and until then the gradient stays where the old bucket cannot change it.
+void GradientReducer::take(const Parameter& parameter) {
+  GradientBucket& bucket = buckets_[parameter.bucket];
+  if (change_ == Change::kLayout) {
+    bucket.release(parameter.place, parameter.tensor);
+  } else {
+    bucket.take(parameter.place, parameter.tensor);
+    bucket.give(parameter.place, parameter.tensor);
+  }
 }
 
 void GradientReducer::send_complete_buckets() {
@@ -137,30 +180,73 @@ void GradientReducer::send_complete_buckets() {
   }
 }
 
-/// Until all ranks have ended the pass it is not over: what throws before that leaves operations
+/// Until all ranks have ended the pass it is not over: an exception before that leaves operations
 /// under way, which begin_backward finds.
 void GradientReducer::end_backward() {
   for (Parameter& parameter : parameters_) {
     if (!parameter.arrived) do_without(parameter);
   }
   send_complete_buckets();
-  send_buffers();
-  const std::exception_ptr cause = wait_for_all();
-  backward_ = kIdle;  // the ranks are in step, or their group has failed and will say so itself
-  if (cause) std::rethrow_exception(cause);
+  const bool changed = some_module_has_changed();
+  if (!changed) send_buffers();
+  finish_works();
+  if (changed) follow_change();
   settle_unused();
 }
 
-/// What an earlier pass has left in .grad takes part: it was accumulated, or is what all ranks
-/// have.
+/// A gradient that an earlier pass has left takes part: it was accumulated, or all ranks have it.
 void GradientReducer::do_without(const Parameter& parameter) {
   GradientBucket& bucket = buckets_[parameter.bucket];
-  bucket.take(parameter.place);
   const bool contributes = parameter.tensor.grad().defined();
-  if (contributes) bucket.give(parameter.place);
+  if (contributes) {
+    take(parameter);
+  } else if (change_ != Change::kLayout) {
+    bucket.take(parameter.place, parameter.tensor);  // zeros
+  }
   const bool errors = options_.unused == UnusedParameters::kAreErrors;
   bucket.mark(parameter.place, errors || contributes ? Mark::kSet : Mark::kClear);
   missing_[parameter.bucket] -= 1;
+}
+
+/// The first bucket tells, which is sent first, so that the others need not have come.
+bool GradientReducer::some_module_has_changed() {
+  works_.front()->wait();
+  return buckets_.front().module_is_marked();
+}
+
+/// The ranks whose module has changed, and the others, compare. Afterwards either the layout has
+/// changed on every rank or on none: it was the same on all before, and it is the same now.
+void GradientReducer::follow_change() {
+  agree();
+  require_agreement(*group_,
+                    {.what = "values in their parameters, after parameters were loaded or replaced",
+                     .advice = "load the same values on every rank, or load them on one rank and "
+                               "then call peal::train::broadcast_parameters on every rank"},
+                    checksums(*module_),
+                    options_.timeout);
+  if (std::exchange(change_, Change::kNone) == Change::kLayout) {
+    adopt_module();
+    average_again();
+  } else {
+    agreed_ = ModuleSnapshot(*module_);
+  }
+  send_buffers();
+  finish_works();
+}
+
+/// A gradient that is defined counts as reached: no hook was there to see more.
+void GradientReducer::average_again() {
+  start_collecting();
+  for (Parameter& parameter : parameters_) {
+    parameter.arrived = parameter.tensor.grad().defined();
+    if (!parameter.arrived) {
+      do_without(parameter);
+      continue;
+    }
+    take(parameter);
+    missing_[parameter.bucket] -= 1;
+  }
+  send_complete_buckets();
 }
 
 void GradientReducer::send_buffers() {
@@ -176,7 +262,13 @@ void GradientReducer::send_buffers() {
   }
 }
 
-/// Returns what the first of them failed with.
+void GradientReducer::finish_works() {
+  const std::exception_ptr cause = wait_for_all();
+  backward_ = kIdle;  // the ranks are in step, or their group has failed and will say so itself
+  if (cause) std::rethrow_exception(cause);
+}
+
+/// Returns the error of the first operation that has failed.
 std::exception_ptr GradientReducer::wait_for_all() {
   std::exception_ptr first;
   for (const WorkPtr& work : std::exchange(works_, {})) {
@@ -196,7 +288,7 @@ void GradientReducer::settle_unused() {
   for (const Parameter& parameter : parameters_) {
     if (!marks[parameter.bucket][parameter.place]) continue;
     if (options_.unused == UnusedParameters::kContributeNothing) {
-      buckets_[parameter.bucket].give(parameter.place);
+      buckets_[parameter.bucket].give(parameter.place, parameter.tensor);
     } else {
       (parameter.arrived ? elsewhere : here).push_back(parameter.name);
     }
@@ -205,8 +297,8 @@ void GradientReducer::settle_unused() {
   throw Error(ErrorKind::kUsage,
               c10::str("backward did not reach ",
                        here.empty() ? listed(elsewhere) + " on another rank" : listed(here),
-                       ": use every parameter in the loss, freeze those that are never used before "
-                       "wrapping the module, or set UnusedParameters::kContributeNothing"));
+                       ": use every parameter in the loss, freeze those that are never used, "
+                       "or set UnusedParameters::kContributeNothing"));
 }
 
 }  // namespace peal::train

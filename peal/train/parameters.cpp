@@ -1,11 +1,121 @@
 #include "peal/train/parameters.h"
 
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
 #include <torch/torch.h>
 
+#include "peal/base/error.h"
+#include "peal/train/agreement.h"
+#include "peal/train/checksum.h"
 #include "peal/train/tensors.h"
 #include "peal/train/typed_lists.h"
 
 namespace peal::train {
+namespace {
+
+struct NamedParameter {
+  std::string name;
+  Tensor tensor;
+};
+
+/// Each once, under its first name.
+std::vector<NamedParameter> distinct_parameters(const torch::nn::Module& module) {
+  std::unordered_set<const c10::TensorImpl*> seen;
+  std::vector<NamedParameter> once;
+  for (const auto& item : module.named_parameters()) {
+    if (seen.insert(item->unsafeGetTensorImpl()).second) once.push_back({item.key(), *item});
+  }
+  return once;
+}
+
+/// The type of a gradient as a number that ranks can compare.
+constexpr std::int64_t kNoGradient = -1;
+torch::ScalarType type_of(std::int64_t number) { return static_cast<torch::ScalarType>(number); }
+
+std::vector<std::int64_t> gradient_types(const std::vector<NamedParameter>& parameters) {
+  std::vector<std::int64_t> types;
+  for (const auto& [name, tensor] : parameters) {
+    const Tensor& gradient = tensor.grad();
+    types.push_back(gradient.defined() ? static_cast<std::int64_t>(gradient.scalar_type())
+                                       : kNoGradient);
+  }
+  return types;
+}
+
+template <class T>
+std::int64_t checksum_of(std::span<const T> values, std::int64_t seed = 0) {
+  return std::bit_cast<std::int64_t>(
+      checksum(std::as_bytes(values), std::bit_cast<std::uint64_t>(seed)));
+}
+
+std::int64_t checksum_of_shapes(const std::vector<NamedParameter>& parameters) {
+  std::int64_t sum = 0;
+  for (const auto& [name, tensor] : parameters) {
+    sum = checksum_of(std::span(name.data(), name.size()), sum);
+    sum = checksum_of(std::span(tensor.sizes().data(), tensor.sizes().size()), sum);
+  }
+  return sum;
+}
+
+std::vector<std::string> describe(const std::vector<NamedParameter>& parameters) {
+  std::vector<std::string> lines;
+  for (const auto& [name, tensor] : parameters) {
+    lines.push_back(c10::str(name, " (shape ", tensor.sizes(), ")"));
+  }
+  return lines;
+}
+
+/// `types` becomes what some rank has, for each parameter.
+void unite(ProcessGroup& group,
+           const std::vector<NamedParameter>& parameters,
+           std::vector<std::int64_t>& types,
+           Timeout timeout) {
+  const auto count = static_cast<std::ptrdiff_t>(types.size());
+  std::vector<std::int64_t> largest = types;  // and, negated, the smallest of those that are there
+  for (const std::int64_t type : types) {
+    largest.push_back(type == kNoGradient ? std::numeric_limits<std::int64_t>::min() : -type);
+  }
+  group.all_reduce(largest, ReduceOp::kMax, timeout);
+  types.assign(largest.begin(), largest.begin() + count);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == kNoGradient || largest[types.size() + i] == -types[i]) continue;
+    throw Error(ErrorKind::kMismatch,
+                c10::str("the gradients of ",
+                         parameters[i].name,
+                         " have different types, among them ",
+                         type_of(types[i]),
+                         " and ",
+                         type_of(-largest[types.size() + i]),
+                         ": convert the module in the same way on every rank"));
+  }
+}
+
+/// Returns when all ranks mean the same parameters, and `types` holds the type of each gradient
+/// that some rank has.
+void agree_on_gradients(ProcessGroup& group,
+                        const std::vector<NamedParameter>& parameters,
+                        std::vector<std::int64_t>& types,
+                        Timeout timeout) {
+  const std::int64_t shapes = checksum_of_shapes(parameters);
+  const std::int64_t present = checksum_of(std::span<const std::int64_t>(types));
+  std::vector<std::int64_t> largest = {shapes, ~shapes, present, ~present};  // ~: the smallest too
+  group.all_reduce(largest, ReduceOp::kMax, timeout);
+  if (largest[0] != ~largest[1]) {
+    require_agreement(group,
+                      {.what = "parameters", .advice = "every rank must build the same model"},
+                      describe(parameters),
+                      timeout);
+  }
+  if (largest[2] != ~largest[3]) unite(group, parameters, types, timeout);
+}
+
+}  // namespace
 
 void broadcast_parameters(ProcessGroup& group,
                           const torch::nn::Module& module,
@@ -17,9 +127,17 @@ void broadcast_parameters(ProcessGroup& group,
 }
 
 void average_gradients(ProcessGroup& group, const torch::nn::Module& module, Timeout timeout) {
+  const std::vector<NamedParameter> parameters = distinct_parameters(module);
+  std::vector<std::int64_t> types = gradient_types(parameters);
+  agree_on_gradients(group, parameters, types, timeout);
   Tensors gradients;
-  for (const Tensor& parameter : distinct(module.parameters())) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (types[i] == kNoGradient) continue;
+    Tensor& gradient = parameters[i].tensor.mutable_grad();
+    if (!gradient.defined()) {
+      gradient = torch::zeros_like(parameters[i].tensor.detach(), type_of(types[i]));
+    }
+    gradients.push_back(gradient);
   }
   for (const Tensors& same_type : by_type(gradients)) {
     all_reduce(group, same_type, ReduceOp::kAvg, timeout);

@@ -1,6 +1,5 @@
 // A module's parameters, all at once: equal on every rank at the start, their gradients averaged
-// after backward. What DistributedDataParallel does by itself, for who writes the training loop by
-// hand.
+// after backward. For training loops without DistributedDataParallel, which does both by itself.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -19,11 +18,16 @@ void broadcast_parameters(ProcessGroup& group,
                           Rank root = 0,
                           Timeout timeout = kGroupTimeout);
 
-/// grad = (grad_0 + grad_1 + ...) / n for every parameter that has a gradient: with equal batches
-/// the gradient of the mean loss over all ranks' samples. Call it between backward() and step().
-/// Order: collective; the same parameters must have gradients on every rank.
-/// Cost: one coalesced all_reduce for each type, after backward; DistributedDataParallel averages
-/// while backward still runs.
+/// grad = (grad_0 + grad_1 + ...) / n for every parameter that has a gradient on some rank: with
+/// equal batches the gradient of the mean loss over all ranks' samples. Call it between backward()
+/// and step(). On a rank without a gradient for the parameter, it counts as zero there, and the
+/// rank gets the mean. A parameter without a gradient on any rank is left alone. Order: collective.
+/// Errors: mismatch on every rank (the modules have other parameters or shapes, or a gradient has
+/// another type; names the first parameter that differs), and those of all_reduce. Nothing has been
+/// averaged then.
+/// Cost: an all_reduce of 32 bytes, and one coalesced all_reduce for each type; where the ranks
+/// have gradients for different parameters, another one of 16 bytes for each parameter. All after
+/// backward; DistributedDataParallel averages while backward still runs.
 void average_gradients(ProcessGroup& group,
                        const torch::nn::Module& module,
                        Timeout timeout = kGroupTimeout);

@@ -135,12 +135,16 @@ LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
   return peer;
 }
 
-/// Beside what the program itself has open.
-long descriptors_of(int ranks) {
-  constexpr long kForEach = 6;  // while connecting; at most 4 later
+/// For a group of `ranks`, and for what else the program will open. The least counts what is open
+/// already. Strangers get no descriptors where there are too few.
+void allow_descriptors(int ranks) {
+  constexpr long kForEach = 4;
+  constexpr long kForItself = 16;  // files, bells, listeners, and what is held for a moment
   constexpr long kForOthers = 256;
   constexpr auto kForStrangers = static_cast<long>(net::StrangerLimits{}.half_open);
-  return kForOthers + kForStrangers + kForEach * ranks;
+  const long least = open_files() + (ranks == 1 ? 0 : kForItself + kForEach * (ranks - 1));
+  const long wished = least + kForOthers + kForStrangers + 2 * ranks;
+  allow_open_files(least, wished, fmt::format("a group of {} ranks", ranks));
 }
 
 Bytes physical_memory() {
@@ -176,8 +180,7 @@ class PendingTransport final : public Pending {
     contact_.choice = options.choice;
     check_pulse(options.pulse);
     if (!options.congestion.empty()) check_congestion(options.congestion);
-    allow_open_files(descriptors_of(options.size),
-                     fmt::format("a group of {} ranks", options.size));
+    allow_descriptors(options.size);
     if (options.choice != TransportChoice::kShm) {
       for (const net::Address& address : options.listen_on) listen(address);
     }

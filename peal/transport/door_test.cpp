@@ -19,6 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_a_process;
@@ -128,6 +129,24 @@ TEST(DoorTest, ARankThatHangsUpBeforeItIsHeardIsNoStranger) {
   for (int i = 0; i < 3; ++i) net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
   for (const Outcome& outcome : meeting.connect()) EXPECT_FALSE(outcome.error);
   EXPECT_THAT(reports.all(), IsEmpty());
+}
+
+/// 200 of them in a second are enough to be refused for the rest of it, were they counted.
+TEST(DoorTest, ManyProcessesOfAnotherUserKeepNoRankOut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
+  Reports reports;
+  auto options = options_of_all(2, TransportChoice::kShm);
+  options[0].report = reports.sink();
+  Meeting meeting(options);
+  ASSERT_TRUE(in_a_process([&] {
+    if (::setuid(65534) != 0) return false;
+    for (int i = 0; i < 4000; ++i) {
+      net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
+    }
+    return true;
+  }));
+  for (const Outcome& outcome : meeting.connect(seconds(10))) EXPECT_FALSE(outcome.error);
+  EXPECT_THAT(reports.all(), Contains(HasSubstr("belongs to another user")));
 }
 
 TEST(DoorTest, AnotherUsersProcessIsNotLetIn) {

@@ -10,14 +10,17 @@
 
 namespace peal::transport {
 
-/// The part that lies in memory which all who ring can reach; zero in the beginning.
+/// The part that lies in memory which all ringers can reach; zero in the beginning.
 struct alignas(64) BellState {
-  std::atomic<std::uint32_t> asleep;
+  /// Odd while the sleeper sleeps. Grows with every change, so that a ringer that was stopped marks
+  /// no later sleep as rung.
+  std::atomic<std::uint32_t> sleeps;
 };
 
 /// One end of a doorbell: the sleeper's, or a ringer's. Which of the functions are called tells.
 /// No wake-up is lost: the sleeper says that it sleeps and then looks once more for work; the
-/// ringer publishes the work (sequentially consistent) and then looks for sleepers.
+/// ringer publishes the work (sequentially consistent) and then looks for sleepers. It rings before
+/// it marks the sleep as rung: if it is stopped or killed between the two, others still ring.
 class Doorbell {
  public:
   /// The sleeper's end. `state` outlives it. Throws Error(resource).
@@ -28,8 +31,8 @@ class Doorbell {
   int event() const { return event_.get(); }
 
   // ---- the sleeper's, one thread at a time
-  void lie_down() noexcept { state_->asleep.store(1); }
-  void get_up() noexcept { state_->asleep.store(0); }
+  void lie_down() noexcept { state_->sleeps.fetch_or(1); }
+  void get_up() noexcept { mark_rung(state_->sleeps.load()); }
   /// Forgets that the bell was rung.
   void hush() noexcept;
 
@@ -37,10 +40,18 @@ class Doorbell {
   void ring() noexcept;
   /// Cost: a load while nobody sleeps.
   void ring_if_asleep() noexcept {
-    if (state_->asleep.load() != 0 && state_->asleep.exchange(0) != 0) ring();
+    const std::uint32_t sleep = state_->sleeps.load();
+    if (sleep % 2 == 0) return;
+    ring();
+    mark_rung(sleep);
   }
 
  private:
+  /// Ends this sleep, unless it has ended.
+  void mark_rung(std::uint32_t sleep) noexcept {
+    if (sleep % 2 != 0) state_->sleeps.compare_exchange_strong(sleep, sleep + 1);
+  }
+
   BellState* state_;
   Fd event_;
 };

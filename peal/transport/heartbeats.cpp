@@ -18,43 +18,22 @@
 #include "peal/net/framing.h"
 #include "peal/net/line.h"
 #include "peal/net/socket.h"
+#include "peal/transport/beat.h"
 
 namespace peal::transport {
-namespace {
-
-/// So many stopped ranks of a host are told of.
-constexpr std::size_t kMostTold = 256;
-
-std::string encode_beat(std::span<const Rank> stopped) {
-  net::Writer writer;
-  for (const Rank rank : stopped.first(std::min(kMostTold, stopped.size()))) {
-    writer.put_i32(rank);
-  }
-  return net::frame_of(std::move(writer).take());
-}
-
-std::vector<Rank> decode_beat(std::string_view body) {
-  constexpr std::size_t kEach = sizeof(Rank);
-  net::Reader reader(body, "beat");
-  std::vector<Rank> stopped;
-  for (std::size_t i = 0; i < body.size() / kEach; ++i) {
-    stopped.push_back(reader.get_i32());
-  }
-  reader.finish();
-  return stopped;
-}
-
-}  // namespace
-
 struct Heartbeats::Line {
   Line(std::unique_ptr<net::Stream> s, const PulseLimits& limits)
       : stream(std::move(s)), pulse(limits, Clock::now()) {}
 
-  /// Takes what has come; returns whether that is anything. Errors: peer_lost when the other end is
-  /// gone, mismatch for what is no beat.
+  /// Takes the beats that have come; returns whether there were any. A peer that sends them without
+  /// end gets no more of the thread than the others: the rest waits for the next look. Errors:
+  /// peer_lost when the other end is gone, mismatch for what is no beat.
   bool hear() {
+    constexpr int kMost = 1000;  // a pause of a minute and more, at the usual pace
     bool heard = false;
-    while (const auto body = reader.advance(*stream)) {
+    for (int i = 0; i < kMost; ++i) {
+      const auto body = reader.advance(*stream);
+      if (!body) break;
       stopped = decode_beat(*body);
       heard = true;
     }
@@ -93,7 +72,7 @@ struct Heartbeats::Line {
   Pulse pulse;
   Bytes unheard{};  // of beats since the peer's last one
   TimePoint due{};  // the next beat
-  net::FrameReader reader{Bytes(sizeof(Rank) * kMostTold), "beat"};
+  net::FrameReader reader{Bytes(sizeof(Rank) * kMostStopped), "beat"};
   std::vector<Rank> stopped;  // beside the peer, as it said last
   std::string unsent;
 };
@@ -117,6 +96,10 @@ Heartbeats::Heartbeats(std::map<Rank, std::unique_ptr<net::Stream>>&& connection
 }
 
 Heartbeats::~Heartbeats() {
+  if (!owner_.is_current()) {
+    leave_to_parent(std::move(thread_));
+    return;
+  }
   ::eventfd_write(stop_.get(), 1);
   thread_.join();
 }
@@ -136,7 +119,7 @@ void Heartbeats::beat(std::map<Rank, Line> lines) {
   TimePoint next = Clock::now();
   while (!net::poll_until(entries, Deadline(next))) {
     const TimePoint now = Clock::now();
-    beat_ = encode_beat(stopped_());
+    beat_ = net::frame_of(encode_beat(stopped_()));
     for (auto entry = lines.begin(); entry != lines.end();) {
       const bool goes_on = attend(entry->first, entry->second, now);
       entry = goes_on ? std::next(entry) : lines.erase(entry);

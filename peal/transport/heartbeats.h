@@ -19,6 +19,7 @@
 
 #include "peal/base/fd.h"
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/base/units.h"
 #include "peal/net/stream.h"
 #include "peal/transport/presence.h"
@@ -62,6 +63,7 @@ class Heartbeats final {
     std::vector<Rank> stopped;  // of its host
   };
 
+  const OwnerProcess owner_;
   PulseLimits limits_;
   Lost lost_;
   Stopped stopped_;

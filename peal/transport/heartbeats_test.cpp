@@ -2,6 +2,7 @@
 // tests/drill/hosts_test.cpp.
 #include "peal/transport/heartbeats.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -44,6 +45,32 @@ bool comes_to(const Heartbeats& beats, Rank peer, State state) {
 }
 
 void expect_no_loss(Rank peer) { ADD_FAILURE() << "rank " << peer << " was given up"; }
+
+/// A stream on which each read finds more beats: of no bytes, since no rank beside the peer is
+/// stopped.
+class EndlessBeats final : public net::Stream {
+ public:
+  EndlessBeats(Fd fd, const std::atomic<bool>& ends) : fd_(std::move(fd)), ends_(ends) {}
+
+  net::Moved try_read(std::span<std::byte> into) override {
+    if (ends_) return {.bytes = {}, .closed = true};
+    std::ranges::fill(into, std::byte{});
+    return {.bytes = Bytes(static_cast<std::int64_t>(into.size()))};
+  }
+  net::Moved try_write(std::span<const std::span<const std::byte>> pieces) override {
+    return {.bytes = Bytes(static_cast<std::int64_t>(pieces[0].size()))};
+  }
+  bool try_flush() override { return true; }
+  bool has_unsent() const noexcept override { return false; }
+  bool has_read_ahead() const noexcept override { return false; }
+  Bytes unacknowledged() const override { return {}; }
+  int fd() const noexcept override { return fd_.get(); }
+  Fd release() noexcept override { return std::move(fd_); }
+
+ private:
+  Fd fd_;
+  const std::atomic<bool>& ends_;
+};
 
 TEST(HeartbeatsTest, RanksThatBeatKnowThatTheOtherRuns) {
   auto [one, other] = connection();
@@ -105,6 +132,19 @@ TEST(HeartbeatsTest, WhatIsNoBeatIsDamage) {
   const Deadline soon = Deadline::after(kPatience);
   while (!lost && !soon.passed()) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_TRUE(lost);
+}
+
+TEST(HeartbeatsTest, APeerThatSendsBeatsWithoutEndDoesNotKeepTheOthersWaiting) {
+  auto [one, other] = connection();
+  auto [endless, unused] = connection();
+  std::atomic<bool> ends = false;
+  std::map<Rank, std::unique_ptr<net::Stream>> connections = to(1, std::move(one));
+  connections.emplace(0, std::make_unique<EndlessBeats>(std::move(endless), ends));
+  const Heartbeats a(std::move(connections), kLimits, expect_no_loss);
+  const Heartbeats b(to(0, std::move(other)), kLimits, expect_no_loss);
+  EXPECT_TRUE(comes_to(a, 1, State::kRunning));
+  EXPECT_EQ(a.presence(0).state, State::kRunning);
+  ends = true;
 }
 
 TEST(HeartbeatsTest, NothingIsKnownOfARankThatIsNotWatched) {

@@ -31,8 +31,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookEvery{200};
 constexpr milliseconds kLookFor{100};
 
-/// A connection that has not yet said who it is.
+/// A connection whose rank is not known yet.
 struct Guest {
+  net::Address from;
   net::Handshake handshake;
   TimePoint since;
   std::optional<net::Welcome> welcome;  // once it is over
@@ -95,15 +96,18 @@ class Doorkeeper {
     return entries_;
   }
 
-  /// One from each listener in turn, so that a crowd at one of them leaves room for the others'.
+  /// One from each listener in turn, so that a crowd at one of them leaves room for the others'. So
+  /// many at most, since connections may come faster than they are closed.
   void welcome() {
-    for (bool some = true; some;) {
+    constexpr int kMost = 256;
+    bool some = true;
+    for (int i = 0; i < kMost && some; ++i) {
       some = false;
       for (const int listener : plan_.listeners) some |= lets_in() && welcome_from(listener);
     }
   }
 
-  /// Returns whether somebody was there.
+  /// Returns whether a connection was there.
   bool welcome_from(int listener) {
     const TimePoint now = Clock::now();
     std::optional<Fd> fd;
@@ -112,20 +116,28 @@ class Doorkeeper {
     } catch (const Error&) {
       strangers_.could_not_let_in(now);
     }
-    if (!fd) return false;
+    if (fd) take_in(std::move(*fd), now);
+    return fd.has_value();
+  }
+
+  void take_in(Fd fd, TimePoint now) {
+    net::Address from;
     try {
-      set_up(plan_, fd->get(), net::local_address(listener));
+      net::check_neighbour(fd.get());
+      from = net::peer_address(fd.get());
+      set_up(plan_, fd.get(), from);
     } catch (const Error& error) {
-      strangers_.dropped(error.message(), now);
-      return true;
+      if (error.kind() != ErrorKind::kPeerLost) strangers_.turned_away(error.message(), now);
+      return;  // else it has hung up
     }
-    guests_.push_back({net::Handshake(std::move(*fd),
+    if (strangers_.is_paused(from, now)) return;
+    guests_.push_back({from,
+                       net::Handshake(std::move(fd),
                                       net::Role::kAcceptor,
                                       context_of(plan_, plan_.self),
                                       net::Hello{plan_.self}),
                        now,
                        std::nullopt});
-    return true;
   }
 
   /// Goes on with a guest, who is one of a crowd of so many; returns whether it is done, well or
@@ -150,7 +162,7 @@ class Doorkeeper {
       plan_.report(Severity::kWarning,
                    fmt::format("dropped a connection to {}: {}", door_, error.message()));
     } else if (error.kind() != ErrorKind::kPeerLost || guest.handshake.has_proof()) {
-      strangers_.dropped(error.message(), Clock::now());
+      strangers_.dropped(guest.from, error.message(), Clock::now());
     }  // else it hung up: it looked if this rank lives (look_for_the_dead), or dials again
   }
 

@@ -49,6 +49,7 @@ RingChannel::RingChannel(std::shared_ptr<Doorbell> own, const std::vector<RingLi
 }
 
 RingChannel::~RingChannel() {
+  if (!owner_.is_current()) return;  // the rings are the parent's
   for (const auto& peer : peers_) {
     if (!peer) continue;
     peer->out.leave();

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "peal/base/per_process.h"
 #include "peal/base/units.h"
 #include "peal/transport/doorbell.h"
 #include "peal/transport/pollable.h"
@@ -31,7 +32,7 @@ class RingChannel final : public PollableChannel {
   /// `links` name their peers and leave out those who are reached in another way. The memory
   /// outlives the channel.
   RingChannel(std::shared_ptr<Doorbell> own, const std::vector<RingLink>& links);
-  /// Peers take what was sent before and then see `closed`.
+  /// Peers take what was sent before and then see `closed`. In a forked child it does nothing.
   ~RingChannel() override;
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
@@ -55,6 +56,7 @@ class RingChannel final : public PollableChannel {
   }
   [[noreturn]] static void refuse(Rank rank);
 
+  const OwnerProcess owner_;
   std::shared_ptr<Doorbell> own_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank
 

@@ -7,20 +7,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
-#include "peal/base/error.h"
+#include "peal/base/file_size.h"
 
 namespace peal::transport {
 namespace {
 
 /// A signal undoes an allocation that is under way, so that a large one might never end.
 constexpr Bytes kGrowStep = 4_MiB;
+constexpr std::string_view kWhat = "memory that the ranks of a host share";
 
 }  // namespace
 
 Fd make_shared_file(const char* name, Bytes size) {
+  check_file_size(size, kWhat);
   Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) throw system_error("cannot make shared memory (memfd_create)", errno);
   if (::ftruncate(fd.get(), size.value) != 0 ||
@@ -30,7 +33,17 @@ Fd make_shared_file(const char* name, Bytes size) {
   return fd;
 }
 
+std::optional<Error> why_no_shared_files() {
+  try {
+    make_shared_file("peal trial", 0_B);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
 void grow_shared_file(int fd, Bytes from, Bytes to) {
+  if (from < to) check_file_size(to, kWhat);
   while (from < to) {
     const Bytes step = std::min(to - from, kGrowStep);
     if (::fallocate(fd, 0, from.value, step.value) == 0) {

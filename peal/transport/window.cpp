@@ -1,7 +1,5 @@
 #include "peal/transport/window.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +7,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/transport/adopted.h"
 #include "peal/transport/arena.h"
 #include "peal/transport/own_pages.h"
@@ -68,7 +67,7 @@ struct Window::Impl {
   /// their own. Apart from `arena`, so that `locate` never waits for the system to find memory.
   Guarded<Bytes> committed;
 
-  const pid_t process = ::getpid();
+  const OwnerProcess process;
   Guarded<Adopted> adopted;
   std::atomic<std::size_t> adopted_count = 0;  // so that `locate` need not ask for the lock
 };
@@ -178,6 +177,7 @@ std::byte* Window::allocate(Bytes size) {
 }
 
 void Window::deallocate(std::byte* memory) noexcept {
+  if (!impl_->process.is_current()) return;
   impl_->free_in_arena(static_cast<std::uint64_t>(memory - impl_->own_arena().data()));
 }
 
@@ -203,7 +203,7 @@ void Window::adopt(std::span<std::byte> memory) {
 }
 
 void Window::release(const std::byte* memory) noexcept {
-  if (::getpid() != impl_->process) return;  // a child's copy of what its parent still uses
+  if (!impl_->process.is_current()) return;
   impl_->committed.with([&](const Bytes& done) {
     const auto piece = impl_->adopted.with([&](Adopted& all) { return all.remove(memory); });
     if (!piece) return;

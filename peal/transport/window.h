@@ -116,6 +116,7 @@ class Window final {
   // ---- registered memory
   /// Memory of the own arena, 64-byte aligned, zeroed the first time it is used. Throws resource.
   std::byte* allocate(Bytes size);
+  /// Does nothing in a forked child, as `release` does: the parent still uses the memory.
   void deallocate(std::byte* memory) noexcept;
   /// Makes memory that the process has already, as malloc gave it, part of the own arena where it
   /// lies, until it is released. Nobody may write to it during the call, nor free it before it is

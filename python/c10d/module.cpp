@@ -9,11 +9,14 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "peal/base/config.h"
+#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/base/per_process.h"
 #include "peal/init/init.h"
 #include "peal/store/prefix_store.h"
+#include "peal/store/sealed_store.h"
 
 #include "python/c10d/backend.h"
 #include "python/c10d/store.h"
@@ -35,6 +38,7 @@ std::int64_t count_meeting(store::Store& store, int rank) {
   try {
     return store.add("peal/times/" + std::to_string(rank), 1);
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUsage) throw;  // the count does not bear the job's seal
     throw Error(error.kind(),
                 std::string(error.message()) +
                     ". Where rank 0 serves it, that may have left: if ranks meet again, call "
@@ -43,21 +47,30 @@ std::int64_t count_meeting(store::Store& store, int rank) {
 }
 
 /// torch may use the same keys again when the same processes meet once more, so each meeting has
-/// its own.
-std::shared_ptr<store::Store> store_of_meeting(const StoreRef& store, int rank) {
-  std::shared_ptr<store::Store> whole = make_torch_store(store);
-  const std::int64_t time = count_meeting(*whole, rank);
-  return store::make_prefix_store(std::move(whole), "peal/" + std::to_string(time));
+/// its own. The count is sealed here; `init_process_group` seals what the ranks say in the meeting.
+std::shared_ptr<store::Store> store_of_meeting(const StoreRef& store, int rank, Timeout timeout) {
+  const std::shared_ptr<store::Store> whole = make_torch_store(store);
+  const auto sealed =
+      store::make_sealed_store(whole, read_config(process_environment()).config.secret, timeout);
+  const std::int64_t time = count_meeting(*sealed, rank);
+  return store::make_prefix_store(whole, "peal/" + std::to_string(time));
 }
 
-ProcessGroupPtr meet(
-    const StoreRef& store, int rank, int size, Timeout timeout, bool is_whole_job) {
+/// Which ranks meet.
+enum class Members : unsigned char {
+  kWholeJob,
+  kPartOfJob,
+  kOthers,  // perhaps processes that this launcher has not started: groups can be merged
+};
+
+ProcessGroupPtr meet(const StoreRef& store, int rank, int size, Timeout timeout, Members members) {
   InitOptions options;
-  options.store = store_of_meeting(store, rank);
+  options.store = store_of_meeting(store, rank, timeout);
   options.rank = rank;
   options.world_size = size;
   options.timeout = timeout;
-  options.is_whole_job = is_whole_job;
+  options.is_whole_job = members == Members::kWholeJob;
+  options.is_of_job = members != Members::kOthers;
   options.report = report_on_stderr();
   options.interrupt = check_signals;
   return init_process_group(options);
@@ -93,12 +106,15 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
   parts.store = store;
   parts.options = options;
   parts.meet_in = [](const StoreRef& where, int r, int n, Timeout t) {
-    return meet(where, r, n, t, false);
+    return meet(where, r, n, t, Members::kOthers);
   };
   parts.make_group = [=, timeout = options->timeout] {
     const auto whole = is_world ? nullptr : default_group();
     // Ranks of a lazy whole that are not in this group would have to come if it were made here.
-    if (!whole || whole->is_lazy()) return meet(store, rank, size, timeout, is_world);
+    if (!whole || whole->is_lazy()) {
+      const auto members = is_world ? Members::kWholeJob : Members::kPartOfJob;
+      return meet(store, rank, size, timeout, members);
+    }
     const std::vector<Rank> members(global_ranks.begin(), global_ranks.end());
     return whole->shared_group()->new_group(members, timeout);
   };

@@ -19,9 +19,9 @@ void wait_for(Work& work, Timeout timeout) {
     const Deadline slice = deadline.within(kSlice);
     try {
       return work.wait(slice.left());
-    } catch (const Error&) {
+    } catch (const Error& error) {
       if (work.is_completed()) return work.wait();  // with its own error, if that was none
-      if (slice.at() == deadline.at()) throw;
+      if (error.kind() != ErrorKind::kTimeout || slice.at() == deadline.at()) throw;
     }
     check_signals();
   }

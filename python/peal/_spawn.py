@@ -70,6 +70,7 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "PEAL_MASTER_PORT": str(peals_port),  # the other one is for torch's groups
+        "PEAL_JOB": secrets.token_hex(8),  # not that of a launcher, whose rank this process may be
         "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
     }
     started: list[tuple[BaseProcess, Connection]] = []

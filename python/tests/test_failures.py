@@ -168,6 +168,15 @@ if what == "let go" and rank == 0:
     except KeyboardInterrupt:
         print(time.monotonic())
         raise
+elif what == "alarm" and rank == 0:
+    def give_up(*_): raise TimeoutError("too slow")
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        dist.all_reduce(data)
+    except TimeoutError:
+        print(time.monotonic())
+        raise
 elif what in ("block", "sum") and rank == 0:
     try:
         dist.all_reduce(data)
@@ -216,8 +225,8 @@ class ProcessesTest(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "ready\n")
         return processes
 
-    def ends_by_ctrl_c_within_a_second(self, what: str,
-                                       heard: str = "interrupted by a signal") -> None:
+    def ends_by_ctrl_c_within_a_second(
+            self, what: str, heard: str = "a signal handler raised KeyboardInterrupt") -> None:
         blocked, other = self.start(what)
         time.sleep(0.5)
         begin = time.monotonic()
@@ -227,7 +236,15 @@ class ProcessesTest(unittest.TestCase):
         self.assertIn("KeyboardInterrupt", text)
         told, _ = other.communicate("", timeout=10)
         self.assertIn(heard, told)
+        self.assertIn("rank 0", told)
         self.assertEqual(told.count("peer_lost"), 1, told)
+
+    def test_a_rank_that_its_alarm_interrupts_is_named_to_the_others(self) -> None:
+        alarmed, other = self.start("alarm")
+        _, text = alarmed.communicate(timeout=10)
+        self.assertIn("TimeoutError: too slow", text)
+        told, _ = other.communicate("", timeout=10)
+        self.assertIn("rank 0 was interrupted: a signal handler raised TimeoutError: too slow", told)
 
     def test_ctrl_c_ends_a_sum_of_sparse_tensors(self) -> None:
         self.ends_by_ctrl_c_within_a_second("sum")

@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 
 from peal import _c10d
-from ranks import all_reduced, results
+from ranks import all_reduced, outcomes, results
 
 
 # ---- groups
@@ -317,6 +317,25 @@ class ProcessesTest(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 20)
             self.assertIn("rank 1", texts[0])
             self.assertIn("KeyboardInterrupt", texts[1])
+
+    def test_ranks_with_different_secrets_are_told_so(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            processes = [
+                subprocess.Popen([sys.executable, "-c", MEET, f"file://{folder}/store", str(rank)],
+                                 env={**os.environ, "PEAL_SECRET": f"the secret of rank {rank}"},
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for rank in range(2)]
+            for process in processes:
+                self.addCleanup(process.kill)
+            for process in processes:
+                text = process.communicate(timeout=100)[1]
+                self.assertIn("does not bear this job's seal", text)
+                self.assertIn("PEAL_SECRET", text)
+
+    def test_tls_without_a_secret_is_refused(self) -> None:
+        for end in outcomes(2, all_reduced, environment={"PEAL_TLS": "on"}):
+            self.assertEqual(end.kind, "DistError")
+            self.assertIn("PEAL_TLS=on needs a secret", str(end.error))
 
     def test_forked_loaders_of_data_are_harmless(self) -> None:
         self.assertEqual(results(2, loads_data_in_other_processes), [224.0, 224.0])

@@ -30,6 +30,15 @@ class ABackendThatFails(Bench):
         self.assertEqual({result["op"] for result in results}, {"all_reduce", "barrier"})
         self.assert_nothing_is_left()
 
+    def test_is_reported_at_once_while_the_others_go_on(self):
+        self.break_gloo('connection.sendall(b"missing by choice\\n")\nsys.exit("there was no more to say")')
+        process = self.start("all_reduce", "--bytes", "1M", "--rounds", "1000", "--against", "gloo")
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.terminate)
+        err = self.stderr_says(process, "there was no more to say")
+        self.assertRegex(err, r"gloo: in all_reduce .*: rank \d ended with exit code 1; it wrote:")
+        self.assertIsNone(process.poll())
+
     def test_has_its_name_once_where_it_is_peal(self):
         process = self.start("all_reduce", "--bytes", "1M", "--rounds", "5")
         process.stdout.readline()
@@ -125,6 +134,29 @@ class TheEnd(Bench):
         shutil.rmtree(self.folder / "tmp")
         (self.folder / "tmp").mkdir()
         self.soon(self.assert_nothing_is_left)
+
+
+@unittest.skipUnless(shutil.which("mpicc.openmpi") and shutil.which("mpirun.openmpi"), "there is no OpenMPI")
+class OpenMpisProgram(Bench):
+    def measure(self):
+        code, _, err, _ = self.bench("barrier", "--against", "openmpi")
+        self.assertEqual(code, 0, err)
+
+    def test_is_not_executed_where_others_could_have_put_another_in_its_place(self):
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        self.measure()
+        cache = self.folder / "cache" / "peal"
+        self.assertEqual(cache.stat().st_mode & 0o777, 0o700)
+        program, = cache.iterdir()
+        self.assertEqual(program.stat().st_mode & 0o777, 0o700)
+        mark = self.folder / "mark"
+        for program_mode, cache_mode in ((0o777, 0o700), (0o700, 0o777)):
+            with self.subTest(program=oct(program_mode), cache=oct(cache_mode)):
+                program.write_text(f"#!/bin/sh\ntouch {mark}\n")
+                program.chmod(program_mode)
+                cache.chmod(cache_mode)
+                self.measure()
+                self.assertFalse(mark.exists())
 
 
 @unittest.skipUnless(shutil.which("mpicc.openmpi") and shutil.which("mpirun.openmpi"), "there is no OpenMPI")

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import select
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,18 @@ class Bench(unittest.TestCase):
                 self.assertNotIn(mark, path.read_bytes(), path)
             except OSError:  # it has just ended, or is somebody else's
                 pass
+
+    def stderr_says(self, process, text):
+        """What a running process has written to stderr, as soon as `text` is in it."""
+        deadline = time.monotonic() + PATIENCE
+        said = b""
+        while text.encode() not in said:
+            ready, _, _ = select.select([process.stderr], [], [], max(0.0, deadline - time.monotonic()))
+            more = os.read(process.stderr.fileno(), 1 << 16) if ready else b""
+            if not more:
+                self.fail(f"it never said {text!r}, only {said.decode()!r}")
+            said += more
+        return said.decode()
 
     def soon(self, check):
         """The check passes, if not at once."""

@@ -56,8 +56,9 @@ class MeddledPair {
     options.connect = [this, rank](std::span<const Rank>,
                                    const std::string&,
                                    Deadline deadline,
-                                   const std::function<void()>&) {
-      return pending_[static_cast<std::size_t>(rank)]->connect(contacts_, deadline);
+                                   const std::function<void()>&,
+                                   const native::UseTransport& use) {
+      use(pending_[static_cast<std::size_t>(rank)]->connect(contacts_, deadline));
     };
     ProcessGroup::Options group;
     group.timeout = std::chrono::seconds(30);

@@ -92,7 +92,7 @@ class InterruptTest : public ::testing::Test {
     });
     for (const auto& end : ends) {
       EXPECT_EQ(end.error, "");
-      EXPECT_THAT(end.result.error, HasSubstr("Ctrl-C"));
+      EXPECT_THAT(end.result.error, HasSubstr("rank 0 was interrupted: Ctrl-C"));
       EXPECT_THAT(end.result.error, Not(HasSubstr("asked on another thread")));
       EXPECT_GE(end.result.at, pressed.load());
       EXPECT_LT(end.result.at - pressed.load(), kSoon);
@@ -138,6 +138,70 @@ TEST_F(InterruptTest, ASendThatNobodyReceivesEnds) {
         group.send(values, 1);
       },
       receive_nothing);
+}
+
+TEST_F(InterruptTest, AMonitoredBarrierThatWaitsForAPeerEnds) {
+  const auto enter = [](ProcessGroup& group) { group.monitored_barrier(seconds(60)); };
+  expect_both_end(enter, receive_nothing);
+}
+
+/// A handler of SIGTERM often ends the group. In an operation it would wait for its own stack.
+TEST_F(InterruptTest, ACallThatWouldWaitForItsOwnStackIsRejected) {
+  using Call = std::function<void(ProcessGroup&)>;
+  const Call calls[] = {
+      [](ProcessGroup& group) { group.destroy(); },
+      [](ProcessGroup& group) { group.barrier(); },
+      [](ProcessGroup& group) {
+        Values values(3);
+        group.all_reduce_async(values)->wait();
+      },
+      [](ProcessGroup& group) { receive_nothing(group); },
+      [](ProcessGroup& group) { group.split(0); },
+  };
+  const Call blocked[] = {[](ProcessGroup& group) { group.barrier(); }, receive_nothing};
+  for (const Call& call : calls) {
+    for (const Call& wait : blocked) {
+      store_ = store::make_memory_store();
+      const auto ends = on_ranks(2, [&](Rank rank) {
+        ProcessGroupPtr group;
+        bool is_armed = false;
+        group = join(rank, 2, [&] {
+          if (is_armed) call(*group);
+        });
+        group->barrier();
+        is_armed = rank == 0;
+        try {
+          rank == 0 ? wait(*group) : receive_nothing(*group);
+        } catch (const Error& error) {
+          return std::string(error.what());
+        }
+        return std::string();
+      });
+      for (const auto& end : ends) {
+        EXPECT_EQ(end.error, "");
+        EXPECT_THAT(end.result, HasSubstr("runs inside an operation of the group world"));
+      }
+    }
+  }
+}
+
+TEST_F(InterruptTest, AHandlerMayAbortTheGroup) {
+  const auto ends = on_ranks(2, [&](Rank rank) {
+    ProcessGroupPtr group;
+    bool is_armed = false;
+    group = join(rank, 2, [&] {
+      if (is_armed) group->abort("the job is preempted");
+    });
+    group->barrier();
+    is_armed = rank == 0;
+    try {
+      rank == 0 ? group->barrier() : receive_nothing(*group);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  });
+  for (const auto& end : ends) EXPECT_THAT(end.result, HasSubstr("the job is preempted"));
 }
 
 TEST_F(InterruptTest, WhoLeavesAndWaitsForACollectiveEnds) {
@@ -254,7 +318,9 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
   });
   for (const auto& end : ends) {
     EXPECT_EQ(end.error, "");
-    EXPECT_THAT(end.result, HasSubstr("peer_lost: an interrupt threw what is no exception"));
+    EXPECT_THAT(
+        end.result,
+        HasSubstr("peer_lost: rank 0 was interrupted: an interrupt threw what is no exception"));
   }
 }
 

@@ -40,6 +40,17 @@ class HostsTest : public ::testing::Test {
            int ranks_per_host,
            const std::string& rate = "",
            const std::string& timeout = "60") {
+    lay_hosts(hosts, ranks_per_host, rate);
+    if (IsSkipped()) return;
+    const Drill drill{
+        .seed = 1, .ranks = ranks(), .transport = "auto", .victim = -1, .rounds = 1'000'000'000};
+    std::vector<std::string> program = {PEAL_DRILL_RANK};
+    for (const std::string& argument : rank_arguments(drill)) program.push_back(argument);
+    start(program, timeout);
+    expect_all_go_on();
+  }
+
+  void lay_hosts(int hosts, int ranks_per_host, const std::string& rate = "") {
     bench::HostOptions options;
     options.hosts = hosts;
     options.ranks_per_host = ranks_per_host;
@@ -50,7 +61,30 @@ class HostsTest : public ::testing::Test {
     } catch (const Error& error) {
       GTEST_SKIP() << "no network namespaces can be made here: " << error.what();
     }
-    start(timeout);
+  }
+
+  /// The last argument of the program is the rank's number.
+  void start(const std::vector<std::string>& program, const std::string& timeout = "60") {
+    const std::string ip = *bench::find_program("ip");
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const int per_host = net().options().ranks_per_host;
+      const bench::Host& host = net().hosts()[static_cast<std::size_t>(rank / per_host)];
+      std::vector<std::string> command = {ip, "netns", "exec", host.name};
+      command.insert(command.end(), program.begin(), program.end());
+      command.push_back(std::to_string(rank));
+      processes_.start(command,
+                       {{"RANK", std::to_string(rank)},
+                        {"WORLD_SIZE", std::to_string(ranks())},
+                        {"MASTER_ADDR", net().hosts().front().address},
+                        {"MASTER_PORT", "20001"},
+                        {"PEAL_SECRET", "a secret of the drill"},
+                        {"PEAL_TIMEOUT", timeout}});
+    }
+  }
+
+  /// Waits until the rank has written the text.
+  bool says(std::size_t rank, const std::string& text, Duration limit) {
+    return processes_.wait_for_output(rank, text, Deadline(Clock::now() + limit));
   }
 
   int ranks() const { return net_->options().hosts * net_->options().ranks_per_host; }
@@ -106,27 +140,6 @@ class HostsTest : public ::testing::Test {
   const bench::HostNet& net() const { return *net_; }
 
  private:
-  void start(const std::string& timeout) {
-    const std::string ip = *bench::find_program("ip");
-    const Drill drill{
-        .seed = 1, .ranks = ranks(), .transport = "auto", .victim = -1, .rounds = 1'000'000'000};
-    for (int rank = 0; rank < ranks(); ++rank) {
-      const int per_host = net().options().ranks_per_host;
-      const bench::Host& host = net().hosts()[static_cast<std::size_t>(rank / per_host)];
-      std::vector<std::string> command = {ip, "netns", "exec", host.name, PEAL_DRILL_RANK};
-      for (const std::string& argument : rank_arguments(drill)) command.push_back(argument);
-      command.push_back(std::to_string(rank));
-      processes_.start(command,
-                       {{"RANK", std::to_string(rank)},
-                        {"WORLD_SIZE", std::to_string(ranks())},
-                        {"MASTER_ADDR", net().hosts().front().address},
-                        {"MASTER_PORT", "20001"},
-                        {"PEAL_SECRET", "a secret of the drill"},
-                        {"PEAL_TIMEOUT", timeout}});
-    }
-    expect_all_go_on();
-  }
-
   std::unique_ptr<bench::HostNet> net_;
   Processes processes_;  // ends before the hosts do
 };
@@ -138,6 +151,15 @@ TEST_F(HostsTest, AHostThatVanishesIsNoticedByAllWithinASecond) {
   net().unplug(2);
   for (const std::size_t rank : {0, 1}) expect_end_in_time(rank, cut, "rank 2 (");
   expect_end_in_time(2, cut, "rank ");
+}
+
+TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughItsForkedChildLivesOn) {
+  lay_hosts(2, 1);
+  if (IsSkipped()) return;
+  start({PEAL_TEST_RANK, "leave"});
+  for (const std::size_t rank : {0, 1}) ASSERT_TRUE(says(rank, "working", kPatience)) << rank;
+  send_signal(1, SIGKILL);
+  EXPECT_TRUE(says(0, "ended with peer_lost: rank 1", kNotice));
 }
 
 TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {

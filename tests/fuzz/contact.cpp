@@ -1,11 +1,22 @@
-// Contacts, as ranks publish them: what is decoded and encoded is decoded as the same.
+// Contacts, as ranks publish them, and the wills in their place: what is decoded and encoded is
+// decoded as the same, and nothing else comes of it than a contact, a mismatch or a lost rank.
 #include "peal/rendezvous/contact.h"
 
 #include "tests/fuzz/fuzz.h"
 
 void peal::fuzz::check(std::string_view input) {
+  if (!input.empty() && input.front() == '\0') {
+    try {
+      rendezvous::decode_of(3, input);
+      require(false, "a will is no contact");
+    } catch (const Error& error) {
+      require(error.kind() == ErrorKind::kMismatch || error.kind() == ErrorKind::kPeerLost,
+              error.what());
+    }
+    return;
+  }
   const auto contact =
-      unless_refused(ErrorKind::kMismatch, [&] { return rendezvous::decode(input); });
+      unless_refused(ErrorKind::kMismatch, [&] { return rendezvous::decode_of(3, input); });
   if (!contact) return;
   require(rendezvous::decode(rendezvous::encode(*contact)) == *contact, "decoded as the same");
 }

@@ -69,6 +69,34 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
       EXPECT_EQ(ended[rank].code, 3) << ended[rank].output;
       EXPECT_THAT(ended[rank].output, HasSubstr("peer_lost: rank 2"));
     }
+    end_children();
+  }
+
+  /// Ranks 0 and 2 make a group with rank 1, which has ended.
+  void expect_that_rank_1_is_missed(const std::string& what) {
+    start(3, what);
+    const Deadline soon = Deadline::after(kPatience);
+    for (const std::size_t rank : {0, 2}) {
+      EXPECT_TRUE(processes_.wait_for_output(rank, "working", soon));
+      EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", Deadline::after(kNotice)));
+    }
+    const auto ended = processes_.wait(soon);
+    for (const std::size_t rank : {0, 2}) {
+      // Who is waited for in the new group has ended; or the old group has missed it before.
+      EXPECT_THAT(
+          ended[rank].output,
+          ContainsRegex(
+              "peer_lost: (rank [02] could not join the group: )?"
+              "rank 1 \\((process|pid) [0-9]+ on [^)]+\\) (ended, or left all groups, "
+              "before it joined the group world/0,1,2.0|was lost: it (has ended|ended, or its "
+              "connection broke))"));
+    }
+    end_children();
+  }
+
+  /// Those that ranks have left behind.
+  void end_children() const {
+    for (const pid_t child : belongings().processes) ::kill(child, SIGKILL);
   }
 
   /// Three ranks, of which rank 1 fails and the others miss it, started by `peal run`.
@@ -113,24 +141,16 @@ TEST_P(ProcessesTest, AKilledRankEndsMessagesThatWaitForItAndThoseThatDoNot) {
   kill_one_of_four("messages");
 }
 
+TEST_P(ProcessesTest, AKilledRankIsNoticedAtOnceThoughItsForkedChildLivesOn) {
+  kill_one_of_four("leave");
+}
+
 TEST_P(ProcessesTest, ARankThatHasEndedIsMissedByAGroupThatIsMadeLater) {
-  start(3, "subgroup");
-  const Deadline soon = Deadline::after(kPatience);
-  for (const std::size_t rank : {0, 2}) {
-    EXPECT_TRUE(processes_.wait_for_output(rank, "working", soon));
-    EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", Deadline::after(kNotice)));
-  }
-  const auto ended = processes_.wait(soon);
-  for (const std::size_t rank : {0, 2}) {
-    // Who is waited for in the new group has ended; or the old group has missed it before.
-    EXPECT_THAT(
-        ended[rank].output,
-        ContainsRegex(
-            "peer_lost: (rank [02] could not join the group: )?"
-            "rank 1 \\((process|pid) [0-9]+ on [^)]+\\) (ended, or left all groups, "
-            "before it joined the group world/0,1,2.0|was lost: it (has ended|ended, or its "
-            "connection broke))"));
-  }
+  expect_that_rank_1_is_missed("subgroup");
+}
+
+TEST_P(ProcessesTest, ARankThatHasEndedIsMissedThoughItsForkedChildLivesOn) {
+  expect_that_rank_1_is_missed("orphan");
 }
 
 TEST_P(ProcessesTest, ARankThatThrowsSpeaksForItselfAndIsTheOneThatIsNamed) {
@@ -213,9 +233,11 @@ TEST_P(ProcessesTest, WhatAJobLeavesBehindIsSeen) {
   for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
   processes_.wait(Deadline::after(kPatience));
   const Belongings seen = left(before);
-  for (const pid_t child : seen.processes) ::kill(child, SIGKILL);
+  end_children();
   EXPECT_EQ(seen.processes.size(), 3u);
-  EXPECT_FALSE(seen.sockets.empty());
+  for (const std::uint64_t socket : before.sockets) {
+    EXPECT_FALSE(seen.sockets.contains(socket)) << "a forked child has a socket of its parent";
+  }
   EXPECT_EQ(seen.memory.empty(), GetParam() != "shm");
 }
 

@@ -14,7 +14,11 @@
 //   exit          the same, but it ends with exit code 9
 //   freeze        the same, but it is stopped
 //   mismatch      the same, but it broadcasts where the others reduce
+//   inner COMMAND the same as exit, but rank 0 runs COMMAND, a job of its own, in the middle
+//   helpers COMMAND  every rank joins the group, runs COMMAND, and leaves
 //   absent N      rank N ends with exit code 9 before it has come to the meeting
+//   few_files     both ranks make a group of the group while rank 0 may open 0, 1, 2, ... files
+//   orphan        as subgroup, and a child of rank 1 lives on
 //   subgroup      rank 1 ends with exit code 9, and the others make a group with it
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
 #include <signal.h>
@@ -29,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "peal/base/fd.h"
 #include "peal/group/tell_peers.h"
 #include "peal/init/init.h"
 
@@ -146,6 +151,19 @@ int count() {
   return 0;
 }
 
+/// `helper`: a command that joins a job of its own while this rank is in its group.
+int run_beside_group(const std::string& helper) {
+  const ProcessGroupPtr group = init_process_group();
+  if (std::system(helper.c_str()) != 0) return 8;
+  group->destroy();
+  return 0;
+}
+
+int work_with_inner_job(ProcessGroup& group, const std::string& job) {
+  if (group.rank() == 0 && std::system(job.c_str()) != 0) return 8;
+  return work_with_fate(group, "exit");
+}
+
 int abandon(ProcessGroup& group) {
   std::vector<float> data(5'000, 1);
   if (group.rank() == 1) {
@@ -156,11 +174,12 @@ int abandon(ProcessGroup& group) {
   return 0;
 }
 
-int make_subgroup(ProcessGroup& group) {
+int make_subgroup(ProcessGroup& group, void (*before_the_end)()) {
   // A rank that ends as soon as a barrier lets it go may be missed by one that is still in there.
   std::vector<int> through = {group.rank()};
   if (group.rank() == 1) {
     for (const Rank other : {0, 2}) group.recv(through, other);
+    before_the_end();
     ::_exit(9);
   }
   group.send(through, 1);
@@ -173,6 +192,58 @@ int make_subgroup(ProcessGroup& group) {
     return 3;
   }
   return 5;
+}
+
+/// Leaves this process `number` descriptors that it may still open.
+class FewFiles {
+ public:
+  explicit FewFiles(int number) {
+    while (true) {
+      Fd filler(::dup(STDIN_FILENO));
+      if (!filler) break;
+      fillers_.push_back(std::move(filler));
+    }
+    fillers_.resize(fillers_.size() - static_cast<std::size_t>(number));
+  }
+
+ private:
+  std::vector<Fd> fillers_;
+};
+
+/// Whether a group of the whole group is made. The error of the rank that may open no more must
+/// reach the other one.
+bool makes_group(ProcessGroup& group, int files) {
+  std::optional<FewFiles> few;
+  if (group.rank() == 0) few.emplace(files);
+  try {
+    const ProcessGroupPtr made = group.split(0);
+    few.reset();
+    std::vector<float> data(10, 1);
+    made->all_reduce(data);
+    return true;
+  } catch (const Error& error) {
+    few.reset();
+    if (files == 0) std::cout << "with 0 files: none, " << error.what() << std::endl;
+    return false;
+  }
+}
+
+int make_groups_with_few_files(ProcessGroup& group) {
+  constexpr rlimit kLimit{128, 128};
+  constexpr int kMostFiles = 40;
+  if (group.rank() == 0) ::setrlimit(RLIMIT_NOFILE, &kLimit);
+  for (int files = 0; files <= kMostFiles; ++files) {
+    const bool is_made = makes_group(group, files);
+    std::vector<int> made = {is_made ? 1 : 0};
+    group.all_reduce(made);
+    if (made[0] == 1) {
+      std::cout << "with " << files << " files: half a group" << std::endl;
+      return 1;
+    }
+    if (files == kMostFiles && !is_made) return 1;
+  }
+  std::cout << "done" << std::endl;
+  return 0;
 }
 
 int meet_again_and_again() {
@@ -199,6 +270,7 @@ int run(const std::string& what, const std::string& more) {
   if (what == "again") return meet_again_and_again();
   if (what == "terminate") work_uncaught();
   if (what == "count") return count();
+  if (what == "helpers") return run_beside_group(more);
   if (what == "absent" && more == std::getenv("RANK")) return 9;
   const ProcessGroupPtr group = init_process_group();
   if (what == "throw") work_with_bad_luck(*group);
@@ -206,8 +278,11 @@ int run(const std::string& what, const std::string& more) {
   if (what == "kill" || what == "exit" || what == "freeze" || what == "mismatch") {
     return work_with_fate(*group, what);
   }
+  if (what == "inner") return work_with_inner_job(*group, more);
   if (what == "grid") return run_grid(*group);
-  if (what == "subgroup") return make_subgroup(*group);
+  if (what == "subgroup") return make_subgroup(*group, [] {});
+  if (what == "orphan") return make_subgroup(*group, leave_a_child);
+  if (what == "few_files") return make_groups_with_few_files(*group);
   if (what == "abandon") return abandon(*group);
   if (what == "leave") leave_a_child();
   if (what == "work" || what == "leave") return work_until_it_fails(*group, work);

@@ -156,9 +156,10 @@ struct Job::Impl {
       return [this, rank](std::span<const Rank> members,
                           const std::string& group,
                           Deadline,
-                          const std::function<void()>&) {
+                          const std::function<void()>&,
+                          const native::UseTransport& use) {
         const auto self = std::find(members.begin(), members.end(), rank) - members.begin();
-        return exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group);
+        use(exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group));
       };
     }
     Config settings = config;
@@ -170,8 +171,9 @@ struct Job::Impl {
     return [connector](std::span<const Rank> members,
                        const std::string& group,
                        Deadline deadline,
-                       const std::function<void()>& look) {
-      return connector->connect(members, group, deadline, look);
+                       const std::function<void()>& look,
+                       const native::UseTransport& use) {
+      connector->connect(members, group, deadline, look, use);
     };
   }
 };

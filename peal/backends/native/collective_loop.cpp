@@ -71,6 +71,8 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
   auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
   queue_.update([&](Queue& queue) {
     parts_.verdict.check();  // also if stopping: it was reached before
+    if (queue.draining)
+      throw Error(ErrorKind::kUsage, "the group " + parts_.group + " has been destroyed");
     close_gate(queue);
     see_to_worker(queue);
     queue.jobs.push_back({OwnedRequest(request), ticket});
@@ -82,7 +84,7 @@ bool CollectiveLoop::take_turn() {
   if (parts_.gate.try_enter()) return true;
   return queue_.with([&](Queue& queue) {
     close_gate(queue);
-    if (queue.busy || !queue.jobs.empty()) return false;
+    if (queue.busy || queue.draining || !queue.jobs.empty()) return false;
     queue.busy = true;
     return true;
   });
@@ -101,13 +103,14 @@ void CollectiveLoop::close_gate(Queue& queue) {
 }
 
 void CollectiveLoop::open_gate(const Queue& queue) {
-  if (!queue.busy && queue.jobs.empty() && !queue.stopping) parts_.gate.open();
+  const bool ends = queue.draining || queue.stopping;
+  if (!queue.busy && queue.jobs.empty() && !ends) parts_.gate.open();
 }
 
 bool CollectiveLoop::drain(Deadline deadline) {
   queue_.with([&](Queue& queue) {
+    queue.draining = true;
     close_gate(queue);
-    open_gate(queue);
   });
   const auto idle = [](const Queue& queue) { return !queue.busy && queue.jobs.empty(); };
   return queue_.wait(deadline, idle, [](const Queue&) {});

@@ -67,7 +67,8 @@ class CollectiveLoop {
   /// Something has come to the standings, which nobody looks at if no collective is under way.
   void look_at_standings();
 
-  /// Waits until nothing is under way; returns whether that was before the deadline.
+  /// Lets no operation begin any more, and waits until none is under way; returns whether that was
+  /// before the deadline.
   bool drain(Deadline deadline);
 
   /// Waits for the end of what is under way, and of the worker. The verdict is reached, so that it
@@ -82,6 +83,7 @@ class CollectiveLoop {
   struct Queue {
     std::deque<Job> jobs;
     bool busy = false;                 // somebody has the turn
+    bool draining = false;             // no operation begins any more, and the gate stays closed
     bool stopping = false;             // no worker is started any more, and the gate stays closed
     std::vector<std::thread> workers;  // one, unless those that were there were away
     std::size_t away = 0;              // workers that tell of the end of a job

@@ -34,11 +34,13 @@ class Pair {
     Options options;
     options.rank = rank;
     options.world_ranks = {0, 1};
-    options.connect =
-        [this, rank](
-            std::span<const Rank>, const std::string&, Deadline, const std::function<void()>&) {
-          return std::move(transports_[static_cast<std::size_t>(rank)]);
-        };
+    options.connect = [this, rank](std::span<const Rank>,
+                                   const std::string&,
+                                   Deadline,
+                                   const std::function<void()>&,
+                                   const UseTransport& use) {
+      use(std::move(transports_[static_cast<std::size_t>(rank)]));
+    };
     return std::make_shared<ProcessGroup>(
         make_backend(std::move(options), Deadline::after(kTimeout)),
         ProcessGroup::Options{.timeout = kTimeout});

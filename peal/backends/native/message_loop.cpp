@@ -26,6 +26,10 @@ constexpr auto kNap = std::chrono::milliseconds(1);
 /// A call that polls looks at the peer that it waits for, and once in so many polls at all.
 constexpr int kPollsPerRound = 16;
 
+/// The longest sleep while a message is open. The process that would wake the loop may be stopped
+/// just before it does.
+constexpr auto kLongestSleep = std::chrono::milliseconds(100);
+
 /// Deadlines are looked at this often all the same.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
@@ -271,6 +275,7 @@ bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {
   interests_.clear();
   mailbox.add_interests(interests_);
   busy_ = mailbox.is_busy();
+  if (busy_ || !mailbox.open_tickets().empty()) next = std::min(next, Clock::now() + kLongestSleep);
   return moved;
 }
 

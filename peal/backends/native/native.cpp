@@ -12,6 +12,7 @@
 
 #include "peal/backends/native/engine.h"
 #include "peal/backends/native/fate.h"
+#include "peal/backends/native/handler_threads.h"
 #include "peal/backends/native/table_planner.h"
 #include "peal/backends/native/tickets_work.h"
 #include "peal/base/departure.h"
@@ -88,6 +89,7 @@ class NativeBackend final : public Backend {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Rank run(const Request& request, Timeout timeout) override {
+    check_not_in_handler("start an operation");
     if (fate_) fate_->begin_operation();
     if (is_message(request)) return run_message(request, timeout);
     if (size() == 1) {
@@ -99,6 +101,7 @@ class NativeBackend final : public Backend {
   }
 
   WorkPtr start(std::span<const Request> requests, Timeout timeout) override {
+    check_not_in_handler("start an operation");
     for (std::size_t i = 0; fate_ && i < requests.size(); ++i) fate_->begin_operation();
     std::vector<engine::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
@@ -119,6 +122,7 @@ class NativeBackend final : public Backend {
   std::unique_ptr<Backend> subgroup(std::span<const Rank> members,
                                     const std::string& name,
                                     Timeout timeout) override {
+    check_not_in_handler("make a group");
     Options options;
     options.group = name;
     options.config = options_.config;
@@ -171,6 +175,10 @@ class NativeBackend final : public Backend {
     });
   }
 
+  void ask_interrupt() override {
+    if (const EnginePtr held = engine()) reach_if_interrupted(held->verdict(), interrupt_);
+  }
+
   void abort(const Error& cause, Departure how) noexcept override {
     if (how == Departure::kByException) recorder_.left(how);  // before what comes of it
     const EnginePtr engine = life_.with([&](Life& life) {
@@ -181,6 +189,7 @@ class NativeBackend final : public Backend {
   }
 
   void shutdown(Departure departure, Deadline deadline, Interrupts interrupts) override {
+    check_not_in_handler("end the group");
     if (fate_) fate_->end(options_.report);
     const EnginePtr engine = end_life();
     if (!engine) {
@@ -190,7 +199,7 @@ class NativeBackend final : public Backend {
       }
       return;
     }
-    const Interrupt interrupt = interrupts == Interrupts::kAsked ? options_.interrupt : nullptr;
+    const Interrupt interrupt = interrupts == Interrupts::kAsked ? interrupt_ : nullptr;
     std::optional<Error> cut;  // why what is under way ends here, if it does
     Error to_peers = left_unfinished(departure);
     try {
@@ -236,7 +245,21 @@ class NativeBackend final : public Backend {
   };
 
   EnginePtr make_engine(std::unique_ptr<transport::Transport> transport) {
-    return std::make_shared<Engine>(options_, recorder_, std::move(transport), gate_, door_);
+    Options options = options_;
+    options.interrupt = interrupt_;
+    return std::make_shared<Engine>(options, recorder_, std::move(transport), gate_, door_);
+  }
+
+  /// The handler of a signal may run here, in a call that waits. It may abort the group.
+  void check_not_in_handler(const char* action) const {
+    if (!handlers_.has_this_thread()) return;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the interrupt (in Python, a signal handler) of rank {} cannot {}: it "
+                            "runs inside an operation of the group {}. Set a flag there, and act "
+                            "on it when the operation has ended, or abort the group",
+                            options_.rank,
+                            action,
+                            options_.group));
   }
 
   EnginePtr engine() {
@@ -331,6 +354,8 @@ class NativeBackend final : public Backend {
   }
 
   Options options_;
+  HandlerThreads handlers_;
+  const Interrupt interrupt_ = handlers_.noting(options_.interrupt);
   const observe::GroupRecorder recorder_;
   const std::unique_ptr<Fate> fate_;  // null where nothing is to befall this rank
   Capabilities capabilities_;
@@ -348,11 +373,15 @@ std::unique_ptr<Backend> make_backend(Options options,
                                       const std::function<void()>& look) {
   static_cast<void>(
       TablePlanner(options.rank, options.config));  // is there an error in what it was told?
-  std::unique_ptr<transport::Transport> transport;
-  if (options.world_ranks.size() > 1) {
-    transport = options.connect(options.world_ranks, options.group, deadline, look);
+  if (options.world_ranks.size() == 1) {
+    return std::make_unique<NativeBackend>(std::move(options), nullptr);
   }
-  return std::make_unique<NativeBackend>(std::move(options), std::move(transport));
+  std::unique_ptr<Backend> backend;
+  const auto use = [&](std::unique_ptr<transport::Transport> transport) {
+    backend = std::make_unique<NativeBackend>(options, std::move(transport));
+  };
+  options.connect(options.world_ranks, options.group, deadline, look, use);
+  return backend;
 }
 
 }  // namespace peal::native

@@ -18,14 +18,16 @@
 
 namespace peal::native {
 
-/// Connects some ranks of the world (by their ranks there) to each other. Called by each of them
-/// with the same name, which no other group of the job has. While some have not come it calls
-/// `look` now and then, unless that is empty: what it throws ends the wait.
-using Connect =
-    std::function<std::unique_ptr<transport::Transport>(std::span<const Rank> world_ranks,
-                                                        const std::string& group,
-                                                        Deadline deadline,
-                                                        const std::function<void()>& look)>;
+/// Connects some ranks of the world (by their ranks there) to each other and calls `use` with the
+/// transport. Called by each of them with the same name, which no other group of the job has. If
+/// `use` throws on one rank, it throws on all. While some have not come it calls `look` now and
+/// then, unless that is empty: what it throws ends the wait.
+using UseTransport = std::function<void(std::unique_ptr<transport::Transport>)>;
+using Connect = std::function<void(std::span<const Rank> world_ranks,
+                                   const std::string& group,
+                                   Deadline deadline,
+                                   const std::function<void()>& look,
+                                   const UseTransport& use)>;
 
 struct Options {
   std::string group = "world";

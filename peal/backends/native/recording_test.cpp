@@ -32,11 +32,13 @@ class Job {
     Options options;
     options.rank = rank;
     options.world_ranks = {0, 1};
-    options.connect =
-        [this, rank](
-            std::span<const Rank>, const std::string&, Deadline, const std::function<void()>&) {
-          return std::move(transports_[static_cast<std::size_t>(rank)]);
-        };
+    options.connect = [this, rank](std::span<const Rank>,
+                                   const std::string&,
+                                   Deadline,
+                                   const std::function<void()>&,
+                                   const UseTransport& use) {
+      use(std::move(transports_[static_cast<std::size_t>(rank)]));
+    };
     observe::RecorderOptions recorder;
     recorder.rank = rank;
     recorder.world_size = 2;

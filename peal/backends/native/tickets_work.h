@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/base/per_process.h"
 #include "peal/base/task_thread.h"
 #include "peal/engine/ticket.h"
 #include "peal/group/work.h"
@@ -26,6 +27,7 @@ class TicketsWork final : public Work {
       : tickets_(std::move(tickets)), afterwards_(std::move(afterwards)) {}
 
   void wait(Timeout timeout) override {
+    if (!owner_.is_current() && !is_completed()) throw of_parent();
     const Deadline deadline =
         timeout == kGroupTimeout ? Deadline(TimePoint::max()) : Deadline::after(timeout);
     for (const auto& ticket : tickets_) {
@@ -43,6 +45,7 @@ class TicketsWork final : public Work {
   /// What is called may let go of this.
   void when_completed(std::function<void()> then) override {
     if (is_completed()) return then();
+    if (!owner_.is_current()) throw of_parent();
     if (afterwards_) afterwards_->start();  // as long as it may fail
     struct Open {
       Open(std::size_t n, std::function<void()> t) : left(n), then(std::move(t)) {}
@@ -73,6 +76,14 @@ class TicketsWork final : public Work {
   }
 
  private:
+  Error of_parent() const {
+    return Error(ErrorKind::kUsage,
+                 tickets_.front()->what() +
+                     " was started by the process that this one was forked from, and ends there: "
+                     "wait for it before you fork");
+  }
+
+  const OwnerProcess owner_;
   std::vector<engine::TicketPtr> tickets_;
   std::shared_ptr<TaskThread> afterwards_;
 };

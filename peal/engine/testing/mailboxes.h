@@ -32,11 +32,19 @@ class MailboxTest : public ::testing::Test {
 
   void connect(const transport::Faults& faults, int ranks = 2) {
     auto transports = transport::make_memory_transports(ranks);
+    for (auto& one : transports) one = transport::make_faulty(std::move(one), faults);
+    connect_over(std::move(transports));
+  }
+
+  /// Without faults, and without the layer that makes them.
+  void connect_plain() { connect_over(transport::make_memory_transports(2)); }
+
+  void connect_over(std::vector<std::unique_ptr<transport::Transport>> transports) {
+    const auto ranks = static_cast<int>(transports.size());
     ends_ = std::vector<End>(transports.size());
     for (Rank rank = 0; rank < ranks; ++rank) {
       End& end = ends_[static_cast<std::size_t>(rank)];
-      end.transport =
-          transport::make_faulty(std::move(transports[static_cast<std::size_t>(rank)]), faults);
+      end.transport = std::move(transports[static_cast<std::size_t>(rank)]);
       end.mailbox = std::make_unique<Mailbox>(
           rank,
           ranks,

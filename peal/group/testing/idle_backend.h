@@ -64,6 +64,7 @@ class IdleBackend final : public Backend {
 
   Registration register_memory(std::span<std::byte>) override { return {}; }
 
+  void ask_interrupt() override {}
   void abort(const Error&, Departure) noexcept override {}
   void shutdown(Departure, Deadline, Interrupts) override {}
 

@@ -16,7 +16,9 @@
 #include "peal/base/error.h"
 #include "peal/base/fd.h"
 #include "peal/base/guarded.h"
+#include "peal/base/per_process.h"
 #include "peal/base/thread.h"
+#include "peal/base/withheld.h"
 #include "peal/net/line.h"
 #include "peal/net/socket.h"
 
@@ -112,10 +114,11 @@ class Wire final : public net::Stream {
       : stream_(std::move(stream)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!stop_) throw system_error("cannot make an eventfd for a faulty link", errno);
     Pair pair = make_pair();
-    connection_ = Fd(::fcntl(stream_->fd(), F_DUPFD_CLOEXEC, 0));
+    connection_ = withheld_from_children(Fd(::fcntl(stream_->fd(), F_DUPFD_CLOEXEC, 0)));
     if (!connection_ || ::dup3(pair.near.get(), stream_->fd(), O_CLOEXEC) < 0) {
       throw system_error("cannot duplicate the descriptor of a faulty link", errno);
     }
+    withhold_from_children(stream_->fd());
     far_ = std::move(pair.far);
     ways_.with([&](Ways& ways) {
       ways.out.emplace(far_.get(), connection_.get(), LineFaults());
@@ -162,6 +165,7 @@ class Wire final : public net::Stream {
   };
 
   void stop() noexcept {
+    if (!owner_.is_current()) return leave_to_parent(std::move(thread_));
     if (!thread_.joinable()) return;
     ::eventfd_write(stop_.get(), 1);
     thread_.join();
@@ -216,6 +220,7 @@ class Wire final : public net::Stream {
     net::cut_off(far_.get());
   }
 
+  const OwnerProcess owner_;
   std::unique_ptr<net::Stream> stream_;
   Fd stop_;
   Fd connection_;

@@ -15,44 +15,16 @@
 #include "peal/net/socket.h"
 #include "peal/transport/mapping.h"
 #include "peal/transport/shared_file.h"
+#include "peal/transport/shm/offer.h"
 
 namespace peal::transport {
 namespace {
 
-/// What a rank says of the memory whose descriptors follow: segment, arena, data bell, mail bell.
-struct Offer {
-  SegmentLayout layout;
-  Bytes arena;
-};
-constexpr std::uint8_t kVersion = 1;
-constexpr std::size_t kOfferSize = 1 + 5 * sizeof(std::int64_t);
+/// Segment, arena, data bell, mail bell.
 constexpr std::size_t kOfferedFds = 4;
 
 constexpr Bytes kSmallestArena = 1_MiB;
 constexpr Bytes kMostToPopulate = 64_MiB;
-
-std::string encode(const Offer& offer) {
-  net::Writer writer;
-  writer.put_u8(kVersion).put_i64(offer.layout.ranks).put_i64(offer.layout.data_ring.value);
-  writer.put_i64(offer.layout.mail_ring.value).put_i64(offer.layout.stage.value);
-  writer.put_i64(offer.arena.value);
-  return std::move(writer).take();
-}
-
-Offer decode(std::string_view bytes) {
-  net::Reader reader(bytes, "offer of shared memory");
-  if (reader.get_u8() != kVersion) {
-    throw Error(ErrorKind::kMismatch, "it runs another version of peal");
-  }
-  Offer offer;
-  offer.layout.ranks = static_cast<int>(reader.get_i64());
-  offer.layout.data_ring = Bytes(reader.get_i64());
-  offer.layout.mail_ring = Bytes(reader.get_i64());
-  offer.layout.stage = Bytes(reader.get_i64());
-  offer.arena = Bytes(reader.get_i64());
-  reader.finish();
-  return offer;
-}
 
 void check_same(const SegmentLayout& own, const SegmentLayout& other) {
   if (own == other) return;
@@ -209,7 +181,7 @@ void Host::offer_to(int connection, Deadline deadline) const {
 std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, int connection, Deadline deadline) {
   std::string text(kOfferSize, '\0');
   net::read_all(connection, std::as_writable_bytes(std::span(text)), deadline);
-  const Offer offer = decode(text);
+  const Offer offer = decode_offer(text);
   check_same(memory_->layout, offer.layout);
   std::vector<Fd> fds = net::receive_fds(connection, kOfferedFds, deadline);
   check_shared_file(fds[0].get(), offer.layout.size());

@@ -45,21 +45,18 @@ class TwoProcesses {
   using Body = std::function<void(Transport& transport)>;
 
   explicit TwoProcesses(const Body& body) {
-    std::vector<std::unique_ptr<Pending>> pending;
-    std::vector<Contact> contacts;
-    for (const Rank rank : {0, 1}) {
-      pending.push_back(
-          open({.rank = rank, .size = 2, .choice = TransportChoice::kShm, .arena = 64_MiB}));
-      contacts.push_back(pending.back()->contact());
-      sockets_.push_back(contacts.back().addresses.at(0));
-    }
+    const auto pending = open(options_of(0));
+    std::vector<Contact> contacts = {pending->contact()};
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("pipe2", errno);
+    const Fd reader(ends[0]);
+    Fd writer(ends[1]);
     child_ = ::fork();
-    if (child_ == 0) {
-      pending[0].reset();
-      run_child(*pending[1], contacts, body);
-    }
-    pending[1].reset();
-    transport_ = pending[0]->connect(contacts, test_deadline());
+    if (child_ == 0) run_child(std::move(writer), std::move(contacts), body);
+    writer.reset();
+    contacts.push_back(contact_from(reader.get()));
+    for (const Contact& contact : contacts) sockets_.push_back(contact.addresses.at(0));
+    transport_ = pending->connect(contacts, test_deadline());
   }
 
   ~TwoProcesses() {
@@ -83,12 +80,33 @@ class TwoProcesses {
   }
 
  private:
-  [[noreturn]] static void run_child(Pending& pending,
-                                     const std::vector<Contact>& contacts,
-                                     const Body& body) {
+  static ConnectOptions options_of(Rank rank) {
+    return {.rank = rank, .size = 2, .choice = TransportChoice::kShm, .arena = 64_MiB};
+  }
+
+  /// The child says where it listens; all else is known.
+  Contact contact_from(int reader) const {
+    std::string text;
+    char byte = 0;
+    while (::read(reader, &byte, 1) == 1) text.push_back(byte);
+    Contact contact = own_contact();
+    contact.choice = TransportChoice::kShm;
+    contact.pid = child_;
+    contact.addresses = {net::Address::parse(text)};
+    return contact;
+  }
+
+  /// A forked child does not get the sockets of its parent: it listens itself.
+  [[noreturn]] static void run_child(Fd writer, std::vector<Contact> contacts, const Body& body) {
     int status = 1;
     try {
-      const auto transport = pending.connect(contacts, test_deadline());
+      const auto pending = open(options_of(1));
+      contacts.push_back(pending->contact());
+      const std::string address = pending->contact().addresses.at(0).to_string();
+      const auto size = static_cast<ssize_t>(address.size());
+      if (::write(writer.get(), address.data(), address.size()) != size) ::_exit(1);
+      writer.reset();
+      const auto transport = pending->connect(contacts, test_deadline());
       body(*transport);
       status = 0;
     } catch (const std::exception& error) {

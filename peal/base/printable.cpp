@@ -1,0 +1,65 @@
+#include "peal/base/printable.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace peal {
+namespace {
+
+bool is_control(std::uint32_t letter) {
+  return letter < 0x20 || (letter >= 0x7f && letter < 0xa0);  // C0, DEL and C1
+}
+
+/// The number of bytes of a character, by the first of them; 0: no character begins so.
+std::size_t size_of_character(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first < 0xc2) return 0;
+  if (first < 0xe0) return 2;
+  if (first < 0xf0) return 3;
+  return first < 0xf5 ? 4 : 0;
+}
+
+/// The number of bytes of the character at the front of `text` if a terminal may get it; else 0.
+/// Source: RFC 3629.
+std::size_t printable_front(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char first = byte(0);
+  const std::size_t size = size_of_character(first);
+  if (size == 0 || size > text.size()) return 0;
+  std::uint32_t letter = size == 1 ? first : first & (0x7fu >> size);
+  for (std::size_t at = 1; at < size; ++at) {
+    if ((byte(at) & 0xc0) != 0x80) return 0;
+    letter = letter << 6 | (byte(at) & 0x3fu);
+  }
+  const bool is_overlong = (size == 3 && letter < 0x800) || (size == 4 && letter < 0x10000);
+  const bool is_half = letter >= 0xd800 && letter < 0xe000;  // of a surrogate pair
+  return is_control(letter) || is_overlong || is_half || letter > 0x10ffff ? 0 : size;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t size = printable_front(text);
+    if (size > 0) {
+      result += text.substr(0, size);
+    } else {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return result;
+}
+
+std::string printable_line(std::string_view text) {
+  std::string line(text);
+  std::ranges::replace_if(
+      line, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
+  return printable(line);
+}
+
+}  // namespace peal

@@ -1,0 +1,17 @@
+#include "peal/launch/inherited.h"
+
+#include "peal/base/environment.h"
+#include "peal/base/launch_mark.h"
+
+namespace peal::launch {
+
+Variables without_those_of_a_rank(const Variables& variables) {
+  const Environment environment = fixed_environment(variables);
+  Variables own = variables;
+  std::erase_if(own,
+                [&](const auto& variable) { return is_inherited(environment, variable.first); });
+  own.erase(kLaunchMark);
+  return own;
+}
+
+}  // namespace peal::launch

@@ -1,0 +1,88 @@
+#include "peal/observe/record_holder.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "peal/base/fd.h"
+#include "peal/observe/testing/flight_files.h"
+
+namespace peal::observe {
+namespace {
+
+/// What a child process returns.
+RecordHolder in_a_child(const std::function<RecordHolder()>& body) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(static_cast<int>(body()));
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return static_cast<RecordHolder>(WEXITSTATUS(status));
+}
+
+class RecordHolderTest : public ::testing::Test {
+ protected:
+  RecordHolder holder() const { return holder_of_record(options_.path); }
+
+  const TestFolder folder_;
+  const RecorderOptions options_ = small_record(folder_.path());
+};
+
+TEST_F(RecordHolderTest, ARecordThatIsMissingOrHasBeenLeftIsFree) {
+  EXPECT_EQ(holder(), RecordHolder::kNobody);
+  { FlightRecorder::make(options_); }  // as of a group that was destroyed
+  EXPECT_EQ(holder(), RecordHolder::kNobody);
+}
+
+TEST_F(RecordHolderTest, AProcessHoldsTheRecordOfItsGroupUntilItHasLeft) {
+  const auto recorder = FlightRecorder::make(options_);
+  EXPECT_EQ(holder(), RecordHolder::kThisProcess);
+  recorder->left(Departure::kInOrder);
+  EXPECT_EQ(holder(), RecordHolder::kNobody);
+}
+
+TEST_F(RecordHolderTest, ADescendantNeverTakesTheRecordOfARankThatIsInItsGroup) {
+  const auto recorder = FlightRecorder::make(options_);
+  EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
+  EXPECT_EQ(in_a_child([&] { return in_a_child([&] { return holder(); }); }),
+            RecordHolder::kAnother);
+}
+
+TEST_F(RecordHolderTest, NorInTheSameJobThatOfARankThatHasLeft) {
+  const auto recorder = FlightRecorder::make(options_);
+  recorder->left(Departure::kInOrder);
+  const auto holder_in = [&](const std::string& job) {
+    return in_a_child([&] { return holder_of_record(options_.path, job); });
+  };
+  EXPECT_EQ(holder_in(options_.job), RecordHolder::kAnother);
+  EXPECT_EQ(holder_in("another"), RecordHolder::kNobody);
+  EXPECT_EQ(holder_in(""), RecordHolder::kNobody);
+}
+
+TEST_F(RecordHolderTest, ARankTakesTheRecordOfAProcessThatItHasStarted) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  const pid_t inner = ::fork();
+  if (inner == 0) {
+    const auto recorder = FlightRecorder::make(options_);
+    if (::write(writer.get(), "r", 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char ready = 0;
+  ASSERT_EQ(::read(reader.get(), &ready, 1), 1);
+  EXPECT_EQ(holder(), RecordHolder::kNobody);
+  // For a process that is neither above nor below it, the record is another's.
+  EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
+  ::kill(inner, SIGKILL);
+  ::waitpid(inner, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace peal::observe

@@ -1,0 +1,143 @@
+// What a program that reaches the store, and does not know the secret, can do there.
+#include "peal/store/sealed_store.h"
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
+#include "peal/store/memory_store.h"
+#include "peal/store/prefix_store.h"
+
+namespace peal::store {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SealedStoreTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Store> sealed(const std::string& secret = "the job's secret") const {
+    return make_sealed_store(open_, secret, seconds(20));
+  }
+
+  /// Every call that reads the key says that the value does not bear the seal.
+  void expect_refused(const std::string& key) const {
+    const auto store = sealed();
+    for (const Error& error : {error_of([&] { store->try_get(key); }),
+                               error_of([&] { store->get(key, Deadline::after(seconds(20))); }),
+                               error_of([&] { store->add(key, 1); }),
+                               error_of([&] { store->compare_set(key, "", "x"); })}) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("\"" + key + "\""), HasSubstr("seal")));
+    }
+  }
+
+  std::shared_ptr<Store> open_ = make_memory_store();  // as a stranger sees it
+};
+
+TEST_F(SealedStoreTest, AValueThatAStrangerWritesIsRefused) {
+  open_->set("short", "forged");
+  expect_refused("short");
+  open_->set("long", std::string(200, 'x'));
+  expect_refused("long");
+  open_->set("empty", "");
+  expect_refused("empty");
+}
+
+TEST_F(SealedStoreTest, AValueThatAStrangerChangesAnywhereIsRefused) {
+  sealed()->set("key", "some value");
+  const std::string good = *open_->try_get("key");
+  EXPECT_THAT(good, HasSubstr("some value")) << "sealed, not encrypted";
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string changed = good;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    open_->set("key", changed);
+    EXPECT_EQ(error_of([&] { sealed()->try_get("key"); }).kind(), ErrorKind::kUsage) << i;
+    open_->set("key", good.substr(0, i));
+    EXPECT_EQ(error_of([&] { sealed()->try_get("key"); }).kind(), ErrorKind::kUsage) << i;
+  }
+  open_->set("key", good);
+  EXPECT_EQ(sealed()->try_get("key"), "some value");
+}
+
+TEST_F(SealedStoreTest, AValueThatAStrangerMovesToAnotherKeyIsRefused) {
+  sealed()->set("contact/0", "here");
+  open_->set("contact/1", *open_->try_get("contact/0"));
+  expect_refused("contact/1");
+  // The key is the whole of it: a group's key is none of another group.
+  make_prefix_store(sealed(), "group/a")->set("contact/0", "in a");
+  open_->set("group/b/contact/0", *open_->try_get("group/a/contact/0"));
+  expect_refused("group/b/contact/0");
+}
+
+TEST_F(SealedStoreTest, ACounterThatAStrangerSetsIsRefused) {
+  sealed()->add("arrived", 1);
+  open_->set("arrived", "3");
+  expect_refused("arrived");
+}
+
+TEST_F(SealedStoreTest, ARankWithAnotherSecretOrWithoutOneIsNoticedOnBothSides) {
+  for (const char* other : {"another secret", ""}) {
+    sealed(other)->set("key", "value");
+    expect_refused("key");
+    sealed()->set("key", "value");
+    EXPECT_EQ(error_of([&] { sealed(other)->try_get("key"); }).kind(), ErrorKind::kUsage);
+  }
+  EXPECT_THAT(error_of([&] { sealed("")->try_get("key"); }).what(),
+              HasSubstr("this process has none"));
+  EXPECT_THAT(error_of([&] { sealed("another")->try_get("key"); }).what(),
+              Not(HasSubstr("this process has none")));
+}
+
+TEST_F(SealedStoreTest, EqualValuesAreSealedDifferentlyEachTime) {
+  sealed()->set("key", "value");
+  const std::string first = *open_->try_get("key");
+  sealed()->set("key", "value");
+  EXPECT_NE(*open_->try_get("key"), first);
+}
+
+TEST_F(SealedStoreTest, AStrangerThatChangesACounterAtEachTryEndsTheAdditionInTime) {
+  /// Another sealed value of the same counter lies there whenever it is written.
+  class Restless final : public Store {
+   public:
+    explicit Restless(std::shared_ptr<Store> base) : base_(std::move(base)) {}
+    void set(std::string_view key, std::string_view value) override { base_->set(key, value); }
+    std::string get(std::string_view key, Deadline until) override {
+      return base_->get(key, until);
+    }
+    std::optional<std::string> try_get(std::string_view key) override {
+      return base_->try_get(key);
+    }
+    std::int64_t add(std::string_view key, std::int64_t n) override { return base_->add(key, n); }
+    std::string compare_set(std::string_view key, std::string_view, std::string_view) override {
+      return base_->get(key, Deadline(Clock::now()));
+    }
+    void wait(const std::vector<std::string>& keys, Deadline until) override {
+      base_->wait(keys, until);
+    }
+    bool erase(std::string_view key) override { return base_->erase(key); }
+    void set_will(std::string_view, std::string_view) override {}
+    bool answers(Deadline) override { return true; }
+
+   private:
+    std::shared_ptr<Store> base_;
+  };
+  sealed()->add("n", 1);
+  const auto store =
+      make_sealed_store(std::make_shared<Restless>(open_), "the job's secret", milliseconds(20));
+  const Error error = error_of([&] { store->add("n", 1); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.what(), HasSubstr("\"n\""));
+}
+
+}  // namespace
+}  // namespace peal::store

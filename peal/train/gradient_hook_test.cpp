@@ -1,0 +1,110 @@
+#include "peal/train/gradient_hook.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "peal/train/distributed_data_parallel.h"
+#include "peal/train/testing/ranks.h"
+
+namespace peal::train {
+namespace {
+
+using ::testing::Each;
+using testing::on_ranks;
+using torch::Tensor;
+
+Tensor input(Rank rank) { return torch::full({1, 3}, rank + 1.0); }
+
+TEST(GradientHookTest, EachHookOfAParameterIsCalledOncePerPassUntilItEnds) {
+  torch::nn::Linear net(2, 1);
+  const auto pass = [&] { (net(torch::ones({1, 2})) + net(torch::ones({1, 2}))).sum().backward(); };
+  int first_calls = 0, second_calls = 0;
+  const GradientHook first(net->weight, [&] { ++first_calls; });
+  {
+    const GradientHook second(net->weight, [&] { ++second_calls; });
+    pass();
+    net->to(torch::kDouble);
+    net->to(torch::kFloat);
+    pass();
+  }
+  pass();
+  EXPECT_EQ(first_calls, 3);
+  EXPECT_EQ(second_calls, 2);
+}
+
+TEST(GradientHookTest, TheGradientHasItsNewValueInTheCall) {
+  torch::nn::Linear net(2, 1);
+  std::vector<double> seen;
+  const GradientHook hook(net->weight,
+                          [&] { seen.push_back(net->weight.grad().sum().item<double>()); });
+  for (int pass = 0; pass < 2; ++pass) net(torch::ones({1, 2})).sum().backward();
+  EXPECT_EQ(seen, (std::vector<double>{2, 4}));
+}
+
+TEST(GradientHookTest, AUsersHookThatIsAddedLaterDoesNotReplaceIt) {
+  torch::nn::Linear net(2, 1);
+  int calls = 0;
+  const GradientHook hook(net->weight, [&] { ++calls; });
+  net->weight.register_hook([](const Tensor& gradient) { return gradient * 2; });
+  net(torch::ones({1, 2})).sum().backward();
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(net->weight.grad().equal(torch::full({1, 2}, 2.0)));
+}
+
+TEST(GradientHookTest, NothingOfTheWrapperRemainsInTheModule) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    torch::nn::Linear net(3, 1);
+    const auto uses = net->weight.use_count();
+    std::vector<bool> right;
+    for (int round = 0; round < 2; ++round) {
+      {
+        DistributedDataParallel model(net, group);
+        model.forward(input(group->rank())).sum().backward();
+        net->to(torch::kDouble);
+        net->to(torch::kFloat);
+        model.forward(input(group->rank())).sum().backward();
+      }
+      right.push_back(net->weight.use_count() == uses);
+      net->zero_grad();
+      net(input(group->rank())).sum().backward();
+      right.push_back(net->weight.grad().equal(input(group->rank())));
+    }
+    return right;
+  });
+  EXPECT_THAT(results, Each(Each(true)));
+}
+
+TEST(GradientHookTest, AGraphThatOutlivesTheWrapperRunsAlone) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    torch::nn::Linear net(3, 1);
+    Tensor loss;
+    {
+      DistributedDataParallel model(net, group);
+      model.forward(input(group->rank())).sum().backward();
+      loss = model.forward(input(group->rank())).sum();
+    }
+    net->zero_grad();
+    loss.backward();
+    return net->weight.grad().equal(input(group->rank()));
+  });
+  EXPECT_THAT(results, Each(true));
+}
+
+TEST(GradientHookTest, AutogradGradSendsNothing) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel model(net, group);
+    if (group->rank() == 0) {
+      torch::autograd::grad({model.forward(input(0)).sum()}, {net->weight, net->bias});
+    }
+    model.forward(input(group->rank())).sum().backward();
+    return net->weight.grad().equal(torch::full({1, 3}, 1.5));
+  });
+  EXPECT_THAT(results, Each(true));
+}
+
+}  // namespace
+}  // namespace peal::train

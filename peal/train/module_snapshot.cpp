@@ -1,0 +1,93 @@
+#include "peal/train/module_snapshot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "peal/train/checksum.h"
+#include "peal/train/staged.h"
+
+namespace peal::train {
+namespace {
+
+std::string describe_tensor(const std::string& name,
+                            const torch::Tensor& tensor,
+                            std::string_view suffix) {
+  std::string text = c10::str(name, " (", tensor.scalar_type(), ", shape ", tensor.sizes());
+  if (tensor.layout() == torch::kStrided) text += c10::str(", strides ", tensor.strides());
+  if (tensor.layout() != torch::kStrided) text += c10::str(", ", tensor.layout());
+  if (!tensor.device().is_cpu()) text += c10::str(", on ", tensor.device());
+  return text.append(suffix) + ")";
+}
+
+}  // namespace
+
+ModuleSnapshot::ModuleSnapshot(const torch::nn::Module& module) {
+  for (const auto& item : module.named_parameters()) parameters_.emplace_back(item.key(), *item);
+}
+
+ModuleSnapshot::Change ModuleSnapshot::change(const torch::nn::Module& now) const {
+  const auto parameters = now.named_parameters();
+  if (parameters.size() != parameters_.size()) return Change::kLayout;
+  Change change = Change::kNone;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter& before = parameters_[i];
+    if (!before.has_layout_of(parameters[i].key(), *parameters[i])) return Change::kLayout;
+    if (!before.has_memory_of(*parameters[i])) change = Change::kMemory;
+  }
+  return change;
+}
+
+std::vector<std::string> ModuleSnapshot::describe(const torch::nn::Module& now) const {
+  std::vector<std::string> lines;
+  for (const auto& item : now.named_parameters()) {
+    const auto before = std::ranges::find(parameters_, item.key(), &Parameter::name);
+    const bool replaced = before != parameters_.end() && !before->tensor.is_same(*item);
+    lines.push_back(describe_tensor(
+        item.key(),
+        *item,
+        c10::str(item->requires_grad() ? "" : ", frozen", replaced ? ", replaced" : "")));
+  }
+  for (const auto& item : now.named_buffers()) {
+    lines.push_back(describe_tensor(item.key(), *item, ""));
+  }
+  return lines;
+}
+
+ModuleSnapshot::Parameter::Parameter(std::string key, const torch::Tensor& value)
+    : name(std::move(key)),
+      tensor(value),
+      type(value.scalar_type()),
+      device(value.device()),
+      layout(value.layout()),
+      sizes(value.sizes().vec()),
+      strides(value.strides().vec()),
+      requires_grad(value.requires_grad()),
+      storage(value.storage().getWeakStorageImpl()),
+      offset(value.storage_offset()) {}
+
+bool ModuleSnapshot::Parameter::has_layout_of(const std::string& key,
+                                              const torch::Tensor& value) const {
+  return tensor.is_same(value) && name == key && type == value.scalar_type() &&
+         device == value.device() && layout == value.layout() && value.sizes() == sizes &&
+         value.strides() == strides && requires_grad == value.requires_grad();
+}
+
+bool ModuleSnapshot::Parameter::has_memory_of(const torch::Tensor& value) const {
+  return storage == value.storage().getWeakStorageImpl() && offset == value.storage_offset();
+}
+
+std::vector<std::string> checksums(const torch::nn::Module& module) {
+  std::vector<std::string> lines;
+  for (const auto& item : module.named_parameters()) {
+    const Staged staged(*item, Staged::Use::kRead);
+    const Buffer buffer = staged.buffer();
+    const std::span bytes(static_cast<const std::byte*>(buffer.data),
+                          static_cast<std::size_t>(bytes_of(buffer.count, buffer.dtype).value));
+    lines.push_back(c10::str(item.key(), " (checksum ", checksum(bytes), ")"));
+  }
+  return lines;
+}
+
+}  // namespace peal::train

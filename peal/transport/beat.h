@@ -1,0 +1,24 @@
+// What a rank says with each heartbeat. Used by heartbeats.cpp.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/units.h"
+
+namespace peal::transport {
+
+/// A beat names so many stopped ranks of its host at most.
+inline constexpr std::size_t kMostStopped = 256;
+
+/// The body of a beat: the ranks of the sender's host whose processes are stopped, the first
+/// kMostStopped of them.
+std::string encode_beat(std::span<const Rank> stopped);
+
+/// Errors: mismatch for anything that `encode_beat` did not make.
+std::vector<Rank> decode_beat(std::string_view body);
+
+}  // namespace peal::transport

@@ -1,0 +1,46 @@
+#include "peal/transport/shm/offer.h"
+
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/net/framing.h"
+
+namespace peal::transport {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+
+}  // namespace
+
+std::string encode(const Offer& offer) {
+  net::Writer writer;
+  writer.put_u8(kVersion).put_i64(offer.layout.ranks).put_i64(offer.layout.data_ring.value);
+  writer.put_i64(offer.layout.mail_ring.value).put_i64(offer.layout.stage.value);
+  writer.put_i64(offer.arena.value);
+  return std::move(writer).take();
+}
+
+Offer decode_offer(std::string_view bytes) {
+  net::Reader reader(bytes, "offer of shared memory");
+  if (reader.get_u8() != kVersion) {
+    throw Error(ErrorKind::kMismatch, "it runs another version of peal");
+  }
+  const std::int64_t ranks = reader.get_i64();
+  if (ranks < 1 || ranks > std::numeric_limits<int>::max()) {
+    throw Error(ErrorKind::kMismatch,
+                fmt::format("malformed offer of shared memory: {} ranks", ranks));
+  }
+  Offer offer;
+  offer.layout.ranks = static_cast<int>(ranks);
+  offer.layout.data_ring = Bytes(reader.get_i64());
+  offer.layout.mail_ring = Bytes(reader.get_i64());
+  offer.layout.stage = Bytes(reader.get_i64());
+  offer.arena = Bytes(reader.get_i64());
+  reader.finish();
+  return offer;
+}
+
+}  // namespace peal::transport

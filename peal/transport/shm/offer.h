@@ -1,0 +1,28 @@
+// What a rank says of the memory whose descriptors follow, to a rank of its host. Used by host.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "peal/base/units.h"
+#include "peal/transport/segment_layout.h"
+
+namespace peal::transport {
+
+struct Offer {
+  SegmentLayout layout;
+  Bytes arena;
+
+  friend bool operator==(const Offer&, const Offer&) = default;
+};
+
+inline constexpr std::size_t kOfferSize = 1 + 5 * sizeof(std::int64_t);
+
+std::string encode(const Offer& offer);
+
+/// Errors: mismatch for anything that `encode` did not make.
+Offer decode_offer(std::string_view bytes);
+
+}  // namespace peal::transport

@@ -1,0 +1,268 @@
+#include "tests/explore/job.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "peal/backends/native/native.h"
+#include "peal/group/process_group.h"
+#include "peal/transport/faulty/faulty.h"
+#include "peal/transport/memory/memory.h"
+
+#include "tests/explore/scheduler.h"
+
+namespace peal::explore {
+namespace {
+
+using transport::Channel;
+using transport::ConstPiece;
+using transport::Interest;
+using transport::Transfer;
+using transport::Transport;
+
+constexpr int kRanks = 3;
+constexpr Timeout kTimeout = std::chrono::hours(1);
+
+/// A channel with scheduling points, which says when bytes have moved.
+class ExploredChannel final : public Channel {
+ public:
+  explicit ExploredChannel(Channel& inner) : inner_(inner) {}
+
+  Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override {
+    point();
+    return noted(inner_.try_send(peer, pieces));
+  }
+  bool try_flush(Rank peer) override {
+    point();
+    return inner_.try_flush(peer);
+  }
+  Transfer try_receive(Rank peer, std::span<std::byte> into) override {
+    point();
+    return noted(inner_.try_receive(peer, into));
+  }
+  Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
+  void wait(std::span<const Interest> interests, Deadline deadline) override {
+    point_before_sleep();
+    inner_.wait(interests, deadline);
+  }
+  void interrupt() noexcept override {
+    point();
+    inner_.interrupt();
+  }
+
+ private:
+  static Transfer noted(const Transfer& transfer) {
+    if (transfer.bytes > 0_B) progress();
+    return transfer;
+  }
+
+  Channel& inner_;
+};
+
+class ExploredTransport final : public Transport {
+ public:
+  ExploredTransport(std::unique_ptr<Transport> inner, int cpus)
+      : inner_(std::move(inner)), data_(inner_->data()), mail_(inner_->mail()), cpus_(cpus) {}
+
+  Channel& data() override { return data_; }
+  Channel& mail() override { return mail_; }
+  transport::Window* window() override { return inner_->window(); }
+  int ranks_on_host() const override { return inner_->ranks_on_host(); }
+  int cpus_on_host() const override { return cpus_; }
+  std::string describe(Rank peer) const override { return inner_->describe(peer); }
+  transport::Presence presence(Rank peer) const override { return inner_->presence(peer); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  ExploredChannel data_;
+  ExploredChannel mail_;
+  int cpus_;
+};
+
+/// One message between two ranks, which one thread of each takes part in.
+struct Step {
+  Rank from = 0;
+  Rank to = 0;
+  Elements count;
+  bool sends_later = false;     // isend, and a wait some steps later
+  bool receives_later = false;  // irecv, likewise
+};
+
+/// What a job does, drawn from its seed.
+struct Plan {
+  transport::MemoryOptions memory;
+  std::optional<transport::Faults> faults;
+  int cpus = 1;
+  std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
+  int collectives = 0;
+};
+
+Plan draw(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t bound) { return random() % bound; };
+  // Small messages, such as just fit, and such as come in one piece, or in several.
+  constexpr std::array<std::int64_t, 6> kCounts = {1, 10, 4'096, 5'000, 80'000, 80'000};
+  constexpr std::array kRings = {64_KiB, 1_MiB, 1_MiB};
+  using Sharing = transport::MemoryOptions::Sharing;
+
+  Plan plan;
+  plan.memory.sharing = below(3) == 0 ? Sharing::kWindow : Sharing::kMessagesOnly;
+  plan.memory.mail_ring = kRings[below(kRings.size())];
+  plan.memory.data_ring = 64_KiB;
+  plan.memory.arena = 4_MiB;
+  plan.cpus = below(4) == 0 ? 16 : 1;
+  if (below(4) == 0) {
+    plan.faults = transport::Faults{.seed = static_cast<unsigned>(seed),
+                                    .most_per_call = 30'000_B,
+                                    .idle_calls = static_cast<int>(below(2))};
+  }
+  plan.conversations.resize(1 + below(3));
+  for (std::vector<Step>& steps : plan.conversations) {
+    steps.resize(2 + below(4));
+    for (Step& step : steps) {
+      step.from = static_cast<Rank>(below(kRanks));
+      step.to = static_cast<Rank>((step.from + 1 + static_cast<Rank>(below(kRanks - 1))) % kRanks);
+      step.count = Elements(kCounts[below(kCounts.size())]);
+      step.sends_later = below(2) == 0;
+      step.receives_later = below(2) == 0;
+    }
+    // Often, as in programs: a message goes one way, an answer comes back.
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+      if (below(2) == 0)
+        std::tie(steps[i].from, steps[i].to) = std::tuple(steps[i - 1].to, steps[i - 1].from);
+    }
+  }
+  plan.collectives = static_cast<int>(below(3));
+  return plan;
+}
+
+/// Differs in each place of each message.
+float value_of(std::size_t step, Rank from, std::size_t index) {
+  return static_cast<float>((step * kRanks + static_cast<std::size_t>(from)) * 200'000 + index);
+}
+
+/// One thread's part of a conversation.
+class Speaker {
+ public:
+  Speaker(ProcessGroup& group, const std::vector<Step>& steps, Tag tag)
+      : group_(group), steps_(steps), tag_(tag), values_(steps.size()), works_(steps.size()) {}
+
+  void speak() {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].from == group_.rank()) send(i);
+      if (steps_[i].to == group_.rank()) receive(i);
+      if (i >= kLater) finish(i - kLater);
+      progress();
+    }
+    for (std::size_t i = 0; i < steps_.size(); ++i) finish(i);
+  }
+
+ private:
+  static constexpr std::size_t kLater = 2;
+
+  void send(std::size_t i) {
+    std::vector<float>& values = values_[i];
+    values.resize(static_cast<std::size_t>(steps_[i].count.value));
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] = value_of(i, group_.rank(), k);
+    if (steps_[i].sends_later) {
+      works_[i] = group_.isend(ConstBuffer(values), steps_[i].to, tag_);
+    } else {
+      group_.send(ConstBuffer(values), steps_[i].to, tag_);
+    }
+  }
+
+  void receive(std::size_t i) {
+    values_[i].resize(static_cast<std::size_t>(steps_[i].count.value));
+    if (steps_[i].receives_later) {
+      works_[i] = group_.irecv(Buffer(values_[i]), steps_[i].from, tag_);
+    } else {
+      group_.recv(Buffer(values_[i]), steps_[i].from, tag_);
+      check(i);
+    }
+  }
+
+  void finish(std::size_t i) {
+    if (!works_[i]) return;
+    works_[i]->wait();
+    works_[i].reset();
+    if (steps_[i].to == group_.rank()) check(i);
+  }
+
+  void check(std::size_t i) const {
+    for (std::size_t k = 0; k < values_[i].size(); ++k) {
+      if (values_[i][k] == value_of(i, steps_[i].from, k)) continue;
+      throw std::runtime_error(fmt::format("message {}: element {} is wrong", i, k));
+    }
+  }
+
+  ProcessGroup& group_;
+  const std::vector<Step>& steps_;
+  Tag tag_;
+  std::vector<std::vector<float>> values_;
+  std::vector<WorkPtr> works_;
+};
+
+void reduce(ProcessGroup& group, int times) {
+  for (int i = 0; i < times; ++i) {
+    std::vector<float> values(i % 2 == 0 ? 3 : 5'000, static_cast<float>(group.rank() + i));
+    if (i % 3 == 1) {
+      group.all_reduce_async(values)->wait();
+    } else {
+      group.all_reduce(values);
+    }
+    progress();
+    const auto expected = static_cast<float>(kRanks * (kRanks - 1) / 2 + kRanks * i);
+    if (std::ranges::any_of(values, [&](float value) { return value != expected; })) {
+      throw std::runtime_error(fmt::format("all_reduce {} is wrong", i));
+    }
+  }
+}
+
+void run_rank(const Plan& plan, Rank rank, std::unique_ptr<Transport>& connected) {
+  native::Options options;
+  options.rank = rank;
+  options.world_ranks = {0, 1, 2};
+  options.connect = [&](auto&&...) { return std::move(connected); };
+  ProcessGroup group(native::make_backend(std::move(options), Deadline::after(kTimeout)),
+                     {.timeout = kTimeout});
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < plan.conversations.size(); ++i) {
+    threads.emplace_back([&, i] {
+      Speaker(group, plan.conversations[i], Tag{static_cast<std::int32_t>(i)}).speak();
+    });
+  }
+  reduce(group, plan.collectives);
+  for (std::thread& thread : threads) thread.join();
+  group.destroy();
+  progress();
+}
+
+}  // namespace
+
+void run_job(std::uint64_t seed, bool remembers_stacks) {
+  const Plan plan = draw(seed);
+  auto transports = transport::make_memory_transports(kRanks, plan.memory);
+  run({.seed = seed, .remembers_stacks = remembers_stacks}, [&] {
+    std::vector<std::thread> ranks;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      std::unique_ptr<Transport>& one = transports[static_cast<std::size_t>(rank)];
+      if (plan.faults) one = transport::make_faulty(std::move(one), *plan.faults);
+      one = std::make_unique<ExploredTransport>(std::move(one), plan.cpus);
+      ranks.emplace_back([&plan, rank, &one] { run_rank(plan, rank, one); });
+    }
+    for (std::thread& rank : ranks) rank.join();
+  });
+}
+
+}  // namespace peal::explore

@@ -1,0 +1,11 @@
+// Claims, as processes leave them for their ranks: what can be decoded is what `encode` makes.
+#include "peal/rendezvous/registration.h"
+
+#include "tests/fuzz/fuzz.h"
+
+void peal::fuzz::check(std::string_view input) {
+  const auto claim =
+      unless_refused(ErrorKind::kMismatch, [&] { return rendezvous::Claim::decode(input); });
+  if (!claim) return;
+  require(claim->encode() == input, "the claim's bytes");
+}

@@ -1,0 +1,174 @@
+// Jobs in sandboxes: system calls that are forbidden, and limits of files and descriptors. What the
+// ranks can do without works all the same; for the rest all ranks say what is missing.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/processes.h"
+#include "tests/support/reserved_port.h"
+
+namespace peal::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Command = std::vector<std::string>;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+Command without(const Command& rules, const Command& command) {
+  Command all = {PEAL_WITHOUT};
+  all.insert(all.end(), rules.begin(), rules.end());
+  all.emplace_back("--");
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
+/// Under a limit of the shell: "-f 1000", "-n 60".
+Command limited(const std::string& limit, const std::string& command) {
+  return {"/bin/sh", "-c", "ulimit " + limit + " && exec " + command};
+}
+
+class SandboxTest : public ::testing::Test {
+ protected:
+  /// One rank of a job of two.
+  void start(int rank, const Command& command, const Processes::Variables& more = {}) {
+    Processes::Variables variables = {{"RANK", std::to_string(rank)},
+                                      {"WORLD_SIZE", "2"},
+                                      {"MASTER_ADDR", "127.0.0.1"},
+                                      {"MASTER_PORT", port_.text()},
+                                      {"PEAL_SECRET", "a secret of the test"},
+                                      {"PEAL_TIMEOUT", "30"}};
+    variables.insert(more.begin(), more.end());
+    processes_.start(command, variables);
+  }
+
+  std::vector<Processes::Ended> wait() { return processes_.wait(Deadline::after(kPatience)); }
+
+  Processes::Ended wait_for_one(const Command& command, const Processes::Variables& more = {}) {
+    processes_.start(command, more);
+    return wait().front();
+  }
+
+  const ReservedPort port_;
+  Processes processes_;
+};
+
+const Command kCount = {PEAL_TEST_RANK, "count"};
+const Command kNoMemoryFiles = {"memfd_create=EPERM"};
+
+TEST_F(SandboxTest, WithoutSharedMemoryTheRanksUseTcpAndRank0WarnsOnce) {
+  for (const int rank : {0, 1}) start(rank, without(kNoMemoryFiles, kCount));
+  const auto ended = wait();
+  for (const auto& one : ended) {
+    EXPECT_EQ(one.code, 0) << one.output;
+    EXPECT_THAT(one.output, HasSubstr("counted"));
+  }
+  EXPECT_THAT(ended[0].output,
+              AllOf(HasSubstr("use TCP inside a host"), HasSubstr("memfd_create")));
+  EXPECT_THAT(ended[1].output, Not(HasSubstr("warning")));
+}
+
+TEST_F(SandboxTest, OneRankWithoutSharedMemoryIsEnough) {
+  start(0, kCount);
+  start(1, without(kNoMemoryFiles, kCount));
+  const auto ended = wait();
+  for (const auto& one : ended) EXPECT_EQ(one.code, 0) << one.output;
+  EXPECT_THAT(ended[0].output, HasSubstr("shared memory is not available to rank 1"));
+}
+
+TEST_F(SandboxTest, SharedMemoryThatIsAskedForAndForbiddenIsAnErrorOnAllRanks) {
+  start(0, kCount, {{"PEAL_TRANSPORT", "shm"}});
+  start(1, without(kNoMemoryFiles, kCount), {{"PEAL_TRANSPORT", "shm"}});
+  for (const auto& one : wait()) {
+    EXPECT_EQ(one.code, 2) << one.output;
+    EXPECT_THAT(one.output, AllOf(HasSubstr("memfd_create"), HasSubstr("not permitted")));
+  }
+}
+
+/// In its last step: the descriptors of a peer's memory cannot be received.
+TEST_F(SandboxTest, AGroupThatOneRankCannotFinishIsAnErrorOnAllRanks) {
+  start(0, kCount, {{"PEAL_TRANSPORT", "shm"}});
+  start(1, without({"recvmsg=EMFILE"}, kCount), {{"PEAL_TRANSPORT", "shm"}});
+  const auto ended = wait();
+  for (const auto& one : ended) {
+    EXPECT_EQ(one.code, 2) << one.output;
+    EXPECT_THAT(one.output, HasSubstr("Too many open files"));
+  }
+  EXPECT_THAT(ended[0].output, HasSubstr("rank 1 could not join the group"));
+}
+
+TEST_F(SandboxTest, AForbiddenQuestionForTheAffinityDoesNotStopALaunch) {
+  const Command launch = {PEAL_PROGRAM, "run", "-n", "2", PEAL_TEST_RANK, "count"};
+  const auto ended = wait_for_one(without({"sched_getaffinity=EPERM"}, launch));
+  EXPECT_TRUE(ended.in_time);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+}
+
+/// In units of 512 or 1024 bytes, as the shell has it; both are too few for the stages of the
+/// ranks.
+TEST_F(SandboxTest, ALimitOfFileSizesIsNamed) {
+  const std::string rank = std::string(PEAL_TEST_RANK) + " count";
+  for (const int number : {0, 1}) start(number, limited("-f 100", rank));
+  for (const auto& one : wait()) {
+    EXPECT_EQ(one.code, 2) << one.output;
+    EXPECT_THAT(one.output, HasSubstr("ulimit -f"));
+  }
+}
+
+TEST_F(SandboxTest, ALimitOfFileSizesDoesNotConcernTcpNorTheRecordOfOperations) {
+  const TemporaryFolder folder;
+  const std::string rank = std::string(PEAL_TEST_RANK) + " count";
+  const Processes::Variables variables = {{"PEAL_TRANSPORT", "tcp"},
+                                          {"PEAL_FLIGHT_DIR", folder.path()}};
+  for (const int number : {0, 1}) start(number, limited("-f 20", rank), variables);
+  for (const auto& one : wait()) {
+    EXPECT_EQ(one.code, 0) << one.output;
+    EXPECT_THAT(one.output,
+                AllOf(HasSubstr("are not recorded in PEAL_FLIGHT_DIR"), HasSubstr("ulimit -f")));
+  }
+}
+
+TEST_F(SandboxTest, AGroupOfTwoNeedsFewDescriptors) {
+  const std::string rank = std::string(PEAL_TEST_RANK) + " count";
+  for (const int number : {0, 1}) start(number, limited("-n 64", rank));
+  for (const auto& one : wait()) EXPECT_EQ(one.code, 0) << one.output;
+}
+
+TEST_F(SandboxTest, TooFewDescriptorsAreAnErrorOnAllRanksThatNamesTheLimit) {
+  const std::string rank = std::string(PEAL_TEST_RANK) + " count";
+  start(0, {PEAL_TEST_RANK, "count"});
+  start(1, limited("-n 16", rank));
+  for (const auto& one : wait()) {
+    EXPECT_EQ(one.code, 2) << one.output;
+    EXPECT_THAT(one.output, AllOf(HasSubstr("open files"), HasSubstr("ulimit -Hn")));
+  }
+}
+
+class FewDescriptorsTest : public SandboxTest, public ::testing::WithParamInterface<std::string> {};
+
+/// Rank 0 may open 0, 1, 2, ... files more while both make a group of the group.
+TEST_P(FewDescriptorsTest, AGroupIsMadeOnAllRanksOrOnNone) {
+  for (const int rank : {0, 1}) {
+    start(rank, {PEAL_TEST_RANK, "few_files"}, {{"PEAL_TRANSPORT", GetParam()}});
+  }
+  for (const auto& one : wait()) {
+    EXPECT_TRUE(one.in_time) << one.output;
+    EXPECT_EQ(one.code, 0) << one.output;
+    EXPECT_THAT(one.output, AllOf(HasSubstr("with 0 files: none"), HasSubstr("done")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports,
+                         FewDescriptorsTest,
+                         ::testing::Values("shm", "tcp"),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace peal::testing
