@@ -12,9 +12,9 @@ endfunction()
 # One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
 # and one test program `<name>_test`. The link graph is the include graph: LINKS names the folders
 # that this one may look into, and nothing else reaches it. HEADERS are those that users include:
-# they are installed. PRECOMPILE: headers of a precompiled header of its own. ONE_THREAD: so are its tests.
+# they are installed. PRECOMPILE: headers of a precompiled header of its own. ONE_THREAD, PURE: see peal_test.
 function(peal_module name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;PURE" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   add_library(peal_${target} STATIC ${ARG_SOURCES})
   add_library(peal::${target} ALIAS peal_${target})
@@ -30,24 +30,43 @@ function(peal_module name)
                                                         $<BUILD_INTERFACE:peal_coverage>)
   peal_precompile(peal_${target} peal_headers ${ARG_PRECOMPILE})
   set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})
+  if(ARG_PURE AND PEAL_SANITIZE)
+    set_target_properties(peal_${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # built if a program links it
+  endif()
   if(PEAL_TESTS AND ARG_TESTS)
-    if(ARG_ONE_THREAD)
-      set(one_thread ONE_THREAD)
+    set(kind "")
+    if(ARG_PURE)
+      set(kind PURE)
+    elseif(ARG_ONE_THREAD)
+      set(kind ONE_THREAD)
     endif()
-    peal_test(${target}_test ${one_thread} SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
+    peal_test(${target}_test ${kind} SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
   endif()
 endfunction()
 
-# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, known to ctest under its name; with
-# SHARDS n as name_1 to name_n, each with its share of the tests and TIMEOUT for itself. PRECOMPILE as above.
-# ONE_THREAD: there is nothing in it for the thread sanitizer, and where that is asked for it is left out.
+# peal_time_limit(name seconds): ends the ctest test `name` if it hangs. `seconds` is at least ten times what an
+# idle machine with two cores needs in release; a sanitizer gets three times as long.
+function(peal_time_limit name seconds)
+  if(PEAL_SANITIZE)
+    math(EXPR seconds "3 * ${seconds}")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
+# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name.
+#   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
+#   TIMEOUT s     see peal_time_limit; 300 if none is given
+#   PRECOMPILE    headers of a precompiled header of its own
+#   LABELS        ctest labels; `scripts/test quick` leaves out the label `long`
+#   ONE_THREAD    the program has one thread: it is not built for the thread sanitizer
+#   PURE          the program tests pure functions of values: it is not built for any sanitizer
 function(peal_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
-  if(ARG_ONE_THREAD AND PEAL_SANITIZE STREQUAL thread)
+  cmake_parse_arguments(ARG "ONE_THREAD;PURE" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
+  if((ARG_PURE AND PEAL_SANITIZE) OR (ARG_ONE_THREAD AND PEAL_SANITIZE STREQUAL thread))
     return()
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_test_options fmt::fmt GTest::gmock
@@ -55,14 +74,26 @@ function(peal_test name)
   peal_precompile(${name} peal_test_headers ${ARG_PRECOMPILE})
   if(NOT ARG_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+    peal_time_limit(${name} ${ARG_TIMEOUT})
     return()
   endif()
   foreach(shard RANGE 1 ${ARG_SHARDS})
     math(EXPR index "${shard} - 1")
     add_test(NAME ${name}_${shard} COMMAND ${name})
     set_tests_properties(${name}_${shard} PROPERTIES
-      TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+      LABELS "${ARG_LABELS}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+    peal_time_limit(${name}_${shard} ${ARG_TIMEOUT})
   endforeach()
+endfunction()
+
+# peal_script_test(name SCRIPT ARGUMENTS...): a test in Python that runs no program of this build. It runs in
+# the builds without a sanitizer alone.
+function(peal_script_test name script)
+  if(PEAL_SANITIZE)
+    return()
+  endif()
+  add_test(NAME ${name} COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+  peal_time_limit(${name} 120)
 endfunction()
