@@ -29,8 +29,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_option("--seed", options.seed, "Of everything random")->capture_default_str();
   app.add_option("--report",
                  options.report,
-                 "Write a line of JSON there: loss, accuracy, samples_per_second, seconds, ranks, "
-                 "epochs, data (mnist, mnist-t10k or generated)");
+                 "Write a line of JSON there: loss, accuracy and samples_per_second of the last "
+                 "epoch, seconds, ranks, epochs, data (mnist, mnist-t10k or generated)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -42,15 +42,16 @@ void Progress::begin_epoch(int epoch, std::int64_t steps) {
   epoch_ = epoch;
   steps_ = steps;
   step_ = 0;
+  busy_in_epoch_ = {};
   last_ = Clock::now();
 }
 
 void Progress::step(double loss) {
   const auto now = Clock::now();
   busy_ += now - last_;
+  busy_in_epoch_ += now - last_;
   last_ = now;
   step_ += 1;
-  samples_ += global_batch_;
   if (voice_ == Voice::kSpeaking && columns_ > 0 && now - drawn_ > kBetweenDrawings) {
     draw(loss);
     drawn_ = now;
@@ -70,7 +71,8 @@ void Progress::end_epoch(double loss, double accuracy) {
 double Progress::seconds() const { return std::chrono::duration<double>(busy_).count(); }
 
 double Progress::samples_per_second() const {
-  return busy_.count() > 0 ? static_cast<double>(samples_) / seconds() : 0;
+  const double seconds = std::chrono::duration<double>(busy_in_epoch_).count();
+  return seconds > 0 ? static_cast<double>(step_ * global_batch_) / seconds : 0;
 }
 
 /// The next line is written over this one: it ends in a carriage return.

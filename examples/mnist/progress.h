@@ -17,8 +17,9 @@ class Progress {
   /// With the figures of all ranks.
   void end_epoch(double loss, double accuracy);
 
-  /// Of the steps so far, over all ranks, without what happens between epochs.
+  /// Of all steps so far, without what happens between epochs.
   double seconds() const;
+  /// Of this epoch, over all ranks. The first epoch is slower than the others: caches are cold.
   double samples_per_second() const;
 
  private:
@@ -33,8 +34,8 @@ class Progress {
   int epoch_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t step_ = 0;
-  std::int64_t samples_ = 0;
-  Clock::duration busy_{};
+  Clock::duration busy_{};  // of all epochs
+  Clock::duration busy_in_epoch_{};
   Clock::time_point last_;
   Clock::time_point drawn_;
 };

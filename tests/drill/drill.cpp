@@ -117,19 +117,22 @@ class Run {
       std::ranges::copy(rank_arguments(drill_), std::back_inserter(command));
       command.push_back(std::to_string(rank));
       const std::string self = std::to_string(rank), size = std::to_string(drill_.ranks);
-      processes_.start(command,
-                       {{"RANK", self},
-                        {"WORLD_SIZE", size},
-                        {"LOCAL_RANK", self},
-                        {"LOCAL_WORLD_SIZE", size},
-                        {"MASTER_ADDR", "127.0.0.1"},
-                        {"MASTER_PORT", port_.text()},
-                        {"PEAL_SECRET", "a secret of the drill"},
-                        {"PEAL_STAGE", "64K"},
-                        {"PEAL_TRANSPORT", drill_.transport},
-                        {"PEAL_TIMEOUT",
-                         fmt::format("{}", static_cast<double>(timeout_of(drill_).count()) / 1000)},
-                        {"PEAL_TEST_JOB", mark_.substr(mark_.find('=') + 1)}});
+      Processes::Variables variables = {
+          {"RANK", self},
+          {"WORLD_SIZE", size},
+          {"LOCAL_RANK", self},
+          {"LOCAL_WORLD_SIZE", size},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", port_.text()},
+          {"PEAL_SECRET", "a secret of the drill"},
+          {"PEAL_STAGE", "64K"},
+          {"PEAL_TRANSPORT", drill_.transport},
+          {"PEAL_TIMEOUT",
+           fmt::format("{}", static_cast<double>(timeout_of(drill_).count()) / 1000)},
+          {"PEAL_TEST_JOB", mark_.substr(mark_.find('=') + 1)}};
+      const bool is_stopped = drill_.action == Action::kFreeze || drill_.action == Action::kPause;
+      if (rank == drill_.victim && is_stopped) variables.merge(without_leak_check());
+      processes_.start(command, variables);
     }
   }
 

@@ -70,4 +70,9 @@ class TemporaryFolder {
   std::string path_;
 };
 
+/// Variables for a process that a test stops and continues. LeakSanitizer's check at the end of
+/// such a process can wait for ever: it attaches to each thread by ptrace, and a stop by SIGSTOP
+/// comes in between.
+Processes::Variables without_leak_check();
+
 }  // namespace peal::testing
