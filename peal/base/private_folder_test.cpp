@@ -110,8 +110,8 @@ TEST(PrivateFolderTest, ThatOfAKilledRunGoesThoughAProgramThatItHasStartedLivesO
   EXPECT_FALSE(std::filesystem::is_empty(parent.path()));
   ::kill(run, SIGKILL);
   ::waitpid(run, nullptr, 0);
-  // The program holds the lock until the system has closed its descriptors, which it may do a moment
-  // after posix_spawn has returned.
+  // The program holds the lock until the system has closed its descriptors, which it may do a
+  // moment after posix_spawn has returned.
   const Deadline deadline = Deadline::after(std::chrono::seconds(30));
   do {
     remove_folders_of_the_dead(kPrefix, parent.path());

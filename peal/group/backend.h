@@ -91,8 +91,8 @@ class Backend {
   /// registration lives, which may be longer than the backend; empty where there is no such.
   virtual Registration register_memory(std::span<std::byte> memory) = 0;
 
-  /// Asks InitOptions::interrupt, for a call of the group that waits for a Work. If the program wants
-  /// the call to end, the group ends with the reason, and so does the Work.
+  /// Asks InitOptions::interrupt, for a call of the group that waits for a Work. If the program
+  /// wants the call to end, the group ends with the reason, and so does the Work.
   virtual void ask_interrupt() = 0;
 
   /// Ends every operation, here and on the peers, now and in future, with this error. The first

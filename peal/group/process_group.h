@@ -114,10 +114,10 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   ///   any more: call abort() there to give the peers the reason; or have it told by
   ///   tell_peers_of_exceptions (tell_peers.h).
   /// Errors: usage (called by InitOptions::interrupt inside an operation of the group, which goes
-  ///   on; set a flag there, or abort), timeout (collectives were under way; the group is gone all the
-  ///   same), peer_lost (so
-  ///   too, while an exception unwinds), the Error of what InitOptions::interrupt throws (so too).
-  ///   Sends and receives that are open at the end are no error of this call: their Works fail.
+  ///   on; set a flag there, or abort), timeout (collectives were under way; the group is gone all
+  ///   the same), peer_lost (so too, while an exception unwinds), the Error of what
+  ///   InitOptions::interrupt throws (so too). Sends and receives that are open at the end are no
+  ///   error of this call: their Works fail.
   void destroy(Timeout timeout = kGroupTimeout);
 
  private:
