@@ -233,7 +233,9 @@ void run_rank(const Plan& plan, Rank rank, std::unique_ptr<Transport>& connected
   native::Options options;
   options.rank = rank;
   options.world_ranks = {0, 1, 2};
-  options.connect = [&](auto&&...) { return std::move(connected); };
+  options.connect = [&](auto&&, auto&&, Deadline, auto&&, const native::UseTransport& use) {
+    use(std::move(connected));
+  };
   ProcessGroup group(native::make_backend(std::move(options), Deadline::after(kTimeout)),
                      {.timeout = kTimeout});
   std::vector<std::thread> threads;
