@@ -24,7 +24,7 @@ enum class Kinship : unsigned char {
 /// The mark of rank `rank` of `world_size`, for the values in `environment`.
 std::string launch_mark(const Environment& environment, Rank rank, int world_size);
 
-/// By the mark in `environment`, if there is one. A mark that cannot be read is none.
+/// By the mark in `environment`, if there is one. A mark that cannot be read does not count.
 Kinship kinship(const Environment& environment, Rank rank, int world_size);
 
 /// Whether the variable has the value that it had when the environment was marked.

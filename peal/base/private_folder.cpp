@@ -96,7 +96,7 @@ PrivateFolder::~PrivateFolder() {
 }
 
 std::string PrivateFolder::write(const std::string& name, const std::string& text) const {
-  const std::string path = path_ / name;
+  std::string path = path_ / name;
   write_all(make_own_file(path), text, path);
   return path;
 }

@@ -73,7 +73,7 @@ TEST_F(SealedStoreTest, AValueThatAStrangerMovesToAnotherKeyIsRefused) {
   sealed()->set("contact/0", "here");
   open_->set("contact/1", *open_->try_get("contact/0"));
   expect_refused("contact/1");
-  // The key is the whole of it: a group's key is none of another group.
+  // The seal covers the whole key, so a value of one group is rejected in another group.
   make_prefix_store(sealed(), "group/a")->set("contact/0", "in a");
   open_->set("group/b/contact/0", *open_->try_get("group/a/contact/0"));
   expect_refused("group/b/contact/0");

@@ -82,7 +82,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     }
     const auto ended = processes_.wait(soon);
     for (const std::size_t rank : {0, 2}) {
-      // Who is waited for in the new group has ended; or the old group has missed it before.
+      // The peer that the new group waits for has ended, or the old group has missed it before.
       EXPECT_THAT(
           ended[rank].output,
           ContainsRegex(
