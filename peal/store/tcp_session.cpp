@@ -46,9 +46,12 @@ bool changes(const Request& request) {
 
 }  // namespace
 
-TcpSession::TcpSession(Fd fd, net::Address from, const net::ProofContext& context, TimePoint now)
+TcpSession::TcpSession(Fd fd,
+                       const net::Address& from,
+                       const net::ProofContext& context,
+                       TimePoint now)
     : since_(now),
-      from_(std::move(from)),
+      from_(from),
       handshake_(std::in_place, std::move(fd), net::Role::kAcceptor, context, net::Hello{}) {}
 
 short TcpSession::interest() const {

@@ -22,7 +22,7 @@ namespace peal::store {
 class TcpSession {
  public:
   /// `from`: the address of the client.
-  TcpSession(Fd fd, net::Address from, const net::ProofContext& context, TimePoint now);
+  TcpSession(Fd fd, const net::Address& from, const net::ProofContext& context, TimePoint now);
 
   /// Goes on after `interest` came true, without blocking: at most one request. Returns whether the
   /// table may have changed.
