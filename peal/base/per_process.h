@@ -15,11 +15,13 @@ int generation();
 /// memory, files and connections, which the parent still uses. Cost: as `generation`.
 class OwnerProcess {
  public:
+  OwnerProcess() : generation_(generation()) {}
+
   /// Whether this is the process that made the object.
   bool is_current() const { return generation_ == generation(); }
 
  private:
-  int generation_ = generation();
+  int generation_;
 };
 
 /// Keeps `copy` for good: the copy that a forked child has of what its parent owns. No destructor

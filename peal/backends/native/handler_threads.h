@@ -36,20 +36,20 @@ class HandlerThreads {
 
  private:
   struct Running {
-    explicit Running(HandlerThreads& all) : all_(all) {
-      all_.threads_.with([](auto& threads) { threads.push_back(std::this_thread::get_id()); });
-      all_.count_.fetch_add(1);
+    explicit Running(HandlerThreads& a) : all(a) {
+      all.threads_.with([](auto& threads) { threads.push_back(std::this_thread::get_id()); });
+      all.count_.fetch_add(1);
     }
     ~Running() {
-      all_.count_.fetch_sub(1);
-      all_.threads_.with([](auto& threads) {
+      all.count_.fetch_sub(1);
+      all.threads_.with([](auto& threads) {
         threads.erase(std::ranges::find(threads, std::this_thread::get_id()));
       });
     }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
-    HandlerThreads& all_;
+    HandlerThreads& all;
   };
 
   std::atomic<int> count_ = 0;
