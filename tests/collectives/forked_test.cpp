@@ -48,9 +48,9 @@ class ForkedTest : public ::testing::TestWithParam<Fabric> {
   void expect_of_children(const std::function<int(Belongings&)>& body) {
     Job job(GetParam(), 2);
     const auto outcomes = on_ranks(2, [&](Rank rank) -> std::string {
+      std::vector<std::byte> memory(1 << 16);  // outlives its registration
       Belongings all{.group = job.join(rank)};
       std::vector<float> data(1000, 1);
-      std::vector<std::byte> memory(1 << 16);
       std::string wrong;
       for (const Rank forks : {0, 1}) {
         std::vector<float> message(1, 2);
