@@ -53,8 +53,9 @@ TEST_P(InjectedProcessTest, AKilledRankIsLost) {
   const auto ended =
       rehearse("rank 1 kill at operation 10", "count", {{"PEAL_TRANSPORT", GetParam()}});
   EXPECT_EQ(ended.code, 128 + SIGKILL) << ended.output;
+  // Rank 0 may hear of the death before it has left operation 9, which rank 1 has ended.
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("[0] ended after 9 with peer_lost: rank 1"),
+              AllOf(ContainsRegex("\\[0\\] ended after [89] with peer_lost: rank 1"),
                     HasSubstr("rank 1 (pid "),
                     HasSubstr("was killed by SIGKILL")));
 }
