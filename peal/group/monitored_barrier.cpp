@@ -86,11 +86,14 @@ class Tokens {
     Work& work = *works_[static_cast<std::size_t>(peer)];
     try {
       work.wait(deadline.left());
-      return true;
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kTimeout || work.is_completed()) throw;
-      return false;
+      if (!work.is_completed()) {
+        if (error.kind() == ErrorKind::kTimeout) return false;
+        throw;
+      }
+      work.wait();  // it has ended since: says how
     }
+    return true;
   }
 
   Backend& backend_;

@@ -2,12 +2,14 @@
 // and of what is refused before anything is asked.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "peal/base/error.h"
 #include "peal/group/backend.h"
 
 namespace peal::testing {
@@ -33,8 +35,14 @@ struct Asked {
 /// Rank 0 of some. Threads: one.
 class IdleBackend final : public Backend {
  public:
-  explicit IdleBackend(int size, Capabilities capabilities = everything())
-      : size_(size), capabilities_(std::move(capabilities)) {}
+  /// When a Work ends: before the first wait, or between the moment at which a wait gives up and
+  /// the next look.
+  enum class Ends : std::uint8_t { kBeforeTheWait, kJustAfterTheWait };
+
+  explicit IdleBackend(int size,
+                       Capabilities capabilities = everything(),
+                       Ends ends = Ends::kBeforeTheWait)
+      : size_(size), capabilities_(std::move(capabilities)), ends_(ends) {}
 
   const std::vector<Asked>& asked() const { return asked_; }
 
@@ -49,7 +57,7 @@ class IdleBackend final : public Backend {
 
   WorkPtr start(std::span<const Request> requests, Timeout) override {
     for (const Request& request : requests) note(request);
-    return std::make_shared<Ended>();
+    return std::make_shared<Ended>(ends_);
   }
 
   std::unique_ptr<Backend> subgroup(std::span<const Rank> members,
@@ -71,11 +79,16 @@ class IdleBackend final : public Backend {
 
  private:
   struct Ended final : Work {
-    void wait(Timeout) override {}
+    explicit Ended(Ends ends) : gives_up(ends == Ends::kJustAfterTheWait) {}
+    void wait(Timeout) override {
+      if (std::exchange(gives_up, false)) throw Error(ErrorKind::kTimeout, "has not ended yet");
+    }
     bool is_completed() const override { return true; }
     void when_completed(std::function<void()> then) override { then(); }
     std::exception_ptr exception() const override { return nullptr; }
     Rank source() const override { return 0; }
+
+    bool gives_up;
   };
 
   void note(const Request& request) {
@@ -86,6 +99,7 @@ class IdleBackend final : public Backend {
 
   int size_;
   Capabilities capabilities_;
+  Ends ends_;
   std::vector<Asked> asked_;
 };
 

@@ -1,0 +1,21 @@
+#include "peal/group/monitored_barrier.h"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "peal/group/testing/idle_backend.h"
+
+namespace peal {
+namespace {
+
+using testing::IdleBackend;
+
+/// The token may come when the wait for it has given up, before the barrier looks again.
+TEST(MonitoredBarrierTest, ATokenThatComesJustAfterTheWaitCounts) {
+  IdleBackend backend(3, testing::everything(), IdleBackend::Ends::kJustAfterTheWait);
+  EXPECT_NO_THROW(monitored_barrier(backend, "world", std::chrono::seconds(30)));
+}
+
+}  // namespace
+}  // namespace peal
