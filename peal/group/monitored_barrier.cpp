@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -101,16 +102,17 @@ class Tokens {
   std::vector<WorkPtr> works_;
 };
 
-Error not_there(const std::string& group, const std::vector<Rank>& missing, Timeout timeout) {
-  return Error(ErrorKind::kTimeout,
-               fmt::format("monitored_barrier of the group {}: rank{} {} did not come within {} s",
-                           group,
-                           missing.size() == 1 ? "" : "s",
-                           fmt::join(missing, ", "),
-                           static_cast<double>(timeout.count()) / 1000.0));
+RanksMissing not_there(const std::string& group, std::vector<Rank> missing, Timeout timeout) {
+  const std::string text =
+      fmt::format("monitored_barrier of the group {}: rank{} {} did not come within {} ms",
+                  group,
+                  missing.size() == 1 ? "" : "s",
+                  fmt::join(missing, ", "),
+                  timeout.count());
+  return {text, std::move(missing)};
 }
 
-void abort_with(Backend& backend, const Error& error) {
+void abort_with(Backend& backend, const RanksMissing& error) {
   backend.abort(error, Departure::kInOrder);
   throw error;
 }
@@ -138,8 +140,8 @@ void gather_and_release(Backend& backend, const std::string& group, Timeout time
   Tokens presences(backend);
   tell_all(presences, ranks, kPresence, with_grace(timeout));
   Tokens arrivals(backend);
-  if (const auto missing = missing_after(arrivals, ranks, timeout); !missing.empty()) {
-    abort_with(backend, not_there(group, missing, timeout));
+  if (auto missing = missing_after(arrivals, ranks, timeout); !missing.empty()) {
+    abort_with(backend, not_there(group, std::move(missing), timeout));
   }
   Tokens releases(backend);
   tell_all(releases, ranks, kRelease, with_grace(timeout));

@@ -107,7 +107,8 @@ class TorchBackend final : public c10d::Backend {
                         const c10d::AllToAllOptions& options) override;
   WorkRef alltoall(Tensors& out, Tensors& in, const c10d::AllToAllOptions& options) override;
   WorkRef barrier(const c10d::BarrierOptions& options) override;
-  /// Every rank that did not come is named, whatever `wait_all_ranks` says.
+  /// Errors: begin with the words of gloo's monitoredBarrier. Every missing rank is named, whatever
+  /// `wait_all_ranks` says.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // ---- two ranks
@@ -168,6 +169,8 @@ class TorchBackend final : public c10d::Backend {
   /// All of them, in one operation where they are of one type.
   template <class Run, class Start>
   WorkRef carry_out_each(const Asked& asked, Tensors& out, Tensors& in, Run run, Start start);
+  /// One all_gather for each input. Input k of rank r goes to output r * (number of inputs) + k.
+  WorkRef gather_each(const Asked& asked, Operands operands, const TensorLists& results);
   WorkRef receive(Tensors& data, Rank from, int tag, c10d::OpType type);
   c10::intrusive_ptr<TorchOptions> options_for(const c10::intrusive_ptr<Options>& options) const;
   c10::intrusive_ptr<Backend> meet_anew(const c10::intrusive_ptr<c10d::Store>& store,

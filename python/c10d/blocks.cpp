@@ -39,28 +39,106 @@ void check_sizes(const Invalid& invalid,
   }
 }
 
+void check_allgather(const Invalid& invalid,
+                     const TorchBackend::TensorLists& out,
+                     const TorchBackend::Tensors& in,
+                     int rank,
+                     int size) {
+  c10d::assertNonEmptyInputTensorList(invalid, in.size());
+  c10d::assertInputOutputTensorListsSameSize(invalid, out.size(), in.size());
+  const std::size_t expected = in.size() * static_cast<std::size_t>(size);
+  for (std::size_t list = 0; list < out.size(); ++list) {
+    if (out[list].size() == expected) continue;
+    invalid(c10::str("invalid output tensor list at index ",
+                     list,
+                     " (expected length ",
+                     expected,
+                     ", got ",
+                     out[list].size(),
+                     ")"));
+  }
+  if (in.size() > 1) {
+    c10d::assertTypeAndSizesMatch(invalid, in, in[0].options(), in[0].sizes());
+    for (const auto& list : out) {
+      c10d::assertTypeAndSizesMatch(invalid, list, in[0].options(), in[0].sizes());
+    }
+    return;
+  }
+  for (std::size_t r = 0; r < expected; ++r) {
+    c10d::assertTypeMatch(invalid, in[0].options(), out[0], r);
+  }
+  // One tensor may have another size on each rank, which gloo refuses.
+  const auto own = static_cast<std::size_t>(rank);
+  if (out[0][own].numel() != in[0].numel()) {
+    c10d::assertSizesMatch(invalid, in[0].sizes(), out[0], own);
+  }
+}
+
+/// Of allgather_coalesced: `out` receives the tensor at `index` of another rank's list.
+void check_alike(const Invalid& invalid,
+                 const at::Tensor& out,
+                 const at::Tensor& in,
+                 std::size_t index) {
+  if (out.sizes() != in.sizes()) {
+    invalid(c10::str("invalid size of output tensor at index ",
+                     index,
+                     " (expected length ",
+                     c10d::toString(in.sizes()),
+                     ", got ",
+                     c10d::toString(out.sizes()),
+                     ")"));
+  }
+  if (!in.options().type_equal(out.options())) {
+    invalid(c10::str("invalid tensor type at index ",
+                     index,
+                     " (expected ",
+                     in.toString(),
+                     ", got ",
+                     out.toString(),
+                     ")"));
+  }
+}
+
 }  // namespace
 
 TorchBackend::WorkRef TorchBackend::allgather(TensorLists& out,
                                               Tensors& in,
                                               const c10d::AllgatherOptions& options) {
-  const Invalid invalid{"allgather"};
-  c10d::assertSingleElementInput(invalid, in);
-  if (out.size() != 1) invalid("requires a single-element output list of lists");
-  if (out[0].size() != static_cast<std::size_t>(size_)) {
-    invalid("invalid output tensor list at index 0 (expected one tensor for each rank)");
+  check_allgather(Invalid{"allgather"}, out, in, rank_, size_);
+  Operands operands = from_to(in, out[0]);
+  for (std::size_t list = 1; list < out.size(); ++list) {
+    for (std::size_t k = 0; k < out[list].size(); ++k) {
+      operands.copies.push_back({out[list][k], out[0][k]});
+    }
   }
-  c10d::assertTypeMatch(invalid, in[0].options(), out[0], 0);
-  const Timeout timeout = resolve(options.timeout);
+  return gather_each(
+      {{OpType::ALLGATHER, "peal:all_gather"}, resolve(options.timeout), options.asyncOp},
+      std::move(operands),
+      out);
+}
+
+TorchBackend::WorkRef TorchBackend::gather_each(const Asked& asked,
+                                                Operands operands,
+                                                const TensorLists& results) {
+  const std::size_t number = operands.in.size();
+  const auto of_all_ranks = [number](const Operands& o, std::size_t k) {
+    std::vector<Buffer> buffers;
+    for (std::size_t at = k; at < o.out.size(); at += number) buffers.push_back(o.out[at].buffer());
+    return buffers;
+  };
   return carry_out(
-      {{OpType::ALLGATHER, "peal:all_gather"}, timeout, options.asyncOp},
-      from_to(in, out[0]),
-      [&] { return Results(out); },
-      [=](ProcessGroup& g, const Operands& o) {
-        g.all_gather(o.in[0].buffer(), o.outputs(), timeout);
+      asked,
+      std::move(operands),
+      [&] { return results; },
+      [&](ProcessGroup& g, const Operands& o) {
+        for (std::size_t k = 0; k < number; ++k) {
+          g.all_gather(o.in[k].buffer(), of_all_ranks(o, k), asked.timeout);
+        }
       },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.all_gather_async(o.in[0].buffer(), o.outputs(), timeout);
+      [&](ProcessGroup& g, const Operands& o) {
+        return start_all(g, number, [&](std::size_t k) {
+          return g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), asked.timeout);
+        });
       });
 }
 
@@ -81,39 +159,21 @@ TorchBackend::WorkRef TorchBackend::_allgather_base(at::Tensor& out,
       });
 }
 
-/// One all_gather for each input: the outputs lie by rank, and apart.
 TorchBackend::WorkRef TorchBackend::allgather_coalesced(TensorLists& out,
                                                         Tensors& in,
                                                         const c10d::AllgatherOptions& options) {
   const Invalid invalid{"allgather_coalesced"};
   c10d::assertNonEmpty(invalid, in);
   c10d::assertAllgatherCoalescedOutputTensorLists(invalid, out, in.size(), size_);
-  for (const Tensors& of_rank : out) {
-    for (std::size_t k = 0; k < in.size(); ++k) check_sizes(invalid, of_rank[k], in[k], 1);
-  }
-  const Timeout timeout = resolve(options.timeout);
   Tensors all;
-  for (const Tensors& of_rank : out) all.insert(all.end(), of_rank.begin(), of_rank.end());
-  const std::size_t number = in.size();
-  const auto of_all_ranks = [number](const Operands& o, std::size_t k) {
-    std::vector<Buffer> buffers;
-    for (std::size_t at = k; at < o.out.size(); at += number) buffers.push_back(o.out[at].buffer());
-    return buffers;
-  };
-  return carry_out(
-      {{OpType::ALLGATHER_COALESCED, "peal:all_gather"}, timeout, options.asyncOp},
+  for (const Tensors& of_rank : out) {
+    for (std::size_t k = 0; k < in.size(); ++k) check_alike(invalid, of_rank[k], in[k], k);
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
+  }
+  return gather_each(
+      {{OpType::ALLGATHER_COALESCED, "peal:all_gather"}, resolve(options.timeout), options.asyncOp},
       from_to(in, all),
-      [&] { return Results(out); },
-      [=](ProcessGroup& g, const Operands& o) {
-        for (std::size_t k = 0; k < number; ++k) {
-          g.all_gather(o.in[k].buffer(), of_all_ranks(o, k), timeout);
-        }
-      },
-      [=](ProcessGroup& g, const Operands& o) {
-        return start_all(g, number, [&](std::size_t k) {
-          return g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), timeout);
-        });
-      });
+      out);
 }
 
 TorchBackend::WorkRef TorchBackend::allgather_into_tensor_coalesced(
@@ -141,18 +201,10 @@ TorchBackend::WorkRef TorchBackend::gather(TensorLists& out,
   c10d::assertSingleElementInput(invalid, in);
   const Rank root = static_cast<Rank>(options.rootRank);
   if (rank_ == root) {
-    if (out.size() != 1)
-      invalid("requires a single-element output list containing a list with world_size tensors");
-    if (out[0].size() != static_cast<std::size_t>(size_)) {
-      invalid(c10::str("Incorrect output list size ",
-                       out[0].size(),
-                       ". Output list size should be ",
-                       size_,
-                       ", same as size of the process group."));
-    }
-    c10d::assertTypeMatch(invalid, in[0].options(), out[0], 0);
-  } else if (!out.empty()) {
-    invalid("requires empty output on non-root");
+    c10d::assertGatherOutputTensorList(invalid, out, size_);
+    c10d::assertTypeAndSizesMatch(invalid, out[0], in[0].options(), in[0].sizes());
+  } else {
+    c10d::assertEmptyOutputTensorList(invalid, out);
   }
   const Timeout timeout = resolve(options.timeout);
   return carry_out(
@@ -175,18 +227,10 @@ TorchBackend::WorkRef TorchBackend::scatter(Tensors& out,
   c10d::assertSingleElementOutput(invalid, out);
   const Rank root = static_cast<Rank>(options.rootRank);
   if (rank_ == root) {
-    if (in.size() != 1)
-      invalid("requires a single-element input list containing a list with world_size tensors");
-    if (in[0].size() != static_cast<std::size_t>(size_)) {
-      invalid(c10::str("Incorrect input list size ",
-                       in[0].size(),
-                       ". Input list size should be ",
-                       size_,
-                       ", same as size of the process group."));
-    }
-    c10d::assertTypeMatch(invalid, out[0].options(), in[0], 0);
-  } else if (!in.empty()) {
-    invalid("requires empty input on non-root");
+    c10d::assertScatterInputTensorList(invalid, in, size_);
+    c10d::assertTypeAndSizesMatch(invalid, in[0], out[0].options(), out[0].sizes());
+  } else {
+    c10d::assertEmptyInputTensorList(invalid, in);
   }
   const Timeout timeout = resolve(options.timeout);
   return carry_out(

@@ -51,7 +51,6 @@ class Profiled {
   at::RecordFunction record_;
 };
 
-inline Operands in_place(at::TensorList data) { return {{}, operands(data, Use::kReadWrite)}; }
 inline Operands from_to(at::TensorList in, at::TensorList out) {
   return {operands(in, Use::kRead), operands(out, Use::kWrite)};
 }

@@ -1,4 +1,6 @@
 // The operations of all ranks on whole tensors.
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <string>
 
 #include <torch/csrc/distributed/c10d/Utils.hpp>
@@ -13,17 +15,87 @@ namespace peal::python {
 
 using c10d::OpType;
 
+namespace {
+
+using Tensors = TorchBackend::Tensors;
+
+/// Copies of tensors[k] to all others.
+std::vector<Operands::Copy> copies_of(const Tensors& tensors, std::size_t k) {
+  std::vector<Operands::Copy> copies;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.is_same(tensors[k])) copies.push_back({tensor, tensors[k]});
+  }
+  return copies;
+}
+
+/// The operand tensors[k], from which all others get a copy of the result.
+Operands one_for_all(const Tensors& tensors, std::size_t k) {
+  Operands operands = in_place(tensors[k]);
+  if (tensors.size() > 1) operands.copies = copies_of(tensors, k);
+  return operands;
+}
+
+/// tensors[0] = op over all tensors of the list
+/// Several tensors of a rank are the contributions of several members of the group, as in gloo.
+/// Shape: the same for all.
+void reduce_into_first(const Invalid& invalid, const Tensors& tensors, ReduceOp::Kind kind) {
+  if (kind == ReduceOp::Kind::kAvg) {
+    invalid("Cannot use ReduceOp.AVG with several tensors on a rank: ranks may differ in how many");
+  }
+  const at::AutoDispatchBelowAutograd no_grad;
+  at::Tensor first = tensors[0];
+  for (std::size_t k = 1; k < tensors.size(); ++k) {
+    const at::Tensor& next = tensors[k];
+    switch (kind) {
+      case ReduceOp::Kind::kSum:
+      case ReduceOp::Kind::kPremulSum:  // with one factor for each rank
+        first.add_(next);
+        break;
+      case ReduceOp::Kind::kProduct:
+        first.mul_(next);
+        break;
+      case ReduceOp::Kind::kMin:
+        first.copy_(at::minimum(first, next));
+        break;
+      case ReduceOp::Kind::kMax:
+        first.copy_(at::maximum(first, next));
+        break;
+      case ReduceOp::Kind::kBand:
+        first.bitwise_and_(next);
+        break;
+      case ReduceOp::Kind::kBor:
+        first.bitwise_or_(next);
+        break;
+      case ReduceOp::Kind::kBxor:
+        first.bitwise_xor_(next);
+        break;
+      case ReduceOp::Kind::kAvg:  // refused above
+        break;
+    }
+  }
+}
+
+/// The checks of an allreduce, of dense tensors or of sparse ones.
+void check_alike(const Invalid& invalid, const Tensors& tensors) {
+  c10d::assertNonEmpty(invalid, tensors);
+  if (tensors.size() == 1) return;
+  c10d::assertLayoutMatch(invalid, tensors);
+  c10d::assertTypeAndSizesMatch(invalid, tensors);
+}
+
+}  // namespace
+
 TorchBackend::WorkRef TorchBackend::broadcast(Tensors& data,
                                               const c10d::BroadcastOptions& options) {
   const Invalid invalid{"broadcast"};
   c10d::assertRootRank(invalid, options.rootRank, size_);
   c10d::assertRootTensor(invalid, options.rootTensor, static_cast<std::int64_t>(data.size()));
-  c10d::assertSingleElement(invalid, data);
+  c10d::assertTypeAndSizesMatch(invalid, data);
   const Timeout timeout = resolve(options.timeout);
   const Rank root = static_cast<Rank>(options.rootRank);
   return carry_out(
       {{OpType::BROADCAST, "peal:broadcast"}, timeout, options.asyncOp},
-      in_place(data),
+      one_for_all(data, static_cast<std::size_t>(options.rootTensor)),
       [&] { return Results{data}; },
       [=](ProcessGroup& g, const Operands& o) { g.broadcast(o.out[0].buffer(), root, timeout); },
       [=](ProcessGroup& g, const Operands& o) {
@@ -33,14 +105,16 @@ TorchBackend::WorkRef TorchBackend::broadcast(Tensors& data,
 
 TorchBackend::WorkRef TorchBackend::allreduce(Tensors& data,
                                               const c10d::AllreduceOptions& options) {
-  if (data.size() != 1) c10d::assertSingleElement(Invalid{"allreduce"}, data);
+  const Invalid invalid{"allreduce"};
+  check_alike(invalid, data);
   if (data[0].layout() == at::kSparse) return allreduce_sparse(data, options);
   const Timeout timeout = resolve(options.timeout);
   const ReduceOp op = reduce_op_of(options.reduceOp, data[0].scalar_type());
+  if (data.size() > 1) reduce_into_first(invalid, data, op.kind);
   registrations_.see(group(), data[0]);
   return carry_out(
       {{OpType::ALLREDUCE, "peal:all_reduce"}, timeout, options.asyncOp},
-      in_place(data),
+      one_for_all(data, 0),
       [&] { return Results{data}; },
       [=](ProcessGroup& g, const Operands& o) { g.all_reduce(o.out[0].buffer(), op, timeout); },
       [=](ProcessGroup& g, const Operands& o) {
@@ -51,7 +125,7 @@ TorchBackend::WorkRef TorchBackend::allreduce(Tensors& data,
 TorchBackend::WorkRef TorchBackend::allreduce_sparse(Tensors& data,
                                                      const c10d::AllreduceOptions& options) {
   const Invalid invalid{"allreduce"};
-  c10d::assertSingleElement(invalid, data);
+  check_alike(invalid, data);
   c10d::assertLayoutMatch(invalid, at::kSparse, data, 0);
   c10d::assertCPU(invalid, data);
   if (options.reduceOp.op_ != c10d::ReduceOp::SUM) {
@@ -60,13 +134,14 @@ TorchBackend::WorkRef TorchBackend::allreduce_sparse(Tensors& data,
         "ReduceOp.SUM)");
   }
   const Timeout timeout = resolve(options.timeout);
+  if (data.size() > 1) add_into_first(data);
   SparseSum& sparse = this->sparse(timeout);
   const auto start = [&sparse, tensor = data[0], timeout](ProcessGroup&, const Operands&) {
     return sparse.start(tensor, timeout);
   };
   return carry_out(
       {{OpType::_ALLREDUCE_SPARSE, "peal:sparse_all_reduce"}, timeout, options.asyncOp},
-      {},
+      {{}, {}, copies_of(data, 0)},
       [&] { return Results{data}; },
       [&](ProcessGroup& g, const Operands& o) {
         const WorkPtr work = start(g, o);
@@ -129,12 +204,6 @@ TorchBackend::WorkRef TorchBackend::barrier(const c10d::BarrierOptions& options)
       [] { return Results(); },
       [=](ProcessGroup& g, const Operands&) { g.barrier(timeout); },
       [=](ProcessGroup& g, const Operands&) { return g.barrier_async(timeout); });
-}
-
-void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool) {
-  const Timeout timeout = resolve(options.timeout);
-  ProcessGroup& all = group();
-  interruptible([&] { all.monitored_barrier(timeout); });
 }
 
 }  // namespace peal::python

@@ -28,8 +28,9 @@ TorchBackend::WorkRef TorchBackend::receive(Tensors& data, Rank from, int tag, O
   const auto start = [=](ProcessGroup& g, const Operands& o) {
     return g.irecv(o.out[0].buffer(), from, Tag{tag}, timeout);
   };
+  const char* const title = type == OpType::RECVANYSOURCE ? "peal:recvAnySource" : "peal:recv";
   return carry_out(
-      {{type, "peal:recv"}, timeout, true},
+      {{type, title}, timeout, true},
       {{}, operands(data, Use::kWrite)},
       [&] { return Results{data}; },
       start,

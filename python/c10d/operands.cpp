@@ -1,7 +1,9 @@
 #include "python/c10d/operands.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -100,6 +102,44 @@ double factor_of(const c10d::ReduceOp& op) {
   return supplement->double_factor;
 }
 
+/// The memory of the tensor at `place` in a list, from its first element to its last.
+struct Extent {
+  const std::byte* begin;
+  const std::byte* end;
+  std::size_t place;
+};
+
+std::vector<Extent> extents_of(at::TensorList tensors) {
+  std::vector<Extent> extents;
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const at::Tensor& tensor = tensors[k];
+    if (!tensor.defined() || !tensor.is_cpu() || tensor.layout() != at::kStrided) continue;
+    if (tensor.numel() == 0) continue;
+    const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());
+    const std::size_t bytes = at::detail::computeStorageNbytes(
+        tensor.sizes(), tensor.strides(), tensor.dtype().itemsize());
+    extents.push_back({begin, begin + bytes, k});
+  }
+  return extents;
+}
+
+/// By place in the list: a tensor that shares memory with another one is to be copied.
+std::vector<Place> places_of(at::TensorList tensors) {
+  std::vector<Extent> extents = extents_of(tensors);
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return a.begin < b.begin;
+  });
+  std::vector<Place> places(tensors.size(), Place::kOwnMemory);
+  const Extent* furthest = nullptr;  // the extent so far that ends last
+  for (const Extent& extent : extents) {
+    if (furthest != nullptr && extent.begin < furthest->end) {
+      places[extent.place] = places[furthest->place] = Place::kCopy;
+    }
+    if (furthest == nullptr || extent.end > furthest->end) furthest = &extent;
+  }
+  return places;
+}
+
 }  // namespace
 
 Carrier carrier_of(at::ScalarType type) {
@@ -122,15 +162,15 @@ ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type) {
   return {kind};
 }
 
-Operand::Operand(at::Tensor tensor, Use use) : tensor_(std::move(tensor)), use_(use) {
+Operand::Operand(at::Tensor tensor, Use use, Place place) : tensor_(std::move(tensor)), use_(use) {
   TORCH_CHECK(tensor_.defined(), "an undefined tensor cannot be communicated");
   TORCH_CHECK(tensor_.device().is_cpu(),
-              "peal communicates tensors on the CPU, and this one is on ",
+              "peal only supports CPU tensors, and this tensor is on ",
               tensor_.device());
   TORCH_CHECK(tensor_.layout() == at::kStrided,
-              "peal communicates strided tensors, and this one is of layout ",
+              "peal only supports dense tensors, and this tensor is of layout ",
               tensor_.layout());
-  if (!is_plain(tensor_)) {
+  if (place == Place::kCopy || !is_plain(tensor_)) {
     const at::AutoDispatchBelowAutograd no_grad;
     dense_ = at::empty(tensor_.sizes(), tensor_.options().memory_format(std::nullopt));
     if (use != Use::kWrite) dense_.copy_(tensor_);
@@ -162,12 +202,24 @@ std::vector<Buffer> Operands::outputs() const {
 
 void Operands::finish() const {
   for (const Operand& operand : out) operand.finish();
+  const at::AutoDispatchBelowAutograd no_grad;
+  for (const Copy& copy : copies) copy.to.copy_(copy.from);
 }
 
 std::vector<Operand> operands(at::TensorList tensors, Use use) {
   std::vector<Operand> all;
   all.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) all.emplace_back(tensor, use);
+  return all;
+}
+
+Operands in_place(at::TensorList tensors) {
+  if (tensors.size() == 1) return {{}, operands(tensors, Use::kReadWrite)};
+  const std::vector<Place> places = places_of(tensors);
+  Operands all;
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    all.out.emplace_back(tensors[k], Use::kReadWrite, places[k]);
+  }
   return all;
 }
 

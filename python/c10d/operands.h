@@ -31,12 +31,15 @@ ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type);
 /// What an operation does with a tensor.
 enum class Use : unsigned char { kRead, kWrite, kReadWrite };
 
-/// Keeps a tensor alive, and a dense copy of it where it is not dense itself: then the operation
-/// works on the copy, and `finish` copies what was written back.
+/// Whether an operation may work in the memory of a tensor, if that is dense.
+enum class Place : unsigned char { kOwnMemory, kCopy };
+
+/// Keeps a tensor alive. Where the tensor is not dense or may not be worked on in place, the
+/// operation works on a dense copy, and `finish` copies the result back.
 class Operand {
  public:
   /// Errors: RuntimeError, for a tensor that is not on the CPU or not strided.
-  Operand(at::Tensor tensor, Use use);
+  Operand(at::Tensor tensor, Use use, Place place = Place::kOwnMemory);
 
   Buffer buffer() const { return buffer_; }
   const at::Tensor& tensor() const { return tensor_; }
@@ -46,15 +49,21 @@ class Operand {
 
  private:
   at::Tensor tensor_;
-  at::Tensor dense_;  // undefined where the tensor's own memory does
+  at::Tensor dense_;  // undefined where the operation works in the tensor's own memory
   Use use_;
   Buffer buffer_;
 };
 
-/// Of one operation: what goes in and what comes out. What is changed in place is in `out` alone.
+/// The inputs and outputs of one operation. A tensor that is changed in place is in `out` alone.
 struct Operands {
+  struct Copy {
+    at::Tensor to;
+    at::Tensor from;
+  };
+
   std::vector<Operand> in;
   std::vector<Operand> out;
+  std::vector<Copy> copies = {};  // made by `finish`, of the outputs
 
   std::vector<ConstBuffer> inputs() const;
   std::vector<Buffer> outputs() const;
@@ -62,5 +71,10 @@ struct Operands {
 };
 
 std::vector<Operand> operands(at::TensorList tensors, Use use);
+
+/// For an operation in place. Tensors of the list that share memory, such as one tensor named
+/// twice, each work on a copy. The copies are written back in the order of the list, as in gloo.
+/// Cost: sorts the list by address, if it has more than one tensor.
+Operands in_place(at::TensorList tensors);
 
 }  // namespace peal::python

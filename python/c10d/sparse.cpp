@@ -141,6 +141,19 @@ void sum(ProcessGroup& group, at::Tensor& tensor, Timeout timeout) {
 
 }  // namespace
 
+void add_into_first(const std::vector<at::Tensor>& tensors) {
+  const at::AutoDispatchBelowAutograd no_grad;
+  std::vector<at::Tensor> indices;
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& tensor : tensors) {
+    indices.push_back(tensor._indices());
+    values.push_back(tensor._values());
+  }
+  at::Tensor first = tensors.front();
+  first.copy_(at::_sparse_coo_tensor_unsafe(at::cat(indices, 1), at::cat(values), first.sizes())
+                  .coalesce());
+}
+
 SparseSum::SparseSum(ProcessGroup& group, Timeout timeout) {
   std::vector<Rank> all(static_cast<std::size_t>(group.size()));
   std::iota(all.begin(), all.end(), 0);

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/guarded.h"
@@ -12,6 +13,10 @@
 #include "peal/group/process_group.h"
 
 namespace peal::python {
+
+/// tensors[0] = sum of the list, coalesced. torch's own addition lacks half-precision types.
+/// Shape: the same for all, and the same sparse dimensions (else torch's RuntimeError).
+void add_into_first(const std::vector<at::Tensor>& tensors);
 
 /// Works in a group of its own with the same ranks and on a thread of its own, since how much comes
 /// is known only when a part has come: meanwhile other operations may begin.

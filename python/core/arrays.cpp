@@ -93,6 +93,33 @@ constexpr const char* kContiguous =
     "is not contiguous in row-major order: pass a contiguous copy, as "
     "numpy.ascontiguousarray(x) or x.contiguous() makes";
 
+bool has_dlpack(const py::object& object) {
+  return py::hasattr(object, "__dlpack__") && py::hasattr(object, "__dlpack_device__");
+}
+
+bool can_be_read(const py::object& object) {
+  Py_buffer view = {};
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  PyBuffer_Release(&view);
+  return true;
+}
+
+/// For elements that the protocols cannot describe, such as NumPy's datetime64.
+[[noreturn]] void refuse_access(const py::object& object, const py::error_already_set& why) {
+  const std::string type = py::hasattr(object, "dtype")
+                               ? " of " + py::str(object.attr("dtype")).cast<std::string>()
+                               : "";
+  refuse(
+      ErrorKind::kUnsupported,
+      object,
+      "gives no access to its elements" + type + ": " + why.what() +
+          ". peal's types are bool, uint8, int8 to int64, float16 to float64, bfloat16, complex64 "
+          "and complex128");
+}
+
 }  // namespace
 
 Array::Array(py::object object, Use use) : Array() {
@@ -118,8 +145,11 @@ bool Array::take_buffer(const py::object& object, Use use) {
   if (PyObject_GetBuffer(object.ptr(), &view_, wanted) != 0) {
     const py::error_already_set why;
     view_ = {};
-    if (use == Use::kRead) return false;  // perhaps by DLPack
-    refuse(ErrorKind::kUsage, object, "cannot be written: " + std::string(why.what()));
+    if (use == Use::kRead && has_dlpack(object)) return false;
+    if (use == Use::kWrite && can_be_read(object)) {
+      refuse(ErrorKind::kUsage, object, "cannot be written: " + std::string(why.what()));
+    }
+    refuse_access(object, why);
   }
   if (PyBuffer_IsContiguous(&view_, 'C') == 0) refuse(ErrorKind::kUsage, object, kContiguous);
   const std::string format = view_.format == nullptr ? "B" : view_.format;
@@ -135,12 +165,17 @@ bool Array::take_buffer(const py::object& object, Use use) {
 }
 
 bool Array::take_dlpack(const py::object& object) {
-  if (!py::hasattr(object, "__dlpack__") || !py::hasattr(object, "__dlpack_device__")) return false;
+  if (!has_dlpack(object)) return false;
   const auto device = object.attr("__dlpack_device__")().cast<py::tuple>();
   if (device[0].cast<int>() != kDLCPU) {
     refuse(ErrorKind::kUnsupported, object, "is not on the CPU: copy it there first");
   }
-  keeper_ = object.attr("__dlpack__")();
+  try {
+    keeper_ = object.attr("__dlpack__")();
+  } catch (const py::error_already_set& why) {
+    if (!why.matches(PyExc_BufferError)) throw;
+    refuse_access(object, why);
+  }
   auto* const managed =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(keeper_.ptr(), "dltensor"));
   if (managed == nullptr) throw py::error_already_set();

@@ -1,8 +1,8 @@
 """Collectives over Python's objects: methods of `peal.ProcessGroup`.
 
-Objects travel as JSON: a tuple comes as a list, and a dict's keys are words. With ``pickle=True``
-they are pickled: whoever can send to this rank can then run code in it, so that is for ranks that
-trust each other.
+Objects travel as JSON: a tuple arrives as a list, on the sending rank too, and a dict's keys are
+strings. With ``pickle=True`` objects are pickled: a rank that can send to this one can then run code
+in it, so this is for ranks that trust each other.
 
 Sizes go first. A rank whose object cannot be written says so in the place of its size, and then all
 raise, instead of waiting for what does not come.
@@ -98,7 +98,8 @@ def _parts(data: bytearray, sizes: Sequence[int]) -> list[bytearray]:
 
 def broadcast_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool = False,
                      timeout: float | None = None) -> Any:
-    """The root's `value`, on every rank. What the others give is not looked at.
+    """The root's `value`, the same on every rank: where a tuple arrives as a list, the root gets a
+    list too. The values that other ranks pass are ignored.
 
     Order: a collective.
     Errors: usage (the root's value cannot be written, as JSON or as a pickle: on every rank); as
@@ -112,7 +113,7 @@ def broadcast_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool
     own = _unless_refused(own, size, [root])
     data = bytearray(own) if is_root else bytearray(size[0])
     group.broadcast(data, root, timeout=timeout)
-    return value if is_root else _decode(data, pickle)
+    return _decode(data, pickle)
 
 
 def all_gather_object(group: ProcessGroup, value: Any, *, pickle: bool = False,

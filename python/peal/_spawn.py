@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # typing has them from Python 3.11 on
 
 _END_S = 10.0  # what ranks are given to end in after the last of them has told how it went
 _GRACE_S = 5.0  # and those that are left when one has failed: in a group they hear it in a second
+_BEGUN = "begun"  # the first message of a rank: the function is about to be called
 
 
 class SpawnError(Error):
@@ -138,6 +139,7 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
     os.environ.update(environment)
     _keep_from_children(there)
     _end_with_parent()
+    there.send(_BEGUN)
     try:
         there.send(_Outcome(pickle.dumps(_returned(function, arguments))))
     except BaseException as error:
@@ -191,6 +193,7 @@ def _pickled_if_possible(value: Any) -> bytes:
 def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outcome]:
     """By rank, in the order in which they came."""
     outcomes: dict[int, _Outcome] = {}
+    begun: set[int] = set()
     waiting = {here: rank for rank, (_, here) in enumerate(started)}
     end: float | None = None
     while waiting:
@@ -199,21 +202,35 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
             for rank in waiting.values():
                 started[rank][0].kill()
                 text = f"it had not ended {_GRACE_S:.0f} s after another failed, and was killed"
-                outcomes[rank] = _Outcome(b"", text, text, follows=True)
+                outcomes[rank] = _Outcome(b"", text, follows=True)
             return outcomes
         for here in ready:
             assert isinstance(here, Connection)
-            rank = waiting.pop(here)
+            rank = waiting[here]
             try:
-                outcomes[rank] = here.recv()
-            except (EOFError, OSError):  # nothing, or a part
+                told = here.recv()
+            except (EOFError, OSError):  # no message, or a part of one
                 process = started[rank][0]
                 process.join()
-                text = f"its process {_way_of_ending(process.exitcode)}, and said nothing"
-                outcomes[rank] = _Outcome(b"", text, text)
+                text = _without_outcome(process.exitcode, rank in begun)
+                told = _Outcome(b"", text)
+            if told == _BEGUN:
+                begun.add(rank)
+                continue
+            del waiting[here]
+            outcomes[rank] = told
             if outcomes[rank].raised and end is None:
                 end = time.monotonic() + _GRACE_S
     return outcomes
+
+
+def _without_outcome(code: int | None, has_begun: bool) -> str:
+    ended = f"its process {_way_of_ending(code)}"
+    if has_begun:
+        return f"{ended}, and its function neither returned nor raised"
+    return (f"{ended} before it called the function: its stderr says why. Python has imported the "
+            "main module there first: a script calls peal.spawn under "
+            "`if __name__ == \"__main__\":`")
 
 
 def _way_of_ending(code: int | None) -> str:

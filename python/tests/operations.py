@@ -152,6 +152,16 @@ def _(group, me, size, dtype, op, run):
     return [data.clone()]
 
 
+@_case("broadcast", "several tensors on each rank",
+       lambda me, size, dtype, op: [values(size - 1, dtype, COUNT, start=1)] * 2)
+def _(group, me, size, dtype, op):
+    data = [values(me, dtype, COUNT), values(me, dtype, COUNT, start=1)]
+    options = dist.BroadcastOptions()
+    options.rootRank, options.rootTensor = size - 1, 1
+    group.broadcast(data, options).wait()
+    return data
+
+
 # ---- all_reduce and reduce
 
 def _sum_expected(me, size, dtype, op):
@@ -185,8 +195,53 @@ def _(group, me, size, dtype, op):
     return data
 
 
+@_case("all_reduce", "coalesced, one tensor twice",
+       lambda me, size, dtype, op: [reduced(op, _all(size, dtype))] * 2, reduces=True)
+def _(group, me, size, dtype, op):
+    data = [values(me, dtype, COUNT)] * 2
+    options = dist.AllreduceCoalescedOptions()
+    options.reduceOp = op_of(op)
+    group.allreduce_coalesced(data, options).wait()
+    return data
+
+
+@_case("all_reduce", "coalesced, tensors that overlap",
+       lambda me, size, dtype, op: [reduced(op, _all(size, dtype))], reduces=True)
+def _(group, me, size, dtype, op):
+    data = values(me, dtype, COUNT)
+    options = dist.AllreduceCoalescedOptions()
+    options.reduceOp = op_of(op)
+    group.allreduce_coalesced([data[:4], data[::2], data[2:]], options).wait()
+    return [data]
+
+
+def _second(rank: int, dtype: torch.dtype) -> torch.Tensor:
+    """Beside `values`: no sum or product of all of both is rounded."""
+    return torch.full((COUNT,), 2 if rank == 0 else 1).to(dtype)
+
+
+@_case("all_reduce", "several tensors on each rank",
+       lambda me, size, dtype, op: [reduced(op, _all(size, dtype) + [
+           _second(r, dtype) for r in range(size)])] * 2, reduces=True)
+def _(group, me, size, dtype, op):
+    data = [values(me, dtype, COUNT), _second(me, dtype)]
+    options = dist.AllreduceOptions()
+    options.reduceOp = op_of(op)
+    group.allreduce(data, options).wait()
+    return data
+
+
+@_case("all_reduce", "sparse, several tensors on each rank",
+       lambda me, size, dtype, op: [
+           sum_of_sparse(range(size), dtype) + sum_of_sparse(range(1, size + 1), dtype)] * 2)
+def _(group, me, size, dtype, op):
+    data = [sparse_values(me, dtype), sparse_values(me + 1, dtype)]
+    group.allreduce(data, dist.AllreduceOptions()).wait()
+    return [one.to_dense() for one in data]
+
+
 @_case("all_reduce", "sparse",
-       lambda me, size, dtype, op: [sum_of_sparse(size, dtype)])
+       lambda me, size, dtype, op: [sum_of_sparse(range(size), dtype)])
 def _(group, me, size, dtype, op):
     data = sparse_values(me, dtype)
     dist.all_reduce(data, group=group)
@@ -202,9 +257,9 @@ def sparse_values(rank: int, dtype: torch.dtype) -> torch.Tensor:
                                    check_invariants=True)
 
 
-def sum_of_sparse(size: int, dtype: torch.dtype) -> torch.Tensor:
+def sum_of_sparse(ranks: range, dtype: torch.dtype) -> torch.Tensor:
     total = torch.zeros(4, 3, dtype=dtype)
-    for rank in range(size):
+    for rank in ranks:
         total += sparse_values(rank, dtype).to_dense()
     return total
 
@@ -261,6 +316,15 @@ def _(group, me, size, dtype, op):
     out = [[_empty(dtype), _empty(dtype, 2)] for _ in range(size)]
     group.allgather_coalesced(out, [values(me, dtype, COUNT), values(me, dtype, 2)]).wait()
     return [pair[0] for pair in out] + [pair[1] for pair in out]
+
+
+@_case("all_gather", "several tensors on each rank",
+       lambda me, size, dtype, op: [
+           values(r, dtype, COUNT, start=k) for r in range(size) for k in (0, 1)] * 2)
+def _(group, me, size, dtype, op):
+    out = [[_empty(dtype) for _ in range(2 * size)] for _ in (0, 1)]
+    group.allgather(out, [values(me, dtype, COUNT, start=k) for k in (0, 1)]).wait()
+    return out[0] + out[1]
 
 
 @_case("gather", "list", lambda me, size, dtype, op: _all(size, dtype) if me == size - 1 else [])

@@ -178,6 +178,34 @@ class KindsOfArraysTest(unittest.TestCase):
                 group.all_reduce(frozen)
             self.assertIn("cannot be written", str(caught.exception))
 
+    @numpy_wanted
+    def test_numpy_types_without_a_counterpart_are_named(self) -> None:
+        import numpy
+
+        times = numpy.array(["2026-01-01", "2026-01-02"], dtype="datetime64[s]")
+        out = numpy.zeros(2, dtype=numpy.int64)
+        with peal.init_process_group() as group:
+            for call in (lambda: group.all_reduce(times),  # written
+                         lambda: group.all_gather(times, out),  # read
+                         lambda: group.all_gather(times - times, out)):
+                with self.assertRaises(peal.Error) as caught:
+                    call()
+                text = str(caught.exception)
+                self.assertEqual(caught.exception.kind, "unsupported")
+                self.assertRegex(text, r"no access to its elements of (datetime64|timedelta64)\[s\]")
+                self.assertIn("peal's types are bool", text)
+                self.assertNotIn("written", text)
+
+    @numpy_wanted
+    @torch_wanted
+    def test_a_tensor_that_cannot_be_shared_says_why(self) -> None:
+        import torch
+
+        data, out = torch.ones(1, requires_grad=True), torch.zeros(1)
+        with peal.init_process_group() as group, self.assertRaises(peal.Error) as caught:
+            group.all_gather(data, out)
+        self.assertIn("use tensor.detach()", str(caught.exception))
+
     @torch_wanted
     def test_torch_tensors_come_by_dlpack(self) -> None:
         self.assertEqual(peal.spawn(reduce_with_torch, ranks=2), [[3.0] * 3] * 2)

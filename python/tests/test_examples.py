@@ -6,12 +6,16 @@ from __future__ import annotations
 import math
 import os
 import re
+import signal
+import subprocess
+import sys
 import tempfile
+import threading
 import unittest
 
 from needs import numpy_wanted, torch_wanted
-from programs import (EXAMPLES, example, free_port, lines_of, losses_of, output_of, peal_run,
-                      script_on_ranks)
+from programs import (EXAMPLES, PATIENCE, example, free_port, lines_of, losses_of, output_of,
+                      peal_run, script_on_ranks)
 
 MNIST = os.environ.get("PEAL_TEST_MNIST", "")
 
@@ -121,8 +125,46 @@ class TrainingTest(unittest.TestCase):
         self.trains_as_on_gloo(2, "pipeline.py")
 
 
+def told_to_end_after_some_steps(*command: str) -> tuple[str, int]:
+    """What `peal run` writes, and its exit code."""
+    run = subprocess.Popen([sys.executable, "-m", "peal", "run", "--no-prefix", "--grace", "60",
+                            "-n", "2", *command], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    assert run.stdout is not None
+    too_late = threading.Timer(PATIENCE, run.kill)
+    too_late.start()
+    try:
+        seen = ""
+        for line in run.stdout:
+            seen += line
+            if line.startswith("rank 1, step 3"):
+                run.send_signal(signal.SIGTERM)
+        return seen, run.wait()
+    finally:
+        too_late.cancel()
+        run.kill()
+        run.wait()
+        run.stdout.close()
+
+
 @torch_wanted
 class CheckpointTest(unittest.TestCase):
+    def test_ranks_that_are_told_to_end_save_and_the_next_run_goes_on(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [*example("train_until_told.py"), "--checkpoint", f"{folder}/checkpoint"]
+            text, code = told_to_end_after_some_steps(*command)
+            self.assertEqual(code, 0, text)
+            saved = re.findall(r"saved after step (\d+)", text)
+            self.assertEqual(len(saved), 1, text)
+            step = int(saved[0])
+            self.assertGreaterEqual(step, 3)
+            self.assertNotIn("killed by signal", text)  # as torch says of the loader's workers
+            again = peal_run(2, *command, "--steps", str(step + 2))
+            for rank in range(2):
+                self.assertIn(f"rank {rank} goes on after step {step}", again)
+                self.assertIn(f"rank {rank}, step {step + 2}: ", again)
+            self.assertIn(f"saved after step {step + 2}", again)
+
     @numpy_wanted  # with its help torch sends objects
     def test_what_two_ranks_save_three_ranks_load(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -99,6 +99,27 @@ def go_on_without_rank_2() -> float:
     return float(data)
 
 
+def monitored(milliseconds: int, wait_all_ranks: bool, missing: list[int]) -> str:
+    """What a monitored barrier raises where some ranks do not come. Those stay until the others have
+    raised, so that nobody is taken for lost."""
+    store, me = dist.distributed_c10d._get_default_store(), dist.get_rank()
+    come = [rank for rank in range(dist.get_world_size()) if rank not in missing]
+    text = ""
+    if me == 0:
+        store.set("rank 0 comes", "")
+    if me in come:
+        if 0 in come:  # others would miss it if it were late
+            store.wait(["rank 0 comes"])
+        try:
+            dist.group.WORLD.monitored_barrier(datetime.timedelta(milliseconds=milliseconds),
+                                               wait_all_ranks)
+        except dist.DistBackendError as error:
+            text = str(error)
+    store.set(f"over/{me}", "")
+    store.wait([f"over/{rank}" for rank in range(dist.get_world_size())])
+    return text
+
+
 class FailuresTest(unittest.TestCase):
     def test_an_exception_on_one_rank_reaches_the_others_with_its_text(self) -> None:
         ends = outcomes(3, raise_on_rank_1)
@@ -134,6 +155,35 @@ class FailuresTest(unittest.TestCase):
 
     def test_a_timeout_says_so_and_comes_no_earlier_than_asked(self) -> None:
         self.assertGreaterEqual(outcomes(2, be_late)[0].result, 0.5)
+
+    def check_monitored(self, milliseconds: int, wait_all_ranks: bool, missing: list[int],
+                        on_rank_0: str) -> None:
+        names = ", ".join(map(str, missing))
+        own = (f". monitored_barrier of the group world: rank{'s' if missing[1:] else ''} {names} "
+               f"did not come within {milliseconds} ms")
+        for rank, text in enumerate(results(4, monitored, milliseconds, wait_all_ranks, missing)):
+            with self.subTest(missing=missing, wait_all_ranks=wait_all_ranks, rank=rank):
+                if rank in missing:
+                    self.assertEqual(text, "")
+                    continue
+                words = "[Rank 0]: " + on_rank_0 if rank == 0 else (
+                    f"Rank {rank} successfully reached monitoredBarrier, but received errors while "
+                    "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank")
+                self.assertEqual(text, "timeout: after a timeout was reached: " + words + own)
+
+    def test_a_monitored_barrier_says_who_is_missing_in_torchs_words_and_in_its_own(self) -> None:
+        # Rank 3 must come in time here, on a busy machine too.
+        self.check_monitored(5000, False, [1, 2], "Rank 1 failed to pass monitoredBarrier in 5000 ms")
+        self.check_monitored(100, True, [1, 2, 3],
+                             "Ranks 1, 2, 3 failed to pass monitoredBarrier in 100 ms")
+
+    def test_a_monitored_barrier_without_time_says_that_rank_0_timed_out(self) -> None:
+        self.check_monitored(0, False, [1, 2, 3],
+                             "Rank 1 failed to pass monitoredBarrier in 0 ms. Rank 0 timed out in "
+                             "monitoredBarrier after 0 ms")
+
+    def test_a_monitored_barrier_without_rank_0_says_that_the_others_came(self) -> None:
+        self.check_monitored(100, False, [0], "")
 
     def test_argument_checks_keep_torchs_words(self) -> None:
         for end in outcomes(2, wrong_root):

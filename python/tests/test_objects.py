@@ -68,6 +68,13 @@ def refused(operations: list[Operation], make: Callable[[], Any], pickle: bool) 
     return seen
 
 
+def broadcast_by_each() -> list[Any]:
+    """The value of rank 1, which holds tuples, as JSON and as a pickle."""
+    with peal.init_process_group() as group:
+        value = {"shape": (2, (3, 4))} if group.rank == 1 else None
+        return [group.broadcast_object(value, 1, pickle=pickle) for pickle in (False, True)]
+
+
 def a_set() -> Any:
     return {1, 2}
 
@@ -100,6 +107,12 @@ class RefusalTest(unittest.TestCase):
     def test_a_scatter_of_other_than_one_value_for_each_all_ranks_refuse(self) -> None:
         self.check([scatter_too_few], a_set, False, "one value for each of 3 ranks")
         self.check([scatter_a_number], a_set, False, "scatter_object: the root's values: TypeError")
+
+
+class BroadcastTest(unittest.TestCase):
+    def test_the_root_gets_what_the_others_get(self) -> None:
+        expected = [{"shape": [2, [3, 4]]}, {"shape": (2, (3, 4))}]
+        self.assertEqual(peal.spawn(broadcast_by_each, ranks=2), [expected] * 2)
 
 
 if __name__ == "__main__":

@@ -206,6 +206,15 @@ def exit_amid_an_operation_of_torch() -> None:
         dist.destroy_process_group()
 
 
+UNGUARDED = """
+import peal
+
+def work():
+    return 1
+
+print(peal.spawn(work, ranks=2))
+"""
+
 PARENT = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -291,6 +300,26 @@ class OutcomesTest(unittest.TestCase):
             with self.assertRaises(peal.SpawnError) as caught:
                 peal.spawn(be_killed, number, ranks=1)
             self.assertIn(f"was killed by {name}", str(caught.exception))
+
+    def test_a_script_without_a_main_guard_is_told_of_it(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "unguarded.py")
+            script.write_text(UNGUARDED)
+            ended = subprocess.run([sys.executable, script], capture_output=True, text=True,
+                                   timeout=120)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertEqual(ended.stdout, "")
+        last = ended.stderr.strip().splitlines()[-1]
+        self.assertIn("SpawnError", last)
+        self.assertIn("ended with exit code 1 before it called the function: its stderr says why",
+                      last)
+        self.assertIn('if __name__ == "__main__":', last)
+
+    def test_a_rank_that_ends_amid_its_function_is_not_taken_for_one_that_never_began(self) -> None:
+        with self.assertRaises(peal.SpawnError) as caught:
+            peal.spawn(os._exit, 7, ranks=1)
+        self.assertEqual(str(caught.exception).count("ended with exit code 7"), 1)
+        self.assertIn("and its function neither returned nor raised", str(caught.exception))
 
     def test_the_end_of_a_rank_is_heard_though_a_child_of_its_own_lives_on(self) -> None:
         for kind, number in itertools.product(("fork", "spawn"), (None, signal.SIGKILL)):

@@ -229,7 +229,31 @@ def profiled() -> dict[str, list[Any]]:
             if event.key.startswith("peal:")}
 
 
+def profiled_messages() -> dict[str, tuple[int, bool, Any]]:
+    """By name: how many events there were, whether each was asynchronous, and the shapes."""
+    data = torch.ones(5)
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        if dist.get_rank() == 0:
+            dist.recv(data, 1)
+            dist.recv(data)
+            dist.irecv(data).wait()
+        else:
+            for _ in range(3):
+                dist.send(data, 0)
+    seen: dict[str, tuple[int, bool, Any]] = {}
+    for event in profile.function_events:
+        if event.name.startswith("peal:"):
+            count, is_async, _ = seen.get(event.name, (0, True, None))
+            seen[event.name] = count + 1, is_async and event.is_async, event.input_shapes
+    return seen
+
+
 class ProfilesTest(unittest.TestCase):
+    def test_messages_stand_in_profiles_as_those_of_torchs_own_backends(self) -> None:
+        self.assertEqual(results(2, profiled_messages), [
+            {"peal:recv": (1, True, [[5]]), "peal:recvAnySource": (2, True, [[5]])},
+            {"peal:send": (3, True, [[5]])}])
+
     def test_operations_stand_in_profiles_with_their_shapes(self) -> None:
         for events in results(2, profiled):
             self.assertEqual(set(events), {"peal:all_reduce", "peal:all_gather", "peal:barrier"})
