@@ -99,9 +99,9 @@ std::optional<transport::ArenaOffset> Collective::offer(schedule::Space space,
   if (!place) return std::nullopt;
   if (place->has_edges()) {
     if (!places_.in_one_piece()) return std::nullopt;  // the walk would work where it lies
-    std::byte* const shared = window_->address(self_, place->offset);
-    transport::copy_edges(
-        *place, bytes_of(regions.size(), places_.dtype()), regions.data(), shared);
+    const Bytes size = bytes_of(regions.size(), places_.dtype());
+    std::byte* const shared = window_->address(self_, place->offset, size);
+    transport::copy_edges(*place, size, regions.data(), shared);
     places_.set(space, self_, shared);
     if (space == schedule::Space::kOutput) lent_output_ = place;
   }
@@ -110,10 +110,8 @@ std::optional<transport::ArenaOffset> Collective::offer(schedule::Space space,
 
 void Collective::take_back(const transport::Location& output) {
   const Regions& regions = places_.output();
-  transport::copy_edges(output,
-                        bytes_of(regions.size(), places_.dtype()),
-                        window_->address(self_, output.offset),
-                        regions.data());
+  const Bytes size = bytes_of(regions.size(), places_.dtype());
+  transport::copy_edges(output, size, window_->address(self_, output.offset, size), regions.data());
 }
 
 const std::optional<transport::Location>& Collective::locate(const Regions& regions,
@@ -189,8 +187,11 @@ bool Collective::find_buffers_of(Rank rank) {
     output = entry->output;
   }
   using schedule::Space;
-  if (input) places_.set(Space::kInput, rank, window_->address(rank, *input));
-  if (output) places_.set(Space::kOutput, rank, window_->address(rank, *output));
+  const auto find = [&](Space space, transport::ArenaOffset offset, Elements size) {
+    places_.set(space, rank, window_->address(rank, offset, bytes_of(size, places_.dtype())));
+  };
+  if (input) find(Space::kInput, *input, input_size(recipe_->problem, rank));
+  if (output) find(Space::kOutput, *output, output_size(recipe_->problem, rank));
   return is_registered(input, output, rank);
 }
 

@@ -24,15 +24,14 @@ std::optional<transport::ArenaOffset> PlacedMail::place(const std::byte* data, B
   if (window_ == nullptr) return std::nullopt;
   const auto place = window_->locate(data, size);
   if (!place) return std::nullopt;
-  transport::copy_edges(*place, size, data, window_->address(self_, place->offset));
+  transport::copy_edges(*place, size, data, window_->address(self_, place->offset, size));
   return place->offset;
 }
 
 bool PlacedMail::start(const MailFrame& offer, Receive receive) {
-  const auto size = static_cast<std::uint64_t>(receive.size().value);
-  if (window_ == nullptr || offer.place > UINT64_MAX - size) return false;
-  const std::byte* const from = window_->address(peer_, {offer.place});
-  window_->address(peer_, {offer.place + size});  // throws where that is beyond the arena
+  if (window_ == nullptr) return false;
+  const std::byte* const from = window_->try_address(peer_, {offer.place}, receive.size());
+  if (from == nullptr) return false;
   copies_.push_back({std::move(receive), offer.id, from});
   return true;
 }

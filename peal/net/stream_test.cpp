@@ -260,6 +260,55 @@ TEST_P(StreamTest, WhatPollDoesNotShowIsSaidToBeReadAhead) {
   EXPECT_FALSE(b->has_read_ahead());
 }
 
+bool is_readable(const Stream& stream) {
+  pollfd entry{stream.fd(), POLLIN, 0};
+  return poll_until({&entry, 1}, Deadline(Clock::now()));
+}
+
+/// A thread that sleeps in poll(2) until there is something to read depends on this.
+TEST_P(StreamTest, WithoutAnEventNothingIsReadUnlessItIsSaidToBeReadAhead) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t bound) { return random() % bound; };
+    auto [a, b] = make_streams(GetParam());
+    if (seed % 2 == 0) shrink_buffer(a->fd());
+    const std::string text = text_of(100'000);
+    std::vector<std::byte> room(40'000);
+    for (int step = 0; step < 300; ++step) {
+      switch (below(3)) {
+        case 0:
+          write(*a, std::string_view(text).substr(0, 1 + below(step % 5 == 0 ? text.size() : 500)));
+          break;
+        case 1:
+          a->try_flush();
+          break;
+        default:
+          b->try_read(std::span(room).first(1 + below(step % 7 == 0 ? room.size() : 300)));
+      }
+      if (!a->has_unsent()) {
+        ASSERT_TRUE(a->try_flush());
+      }
+      if (is_readable(*b) || b->has_read_ahead()) continue;
+      ASSERT_EQ(b->try_read(room).bytes, 0_B) << "seed " << seed << ", step " << step;
+    }
+  }
+}
+
+TEST(EncryptedStreamTest, WhatComesWithTheLastOfTheHandshakeIsSaidToBeReadAhead) {
+  SocketPair pair = make_socket_pair();
+  EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
+  EncryptedStream acceptor(std::move(pair.b), Role::kAcceptor, kKey);
+  EXPECT_FALSE(connector.try_handshake());
+  EXPECT_FALSE(acceptor.try_handshake());
+  ASSERT_TRUE(connector.try_handshake());
+  write(connector, "first");
+  ASSERT_TRUE(acceptor.try_handshake());
+  EXPECT_FALSE(is_readable(acceptor));
+  EXPECT_TRUE(acceptor.has_read_ahead());
+  EXPECT_EQ(read_all_there_is(acceptor).text, "first");
+  EXPECT_FALSE(acceptor.has_read_ahead());
+}
+
 TEST_P(StreamTest, AnEndComesAfterAllThatWasSent) {
   auto [a, b] = make_streams(GetParam());
   write(*a, "last words");

@@ -60,7 +60,7 @@ short TcpSession::interest() const {
   return parked_ ? POLLRDHUP : POLLIN;
 }
 
-bool TcpSession::is_ready() const {
+bool TcpSession::has_work() const {
   return stream_ && !is_replying() && !parked_ && stream_->has_read_ahead();
 }
 

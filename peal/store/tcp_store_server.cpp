@@ -75,7 +75,7 @@ class ServerLoop {
     for (const auto& session : sessions_) {
       alarm = std::min(alarm, session->due());
       if (!session->is_proved()) alarm = std::min(alarm, session->since() + patience);
-      if (session->is_ready()) alarm = TimePoint{};
+      if (session->has_work()) alarm = TimePoint{};
     }
     return alarm;
   }
@@ -101,7 +101,7 @@ class ServerLoop {
   void serve(std::span<const pollfd> entries, TimePoint now) {
     changed_ = false;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].revents == 0 && !sessions_[i]->is_ready()) continue;
+      if (entries[i].revents == 0 && !sessions_[i]->has_work()) continue;
       attempt(sessions_[i], [&](TcpSession& s) { changed_ |= s.advance(table_, now); });
     }
     bool changed = false;

@@ -43,7 +43,7 @@ class OwnPagesTest : public ::testing::Test {
   /// The same place as the other rank sees it.
   std::byte* seen(const std::byte* memory) {
     const auto place = window().locate(memory, 1_B);
-    return place ? ranks_[1]->window()->address(0, place->offset) : nullptr;
+    return place ? ranks_[1]->window()->address(0, place->offset, 1_B) : nullptr;
   }
   Error refusal(std::span<std::byte> memory) {
     return error_of([&] { window().adopt(memory); });

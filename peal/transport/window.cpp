@@ -237,16 +237,21 @@ bool Window::has_withdrawn(Rank rank) const noexcept {
   return pages_[index(rank)]->withdrawn.fetch_or(0) != 0;
 }
 
-std::byte* Window::address(Rank rank, ArenaOffset offset) const {
+std::byte* Window::try_address(Rank rank, ArenaOffset offset, Bytes size) const noexcept {
   const std::span<std::byte> arena = impl_->segments[index(rank)].arena;
-  if (offset.value > arena.size()) {
-    throw Error(ErrorKind::kBug,
-                fmt::format("offset {} is beyond the {} bytes that rank {} shares",
-                            offset.value,
-                            arena.size(),
-                            rank));
-  }
-  return arena.data() + offset.value;
+  const auto wanted = static_cast<std::uint64_t>(size.value);
+  const bool is_inside = wanted <= arena.size() && offset.value <= arena.size() - wanted;
+  return is_inside ? arena.data() + offset.value : nullptr;
+}
+
+std::byte* Window::address(Rank rank, ArenaOffset offset, Bytes size) const {
+  if (std::byte* const memory = try_address(rank, offset, size)) return memory;
+  throw Error(ErrorKind::kBug,
+              fmt::format("{} bytes at offset {} are beyond the {} bytes that rank {} shares",
+                          size.value,
+                          offset.value,
+                          impl_->segments[index(rank)].arena.size(),
+                          rank));
 }
 
 }  // namespace peal::transport

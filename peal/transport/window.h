@@ -140,8 +140,11 @@ class Window final {
   /// there and then still finds nothing withdrawn has read what was offered.
   void withdraw() noexcept;
   bool has_withdrawn(Rank rank) const noexcept;
-  /// The same place in this process, of any rank's arena.
-  std::byte* address(Rank rank, ArenaOffset offset) const;
+  /// Where `size` bytes of a rank's arena lie in this process; null if they do not all lie inside
+  /// the arena.
+  std::byte* try_address(Rank rank, ArenaOffset offset, Bytes size) const noexcept;
+  /// The same. Errors: bug (they do not all lie inside the arena).
+  std::byte* address(Rank rank, ArenaOffset offset, Bytes size) const;
 
  private:
   struct Impl;

@@ -242,7 +242,7 @@ TEST(WindowTest, AnOffsetMeansTheSamePlaceToEveryRank) {
   const auto offset = owner.locate(memory, 1000_B);
   ASSERT_TRUE(offset);
   for (const auto& rank : ranks) {
-    EXPECT_EQ(rank->window()->address(1, offset->offset)[999], std::byte{7});
+    EXPECT_EQ(rank->window()->address(1, offset->offset, 1000_B)[999], std::byte{7});
   }
   EXPECT_EQ(owner.locate(memory + 10, 990_B)->offset.value, offset->offset.value + 10);
 }
@@ -261,10 +261,15 @@ TEST(WindowTest, OnlyOwnAllocatedMemoryIsLocated) {
   EXPECT_FALSE(window.locate(memory, 1_B));
 }
 
-TEST(WindowTest, AnOffsetBeyondTheArenaIsAnError) {
+TEST(WindowTest, BytesBeyondTheArenaAreAnError) {
   const auto ranks = make_memory_transports(2, {.arena = 1_MiB});
-  EXPECT_NO_THROW(ranks[0]->window()->address(1, ArenaOffset{0}));
-  EXPECT_THROW(ranks[0]->window()->address(1, ArenaOffset{(1 << 20) + 1}), Error);
+  const Window& window = *ranks[0]->window();
+  EXPECT_NO_THROW(window.address(1, ArenaOffset{0}, 1_MiB));
+  EXPECT_NO_THROW(window.address(1, ArenaOffset{1 << 20}, 0_B));
+  EXPECT_THROW(window.address(1, ArenaOffset{1}, 1_MiB), Error);
+  EXPECT_THROW(window.address(1, ArenaOffset{(1 << 20) + 1}, 0_B), Error);
+  EXPECT_THROW(window.address(1, ArenaOffset{0}, 2_MiB), Error);
+  EXPECT_THROW(window.address(1, ArenaOffset{UINT64_MAX - 9}, 100_B), Error);
 }
 
 TEST(WindowTest, AWindowThatIsCopiedKeepsItsMemoryAlive) {

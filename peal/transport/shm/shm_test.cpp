@@ -286,7 +286,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
   wait_for_counter(ranks.window(), 1, 1);
   const auto notice = ranks.window().notice(1, 1);
   ASSERT_TRUE(notice);
-  std::byte* const memory = ranks.window().address(1, ArenaOffset{notice->body[0]});
+  std::byte* const memory = ranks.window().address(1, ArenaOffset{notice->body[0]}, 30_MiB);
   EXPECT_EQ(memory[0], std::byte{5});
   EXPECT_EQ(memory[(30 << 20) - 1], std::byte{5});
   memory[12345] = std::byte{6};

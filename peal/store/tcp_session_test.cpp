@@ -1,0 +1,183 @@
+// Sessions of the store's server, driven by hand: while poll(2) shows nothing and `has_work` is
+// false, `advance` does nothing, so that the server may sleep; and a server that goes by these two
+// alone answers every request.
+#include "peal/store/tcp_session.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "peal/net/framing.h"
+#include "peal/net/socket.h"
+#include "peal/net/testing/socket_pair.h"
+
+namespace peal::store {
+namespace {
+
+struct Kind {
+  std::string name;
+  Sealing sealing;
+  enum class Socket : unsigned char { kUnix, kTcp } socket;
+};
+
+/// Of a TCP connection; nothing for unix sockets, where all that was sent is there at once.
+tcp_info info_of(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+  return info;
+}
+auto sent_by(int fd) { return info_of(fd).tcpi_bytes_sent - info_of(fd).tcpi_bytes_retrans; }
+auto received_by(int fd) { return info_of(fd).tcpi_bytes_received; }
+
+net::SocketPair connect(Kind::Socket socket) {
+  if (socket == Kind::Socket::kUnix) return net::make_socket_pair();
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
+  Fd client = net::connect_to(net::local_address(listener.get()), deadline);
+  Fd server = net::accept_from(listener.get(), deadline).value();
+  for (const int fd : {client.get(), server.get()}) net::set_no_delay(fd);
+  return {std::move(client), std::move(server)};
+}
+
+/// A client that sends requests without waiting for replies, and the session that serves it.
+class Conversation {
+ public:
+  Conversation(const Kind& kind, net::SocketPair sockets, unsigned seed)
+      : random_(seed),
+        context_{.secret = "hush", .job = "job", .purpose = "store", .sealing = kind.sealing},
+        client_fd_(sockets.a.get()),
+        greeting_(std::in_place, std::move(sockets.a), net::Role::kConnector, context_, hello_),
+        session_(std::move(sockets.b), net::Address::parse("127.0.0.1:1"), context_, Clock::now()) {
+  }
+
+  /// One step of the client or of the server, which takes one only where it is called.
+  void step() {
+    if (random_() % 3 != 0) return step_of_client();
+    settle();
+    if (is_called()) advance();
+  }
+
+  /// Whether the server, asleep, would be called.
+  bool is_called() const {
+    pollfd entry{session_.fd(), session_.interest(), 0};
+    return session_.has_work() || net::poll_until({&entry, 1}, Deadline(Clock::now()));
+  }
+
+  /// Calls `advance` where nobody calls the server. Returns whether anything moved.
+  bool moves_without_call() {
+    const auto look = [&] {
+      return std::tuple(handled(), session_.is_proved(), session_.interest(), session_.due());
+    };
+    const auto before = look();
+    advance();
+    return look() != before;
+  }
+
+  /// Lets the client say all that it has begun and read all replies, and the server do what it is
+  /// called for.
+  void finish() {
+    for (int quiet = 0; quiet < 50; ++quiet) {
+      const int before = replies_;
+      step_of_client();
+      settle();
+      if (is_called() || replies_ != before || !out_.empty()) quiet = 0;
+      if (is_called()) advance();
+    }
+  }
+
+  /// Until the system has brought what was sent either way: over loopback it need not be at once.
+  void settle() const {
+    while (sent_by(client_fd_) > received_by(session_.fd()) ||
+           sent_by(session_.fd()) > received_by(client_fd_)) {
+      std::this_thread::yield();
+    }
+  }
+
+  int requests() const { return requests_; }
+  int replies() const { return replies_; }
+
+ private:
+  void advance() { session_.advance(table_, Clock::now()); }
+
+  /// Requests that have changed the table: each does.
+  std::int64_t handled() {
+    const std::string* const count = table_.find("count");
+    return count != nullptr ? std::stoll(*count) : 0;
+  }
+
+  void step_of_client() {
+    if (greeting_) {
+      auto welcome = greeting_->advance();
+      if (!welcome) return;
+      client_ = std::move(welcome->stream);
+      greeting_.reset();
+    }
+    if (requests_ < kRequests && random_() % 4 == 0) {
+      out_ += net::frame_of(encode(Request(AddRequest{"count", 1})));
+      ++requests_;
+    }
+    if (const std::size_t size = random_() % (out_.size() + 1); size > 0) {
+      const std::array pieces = {net::bytes_of(std::string_view(out_).substr(0, size))};
+      out_.erase(0, static_cast<std::size_t>(client_->try_write(pieces).bytes.value));
+    }
+    client_->try_flush();
+    if (random_() % 2 == 0 && reader_.advance(*client_)) ++replies_;
+  }
+
+  static constexpr int kRequests = 40;
+
+  std::mt19937 random_;
+  net::ProofContext context_;
+  net::Hello hello_;
+  int client_fd_;
+  std::optional<net::Handshake> greeting_;
+  std::unique_ptr<net::Stream> client_;
+  net::FrameReader reader_{kMaxMessage, "reply"};
+  std::string out_;
+  int requests_ = 0;
+  int replies_ = 0;
+
+  Table table_;
+  TcpSession session_;
+};
+
+class TcpSessionTest : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(TcpSessionTest, WithoutACallNothingMovesAndWithCallsAloneAllRequestsAreAnswered) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Conversation talk(GetParam(), connect(GetParam().socket), seed);
+    for (int step = 0; step < 500; ++step) {
+      talk.step();
+      talk.settle();
+      if (talk.is_called()) continue;
+      ASSERT_FALSE(talk.moves_without_call()) << "seed " << seed << ", step " << step;
+    }
+    talk.finish();
+    ASSERT_GT(talk.requests(), 0) << "seed " << seed;
+    ASSERT_EQ(talk.replies(), talk.requests()) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds,
+    TcpSessionTest,
+    ::testing::Values(Kind{"unix", Sealing::kPlain, Kind::Socket::kUnix},
+                      Kind{"checked", Sealing::kChecked, Kind::Socket::kTcp},
+                      Kind{"encrypted", Sealing::kEncrypted, Kind::Socket::kTcp}),
+    [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace peal::store
