@@ -32,7 +32,7 @@ Command without(const Command& rules, const Command& command) {
   return all;
 }
 
-/// Under a limit of the shell: "-f 1000", "-n 60".
+/// Under a limit of the shell: "-S -f 1000" (which the process may lift), "-n 60".
 Command limited(const std::string& limit, const std::string& command) {
   return {"/bin/sh", "-c", "ulimit " + limit + " && exec " + command};
 }
@@ -118,7 +118,7 @@ TEST_F(SandboxTest, AForbiddenQuestionForTheAffinityDoesNotStopALaunch) {
 /// ranks.
 TEST_F(SandboxTest, ALimitOfFileSizesIsNamed) {
   const std::string rank = std::string(PEAL_TEST_RANK) + " count";
-  for (const int number : {0, 1}) start(number, limited("-f 100", rank));
+  for (const int number : {0, 1}) start(number, limited("-S -f 100", rank));
   for (const auto& one : wait()) {
     EXPECT_EQ(one.code, 2) << one.output;
     EXPECT_THAT(one.output, HasSubstr("ulimit -f"));
@@ -130,7 +130,7 @@ TEST_F(SandboxTest, ALimitOfFileSizesDoesNotConcernTcpNorTheRecordOfOperations) 
   const std::string rank = std::string(PEAL_TEST_RANK) + " count";
   const Processes::Variables variables = {{"PEAL_TRANSPORT", "tcp"},
                                           {"PEAL_FLIGHT_DIR", folder.path()}};
-  for (const int number : {0, 1}) start(number, limited("-f 20", rank), variables);
+  for (const int number : {0, 1}) start(number, limited("-S -f 20", rank), variables);
   for (const auto& one : wait()) {
     EXPECT_EQ(one.code, 0) << one.output;
     EXPECT_THAT(one.output,
@@ -158,6 +158,11 @@ class FewDescriptorsTest : public SandboxTest, public ::testing::WithParamInterf
 
 /// Rank 0 may open 0, 1, 2, ... files more while both make a group of the group.
 TEST_P(FewDescriptorsTest, AGroupIsMadeOnAllRanksOrOnNone) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "the undefined behaviour sanitizer looks at objects through a pipe, and reports an "
+         "object as invalid where no descriptor is left for one";
+#endif
   for (const int rank : {0, 1}) {
     start(rank, {PEAL_TEST_RANK, "few_files"}, {{"PEAL_TRANSPORT", GetParam()}});
   }
