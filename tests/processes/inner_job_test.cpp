@@ -85,6 +85,9 @@ INSTANTIATE_TEST_SUITE_P(Jobs,
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(InnerJobTest, TheRecordsOfTheRanksStayTheirOwn) {
+  // A survivor may learn of the end of rank 1 before it begins the next operation.
+  const std::string survivor =
+      "(in all_reduce #11 |in no operation; last finished all_reduce #10 )";
   for (const bool is_named : {false, true}) {
     const std::string flights = folder_.path() + "/flights";
     const Processes::Ended ended = peal(
@@ -98,8 +101,8 @@ TEST_P(InnerJobTest, TheRecordsOfTheRanksStayTheirOwn) {
     EXPECT_THAT(why,
                 AllOf(StartsWith("The process of rank 1 ended with exit code 9, after all_reduce "
                                  "#10 "),
-                      ContainsRegex("\n  rank 0 \\(process [^)]*\\): in all_reduce #11 "),
-                      ContainsRegex("\n  rank 2 \\(process [^)]*\\): in all_reduce #11 ")));
+                      ContainsRegex("\n  rank 0 \\(process [^)]*\\): " + survivor),
+                      ContainsRegex("\n  rank 2 \\(process [^)]*\\): " + survivor)));
   }
 }
 
