@@ -36,7 +36,7 @@ function(peal_module name)
   if(PEAL_TESTS AND ARG_TESTS)
     set(kind "")
     if(ARG_PURE)
-      set(kind PURE)
+      set(kind PURE BUSY)
     elseif(ARG_ONE_THREAD)
       set(kind ONE_THREAD)
     endif()
@@ -53,6 +53,12 @@ function(peal_time_limit name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
+# peal_busy(name...): ctest tests that compute all the time. Most tests wait for each other's ranks, so
+# `scripts/test` runs five at once for each core; of these a core gets one or two.
+function(peal_busy)
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 3)
+endfunction()
+
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name.
 #   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
 #   TIMEOUT s     see peal_time_limit; 300 if none is given
@@ -60,8 +66,9 @@ endfunction()
 #   LABELS        ctest labels; `scripts/test quick` leaves out the label `long`
 #   ONE_THREAD    the program has one thread: it is not built for the thread sanitizer
 #   PURE          the program tests pure functions of values: it is not built for any sanitizer
+#   BUSY          see peal_busy
 function(peal_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD;PURE" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY;ONE_THREAD;PURE" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
   if((ARG_PURE AND PEAL_SANITIZE) OR (ARG_ONE_THREAD AND PEAL_SANITIZE STREQUAL thread))
     return()
   endif()
@@ -76,6 +83,9 @@ function(peal_test name)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
     peal_time_limit(${name} ${ARG_TIMEOUT})
+    if(ARG_BUSY)
+      peal_busy(${name})
+    endif()
     return()
   endif()
   foreach(shard RANGE 1 ${ARG_SHARDS})
@@ -85,6 +95,9 @@ function(peal_test name)
       LABELS "${ARG_LABELS}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
     peal_time_limit(${name}_${shard} ${ARG_TIMEOUT})
+    if(ARG_BUSY)
+      peal_busy(${name}_${shard})
+    endif()
   endforeach()
 endfunction()
 
