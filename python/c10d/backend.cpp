@@ -177,6 +177,7 @@ void TorchBackend::leave() {
     return;
   }
   check_may_wait_for_threads("destroy_process_group");
+  const LeavingInOrder leaving;
   interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
 }
 

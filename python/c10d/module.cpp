@@ -72,7 +72,7 @@ ProcessGroupPtr meet(const StoreRef& store, int rank, int size, Timeout timeout,
   options.is_whole_job = members == Members::kWholeJob;
   options.is_of_job = members != Members::kOthers;
   options.report = report_on_stderr();
-  options.interrupt = check_signals;
+  options.interrupt = check_interrupts;
   return init_process_group(options);
 }
 

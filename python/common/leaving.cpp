@@ -31,8 +31,12 @@ struct Member {
 
 struct Enlisted {
   std::vector<Member> members = {};
-  int ending = 0;  // calls of let_go that end something, be it on another thread
+  int ending = 0;   // calls of let_go that end something, be it on another thread
+  int leaving = 0;  // of LeavingInOrder
+  TimePoint cut_off_at = TimePoint::max();  // when those are cut off
 };
+
+thread_local bool is_leaving = false;
 
 Guarded<Enlisted>& enlisted() {
   static constinit PerProcess<Guarded<Enlisted>> all;
@@ -57,7 +61,7 @@ std::vector<Living> living() {
 void wait_for_those_that_end() {
   enlisted().wait(
       Deadline(TimePoint::max()),
-      [](const Enlisted& all) { return all.ending == 0; },
+      [](const Enlisted& all) { return all.ending == 0 && all.leaving == 0; },
       [](const Enlisted&) {});
 }
 
@@ -142,8 +146,26 @@ void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
   }
 }
 
+LeavingInOrder::LeavingInOrder() : before_(std::exchange(is_leaving, true)) {
+  enlisted().with([](Enlisted& all) { ++all.leaving; });
+}
+
+LeavingInOrder::~LeavingInOrder() {
+  enlisted().update([](Enlisted& all) { --all.leaving; });
+  is_leaving = before_;
+}
+
+void check_interrupts() {
+  check_signals();
+  if (!is_leaving) return;
+  const TimePoint cut_off_at = enlisted().with([](const Enlisted& all) { return all.cut_off_at; });
+  if (Clock::now() < cut_off_at) return;
+  throw Error(ErrorKind::kPeerLost, "the Python interpreter ends");
+}
+
 /// The youngest first, which may work on an older one.
 void leave_all() noexcept {
+  enlisted().with([](Enlisted& all) { all.cut_off_at = Clock::now() + std::chrono::seconds(1); });
   std::vector<Living> all = living();
   for (auto one = all.rbegin(); one != all.rend(); ++one) {
     leave_in_haste(*one->group, one->end_work);

@@ -51,10 +51,29 @@ void tell_all_of_exception(const std::string& what) noexcept;
 /// last reference.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
-/// Leaves all groups that are left when the interpreter ends, and waits for those that `let_go` is
-/// about to end: so that nothing of them, a thread least of all, outlives it. What is under way has
-/// a second for each; a callback that has begun is waited for until it returns. Of the groups of
-/// the process that this one was forked from it knows nothing.
+/// While it lives, this thread is leaving groups in order, and `leave_all` waits for it: the thread
+/// may be a daemon. Lives longer than the release of the GIL, so that the thread has the GIL again
+/// before the interpreter goes on to end.
+class LeavingInOrder {
+ public:
+  LeavingInOrder();
+  ~LeavingInOrder();
+  LeavingInOrder(const LeavingInOrder&) = delete;
+  LeavingInOrder& operator=(const LeavingInOrder&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// For InitOptions::interrupt: as check_signals, and on a thread that is leaving in order throws
+/// Error(peer_lost) once the interpreter has waited for that for a second.
+void check_interrupts();
+
+/// Leaves all groups that are left when the interpreter ends. Waits for the threads that leave
+/// groups (LeavingInOrder) and for the groups that `let_go` is about to end: so that nothing of
+/// them, a thread least of all, outlives it. What is under way has a second for each; a callback
+/// that has begun is waited for until it returns. Of the groups of the process that this one was
+/// forked from it knows nothing.
 void leave_all() noexcept;
 
 }  // namespace peal::python

@@ -146,6 +146,7 @@ void leave(const PyGroup& self,
   if (self.is_of_parent()) return;
   const Raised raised = describe_raised(value);
   ProcessGroup& group = self.get();
+  const LeavingInOrder leaving;
   const WithoutGil without_gil;
   if (raised.words) group.abort_by_exception(*raised.words);
   if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
@@ -160,6 +161,7 @@ void abort(const PyGroup& self, const std::string& reason) {
 void destroy(const PyGroup& self, Seconds timeout) {
   const Timeout t = timeout_of(timeout);
   check_may_wait_for_threads("destroy");
+  const LeavingInOrder leaving;
   self.run([&](ProcessGroup& g) { g.destroy(t); });
 }
 

@@ -30,7 +30,7 @@ PyGroup init(const std::string& init_method,
   options.world_size = world_size;
   options.timeout = timeout_of(timeout);
   options.report = report_on_stderr();
-  options.interrupt = check_signals;
+  options.interrupt = check_interrupts;
   const py::gil_scoped_release without_gil;
   return PyGroup(interruptible([&] { return peal::init_process_group(options); }));
 }

@@ -15,10 +15,10 @@ from needs import torch_wanted
 # The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
 # exception of its own.
 SCRIPT = '''
-import multiprocessing, os, subprocess, sys, time
+import multiprocessing, os, subprocess, sys, threading, time
 if sys.argv[2] != "fork before peal is there":
     import peal
-if sys.argv[3].startswith("torch: "):
+if "torch" in sys.argv[3]:
     import torch.distributed  # once, for both
 
 class Speechless(Exception):
@@ -61,6 +61,12 @@ def rank_1(folder, what):
         with join(folder, 1) as mine:
             work = mine.barrier_async()
             end(what.removeprefix("under way: "))
+    elif what.startswith("daemon: "):
+        mine = (join_by_torch if "torch" in what else join)(folder, 1)
+        work = mine.barrier(async_op=True) if "torch" in what else mine.barrier_async()
+        destroy = mine.destroy_process_group if "torch" in what else mine.destroy
+        threading.Thread(target=destroy, daemon=True).start()
+        time.sleep(0.2)  # it is in there
     else:
         global group  # so that it is there until the end
         group = join(folder, 1)
@@ -68,9 +74,9 @@ def rank_1(folder, what):
 
 def rank_0(folder, what):
     try:
-        mine = (join_by_torch if what.startswith("torch: ") else join)(folder, 0)
-        if what.startswith("under way: "):
-            time.sleep(1.5)
+        mine = (join_by_torch if "torch" in what else join)(folder, 0)
+        if what.startswith("under way: ") or what.startswith("daemon: "):
+            time.sleep(3 if "late" in what else 0.6 if "soon" in what else 1.5)
         mine.barrier()
         print("well")
     except RuntimeError as error:
@@ -200,6 +206,16 @@ class EndingTest(unittest.TestCase):
     def test_an_exit_with_0_waits_as_a_return_does_and_one_by_a_failure_a_second(self) -> None:
         self.on_each("under way: exit with 0", "well", ways=["a program"])
         self.on_each("under way: exit with 3", "has left the group", ways=["a program"])
+
+    def test_one_that_ends_while_a_daemon_leaves_waits_for_that_for_a_second(self) -> None:
+        self.on_each("daemon: soon", "well", ways=["a program"])
+        self.on_each("daemon: late", "the Python interpreter ends", "Exception in thread",
+                     ways=["a program"])
+
+    @torch_wanted
+    def test_one_that_ends_while_a_daemon_leaves_torchs_group_waits_as_well(self) -> None:
+        self.on_each("daemon: torch, soon", "well", ways=["a program"])
+        self.on_each("daemon: torch, late", "the Python interpreter ends", ways=["a program"])
 
     @torch_wanted
     def test_torchs_groups_end_as_well(self) -> None:
