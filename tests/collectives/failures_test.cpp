@@ -26,18 +26,6 @@ std::vector<float> some(std::int64_t count = 100) {
   return std::vector<float>(static_cast<std::size_t>(count), 1);
 }
 
-/// Comes to the latch when it goes out of scope, whether the rank ended well or not.
-class Arrival {
- public:
-  explicit Arrival(std::latch& latch) : latch_(latch) {}
-  ~Arrival() { latch_.count_down(); }
-  Arrival(const Arrival&) = delete;
-  Arrival& operator=(const Arrival&) = delete;
-
- private:
-  std::latch& latch_;
-};
-
 using Ended = std::vector<Outcome<std::string>>;
 
 void expect_mismatch(const Ended& ended, const std::string& one, const std::string& other) {
