@@ -2,6 +2,7 @@
 // on the thread that calls, and for all ranks. Meetings are in
 // peal/rendezvous/meet_interrupted_test.cpp.
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <latch>
@@ -75,10 +76,11 @@ class InterruptTest : public ::testing::Test {
   void expect_both_end(const std::function<void(ProcessGroup&)>& blocked,
                        const std::function<void(ProcessGroup&)>& beside) const {
     std::atomic<TimePoint> pressed;
+    std::barrier both_have_joined(2);
     const auto ends = on_ranks(2, [&](Rank rank) {
       Key key;
       const ProcessGroupPtr group = join(rank, 2, key.interrupt());
-      group->barrier();
+      both_have_joined.arrive_and_wait();
       if (rank == 0) {
         key.press_soon();
         pressed = key.at();
@@ -165,13 +167,14 @@ TEST_F(InterruptTest, ACallThatWouldWaitForItsOwnStackIsRejected) {
   for (const Call& call : calls) {
     for (const Call& wait : blocked) {
       store_ = store::make_memory_store();
+      std::barrier both_have_joined(2);
       const auto ends = on_ranks(2, [&](Rank rank) {
         ProcessGroupPtr group;
         bool is_armed = false;
         group = join(rank, 2, [&] {
           if (is_armed) call(*group);
         });
-        group->barrier();
+        both_have_joined.arrive_and_wait();
         is_armed = rank == 0;
         try {
           rank == 0 ? wait(*group) : receive_nothing(*group);
@@ -189,13 +192,14 @@ TEST_F(InterruptTest, ACallThatWouldWaitForItsOwnStackIsRejected) {
 }
 
 TEST_F(InterruptTest, AHandlerMayAbortTheGroup) {
+  std::barrier both_have_joined(2);
   const auto ends = on_ranks(2, [&](Rank rank) {
     ProcessGroupPtr group;
     bool is_armed = false;
     group = join(rank, 2, [&] {
       if (is_armed) group->abort("the job is preempted");
     });
-    group->barrier();
+    both_have_joined.arrive_and_wait();
     is_armed = rank == 0;
     try {
       rank == 0 ? group->barrier() : receive_nothing(*group);
@@ -218,10 +222,12 @@ TEST_F(InterruptTest, WhoLeavesAndWaitsForACollectiveEnds) {
 }
 
 TEST_F(InterruptTest, WhoLeavesAndWaitsForALargeSendEnds) {
+  std::barrier both_have_joined(2);
   std::latch rank_0_has_left(1);
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
     Key key;
     const ProcessGroupPtr group = join(rank, 2, key.interrupt());
+    both_have_joined.arrive_and_wait();
     if (rank == 1) {
       rank_0_has_left.wait();  // receives nothing, and stays
       return "";
@@ -280,11 +286,13 @@ TEST_F(InterruptTest, TheMakingOfASubgroupEndsForAllWhoMakeIt) {
 }
 
 TEST_F(InterruptTest, ASubgroupIsInterruptedAsItsWorld) {
+  std::barrier both_have_joined(2);
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
     Key key;
     const ProcessGroupPtr group = join(rank, 2, key.interrupt());
     const Rank both[] = {0, 1};
     const ProcessGroupPtr part = group->new_group(both);
+    both_have_joined.arrive_and_wait();
     if (rank == 0) key.press_soon();
     try {
       rank == 0 ? part->barrier() : receive_nothing(*part);
