@@ -194,6 +194,7 @@ TEST_P(FailuresTest, AReceiveThatNobodyAnswersTimesOut) {
 
 TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
   std::latch others(2);
+  std::latch rank_2_comes(1);
   const auto ended = outcomes(4, [&](ProcessGroup& group) {
     group.monitored_barrier();
     if (group.rank() == 1 || group.rank() == 3) {
@@ -201,7 +202,9 @@ TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
       group.monitored_barrier();
     } else {
       const Arrival when_it_has_ended(others);
-      group.monitored_barrier(3 * kSoon);  // rank 2 may be late on a busy machine
+      if (group.rank() == 0) rank_2_comes.wait();
+      if (group.rank() == 2) rank_2_comes.count_down();
+      group.monitored_barrier(3 * kSoon);  // rank 2 may still be a little late on a busy machine
     }
   });
   for (const auto& outcome : ended) {
