@@ -39,7 +39,7 @@ class MeetAgainTest : public MeetTest {
 void expect_refused_at_once(const std::vector<Attendant>& attendants) {
   const TimePoint begin = Clock::now();
   expect_all(meet_all(attendants), ErrorKind::kUsage, HasSubstr("has met here already"));
-  EXPECT_LT(Clock::now() - begin, seconds(4));  // the deadline is later
+  EXPECT_LT(Clock::now() - begin, seconds(30));  // the deadline is later
 }
 
 TEST_F(MeetAgainTest, WhoHoldsTheFirstMeetingIsRefusedAtOnceAndDoesNotDisturbIt) {
@@ -144,7 +144,7 @@ TEST_F(MeetAgainTest, AnotherProcessThatIsGivenARankOfThisMeetingDoesNotEndIt) {
       return outcome.error && outcome.error->kind() == ErrorKind::kUsage ? 0 : 1;
     });
     EXPECT_EQ(intruder.exit_code(), 0);
-    EXPECT_LT(Clock::now() - begin, seconds(4));
+    EXPECT_LT(Clock::now() - begin, seconds(30));
     EXPECT_NO_THROW(check_ends(*first[1].meeting->store, std::vector<Rank>{0, 1}, "was asked"));
     expect_met(std::move(first));
   }

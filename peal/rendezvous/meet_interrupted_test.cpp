@@ -1,5 +1,6 @@
 // Who waits for the others to come can be interrupted, wherever they meet and whatever it waits
 // for; and who has come already hears of it.
+#include <array>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -26,6 +27,7 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::MeetTest;
+using testing::Outcome;
 using testing::soon;
 
 /// What a program has of its own to throw, which peal knows nothing of.
@@ -41,6 +43,10 @@ struct Ended {
   bool asked_elsewhere = false;
 };
 
+/// Much less than what the ranks would wait.
+constexpr Duration kHang = seconds(60);
+Deadline late() { return Deadline::after(std::chrono::minutes(10)); }
+
 class MeetInterruptedTest : public MeetTest {
  protected:
   /// Attends, and gets its Ctrl-C when that is set.
@@ -49,11 +55,12 @@ class MeetInterruptedTest : public MeetTest {
     const auto here = std::this_thread::get_id();
     const Interrupt interrupt = [&] {
       if (std::this_thread::get_id() != here) ended.asked_elsewhere = true;
+      ++asked(wish);
       if (Clock::now() < press_at_.load()) return;
       throw CtrlC();
     };
     try {
-      meet(wish, {}, fixed_environment(variables), soon(), silent_report(), interrupt);
+      meet(wish, {}, fixed_environment(variables), late(), silent_report(), interrupt);
     } catch (const CtrlC&) {
       ended.by_ctrl_c = true;
     } catch (const Error& error) {
@@ -63,12 +70,41 @@ class MeetInterruptedTest : public MeetTest {
     return ended;
   }
 
+  /// How often the rank was asked.
+  std::atomic<int>& asked(const Wish& wish) {
+    return asked_[static_cast<std::size_t>(wish.rank.value_or(1))];
+  }
+
+  /// Attends, is asked too, and goes on.
+  Outcome attend_calmly(const Wish& wish) {
+    const Interrupt interrupt = [&] { ++asked(wish); };
+    try {
+      return {meet(wish, {}, fixed_environment({}), late(), silent_report(), interrupt),
+              std::nullopt};
+    } catch (const Error& error) {
+      return {std::nullopt, error};
+    }
+  }
+
+  /// Who waits is asked every 50 ms. Rank 0 waits only when the place is open; rank 1 may wait for
+  /// that before, and needs a moment to come in.
+  void wait_until_both_wait() {
+    const auto wait_until_asked = [this](std::size_t rank, int times) {
+      const Deadline patience = soon();
+      while (asked_[rank] < times && !patience.passed()) {
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+    };
+    wait_until_asked(0, 1);
+    wait_until_asked(1, asked_[1] + 3);
+  }
+
   void expect_interrupted(const Wish& wish, const testing::Variables& variables = {}) {
     press_at_ = Clock::now() + kPatience;
     const Ended ended = attend(wish, variables);
     EXPECT_TRUE(ended.by_ctrl_c) << (ended.error ? ended.error->what() : "it met");
     EXPECT_GE(ended.after, Duration(0));
-    EXPECT_LT(ended.after, seconds(1));
+    EXPECT_LT(ended.after, kHang);
     EXPECT_FALSE(ended.asked_elsewhere);
   }
 
@@ -78,18 +114,19 @@ class MeetInterruptedTest : public MeetTest {
                    std::shared_ptr<store::Store> store = nullptr) {
     const Wish wish{.url = url, .rank = interrupted, .world_size = 3, .store = std::move(store)};
     press_at_ = TimePoint::max();
-    auto other = std::async(std::launch::async, [other = wish]() mutable {
+    for (auto& asked : asked_) asked = 0;
+    auto other = std::async(std::launch::async, [this, other = wish]() mutable {
       other.rank = 1 - *other.rank;
-      return testing::attend({other}, soon());
+      return attend_calmly(other);
     });
     auto own = std::async(std::launch::async, [&] { return attend(wish); });
-    std::this_thread::sleep_for(kPatience);
+    wait_until_both_wait();
     press_at_ = Clock::now();
-    const testing::Outcome told = other.get();
-    EXPECT_LT(Clock::now() - press_at_.load(), seconds(1));
+    const Outcome told = other.get();
+    EXPECT_LT(Clock::now() - press_at_.load(), kHang);
     const Ended ended = own.get();
     EXPECT_TRUE(ended.by_ctrl_c) << (ended.error ? ended.error->what() : "it met");
-    EXPECT_LT(ended.after, seconds(1));
+    EXPECT_LT(ended.after, kHang);
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->kind(), ErrorKind::kPeerLost) << told.error->what();
     EXPECT_THAT(std::string(told.error->message()),
@@ -101,6 +138,7 @@ class MeetInterruptedTest : public MeetTest {
   static constexpr auto kPatience = milliseconds(300);
 
   std::atomic<TimePoint> press_at_ = TimePoint::max();
+  std::array<std::atomic<int>, 2> asked_ = {};
 };
 
 TEST_F(MeetInterruptedTest, WhereRankZeroDoesNotServeYet) {

@@ -193,7 +193,7 @@ TEST(ConnectTest, ARankThatEndedBeforeIsNamedByAllAndSoon) {
         EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
         // The dead one, or one that failed because of it.
         EXPECT_THAT(outcome.error->what(), HasSubstr("rank "));
-        EXPECT_LT(outcome.took, seconds(5));
+        EXPECT_LT(outcome.took, testing::kHang);
       }
     }
   }
@@ -210,7 +210,7 @@ TEST(ConnectTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout);
     EXPECT_THAT(outcome.error->what(), HasSubstr("rank " + std::to_string(late) + " (pid"));
     EXPECT_GE(outcome.took, kTimeout);
-    EXPECT_LT(outcome.took, seconds(5));
+    EXPECT_LT(outcome.took, kTimeout + testing::kHang);
   }
 }
 

@@ -24,6 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_a_process;
 using ::testing::IsEmpty;
+using testing::kHang;
 using testing::Meeting;
 using testing::options_of_all;
 using testing::Outcome;
@@ -43,7 +44,7 @@ TEST(DoorTest, AnotherSecretIsSaidOnBothSidesAndSoon) {
   ASSERT_TRUE(outcomes[0].error);
   EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::kPeerLost);
   EXPECT_THAT(outcomes[0].error->what(), HasSubstr("rank 1 (pid"));
-  EXPECT_LT(outcomes[0].took, seconds(5));
+  EXPECT_LT(outcomes[0].took, kHang);
   EXPECT_THAT(reports.all(), ElementsAre(HasSubstr("does not know this job's secret")));
 }
 
@@ -88,7 +89,7 @@ TEST(DoorTest, StrangersAreReportedAndACrowdOfThemGivesWaySoon) {
   const auto outcomes = meeting.connect();
   ASSERT_FALSE(outcomes[0].error) << outcomes[0].error->what();
   ASSERT_FALSE(outcomes[1].error) << outcomes[1].error->what();
-  EXPECT_LT(outcomes[0].took, seconds(5));
+  EXPECT_LT(outcomes[0].took, kHang);
   EXPECT_THAT(reports.all(),
               ElementsAre(AllOf(HasSubstr("dropped a connection to rank 0 of group world"),
                                 HasSubstr("no peal process"))))

@@ -22,6 +22,9 @@ import torch.distributed as dist
 
 from ranks import outcomes, results
 
+# Much less than what is not to be waited for, on a machine of any load.
+HANG_S = 60
+
 
 def raise_on_rank_1() -> None:
     dist.all_reduce(torch.ones(1))
@@ -128,16 +131,16 @@ class FailuresTest(unittest.TestCase):
             self.assertEqual(ends[rank].kind, "DistError")
             self.assertIn("rank 1 threw: ValueError: out of luck", ends[rank].error)
 
-    def test_a_rank_that_ends_is_missed_by_the_others_within_a_second(self) -> None:
+    def test_a_rank_that_ends_is_missed_by_the_others_before_their_timeout(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "end")
-            ends = outcomes(3, end_on_rank_1, str(path))
+            ends = outcomes(3, end_on_rank_1, str(path), timeout=10 * HANG_S)
             ended = float(path.read_text())
         self.assertEqual(ends[1].error, "ended with exit code 7")
         for rank in (0, 2):
             seen, text = ends[rank].result
             self.assertIn("peer_lost: rank 1", text)
-            self.assertLess(seen - ended, 1)
+            self.assertLess(seen - ended, HANG_S)
 
     def test_an_abort_ends_what_the_others_wait_for(self) -> None:
         for text in results(2, abort_on_rank_0):
@@ -275,42 +278,42 @@ class ProcessesTest(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "ready\n")
         return processes
 
-    def ends_by_ctrl_c_within_a_second(
-            self, what: str, heard: str = "a signal handler raised KeyboardInterrupt") -> None:
+    def ends_by_ctrl_c(self, what: str,
+                       heard: str = "a signal handler raised KeyboardInterrupt") -> None:
         blocked, other = self.start(what)
         time.sleep(0.5)
         begin = time.monotonic()
         blocked.send_signal(signal.SIGINT)
-        out, text = blocked.communicate(timeout=10)
-        self.assertLess(float(out) - begin, 1)
+        out, text = blocked.communicate(timeout=HANG_S)
+        self.assertLess(float(out) - begin, HANG_S)
         self.assertIn("KeyboardInterrupt", text)
-        told, _ = other.communicate("", timeout=10)
+        told, _ = other.communicate("", timeout=HANG_S)
         self.assertIn(heard, told)
         self.assertIn("rank 0", told)
         self.assertEqual(told.count("peer_lost"), 1, told)
 
     def test_a_rank_that_its_alarm_interrupts_is_named_to_the_others(self) -> None:
         alarmed, other = self.start("alarm")
-        _, text = alarmed.communicate(timeout=10)
+        _, text = alarmed.communicate(timeout=HANG_S)
         self.assertIn("TimeoutError: too slow", text)
-        told, _ = other.communicate("", timeout=10)
+        told, _ = other.communicate("", timeout=HANG_S)
         self.assertIn("rank 0 was interrupted: a signal handler raised TimeoutError: too slow", told)
 
     def test_ctrl_c_ends_a_sum_of_sparse_tensors(self) -> None:
-        self.ends_by_ctrl_c_within_a_second("sum")
+        self.ends_by_ctrl_c("sum")
 
-    def test_ctrl_c_ends_a_blocked_collective_within_a_second(self) -> None:
-        self.ends_by_ctrl_c_within_a_second("block")
+    def test_ctrl_c_ends_a_blocked_collective(self) -> None:
+        self.ends_by_ctrl_c("block")
 
     def test_ctrl_c_ends_the_wait_for_what_was_started_before_an_error(self) -> None:
-        self.ends_by_ctrl_c_within_a_second("start in vain")
+        self.ends_by_ctrl_c("start in vain")
 
     def test_ctrl_c_ends_the_wait_for_what_is_under_way_when_groups_are_left(self) -> None:
-        self.ends_by_ctrl_c_within_a_second("leave")
-        self.ends_by_ctrl_c_within_a_second("leave a sum", "has left the group")
+        self.ends_by_ctrl_c("leave")
+        self.ends_by_ctrl_c("leave a sum", "has left the group")
 
     def test_ctrl_c_is_not_lost_while_a_group_goes_by_its_last_reference(self) -> None:
-        self.ends_by_ctrl_c_within_a_second("let go", "threw: KeyboardInterrupt")
+        self.ends_by_ctrl_c("let go", "threw: KeyboardInterrupt")
 
     def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
@@ -328,18 +331,14 @@ class ProcessesTest(unittest.TestCase):
                         assert process.stdout is not None
                         self.assertEqual(process.stdout.readline(), "ready\n")
                         time.sleep(0.3)
-                        begin = time.monotonic()
                         process.send_signal(signal.SIGINT)
-                        _, text = process.communicate(timeout=20)
-                        self.assertLess(time.monotonic() - begin, 3)
+                        _, text = process.communicate(timeout=HANG_S)
                         self.assertIn("KeyboardInterrupt", text)
 
     def test_a_process_that_never_destroys_its_group_ends_well(self) -> None:
-        begin = time.monotonic()
         for process in self.start("nothing"):
-            _, text = process.communicate(timeout=20)
+            _, text = process.communicate(timeout=HANG_S)
             self.assertEqual(process.returncode, 0, text)
-        self.assertLess(time.monotonic() - begin, 30)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@
 namespace peal::testing {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Values = std::vector<float>;
 
@@ -122,16 +121,18 @@ TEST_P(CompletionTest, OfWhatHasEndedAlreadyItIsToldAtOnceAndHere) {
 
 TEST_P(CompletionTest, ItIsToldOfFailuresToo) {
   Job job(GetParam(), 2);
+  std::latch under_way(1);
   const auto ended = on_ranks(2, [&](Rank rank) -> std::string {
     const ProcessGroupPtr group = job.join(rank);
     if (rank == 1) {
-      std::this_thread::sleep_for(milliseconds(50));
+      under_way.wait();
       group->abort("on purpose");
       return "";
     }
     Values values = own_values(*group);
     Values in(10);
     const WorkPtr works[] = {group->all_reduce_async(values), group->irecv(in, 1)};
+    under_way.count_down();
     for (const WorkPtr& work : works) {
       Event first;
       work->when_completed([&] { first.come(); });

@@ -26,18 +26,6 @@ std::vector<float> some(std::int64_t count = 100) {
   return std::vector<float>(static_cast<std::size_t>(count), 1);
 }
 
-/// Comes to the latch when it goes out of scope, whether the rank ended well or not.
-class Arrival {
- public:
-  explicit Arrival(std::latch& latch) : latch_(latch) {}
-  ~Arrival() { latch_.count_down(); }
-  Arrival(const Arrival&) = delete;
-  Arrival& operator=(const Arrival&) = delete;
-
- private:
-  std::latch& latch_;
-};
-
 using Ended = std::vector<Outcome<std::string>>;
 
 void expect_mismatch(const Ended& ended, const std::string& one, const std::string& other) {
@@ -206,6 +194,7 @@ TEST_P(FailuresTest, AReceiveThatNobodyAnswersTimesOut) {
 
 TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
   std::latch others(2);
+  std::latch rank_2_comes(1);
   const auto ended = outcomes(4, [&](ProcessGroup& group) {
     group.monitored_barrier();
     if (group.rank() == 1 || group.rank() == 3) {
@@ -213,7 +202,9 @@ TEST_P(FailuresTest, AMonitoredBarrierNamesEveryRankThatDidNotCome) {
       group.monitored_barrier();
     } else {
       const Arrival when_it_has_ended(others);
-      group.monitored_barrier(3 * kSoon);  // rank 2 may be late on a busy machine
+      if (group.rank() == 0) rank_2_comes.wait();
+      if (group.rank() == 2) rank_2_comes.count_down();
+      group.monitored_barrier(3 * kSoon);  // rank 2 may still be a little late on a busy machine
     }
   });
   for (const auto& outcome : ended) {

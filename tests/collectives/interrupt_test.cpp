@@ -1,8 +1,11 @@
-// A program ends a call that waits by what InitOptions::interrupt throws: soon, on the thread that
-// calls, and for all ranks. Meetings are in peal/rendezvous/meet_interrupted_test.cpp.
+// A program ends a call that waits by what InitOptions::interrupt throws: long before the timeout,
+// on the thread that calls, and for all ranks. Meetings are in
+// peal/rendezvous/meet_interrupted_test.cpp.
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,7 +31,8 @@ using ::testing::Not;
 using Values = std::vector<float>;
 
 constexpr auto kPatience = milliseconds(200);
-constexpr auto kSoon = seconds(1);
+/// A call that no interrupt ends would last until the timeout of its group, which is minutes.
+constexpr auto kHang = seconds(30);
 
 /// Ctrl-C of one rank, and who was asked whether it came.
 class Key {
@@ -72,10 +76,11 @@ class InterruptTest : public ::testing::Test {
   void expect_both_end(const std::function<void(ProcessGroup&)>& blocked,
                        const std::function<void(ProcessGroup&)>& beside) const {
     std::atomic<TimePoint> pressed;
+    std::barrier both_have_joined(2);
     const auto ends = on_ranks(2, [&](Rank rank) {
       Key key;
       const ProcessGroupPtr group = join(rank, 2, key.interrupt());
-      group->barrier();
+      both_have_joined.arrive_and_wait();
       if (rank == 0) {
         key.press_soon();
         pressed = key.at();
@@ -95,7 +100,7 @@ class InterruptTest : public ::testing::Test {
       EXPECT_THAT(end.result.error, HasSubstr("rank 0 was interrupted: Ctrl-C"));
       EXPECT_THAT(end.result.error, Not(HasSubstr("asked on another thread")));
       EXPECT_GE(end.result.at, pressed.load());
-      EXPECT_LT(end.result.at - pressed.load(), kSoon);
+      EXPECT_LT(end.result.at - pressed.load(), kHang);
     }
   }
 
@@ -162,13 +167,14 @@ TEST_F(InterruptTest, ACallThatWouldWaitForItsOwnStackIsRejected) {
   for (const Call& call : calls) {
     for (const Call& wait : blocked) {
       store_ = store::make_memory_store();
+      std::barrier both_have_joined(2);
       const auto ends = on_ranks(2, [&](Rank rank) {
         ProcessGroupPtr group;
         bool is_armed = false;
         group = join(rank, 2, [&] {
           if (is_armed) call(*group);
         });
-        group->barrier();
+        both_have_joined.arrive_and_wait();
         is_armed = rank == 0;
         try {
           rank == 0 ? wait(*group) : receive_nothing(*group);
@@ -186,13 +192,14 @@ TEST_F(InterruptTest, ACallThatWouldWaitForItsOwnStackIsRejected) {
 }
 
 TEST_F(InterruptTest, AHandlerMayAbortTheGroup) {
+  std::barrier both_have_joined(2);
   const auto ends = on_ranks(2, [&](Rank rank) {
     ProcessGroupPtr group;
     bool is_armed = false;
     group = join(rank, 2, [&] {
       if (is_armed) group->abort("the job is preempted");
     });
-    group->barrier();
+    both_have_joined.arrive_and_wait();
     is_armed = rank == 0;
     try {
       rank == 0 ? group->barrier() : receive_nothing(*group);
@@ -215,20 +222,24 @@ TEST_F(InterruptTest, WhoLeavesAndWaitsForACollectiveEnds) {
 }
 
 TEST_F(InterruptTest, WhoLeavesAndWaitsForALargeSendEnds) {
+  std::barrier both_have_joined(2);
+  std::latch rank_0_has_left(1);
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
     Key key;
     const ProcessGroupPtr group = join(rank, 2, key.interrupt());
+    both_have_joined.arrive_and_wait();
+    if (rank == 1) {
+      rank_0_has_left.wait();  // receives nothing, and stays
+      return "";
+    }
     const Values values(10'000'000);
+    const Arrival when_it_has_ended(rank_0_has_left);
     try {
-      if (rank == 1) {
-        std::this_thread::sleep_for(kPatience + 2 * kSoon);  // receives nothing, and stays
-      } else {
-        const WorkPtr work = group->isend(values, 1);
-        key.press_soon();
-        group->destroy();
-      }
+      const WorkPtr work = group->isend(values, 1);
+      key.press_soon();
+      group->destroy();
     } catch (const Error& error) {
-      return rank == 0 && Clock::now() - key.at() > kSoon ? "late" : error.what();
+      return Clock::now() - key.at() > kHang ? "late" : error.what();
     }
     return "";
   });
@@ -261,24 +272,27 @@ TEST_F(InterruptTest, AWorkIsWaitedForByTurnsSoThatWhoWaitsCanAskItself) {
 }
 
 TEST_F(InterruptTest, TheMakingOfASubgroupEndsForAllWhoMakeIt) {
+  const Rank both[] = {0, 1};
+  std::latch rank_0_has_ended(1);
   expect_both_end(
-      [](ProcessGroup& group) {
-        const Rank both[] = {0, 1};
+      [&](ProcessGroup& group) {
+        const Arrival when_it_has_ended(rank_0_has_ended);
         group.new_group(both);
       },
-      [](ProcessGroup& group) {
-        std::this_thread::sleep_for(2 * kPatience);  // it is interrupted by now
-        const Rank both[] = {0, 1};
+      [&](ProcessGroup& group) {
+        rank_0_has_ended.wait();
         group.new_group(both);
       });
 }
 
 TEST_F(InterruptTest, ASubgroupIsInterruptedAsItsWorld) {
+  std::barrier both_have_joined(2);
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
     Key key;
     const ProcessGroupPtr group = join(rank, 2, key.interrupt());
     const Rank both[] = {0, 1};
     const ProcessGroupPtr part = group->new_group(both);
+    both_have_joined.arrive_and_wait();
     if (rank == 0) key.press_soon();
     try {
       rank == 0 ? part->barrier() : receive_nothing(*part);
@@ -297,7 +311,7 @@ TEST_F(InterruptTest, AWorldThatNotAllJoinEnds) {
   Key key;
   key.press_soon();
   EXPECT_THROW(join(0, 2, key.interrupt()), Error);
-  EXPECT_LT(Clock::now() - key.at(), kSoon);
+  EXPECT_LT(Clock::now() - key.at(), kHang);
 }
 
 TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
@@ -346,10 +360,17 @@ TEST_F(InterruptTest, NobodyIsAskedWhereAGroupEndsByItsLastReference) {
 }
 
 TEST_F(InterruptTest, WhoIsAskedAndThrowsNothingHindersNobody) {
-  std::atomic<int> asked = 0;
+  std::atomic<bool> rank_0_has_joined = false;
+  std::atomic<bool> rank_0_was_asked = false;
   const auto ends = on_ranks(2, [&](Rank rank) {
-    const ProcessGroupPtr group = join(rank, 2, [&] { ++asked; });
-    if (rank == 1) std::this_thread::sleep_for(kPatience);
+    const ProcessGroupPtr group = join(rank, 2, [&, rank] {
+      if (rank == 0 && rank_0_has_joined) rank_0_was_asked = true;
+    });
+    if (rank == 0) rank_0_has_joined = true;
+    const Deadline patience = Deadline::after(kHang);
+    while (rank == 1 && !rank_0_was_asked && !patience.passed()) {  // rank 0 waits for rank 1
+      std::this_thread::sleep_for(milliseconds(1));
+    }
     Values values(1000, 1);
     group->all_reduce(values);
     group->destroy();
@@ -359,7 +380,7 @@ TEST_F(InterruptTest, WhoIsAskedAndThrowsNothingHindersNobody) {
     EXPECT_EQ(end.error, "");
     EXPECT_TRUE(end.result);
   }
-  EXPECT_GT(asked, 0);
+  EXPECT_TRUE(rank_0_was_asked);
 }
 
 }  // namespace

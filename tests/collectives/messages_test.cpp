@@ -323,47 +323,29 @@ TEST_P(MessagesTest, MessagesThatHaveEndedLeaveNothingBehind) {
 /// pieces.
 class ProgressTest : public ::testing::TestWithParam<Fabric> {};
 
-enum class Beside : unsigned char { kNothing, kSmallSends };
-
-/// How long rank 0 waits for a large message from rank 2, and what it does meanwhile:
-/// it sends small ones to rank 1, or nothing.
-Clock::duration time_of_large_message(ProcessGroup& group, Beside beside) {
-  std::vector<float> large(8 << 20);
-  std::vector<float> small = {1};
-  group.barrier();
-  const TimePoint begin = Clock::now();
-  if (group.rank() == 2) group.send(large, 0);
-  if (group.rank() == 1) {
-    while (small[0] > 0) group.recv(small, 0);
-  }
-  if (group.rank() == 0) {
+/// The thread that moves what nobody waits for keeps out of the way of calls, but not for good.
+TEST_P(ProgressTest, ALargeMessageArrivesWhileSmallOnesAreSentToSomebodyElse) {
+  constexpr std::int64_t kLarge = 8 << 20;
+  Job job(GetParam(), 3);
+  const auto ended = on_group(job, [](ProcessGroup& group) -> std::string {
+    std::vector<float> small = {1};
+    if (group.rank() == 2) group.send(numbers(kLarge, 7), 0);
+    if (group.rank() == 1) {
+      while (small[0] > 0) group.recv(small, 0);
+    }
+    if (group.rank() != 0) return "";
+    std::vector<float> large(kLarge);
     const WorkPtr received = group.irecv(large, 2);
-    while (beside == Beside::kSmallSends && !received->is_completed()) {
+    while (!received->is_completed()) {  // with an error too, at the group's timeout
       group.send(small, 1);
       std::this_thread::sleep_for(std::chrono::microseconds(300));  // as between two steps
     }
     received->wait();
     small[0] = 0;
     group.send(small, 1);
-  }
-  return Clock::now() - begin;
-}
-
-/// The thread that moves what nobody waits for keeps out of the way of calls, but not for long.
-TEST_P(ProgressTest, ALargeMessageMovesOnWhileSmallOnesAreSentToSomebodyElse) {
-  Job job(GetParam(), 3);
-  const auto ended = on_group(job, [](ProcessGroup& group) {
-    std::vector<double> ratios;
-    for (int i = 0; i < 5; ++i) {
-      const auto alone = time_of_large_message(group, Beside::kNothing);
-      const auto beside = time_of_large_message(group, Beside::kSmallSends);
-      ratios.push_back(std::chrono::duration<double>(beside) / alone);
-    }
-    std::nth_element(ratios.begin(), ratios.begin() + 2, ratios.end());
-    return ratios[2];
+    return check(large, 7);
   });
-  EXPECT_LT(ended[0].result, 5) << "times as long as without the small ones";
-  EXPECT_EQ(ended[0].error, "");
+  EXPECT_EQ(complaints(ended), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics,

@@ -1,5 +1,6 @@
 // Ranks that disagree: each operation beside each other, and each field of one that differs. Every
-// rank gets an error that shows both sides within a second, and never a wrong result. Only a rank
+// rank gets an error that shows both sides within a second (which is checked where the machine does
+// nothing else; see notice_limit), and never a wrong result. Only a rank
 // that sends or receives while others are in a collective may mean to: then the timeout ends it.
 #include <algorithm>
 #include <chrono>
@@ -15,11 +16,11 @@
 #include "peal/base/testing/sanitized.h"
 
 #include "tests/support/fabric.h"
+#include "tests/support/notice.h"
 
 namespace peal::testing {
 namespace {
 
-constexpr std::chrono::milliseconds kNotice{kSanitized ? 4000 : 1000};
 constexpr int kRanks = 3;
 constexpr Rank kOther = 1;  // the one that does something else
 
@@ -197,7 +198,8 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
       EXPECT_EQ(end.kind, ErrorKind::kMismatch) << name << ", rank " << rank << ": " << end.error;
       EXPECT_TRUE(shows_both_sides(end.error, one, other))
           << name << ", rank " << rank << ": " << end.error;
-      EXPECT_LE(end.took, kNotice + kJoining) << name << ", rank " << rank << ": " << end.error;
+      EXPECT_LE(end.took, notice_limit() + kJoining)
+          << name << ", rank " << rank << ": " << end.error;
       slowest_ = std::max(slowest_, end.took);
     }
   }
@@ -211,7 +213,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
       const End& end = ends[rank].result;
       EXPECT_TRUE(end.kind == ErrorKind::kMismatch || end.kind == ErrorKind::kTimeout)
           << name << ", rank " << rank << ": " << end.error;
-      EXPECT_LE(end.took, kTimeout + kNotice + kJoining)
+      EXPECT_LE(end.took, kTimeout + notice_limit() + kJoining)
           << name << ", rank " << rank << ": " << end.error;
     }
   }
@@ -224,7 +226,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
   }
 
   /// Making the group, before anything goes wrong.
-  static constexpr std::chrono::milliseconds kJoining{kSanitized ? 2000 : 500};
+  static constexpr std::chrono::milliseconds kJoining{kSanitized ? 3000 : 500};
 
  private:
   int cases_ = 0;

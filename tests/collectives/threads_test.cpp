@@ -153,14 +153,14 @@ TEST(AloneTest, AnAlgorithmThatIsNoneIsRefusedWithOneRankToo) {
 }
 
 TEST(MonitoredBarrierTest, ALateRank0StillNamesWhoIsMissing) {
-  constexpr Timeout timeout = std::chrono::seconds(2);
+  constexpr Timeout timeout = std::chrono::seconds(3);
   Job job(Fabric::kMemory, 3);
   const auto ended = on_ranks(3, [&](Rank rank) {
     const ProcessGroupPtr group = job.join(rank);
     std::vector<float> data(10);
     if (rank == 2) return end_of([&] { group->recv(data, 0); });  // never comes
-    // Later than the others' patience for a verdict, earlier than their timeout.
-    if (rank == 0) std::this_thread::sleep_for(timeout * 3 / 4);
+    // Later than the others' patience for a verdict, a second, and much earlier than their timeout.
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1250));
     return end_of([&] { group->monitored_barrier(timeout); });
   });
   for (const auto& outcome : ended) EXPECT_THAT(outcome.result, HasSubstr("rank 2 did not come"));

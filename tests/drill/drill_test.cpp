@@ -38,7 +38,6 @@ TEST(DrillTest, SurvivorsEndInTimeWithTheTrueCauseAndLeaveNothingBehind) {
       ADD_FAILURE() << describe(drill) << "\n" << complaint;
     }
   }
-  EXPECT_LT(spared, 1 + count / 4) << "too many victims were quicker than their fate";
   std::cout << fmt::format(
       "{} drills, {} of them in vain, {} survivors ended by them, the slowest {:.0f} ms after the "
       "kill or the timeout\n",

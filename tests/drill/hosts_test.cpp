@@ -1,6 +1,6 @@
 // Jobs across hosts whose lines are cut, flap and crawl, and whose ranks are late: the hosts are
-// network namespaces of this machine. What is lost is noticed by all within a second; what is only
-// late, never. Takes root; skipped without.
+// network namespaces of this machine. What is lost is noticed by all within a second (see
+// notice_limit); what is only late, never. Takes root; skipped without.
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/base/testing/sanitized.h"
 #include "peal/bench/host_net.h"
 #include "peal/bench/subprocess.h"
 
 #include "tests/drill/drill.h"
+#include "tests/support/notice.h"
 #include "tests/support/processes.h"
 
 namespace peal::testing {
@@ -31,22 +31,30 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr auto kPatience = seconds(60);
-/// A host is lost after 800 ms of silence, which begins with the last beat that came through.
-constexpr milliseconds kNotice{kSanitized ? 3000 : 1000};
 
+/// What differs from job to job.
+struct Job {
+  std::string rate = {};            // of the lines between the hosts
+  std::string timeout = "60";       // in seconds
+  std::optional<int> stopped = {};  // the rank that the test stops
+};
+
+/// A host is lost after 800 ms of silence, which begins with the last beat that came through.
 class HostsTest : public ::testing::Test {
  protected:
-  void lay(int hosts,
-           int ranks_per_host,
-           const std::string& rate = "",
-           const std::string& timeout = "60") {
-    lay_hosts(hosts, ranks_per_host, rate);
+  void lay(int hosts, int ranks_per_host, const Job& job = {}) {
+    lay_hosts(hosts, ranks_per_host, job.rate);
     if (IsSkipped()) return;
     const Drill drill{
         .seed = 1, .ranks = ranks(), .transport = "auto", .victim = -1, .rounds = 1'000'000'000};
     std::vector<std::string> program = {PEAL_DRILL_RANK};
     for (const std::string& argument : rank_arguments(drill)) program.push_back(argument);
-    start(program, timeout);
+    start(program, job);
+    const Deadline patience = Deadline::after(kPatience);
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
+      ASSERT_TRUE(processes_.wait_for_output(rank, "ready", patience)) << "rank " << rank;
+    }
+    gate_.open();
     expect_all_go_on();
   }
 
@@ -64,7 +72,7 @@ class HostsTest : public ::testing::Test {
   }
 
   /// The last argument of the program is the rank's number.
-  void start(const std::vector<std::string>& program, const std::string& timeout = "60") {
+  void start(const std::vector<std::string>& program, const Job& job = {}) {
     const std::string ip = *bench::find_program("ip");
     for (int rank = 0; rank < ranks(); ++rank) {
       const int per_host = net().options().ranks_per_host;
@@ -72,13 +80,15 @@ class HostsTest : public ::testing::Test {
       std::vector<std::string> command = {ip, "netns", "exec", host.name};
       command.insert(command.end(), program.begin(), program.end());
       command.push_back(std::to_string(rank));
-      processes_.start(command,
-                       {{"RANK", std::to_string(rank)},
-                        {"WORLD_SIZE", std::to_string(ranks())},
-                        {"MASTER_ADDR", net().hosts().front().address},
-                        {"MASTER_PORT", "20001"},
-                        {"PEAL_SECRET", "a secret of the drill"},
-                        {"PEAL_TIMEOUT", timeout}});
+      Processes::Variables variables = {{"RANK", std::to_string(rank)},
+                                        {"WORLD_SIZE", std::to_string(ranks())},
+                                        {"MASTER_ADDR", net().hosts().front().address},
+                                        {"MASTER_PORT", "20001"},
+                                        {"PEAL_SECRET", "a secret of the drill"},
+                                        {"PEAL_TIMEOUT", job.timeout}};
+      variables.merge(gate_.variables());
+      if (rank == job.stopped) variables.merge(without_leak_check());
+      processes_.start(command, variables);
     }
   }
 
@@ -124,7 +134,7 @@ class HostsTest : public ::testing::Test {
   void expect_end_in_time(std::size_t rank, TimePoint since, const std::string& cause) {
     const auto end = end_of(rank, since);
     ASSERT_TRUE(end) << "rank " << rank << " hangs";
-    EXPECT_LE(end->after, kNotice) << "rank " << rank << ": " << end->error;
+    EXPECT_LE(end->after, notice_limit()) << "rank " << rank << ": " << end->error;
     EXPECT_THAT(end->error, ::testing::AllOf(HasSubstr("peer_lost"), HasSubstr(cause)));
   }
 
@@ -141,6 +151,7 @@ class HostsTest : public ::testing::Test {
 
  private:
   std::unique_ptr<bench::HostNet> net_;
+  Gate gate_;
   Processes processes_;  // ends before the hosts do
 };
 
@@ -159,7 +170,7 @@ TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughItsForkedChildLivesOn) {
   start({PEAL_TEST_RANK, "leave"});
   for (const std::size_t rank : {0, 1}) ASSERT_TRUE(says(rank, "working", kPatience)) << rank;
   send_signal(1, SIGKILL);
-  EXPECT_TRUE(says(0, "ended with peer_lost: rank 1", kNotice));
+  EXPECT_TRUE(says(0, "ended with peer_lost: rank 1", notice_limit()));
 }
 
 TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {
@@ -175,9 +186,13 @@ TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
   lay(2, 1);
   if (IsSkipped()) return;
   for (int i = 0; i < 5; ++i) {
+    const TimePoint down = Clock::now();
     net().unplug(1);
     std::this_thread::sleep_for(milliseconds(300));
     net().plug_in(1);
+    if (Clock::now() - down > milliseconds(600)) {  // and a host is lost after 800
+      GTEST_SKIP() << "the machine is too busy to plug a line in when it is due";
+    }
     expect_all_go_on();
     // Data may come through before the beats do: a line that goes down again at once is down
     // longer.
@@ -186,14 +201,14 @@ TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
 }
 
 TEST_F(HostsTest, ARankThatReadsNothingForThreeSecondsIsNoLoss) {
-  lay(2, 2);
+  lay(2, 2, {.stopped = 3});
   if (IsSkipped()) return;
   pause(3, seconds(3));
   expect_all_go_on();
 }
 
 TEST_F(HostsTest, ARankThatIsStoppedIsKnownToBeOnTheOtherHostToo) {
-  lay(2, 2, "", "2");
+  lay(2, 2, {.timeout = "2", .stopped = 3});
   if (IsSkipped()) return;
   send_signal(3, SIGSTOP);
   for (const std::size_t rank : {0, 1, 2}) {
@@ -205,7 +220,7 @@ TEST_F(HostsTest, ARankThatIsStoppedIsKnownToBeOnTheOtherHostToo) {
 }
 
 TEST_F(HostsTest, ALineThatCrawlsIsNoLoss) {
-  lay(2, 1, "8mbit");
+  lay(2, 1, {.rate = "8mbit"});
   if (IsSkipped()) return;
   for (int i = 0; i < 3; ++i) expect_all_go_on();
 }

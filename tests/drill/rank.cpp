@@ -1,6 +1,7 @@
 // One rank of a drill: a program that meets, works and leaves, while one of the ranks, the victim,
 // kills or freezes itself somewhere on the way, at any instruction. What it writes, drill.cpp
 // reads:
+//   ready            it waits until all ranks have started
 //   dying NS         by the victim, at its last moment; NS is the time of the system's steady clock
 //   ended NS WHAT    an error has ended it
 //   again WHAT       and this is what the next call threw
@@ -24,6 +25,7 @@
 
 #include "tests/collectives/cases.h"
 #include "tests/drill/drill.h"
+#include "tests/support/processes.h"
 
 namespace {
 
@@ -132,5 +134,6 @@ int run(const Drill& drill, Rank self) {
 
 int main(int count, char** arguments) {
   const Drill drill = drill_of({arguments + 1, arguments + count});
+  wait_at_gate();
   return run(drill, std::stoi(arguments[count - 1]));
 }

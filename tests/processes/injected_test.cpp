@@ -61,17 +61,18 @@ TEST_P(InjectedProcessTest, AKilledRankIsLost) {
 }
 
 TEST_P(InjectedProcessTest, AFrozenRankIsATimeout) {
-  const auto ended = rehearse("rank 1 freeze at operation 10",
-                              "count",
-                              {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TIMEOUT", "1"}});
+  Processes::Variables variables = {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TEST_TIMEOUT", "1000"}};
+  variables.merge(without_leak_check());
+  const auto ended = rehearse("rank 1 freeze at operation 10", "count", variables);
   EXPECT_NE(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output,
               AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stands still")));
 }
 
 TEST_P(InjectedProcessTest, ARankThatIsFrozenForAWhileDisturbsNobody) {
-  const auto ended = rehearse(
-      "rank 1 freeze at operation 10 for 300 ms", "count", {{"PEAL_TRANSPORT", GetParam()}});
+  Processes::Variables variables = {{"PEAL_TRANSPORT", GetParam()}};
+  variables.merge(without_leak_check());
+  const auto ended = rehearse("rank 1 freeze at operation 10 for 300 ms", "count", variables);
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, AllOf(HasSubstr("[0] counted"), HasSubstr("[1] counted")));
 }
@@ -116,7 +117,7 @@ TEST(InjectedLinkTest, DamageGoesUnnoticedWhereNobodyLooks) {
 
 TEST(InjectedLinkTest, ALinkThatDropsEverythingIsATimeout) {
   const auto ended =
-      rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TIMEOUT", "1"}});
+      rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TEST_TIMEOUT", "1000"}});
   EXPECT_EQ(ended.code, 3) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("with timeout: "));
   EXPECT_THAT(ended.output, ContainsRegex("peal: why: .* look at the line between them"));

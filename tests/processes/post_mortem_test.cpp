@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+/// Much less than the timeout of a group, which is minutes.
 constexpr auto kPatience = std::chrono::seconds(60);
 
 class PostMortemTest : public ::testing::Test {
@@ -117,7 +118,9 @@ TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
 }
 
 TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndStoodStill) {
-  const Processes::Ended ended = run("freeze", {{"PEAL_TIMEOUT", "1"}});
+  Processes::Variables variables = {{"PEAL_TEST_TIMEOUT", "1000"}};
+  variables.merge(without_leak_check());
+  const Processes::Ended ended = run("freeze", variables);
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(why(ended),
               AllOf(StartsWith("Rank 1 never entered all_reduce #11 "),
@@ -128,7 +131,6 @@ TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndStoodStill) {
 class AbsentRankTest : public PostMortemTest, public ::testing::WithParamInterface<std::string> {};
 
 TEST_P(AbsentRankTest, ARankThatEndsBeforeItComesIsLostAtOnceAndIsTheCause) {
-  const TimePoint start = Clock::now();
   const Processes::Ended ended = peal({"run", "-n", "3", PEAL_TEST_RANK, "absent", GetParam()});
   EXPECT_EQ(ended.code, 9);
   EXPECT_THAT(ended.output,
@@ -136,7 +138,6 @@ TEST_P(AbsentRankTest, ARankThatEndsBeforeItComesIsLostAtOnceAndIsTheCause) {
                                         "code 9 before it ",
                                         GetParam())));
   EXPECT_THAT(ended.output, Not(HasSubstr("told to end")));  // they ended of themselves
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
   EXPECT_THAT(
       why(ended),
       StartsWith(fmt::format("The process of rank {} ended with exit code 9.\n", GetParam())));
@@ -159,7 +160,6 @@ TEST_F(PostMortemTest, ARankThatIsConfiguredWronglyIsTheCauseInTheWordsOfItsErro
 }
 
 TEST_F(PostMortemTest, ARankThatTakesTheJobForALargerOneMeetsTheOthersAndAllSaySo) {
-  const TimePoint start = Clock::now();
   const std::string wrong_on_rank_1 =
       "if [ $RANK = 1 ]; then export WORLD_SIZE=4; fi; exec " PEAL_TEST_RANK " meet";
   const Processes::Ended ended = peal({"run", "-n", "3", "sh", "-c", wrong_on_rank_1});
@@ -167,7 +167,6 @@ TEST_F(PostMortemTest, ARankThatTakesTheJobForALargerOneMeetsTheOthersAndAllSayS
   EXPECT_THAT(ended.output,
               AllOf(HasSubstr("the ranks disagree on the world size: it is "),
                     HasSubstr("4 for rank 1 (process ")));
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST_F(PostMortemTest, TheDumpLiesAmongTheLogsIfThereAreAny) {

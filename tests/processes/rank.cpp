@@ -21,6 +21,8 @@
 //   orphan        as subgroup, and a child of rank 1 lives on
 //   subgroup      rank 1 ends with exit code 9, and the others make a group with it
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
+// Where PEAL_TEST_TIMEOUT is set, in milliseconds, it is the timeout of each all_reduce. The ranks
+// meet within that of the group, which may be long then.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -52,9 +54,15 @@ int run_grid(ProcessGroup& group) {
   return wrong.empty() ? 0 : 1;
 }
 
+Timeout timeout_of_operations() {
+  const char* const text = std::getenv("PEAL_TEST_TIMEOUT");
+  return text != nullptr ? Timeout(std::stol(text)) : kGroupTimeout;
+}
+
 void work(ProcessGroup& group) {
+  const Timeout timeout = timeout_of_operations();
   std::vector<float> data(5'000, 1);
-  while (true) group.all_reduce(data, ReduceOp::kMax);
+  while (true) group.all_reduce(data, ReduceOp::kMax, timeout);
 }
 
 void exchange_messages(ProcessGroup& group) {
@@ -135,7 +143,7 @@ int count() {
   for (int i = 0; i < kTimes; ++i) {
     std::fill(data.begin(), data.end(), static_cast<float>(group->rank() + i));
     try {
-      group->all_reduce(data);
+      group->all_reduce(data, ReduceOp::kSum, timeout_of_operations());
     } catch (const Error& error) {
       std::cout << "ended after " << i << " with " << error.what() << std::endl;
       return 3;

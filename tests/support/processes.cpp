@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 namespace peal::testing {
 namespace {
 
+constexpr const char* kGate = "PEAL_TEST_GATE";
 constexpr auto kLook = std::chrono::milliseconds(5);
 
 template <class Happened>
@@ -73,6 +75,10 @@ void Processes::read_what_is_there(Process& process) {
   }
 }
 
+void Processes::read_all() {
+  for (Process& process : processes_) read_what_is_there(process);
+}
+
 std::vector<Processes::Ended> Processes::wait(Deadline deadline) {
   std::vector<Ended> ended(processes_.size());
   std::size_t left = processes_.size();
@@ -113,14 +119,14 @@ bool Processes::has_ended(const Process& process) {
 
 bool Processes::wait_for_end(std::size_t which, Deadline deadline) {
   return wait_until(deadline, [&] {
-    read_what_is_there(processes_[which]);
+    read_all();
     return has_ended(processes_[which]);
   });
 }
 
 bool Processes::wait_for_output(std::size_t which, const std::string& text, Deadline deadline) {
   return wait_until(deadline, [&] {
-    read_what_is_there(processes_[which]);
+    read_all();
     return processes_[which].text.find(text) != std::string::npos;
   });
 }
@@ -130,7 +136,7 @@ bool Processes::wait_for_output_or_end(std::size_t which,
                                        Deadline deadline) {
   return wait_until(deadline, [&] {
     const bool ended = has_ended(processes_[which]);
-    read_what_is_there(processes_[which]);
+    read_all();
     return ended || processes_[which].text.find(text) != std::string::npos;
   });
 }
@@ -144,6 +150,28 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+Gate::Gate() {
+  if (::mkfifo((folder_.path() + "/gate").c_str(), 0600) != 0) throw system_error("mkfifo", errno);
+}
+
+Processes::Variables Gate::variables() const { return {{kGate, folder_.path() + "/gate"}}; }
+
+void Gate::open() {
+  opened_ = Fd(::open((folder_.path() + "/gate").c_str(), O_RDWR | O_CLOEXEC));
+  if (!opened_) throw system_error("open", errno);
+}
+
+void wait_at_gate() {
+  const char* const gate = std::getenv(kGate);
+  if (gate == nullptr) return;
+  constexpr std::string_view kReady = "ready\n";
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, kReady.data(), kReady.size());
+  ::alarm(60);                                          // ends the process where the test has died
+  const Fd opened(::open(gate, O_RDONLY | O_CLOEXEC));  // waits until somebody opens the other end
+  ::alarm(0);
+  if (!opened) throw system_error("open", errno);
 }
 
 Processes::Variables without_leak_check() {

@@ -52,7 +52,9 @@ class Processes {
     std::string text;
   };
   static bool has_ended(const Process& process);
-  void read_what_is_there(Process& process);
+  static void read_what_is_there(Process& process);
+  /// Of all of them: a process whose output is not read stops where the pipe is full.
+  void read_all();
 
   std::vector<Process> processes_;
 };
@@ -69,6 +71,24 @@ class TemporaryFolder {
  private:
   std::string path_;
 };
+
+/// Where processes wait until a test lets them go on, all at once. What is measured from there on,
+/// such as the timeout of a group, has nothing in it of how long each process takes to start.
+class Gate {
+ public:
+  Gate();
+  /// By which a process finds the gate.
+  Processes::Variables variables() const;
+  /// For those too that come later.
+  void open();
+
+ private:
+  TemporaryFolder folder_;
+  Fd opened_;
+};
+
+/// By the process, which says "ready" and waits. Returns at once where it was given no gate.
+void wait_at_gate();
 
 /// Variables for a process that a test stops and continues. LeakSanitizer's check at the end of
 /// such a process can wait for ever: it attaches to each thread by ptrace, and a stop by SIGSTOP

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +11,18 @@
 #include "peal/base/units.h"
 
 namespace peal::testing {
+
+/// Comes to the latch when it goes out of scope, whether the rank ended well or not.
+class Arrival {
+ public:
+  explicit Arrival(std::latch& latch) : latch_(latch) {}
+  ~Arrival() { latch_.count_down(); }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+ private:
+  std::latch& latch_;
+};
 
 /// What one rank came to: its result, or the error that it ended with.
 template <class Result>

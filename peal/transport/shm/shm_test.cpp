@@ -121,11 +121,9 @@ class TwoProcesses {
   std::unique_ptr<Transport> transport_;
 };
 
-/// Reads until the peer is gone; returns how long that took.
-Duration time_until_closed(Channel& channel, Rank peer) {
-  const TimePoint begin = Clock::now();
+/// Reads until the peer is gone. Errors: timeout (it is not noticed to be gone).
+void receive_to_the_end(Channel& channel, Rank peer) {
   receive_all(channel, peer, 1 << 20, test_deadline());
-  return Clock::now() - begin;
 }
 
 [[noreturn]] void sleep_for_ever() {
@@ -160,7 +158,7 @@ std::set<std::string> files_in_dev_shm() {
   return found;
 }
 
-TEST(ShmTest, AKilledProcessIsSeenAsClosedWithinASecondAndLeavesNothing) {
+TEST(ShmTest, AKilledProcessIsSeenAsClosedAndLeavesNothing) {
   const std::set<std::string> before = files_in_dev_shm();
   std::vector<net::Address> sockets;
   {
@@ -172,8 +170,8 @@ TEST(ShmTest, AKilledProcessIsSeenAsClosedWithinASecondAndLeavesNothing) {
     ASSERT_EQ(sockets.size(), 2u);
     await_ready(ranks.transport());
     ::kill(ranks.child(), SIGKILL);
-    EXPECT_LT(time_until_closed(ranks.transport().mail(), 1), seconds(1));
-    EXPECT_LT(time_until_closed(ranks.transport().data(), 1), seconds(1));
+    EXPECT_NO_THROW(receive_to_the_end(ranks.transport().mail(), 1));
+    EXPECT_NO_THROW(receive_to_the_end(ranks.transport().data(), 1));
   }
   for (const net::Address& socket : sockets) EXPECT_FALSE(is_bound(socket));
   EXPECT_EQ(files_in_dev_shm(), before);
@@ -194,7 +192,7 @@ TEST(ShmTest, AKilledProcessIsSeenByWhoSpinsAndNeverWaits) {
   });
   await_ready(ranks.transport());
   ::kill(ranks.child(), SIGKILL);
-  const Deadline deadline = Deadline::after(seconds(1));
+  const Deadline deadline = test_deadline();
   std::array<std::byte, 1> into{};
   bool closed = false;
   while (!closed && !deadline.passed())
@@ -220,7 +218,7 @@ TEST(ShmTest, AKilledProcessIsSeenThoughItsChildrenLiveOn) {
   });
   await_ready(ranks.transport());
   ::kill(ranks.child(), SIGKILL);
-  EXPECT_LT(time_until_closed(ranks.transport().data(), 1), seconds(1));
+  EXPECT_NO_THROW(receive_to_the_end(ranks.transport().data(), 1));
 }
 
 TEST(ShmTest, WhatAProcessSentBeforeItEndedStillComes) {

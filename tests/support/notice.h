@@ -1,0 +1,18 @@
+// How long survivors may take to notice that a peer is lost, stopped or in another operation.
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+namespace peal::testing {
+
+/// PEAL_DRILL_NOTICE, in milliseconds. `scripts/drill` sets a second, which is what peal promises,
+/// for a machine that does nothing else. Without the variable it only bounds hangs: 10 s, on a
+/// machine of any load.
+inline std::chrono::milliseconds notice_limit() {
+  const char* const text = std::getenv("PEAL_DRILL_NOTICE");
+  return std::chrono::milliseconds(text != nullptr ? std::stol(text) : 10'000);
+}
+
+}  // namespace peal::testing
