@@ -8,7 +8,8 @@
 //   void store(acc, p, how)     `how` is Cached, to any address, or Streamed, to an aligned one
 //   kElement                    the bytes of one element; where kBytes are more, there is also
 //   Narrower                    the same form of half as many elements, for the end of the memory
-//   kHasLast                    whether Last applies (fold.h); where it does, there is also
+//   kHasLast                    whether Last and weights apply (fold.h); where they do, there is
+//                               also
 //   Acc set(value)              every lane the same
 // An operator is a struct with `apply(a, b)` on vectors.
 
@@ -23,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include <hwy/highway.h>
 
@@ -108,6 +110,25 @@ struct Pair {
   V first;
   V second;
 };
+
+// ---- NaN
+
+/// Every NaN becomes the usual one, so that a result does not depend on the NaN that an instruction
+/// takes of two.
+template <class V>
+HWY_INLINE V with_usual_nan(V v) {
+  using T = hn::TFromV<V>;
+  if constexpr (hwy::IsFloat<T>()) {
+    const auto usual = hn::Set(hn::DFromV<V>(), std::numeric_limits<T>::quiet_NaN());
+    return hn::IfThenElse(hn::IsNaN(v), usual, v);
+  } else {
+    return v;
+  }
+}
+template <class V>
+HWY_INLINE Pair<V> with_usual_nan(Pair<V> pair) {
+  return {with_usual_nan(pair.first), with_usual_nan(pair.second)};
+}
 
 // ---- Operators
 
