@@ -21,10 +21,10 @@ namespace peal {
 ///        partial sum overflows. Partial sums of f16 and bf16 are rounded to the type where they
 ///        are stored or sent, so f16 overflows to infinity beyond 65504.
 ///   avg  differs from the exact average by at most (n + 1) * (u * mean(|x|) + s). The average of
-///        finite numbers is finite, whatever their sum is: contributions are multiplied by a power
-///        of two, 1/n or a little less, before they are added.
+///        finite numbers is finite, whatever their sum is: contributions are multiplied by the
+///        largest power of two up to 1/n before they are added.
 /// A NaN in the result of any operator is the same NaN on all ranks: the positive quiet one without
-/// payload (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000).
+/// payload (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000). Only a group of one rank keeps its NaNs.
 struct ReduceOp {
   /// The numbers are part of the wire format: append, never reorder.
   enum class Kind : std::uint8_t {

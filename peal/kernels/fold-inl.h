@@ -39,20 +39,33 @@ struct Few {
 /// What inputs are multiplied by: nothing, or weights of which there are as many as inputs.
 enum class Weighing : unsigned char { kNone, kEach };
 
+/// `first` is what input 0 begins with, `next` what input i makes of that.
 struct NoWeights {
   template <class Form>
-  HWY_INLINE typename Form::Acc apply(typename Form::Acc acc, std::size_t) const {
-    return acc;
+  HWY_INLINE typename Form::Acc first(typename Form::Acc loaded) const {
+    return loaded;
+  }
+  template <class Form, class Op>
+  HWY_INLINE typename Form::Acc next(typename Form::Acc acc,
+                                     typename Form::Acc loaded,
+                                     std::size_t) const {
+    return combine<Op>(acc, loaded);
   }
 };
 
-/// `Numbers` are a pointer, or an array of which the registers are made once.
+/// For sums. `Numbers` are a pointer, or an array of which the registers are made once.
 template <class Numbers>
 struct EachWeight {
   Numbers numbers;
   template <class Form>
-  HWY_INLINE typename Form::Acc apply(typename Form::Acc acc, std::size_t i) const {
-    return combine<Product>(acc, Form::set(numbers[i]));
+  HWY_INLINE typename Form::Acc first(typename Form::Acc loaded) const {
+    return combine<Product>(loaded, Form::set(numbers[0]));
+  }
+  template <class Form, class Op>
+  HWY_INLINE typename Form::Acc next(typename Form::Acc acc,
+                                     typename Form::Acc loaded,
+                                     std::size_t i) const {
+    return weighted_sum(acc, loaded, Form::set(numbers[i]));
   }
 };
 
@@ -94,7 +107,23 @@ HWY_INLINE void apply_last(typename Form::Acc& acc, Last last) {
   if constexpr (Form::kHasLast) {
     if (last.kind == Last::Kind::kDivide) acc = combine<Quotient>(acc, Form::set(last.operand));
     if (last.kind == Last::Kind::kMultiply) acc = combine<Product>(acc, Form::set(last.operand));
-    acc = with_usual_nan(acc);
+  }
+}
+
+/// One look at several registers, since NaNs are rare.
+template <class Form, std::size_t kAccs>
+HWY_INLINE void apply_last(typename Form::Acc (&acc)[kAccs], Last last) {
+  HWY_UNROLL(4)
+  for (std::size_t j = 0; j < kAccs; ++j) apply_last<Form>(acc[j], last);
+  if constexpr (Form::kHasLast) {
+    if constexpr (kAccs > 1) {
+      auto all = acc[0];
+      HWY_UNROLL(4)
+      for (std::size_t j = 1; j < kAccs; ++j) all = mixed(all, acc[j]);
+      if (HWY_LIKELY(!has_nan(all))) return;
+    }
+    HWY_UNROLL(4)
+    for (std::size_t j = 0; j < kAccs; ++j) acc[j] = with_usual_nan(acc[j]);
   }
 }
 
@@ -114,20 +143,18 @@ HWY_INLINE void fold_at(std::size_t at,
                         Last last,
                         How how) {
   typename Form::Acc acc[kAccs];
-  const auto load = [&](std::size_t i, std::size_t j) {
-    const auto loaded = Form::load(in[i] + at + j * Form::kBytes);
-    return weights.template apply<Form>(loaded, i);
-  };
   HWY_UNROLL(4)
-  for (std::size_t j = 0; j < kAccs; ++j) acc[j] = load(0, j);
+  for (std::size_t j = 0; j < kAccs; ++j) {
+    acc[j] = weights.template first<Form>(Form::load(in[0] + at + j * Form::kBytes));
+  }
   for (std::size_t i = 1; i < in.size(); ++i) {
     HWY_UNROLL(4)
     for (std::size_t j = 0; j < kAccs; ++j) {
-      acc[j] = combine<Op>(acc[j], load(i, j));
+      const auto loaded = Form::load(in[i] + at + j * Form::kBytes);
+      acc[j] = weights.template next<Form, Op>(acc[j], loaded, i);
     }
   }
-  HWY_UNROLL(4)
-  for (std::size_t j = 0; j < kAccs; ++j) apply_last<Form>(acc[j], last);
+  apply_last<Form>(acc, last);
   for (std::size_t i = 0; i < out.size(); ++i) {
     HWY_UNROLL(4)
     for (std::size_t j = 0; j < kAccs; ++j) {
@@ -224,7 +251,7 @@ HWY_INLINE void fold_group(typename Form::Acc* block,
     auto acc = block[j];
     for (std::size_t i = first; i < end; ++i) {
       const auto loaded = Form::load(in[i] + at + j * Form::kBytes);
-      acc = combine<Op>(acc, weights.template apply<Form>(loaded, i));
+      acc = weights.template next<Form, Op>(acc, loaded, i);
     }
     block[j] = acc;
   }
@@ -244,13 +271,16 @@ HWY_NOINLINE void fold_in_blocks(const Fold& fold) {
   while (fold.bytes - at >= Form::kBytes) {
     const std::size_t accs = HWY_MIN(kBlock, (fold.bytes - at) / Form::kBytes);
     for (std::size_t j = 0; j < accs; ++j) {
-      block[j] = weights.template apply<Form>(Form::load(in[0] + at + j * Form::kBytes), 0);
+      block[j] = weights.template first<Form>(Form::load(in[0] + at + j * Form::kBytes));
     }
     for (std::size_t first = 1; first < in.size(); first += kGroup) {
       const std::size_t end = HWY_MIN(first + kGroup, in.size());
       fold_group<Form, Op>(block, accs, in, weights, first, end, at);
     }
-    for (std::size_t j = 0; j < accs; ++j) apply_last<Form>(block[j], fold.last);
+    for (std::size_t j = 0; j < accs; ++j) {
+      apply_last<Form>(block[j], fold.last);
+      if constexpr (Form::kHasLast) block[j] = with_usual_nan(block[j]);
+    }
     for (std::size_t k = 0; k < out.size(); ++k) {
       for (std::size_t j = 0; j < accs; ++j) {
         Form::store(block[j], out[k] + at + j * Form::kBytes, Cached());

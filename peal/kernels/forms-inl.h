@@ -21,6 +21,7 @@
 #define PEAL_KERNELS_FORMS_INL_H_
 #endif
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -130,6 +131,24 @@ HWY_INLINE Pair<V> with_usual_nan(Pair<V> pair) {
   return {with_usual_nan(pair.first), with_usual_nan(pair.second)};
 }
 
+/// A vector with a NaN in it if there is one among the registers, and perhaps if there is none.
+template <class V>
+HWY_INLINE V mixed(V a, V b) {
+  return hn::Add(a, b);
+}
+template <class V>
+HWY_INLINE Pair<V> mixed(Pair<V> a, Pair<V> b) {
+  return {hn::Add(a.first, b.first), hn::Add(a.second, b.second)};
+}
+template <class V>
+HWY_INLINE bool has_nan(V v) {
+  return !hn::AllFalse(hn::DFromV<V>(), hn::IsNaN(v));
+}
+template <class V>
+HWY_INLINE bool has_nan(Pair<V> pair) {
+  return has_nan(hn::Add(pair.first, pair.second));
+}
+
 // ---- Operators
 
 struct Sum {
@@ -176,6 +195,22 @@ struct Max {
     }
   }
 };
+
+/// acc + weight * value, rounded once: CPUs that have no such instruction round as the others do.
+template <class V>
+HWY_INLINE V weighted_sum(V acc, V value, V weight) {
+#if HWY_TARGET == HWY_SCALAR
+  using D = hn::DFromV<V>;
+  return hn::Set(D(), std::fma(hn::GetLane(weight), hn::GetLane(value), hn::GetLane(acc)));
+#else
+  return hn::MulAdd(weight, value, acc);
+#endif
+}
+template <class V>
+HWY_INLINE Pair<V> weighted_sum(Pair<V> acc, Pair<V> value, Pair<V> weight) {
+  return {weighted_sum(acc.first, value.first, weight.first),
+          weighted_sum(acc.second, value.second, weight.second)};
+}
 
 template <class Op, class V>
 HWY_INLINE V combine(V a, V b) {

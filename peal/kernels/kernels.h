@@ -18,8 +18,8 @@ struct Finish {
   double divisor = 1.0;
 };
 
-/// What inputs are multiplied by before they are combined, one weight for each; none means 1 each.
-/// Exact for powers of two, but for f32, f64 and bf16 below the smallest normal number.
+/// What inputs are multiplied by before they are added, one weight for each; none means 1 each. The
+/// first product is rounded, the others are added as they are: each step rounds once.
 using Weights = std::span<const double>;
 
 /// How results are written; the same bits either way.

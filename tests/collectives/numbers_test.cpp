@@ -417,28 +417,33 @@ TEST_P(NumbersTest, AveragesAreWithinTheirBoundAndTheSameBitsOnAllRanks) {
   EXPECT_EQ(failures_of(fabric, ranks, averages), "");
 }
 
+template <class T>
+void average_equals(ProcessGroup& group, double number, Found& found) {
+  std::vector<T> data(200, narrow<T>(number));
+  group.all_reduce(buffer(data), ReduceOp::kAvg);
+  const bool all = std::ranges::all_of(
+      data, [&](T value) { return wide(value) == wide(narrow<T>(number)); });
+  const auto actual = static_cast<double>(wide(data[0]));
+  found.check(
+      "all_reduce", dtype_of<T>, all ? "" : fmt::format("{} where {} is due", actual, number));
+}
+
+/// By every algorithm up to five ranks. From six on, a sum of 16 bits that passes along all ranks is
+/// rounded so often that it may end at the next number: then only by the usual algorithm.
 TEST_P(NumbersTest, AnAverageOfEqualNumbersIsThatNumber) {
   const auto [fabric, ranks] = GetParam();
-  const auto average_equals = []<class T>(ProcessGroup& group, Found& found, double number) {
-    std::vector<T> data(200, narrow<T>(number));
-    group.all_reduce(buffer(data), ReduceOp::kAvg);
-    for (const T value : data) {
-      if (wide(value) == wide(narrow<T>(number))) continue;
-      found.check("all_reduce",
-                  dtype_of<T>,
-                  fmt::format("{} where {} is due", static_cast<double>(wide(value)), number));
-    }
-  };
-  const auto body = [&](ProcessGroup& group, const Able& able) {
+  const auto body = [many = ranks > 5](ProcessGroup& group, const Able& able) {
     Found found;
     if (!able(Operation::kAllReduce)) return found;
-    for (const double number : {40000.0, 1.0, 0.0, -65504.0}) {
-      average_equals.operator()<Float16>(group, found, number);
+    if (!many || able.algorithm.empty()) {
+      for (const double number : {40000.0, 1.0, 0.0, -65504.0}) {
+        average_equals<Float16>(group, number, found);
+      }
+      average_equals<BFloat16>(group, 40192.0, found);
     }
-    average_equals.operator()<BFloat16>(group, found, 40192.0);
-    average_equals.operator()<float>(group, found, 40000.0);
-    average_equals.operator()<double>(group, found, 40000.0);
-    average_equals.operator()<std::int32_t>(group, found, -40000.0);
+    average_equals<float>(group, 40000.0, found);
+    average_equals<double>(group, 40000.0, found);
+    average_equals<std::int32_t>(group, -40000.0, found);
     return found;
   };
   EXPECT_EQ(failures_of(fabric, ranks, body), "");

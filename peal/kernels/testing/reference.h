@@ -91,6 +91,19 @@ T weighted(T value, double weight) {
   }
 }
 
+/// acc + weight * value, rounded once
+template <class T>
+T weighted_sum(T acc, T value, double weight) {
+  if constexpr (kIsComplex<T>) {
+    return {weighted_sum(acc.real(), value.real(), weight),
+            weighted_sum(acc.imag(), value.imag(), weight)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::fma(static_cast<T>(weight), value, acc);
+  } else {
+    return acc;
+  }
+}
+
 /// The NaN of a result is the positive quiet one, whatever it comes from.
 template <class T>
 T with_usual_nan(T value) {
@@ -122,15 +135,15 @@ Memory reference(const std::vector<Memory>& inputs,
                  double divisor,
                  const std::vector<double>& weights = {}) {
   const auto operand = [&](std::size_t k, std::size_t i) {
-    const auto value = static_cast<Wide<T>>(element<T>(inputs[k], i));
-    return weights.empty() ? value : weighted(value, weights[k]);
+    return static_cast<Wide<T>>(element<T>(inputs[k], i));
   };
   const std::size_t count = inputs[0].size() / sizeof(T);
   Memory output(inputs[0].size());
   for (std::size_t i = 0; i < count; ++i) {
-    auto value = operand(0, i);
+    auto value = weights.empty() ? operand(0, i) : weighted(operand(0, i), weights[0]);
     for (std::size_t k = 1; k < inputs.size(); ++k) {
-      value = combined<Wide<T>>(value, operand(k, i), op);
+      value = weights.empty() ? combined<Wide<T>>(value, operand(k, i), op)
+                              : weighted_sum(value, operand(k, i), weights[k]);
     }
     const auto rounded = static_cast<T>(with_usual_nan(divided(value, divisor)));
     std::memcpy(output.data() + i * sizeof(T), &rounded, sizeof(T));
