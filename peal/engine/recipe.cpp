@@ -95,8 +95,8 @@ struct Average {
   double divisor = 1.0;
 };
 
-/// Integers are summed as they are. Fractions are scaled by a power of two, so that no sum is larger
-/// than the largest contribution, and the bits are those of the sum divided by the ranks.
+/// Integers are summed as they are. Fractions are scaled by a power of two, so that no sum is
+/// larger than the largest contribution, and the bits are those of the sum divided by the ranks.
 Average average_of(DType dtype, ReduceOp::Kind reduce, int ranks) {
   if (reduce != ReduceOp::Kind::kAvg) return {};
   if (!is_floating(dtype) && !is_complex(dtype)) return {.divisor = static_cast<double>(ranks)};

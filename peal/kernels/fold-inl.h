@@ -184,11 +184,8 @@ HWY_INLINE void fold_rest(std::size_t at,
 
 /// Few enough inputs to read side by side.
 template <class Form, class Op, class Inputs, class Outputs, class Weights>
-HWY_INLINE void fold_all(const Inputs& in,
-                         const Outputs& out,
-                         const Weights& weights,
-                         std::size_t bytes,
-                         Last last) {
+HWY_INLINE void fold_all(
+    const Inputs& in, const Outputs& out, const Weights& weights, std::size_t bytes, Last last) {
   constexpr std::size_t kAccs = 4;
   std::size_t at = 0;
   for (; bytes - at >= kAccs * Form::kBytes; at += kAccs * Form::kBytes) {

@@ -40,14 +40,15 @@ enum class Stores : unsigned char {
 ///   f16 and bf16 are weighted, accumulated and divided in f32 and rounded once, to nearest even.
 ///   Integers wrap. avg and premul_sum add. Complex products are (ac - bd) + (ad + bc)i, infinities
 ///   or not. bool: sum and max are or, product and min are and; any nonzero byte counts as true,
-///   results are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they give the first.
-///   Every NaN of a result is the positive quiet one without payload.
+///   results are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they give the
+///   first. Every NaN of a result is the positive quiet one without payload.
 /// Shape: every span of memory holds `count` elements, at any address; at least one input and one
 ///   output. Outputs may be the same memory as inputs at the same place, never shifted against one.
 /// Threads: any, on memory that no other writes.
 /// Errors: unsupported where has_meaning(op, dtype) is false; for a divisor other than 1 where op
-///   does not add, and for integers unless op is avg; and for weights where op does not add or dtype
-///   has no fractions. usage without inputs or outputs, and for more or fewer weights than inputs.
+///   does not add, and for integers unless op is avg; and for weights where op does not add or
+///   dtype has no fractions. usage without inputs or outputs, and for more or fewer weights than
+///   inputs.
 /// Cost: each input is read once and each output written once; the average of integers writes its
 ///   first output twice. No allocation.
 void reduce(std::span<const std::byte* const> inputs,

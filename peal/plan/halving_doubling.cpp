@@ -54,13 +54,13 @@ void halve(Builder& part, const Member& me, Place operand, PlaceOf place_of) {
     const Block kept = group.of(me.blocks);
     const Place sum = place_of(kept, group);
     part.send(operand + (given.offset - begin), partner, given.count);
-    part.receive_and_reduce({partner, partial_if(!is_first || me.fold.takes(partner))},
-                            {operand + (kept.offset - begin),
-                             partial_if(!is_first || me.fold.takes(me.self))},
-                            sum,
-                            kept.count,
-                            partner < me.self ? First::kPeer : First::kOwn,
-                            group.size == 1 ? Finish::kYes : Finish::kNo);
+    part.receive_and_reduce(
+        {partner, partial_if(!is_first || me.fold.takes(partner))},
+        {operand + (kept.offset - begin), partial_if(!is_first || me.fold.takes(me.self))},
+        sum,
+        kept.count,
+        partner < me.self ? First::kPeer : First::kOwn,
+        group.size == 1 ? Finish::kYes : Finish::kNo);
     operand = sum;
     begin = kept.offset;
   }

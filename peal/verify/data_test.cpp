@@ -13,14 +13,16 @@ using testing::IsEmpty;
 
 TEST(VerifyDataTest, AContributionThatIsMissingIsFound) {
   EXPECT_THAT(wrong_after(kReduce, "input[0:3]@0", "input[0:2]@0"),
-              has("rank 1, step 3", "ends with finish(reduce(begin(in_0[0]), begin(in_1[0]))) at output[0]"));
+              has("rank 1, step 3",
+                  "ends with finish(reduce(begin(in_0[0]), begin(in_1[0]))) at output[0]"));
 }
 
 TEST(VerifyDataTest, AContributionThatIsThereTwiceIsFound) {
   EXPECT_THAT(wrong_after(kStaged,
                           "move stage[0:2]@0 -> output[1]@0 x8",
                           "move input[1]@0, stage[0:2]@0 -> output[1]@0 x8"),
-              has("rank 1, step 6", "ends with finish(reduce(begin(in_1[0]), begin(in_0[0]), begin(in_1[0])))"));
+              has("rank 1, step 6",
+                  "ends with finish(reduce(begin(in_1[0]), begin(in_0[0]), begin(in_1[0])))"));
 }
 
 TEST(VerifyDataTest, AContributionFromTheWrongIndexIsFound) {
@@ -44,8 +46,9 @@ TEST(VerifyDataTest, AResultThatIsTooShortIsFound) {
 }
 
 TEST(VerifyDataTest, AReductionThatIsNotFinishedIsFound) {
-  EXPECT_THAT(wrong_after(kReduce, "x5 finish", "x5"),
-              has("rank 1, step 3", "ends with reduce(begin(in_0[0]), begin(in_1[0]), begin(in_2[0]))"));
+  EXPECT_THAT(
+      wrong_after(kReduce, "x5 finish", "x5"),
+      has("rank 1, step 3", "ends with reduce(begin(in_0[0]), begin(in_1[0]), begin(in_2[0]))"));
 }
 
 TEST(VerifyDataTest, AReductionThatIsFinishedTwiceIsFound) {

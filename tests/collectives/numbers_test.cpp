@@ -83,9 +83,9 @@ T narrow(double value) {
 
 /// An unsigned number of as many bits.
 template <class T>
-using Word = std::tuple_element_t<
-    std::bit_width(sizeof(T)) - 1,
-    std::tuple<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>>;
+using Word =
+    std::tuple_element_t<std::bit_width(sizeof(T)) - 1,
+                         std::tuple<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>>;
 
 template <class T>
 T random_bits(std::mt19937_64& random) {
@@ -217,13 +217,12 @@ struct Able {
   int ranks;
 
   bool operator()(Operation operation) const {
-    return algorithm.empty() ||
-           plan::algorithm_named(algorithm).applies(
-               {.operation = operation,
-                .ranks = ranks,
-                .ranks_per_host = ranks_per_host(fabric, ranks),
-                .count = Elements(1),
-                .stage_limit = Elements(1000)});
+    return algorithm.empty() || plan::algorithm_named(algorithm).applies(
+                                    {.operation = operation,
+                                     .ranks = ranks,
+                                     .ranks_per_host = ranks_per_host(fabric, ranks),
+                                     .count = Elements(1),
+                                     .stage_limit = Elements(1000)});
   }
 };
 
@@ -324,8 +323,7 @@ Found averages(ProcessGroup& group, const Able& able) {
 /// Bits of which a third are some NaN or an infinity.
 template <class T>
 std::vector<T> with_nans(std::mt19937_64& random, std::size_t count) {
-  const auto exponent =
-      std::bit_cast<Word<T>>(narrow<T>(std::numeric_limits<double>::infinity()));
+  const auto exponent = std::bit_cast<Word<T>>(narrow<T>(std::numeric_limits<double>::infinity()));
   std::vector<T> values(count);
   for (T& value : values) {
     auto bits = static_cast<Word<T>>(random());
@@ -398,8 +396,7 @@ std::string failures_of(Fabric fabric, int ranks, Body body) {
     config.stage = 8_KiB;  // so that some of what is staged is cut into pieces
     Job job(fabric, ranks, config);
     const Able able{algorithm, fabric, ranks};
-    const auto outcomes =
-        on_group(job, [&](ProcessGroup& group) { return body(group, able); });
+    const auto outcomes = on_group(job, [&](ProcessGroup& group) { return body(group, able); });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       const auto& [found, error, kind] = outcomes[rank];
       std::string text = found.wrong + error;
@@ -421,15 +418,15 @@ template <class T>
 void average_equals(ProcessGroup& group, double number, Found& found) {
   std::vector<T> data(200, narrow<T>(number));
   group.all_reduce(buffer(data), ReduceOp::kAvg);
-  const bool all = std::ranges::all_of(
-      data, [&](T value) { return wide(value) == wide(narrow<T>(number)); });
+  const bool all =
+      std::ranges::all_of(data, [&](T value) { return wide(value) == wide(narrow<T>(number)); });
   const auto actual = static_cast<double>(wide(data[0]));
   found.check(
       "all_reduce", dtype_of<T>, all ? "" : fmt::format("{} where {} is due", actual, number));
 }
 
-/// By every algorithm up to five ranks. From six on, a sum of 16 bits that passes along all ranks is
-/// rounded so often that it may end at the next number: then only by the usual algorithm.
+/// By every algorithm up to five ranks. From six on, a sum of 16 bits that passes along all ranks
+/// is rounded so often that it may end at the next number: then only by the usual algorithm.
 TEST_P(NumbersTest, AnAverageOfEqualNumbersIsThatNumber) {
   const auto [fabric, ranks] = GetParam();
   const auto body = [many = ranks > 5](ProcessGroup& group, const Able& able) {

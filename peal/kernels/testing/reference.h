@@ -128,7 +128,8 @@ T element(const Memory& memory, std::size_t i) {
   }
 }
 
-/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. No weights are 1.
+/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. No weights
+/// are 1.
 template <class T>
 Memory reference(const std::vector<Memory>& inputs,
                  ReduceOp::Kind op,
