@@ -14,15 +14,15 @@ namespace peal {
 /// Integers: a sum or product wraps. An average is the sum, wrapped as a sum is, divided by n and
 /// truncated toward zero, as in NCCL: the average of 200 and 100 as u8 is (300 - 256) / 2 = 22.
 ///
-/// Fractions (floating and complex numbers, part by part). u is half the distance from 1 to the
-/// next number of the type (f16 2^-11, bf16 2^-8, f32 2^-24, f64 2^-53), s its smallest positive
-/// number (f16 2^-24, bf16 2^-133, f32 2^-149, f64 2^-1074), mean(|x|) the mean of the magnitudes.
-///   sum  differs from the exact sum by at most (n + 1) * u * (|x_0| + |x_1| + ...), where no
-///        partial sum overflows. Partial sums of f16 and bf16 are rounded to the type where they
-///        are stored or sent, so f16 overflows to infinity beyond 65504.
-///   avg  differs from the exact average by at most (n + 1) * (u * mean(|x|) + s). The average of
-///        finite numbers is finite, whatever their sum is: contributions are multiplied by the
-///        largest power of two up to 1/n before they are added.
+/// Fractions, and each part of complex numbers. u is half the distance from 1 to the next number
+/// of the type (f16 2^-11, bf16 2^-8, f32 2^-24, f64 2^-53), s its smallest positive number (f16
+/// 2^-24, bf16 2^-133, f32 2^-149, f64 2^-1074), and e is (1 + u)^(n + 1) - 1, about (n + 1) * u.
+///   sum  differs from the exact sum by at most e * (|x_0| + |x_1| + ...), where no partial sum
+///        overflows. Partial sums of f16 and bf16 are rounded to the type where they are stored or
+///        sent, so f16 overflows to infinity beyond 65504.
+///   avg  differs from the exact one by at most e * (|x_0| + |x_1| + ...) / n + (n + 1) * s. The
+///        average of finite numbers is finite, whatever their sum is: contributions are multiplied
+///        by the largest power of two up to 1/n before they are added.
 /// A NaN in the result of any operator is the same NaN on all ranks: the positive quiet one without
 /// payload (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000). Only a group of one rank keeps its NaNs.
 struct ReduceOp {
