@@ -10,6 +10,21 @@
 namespace peal {
 
 /// How values of several ranks become one, element by element. x_r is rank r's value, n the ranks.
+///
+/// Integers: a sum or product wraps. An average is the sum, wrapped as a sum is, divided by n and
+/// truncated toward zero, as in NCCL: the average of 200 and 100 as u8 is (300 - 256) / 2 = 22.
+///
+/// Fractions, and each part of complex numbers. u is half the distance from 1 to the next number
+/// of the type (f16 2^-11, bf16 2^-8, f32 2^-24, f64 2^-53), s its smallest positive number (f16
+/// 2^-24, bf16 2^-133, f32 2^-149, f64 2^-1074), and e is (1 + u)^(n + 1) - 1, about (n + 1) * u.
+///   sum  differs from the exact sum by at most e * (|x_0| + |x_1| + ...), where no partial sum
+///        overflows. Partial sums of f16 and bf16 are rounded to the type where they are stored or
+///        sent, so f16 overflows to infinity beyond 65504.
+///   avg  differs from the exact one by at most e * (|x_0| + |x_1| + ...) / n + (n + 1) * s. The
+///        average of finite numbers is finite, whatever their sum is: contributions are multiplied
+///        by the largest power of two up to 1/n before they are added.
+/// A NaN in the result of any operator is the same NaN on all ranks: the positive quiet one without
+/// payload (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000). Only a group of one rank keeps its NaNs.
 struct ReduceOp {
   /// The numbers are part of the wire format: append, never reorder.
   enum class Kind : std::uint8_t {
@@ -17,7 +32,7 @@ struct ReduceOp {
     kProduct,  // x_0 * x_1 * ...          bool: and
     kMin,      // NaN if any is NaN        bool: and
     kMax,      // NaN if any is NaN        bool: or
-    kAvg,      // (x_0 + x_1 + ...) / n    floating and complex only
+    kAvg,      // (x_0 + x_1 + ...) / n    integers: truncated toward zero; not bool
     kBand,     // x_0 & x_1 & ...          integers and bool
     kBor,
     kBxor,
@@ -85,7 +100,7 @@ constexpr bool is_floating(DType dtype) {
 constexpr bool is_complex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
 
 /// Whether the operator has a meaning for the type: complex numbers have no order, floating ones no
-/// bits, and an average of integers would be rounded in silence.
+/// bits, and the average of truth values is no truth value.
 constexpr bool has_meaning(ReduceOp::Kind kind, DType dtype) {
   switch (kind) {
     case ReduceOp::Kind::kSum:
@@ -95,6 +110,7 @@ constexpr bool has_meaning(ReduceOp::Kind kind, DType dtype) {
     case ReduceOp::Kind::kMax:
       return !is_complex(dtype);
     case ReduceOp::Kind::kAvg:
+      return dtype != DType::kBool;
     case ReduceOp::Kind::kPremulSum:
       return is_floating(dtype) || is_complex(dtype);
     case ReduceOp::Kind::kBand:

@@ -52,7 +52,7 @@ TEST(WordsTest, AnOperatorHasAMeaningWhereTheFieldGivesItOne) {
   };
   EXPECT_EQ(types_of(Kind::kSum), 12);
   EXPECT_EQ(types_of(Kind::kMin), 10) << "complex numbers have no order";
-  EXPECT_EQ(types_of(Kind::kAvg), 6) << "an average of integers would be rounded in silence";
+  EXPECT_EQ(types_of(Kind::kAvg), 11) << "all but bool";
   EXPECT_EQ(types_of(Kind::kBxor), 6) << "floating numbers have no bits";
   EXPECT_TRUE(has_meaning(Kind::kPremulSum, DType::kC64));
   EXPECT_FALSE(has_meaning(Kind::kBand, DType::kF64));

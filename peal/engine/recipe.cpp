@@ -1,6 +1,7 @@
 #include "peal/engine/recipe.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@ namespace peal::engine {
 namespace {
 
 using schedule::Access;
+using schedule::Holds;
 using schedule::Move;
 using schedule::Part;
 using schedule::Problem;
@@ -81,14 +83,25 @@ std::optional<std::size_t> exchange_in(const Part& part) {
   const Wait* wait = std::get_if<Wait>(&steps[first + 2]);
   const Move* out = std::get_if<Move>(&steps[first + 3]);
   if (in == nullptr || signal == nullptr || wait == nullptr || out == nullptr) return std::nullopt;
-  const bool is_copy = in->from.size() == 1 && in->from[0].ranks.count == 1 && in->to.size() == 1 &&
-                       in->to[0].ranks.count == 1 && in->finish == schedule::Finish::kNo;
+  const bool to_one = is_copy(*in) && in->to.size() == 1 && in->to[0].ranks.count == 1;
   const bool over_wire = in->from[0].space == Space::kWire || in->to[0].space == Space::kWire;
-  return is_copy && !over_wire && wait->value == 1 ? std::optional(first) : std::nullopt;
+  return to_one && !over_wire && wait->value == 1 ? std::optional(first) : std::nullopt;
 }
 
-double divisor(ReduceOp::Kind reduce, int ranks) {
-  return reduce == ReduceOp::Kind::kAvg ? static_cast<double>(ranks) : 1.0;
+/// What an average makes of contributions, and of the completed value: the product of `weight` and
+/// 1 / `divisor` is 1 / ranks.
+struct Average {
+  double weight = 1.0;
+  double divisor = 1.0;
+};
+
+/// Integers are summed as they are. Fractions are scaled by a power of two, so that no sum is
+/// larger than the largest contribution, and the bits are those of the sum divided by the ranks.
+Average average_of(DType dtype, ReduceOp::Kind reduce, int ranks) {
+  if (reduce != ReduceOp::Kind::kAvg) return {};
+  if (!is_floating(dtype) && !is_complex(dtype)) return {.divisor = static_cast<double>(ranks)};
+  const double scale = std::bit_ceil(static_cast<unsigned>(ranks));
+  return {.weight = 1.0 / scale, .divisor = ranks / scale};
 }
 
 /// Operations that do not reduce have one too, which nobody uses.
@@ -127,7 +140,7 @@ std::size_t meeting_steps(Decides decides) {
   return 0;
 }
 
-PlannedPart::PlannedPart(Part p, int ranks, kernels::Stores outputs)
+PlannedPart::PlannedPart(Part p, int ranks, kernels::Stores outputs, double weight)
     : part(std::move(p)),
       moves(part.steps.size()),
       sent(static_cast<std::size_t>(ranks)),
@@ -139,6 +152,9 @@ PlannedPart::PlannedPart(Part p, int ranks, kernels::Stores outputs)
     apart.begin = static_cast<std::uint32_t>(operands.size());
     for (const Slice& slice : move->from) {
       append(operands, slice);
+      if (weight != 1.0) {
+        weights.resize(operands.size(), slice.holds == Holds::kContribution ? weight : 1.0);
+      }
       if (slice.space != Space::kWire) continue;
       apart.kind = Operands::Kind::kReceive;
       apart.peer = slice.ranks.first;
@@ -153,6 +169,7 @@ PlannedPart::PlannedPart(Part p, int ranks, kernels::Stores outputs)
       sent[static_cast<std::size_t>(apart.peer)] += move->count;
     }
     apart.targets = static_cast<std::uint32_t>(operands.size()) - apart.begin - apart.sources;
+    if (weight != 1.0) weights.resize(operands.size(), 1.0);
     const bool into_output = std::ranges::all_of(
         move->to, [](const Slice& slice) { return slice.space == Space::kOutput; });
     if (into_output) apart.stores = outputs;
@@ -202,7 +219,8 @@ const PlannedPart& RecipeBook::part(Recipe& recipe, Access access) {
     recipe.problem.access = access;
     part.emplace(planner_.plan(recipe.fingerprint.algorithm, recipe.problem),
                  surroundings_.ranks,
-                 stores_of(recipe));
+                 stores_of(recipe),
+                 recipe.weight);
     if (access == Access::kRegistered && !begins_with_meeting(part->part, recipe.decides)) {
       throw Error(ErrorKind::kBug,
                   fmt::format("the part for registered memory of {} does not begin with a meeting",
@@ -218,6 +236,7 @@ Recipe RecipeBook::make(Problem problem, DType dtype, ReduceOp::Kind reduce) {
   problem.stage_limit = Elements(surroundings_.stage / size_of(dtype));
   problem.access = Access::kForeign;
   const Planner::Choice choice = planner_.choose(problem, size_of(dtype));
+  const Average average = average_of(dtype, reduce, problem.ranks);
   Recipe recipe{.problem = problem,
                 .fingerprint = {.operation = problem.operation,
                                 .dtype = dtype,
@@ -227,8 +246,9 @@ Recipe RecipeBook::make(Problem problem, DType dtype, ReduceOp::Kind reduce) {
                                 .count = problem.count,
                                 .detail = detail_of(problem)},
                 .decides = decides(choice, problem),
+                .weight = average.weight,
                 .reducer = reducer(dtype, reduce, {}),
-                .finisher = reducer(dtype, reduce, {.divisor = divisor(reduce, problem.ranks)})};
+                .finisher = reducer(dtype, reduce, {.divisor = average.divisor})};
   recipe.digest = digest(recipe.fingerprint);
   return recipe;
 }

@@ -34,14 +34,20 @@ struct Operands {
 
 /// One rank's part with what the engine wants to know of it as a whole.
 struct PlannedPart {
-  /// `outputs`: how those are stored that are not inputs too.
-  PlannedPart(schedule::Part part, int ranks, kernels::Stores outputs);
+  /// `outputs`: how those are stored that are not inputs too. `weight`: what contributions are
+  /// multiplied by before they are combined.
+  PlannedPart(schedule::Part part, int ranks, kernels::Stores outputs, double weight = 1.0);
 
   std::span<const Operand> sources(const Operands& move) const {
     return std::span(operands).subspan(move.begin, move.sources);
   }
   std::span<const Operand> targets(const Operands& move) const {
     return std::span(operands).subspan(move.begin + move.sources, move.targets);
+  }
+  /// Of the sources; none where all are 1.
+  kernels::Weights weights_of(const Operands& move) const {
+    return weights.empty() ? kernels::Weights()
+                           : kernels::Weights(weights).subspan(move.begin, move.sources);
   }
 
   /// Whether it is what most small operations are, and nothing else: perhaps a look back, a copy
@@ -54,6 +60,7 @@ struct PlannedPart {
   schedule::Part part;
   std::vector<Operands> moves;  // by step; of no meaning where the step is none
   std::vector<Operand> operands;
+  std::vector<double> weights;     // by operand; of no meaning for targets; none if all are 1
   std::vector<Elements> sent;      // by peer: elements on the wire in this operation
   std::vector<Elements> received;  // by peer
 };
@@ -80,6 +87,7 @@ struct Recipe {
   /// Of all that must agree.
   std::uint64_t digest = 0;
   Decides decides = Decides::kNobody;
+  double weight = 1.0;  // of contributions
   kernels::Reducer reducer;
   kernels::Reducer finisher;  // and completes
   std::optional<PlannedPart> foreign = {};

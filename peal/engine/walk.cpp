@@ -16,8 +16,7 @@ using schedule::Wait;
 
 /// Nothing to compute: bytes go from one place to another as they are.
 bool is_plain_receive(const Move& move) {
-  return move.from.size() == 1 && move.to.size() == 1 && move.to[0].ranks.count == 1 &&
-         move.finish == Finish::kNo;
+  return is_copy(move) && move.to.size() == 1 && move.to[0].ranks.count == 1;
 }
 
 /// In a part's steps.
@@ -280,9 +279,9 @@ void Walk::compute_in_one_piece(const Move& move) {
 void Walk::compute(Finish finish, Elements count) {
   const Operands& move = operands();
   if (finish == Finish::kYes) {
-    recipe_->finisher(sources_, targets_, count, move.stores);
+    recipe_->finisher(sources_, targets_, count, move.stores, planned_->weights_of(move));
   } else if (sources_.size() > 1) {
-    recipe_->reducer(sources_, targets_, count, move.stores);
+    recipe_->reducer(sources_, targets_, count, move.stores, planned_->weights_of(move));
   } else if (targets_.size() > 1) {
     kernels::copy(sources_[0], targets_, places_->element() * count.value, move.stores);
   } else {

@@ -95,12 +95,12 @@ class WalkTest : public ::testing::Test {
     std::iota(input_.begin(), input_.end(), 0.0F);
   }
 
-  void begin(std::vector<Step> steps) {
+  void begin(std::vector<Step> steps, double weight = 1.0) {
     fingerprint_ = {.sequence = fingerprint_.sequence + 1,
                     .operation = Operation::kAllReduce,
                     .dtype = DType::kF32,
                     .count = kCount};
-    planned_.emplace(Part{.steps = std::move(steps)}, 2, kernels::Stores::kCached);
+    planned_.emplace(Part{.steps = std::move(steps)}, 2, kernels::Stores::kCached, weight);
     regions_in_.clear();
     regions_in_.add(input_.data(), kCount);
     regions_out_.clear();
@@ -215,6 +215,30 @@ TEST_F(WalkTest, ASmallMessageIsOneCallEachWayWithItsHeader) {
   }
   EXPECT_EQ(output_[0], 0.5F);
   EXPECT_EQ(output_[99], 99.5F);
+}
+
+TEST_F(WalkTest, ContributionsAreWeightedAndPartialResultsAreNot) {
+  const Elements few(100);
+  const std::vector<float> theirs(100, 8.0F);
+  output_.assign(output_.size(), 16.0F);
+  Slice input = own(Space::kInput), output = own(Space::kOutput), wire = kWire;
+  wire.holds = output.holds = schedule::Holds::kPartial;
+  begin({Move{.from = {input, wire}, .to = {own(Space::kOutput, few)}, .count = few},
+         Move{.from = {output, input}, .to = {own(Space::kOutput)}, .count = few},
+         Move{.from = {input}, .to = {own(Space::kOutput, few * 2)}, .count = few}},
+        0.5);
+  send_from_peer(theirs, few);
+  EXPECT_EQ(advance(), Progress::kDone);
+  EXPECT_EQ(output_[103], 3 * 0.5F + 8.0F);
+  EXPECT_EQ(output_[3], 16.0F + 3 * 0.5F);
+  EXPECT_EQ(output_[203], 3.0F) << "a copy leaves it as it is";
+
+  wire.holds = schedule::Holds::kContribution;
+  input.holds = schedule::Holds::kPartial;
+  begin({Move{.from = {wire, input}, .to = {own(Space::kOutput)}, .count = few}}, 0.5);
+  send_from_peer(theirs, few);
+  EXPECT_EQ(advance(), Progress::kDone);
+  EXPECT_EQ(output_[3], 8.0F * 0.5F + 3);
 }
 
 /// Of one message with its header, cut where it hurts.

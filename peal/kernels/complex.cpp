@@ -32,8 +32,8 @@ struct Complex {
   }
   template <class How>
   static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
-    Real::store(acc.re, to, how);
-    Real::store(acc.im, to + sizeof(T), how);
+    Real::store(with_usual_nan(acc.re), to, how);
+    Real::store(with_usual_nan(acc.im), to + sizeof(T), how);
   }
 };
 
@@ -53,6 +53,10 @@ struct Complex : Plain<T, kSize> {
   using Narrower = Complex<T, kSize / 2>;
   static constexpr std::size_t kElement = 2 * sizeof(T);
   static constexpr bool kHasLast = false;
+  template <class How>
+  static HWY_INLINE void store(typename Plain<T, kSize>::Acc acc, std::byte* to, How how) {
+    Plain<T, kSize>::store(with_usual_nan(acc), to, how);
+  }
 };
 
 struct ComplexProduct {

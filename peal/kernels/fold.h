@@ -13,8 +13,9 @@ namespace peal::kernels {
 /// What a streaming store writes as a whole.
 inline constexpr std::size_t kLine = 64;
 
-/// outputs[k] = last(inputs[0] op inputs[1] op ...); each of them has `bytes` bytes. Where they are
-/// streamed, the outputs lie alike relative to lines, and at a multiple of their elements' size.
+/// outputs[k] = last(weights[0] * inputs[0] op weights[1] * inputs[1] op ...); each of them has
+/// `bytes` bytes. Where they are streamed, the outputs lie alike relative to lines, and at a
+/// multiple of their elements' size.
 struct Fold {
   const std::byte* const* inputs;
   std::size_t input_count;
@@ -23,19 +24,23 @@ struct Fold {
   std::size_t bytes;
   Last last;
   Stores stores;
+  const double* weights;  // null where the loop has none
 };
 
 /// What runs a fold with inputs, outputs and bytes.
 using Loop = void (*)(const Fold& fold);
 
 /// Each for the types and operators in its name, for the best instruction set of this CPU; the
-/// caller has seen to it that they have a meaning. `last` is for floating and complex types only.
+/// caller has seen to it that they have a meaning. `last` and weights are for floating and complex
+/// types only.
 Loop bits_loop(ReduceOp::Kind op);                   // band, bor, bxor of any integers
 Loop bools_loop(ReduceOp::Kind op);                  // band, bor, bxor of truth values
-Loop integers_loop(DType dtype, ReduceOp::Kind op);  // sum, product, min, max
+Loop integers_loop(DType dtype, ReduceOp::Kind op);  // sum, avg, product, min, max
 Loop floats_loop(DType dtype, ReduceOp::Kind op);    // f32, f64
 Loop halves_loop(DType dtype, ReduceOp::Kind op);    // f16, bf16
 Loop complex_product_loop(DType dtype);
+Loop weighted_floats_loop(DType dtype);  // the sum of f32, f64
+Loop weighted_halves_loop(DType dtype);  // the sum of f16, bf16
 
 /// Copies past the caches, but for lines that are not whole; another thread sees it only after a
 /// store fence.

@@ -8,7 +8,8 @@
 //   void store(acc, p, how)     `how` is Cached, to any address, or Streamed, to an aligned one
 //   kElement                    the bytes of one element; where kBytes are more, there is also
 //   Narrower                    the same form of half as many elements, for the end of the memory
-//   kHasLast                    whether Last applies (fold.h); where it does, there is also
+//   kHasLast                    whether Last and weights apply (fold.h); where they do, there is
+//                               also
 //   Acc set(value)              every lane the same
 // An operator is a struct with `apply(a, b)` on vectors.
 
@@ -20,9 +21,11 @@
 #define PEAL_KERNELS_FORMS_INL_H_
 #endif
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include <hwy/highway.h>
 
@@ -109,6 +112,43 @@ struct Pair {
   V second;
 };
 
+// ---- NaN
+
+/// Every NaN becomes the usual one, so that a result does not depend on the NaN that an instruction
+/// takes of two.
+template <class V>
+HWY_INLINE V with_usual_nan(V v) {
+  using T = hn::TFromV<V>;
+  if constexpr (hwy::IsFloat<T>()) {
+    const auto usual = hn::Set(hn::DFromV<V>(), std::numeric_limits<T>::quiet_NaN());
+    return hn::IfThenElse(hn::IsNaN(v), usual, v);
+  } else {
+    return v;
+  }
+}
+template <class V>
+HWY_INLINE Pair<V> with_usual_nan(Pair<V> pair) {
+  return {with_usual_nan(pair.first), with_usual_nan(pair.second)};
+}
+
+/// A vector with a NaN in it if there is one among the registers, and perhaps if there is none.
+template <class V>
+HWY_INLINE V mixed(V a, V b) {
+  return hn::Add(a, b);
+}
+template <class V>
+HWY_INLINE Pair<V> mixed(Pair<V> a, Pair<V> b) {
+  return {hn::Add(a.first, b.first), hn::Add(a.second, b.second)};
+}
+template <class V>
+HWY_INLINE bool has_nan(V v) {
+  return !hn::AllFalse(hn::DFromV<V>(), hn::IsNaN(v));
+}
+template <class V>
+HWY_INLINE bool has_nan(Pair<V> pair) {
+  return has_nan(hn::Add(pair.first, pair.second));
+}
+
 // ---- Operators
 
 struct Sum {
@@ -155,6 +195,22 @@ struct Max {
     }
   }
 };
+
+/// acc + weight * value, rounded once: CPUs that have no such instruction round as the others do.
+template <class V>
+HWY_INLINE V weighted_sum(V acc, V value, V weight) {
+#if HWY_TARGET == HWY_SCALAR
+  using D = hn::DFromV<V>;
+  return hn::Set(D(), std::fma(hn::GetLane(weight), hn::GetLane(value), hn::GetLane(acc)));
+#else
+  return hn::MulAdd(weight, value, acc);
+#endif
+}
+template <class V>
+HWY_INLINE Pair<V> weighted_sum(Pair<V> acc, Pair<V> value, Pair<V> weight) {
+  return {weighted_sum(acc.first, value.first, weight.first),
+          weighted_sum(acc.second, value.second, weight.second)};
+}
 
 template <class Op, class V>
 HWY_INLINE V combine(V a, V b) {

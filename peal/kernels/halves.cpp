@@ -81,8 +81,7 @@ struct BFloat16s {
 
   /// The nearest bfloat16, ties to even, of both vectors at once: what is cut off, plus 0x7fff,
   /// plus 1 if the rest is odd, carries into the rest where it rounds up. A NaN takes no special
-  /// care: it comes from a bfloat16 or is the usual one, so what is cut off is zero and does not
-  /// carry.
+  /// care: it is the usual one, so what is cut off is zero and does not carry.
   template <class How>
   static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
     const auto first = hn::BitCast(Word(), acc.first);
@@ -113,6 +112,11 @@ Loop halves(DType dtype, ReduceOp::Kind op) {
   return fractions<BF16>(op);
 }
 
+Loop weighted_halves(DType dtype) {
+  if (dtype == DType::kF16) return run<F16, Sum, Weighing::kEach>;
+  return run<BF16, Sum, Weighing::kEach>;
+}
+
 }  // namespace peal::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -120,8 +124,11 @@ HWY_AFTER_NAMESPACE();
 namespace peal::kernels {
 
 HWY_EXPORT(halves);
+HWY_EXPORT(weighted_halves);
 
 Loop halves_loop(DType dtype, ReduceOp::Kind op) { return HWY_DYNAMIC_DISPATCH(halves)(dtype, op); }
+
+Loop weighted_halves_loop(DType dtype) { return HWY_DYNAMIC_DISPATCH(weighted_halves)(dtype); }
 
 }  // namespace peal::kernels
 #endif

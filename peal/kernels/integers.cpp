@@ -1,5 +1,5 @@
 // Sum, product, minimum and maximum of integers. Sums and products wrap: they are those of the
-// unsigned types, which have the same bits.
+// unsigned types, which have the same bits. An average is a sum here; kernels.cpp divides it.
 
 #include <cstdint>
 #include <type_traits>
@@ -37,7 +37,7 @@ template <class T>
 Loop integers_of(ReduceOp::Kind op) {
   using Wrapping = Plain<hwy::MakeUnsigned<T>>;
   using Multiply = std::conditional_t<sizeof(T) == 1, ByteProduct, Product>;
-  if (op == ReduceOp::Kind::kSum) return run<Wrapping, Sum>;
+  if (op == ReduceOp::Kind::kSum || op == ReduceOp::Kind::kAvg) return run<Wrapping, Sum>;
   if (op == ReduceOp::Kind::kProduct) return run<Wrapping, Multiply>;
   if (op == ReduceOp::Kind::kMin) return run<Plain<T>, Min>;
   return run<Plain<T>, Max>;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <hwy/cache_control.h>
@@ -30,7 +31,8 @@ void check(DType dtype, Kind op, Finish finish) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{} has no meaning for {}", name_of(op), name_of(dtype)));
   }
-  if (finish.divisor != 1.0 && !(adds(op) && has_fraction(dtype))) {
+  const bool divides = op == Kind::kAvg || (adds(op) && has_fraction(dtype));
+  if (finish.divisor != 1.0 && !divides) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{} of {} cannot be divided", name_of(op), name_of(dtype)));
   }
@@ -41,6 +43,15 @@ void check(DType dtype, Kind op, Finish finish) {
       ErrorKind::kUsage,
       fmt::format(
           "a reduction of {} inputs of {} elements to {} outputs", inputs, count.value, outputs));
+}
+
+void check_weights(std::size_t weights, std::size_t inputs, Loop weighted) {
+  if (weighted == nullptr) {
+    throw Error(ErrorKind::kUnsupported, "only sums of fractions have weights");
+  }
+  if (weights != inputs) {
+    throw Error(ErrorKind::kUsage, fmt::format("{} weights for {} inputs", weights, inputs));
+  }
 }
 
 /// What the operators mean for truth values.
@@ -71,6 +82,55 @@ Loop loop_for(DType dtype, Kind op) {
     case DType::kC128:
       if (op == Kind::kProduct) return complex_product_loop(dtype);
       return floats_loop(dtype == DType::kC64 ? DType::kF32 : DType::kF64, op);
+  }
+  return nullptr;
+}
+
+/// Null where weights have no meaning.
+Loop weighted_loop_for(DType dtype, Kind op) {
+  if (!adds(op) || !has_fraction(dtype)) return nullptr;
+  if (dtype == DType::kF16 || dtype == DType::kBF16) return weighted_halves_loop(dtype);
+  const bool is_single = dtype == DType::kF32 || dtype == DType::kC64;
+  return weighted_floats_loop(is_single ? DType::kF32 : DType::kF64);
+}
+
+// ---- the last step of a reduction
+
+/// Those of up to 32 bits by way of doubles, which hold each quotient's whole part exactly.
+template <class T>
+void divide_each(std::byte* values, std::size_t bytes, std::int64_t divisor) {
+  using Number = std::conditional_t<sizeof(T) == 8, std::int64_t, double>;
+  for (std::size_t at = 0; at < bytes; at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, values + at, sizeof(T));
+    value = static_cast<T>(static_cast<Number>(value) / static_cast<Number>(divisor));
+    std::memcpy(values + at, &value, sizeof(T));
+  }
+}
+
+using Divide = void (*)(std::byte* values, std::size_t bytes, std::int64_t divisor);
+
+/// Null for types that are not whole numbers.
+Divide divide_for(DType dtype) {
+  switch (dtype) {
+    case DType::kU8:
+      return divide_each<std::uint8_t>;
+    case DType::kI8:
+      return divide_each<std::int8_t>;
+    case DType::kI16:
+      return divide_each<std::int16_t>;
+    case DType::kI32:
+      return divide_each<std::int32_t>;
+    case DType::kI64:
+      return divide_each<std::int64_t>;
+    case DType::kBool:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kC64:
+    case DType::kC128:
+      return nullptr;
   }
   return nullptr;
 }
@@ -112,26 +172,55 @@ Reducer::Reducer(DType dtype, ReduceOp::Kind op, Finish finish)
     : element_(size_of(dtype)), last_(last_of(finish)) {
   check(dtype, op, finish);
   loop_ = loop_for(dtype, op);
+  weighted_ = weighted_loop_for(dtype, op);
+  if (finish.divisor != 1.0) divide_ = divide_for(dtype);
+  divisor_ = static_cast<std::int64_t>(finish.divisor);
 }
 
 void Reducer::operator()(std::span<const std::byte* const> inputs,
                          std::span<std::byte* const> outputs,
                          Elements count,
-                         Stores stores) const {
+                         Stores stores,
+                         Weights weights) const {
   if (inputs.empty() || outputs.empty() || count.value < 0) {
     refuse(inputs.size(), outputs.size(), count);
   }
+  if (!weights.empty()) check_weights(weights.size(), inputs.size(), weighted_);
   if (count.value == 0) return;
+  if (divide_ != nullptr) return reduce_and_divide(inputs, outputs, count);
   const bool streams =
       stores == Stores::kStreaming && lie_alike(outputs, static_cast<std::size_t>(element_.value));
+  const Loop loop = weights.empty() ? loop_ : weighted_;
+  loop({.inputs = inputs.data(),
+        .input_count = inputs.size(),
+        .outputs = outputs.data(),
+        .output_count = outputs.size(),
+        .bytes = static_cast<std::size_t>(element_.value * count.value),
+        .last = last_,
+        .stores = streams ? Stores::kStreaming : Stores::kCached,
+        .weights = weights.data()});
+  if (streams) hwy::FlushStream();
+}
+
+/// The sum goes to the first output, where it is divided a piece at a time.
+void Reducer::reduce_and_divide(std::span<const std::byte* const> inputs,
+                                std::span<std::byte* const> outputs,
+                                Elements count) const {
+  const auto bytes = static_cast<std::size_t>(element_.value * count.value);
+  std::byte* const sum = outputs[0];
   loop_({.inputs = inputs.data(),
          .input_count = inputs.size(),
          .outputs = outputs.data(),
-         .output_count = outputs.size(),
-         .bytes = static_cast<std::size_t>(element_.value * count.value),
-         .last = last_,
-         .stores = streams ? Stores::kStreaming : Stores::kCached});
-  if (streams) hwy::FlushStream();
+         .output_count = 1,
+         .bytes = bytes,
+         .last = {},
+         .stores = Stores::kCached,
+         .weights = nullptr});
+  for (std::size_t at = 0; at < bytes; at += kPiece) {
+    const std::size_t piece = std::min(kPiece, bytes - at);
+    divide_(sum + at, piece, divisor_);
+    for (std::byte* other : outputs.subspan(1)) std::memcpy(other + at, sum + at, piece);
+  }
 }
 
 void reduce(std::span<const std::byte* const> inputs,
@@ -140,8 +229,9 @@ void reduce(std::span<const std::byte* const> inputs,
             DType dtype,
             ReduceOp::Kind op,
             Finish finish,
-            Stores stores) {
-  Reducer(dtype, op, finish)(inputs, outputs, count, stores);
+            Stores stores,
+            Weights weights) {
+  Reducer(dtype, op, finish)(inputs, outputs, count, stores, weights);
 }
 
 void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, double factor) {
@@ -155,7 +245,8 @@ void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, do
                               .output_count = 1,
                               .bytes = static_cast<std::size_t>(bytes_of(count, dtype).value),
                               .last = {Last::Kind::kMultiply, usual(factor)},
-                              .stores = Stores::kCached});
+                              .stores = Stores::kCached,
+                              .weights = nullptr});
 }
 
 void copy(const std::byte* from, std::byte* to, Bytes size, Stores stores) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "peal/base/dtype.h"
@@ -11,11 +12,15 @@
 
 namespace peal::kernels {
 
-/// Applied to the completed value of a reduction that adds, once: value / divisor. The number of
-/// ranks for avg; 1 means nothing to do.
+/// Applied to the completed value of a reduction that adds, once: value / divisor, of integers
+/// truncated toward zero; 1 means nothing to do.
 struct Finish {
   double divisor = 1.0;
 };
+
+/// What inputs are multiplied by before they are added, one weight for each; none means 1 each. The
+/// first product is rounded, the others are added as they are: each step rounds once.
+using Weights = std::span<const double>;
 
 /// How results are written; the same bits either way.
 enum class Stores : unsigned char {
@@ -30,30 +35,34 @@ enum class Stores : unsigned char {
   kStreaming,
 };
 
-/// out_k[i] = finish(inputs[0][i] op inputs[1][i] op ...), left to right, for each output k. The
-/// same bits on every CPU, whatever the count and the number of outputs (of several NaNs, which
-/// one is left open).
-///   f16 and bf16 are accumulated and divided in f32 and rounded once, to nearest even. Integers
-///   wrap. avg and premul_sum add. Complex products are (ac - bd) + (ad + bc)i, infinities or not.
-///   bool: sum and max are or, product and min are and; any nonzero byte counts as true, results
-///   are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they give the first.
+/// out_k[i] = finish(weights[0] * inputs[0][i] op weights[1] * inputs[1][i] op ...), left to right,
+/// for each output k. The same bits on every CPU, whatever the count and the number of outputs.
+///   f16 and bf16 are weighted, accumulated and divided in f32 and rounded once, to nearest even.
+///   Integers wrap. avg and premul_sum add. Complex products are (ac - bd) + (ad + bc)i, infinities
+///   or not. bool: sum and max are or, product and min are and; any nonzero byte counts as true,
+///   results are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they give the
+///   first. Every NaN of a result is the positive quiet one without payload.
 /// Shape: every span of memory holds `count` elements, at any address; at least one input and one
 ///   output. Outputs may be the same memory as inputs at the same place, never shifted against one.
 /// Threads: any, on memory that no other writes.
-/// Errors: unsupported where has_meaning(op, dtype) is false, and for a divisor other than 1 where
-///   op does not add or dtype has no fractions; usage without inputs or outputs.
-/// Cost: each input is read once and each output written once. No allocation.
+/// Errors: unsupported where has_meaning(op, dtype) is false; for a divisor other than 1 where op
+///   does not add, and for integers unless op is avg; and for weights where op does not add or
+///   dtype has no fractions. usage without inputs or outputs, and for more or fewer weights than
+///   inputs.
+/// Cost: each input is read once and each output written once; the average of integers writes its
+///   first output twice. No allocation.
 void reduce(std::span<const std::byte* const> inputs,
             std::span<std::byte* const> outputs,
             Elements count,
             DType dtype,
             ReduceOp::Kind op,
             Finish finish = {},
-            Stores stores = Stores::kCached);
+            Stores stores = Stores::kCached,
+            Weights weights = {});
 
 struct Fold;  // fold.h
 
-/// What happens to a completed value, once, before it is rounded to its type.
+/// What happens to a completed fraction, once, before it is rounded to its type.
 struct Last {
   enum class Kind : unsigned char { kNothing, kDivide, kMultiply };
   Kind kind = Kind::kNothing;
@@ -71,12 +80,21 @@ class Reducer {
   void operator()(std::span<const std::byte* const> inputs,
                   std::span<std::byte* const> outputs,
                   Elements count,
-                  Stores stores = Stores::kCached) const;
+                  Stores stores = Stores::kCached,
+                  Weights weights = {}) const;
 
  private:
+  void reduce_and_divide(std::span<const std::byte* const> inputs,
+                         std::span<std::byte* const> outputs,
+                         Elements count) const;
+
   void (*loop_)(const Fold&);
+  void (*weighted_)(const Fold&);  // null where weights have no meaning
   Bytes element_;
   Last last_;
+  /// Of completed integers; null where there is nothing to divide by.
+  void (*divide_)(std::byte* values, std::size_t bytes, std::int64_t divisor) = nullptr;
+  std::int64_t divisor_ = 1;
 };
 
 /// to[i] = factor * from[i], for premul_sum: in f64 for f64 and c128, else in f32, rounded once.

@@ -74,11 +74,8 @@ std::optional<std::size_t> first_difference(const std::byte* actual,
                                             const Memory& expected,
                                             std::size_t count) {
   if (std::equal(actual, actual + count * sizeof(T), expected.begin())) return {};
-  const Memory copy(actual, actual + count * sizeof(T));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!same(element<T>(copy, i), element<T>(expected, i))) return i;
-  }
-  return {};
+  const auto wrong = std::mismatch(actual, actual + count * sizeof(T), expected.begin());
+  return static_cast<std::size_t>(wrong.first - actual) / sizeof(T);
 }
 
 /// A reduction, out of place. The places are counted from the beginning of a line.
@@ -91,6 +88,7 @@ struct Case {
   std::size_t output_place = 0;
   std::size_t output_shift = 0;
   Stores stores = Stores::kCached;
+  std::vector<double> weights = {};
 };
 
 /// Every output as expected, nothing written beside, inputs untouched.
@@ -111,12 +109,14 @@ void expect_reduces(const std::vector<Memory>& inputs, const Memory& expected, c
          dtype_of<T>,
          c.op,
          c.finish,
-         c.stores);
+         c.stores,
+         c.weights);
   const std::string what =
-      fmt::format("{} of {}, {} inputs {} apart, {} outputs from {} on {} apart, {} elements, {}",
+      fmt::format("{} of {}, {} {}inputs {} apart, {} outputs from {} on {} apart, {} elements, {}",
                   name_of(c.op),
                   name_of(dtype_of<T>),
                   inputs.size(),
+                  c.weights.empty() ? "" : "weighted ",
                   c.input_shift,
                   c.outputs,
                   c.output_place,
@@ -135,7 +135,7 @@ void expect_reduces(const std::vector<Memory>& inputs, const Memory& expected, c
 const std::vector<std::size_t> kInputCounts =
     kSanitized ? std::vector<std::size_t>{1, 2, 9} : std::vector<std::size_t>{1, 2, 3, 4, 5, 9, 19};
 
-std::vector<Case> all_shapes(Kind op, Finish finish) {
+std::vector<Case> all_shapes(Kind op, Finish finish, const std::vector<double>& weights) {
   std::vector<Case> cases;
   for (const std::size_t count : kCounts) {
     for (const std::size_t outputs : {1, 2, 3}) {
@@ -157,7 +157,19 @@ std::vector<Case> all_shapes(Kind op, Finish finish) {
                      .output_place = 48,
                      .stores = Stores::kStreaming});
   }
+  for (Case& c : cases) c.weights = weights;
   return cases;
+}
+
+/// None, the same for all, and some of each kind: those of an average.
+template <class T>
+std::vector<std::vector<double>> weights_for(Kind op, std::size_t inputs) {
+  std::vector<std::vector<double>> all = {{}};
+  if (op != Kind::kAvg || !(is_floating(dtype_of<T>) || is_complex(dtype_of<T>))) return all;
+  all.emplace_back(inputs, 0.125);
+  for (std::size_t k = 0; k < inputs; k += 2) all.back()[k] = 1.0;
+  if (!kSanitized) all.emplace_back(inputs, 0.125);
+  return all;
 }
 
 template <class T>
@@ -170,10 +182,12 @@ void expect_reduces_all_shapes(Kind op) {
       for (std::size_t k = 0; k < input_count; ++k) {
         inputs.push_back(random_memory<T>(kMost, random));
       }
-      const Memory expected = reference<T>(inputs, op, divisor);
-      for (const Case& c : all_shapes(op, {divisor})) {
-        expect_reduces<T>(inputs, expected, c);
-        if (testing::Test::HasFatalFailure()) return;
+      for (const std::vector<double>& weights : weights_for<T>(op, input_count)) {
+        const Memory expected = reference<T>(inputs, op, divisor, weights);
+        for (const Case& c : all_shapes(op, {divisor}, weights)) {
+          expect_reduces<T>(inputs, expected, c);
+          if (testing::Test::HasFatalFailure()) return;
+        }
       }
     }
   }
@@ -325,10 +339,10 @@ TEST(KernelsArgumentsTest, ACombinationWithoutMeaningNamesOperatorAndType) {
                                  testing::HasSubstr(std::string(name_of(dtype)))));
     }
   }
-  EXPECT_EQ(refused, 6 * 2 + 4 * 3 + 2 * 5);
+  EXPECT_EQ(refused, 6 * 1 + 1 + 4 * 3 + 2 * 5);
 }
 
-TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreDivided) {
+TEST(KernelsArgumentsTest, OnlySumsOfFractionsAndAveragesAreDivided) {
   std::array<std::byte, 16> memory{};
   const std::array<const std::byte*, 1> from = {memory.data()};
   const std::array to = {memory.data()};
@@ -336,8 +350,33 @@ TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreDivided) {
     reduce(from, to, Elements(1), dtype, op, Finish{2.0});
   };
   EXPECT_NO_THROW(divide(DType::kF32, Kind::kSum));
+  EXPECT_NO_THROW(divide(DType::kI32, Kind::kAvg));
   EXPECT_THAT(unsupported([&] { divide(DType::kF32, Kind::kMax); }), testing::HasSubstr("max"));
   EXPECT_THAT(unsupported([&] { divide(DType::kI32, Kind::kSum); }), testing::HasSubstr("i32"));
+}
+
+TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreWeightedAndEachInputHasAWeight) {
+  std::array<std::byte, 16> memory{};
+  const std::array<const std::byte*, 2> from = {memory.data(), memory.data()};
+  const std::array to = {memory.data()};
+  const auto weigh = [&](DType dtype, Kind op, std::size_t count) {
+    const std::vector<double> weights(count, 0.5);
+    reduce(from, to, Elements(1), dtype, op, {}, Stores::kCached, weights);
+  };
+  EXPECT_NO_THROW(weigh(DType::kC64, Kind::kSum, 2));
+  EXPECT_THAT(unsupported([&] { weigh(DType::kF32, Kind::kProduct, 2); }),
+              testing::HasSubstr("only sums of fractions"));
+  EXPECT_THAT(unsupported([&] { weigh(DType::kI32, Kind::kAvg, 2); }),
+              testing::HasSubstr("only sums of fractions"));
+  for (const std::size_t count : {1, 3}) {
+    try {
+      weigh(DType::kF32, Kind::kAvg, count);
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(error.what(), testing::HasSubstr("weights for 2 inputs"));
+    }
+  }
 }
 
 TEST(KernelsArgumentsTest, ScalingIntegersNamesTheType) {

@@ -14,6 +14,7 @@ namespace peal::plan {
 namespace {
 
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
@@ -38,19 +39,19 @@ Elements staged_by_reduce(const Problem& problem) {
 
 Part reduce(const Problem& problem, TreeNode self) {
   Builder part(problem, self.member());
-  Place sum = kInput;
+  Value sum{kInput};
   for (const TreeNode& child : self.smallest_child_first()) {
     const Place next = self.is_root() ? kOutput : kStage;
     const bool completes = self.is_root() && self.before(child) + child.size() == problem.ranks;
-    part.receive_and_reduce(child.member(),
+    part.receive_and_reduce({child.member(), partial_if(!child.is_leaf())},
                             sum,
                             next,
                             problem.count,
                             First::kOwn,
                             completes ? Finish::kYes : Finish::kNo);
-    sum = next;
+    sum = {.place = next, .holds = Holds::kPartial};
   }
-  if (!self.is_root()) part.send(sum, self.parent().member(), problem.count);
+  if (!self.is_root()) part.send(sum.place, self.parent().member(), problem.count);
   return std::move(part).build(staged_by_reduce(problem));
 }
 

@@ -29,13 +29,14 @@ void Builder::receive(Rank peer, Place to, Elements count) {
 }
 
 void Builder::receive_and_reduce(
-    Rank peer, Place operand, Place to, Elements count, First first, Finish finish) {
+    Message message, Value operand, Place to, Elements count, First first, Finish finish) {
   if (count == Elements(0)) return;
-  const Slice message = wire_from(peer, count);
+  Slice received = wire_from(message.peer, count);
+  received.holds = message.holds;
   if (first == First::kPeer) {
-    move({message, own(operand)}, {own(to)}, count, finish);
+    move({received, own(operand)}, {own(to)}, count, finish);
   } else {
-    move({own(operand), message}, {own(to)}, count, finish);
+    move({own(operand), received}, {own(to)}, count, finish);
   }
 }
 
@@ -47,7 +48,7 @@ void Builder::fetch(Rank rank, Place from, Place to, Elements count) {
   copy(on(rank, from), own(to), count);
 }
 
-void Builder::reduce(Place a, Place b, Place to, Elements count, Finish finish) {
+void Builder::reduce(Value a, Value b, Place to, Elements count, Finish finish) {
   move({own(a), own(b)}, {own(to)}, count, finish);
 }
 

@@ -35,6 +35,20 @@ constexpr schedule::Slice on(Rank rank, Place place) { return on(schedule::Ranks
 /// compute the same value must agree about it.
 enum class First : std::uint8_t { kOwn, kPeer };
 
+/// What is reduced: an own value, or the next message of a peer.
+struct Value {
+  Place place = {};
+  schedule::Holds holds = schedule::Holds::kContribution;
+};
+struct Message {
+  Rank peer = 0;
+  schedule::Holds holds = schedule::Holds::kContribution;
+};
+
+constexpr schedule::Holds partial_if(bool is_partial) {
+  return is_partial ? schedule::Holds::kPartial : schedule::Holds::kContribution;
+}
+
 /// Moves of no elements are left out: where a count is zero there is nothing to do.
 /// Before the first step that writes the own stage the builder adds a Wait that looks back: until
 /// no other rank can still read what an earlier operation left there. Where nobody signals, the
@@ -48,7 +62,7 @@ class Builder {
   void receive(Rank peer, Place to, Elements count);
   /// to = own op message, or message op own.
   void receive_and_reduce(
-      Rank peer, Place own, Place to, Elements count, First first, schedule::Finish finish);
+      Message message, Value own, Place to, Elements count, First first, schedule::Finish finish);
   /// A message that says nothing but that it came; only for barriers. Tokens use the beginning of
   /// the stage, kTokenStage elements of it.
   void send_token(Rank peer);
@@ -61,7 +75,7 @@ class Builder {
   /// From the memory of a rank of the own host.
   void fetch(Rank rank, Place from, Place to, Elements count);
   /// to = a op b.
-  void reduce(Place a, Place b, Place to, Elements count, schedule::Finish finish);
+  void reduce(Value a, Value b, Place to, Elements count, schedule::Finish finish);
   /// Any Move.
   void move(InlineVector<schedule::Slice, 3> from,
             InlineVector<schedule::Slice, 2> to,
@@ -87,6 +101,9 @@ class Builder {
 
  private:
   schedule::Slice own(Place place) const { return on(self_, place); }
+  schedule::Slice own(Value value) const {
+    return {value.place.space, schedule::Ranks{self_}, value.place.offset, value.holds};
+  }
   schedule::Slice wire_to(Rank peer, Elements count);
   schedule::Slice wire_from(Rank peer, Elements count);
   schedule::Ranks below() const { return {host_.first, self_ - host_.first}; }

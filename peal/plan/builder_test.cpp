@@ -46,7 +46,7 @@ TEST(BuilderTest, MovesOfNothingAreLeftOut) {
   Builder part(one_host(2), 0);
   part.send(kInput, 1, Elements(0));
   part.receive(1, kStage, Elements(0));
-  part.receive_and_reduce(1, kInput, kStage, Elements(0), First::kOwn, Finish::kYes);
+  part.receive_and_reduce({1}, {kInput}, kStage, Elements(0), First::kOwn, Finish::kYes);
   part.copy(kInput, kStage, Elements(0));
   EXPECT_THAT(std::move(part).build().steps, IsEmpty());
 }

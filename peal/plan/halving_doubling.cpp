@@ -41,23 +41,26 @@ struct Member {
 };
 
 /// Reduces the own block. `operand` is where the whole buffer is; partial sums go to where
-/// `place_of(block, group)` says, which is the half that is kept.
+/// `place_of(block, group)` says, which is the half that is kept. Ranks of the core that took
+/// another's value begin with a partial sum.
 template <class PlaceOf>
 void halve(Builder& part, const Member& me, Place operand, PlaceOf place_of) {
   Elements begin;  // of what `operand` holds
   for (Group group = me.everything(); group.size > 1;) {
     const Rank partner = me.partner_across(group);
     const Block given = group.half_without(me.number()).of(me.blocks);
+    const bool is_first = group.size == me.fold.size();
     group = group.half_with(me.number());
     const Block kept = group.of(me.blocks);
     const Place sum = place_of(kept, group);
     part.send(operand + (given.offset - begin), partner, given.count);
-    part.receive_and_reduce(partner,
-                            operand + (kept.offset - begin),
-                            sum,
-                            kept.count,
-                            partner < me.self ? First::kPeer : First::kOwn,
-                            group.size == 1 ? Finish::kYes : Finish::kNo);
+    part.receive_and_reduce(
+        {partner, partial_if(!is_first || me.fold.takes(partner))},
+        {operand + (kept.offset - begin), partial_if(!is_first || me.fold.takes(me.self))},
+        sum,
+        kept.count,
+        partner < me.self ? First::kPeer : First::kOwn,
+        group.size == 1 ? Finish::kYes : Finish::kNo);
     operand = sum;
     begin = kept.offset;
   }
@@ -84,7 +87,7 @@ Part all_reduce(const Problem& problem, Rank self) {
     return std::move(part).build();
   }
   if (fold.takes(self)) {
-    part.receive_and_reduce(self + 1, kInput, kOutput, problem.count, First::kOwn, Finish::kNo);
+    part.receive_and_reduce({self + 1}, {kInput}, kOutput, problem.count, First::kOwn, Finish::kNo);
   }
   const Blocks blocks = Blocks::even(problem.count, fold.size());
   const Member me{fold, self, blocks};

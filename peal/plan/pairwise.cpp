@@ -12,6 +12,7 @@ namespace peal::plan {
 namespace {
 
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
@@ -64,7 +65,12 @@ Part reduce_scatter(const Problem& problem, Partners pairs) {
     const Block given = blocks[pairs.target(round)];
     const Finish finish = round == pairs.last() ? Finish::kYes : Finish::kNo;
     part.send(input_at(given.offset), pairs.target(round), given.count);
-    part.receive_and_reduce(pairs.source(round), sum, kOutput, own.count, First::kOwn, finish);
+    part.receive_and_reduce({pairs.source(round)},
+                            {sum, partial_if(round > 1)},
+                            kOutput,
+                            own.count,
+                            First::kOwn,
+                            finish);
     sum = kOutput;
   }
   return std::move(part).build();
@@ -77,16 +83,16 @@ void reduce_in_rank_order(Builder& part, Partners pairs, Place own, Place sum, E
   };
   if (pairs.self > 1) part.receive(0, sum, count);
   if (pairs.self == 1) {
-    part.receive_and_reduce(0, own, sum, count, First::kPeer, finish_after(1));
+    part.receive_and_reduce({0}, {own}, sum, count, First::kPeer, finish_after(1));
   }
-  Place partial = pairs.self == 0 ? own : sum;
+  Value so_far{.place = pairs.self == 0 ? own : sum, .holds = partial_if(pairs.self == 1)};
   for (Rank rank = pairs.self == 1 ? 2 : 1; rank <= pairs.last(); ++rank) {
     if (rank == pairs.self) {
-      part.reduce(partial, own, sum, count, finish_after(rank));
+      part.reduce(so_far, {own}, sum, count, finish_after(rank));
     } else {
-      part.receive_and_reduce(rank, partial, sum, count, First::kOwn, finish_after(rank));
+      part.receive_and_reduce({rank}, so_far, sum, count, First::kOwn, finish_after(rank));
     }
-    partial = sum;
+    so_far = {.place = sum, .holds = Holds::kPartial};
   }
 }
 
@@ -138,7 +144,12 @@ Part reduce(const Problem& problem, Partners pairs) {
   Place sum = kInput;
   for (int round = 1; round <= pairs.last(); ++round) {
     const Finish finish = round == pairs.last() ? Finish::kYes : Finish::kNo;
-    part.receive_and_reduce(pairs.target(round), sum, kOutput, problem.count, First::kOwn, finish);
+    part.receive_and_reduce({pairs.target(round)},
+                            {sum, partial_if(round > 1)},
+                            kOutput,
+                            problem.count,
+                            First::kOwn,
+                            finish);
     sum = kOutput;
   }
   return std::move(part).build();

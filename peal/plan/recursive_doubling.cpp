@@ -51,7 +51,7 @@ Place fold_in(
     Builder& part, const Problem& problem, const Fold& fold, Rank self, Block piece, Place sum) {
   const Place input = input_at(piece.offset);
   if (fold.takes(self)) {
-    part.receive_and_reduce(self + 1, input, sum, piece.count, First::kOwn, Finish::kNo);
+    part.receive_and_reduce({self + 1}, {input}, sum, piece.count, First::kOwn, Finish::kNo);
     return sum;
   }
   if (!problem.in_place) return input;
@@ -76,10 +76,11 @@ Part all_reduce(const Problem& problem, Rank self) {
     for (int round = 0; round < fold.rounds(); ++round) {
       const bool last = round == fold.rounds() - 1;
       const Rank partner = fold.rank_of(fold.number_of(self) ^ (1 << round));
+      const auto holds = [&](Rank rank) { return partial_if(round > 0 || fold.takes(rank)); };
       const Place next = last ? result : sums.place(i, round + 1);
       part.send(sum, partner, piece.count);
-      part.receive_and_reduce(partner,
-                              sum,
+      part.receive_and_reduce({partner, holds(partner)},
+                              {sum, holds(self)},
                               next,
                               piece.count,
                               partner < self ? First::kPeer : First::kOwn,

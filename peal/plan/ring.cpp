@@ -35,8 +35,8 @@ void reduce_scatter_around(Builder& part, Ring ring, BlockOf block_of, PlaceOf p
     const Block taken = block_of(ring.before(step + 2));
     part.send(partial, ring.next(), given.count);
     partial = place_of(step, taken);
-    part.receive_and_reduce(ring.before(),
-                            input_at(taken.offset),
+    part.receive_and_reduce({ring.before(), partial_if(step > 0)},
+                            {input_at(taken.offset)},
                             partial,
                             taken.count,
                             First::kPeer,

@@ -22,4 +22,8 @@ bool Ranks::contains(Rank rank) const {
   return distance % stride == 0 && distance / stride >= 0 && distance / stride < count;
 }
 
+bool is_copy(const Move& move) {
+  return move.from.size() == 1 && move.from[0].ranks.count == 1 && move.finish == Finish::kNo;
+}
+
 }  // namespace peal::schedule

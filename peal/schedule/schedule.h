@@ -37,17 +37,25 @@ struct Ranks {
   friend bool operator==(const Ranks&, const Ranks&) = default;
 };
 
+/// What a source of a reduction holds: what a rank has given, or what earlier moves have reduced
+/// and not finished. To a contribution, and not to a partial result, a reduction applies what the
+/// operator does once and first: an average scales it, so that no partial sum overflows.
+enum class Holds : std::uint8_t { kContribution, kPartial };
+
 /// The same place on each of some ranks. On the wire the rank is the peer at the other end.
 struct Slice {
   Space space = Space::kInput;
   Ranks ranks = {};
   Elements offset = {};
+  /// Of a source of a Move that reduces or finishes; kContribution elsewhere.
+  Holds holds = Holds::kContribution;
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
 /// Whether a Move completes a reduction. Completing applies what the operator does once and at the
-/// end: the division of an average. Each element of a reduced result is completed exactly once.
+/// end: an average divides by what its scaling has left of the number of ranks. Each element of a
+/// reduced result is completed exactly once.
 enum class Finish : std::uint8_t { kNo, kYes };
 
 /// Moves `count` elements.
@@ -64,6 +72,9 @@ struct Move {
 
   friend bool operator==(const Move&, const Move&) = default;
 };
+
+/// Whether the move leaves values as they are: it has one source, and does not finish.
+bool is_copy(const Move&);
 
 /// The rank's own counter becomes base + value; what the rank did before is visible to who sees it.
 /// The base is where the counters of all ranks stood when the operation began. A rank's values

@@ -26,7 +26,11 @@ std::string words(const InlineVector<Slice, N>& slices) {
   std::string text;
   for (const Slice& slice : slices) {
     if (!text.empty()) text += ", ";
-    text += fmt::format("{}{}@{}", name_of(slice.space), words(slice.ranks), slice.offset.value);
+    text += fmt::format("{}{}{}@{}",
+                        slice.holds == Holds::kPartial ? "partial " : "",
+                        name_of(slice.space),
+                        words(slice.ranks),
+                        slice.offset.value);
   }
   return text;
 }
@@ -167,6 +171,7 @@ Ranks take_ranks(Line& line) {
 
 Slice take_slice(Line& line) {
   Slice slice;
+  if (line.accept("partial")) slice.holds = Holds::kPartial;
   slice.space = take_space(line);
   slice.ranks = take_ranks(line);
   line.expect("@");

@@ -20,7 +20,8 @@
 //   step:    move SLICE, ..., SLICE -> SLICE, ..., SLICE xN, then perhaps finish
 //            signal N
 //            wait RANKS N
-//   SLICE:   SPACE RANKS @N without spaces: input[0:4]@250, wire[3]@0
+//   SLICE:   SPACE RANKS @N without spaces, perhaps after partial: input[0:4]@250,
+//            partial wire[3]@0
 //   RANKS:   [first], or [first:end] without the end, or [first:end:stride]
 //   N:       a decimal integer
 #pragma once
@@ -35,7 +36,8 @@ namespace peal::schedule {
 /// The text from which parse_schedule makes an equal schedule, if no stride in it is 0.
 std::string to_text(const Schedule&);
 
-/// "move wire[3]@0, input[0]@8 -> output[0]@8 x4", as a line of to_text without its indentation.
+/// "move partial wire[3]@0, input[0]@8 -> output[0]@8 x4", as a line of to_text without its
+/// indentation.
 std::string to_text(const Step&);
 
 /// Checks the form of the text only; whether the schedule has a meaning is for `verify` to say.

@@ -17,7 +17,7 @@ rank 0 stage=8 span=2
   signal 1
   wait [1] 1
   move input[0:2]@0 -> output[0:2]@0 x4 finish
-  move wire[1]@0, input[0]@8, stage[0:8:2]@-3 -> stage[0]@8, output[1]@0 x4
+  move partial wire[1]@0, input[0]@8, stage[0:8:2]@-3 -> stage[0]@8, output[1]@0 x4
 rank 1
 )";
 
@@ -76,7 +76,12 @@ class Drawing {
     return move;
   }
 
-  Slice slice() { return {static_cast<Space>(number(0, 3)), ranks(), elements()}; }
+  Slice slice() {
+    return {static_cast<Space>(number(0, 3)),
+            ranks(),
+            elements(),
+            coin() ? Holds::kPartial : Holds::kContribution};
+  }
 
   Ranks ranks() {
     const int stride = static_cast<int>(coin() ? number(1, 3) : number(-3, -1));
@@ -121,7 +126,7 @@ TEST(TextTest, ReadsEveryFieldToItsPlace) {
                     .count = Elements(4),
                     .finish = Finish::kYes};
   EXPECT_EQ(part.steps[2], Step(direct));
-  const Move several{.from = {{Space::kWire, {.first = 1}, Elements(0)},
+  const Move several{.from = {{Space::kWire, {.first = 1}, Elements(0), Holds::kPartial},
                               {Space::kInput, {.first = 0}, Elements(8)},
                               {Space::kStage, {.first = 0, .count = 4, .stride = 2}, Elements(-3)}},
                      .to = {{Space::kStage, {.first = 0}, Elements(8)},

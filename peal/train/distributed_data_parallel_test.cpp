@@ -1,5 +1,7 @@
 #include "peal/train/distributed_data_parallel.h"
 
+#include <stdlib.h>
+
 #include <memory>
 #include <set>
 #include <sstream>
@@ -189,6 +191,36 @@ TEST(DistributedDataParallelTest, NoSyncAccumulatesHereAndTheNextPassAveragesThe
   }
   EXPECT_TRUE(gradients[0].equal(gradients[1]));
   EXPECT_TRUE(gradients[0].allclose(flat_gradients(*alone), 1e-4, 1e-5));
+}
+
+/// Ranks of this process meet over the transport of that name until the scope ends.
+class Transport {
+ public:
+  explicit Transport(const char* name) { ::setenv("PEAL_TRANSPORT", name, 1); }
+  ~Transport() { ::unsetenv("PEAL_TRANSPORT"); }
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+};
+
+TEST(DistributedDataParallelTest, GradientsOf16BitsWhoseSumIsTooLargeHaveAnAverage) {
+  struct Weight : torch::nn::Module {
+    Weight() { weight = register_parameter("weight", torch::ones({1000}, torch::kHalf)); }
+    Tensor forward(const Tensor& x) { return weight * x; }
+    Tensor weight;
+  };
+  for (const char* const name : {"shm", "tcp"}) {
+    const Transport transport(name);
+    const auto gradients = on_ranks(3, [](const ProcessGroupPtr& group) {
+      const auto net = std::make_shared<Weight>();
+      DistributedDataParallel model(net, group);
+      model.forward(torch::ones({1000}, torch::kHalf))
+          .backward(torch::full({1000}, 40000, torch::kHalf));
+      return flat_gradients(*net);
+    });
+    for (const Tensor& gradient : gradients) {
+      EXPECT_TRUE(gradient.eq(40000).all().item<bool>()) << name << gradient.max();
+    }
+  }
 }
 
 TEST(DistributedDataParallelTest, TwoBackwardPassesWithoutZeroingAddTwoAverages) {

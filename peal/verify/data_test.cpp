@@ -13,20 +13,22 @@ using testing::IsEmpty;
 
 TEST(VerifyDataTest, AContributionThatIsMissingIsFound) {
   EXPECT_THAT(wrong_after(kReduce, "input[0:3]@0", "input[0:2]@0"),
-              has("rank 1, step 3", "ends with finish(reduce(in_0[0], in_1[0])) at output[0]"));
+              has("rank 1, step 3",
+                  "ends with finish(reduce(begin(in_0[0]), begin(in_1[0]))) at output[0]"));
 }
 
 TEST(VerifyDataTest, AContributionThatIsThereTwiceIsFound) {
   EXPECT_THAT(wrong_after(kStaged,
                           "move stage[0:2]@0 -> output[1]@0 x8",
                           "move input[1]@0, stage[0:2]@0 -> output[1]@0 x8"),
-              has("rank 1, step 6", "ends with finish(reduce(in_1[0], in_0[0], in_1[0]))"));
+              has("rank 1, step 6",
+                  "ends with finish(reduce(begin(in_1[0]), begin(in_0[0]), begin(in_1[0])))"));
 }
 
 TEST(VerifyDataTest, AContributionFromTheWrongIndexIsFound) {
   EXPECT_THAT(wrong_after(kRing,
-                          "move wire[1]@2, input[2]@4 -> output[2]@4",
-                          "move wire[1]@2, input[2]@3 -> output[2]@4"),
+                          "move partial wire[1]@2, input[2]@4 -> output[2]@4",
+                          "move partial wire[1]@2, input[2]@3 -> output[2]@4"),
               has("rank 2, step 8", "at output[4]"));
 }
 
@@ -44,15 +46,16 @@ TEST(VerifyDataTest, AResultThatIsTooShortIsFound) {
 }
 
 TEST(VerifyDataTest, AReductionThatIsNotFinishedIsFound) {
-  EXPECT_THAT(wrong_after(kReduce, "x5 finish", "x5"),
-              has("rank 1, step 3", "ends with reduce(in_0[0], in_1[0], in_2[0])"));
+  EXPECT_THAT(
+      wrong_after(kReduce, "x5 finish", "x5"),
+      has("rank 1, step 3", "ends with reduce(begin(in_0[0]), begin(in_1[0]), begin(in_2[0]))"));
 }
 
 TEST(VerifyDataTest, AReductionThatIsFinishedTwiceIsFound) {
   EXPECT_THAT(
       wrong_after(
           kRing, "move wire[2]@4 -> output[0]@4 x2", "move wire[2]@4 -> output[0]@4 x2 finish"),
-      has("rank 0, step 8", "ends with finish(finish("));
+      has("rank 0, step 8", "ends with finish(begin(finish("));
 }
 
 TEST(VerifyDataTest, AReductionThatIsFinishedHalfwayIsFound) {
@@ -60,6 +63,20 @@ TEST(VerifyDataTest, AReductionThatIsFinishedHalfwayIsFound) {
                           "move wire[2]@0, input[0]@2 -> output[0]@2 x2",
                           "move wire[2]@0, input[0]@2 -> output[0]@2 x2 finish"),
               has("rank 1, step 8", "ends with finish(reduce(finish("));
+}
+
+TEST(VerifyDataTest, AContributionThatIsTakenForAPartialResultIsFound) {
+  EXPECT_THAT(wrong_after(kRing,
+                          "move wire[2]@0, input[0]@2 -> output[0]@2 x2",
+                          "move wire[2]@0, partial input[0]@2 -> output[0]@2 x2"),
+              has("rank 1, step 8", "ends with finish(reduce(reduce(begin(in_2[2]), in_0[2])"));
+}
+
+TEST(VerifyDataTest, APartialResultThatIsTakenForAContributionIsFound) {
+  EXPECT_THAT(wrong_after(kRing,
+                          "move partial wire[1]@2, input[2]@4 -> output[2]@4",
+                          "move wire[1]@2, input[2]@4 -> output[2]@4"),
+              has("rank 2, step 8", "ends with finish(reduce(begin(reduce("));
 }
 
 TEST(VerifyDataTest, ARankThatReducesInAnotherOrderEndsWithOtherBits) {
@@ -82,7 +99,7 @@ TEST(VerifyDataTest, AReductionThatRoundsInBetweenEndsWithOtherBits) {
   };
   EXPECT_THAT(wrong_with(text(" move input[0:3]@0 -> output[2]@0 x4 finish\n")), IsEmpty());
   EXPECT_THAT(wrong_with(text(" move input[0:2]@0 -> output[2]@0 x4\n"
-                              " move output[2]@0, input[2]@0 -> output[2]@0 x4 finish\n")),
+                              " move partial output[2]@0, input[2]@0 -> output[2]@0 x4 finish\n")),
               has("rank 2", "not the same bits"));
 }
 

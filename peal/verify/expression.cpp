@@ -66,11 +66,14 @@ Content Expressions::reduce(std::span<const Content> terms) {
   return content;
 }
 
-Content Expressions::finish(Content content) {
+Content Expressions::begin(Content content) { return each(Kind::kBegin, std::move(content)); }
+
+Content Expressions::finish(Content content) { return each(Kind::kFinish, std::move(content)); }
+
+Content Expressions::each(Kind kind, Content content) {
   for (Run& run : content) {
     const Value whole{run.first.expression, Elements(0)};
-    run.first.expression =
-        intern({.kind = Kind::kFinish, .operation = 0, .rank = 0, .terms = {whole}});
+    run.first.expression = intern({.kind = kind, .operation = 0, .rank = 0, .terms = {whole}});
   }
   return content;
 }
@@ -93,14 +96,17 @@ bool Expressions::collect(Value value, int& budget, std::vector<Leaf>& leaves) c
   if (--budget < 0) return false;
   const Node& at = node(value.expression);
   switch (at.kind) {
-    case Kind::kInput:
-      leaves.push_back({at.operation, at.rank, value.index});
-      return true;
+    case Kind::kBegin: {
+      const Node& given = node(at.terms.front().expression);
+      if (given.kind == Kind::kInput) leaves.push_back({given.operation, given.rank, value.index});
+      return given.kind == Kind::kInput;
+    }
     case Kind::kReduce:
       return std::all_of(at.terms.begin(), at.terms.end(), [&](const Value& term) {
         return collect({term.expression, value.index + term.index}, budget, leaves);
       });
     case Kind::kUnwritten:
+    case Kind::kInput:
     case Kind::kFinish:
       return false;
   }
@@ -120,7 +126,7 @@ void Expressions::print(Value value, std::string& text) const {
   if (at.kind == Kind::kUnwritten) text += "nothing";
   if (at.kind == Kind::kInput) text += fmt::format("in_{}[{}]", at.rank, value.index.value);
   if (at.terms.empty()) return;
-  text += at.kind == Kind::kFinish ? "finish(" : "reduce(";
+  text += at.kind == Kind::kFinish ? "finish(" : at.kind == Kind::kBegin ? "begin(" : "reduce(";
   for (const Value& term : at.terms) {
     if (&term != &at.terms.front()) text += ", ";
     print({term.expression, value.index + term.index}, text);

@@ -59,18 +59,21 @@ class Expressions {
   /// reduction rounds where a longer one does not.
   Content reduce(std::span<const Content> terms);
 
+  /// What the operator makes of each element as a contribution, once, before it is combined.
+  Content begin(Content content);
+
   /// The operator's completion of each element.
   Content finish(Content content);
 
   /// Whether this is a finished reduction, finished nowhere inside, in which each of the ranks'
-  /// inputs of that operation appears exactly once and at the one index.
+  /// inputs of that operation appears exactly once, begun exactly once, and at the one index.
   bool is_whole_reduction(ExpressionId expression, int operation, int ranks) const;
 
-  /// "in_3[17]", "finish(reduce(in_0[5], in_1[5]))", "nothing"; long ones are cut.
+  /// "in_3[17]", "finish(reduce(begin(in_0[5]), begin(in_1[5])))", "nothing"; long ones are cut.
   std::string describe(Value value) const;
 
  private:
-  enum class Kind { kUnwritten, kInput, kReduce, kFinish };
+  enum class Kind { kUnwritten, kInput, kBegin, kReduce, kFinish };
 
   struct Node {
     Kind kind = Kind::kUnwritten;
@@ -90,10 +93,11 @@ class Expressions {
   };
 
   Value reduce(std::span<const Value> terms);
+  Content each(Kind kind, Content content);
   ExpressionId intern(Node node);
   const Node& node(ExpressionId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
-  /// Appends the inputs below; false if something below is neither an input nor a reduction, or if
-  /// there are more than `budget` nodes, of which it takes what it needs.
+  /// Appends the inputs below; false if something below is neither a begun input nor a reduction,
+  /// or if there are more than `budget` nodes, of which it takes what it needs.
   bool collect(Value value, int& budget, std::vector<Leaf>& leaves) const;
   void print(Value value, std::string& text) const;
 

@@ -12,6 +12,7 @@ namespace peal::verify {
 namespace {
 
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Move;
 using schedule::Part;
 using schedule::Problem;
@@ -88,6 +89,7 @@ class PartForm {
   Words check(const Ranks& ranks) const;
   Words check(const Slice& slice, Elements count) const;
   Words check_memory(const Slice& slice, Elements count, Rank owner) const;
+  Words check_holds(const Move& move) const;
   Words check_source(const Move& move) const;
   Words check_target(const Move& move) const;
   Words check_overlap(const Move& move) const;
@@ -149,6 +151,18 @@ Words PartForm::check_memory(const Slice& slice, Elements count, Rank owner) con
   return {};
 }
 
+Words PartForm::check_holds(const Move& move) const {
+  const auto is_partial = [](const Slice& slice) { return slice.holds == Holds::kPartial; };
+  if (std::any_of(move.to.begin(), move.to.end(), is_partial)) {
+    return "a target is marked as partial, which only sources are";
+  }
+  const bool can_be = reduces(problem_.operation) && !is_copy(move);
+  if (!can_be && std::any_of(move.from.begin(), move.from.end(), is_partial)) {
+    return "a source is marked as partial, and the move does not reduce";
+  }
+  return {};
+}
+
 Words PartForm::check_source(const Move& move) const {
   if (move.from.empty()) return "a move from nowhere";
   int received = 0;
@@ -167,8 +181,8 @@ Words PartForm::check_target(const Move& move) const {
     if (to.space == Space::kInput) return "an input is not written";
     if (to.space != Space::kWire) continue;
     const Slice& from = move.from[0];
-    if (move.to.size() != 1 || move.from.size() != 1 || from.space == Space::kWire ||
-        from.ranks != Ranks{.first = self_} || move.finish == Finish::kYes) {
+    if (move.to.size() != 1 || !is_copy(move) || from.space == Space::kWire ||
+        from.ranks != Ranks{.first = self_}) {
       return "a send copies one slice of the rank's own memory, and nothing else";
     }
   }
@@ -219,7 +233,6 @@ Words PartForm::check_overlap(const Move& move) const {
   };
   const std::vector<Spot> sources = spots(problem_, move.from.begin(), move.from.end());
   const std::vector<Spot> targets = spots(problem_, move.to.begin(), move.to.end());
-  const bool is_copy = sources.size() == 1 && move.from.size() == 1 && move.finish == Finish::kNo;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     for (std::size_t j = i + 1; j < targets.size(); ++j) {
       if (overlap(targets[i], targets[j])) return "two targets overlap";
@@ -227,7 +240,7 @@ Words PartForm::check_overlap(const Move& move) const {
     for (const Spot& source : sources) {
       if (!overlap(targets[i], source)) continue;
       if (targets[i].position != source.position) return "a source and a target overlap";
-      if (is_copy) return "a copy onto itself";
+      if (is_copy(move)) return "a copy onto itself";
     }
   }
   return {};
@@ -238,6 +251,7 @@ Words PartForm::check(const Move& move) const {
   if (move.finish == Finish::kYes && !reduces(problem_.operation)) {
     return "the operation does not reduce, so that nothing is finished";
   }
+  if (Words words = check_holds(move); !words.empty()) return words;
   if (Words words = check_source(move); !words.empty()) return words;
   if (Words words = check_target(move); !words.empty()) return words;
   return check_overlap(move);

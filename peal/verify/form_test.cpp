@@ -77,6 +77,10 @@ TEST(VerifyFormTest, MovesAreInCanonicalForm) {
   EXPECT_THAT(wrong("move input[0]@0 -> stage[0]@0, stage[0]@1 x2"), says("two targets overlap"));
   EXPECT_THAT(wrong("move input[0]@1 -> output[0]@0 x2"), says("a source and a target overlap"));
   EXPECT_THAT(wrong("move input[0]@1 -> output[0]@1 x2"), says("a copy onto itself"));
+  EXPECT_THAT(wrong("move partial input[0]@0 -> stage[0]@0 x2"),
+              says("a source is marked as partial, and the move does not reduce"));
+  EXPECT_THAT(wrong("move input[0:2]@0 -> partial stage[0]@0 x2"),
+              says("a target is marked as partial"));
   EXPECT_THAT(wrong("move wire[0]@0 -> output[0]@1 x2"), says("no link to itself"));
   EXPECT_THAT(wrong("move wire[0:2]@0 -> output[0]@1 x2"), says("one peer"));
   EXPECT_THAT(wrong("move wire[1]@0, wire[1]@2 -> output[0]@1 x2"), says("from one peer at most"));

@@ -19,6 +19,7 @@ namespace {
 
 using schedule::Access;
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Move;
 using schedule::Part;
 using schedule::Problem;
@@ -58,6 +59,10 @@ void mutate(Slice& slice, const Attempt& attempt) {
   slice.space = right;
   mutate(slice.ranks, attempt);
   mutate(slice.offset, "offset", attempt);
+  const Holds held = slice.holds;
+  slice.holds = held == Holds::kPartial ? Holds::kContribution : Holds::kPartial;
+  attempt("holds");
+  slice.holds = held;
 }
 
 void mutate(Move& move, const Attempt& attempt) {
@@ -190,9 +195,10 @@ Tally tally_of(void (*mutate_part)(Part&, const Attempt&), int share) {
 // - offset: the token of a barrier, whose content has no meaning, lies elsewhere in the stage.
 TEST(MutationTest, AChangeOfAnyFieldIsRefused) {
   const int share = kSanitized ? 7 : 1;
-  const Tally tally = tally_of(mutate_fields, share);
+  Tally tally = tally_of(mutate_fields, share);
   EXPECT_GT(tally.tried, 40'000 / share);
   EXPECT_GE(tally.refused(), 0.99) << summary(tally);
+  EXPECT_EQ(tally.survivors["holds"], 0) << summary(tally);
 }
 
 // Those that survive are signals that nobody waits for, since planners signal every piece, or of

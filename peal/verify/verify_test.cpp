@@ -44,8 +44,10 @@ TEST(VerifyTest, NoOperationsAreNoProblem) { EXPECT_THAT(verify_sequence({}), Is
 
 TEST(VerifyTest, AnExpressionThatDoublesWithEachStepTakesNoLonger) {
   std::string text = "all_reduce ranks=1 count=4\nrank 0\nmove input[0]@0 -> output[0]@0 x4\n";
-  for (int i = 0; i < 200; ++i) text += "move output[0]@0, output[0]@0 -> output[0]@0 x4\n";
-  EXPECT_THAT(wrong_with(text + "move output[0]@0 -> output[0]@0 x4 finish\n"),
+  for (int i = 0; i < 200; ++i) {
+    text += "move partial output[0]@0, partial output[0]@0 -> output[0]@0 x4\n";
+  }
+  EXPECT_THAT(wrong_with(text + "move partial output[0]@0 -> output[0]@0 x4 finish\n"),
               has("rank 0, step 202", "ends with finish(reduce(reduce("));
 }
 

@@ -12,6 +12,7 @@ namespace peal::verify {
 namespace {
 
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Move;
 using schedule::Problem;
 using schedule::Signal;
@@ -118,15 +119,20 @@ Progress Walker::step(const Move& move) {
     received = receive(from, move.count);
     if (!received) return Progress::kStuck;
   }
+  const bool reduces = !is_copy(move);
   std::vector<Content> terms;
+  const auto add = [&](const Slice& from, Content content) {
+    const bool begins = reduces && from.holds == Holds::kContribution;
+    terms.push_back(begins ? world_.expressions.begin(std::move(content)) : std::move(content));
+  };
   for (const Slice& from : move.from) {
     if (from.space == Space::kWire) {
-      terms.push_back(std::move(*received));
+      add(from, std::move(*received));
       continue;
     }
     for (int i = 0; i < from.ranks.count; ++i) {
       const Place source{from.space, from.ranks[i], from.offset, move.count};
-      terms.push_back(world_.load(source, access(AccessKind::kRead)));
+      add(from, world_.load(source, access(AccessKind::kRead)));
     }
   }
   Content result = world_.expressions.reduce(terms);

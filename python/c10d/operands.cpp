@@ -152,6 +152,8 @@ ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type) {
   const auto dtype = same_type(type);
   TORCH_CHECK(dtype, "Invalid scalar type: peal cannot reduce tensors of ", type);
   if (!has_meaning(kind, *dtype)) {
+    TORCH_CHECK_TYPE(kind != ReduceOp::Kind::kAvg || *dtype != DType::kBool,
+                     "Cannot use ReduceOp.AVG with boolean inputs");
     const bool is_bitwise = kind == ReduceOp::Kind::kBand || kind == ReduceOp::Kind::kBor ||
                             kind == ReduceOp::Kind::kBxor;
     TORCH_CHECK(

@@ -32,7 +32,9 @@ def op_of(name: str) -> Any:
 
 def has_meaning(op: str, dtype: torch.dtype) -> bool:
     inexact = dtype.is_floating_point or dtype.is_complex
-    if op in ("AVG", "PREMUL_SUM"):
+    if op == "AVG":
+        return dtype != torch.bool
+    if op == "PREMUL_SUM":
         return inexact
     if op in ("MIN", "MAX"):
         return not dtype.is_complex
@@ -60,7 +62,11 @@ def reduced(op: str, tensors: list[torch.Tensor]) -> torch.Tensor:
     if op == "SUM":
         result = stack.sum(0)
     elif op == "AVG":
-        result = stack.sum(0) / len(tensors)
+        total = stack.sum(0)
+        if wide == torch.int64:  # wraps as a sum does, and is truncated
+            result = torch.div(total.to(dtype).to(wide), len(tensors), rounding_mode="trunc")
+        else:
+            result = total / len(tensors)
     elif op == "PREMUL_SUM":
         result = (stack * 0.5).sum(0)
     elif op == "PRODUCT":

@@ -153,6 +153,7 @@ def beyond_gloo() -> list[str]:
         counts(4, 4, [-1, 5], [-1, 5]),
         lambda g, me: g.allgather([zeros(4, 4)], zeros(3)),
         lambda g, me: g.allreduce(zeros(3, 3), average),
+        lambda g, me: g.allreduce([torch.zeros(3, dtype=torch.bool)], average),
     ]
     seen = [raised(dist.group.WORLD, call) for call in calls]
     assert all_reduced() == 4
@@ -177,7 +178,8 @@ class ArgumentsTest(unittest.TestCase):
                     "DistError: usage: .*two different counts",
                     "DistError: usage: .*a count of -1",
                     r"RuntimeError: .*invalid tensor size at index \d \(expected \(3\), got \(4\)\)",
-                    "RuntimeError: .*Cannot use ReduceOp.AVG with several tensors on a rank"],
+                    "RuntimeError: .*Cannot use ReduceOp.AVG with several tensors on a rank",
+                    "TypeError: Cannot use ReduceOp.AVG with boolean inputs"],
                     strict=True):
                 with self.subTest(words):
                     self.assertRegex(text, words)

@@ -26,6 +26,13 @@ def reduce_asynchronously() -> list[int]:
         return data.tolist()
 
 
+def average_integers() -> list[int]:
+    with peal.init_process_group() as group:
+        data = array.array("h", [group.rank + 1, -group.rank - 1, 20000])
+        group.all_reduce(data, "avg")
+        return data.tolist()
+
+
 def every_operation() -> list[str]:
     """Names of those whose results are wrong."""
     wrong = []
@@ -114,6 +121,11 @@ class ArraysTest(unittest.TestCase):
 
     def test_works_can_be_waited_for(self) -> None:
         self.assertEqual(peal.spawn(reduce_asynchronously, ranks=2), [[2, 2, 2]] * 2)
+
+    def test_an_average_of_integers_is_truncated_and_its_sum_wraps(self) -> None:
+        for size, expected in ((1, [1, -1, 20000]), (2, [1, -1, (40000 - 65536) // 2]),
+                               (4, [2, -2, (80000 - 65536) // 4])):
+            self.assertEqual(peal.spawn(average_integers, ranks=size), [expected] * size)
 
     def test_every_operation_has_the_right_result(self) -> None:
         for size in (1, 2, 3, 4):
@@ -238,6 +250,11 @@ class ArgumentsTest(unittest.TestCase):
         numbers = array.array("u", "no number")
         self.refused("unsupported", "format", self.group.all_reduce, numbers)
         numbers.append("!")  # it could not grow while somebody held its memory
+
+    def test_truth_values_have_no_average(self) -> None:
+        truth = memoryview(bytearray(2)).cast("?")
+        self.refused("unsupported", "avg has no meaning for bool", self.group.all_reduce, truth,
+                     "avg")
 
     def test_an_unknown_op_is_refused(self) -> None:
         one = array.array("f", [1])

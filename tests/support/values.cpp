@@ -60,7 +60,7 @@ double tolerance(DType dtype, ReduceOp::Kind op) {
     case DType::kF64:
     case DType::kC128:
       return 1e-14;
-    case DType::kBool:  // whole numbers have no average
+    case DType::kBool:  // whole numbers are exact
     case DType::kU8:
     case DType::kI8:
     case DType::kI16:
@@ -248,7 +248,10 @@ std::complex<double> reduced(ReduceOp::Kind op, DType dtype, int ranks, std::int
         break;
     }
   }
-  if (op == ReduceOp::Kind::kAvg) total /= ranks;
+  if (op == ReduceOp::Kind::kAvg) {
+    total /= ranks;
+    if (!is_floating(dtype) && !is_complex(dtype)) total = std::trunc(total.real());
+  }
   if (op == ReduceOp::Kind::kPremulSum) total *= 0.5;
   if (dtype == DType::kBool) total = total.real() != 0 ? 1 : 0;
   return total;

@@ -75,6 +75,43 @@ T divided(T value, double divisor) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return value / static_cast<T>(divisor);
   } else {
+    return static_cast<T>(static_cast<std::int64_t>(value) / static_cast<std::int64_t>(divisor));
+  }
+}
+
+/// weight * value
+template <class T>
+T weighted(T value, double weight) {
+  if constexpr (kIsComplex<T>) {
+    return {weighted(value.real(), weight), weighted(value.imag(), weight)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return value * static_cast<T>(weight);
+  } else {
+    return value;
+  }
+}
+
+/// acc + weight * value, rounded once
+template <class T>
+T weighted_sum(T acc, T value, double weight) {
+  if constexpr (kIsComplex<T>) {
+    return {weighted_sum(acc.real(), value.real(), weight),
+            weighted_sum(acc.imag(), value.imag(), weight)};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::fma(static_cast<T>(weight), value, acc);
+  } else {
+    return acc;
+  }
+}
+
+/// The NaN of a result is the positive quiet one, whatever it comes from.
+template <class T>
+T with_usual_nan(T value) {
+  if constexpr (kIsComplex<T>) {
+    return {with_usual_nan(value.real()), with_usual_nan(value.imag())};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value;
+  } else {
     return value;
   }
 }
@@ -91,17 +128,25 @@ T element(const Memory& memory, std::size_t i) {
   }
 }
 
-/// finish(inputs[0] op inputs[1] op ...), left to right.
+/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. No weights
+/// are 1.
 template <class T>
-Memory reference(const std::vector<Memory>& inputs, ReduceOp::Kind op, double divisor) {
+Memory reference(const std::vector<Memory>& inputs,
+                 ReduceOp::Kind op,
+                 double divisor,
+                 const std::vector<double>& weights = {}) {
+  const auto operand = [&](std::size_t k, std::size_t i) {
+    return static_cast<Wide<T>>(element<T>(inputs[k], i));
+  };
   const std::size_t count = inputs[0].size() / sizeof(T);
   Memory output(inputs[0].size());
   for (std::size_t i = 0; i < count; ++i) {
-    auto value = static_cast<Wide<T>>(element<T>(inputs[0], i));
+    auto value = weights.empty() ? operand(0, i) : weighted(operand(0, i), weights[0]);
     for (std::size_t k = 1; k < inputs.size(); ++k) {
-      value = combined<Wide<T>>(value, static_cast<Wide<T>>(element<T>(inputs[k], i)), op);
+      value = weights.empty() ? combined<Wide<T>>(value, operand(k, i), op)
+                              : weighted_sum(value, operand(k, i), weights[k]);
     }
-    const auto rounded = static_cast<T>(divided(value, divisor));
+    const auto rounded = static_cast<T>(with_usual_nan(divided(value, divisor)));
     std::memcpy(output.data() + i * sizeof(T), &rounded, sizeof(T));
   }
   return output;
@@ -112,8 +157,8 @@ Memory scaled_reference(const Memory& from, double factor) {
   using Part = typename PartOf<Wide<T>>::Type;
   Memory to(from.size());
   for (std::size_t i = 0; i < from.size() / sizeof(T); ++i) {
-    const auto value =
-        static_cast<T>(static_cast<Wide<T>>(element<T>(from, i)) * static_cast<Part>(factor));
+    const auto wide = static_cast<Wide<T>>(element<T>(from, i)) * static_cast<Part>(factor);
+    const auto value = static_cast<T>(with_usual_nan(wide));
     std::memcpy(to.data() + i * sizeof(T), &value, sizeof(T));
   }
   return to;
@@ -155,19 +200,6 @@ Memory random_memory(std::size_t count, std::mt19937_64& random) {
     std::memcpy(memory.data() + i * sizeof(T), &value, sizeof(T));
   }
   return memory;
-}
-
-/// The same bits, or both not a number.
-template <class T>
-bool same(T a, T b) {
-  if constexpr (kIsComplex<T>) {
-    return same(a.real(), b.real()) && same(a.imag(), b.imag());
-  } else if constexpr (std::is_floating_point_v<Wide<T>>) {
-    if (std::isnan(static_cast<Wide<T>>(a))) return std::isnan(static_cast<Wide<T>>(b));
-    return std::memcmp(&a, &b, sizeof(T)) == 0;
-  } else {
-    return a == b;
-  }
 }
 
 /// Calls `use(T())` for each type that has a DType.

@@ -12,6 +12,7 @@ namespace {
 
 using schedule::Access;
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
@@ -126,8 +127,12 @@ class AllReduce {
     const Place place = output_at(block.offset);
     if (reduces(round)) {
       const bool is_last = round == levels_.hosts() - 2;
-      part_.receive_and_reduce(
-          before, place, place, block.count, First::kPeer, is_last ? Finish::kYes : Finish::kNo);
+      part_.receive_and_reduce({before, Holds::kPartial},
+                               {place, Holds::kPartial},
+                               place,
+                               block.count,
+                               First::kPeer,
+                               is_last ? Finish::kYes : Finish::kNo);
     } else {
       part_.receive(before, place, block.count);
     }

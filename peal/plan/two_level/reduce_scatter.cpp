@@ -12,6 +12,7 @@ namespace {
 
 using schedule::Access;
 using schedule::Finish;
+using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
@@ -149,8 +150,8 @@ class Reduction {
     const Block own = piece(levels_.partner(host(now)), now.piece);
     reduce_in_host(time, own, place);
     if (now.round > 0) {
-      part_.receive_and_reduce(levels_.partner(levels_.host() - 1),
-                               place,
+      part_.receive_and_reduce({levels_.partner(levels_.host() - 1), Holds::kPartial},
+                               {place, Holds::kPartial},
                                place,
                                own.count,
                                First::kPeer,

@@ -70,7 +70,7 @@ rank 0
   move input[0]@4 -> wire[1]@0 x2
   move wire[2]@0, input[0]@2 -> output[0]@2 x2
   move output[0]@2 -> wire[1]@2 x2
-  move wire[2]@2, input[0]@0 -> output[0]@0 x2 finish
+  move partial wire[2]@2, input[0]@0 -> output[0]@0 x2 finish
   move output[0]@0 -> wire[1]@4 x2
   move wire[2]@4 -> output[0]@4 x2
   move output[0]@4 -> wire[1]@6 x2
@@ -79,7 +79,7 @@ rank 1
   move input[1]@0 -> wire[2]@0 x2
   move wire[0]@0, input[1]@4 -> output[1]@4 x2
   move output[1]@4 -> wire[2]@2 x2
-  move wire[0]@2, input[1]@2 -> output[1]@2 x2 finish
+  move partial wire[0]@2, input[1]@2 -> output[1]@2 x2 finish
   move output[1]@2 -> wire[2]@4 x2
   move wire[0]@4 -> output[1]@0 x2
   move output[1]@0 -> wire[2]@6 x2
@@ -88,7 +88,7 @@ rank 2
   move input[2]@2 -> wire[0]@0 x2
   move wire[1]@0, input[2]@0 -> output[2]@0 x2
   move output[2]@0 -> wire[0]@2 x2
-  move wire[1]@2, input[2]@4 -> output[2]@4 x2 finish
+  move partial wire[1]@2, input[2]@4 -> output[2]@4 x2 finish
   move output[2]@4 -> wire[0]@4 x2
   move wire[1]@4 -> output[2]@2 x2
   move output[2]@2 -> wire[0]@6 x2
