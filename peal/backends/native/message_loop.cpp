@@ -10,6 +10,7 @@
 #include "peal/backends/native/task.h"
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
+#include "peal/engine/mail_errors.h"
 
 namespace peal::native {
 namespace {
@@ -71,7 +72,8 @@ MessageLoop::MessageLoop(Rank self,
                          Cores cores,
                          Door& door,
                          Interrupt interrupt,
-                         StandingHeard standing_heard)
+                         StandingHeard standing_heard,
+                         std::optional<Bytes> eager_bound)
     : self_(self),
       ranks_(ranks),
       transport_(transport),
@@ -90,7 +92,8 @@ MessageLoop::MessageLoop(Rank self,
                                .left = [this](Rank peer,
                                               Departure departure,
                                               const Error& error) { left(peer, departure, error); },
-                               .standing = std::move(standing_heard)}) {
+                               .standing = std::move(standing_heard)},
+               eager_bound) {
   thread_ = start_thread([this] { loop(); });
 }
 
@@ -292,11 +295,13 @@ void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
   for (const TicketPtr& ticket : mailbox.open_tickets()) {
     next = std::min(next, ticket->deadline().at());
     if (!ticket->deadline().passed(now)) continue;
+    const std::optional<engine::MailCount> held = mailbox.held_behind(*ticket);
     verdict_.reach(Error(ErrorKind::kTimeout,
-                         fmt::format("{} on rank {} has not met its other half within {} s{}",
+                         fmt::format("{} on rank {} has not met its other half within {} s{}{}",
                                      ticket->what(),
                                      self_,
                                      static_cast<double>(ticket->timeout().count()) / 1000.0,
+                                     held ? engine::describe_held(ticket->peer(), *held) : "",
                                      whereabouts(ticket->peer()))));
   }
 }
