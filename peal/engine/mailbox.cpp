@@ -73,7 +73,7 @@ bool Mailbox::send_at_once(const Envelope& envelope, const std::byte* data) {
 
 void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data) {
   if (failure_) return ticket->fail(*failure_);
-  open_.push_back(ticket);
+  open_.add(ticket);
   const MailFrame frame = eager_frame(envelope);
   const std::span<const std::byte> bytes = bytes_at(data, frame.payload);
   if (envelope.peer == self_) {
@@ -115,7 +115,7 @@ void Mailbox::offer(const TicketPtr& ticket,
 
 void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data) {
   if (failure_) return ticket->fail(*failure_);
-  open_.push_back(ticket);
+  open_.add(ticket);
   Receive receive{ticket, envelope, data, 0_B};
   if (const auto arrival = matching_.find(envelope); arrival != matching_.nowhere()) {
     const Rank from = arrival->from;
@@ -225,21 +225,11 @@ Bytes Mailbox::unacknowledged() const {
   return sum;
 }
 
-void Mailbox::forget(const TicketPtr& ticket) {
-  const auto found = std::find(open_.rbegin(), open_.rend(), ticket);  // mostly one of the last
-  if (found != open_.rend()) open_.erase(std::next(found).base());
-}
-
 std::optional<MailCount> Mailbox::held_behind(const Ticket& ticket) const {
   if (ticket.peer() == kAnySource) return std::nullopt;
   const EagerSends& sends = at(ticket.peer()).eager_sends;
   if (!sends.holds(ticket)) return std::nullopt;
   return sends.unreceived();
-}
-
-const std::vector<TicketPtr>& Mailbox::open_tickets() {
-  std::erase_if(open_, [](const TicketPtr& ticket) { return ticket->ended(); });
-  return open_;
 }
 
 // ---- frames that come in
@@ -460,8 +450,7 @@ void Mailbox::fail(const Error& cause) {
   if (transport_.window() != nullptr) transport_.window()->withdraw();
   for (MailPeer& peer : peers_) peer.let_go();
   matching_.clear();
-  for (const TicketPtr& ticket : open_) ticket->fail(cause);
-  open_.clear();
+  open_.fail(cause);
 }
 
 void Mailbox::tell_abort(const Error& cause) {

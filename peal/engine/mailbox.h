@@ -20,6 +20,7 @@
 #include "peal/engine/mail_peer.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
+#include "peal/engine/open_tickets.h"
 #include "peal/engine/standing.h"
 #include "peal/engine/ticket.h"
 #include "peal/transport/transport.h"
@@ -92,13 +93,11 @@ class Mailbox final : private MailReader {
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) const { return at(peer).departure; }
 
-  /// The tickets that have not ended, for their deadlines.
-  const std::vector<TicketPtr>& open_tickets();
+  /// The tickets that have not ended, for their deadlines. One that has ended may be forgotten.
+  OpenTickets& open_tickets() { return open_; }
   /// Where the message of this ticket is held back by the bound: what its receiver was sent before
   /// and has not been said to have received.
   std::optional<MailCount> held_behind(const Ticket& ticket) const;
-  /// Lets go of a ticket that has ended.
-  void forget(const TicketPtr& ticket);
 
  private:
   bool move(Rank rank);
@@ -138,7 +137,7 @@ class Mailbox final : private MailReader {
   Events events_;
   std::vector<MailPeer> peers_;
   Matching matching_;
-  std::vector<TicketPtr> open_;
+  OpenTickets open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
 };

@@ -149,7 +149,7 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
     bool all_ended = true;
     for (const TicketPtr& ticket : tickets) {
       if (ticket->ended()) {
-        mailbox.forget(ticket);
+        mailbox.open_tickets().forget(ticket);
       } else {
         all_ended = false;
       }
@@ -194,9 +194,10 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   }
   const bool done = ticket.ended();
   if (done) {
-    (*mailbox)->forget(borrowed);
+    (*mailbox)->open_tickets().forget(borrowed);
   } else {
     ticket.reckon();
+    (*mailbox)->open_tickets().reckoned(ticket);
     ++waiting_;
   }
   // Also to other operations: to what was accepted in passing, and to who relies on this call.
@@ -206,7 +207,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
     await(ticket, interrupt_, verdict_);  // the loop ends it at its deadline
     mailbox_.with([&](Mailbox& m) {
       --waiting_;
-      m.forget(borrowed);
+      m.open_tickets().forget(borrowed);
     });
   }
   return ticket.result();
@@ -278,7 +279,7 @@ bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {
   interests_.clear();
   mailbox.add_interests(interests_);
   busy_ = mailbox.is_busy();
-  if (busy_ || !mailbox.open_tickets().empty()) next = std::min(next, Clock::now() + kLongestSleep);
+  if (busy_ || mailbox.open_tickets().any()) next = std::min(next, Clock::now() + kLongestSleep);
   return moved;
 }
 
@@ -291,10 +292,7 @@ bool MessageLoop::pass_on_verdict(Mailbox& mailbox) {
 }
 
 void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
-  const TimePoint now = Clock::now();
-  for (const TicketPtr& ticket : mailbox.open_tickets()) {
-    next = std::min(next, ticket->deadline().at());
-    if (!ticket->deadline().passed(now)) continue;
+  for (const TicketPtr& ticket : mailbox.open_tickets().late(Clock::now())) {
     const std::optional<engine::MailCount> held = mailbox.held_behind(*ticket);
     verdict_.reach(Error(ErrorKind::kTimeout,
                          fmt::format("{} on rank {} has not met its other half within {} s{}{}",
@@ -304,6 +302,7 @@ void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
                                      held ? engine::describe_held(ticket->peer(), *held) : "",
                                      whereabouts(ticket->peer()))));
   }
+  next = std::min(next, mailbox.open_tickets().soonest());
 }
 
 /// "; rank 2 (pid 7 on b, over shm) is alive", and who else does not run.
