@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -101,7 +102,10 @@ class EagerSends {
 /// What one peer has sent to this rank, and what it holds back. Threads: one at a time.
 class EagerReceives {
  public:
-  explicit EagerReceives(Bytes bound) : bound_(bound) {}
+  /// What is noted of offers is kept in `memory`, which outlives this.
+  explicit EagerReceives(Bytes bound,
+                         std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : bound_(bound), offers_(memory) {}
 
   /// A message begins to come. Returns false if it breaks the bound.
   bool came(Bytes payload);
@@ -128,7 +132,7 @@ class EagerReceives {
   Bytes bound_;
   MailCount open_;   // came, and the peer was not told that it was taken
   MailCount taken_;  // of that
-  std::unordered_map<std::uint64_t, Matching::Place> offers_;
+  std::pmr::unordered_map<std::uint64_t, Matching::Place> offers_;
 };
 
 }  // namespace peal::engine

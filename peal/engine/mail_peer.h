@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory_resource>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,10 +19,10 @@ namespace peal::engine {
 
 /// Threads: one at a time.
 struct MailPeer {
-  MailPeer(MailStream s, PlacedMail p, Bytes eager_bound)
+  MailPeer(MailStream s, PlacedMail p, Bytes eager_bound, std::pmr::memory_resource* memory)
       : stream(std::move(s)),
         eager_sends(eager_bound),
-        eager_receives(eager_bound),
+        eager_receives(eager_bound, memory),
         placed(std::move(p)) {}
 
   /// Moves frames both ways as far as they go without waiting, but no more than a piece of a large

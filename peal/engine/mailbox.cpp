@@ -54,7 +54,8 @@ Mailbox::Mailbox(Rank self,
   for (Rank rank = 0; rank < ranks; ++rank) {
     peers_.emplace_back(MailStream(rank, transport.mail()),
                         PlacedMail(self, rank, transport.window(), streamed),
-                        kept);
+                        kept,
+                        &memory_);
   }
 }
 
@@ -142,7 +143,7 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
     kernels::copy(data.data(), receive->data, receive->size());
     receive->ticket->succeed(self_);
   } else if (me.eager_sends.admits(frame.payload)) {
-    matching_.keep({self_, frame, {data.begin(), data.end()}, true, std::nullopt});
+    matching_.keep(self_, frame, data)->complete = true;
     me.eager_sends.sent(frame.payload);
     ticket->succeed(self_);
   } else {
@@ -162,6 +163,7 @@ void Mailbox::keep_held_to_self() {
     if (!arrival) continue;
     (*arrival)->frame = message->frame;
     (*arrival)->payload.assign(message->data.begin(), message->data.end());
+    (*arrival)->complete = true;
     message->ticket->succeed(self_);
   }
 }
@@ -319,7 +321,7 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
     keep_offer(from, frame);
     return {};
   }
-  return begin_arrival(from, matching_.keep({from, frame, {}, false, std::nullopt}));
+  return begin_arrival(from, matching_.keep(from, frame));
 }
 
 std::span<std::byte> Mailbox::begin_arrival(Rank from, Matching::Place arrival) {
@@ -329,7 +331,7 @@ std::span<std::byte> Mailbox::begin_arrival(Rank from, Matching::Place arrival) 
 }
 
 void Mailbox::keep_offer(Rank from, const MailFrame& frame) {
-  const auto offer = matching_.keep({from, frame, {}, true, std::nullopt});
+  const auto offer = matching_.keep(from, frame);
   const bool is_held = frame.kind == MailFrame::Kind::kOffer && (from == self_ || !is_large(frame));
   if (!is_held) return;
   if (!at(from).eager_receives.offered(frame.id, offer)) {
@@ -345,7 +347,6 @@ std::span<std::byte> Mailbox::begin_offered(Rank from, const MailFrame& frame) {
     MailFrame& offer = (*arrival)->frame;
     if (is_offer_of(offer, frame)) {
       offer = frame;
-      (*arrival)->complete = false;
       return begin_arrival(from, *arrival);
     }
   } else if (auto receive = peer.receives.take(frame.id, frame.payload)) {

@@ -17,6 +17,7 @@
 
 #include "peal/base/departure.h"
 #include "peal/engine/mail_frame.h"
+#include "peal/engine/mail_memory.h"
 #include "peal/engine/mail_peer.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
@@ -135,8 +136,9 @@ class Mailbox final : private MailReader {
   Rank self_;
   transport::Transport& transport_;
   Events events_;
+  MailMemory memory_;  // of what waits; before all that keeps something there
   std::vector<MailPeer> peers_;
-  Matching matching_;
+  Matching matching_{&memory_};
   OpenTickets open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
