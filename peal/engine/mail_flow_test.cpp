@@ -103,13 +103,17 @@ TEST_F(MailFlowTest, ReceivesThatWaitTakeMessagesWithoutABound) {
   EXPECT_TRUE(box(0).is_sent());
 }
 
-TEST_F(MailFlowTest, TheSenderLearnsWhatWasReceivedThoughTheReceiverAsksForNothingMore) {
+TEST_F(MailFlowTest, ToTellTheSenderWhatWasReceivedIsWork) {
   for (int round = 0; round < 50; ++round) {
     EXPECT_TRUE(send_at_once(0, message(1))) << round;
     settle();
     std::vector<float> in(kCount);
     EXPECT_TRUE(receive(1, in, 0)->ended());
-    EXPECT_FALSE(box(1).has_work());
+    EXPECT_TRUE(box(1).has_work());
+    EXPECT_TRUE(box(1).has_work(0));
+    EXPECT_TRUE(box(1).is_busy());
+    box(1).advance();
+    EXPECT_FALSE(box(1).is_busy());
     box(0).advance();
   }
 }

@@ -119,9 +119,7 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
   open_.add(ticket);
   Receive receive{ticket, envelope, data, 0_B};
   if (const auto arrival = matching_.find(envelope); arrival != matching_.nowhere()) {
-    const Rank from = arrival->from;
     meet(arrival, std::move(receive));
-    if (at(from).owes_credit()) move(from);
     return;
   }
   if (envelope.peer == kAnySource ? all_others_are_gone() : at(envelope.peer).is_gone()) {

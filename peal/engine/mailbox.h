@@ -81,6 +81,7 @@ class Mailbox final : private MailReader {
   /// Whether the next `advance` moves something though no event has come. A driver that sleeps
   /// while this holds sleeps for ever.
   bool has_work() const;
+  bool has_work(Rank peer) const { return at(peer).has_work(); }
   /// Whether a driver must stay with the mailbox: it has work, or a frame waits until a stream can
   /// take it, or a large message is on its way to this rank.
   bool is_busy() const;

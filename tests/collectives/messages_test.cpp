@@ -220,6 +220,41 @@ TEST_P(MessagesTest, ARankMaySendToItself) {
   }
 }
 
+/// More small messages than a rank keeps for a peer, both ways, beside a collective.
+TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
+  constexpr int kMessages = 1'500;
+  constexpr int kSurelyKept = 500;
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    const Rank peer = 1 - group.rank();
+    std::vector<std::vector<float>> out;
+    std::vector<WorkPtr> works;
+    for (int i = 0; i < kMessages; ++i) {
+      out.push_back(numbers(4'096, static_cast<float>(i)));
+      works.push_back(group.isend(out.back(), peer));
+    }
+    for (int i = 0; i < kSurelyKept; ++i) works[static_cast<std::size_t>(i)]->wait();
+    if (works.back()->is_completed()) return "the last message was not held back";
+    group.barrier();
+    std::vector<float> in(4'096);
+    for (int i = 0; i < kMessages; ++i) {
+      group.recv(in, peer);
+      if (const auto wrong = check(in, static_cast<float>(i)); !wrong.empty()) return wrong;
+    }
+    for (const WorkPtr& work : works) work->wait();
+    for (const bool first : {true, false}) {  // and again, one by one
+      for (int i = 0; i < kMessages; ++i) {
+        if (first == (group.rank() == 0)) {
+          group.send(out[static_cast<std::size_t>(i)], peer);
+        } else {
+          group.recv(in, peer);
+          if (const auto wrong = check(in, static_cast<float>(i)); !wrong.empty()) return wrong;
+        }
+      }
+    }
+    return "";
+  });
+}
+
 TEST_P(MessagesTest, MessagesAndCollectivesDoNotStandInEachOthersWay) {
   expect_well(3, [](ProcessGroup& group) -> std::string {
     const Rank next = (group.rank() + 1) % group.size();

@@ -186,7 +186,12 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   const TicketPtr borrowed(TicketPtr(), &ticket);
   try {
     post(**mailbox, borrowed, request);
-    if (!ticket.ended()) attend(*mailbox, request.root, ticket);
+    if (!ticket.ended()) {
+      attend(*mailbox, request.root, ticket);
+    } else if (const Rank peer = ticket.source();
+               peer != kAnySource && (*mailbox)->has_work(peer)) {
+      (*mailbox)->advance(peer);  // which waits for what this receive has made room for
+    }
   } catch (const std::exception&) {
     verdict_.reach(current_error(describe(request)));
     pass_on_verdict(**mailbox);  // which ends the ticket, if it was posted
