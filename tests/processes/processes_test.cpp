@@ -126,7 +126,8 @@ TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
   }
 }
 
-/// 160 MB of messages of 8 KB, of which the receiver takes none until the sender is held back.
+/// Mostly 160 MB of messages of 8 KB, of which the receiver takes none until the sender is held
+/// back.
 TEST_P(ProcessesTest, ABurstOfSmallMessagesDoesNotFillTheMemoryOfItsReceiver) {
   start(2, "burst");
   const auto ended = processes_.wait(Deadline::after(kPatience));

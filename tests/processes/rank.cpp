@@ -3,7 +3,8 @@
 //   work          all_reduces until it cannot, then prints the error and how it took it
 //   messages      the same with a ring of sends and receives
 //   leave         the same as work, and leaves a child behind
-//   burst         rank 0 sends rank 1 more small messages than that keeps, and rank 1 begins late; it
+//   burst         rank 0 sends rank 1 more small messages than that keeps, and rank 1 begins late;
+//   it
 //                 says by how many MiB its memory grew at most
 //   meet          only joins the group, and says so
 //   again         joins a group and leaves it, many times at the same place, and says "done"
@@ -38,6 +39,7 @@
 #include <vector>
 
 #include "peal/base/fd.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/group/tell_peers.h"
 #include "peal/init/init.h"
 
@@ -83,7 +85,7 @@ std::int64_t own_kilobytes(const std::string& name) {
   throw std::runtime_error("no " + name + " in /proc/self/status");
 }
 
-constexpr std::size_t kBurst = 20'000;
+constexpr std::size_t kBurst = kSanitized ? 4'000 : 20'000;
 constexpr std::size_t kBurstCount = 1'024;
 /// Messages that surely find room at the receiver.
 constexpr std::size_t kSurelyKept = 1'000;
