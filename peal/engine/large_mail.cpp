@@ -18,6 +18,10 @@ void LargeSends::accepted(std::uint64_t id) {
   offered_.erase(found);
 }
 
+void LargeSends::start(std::uint64_t id, const TicketPtr& ticket, std::span<const std::byte> data) {
+  accepted_.push_back({ticket, id, data});
+}
+
 void LargeSends::taken(std::uint64_t id, Rank to) {
   const auto found = offered_.find(id);
   if (found == offered_.end()) return;
@@ -53,6 +57,15 @@ std::optional<std::string> LargeReceives::objection(const MailFrame& piece) cons
     return "it sends more of a message than it offered";
   }
   return std::nullopt;
+}
+
+std::optional<Receive> LargeReceives::take(std::uint64_t id, Bytes payload) {
+  const auto found = receives_.find(id);
+  if (found == receives_.end()) return std::nullopt;
+  if (found->second.have > 0_B || found->second.size() != payload) return std::nullopt;
+  std::optional<Receive> receive = std::move(found->second);
+  receives_.erase(found);
+  return receive;
 }
 
 std::span<std::byte> LargeReceives::place_of(const MailFrame& piece) {

@@ -27,6 +27,8 @@ class LargeSends {
   void offer(std::uint64_t id, const TicketPtr& ticket, std::span<const std::byte> data);
   /// The peer's receive is there: the message is sent when those before it are.
   void accepted(std::uint64_t id);
+  /// The same for a message that was offered elsewhere (EagerSends).
+  void start(std::uint64_t id, const TicketPtr& ticket, std::span<const std::byte> data);
   /// The peer, `to`, has copied it.
   void taken(std::uint64_t id, Rank to);
   /// Whether a message has been accepted and the stream has nothing else to send: one piece at a
@@ -61,6 +63,9 @@ class LargeReceives {
   }
   /// What is wrong with a piece that the peer sends, in words; nothing if it is expected.
   std::optional<std::string> objection(const MailFrame& piece) const;
+  /// Takes out the receive of a message that comes whole, with so much payload, and not in pieces.
+  /// Nothing if none expects that.
+  std::optional<Receive> take(std::uint64_t id, Bytes payload);
   /// Where an expected piece goes.
   std::span<std::byte> place_of(const MailFrame& piece);
   /// The piece has come, from `from`; with the last one its receive succeeds.

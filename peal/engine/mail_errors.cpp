@@ -36,6 +36,15 @@ Error no_fit(Rank self, const Envelope& expected, Rank from, const MailFrame& fr
                            name_of(expected.dtype)));
 }
 
+std::string describe_held(Rank peer, const MailCount& unreceived) {
+  return fmt::format(
+      "; it is held back, since up to {} messages to rank {} before it ({:.1f} MiB) "
+      "wait for their receives",
+      unreceived.messages,
+      peer,
+      static_cast<double>(unreceived.bytes.value) / (1 << 20));
+}
+
 Error damaged(Rank peer, const std::string& how, const transport::Transport& transport) {
   return Error(
       ErrorKind::kPeerLost,

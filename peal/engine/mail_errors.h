@@ -5,6 +5,7 @@
 
 #include "peal/base/departure.h"
 #include "peal/base/error.h"
+#include "peal/engine/eager_mail.h"
 #include "peal/engine/mail_frame.h"
 #include "peal/engine/matching.h"
 #include "peal/transport/transport.h"
@@ -22,6 +23,10 @@ Error messages_from_all_gone(Rank self);
 
 /// The message `frame` meets a receive that expects another shape.
 Error no_fit(Rank self, const Envelope& expected, Rank from, const MailFrame& frame);
+
+/// Why a small message to `peer` is held back, to stand at the end of a sentence. `unreceived`:
+/// what the peer was sent before and has not been said to have received.
+std::string describe_held(Rank peer, const MailCount& unreceived);
 
 /// The stream of `peer` cannot be trusted any more.
 Error damaged(Rank peer, const std::string& how, const transport::Transport& transport);

@@ -23,13 +23,20 @@ Bytes payload_limit(const MailFrame& frame) {
     case MailFrame::Kind::kAccept:
     case MailFrame::Kind::kTaken:
     case MailFrame::Kind::kFarewell:
+    case MailFrame::Kind::kCredit:
       return 0_B;
   }
   return Bytes(-1);  // no such kind
 }
 
-/// Whether the payload of a whole message is what its count and type say.
+/// Whether the payload of a whole message is what its count and type say, and received messages can
+/// have had so many bytes.
 bool is_consistent(const MailFrame& frame) {
+  if (frame.kind == MailFrame::Kind::kCredit) {
+    const auto limit = static_cast<std::uint64_t>(kEagerLimit.value);
+    return frame.count.value > 0 && frame.count.value <= INT64_MAX / kEagerLimit.value &&
+           frame.id <= static_cast<std::uint64_t>(frame.count.value) * limit;
+  }
   if (frame.kind != MailFrame::Kind::kEager && !frame.is_offer()) return true;
   const Bytes element = size_of(DType{frame.dtype});
   if (element.value == 0 || frame.count.value < 0 ||

@@ -9,12 +9,22 @@ MailStream::State MailPeer::pump(MailReader& reader) {
   bool sent = pump_out();
   const State state = stream.pump_in(reader);
   if (state == State::kClosed || state == State::kDamaged) return state;
+  sent |= post_credit();
   sent |= pump_out();
-  if (!closed && !deaf && sends.post_next_piece(stream)) {
+  if (hears() && (eager_sends.post_next(stream) || sends.post_next_piece(stream))) {
     pump_out();
     sent = true;
   }
   return sent ? State::kMoved : state;
+}
+
+bool MailPeer::post_credit() {
+  if (!owes_credit()) return false;
+  const MailCount received = eager_receives.give_back();
+  stream.post({.kind = MailFrame::Kind::kCredit,
+               .count = Elements(received.messages),
+               .id = static_cast<std::uint64_t>(received.bytes.value)});
+  return true;
 }
 
 bool MailPeer::pump_out() {
@@ -34,8 +44,18 @@ bool MailPeer::copy_next_piece() {
   return true;
 }
 
+void MailPeer::accepted(std::uint64_t id) {
+  if (auto held = eager_sends.take(id)) {
+    sends.start(id, held->ticket, held->data);
+  } else {
+    sends.accepted(id);
+  }
+}
+
 void MailPeer::let_go() {
   stream.let_go();
+  eager_sends.clear();
+  eager_receives.clear();
   sends.clear();
   receives.clear();
   placed.clear();

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory_resource>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "peal/base/departure.h"
+#include "peal/engine/eager_mail.h"
 #include "peal/engine/large_mail.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
@@ -17,7 +19,11 @@ namespace peal::engine {
 
 /// Threads: one at a time.
 struct MailPeer {
-  MailPeer(MailStream s, PlacedMail p) : stream(std::move(s)), placed(std::move(p)) {}
+  MailPeer(MailStream s, PlacedMail p, Bytes eager_bound, std::pmr::memory_resource* memory)
+      : stream(std::move(s)),
+        eager_sends(eager_bound),
+        eager_receives(eager_bound, memory),
+        placed(std::move(p)) {}
 
   /// Moves frames both ways as far as they go without waiting, but no more than a piece of a large
   /// message: whoever else needs the mailbox waits no longer. What the stream says of what comes
@@ -26,28 +32,39 @@ struct MailPeer {
   /// Copies a piece of what the peer has placed, and tells it when a message is here whole. Returns
   /// whether anything was copied.
   bool copy_next_piece();
+  /// The peer's receive is there for the message that was offered by this number.
+  void accepted(std::uint64_t id);
   /// Forgets all messages: their memory is not touched any more.
   void let_go();
 
-  bool has_unsent() const { return !closed && !deaf && stream.has_unsent(); }
+  bool has_unsent() const { return hears() && stream.has_unsent(); }
+  /// Whether the peer is to be told what was received of it.
+  bool owes_credit() const { return hears() && eager_receives.owes(departure.has_value()); }
   /// Whether the next `pump` or `copy_next_piece` moves something though no event has come. Each of
   /// the steps that they take by themselves is asked for the condition under which it acts.
   bool has_work() const {
-    return (!closed && !deaf && sends.can_post_piece(stream)) || placed.can_copy();
+    return owes_credit() || (hears() && eager_sends.can_post(stream)) ||
+           (hears() && sends.can_post_piece(stream)) || placed.can_copy();
   }
   /// Whether somebody must watch this peer until its messages are through: there is work, or an
   /// event is due that nobody has to ask for.
   bool is_busy() const { return has_unsent() || has_receives() || has_work(); }
   /// Whether a message of the own rank has not left, or not been taken.
-  bool has_sends() const { return !sends.empty() || stream.has_borrowed(); }
+  bool has_sends() const { return has_offers() || stream.has_borrowed(); }
+  /// Whether a message of the own rank that was offered has not been taken.
+  bool has_offers() const { return !sends.empty() || eager_sends.has_held(); }
   /// Whether a large message is on its way to the own rank.
   bool has_receives() const { return !receives.empty() || placed.is_copying(); }
   bool is_gone() const { return departure || closed; }
+  /// Whether it can still be told something.
+  bool hears() const { return !closed && !deaf; }
 
   MailStream stream;
   std::optional<Departure> departure;  // it has said farewell
   bool deaf = false;                   // it takes nothing more
   bool closed = false;                 // nothing more comes either, or what comes makes no sense
+  EagerSends eager_sends;
+  EagerReceives eager_receives;
   LargeSends sends;
   LargeReceives receives;
   PlacedMail placed;
@@ -59,6 +76,8 @@ struct MailPeer {
  private:
   /// Returns whether anything left.
   bool pump_out();
+  /// Tells the peer what was received of it, if it is time to. Returns whether it did.
+  bool post_credit();
 };
 
 }  // namespace peal::engine

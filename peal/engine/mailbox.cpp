@@ -24,18 +24,38 @@ MailFrame eager_frame(const Envelope& envelope) {
           .payload = bytes_of(envelope.count, envelope.dtype)};
 }
 
+/// Of messages that the peer has received.
+MailCount count_of(const MailFrame& credit) {
+  return {credit.count.value, Bytes(static_cast<std::int64_t>(credit.id))};
+}
+
+bool is_large(const MailFrame& offer) {
+  return bytes_of(offer.count, DType{offer.dtype}) > kEagerLimit;
+}
+
+bool is_offer_of(const MailFrame& offer, const MailFrame& message) {
+  return offer.tag == message.tag && offer.dtype == message.dtype && offer.count == message.count;
+}
+
 std::span<const std::byte> bytes_at(const std::byte* data, Bytes size) {
   return {data, static_cast<std::size_t>(size.value)};
 }
 
 }  // namespace
 
-Mailbox::Mailbox(Rank self, int ranks, transport::Transport& transport, Events events)
+Mailbox::Mailbox(Rank self,
+                 int ranks,
+                 transport::Transport& transport,
+                 Events events,
+                 std::optional<Bytes> bound)
     : self_(self), transport_(transport), events_(std::move(events)) {
   const Bytes streamed(last_cache().value / 2);
+  const Bytes kept = bound.value_or(eager_bound(ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
     peers_.emplace_back(MailStream(rank, transport.mail()),
-                        PlacedMail(self, rank, transport.window(), streamed));
+                        PlacedMail(self, rank, transport.window(), streamed),
+                        kept,
+                        &memory_);
   }
 }
 
@@ -45,16 +65,17 @@ bool Mailbox::send_at_once(const Envelope& envelope, const std::byte* data) {
   const MailFrame frame = eager_frame(envelope);
   if (failure_ || frame.payload > kEagerLimit || envelope.peer == self_) return false;
   MailPeer& peer = at(envelope.peer);
-  if (peer.departure || peer.closed || peer.deaf) return false;
+  if (peer.departure || !peer.hears() || !peer.eager_sends.admits(frame.payload)) return false;
   if (!peer.stream.post_at_once(frame, bytes_at(data, frame.payload))) return false;
+  peer.eager_sends.sent(frame.payload);
   move(envelope.peer);
   return true;
 }
 
 void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data) {
   if (failure_) return ticket->fail(*failure_);
-  open_.push_back(ticket);
-  MailFrame frame = eager_frame(envelope);
+  open_.add(ticket);
+  const MailFrame frame = eager_frame(envelope);
   const std::span<const std::byte> bytes = bytes_at(data, frame.payload);
   if (envelope.peer == self_) {
     send_to_self(ticket, frame, bytes);
@@ -65,25 +86,37 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     return;
   }
   MailPeer& peer = at(envelope.peer);
-  if (frame.payload <= kEagerLimit) {
+  if (frame.payload <= kEagerLimit && peer.eager_sends.admits(frame.payload)) {
     peer.stream.post(frame, bytes, ticket);
+    peer.eager_sends.sent(frame.payload);
   } else {
-    frame.kind = MailFrame::Kind::kOffer;
-    frame.id = next_id_++;
-    if (const auto place = peer.placed.place(data, frame.payload)) {
-      frame.kind = MailFrame::Kind::kPlaced;
-      frame.place = place->value;
-    }
-    frame.payload = 0_B;
-    peer.sends.offer(frame.id, ticket, bytes);
-    peer.stream.post(frame);
+    offer(ticket, frame, envelope.peer, bytes);
   }
   move(envelope.peer);
 }
 
+void Mailbox::offer(const TicketPtr& ticket,
+                    MailFrame frame,
+                    Rank to,
+                    std::span<const std::byte> data) {
+  MailPeer& peer = at(to);
+  frame.id = next_id_++;
+  if (frame.payload <= kEagerLimit) {
+    peer.eager_sends.hold({ticket, frame, data});
+    frame.kind = MailFrame::Kind::kOffer;
+  } else {
+    const auto place = peer.placed.place(data.data(), frame.payload);
+    frame.kind = place ? MailFrame::Kind::kPlaced : MailFrame::Kind::kOffer;
+    if (place) frame.place = place->value;
+    peer.sends.offer(frame.id, ticket, data);
+  }
+  frame.payload = 0_B;
+  peer.stream.post(frame);
+}
+
 void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data) {
   if (failure_) return ticket->fail(*failure_);
-  open_.push_back(ticket);
+  open_.add(ticket);
   Receive receive{ticket, envelope, data, 0_B};
   if (const auto arrival = matching_.find(envelope); arrival != matching_.nowhere()) {
     meet(arrival, std::move(receive));
@@ -96,14 +129,41 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
   matching_.post(std::move(receive));
 }
 
-/// Memory to memory: the message is kept until its receive comes, like any small one.
+/// Memory to memory. A message that no receive waits for is kept, or held back, like a small one to
+/// another rank.
 void Mailbox::send_to_self(const TicketPtr& ticket,
                            const MailFrame& frame,
                            std::span<const std::byte> data) {
-  const auto arrival =
-      matching_.keep({self_, frame, {data.begin(), data.end()}, true, std::nullopt});
-  ticket->succeed(self_);
-  if (auto receive = matching_.take(self_, frame.tag)) meet(arrival, std::move(*receive));
+  MailPeer& me = at(self_);
+  if (auto receive = matching_.take(self_, frame.tag)) {
+    ticket->succeed(self_);
+    if (!fits(*receive, self_, frame)) return;
+    kernels::copy(data.data(), receive->data, receive->size());
+    receive->ticket->succeed(self_);
+  } else if (me.eager_sends.admits(frame.payload)) {
+    matching_.keep(self_, frame, data)->complete = true;
+    me.eager_sends.sent(frame.payload);
+    ticket->succeed(self_);
+  } else {
+    MailFrame offer = frame;
+    offer.id = next_id_++;
+    me.eager_sends.hold({ticket, offer, data});
+    offer.kind = MailFrame::Kind::kOffer;
+    keep_offer(self_, offer);
+  }
+}
+
+/// What this rank has sent to itself and held back is kept as far as the bound allows it now.
+void Mailbox::keep_held_to_self() {
+  MailPeer& me = at(self_);
+  while (const auto message = me.eager_sends.release()) {
+    const auto arrival = me.eager_receives.take_offer(message->frame.id);
+    if (!arrival) continue;
+    (*arrival)->frame = message->frame;
+    (*arrival)->payload.assign(message->data.begin(), message->data.end());
+    (*arrival)->complete = true;
+    message->ticket->succeed(self_);
+  }
 }
 
 // ---- moving
@@ -152,7 +212,7 @@ bool Mailbox::is_busy() const {
 
 bool Mailbox::is_sent() const {
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (hears(rank) && (at(rank).has_unsent() || !at(rank).sends.empty())) return false;
+    if (hears(rank) && (at(rank).has_unsent() || at(rank).has_offers())) return false;
   }
   return true;
 }
@@ -165,14 +225,11 @@ Bytes Mailbox::unacknowledged() const {
   return sum;
 }
 
-void Mailbox::forget(const TicketPtr& ticket) {
-  const auto found = std::find(open_.rbegin(), open_.rend(), ticket);  // mostly one of the last
-  if (found != open_.rend()) open_.erase(std::next(found).base());
-}
-
-const std::vector<TicketPtr>& Mailbox::open_tickets() {
-  std::erase_if(open_, [](const TicketPtr& ticket) { return ticket->ended(); });
-  return open_;
+std::optional<MailCount> Mailbox::held_behind(const Ticket& ticket) const {
+  if (ticket.peer() == kAnySource) return std::nullopt;
+  const EagerSends& sends = at(ticket.peer()).eager_sends;
+  if (!sends.holds(ticket)) return std::nullopt;
+  return sends.unreceived();
 }
 
 // ---- frames that come in
@@ -185,7 +242,7 @@ std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kEager:
     case MailFrame::Kind::kOffer:
     case MailFrame::Kind::kPlaced:
-      return has_failed() ? std::span<std::byte>() : begin_message(from, frame);
+      return has_failed() || peer.closed ? std::span<std::byte>() : begin_message(from, frame);
     case MailFrame::Kind::kData:
       return has_failed() || peer.closed ? std::span<std::byte>() : begin_piece(from, frame);
     case MailFrame::Kind::kAbort:
@@ -195,6 +252,7 @@ std::span<std::byte> Mailbox::begin_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kAccept:
     case MailFrame::Kind::kTaken:
     case MailFrame::Kind::kFarewell:
+    case MailFrame::Kind::kCredit:
       break;
   }
   return {};
@@ -209,7 +267,7 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kPlaced:
       break;
     case MailFrame::Kind::kAccept:
-      at(from).sends.accepted(frame.id);
+      at(from).accepted(frame.id);
       break;
     case MailFrame::Kind::kTaken:
       at(from).sends.taken(frame.id, from);
@@ -230,12 +288,24 @@ void Mailbox::end_frame(Rank from, const MailFrame& frame) {
     case MailFrame::Kind::kFarewell:
       on_farewell(from, Departure{frame.dtype});
       break;
+    case MailFrame::Kind::kCredit:
+      if (!at(from).eager_sends.give_back(count_of(frame)) && !at(from).closed) {
+        close_damaged(from, "it says that it received more messages than it was sent");
+      }
+      break;
   }
 }
 
 /// A message, or the offer of one: goes to the first receive that it matches, or waits for one.
 std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
   MailPeer& peer = at(from);
+  if (frame.kind == MailFrame::Kind::kEager) {
+    if (!peer.eager_receives.came(frame.payload)) {
+      close_damaged(from, "it sends more small messages than this rank has room for");
+      return {};
+    }
+    if (frame.id != 0) return begin_offered(from, frame);
+  }
   if (auto receive = matching_.take(from, frame.tag)) {
     if (!fits(*receive, from, frame)) return {};
     if (frame.is_offer()) {
@@ -245,16 +315,50 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
     peer.eager = std::move(receive);
     return {peer.eager->data, static_cast<std::size_t>(frame.payload.value)};
   }
-  const auto arrival = matching_.keep({from, frame, {}, frame.is_offer(), std::nullopt});
-  if (frame.is_offer()) return {};
-  peer.arriving = arrival;
-  arrival->payload.resize(static_cast<std::size_t>(frame.payload.value));
+  if (frame.is_offer()) {
+    keep_offer(from, frame);
+    return {};
+  }
+  return begin_arrival(from, matching_.keep(from, frame));
+}
+
+std::span<std::byte> Mailbox::begin_arrival(Rank from, Matching::Place arrival) {
+  at(from).arriving = arrival;
+  arrival->payload.resize(static_cast<std::size_t>(arrival->frame.payload.value));
   return arrival->payload;
+}
+
+void Mailbox::keep_offer(Rank from, const MailFrame& frame) {
+  const auto offer = matching_.keep(from, frame);
+  const bool is_held = frame.kind == MailFrame::Kind::kOffer && (from == self_ || !is_large(frame));
+  if (!is_held) return;
+  if (!at(from).eager_receives.offered(frame.id, offer)) {
+    close_damaged(from, "it offers two messages by one number");
+  }
+}
+
+/// A small message that the peer held back, and that may come now. Its receive may have come too,
+/// while it was on its way.
+std::span<std::byte> Mailbox::begin_offered(Rank from, const MailFrame& frame) {
+  MailPeer& peer = at(from);
+  if (const auto arrival = peer.eager_receives.take_offer(frame.id)) {
+    MailFrame& offer = (*arrival)->frame;
+    if (is_offer_of(offer, frame)) {
+      offer = frame;
+      return begin_arrival(from, *arrival);
+    }
+  } else if (auto receive = peer.receives.take(frame.id, frame.payload)) {
+    peer.eager = std::move(receive);
+    return {peer.eager->data, static_cast<std::size_t>(frame.payload.value)};
+  }
+  close_damaged(from, "it sends another message than it offered");
+  return {};
 }
 
 void Mailbox::end_message(Rank from) {
   MailPeer& peer = at(from);
   if (peer.eager) {
+    received(from, peer.eager->size());
     peer.eager->ticket->succeed(from);
     peer.eager.reset();
   } else if (peer.arriving) {
@@ -288,12 +392,22 @@ void Mailbox::meet(Matching::Place arrival, Receive receive) {
     return;
   } else {
     kernels::copy(arrival->payload.data(), receive.data, receive.size());
+    received(arrival->from, receive.size());
     receive.ticket->succeed(arrival->from);
   }
   matching_.drop(arrival);
 }
 
+/// A message that was counted against the bound has met its receive.
+void Mailbox::received(Rank from, Bytes payload) {
+  if (from != self_) return at(from).eager_receives.taken(payload);
+  at(self_).eager_sends.give_back({1, payload});
+  keep_held_to_self();
+}
+
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
+  at(from).eager_receives.take_offer(offer.id);  // if it is that of a small message
+  if (from == self_) return receive_of_self(offer, std::move(receive));
   if (at(from).closed) {
     miss(from);
     return;
@@ -311,6 +425,15 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
 }
 
+/// A message from this rank to itself that was held back.
+void Mailbox::receive_of_self(const MailFrame& offer, Receive receive) {
+  const auto message = at(self_).eager_sends.take(offer.id);
+  if (!message) return;
+  kernels::copy(message->data.data(), receive.data, receive.size());
+  message->ticket->succeed(self_);
+  receive.ticket->succeed(self_);
+}
+
 bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
   const Envelope& wanted = receive.envelope;
   if (DType{frame.dtype} == wanted.dtype && frame.count == wanted.count) return true;
@@ -326,8 +449,7 @@ void Mailbox::fail(const Error& cause) {
   if (transport_.window() != nullptr) transport_.window()->withdraw();
   for (MailPeer& peer : peers_) peer.let_go();
   matching_.clear();
-  for (const TicketPtr& ticket : open_) ticket->fail(cause);
-  open_.clear();
+  open_.fail(cause);
 }
 
 void Mailbox::tell_abort(const Error& cause) {

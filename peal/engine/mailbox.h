@@ -1,6 +1,7 @@
 // Point-to-point messages of one rank: receives meet sends (matching.h). Small messages come
-// uninvited and wait in the mailbox; large ones are offered and come when their receive is there.
-// So every frame can be taken at once, and no message stands in another's way. A large one that
+// uninvited and wait in the mailbox, up to a bound for each peer (eager_mail.h); large ones, and
+// small ones beyond the bound, are offered and come when their receive is there. So every frame can
+// be taken at once, and no message stands in another's way. A large one that
 // lies in memory which the receiver maps (transport::Window) does not pass the channel: the offer
 // says where it lies, and the receiver copies it from there and says when it has. Also carries the
 // news that the group has failed, and farewells. A state machine that owns no thread and reads no
@@ -16,9 +17,11 @@
 
 #include "peal/base/departure.h"
 #include "peal/engine/mail_frame.h"
+#include "peal/engine/mail_memory.h"
 #include "peal/engine/mail_peer.h"
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
+#include "peal/engine/open_tickets.h"
 #include "peal/engine/standing.h"
 #include "peal/engine/ticket.h"
 #include "peal/transport/transport.h"
@@ -39,12 +42,20 @@ class Mailbox final : private MailReader {
     std::function<void(Rank, const Standing&)> standing;
   };
 
-  Mailbox(Rank self, int ranks, transport::Transport& transport, Events events);
+  /// `bound` is the same on every rank: nothing for that of `eager_bound`.
+  Mailbox(Rank self,
+          int ranks,
+          transport::Transport& transport,
+          Events events,
+          std::optional<Bytes> bound = std::nullopt);
 
-  /// Sends a small message to another rank if nothing stands before it. Otherwise, and where there
-  /// is anything to complain of, it returns false and has done nothing: `send` then says what.
+  /// Sends a small message to another rank if nothing stands before it and the bound allows it.
+  /// Otherwise, and where there is anything to complain of, it returns false and has done nothing:
+  /// `send` then says what.
   bool send_at_once(const Envelope& envelope, const std::byte* data);
   /// The memory is borrowed until the ticket has ended. A small message leaves at once if it can.
+  /// One to this rank itself is copied, and the bound holds for it whatever its size; but where
+  /// none is kept, one is.
   void send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data);
   void receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data);
 
@@ -70,6 +81,7 @@ class Mailbox final : private MailReader {
   /// Whether the next `advance` moves something though no event has come. A driver that sleeps
   /// while this holds sleeps for ever.
   bool has_work() const;
+  bool has_work(Rank peer) const { return at(peer).has_work(); }
   /// Whether a driver must stay with the mailbox: it has work, or a frame waits until a stream can
   /// take it, or a large message is on its way to this rank.
   bool is_busy() const;
@@ -83,25 +95,33 @@ class Mailbox final : private MailReader {
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) const { return at(peer).departure; }
 
-  /// The tickets that have not ended, for their deadlines.
-  const std::vector<TicketPtr>& open_tickets();
-  /// Lets go of a ticket that has ended.
-  void forget(const TicketPtr& ticket);
+  /// The tickets that have not ended, for their deadlines. One that has ended may be forgotten.
+  OpenTickets& open_tickets() { return open_; }
+  /// Where the message of this ticket is held back by the bound: what its receiver was sent before
+  /// and has not been said to have received.
+  std::optional<MailCount> held_behind(const Ticket& ticket) const;
 
  private:
   bool move(Rank rank);
   std::span<std::byte> begin_frame(Rank from, const MailFrame& frame) override;
   void end_frame(Rank from, const MailFrame& frame) override;
   std::span<std::byte> begin_message(Rank from, const MailFrame& frame);
+  std::span<std::byte> begin_offered(Rank from, const MailFrame& frame);
+  std::span<std::byte> begin_arrival(Rank from, Matching::Place arrival);
+  void keep_offer(Rank from, const MailFrame& frame);
   void end_message(Rank from);
   std::span<std::byte> begin_piece(Rank from, const MailFrame& frame);
 
   void meet(Matching::Place arrival, Receive receive);
   void accept(Rank from, const MailFrame& offer, Receive receive);
   bool fits(const Receive& receive, Rank from, const MailFrame& frame);
+  void received(Rank from, Bytes payload);
+  void offer(const TicketPtr& ticket, MailFrame frame, Rank to, std::span<const std::byte> data);
   void send_to_self(const TicketPtr& ticket,
                     const MailFrame& frame,
                     std::span<const std::byte> data);
+  void keep_held_to_self();
+  void receive_of_self(const MailFrame& offer, Receive receive);
 
   void on_stream_end(Rank peer);
   void on_farewell(Rank peer, Departure departure);
@@ -109,7 +129,7 @@ class Mailbox final : private MailReader {
   void close_damaged(Rank peer, const std::string& how);
   bool all_others_are_gone() const;
   /// Whether it can still be told something.
-  bool hears(Rank peer) const { return peer != self_ && !at(peer).closed && !at(peer).deaf; }
+  bool hears(Rank peer) const { return peer != self_ && at(peer).hears(); }
 
   MailPeer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
   const MailPeer& at(Rank peer) const { return peers_[static_cast<std::size_t>(peer)]; }
@@ -117,9 +137,10 @@ class Mailbox final : private MailReader {
   Rank self_;
   transport::Transport& transport_;
   Events events_;
+  MailMemory memory_;  // of what waits; before all that keeps something there
   std::vector<MailPeer> peers_;
-  Matching matching_;
-  std::vector<TicketPtr> open_;
+  Matching matching_{&memory_};
+  OpenTickets open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
 };

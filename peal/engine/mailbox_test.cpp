@@ -154,7 +154,8 @@ TEST_F(MailboxTest, AMailboxWithoutAnEventHasWorkIfAndOnlyIfItMoves) {
   constexpr std::array<std::size_t, 5> kCounts = {1, 4'096, 5'000, 80'000, 300'000};
   for (unsigned seed = 0; seed < 40; ++seed) {
     ends_.clear();
-    connect_plain();
+    // With the small bound small messages are held back, and receivers give back what they took.
+    connect_plain(seed % 2 == 0 ? std::optional<Bytes>() : 40'000_B);
     std::mt19937 random(seed);
     const auto below = [&](std::size_t bound) { return random() % bound; };
     std::list<std::vector<float>> memory;
@@ -490,6 +491,60 @@ TEST_F(BrokenPeerTest, TwoMessagesByOneNumberEndTheGroup) {
   write(offer);
   ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
   EXPECT_THAT(end(1).failures[0], HasSubstr("two messages by one number"));
+}
+
+/// Of f32.
+MailFrame frame_of(MailFrame::Kind kind, std::int64_t count, std::uint64_t id) {
+  return {.kind = kind,
+          .dtype = static_cast<std::uint8_t>(DType::kF32),
+          .count = Elements(count),
+          .id = id,
+          .payload = kind == MailFrame::Kind::kEager ? Bytes(count * 4) : 0_B};
+}
+
+TEST_F(BrokenPeerTest, MoreSmallMessagesThanTheBoundAllowsEndTheGroup) {
+  connect_plain(2'000_B);
+  const std::vector<std::byte> payload(800);
+  write(frame_of(MailFrame::Kind::kEager, 200, 0), payload);
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+  write(frame_of(MailFrame::Kind::kEager, 200, 0), payload);
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("the link to rank 0 ("));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("more small messages than this rank has room for"));
+}
+
+TEST_F(BrokenPeerTest, ASmallMessageThatIsNotTheOneThatWasOfferedEndsTheGroup) {
+  std::vector<float> in(100, 5.F);
+  const std::vector<std::byte> payload(400);
+  for (const bool is_accepted : {false, true}) {
+    for (const MailFrame& wrong :
+         {frame_of(MailFrame::Kind::kEager, 100, 8), frame_of(MailFrame::Kind::kEager, 99, 7)}) {
+      connect_plain();
+      write(frame_of(MailFrame::Kind::kOffer, 100, 7));
+      if (is_accepted) receive(1, in, 0);
+      write(wrong, std::span(payload).first(static_cast<std::size_t>(wrong.payload.value)));
+      ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+      EXPECT_THAT(end(1).failures[0], HasSubstr("another message than it offered"));
+      EXPECT_THAT(in, ::testing::Each(5.F));
+    }
+  }
+}
+
+TEST_F(BrokenPeerTest, TwoSmallMessagesByOneNumberEndTheGroup) {
+  write(frame_of(MailFrame::Kind::kOffer, 100, 7));
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+  write(frame_of(MailFrame::Kind::kOffer, 100, 7));
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("two messages by one number"));
+}
+
+TEST_F(BrokenPeerTest, TheReceiptOfMoreMessagesThanWereSentEndsTheGroup) {
+  ASSERT_TRUE(send_at_once(1, {1, 2}));
+  write(frame_of(MailFrame::Kind::kCredit, 1, 8));
+  EXPECT_THAT(end(1).failures, ::testing::IsEmpty());
+  write(frame_of(MailFrame::Kind::kCredit, 1, 0));
+  ASSERT_THAT(end(1).failures, ::testing::SizeIs(1));
+  EXPECT_THAT(end(1).failures[0], HasSubstr("received more messages than it was sent"));
 }
 
 TEST_F(BrokenPeerTest, APeerWhoseStreamIsDamagedIsStillToldWhy) {

@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <list>
+#include <memory_resource>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "peal/engine/mail_frame.h"
@@ -35,7 +38,7 @@ struct Receive {
 struct Arrival {
   Rank from = 0;
   MailFrame frame;
-  std::vector<std::byte> payload;  // of an eager one
+  std::pmr::vector<std::byte> payload;  // of an eager one
   bool complete = false;
   std::optional<Receive> claimed_by;  // a receive that came while the payload was still coming
 };
@@ -43,7 +46,11 @@ struct Arrival {
 /// Cost: linear in what waits. Threads: one at a time.
 class Matching {
  public:
-  using Place = std::list<Arrival>::iterator;
+  using Place = std::pmr::list<Arrival>::iterator;
+
+  /// Messages that wait are kept in `memory`, which outlives this.
+  explicit Matching(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : arrivals_(memory) {}
 
   /// A receive that no message has met.
   void post(Receive receive) { receives_.push_back(std::move(receive)); }
@@ -52,8 +59,12 @@ class Matching {
   /// Whether a receive waits that names this source; kAnySource: that takes any.
   bool expects(Rank source) const;
 
-  /// A message that no receive has met. Its place stays valid until it is dropped.
-  Place keep(Arrival arrival) { return arrivals_.insert(arrivals_.end(), std::move(arrival)); }
+  /// A message that no receive has met, with as much of its payload as is there. Its place stays
+  /// valid until it is dropped.
+  Place keep(Rank from, const MailFrame& frame, std::span<const std::byte> payload = {}) {
+    std::pmr::vector<std::byte> copy(payload.begin(), payload.end(), arrivals_.get_allocator());
+    return arrivals_.insert(arrivals_.end(), {from, frame, std::move(copy), false, std::nullopt});
+  }
   /// The first message that is wanted and that no receive has claimed; else `nowhere`.
   Place find(const Envelope& wanted);
   void drop(Place arrival) { arrivals_.erase(arrival); }
@@ -65,7 +76,7 @@ class Matching {
 
  private:
   std::vector<Receive> receives_;
-  std::list<Arrival> arrivals_;
+  std::pmr::list<Arrival> arrivals_;
 };
 
 }  // namespace peal::engine

@@ -12,13 +12,7 @@ Receive receive_of(Rank source, Tag tag, Elements count = {}) {
 
 Envelope wanted(Rank source, Tag tag) { return receive_of(source, tag).envelope; }
 
-Arrival arrival_of(Rank from, Tag tag, std::uint64_t id = 0) {
-  Arrival arrival;
-  arrival.from = from;
-  arrival.frame.tag = tag;
-  arrival.frame.id = id;
-  return arrival;
-}
+MailFrame frame_of(Tag tag, std::uint64_t id) { return {.tag = tag, .id = id}; }
 
 TEST(MatchingTest, AMessageTakesTheFirstReceiveOfItsSourceAndTag) {
   Matching matching;
@@ -47,10 +41,10 @@ TEST(MatchingTest, AReceiveFromAnySourceStandsInItsTurnWithTheOthers) {
 
 TEST(MatchingTest, AReceiveFindsTheFirstMessageThatItWants) {
   Matching matching;
-  matching.keep(arrival_of(2, Tag(7), 1));
-  matching.keep(arrival_of(1, Tag(8), 2));
-  matching.keep(arrival_of(1, Tag(7), 3));
-  matching.keep(arrival_of(1, Tag(7), 4));
+  matching.keep(2, frame_of(Tag(7), 1));
+  matching.keep(1, frame_of(Tag(8), 2));
+  matching.keep(1, frame_of(Tag(7), 3));
+  matching.keep(1, frame_of(Tag(7), 4));
   const auto found = matching.find(wanted(1, Tag(7)));
   EXPECT_EQ(found->frame.id, 3u);
   EXPECT_EQ(matching.find(wanted(kAnySource, Tag(7)))->frame.id, 1u);
@@ -61,8 +55,8 @@ TEST(MatchingTest, AReceiveFindsTheFirstMessageThatItWants) {
 
 TEST(MatchingTest, AMessageThatIsClaimedIsNobodyElses) {
   Matching matching;
-  const auto first = matching.keep(arrival_of(1, Tag(7), 1));
-  matching.keep(arrival_of(1, Tag(7), 2));
+  const auto first = matching.keep(1, frame_of(Tag(7), 1));
+  matching.keep(1, frame_of(Tag(7), 2));
   EXPECT_FALSE(matching.has_claim_on(1));
   first->claimed_by = receive_of(1, Tag(7));
   EXPECT_TRUE(matching.has_claim_on(1));

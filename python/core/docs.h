@@ -127,7 +127,7 @@ Cost: where ranks are on several hosts: messages and bytes that a rank sends, fo
   nothing is sent: "syncs" are the times that ranks wait for each other, bytes what a rank reads
   and writes; that is for memory of allocate, and other memory is copied once more on its way in
   and out. A message between two ranks of up to 16 KiB is one message; a larger one is offered
-  first.)";
+  first, and so is a small one whose receiver keeps 16 MiB of this rank's that it has not received.)";
 
 inline constexpr const char* kRank = "This process's rank, 0 to size - 1.";
 inline constexpr const char* kSize = "The number of ranks.";
@@ -189,10 +189,13 @@ Errors: those of destroy, where no exception leaves the block.)";
 
 inline constexpr const char* kSend =
     R"(Sends data to the rank `to`; returns when data may be written again, which says nothing of
-the receiver.
+the receiver. Up to 16 KiB that is at once, while the receiver keeps less than 16 MiB of this rank's
+messages (in a group of more than 16 ranks, 256 MiB divided by their number); else it is when the
+receiver has called its receive, or for a small message has taken others.
 
-Errors: usage (a rank that is none, a negative tag); see ProcessGroup.
-Cost: one message; beyond 16 KiB an offer first.)";
+Errors: usage (a rank that is none, a negative tag); timeout, which says where a message was held
+back; see ProcessGroup.
+Cost: one message; beyond 16 KiB, and for a message that is held back, an offer first.)";
 
 inline constexpr const char* kRecv =
     R"(data = what source, or with ANY_SOURCE the first who did, sent with this tag; returns who
@@ -203,7 +206,8 @@ Shape: the send's number of elements and type; else mismatch, on both sides: for
 Errors: usage (a rank that is none, a negative tag); see ProcessGroup.)";
 
 inline constexpr const char* kIsend =
-    "send without waiting: data may be written when the Work has ended.";
+    "send without waiting: data may be written when the Work has ended. It is pending as long as send "
+    "would wait.";
 inline constexpr const char* kIrecv =
     "recv without waiting: data is there when the Work has ended, and its source() says from whom.";
 

@@ -2,6 +2,8 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <numeric>
 #include <thread>
 
@@ -218,6 +220,56 @@ TEST_P(MessagesTest, ARankMaySendToItself) {
       return receive->source() == group.rank() ? check(in, 5) : "wrong source";
     });
   }
+}
+
+/// More small messages than a rank keeps for a peer, both ways, beside a collective.
+TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
+  constexpr int kMessages = 1'100;
+  constexpr int kSurelyKept = 500;
+  expect_well(2, [](ProcessGroup& group) -> std::string {
+    const Rank peer = 1 - group.rank();
+    std::vector<std::vector<std::int64_t>> out;
+    std::vector<WorkPtr> works;
+    for (int i = 0; i < kMessages; ++i) {
+      out.emplace_back(2'048, i);
+      works.push_back(group.isend(out.back(), peer));
+    }
+    for (int i = 0; i < kSurelyKept; ++i) works[static_cast<std::size_t>(i)]->wait();
+    if (works.back()->is_completed()) return "the last message was not held back";
+    group.barrier();
+    std::vector<std::int64_t> in(2'048);
+    for (int i = 0; i < kMessages; ++i) {
+      group.recv(in, peer);
+      if (in.front() != i || in.back() != i) return "message " + std::to_string(i) + " is wrong";
+    }
+    for (const WorkPtr& work : works) work->wait();
+    return "";
+  });
+}
+
+/// Rank 0 waits in its sends while rank 1 takes message after message.
+TEST_P(MessagesTest, BlockingSendsGoOnAsFastAsTheyAreReceived) {
+  constexpr int kMessages = 1'500;
+  std::atomic<int> sent = 0;
+  expect_well(2, [&](ProcessGroup& group) -> std::string {
+    std::vector<std::int64_t> data(2'048);
+    if (group.rank() == 0) {
+      for (int i = 0; i < kMessages; ++i) {
+        data.front() = data.back() = i;
+        group.send(data, 1);
+        sent = i + 1;
+      }
+      return "";
+    }
+    while (sent < 900) std::this_thread::yield();  // 16 MiB are 1008 messages
+    for (int i = 0; i < kMessages; ++i) {
+      group.recv(data, 0);
+      if (data.front() != i || data.back() != i)
+        return "message " + std::to_string(i) + " is wrong";
+      if (sent > i + 1'200) return "more was sent than the bound allows";
+    }
+    return "";
+  });
 }
 
 TEST_P(MessagesTest, MessagesAndCollectivesDoNotStandInEachOthersWay) {

@@ -238,5 +238,30 @@ TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
   EXPECT_GE(rank_0.result, late);
 }
 
+/// Small messages go without their receives until the receiver keeps as many as it will.
+TEST_F(TimeoutsTest, ASmallSendThatIsHeldBackEndsThereAndSaysWhy) {
+  for (const Rank to : {1, 0}) {
+    const auto rank_0 = time_of_rank_0(
+        [&](TimePoint& start) {
+          const ProcessGroupPtr group = join(0, kLong);
+          const std::vector<float> message(4'096, 1);
+          for (int i = 0; i < 10'000; ++i) {
+            start = Clock::now();
+            group->send(message, to, Tag{3}, kShort);
+          }
+        },
+        [&](std::latch& done) {
+          const ProcessGroupPtr group = join(1, kLong);
+          done.wait();
+        });
+    const std::string receiver = "rank " + std::to_string(to);
+    expect_timeout(rank_0, "send of 4096 f32 to " + receiver);
+    // 16 MiB, of which each message takes its 16 KiB and 256 bytes more.
+    EXPECT_THAT(rank_0.error,
+                HasSubstr("; it is held back, since up to 1008 messages to " + receiver +
+                          " before it (15.8 MiB) wait for their receives"));
+  }
+}
+
 }  // namespace
 }  // namespace peal::testing

@@ -90,11 +90,12 @@ class ExploredTransport final : public Transport {
   int cpus_;
 };
 
-/// One message between two ranks, which one thread of each takes part in.
+/// Some messages from one rank to another, which one thread of each takes part in.
 struct Step {
   Rank from = 0;
   Rank to = 0;
   Elements count;
+  int times = 1;
   bool sends_later = false;     // isend, and a wait some steps later
   bool receives_later = false;  // irecv, likewise
 };
@@ -106,7 +107,23 @@ struct Plan {
   int cpus = 1;
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
+  std::optional<Bytes> eager_bound;  // for small messages
 };
+
+/// Makes some of the messages bursts of small ones, of which the receiver keeps few.
+template <class Below>
+void draw_bursts(Plan& plan, Below below) {
+  constexpr std::array kBounds = {17_KiB, 40'000_B, 100'000_B};
+  constexpr std::array<std::int64_t, 4> kCounts = {1, 500, 2'000, 4'096};
+  plan.eager_bound = kBounds[below(kBounds.size())];
+  for (std::vector<Step>& steps : plan.conversations) {
+    for (Step& step : steps) {
+      if (below(2) == 0) continue;
+      step.count = Elements(kCounts[below(kCounts.size())]);
+      step.times = 2 + static_cast<int>(below(30));
+    }
+  }
+}
 
 Plan draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -144,12 +161,18 @@ Plan draw(std::uint64_t seed) {
     }
   }
   plan.collectives = static_cast<int>(below(3));
+  if (below(3) == 0) draw_bursts(plan, below);
   return plan;
 }
 
-/// Differs in each place of each message.
+/// Differs in each place of each message of a step, and from step to step.
 float value_of(std::size_t step, Rank from, std::size_t index) {
   return static_cast<float>((step * kRanks + static_cast<std::size_t>(from)) * 200'000 + index);
+}
+
+std::span<float> part(std::vector<float>& values, Elements count, int which) {
+  const auto size = static_cast<std::size_t>(count.value);
+  return std::span(values).subspan(static_cast<std::size_t>(which) * size, size);
 }
 
 /// One thread's part of a conversation.
@@ -173,30 +196,40 @@ class Speaker {
 
   void send(std::size_t i) {
     std::vector<float>& values = values_[i];
-    values.resize(static_cast<std::size_t>(steps_[i].count.value));
+    values.resize(size_of(steps_[i]));
     for (std::size_t k = 0; k < values.size(); ++k) values[k] = value_of(i, group_.rank(), k);
-    if (steps_[i].sends_later) {
-      works_[i] = group_.isend(ConstBuffer(values), steps_[i].to, tag_);
-    } else {
-      group_.send(ConstBuffer(values), steps_[i].to, tag_);
+    for (int time = 0; time < steps_[i].times; ++time) {
+      const ConstBuffer message(part(values, steps_[i].count, time));
+      if (steps_[i].sends_later) {
+        works_[i].push_back(group_.isend(message, steps_[i].to, tag_));
+      } else {
+        group_.send(message, steps_[i].to, tag_);
+      }
     }
   }
 
   void receive(std::size_t i) {
-    values_[i].resize(static_cast<std::size_t>(steps_[i].count.value));
-    if (steps_[i].receives_later) {
-      works_[i] = group_.irecv(Buffer(values_[i]), steps_[i].from, tag_);
-    } else {
-      group_.recv(Buffer(values_[i]), steps_[i].from, tag_);
-      check(i);
+    values_[i].resize(size_of(steps_[i]));
+    for (int time = 0; time < steps_[i].times; ++time) {
+      const Buffer message(part(values_[i], steps_[i].count, time));
+      if (steps_[i].receives_later) {
+        works_[i].push_back(group_.irecv(message, steps_[i].from, tag_));
+      } else {
+        group_.recv(message, steps_[i].from, tag_);
+      }
     }
+    if (!steps_[i].receives_later) check(i);
   }
 
   void finish(std::size_t i) {
-    if (!works_[i]) return;
-    works_[i]->wait();
-    works_[i].reset();
+    if (works_[i].empty()) return;
+    for (const WorkPtr& work : works_[i]) work->wait();
+    works_[i].clear();
     if (steps_[i].to == group_.rank()) check(i);
+  }
+
+  static std::size_t size_of(const Step& step) {
+    return static_cast<std::size_t>(step.count.value * step.times);
   }
 
   void check(std::size_t i) const {
@@ -210,7 +243,7 @@ class Speaker {
   const std::vector<Step>& steps_;
   Tag tag_;
   std::vector<std::vector<float>> values_;
-  std::vector<WorkPtr> works_;
+  std::vector<std::vector<WorkPtr>> works_;
 };
 
 void reduce(ProcessGroup& group, int times) {
@@ -233,6 +266,7 @@ void run_rank(const Plan& plan, Rank rank, std::unique_ptr<Transport>& connected
   native::Options options;
   options.rank = rank;
   options.world_ranks = {0, 1, 2};
+  options.eager_bound = plan.eager_bound;
   options.connect = [&](auto&&, auto&&, Deadline, auto&&, const native::UseTransport& use) {
     use(std::move(connected));
   };

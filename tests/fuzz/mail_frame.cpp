@@ -1,5 +1,5 @@
 // The frames of the mail channel: what can be decoded is what `encode` makes, and promises no more
-// bytes than a mailbox takes.
+// bytes than a mailbox takes, and no more than it can count.
 #include "peal/engine/mail_frame.h"
 
 #include <algorithm>
@@ -17,4 +17,7 @@ void peal::fuzz::check(std::string_view input) {
   if (!frame) return;
   require(frame->encode() == bytes, "the frame's bytes");
   require(frame->payload <= engine::kDataPiece, "the payload's limit");
+  if (frame->kind == MailFrame::Kind::kCredit) {
+    require(frame->count > Elements(0) && frame->id <= INT64_MAX, "what was received");
+  }
 }

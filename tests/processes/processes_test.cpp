@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -125,6 +126,22 @@ TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 0) << ended.output;
   }
+}
+
+/// Mostly 160 MB of messages of 8 KB, of which the receiver takes none until the sender is held
+/// back.
+TEST_P(ProcessesTest, ABurstOfSmallMessagesDoesNotFillTheMemoryOfItsReceiver) {
+  start(2, "burst");
+  const auto ended = processes_.wait(Deadline::after(kPatience));
+  for (const auto& one : ended) {
+    EXPECT_TRUE(one.in_time);
+    EXPECT_EQ(one.code, 0) << one.output;
+  }
+  int grown = -1;
+  ASSERT_EQ(std::sscanf(ended[1].output.c_str(), "grew by %d MiB", &grown), 1) << ended[1].output;
+  if (kSanitized) return;  // the sanitizers' allocators keep what is freed
+  EXPECT_GE(grown, 0);
+  EXPECT_LT(grown, 40);
 }
 
 TEST_P(ProcessesTest, TheSameProcessesMeetAgainAndAgainAtTheSamePlace) {

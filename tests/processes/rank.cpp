@@ -3,6 +3,9 @@
 //   work          all_reduces until it cannot, then prints the error and how it took it
 //   messages      the same with a ring of sends and receives
 //   leave         the same as work, and leaves a child behind
+//   burst         rank 0 sends rank 1 more small messages than that keeps, and rank 1 begins late;
+//   it
+//                 says by how many MiB its memory grew at most
 //   meet          only joins the group, and says so
 //   again         joins a group and leaves it, many times at the same place, and says "done"
 //   throw         works like work, but rank 1 throws in the middle, and main says what was thrown
@@ -28,7 +31,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -36,6 +41,7 @@
 #include <vector>
 
 #include "peal/base/fd.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/group/tell_peers.h"
 #include "peal/init/init.h"
 
@@ -75,6 +81,52 @@ void exchange_messages(ProcessGroup& group) {
     group.recv(in, before);
     sent->wait();
   }
+}
+
+/// A line of /proc/self/status that counts kB, as "VmRSS:".
+std::int64_t own_kilobytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kilobytes = 0;
+    if (word == name && status >> kilobytes) return kilobytes;
+  }
+  throw std::runtime_error("no " + name + " in /proc/self/status");
+}
+
+constexpr std::size_t kBurst = kSanitized ? 4'000 : 20'000;
+constexpr std::size_t kBurstCount = 1'024;
+/// Messages that surely find room at the receiver.
+constexpr std::size_t kSurelyKept = 1'000;
+constexpr Tag kBegin{2};
+
+/// The last of the messages waits until the receiver begins.
+int send_burst(ProcessGroup& group) {
+  std::vector<std::vector<std::int64_t>> messages;
+  std::vector<WorkPtr> works;
+  for (std::size_t i = 0; i < kBurst; ++i) {
+    messages.emplace_back(kBurstCount, static_cast<std::int64_t>(i));
+    works.push_back(group.isend(messages.back(), 1));
+  }
+  for (std::size_t i = 0; i < kSurelyKept; ++i) works[i]->wait();
+  if (works.back()->is_completed()) return 1;
+  group.send(std::vector<std::int64_t>{1}, 1, kBegin);  // overtakes those that are held back
+  for (const WorkPtr& work : works) work->wait();
+  return 0;
+}
+
+int receive_burst(ProcessGroup& group) {
+  const std::int64_t before = own_kilobytes("VmRSS:");
+  std::vector<std::int64_t> begin(1);
+  group.recv(begin, 0, kBegin);
+  std::vector<std::int64_t> message(kBurstCount);
+  for (std::size_t i = 0; i < kBurst; ++i) {
+    group.recv(message, 0);
+    if (message.front() != static_cast<std::int64_t>(i) || message.back() != message.front()) {
+      return 1;
+    }
+  }
+  std::cout << "grew by " << (own_kilobytes("VmHWM:") - before) / 1024 << " MiB" << std::endl;
+  return 0;
 }
 
 /// The child has whatever this process has. It ends by itself if the test forgets it.
@@ -292,6 +344,7 @@ int run(const std::string& what, const std::string& more) {
   if (what == "orphan") return make_subgroup(*group, leave_a_child);
   if (what == "few_files") return make_groups_with_few_files(*group);
   if (what == "abandon") return abandon(*group);
+  if (what == "burst") return group->rank() == 0 ? send_burst(*group) : receive_burst(*group);
   if (what == "leave") leave_a_child();
   if (what == "work" || what == "leave") return work_until_it_fails(*group, work);
   if (what == "messages") return work_until_it_fails(*group, exchange_messages);

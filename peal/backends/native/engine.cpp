@@ -43,19 +43,21 @@ Engine::Engine(const Options& options,
                    .ends = options.ends,
                    .what_was_thrown = options.what_was_thrown}),
       verdict_(std::make_shared<engine::Verdict>([this] { on_verdict(); })) {
-  messages_.emplace(options.rank,
-                    ranks_,
-                    *transport_,
-                    *verdict_,
-                    recorder_,
-                    lost_peers_,
-                    cores_,
-                    door,
-                    options.interrupt,
-                    [this](Rank peer, const engine::Standing& standing) {
-                      standings_.heard(peer, standing);
-                      if (CollectiveLoop* const loop = judge_.load()) loop->look_at_standings();
-                    });
+  messages_.emplace(
+      options.rank,
+      ranks_,
+      *transport_,
+      *verdict_,
+      recorder_,
+      lost_peers_,
+      cores_,
+      door,
+      options.interrupt,
+      [this](Rank peer, const engine::Standing& standing) {
+        standings_.heard(peer, standing);
+        if (CollectiveLoop* const loop = judge_.load()) loop->look_at_standings();
+      },
+      options.eager_bound);
   collectives_.emplace(parts_of_collectives(options, gate));
   judge_ = &*collectives_;
 }

@@ -10,6 +10,7 @@
 #include "peal/backends/native/task.h"
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
+#include "peal/engine/mail_errors.h"
 
 namespace peal::native {
 namespace {
@@ -71,7 +72,8 @@ MessageLoop::MessageLoop(Rank self,
                          Cores cores,
                          Door& door,
                          Interrupt interrupt,
-                         StandingHeard standing_heard)
+                         StandingHeard standing_heard,
+                         std::optional<Bytes> eager_bound)
     : self_(self),
       ranks_(ranks),
       transport_(transport),
@@ -90,7 +92,8 @@ MessageLoop::MessageLoop(Rank self,
                                .left = [this](Rank peer,
                                               Departure departure,
                                               const Error& error) { left(peer, departure, error); },
-                               .standing = std::move(standing_heard)}) {
+                               .standing = std::move(standing_heard)},
+               eager_bound) {
   thread_ = start_thread([this] { loop(); });
 }
 
@@ -146,7 +149,7 @@ std::vector<TicketPtr> MessageLoop::start(std::span<const Request> requests, Tim
     bool all_ended = true;
     for (const TicketPtr& ticket : tickets) {
       if (ticket->ended()) {
-        mailbox.forget(ticket);
+        mailbox.open_tickets().forget(ticket);
       } else {
         all_ended = false;
       }
@@ -183,7 +186,12 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   const TicketPtr borrowed(TicketPtr(), &ticket);
   try {
     post(**mailbox, borrowed, request);
-    if (!ticket.ended()) attend(*mailbox, request.root, ticket);
+    if (!ticket.ended()) {
+      attend(*mailbox, request.root, ticket);
+    } else if (const Rank peer = ticket.source();
+               peer != kAnySource && (*mailbox)->has_work(peer)) {
+      (*mailbox)->advance(peer);  // which waits for what this receive has made room for
+    }
   } catch (const std::exception&) {
     verdict_.reach(current_error(describe(request)));
     pass_on_verdict(**mailbox);  // which ends the ticket, if it was posted
@@ -191,9 +199,10 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
   }
   const bool done = ticket.ended();
   if (done) {
-    (*mailbox)->forget(borrowed);
+    (*mailbox)->open_tickets().forget(borrowed);
   } else {
     ticket.reckon();
+    (*mailbox)->open_tickets().reckoned(ticket);
     ++waiting_;
   }
   // Also to other operations: to what was accepted in passing, and to who relies on this call.
@@ -203,7 +212,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
     await(ticket, interrupt_, verdict_);  // the loop ends it at its deadline
     mailbox_.with([&](Mailbox& m) {
       --waiting_;
-      m.forget(borrowed);
+      m.open_tickets().forget(borrowed);
     });
   }
   return ticket.result();
@@ -275,7 +284,7 @@ bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {
   interests_.clear();
   mailbox.add_interests(interests_);
   busy_ = mailbox.is_busy();
-  if (busy_ || !mailbox.open_tickets().empty()) next = std::min(next, Clock::now() + kLongestSleep);
+  if (busy_ || mailbox.open_tickets().any()) next = std::min(next, Clock::now() + kLongestSleep);
   return moved;
 }
 
@@ -288,17 +297,17 @@ bool MessageLoop::pass_on_verdict(Mailbox& mailbox) {
 }
 
 void MessageLoop::check_deadlines(Mailbox& mailbox, TimePoint& next) {
-  const TimePoint now = Clock::now();
-  for (const TicketPtr& ticket : mailbox.open_tickets()) {
-    next = std::min(next, ticket->deadline().at());
-    if (!ticket->deadline().passed(now)) continue;
+  for (const TicketPtr& ticket : mailbox.open_tickets().late(Clock::now())) {
+    const std::optional<engine::MailCount> held = mailbox.held_behind(*ticket);
     verdict_.reach(Error(ErrorKind::kTimeout,
-                         fmt::format("{} on rank {} has not met its other half within {} s{}",
+                         fmt::format("{} on rank {} has not met its other half within {} s{}{}",
                                      ticket->what(),
                                      self_,
                                      static_cast<double>(ticket->timeout().count()) / 1000.0,
+                                     held ? engine::describe_held(ticket->peer(), *held) : "",
                                      whereabouts(ticket->peer()))));
   }
+  next = std::min(next, mailbox.open_tickets().soonest());
 }
 
 /// "; rank 2 (pid 7 on b, over shm) is alive", and who else does not run.

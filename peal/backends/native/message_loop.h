@@ -36,7 +36,8 @@ class MessageLoop {
   /// class, with the door passed.
   using StandingHeard = std::function<void(Rank peer, const engine::Standing& standing)>;
 
-  /// The door, the recorder and what is said of lost peers outlive the loop.
+  /// The door, the recorder and what is said of lost peers outlive the loop. The bound is that of
+  /// the mailbox.
   MessageLoop(Rank self,
               int ranks,
               transport::Transport& transport,
@@ -46,7 +47,8 @@ class MessageLoop {
               Cores cores,
               Door& door,
               Interrupt interrupt,
-              StandingHeard standing_heard);
+              StandingHeard standing_heard,
+              std::optional<Bytes> eager_bound = std::nullopt);
   ~MessageLoop();
 
   /// Posts all sends and receives. Throws the verdict if it is reached.

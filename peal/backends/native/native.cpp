@@ -128,6 +128,7 @@ class NativeBackend final : public Backend {
     options.config = options_.config;
     options.ends = options_.ends;
     options.interrupt = options_.interrupt;
+    options.eager_bound = options_.eager_bound;
     options.recorder = options_.recorder;
     options.connect = life_.with([&](const Life& life) {
       life.check(options_.group);

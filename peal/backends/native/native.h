@@ -11,6 +11,7 @@
 #include "peal/base/config.h"
 #include "peal/base/fault_plan.h"
 #include "peal/base/report.h"
+#include "peal/base/units.h"
 #include "peal/group/backend.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_recorder.h"
@@ -51,6 +52,9 @@ struct Options {
   /// How many of the host's this rank may keep busy, as the world's group knows it: other groups
   /// need not have all ranks of the host. Nothing for the world's.
   std::optional<int> cpus = std::nullopt;
+  /// How much is kept of one peer's small messages (engine/eager_mail.h), the same on every rank.
+  /// Nothing for the bound that follows from the size of the group; tests take a small one.
+  std::optional<Bytes> eager_bound = std::nullopt;
 };
 
 /// Connects the group, with `look` as Connect has it. A group of one connects nothing.

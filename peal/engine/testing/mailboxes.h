@@ -30,16 +30,22 @@ class MailboxTest : public ::testing::Test {
 
   MailboxTest() { connect({}); }
 
-  void connect(const transport::Faults& faults, int ranks = 2) {
+  /// With a bound of its own for small messages, if one is given.
+  void connect(const transport::Faults& faults,
+               int ranks = 2,
+               std::optional<Bytes> bound = std::nullopt) {
     auto transports = transport::make_memory_transports(ranks);
     for (auto& one : transports) one = transport::make_faulty(std::move(one), faults);
-    connect_over(std::move(transports));
+    connect_over(std::move(transports), bound);
   }
 
   /// Without faults, and without the layer that makes them.
-  void connect_plain() { connect_over(transport::make_memory_transports(2)); }
+  void connect_plain(std::optional<Bytes> bound = std::nullopt) {
+    connect_over(transport::make_memory_transports(2), bound);
+  }
 
-  void connect_over(std::vector<std::unique_ptr<transport::Transport>> transports) {
+  void connect_over(std::vector<std::unique_ptr<transport::Transport>> transports,
+                    std::optional<Bytes> bound = std::nullopt) {
     const auto ranks = static_cast<int>(transports.size());
     ends_ = std::vector<End>(transports.size());
     for (Rank rank = 0; rank < ranks; ++rank) {
@@ -55,7 +61,8 @@ class MailboxTest : public ::testing::Test {
               .left = [&end](Rank,
                              Departure,
                              const Error& error) { end.failures.emplace_back(error.what()); },
-              .standing = [&end](Rank peer, const Standing& s) { end.standings[peer] = s; }});
+              .standing = [&end](Rank peer, const Standing& s) { end.standings[peer] = s; }},
+          bound);
     }
   }
 
