@@ -40,7 +40,7 @@ struct World {
                  static_cast<std::size_t>(kind)];
   }
   RingMemory ring(ChannelKind kind, Rank from, Rank to, Rank peer) const {
-    return {layout.ring_in(segment(to), kind, from), layout.ring(kind), peer};
+    return layout.ring_memory_in(segment(to), kind, from, peer);
   }
 
   SegmentLayout layout;

@@ -24,7 +24,6 @@ namespace {
 constexpr std::size_t kOfferedFds = 4;
 
 constexpr Bytes kSmallestArena = 1_MiB;
-constexpr Bytes kMostToPopulate = 64_MiB;
 
 void check_same(const SegmentLayout& own, const SegmentLayout& other) {
   if (own == other) return;
@@ -112,16 +111,6 @@ struct Host::Memory {
   }
   std::byte* segment(Rank rank) const { return shares[index_of(rank)].segment.bytes().data(); }
 
-  /// All ranks' stages are written and read sooner or later. Where there are many, most ranks meet
-  /// few others in any operation, and all pages of all ranks in all ranks would take seconds.
-  void populate_stages() const {
-    if (layout.stage * layout.ranks > kMostToPopulate) return;
-    for (const Rank rank : ranks) {
-      populate(layout.stage_in(segment(rank)),
-               rank == self ? Populate::kToWrite : Populate::kToRead);
-    }
-  }
-
   Rank self;
   std::vector<Rank> ranks;
   SegmentLayout layout;
@@ -160,7 +149,6 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline
   // Who has made its offer and is gone has left because of another; who made none is the other.
   if (silent || deaf) throw Error(silent ? *silent : *deaf);
   memory_->segment_file.reset();
-  memory_->populate_stages();
   for (auto& [rank, neighbour] : neighbours_) {
     neighbour->connection = std::move(connections.at(rank));
   }
@@ -202,9 +190,8 @@ std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, int connection, De
 }
 
 RingMemory Host::ring(ChannelKind kind, Rank from, Rank to, Rank peer) const {
-  const int index = static_cast<int>(memory_->index_of(from));
-  return {
-      memory_->layout.ring_in(memory_->segment(to), kind, index), memory_->layout.ring(kind), peer};
+  return memory_->layout.ring_memory_in(
+      memory_->segment(to), kind, static_cast<int>(memory_->index_of(from)), peer);
 }
 
 std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
