@@ -19,6 +19,7 @@
 #include "peal/group/process_group.h"
 #include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/rounds.h"
 
 #include "tests/explore/scheduler.h"
 
@@ -77,6 +78,7 @@ class ExploredTransport final : public Transport {
 
   Channel& data() override { return data_; }
   Channel& mail() override { return mail_; }
+  std::optional<transport::SharedMail> shared_mail() override { return inner_->shared_mail(); }
   transport::Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return cpus_; }
