@@ -64,11 +64,9 @@ class Doorbell {
   std::uint32_t lie_down() noexcept { return state_->sleeps.fetch_or(1) | 1; }
   /// By a futex: until it was rung since `lie_down`, or the deadline. May return early.
   void sleep(std::uint32_t lain_down, Deadline deadline) noexcept;
-  /// Ends the sleep and begins another: whoever rings from now on is heard, and whoever is about to
-  /// mark the sleep before as rung marks no other.
-  void lie_down_again() noexcept {
-    if (state_->sleeps.fetch_add(2) % 2 == 0) lie_down();
-  }
+  /// In a sleep: whether a ringer has ended it. If not, another sleep begins: a ringer that is about
+  /// to mark the former as rung does not mark this one.
+  bool was_rung() noexcept { return state_->sleeps.fetch_add(2) % 2 == 0; }
   void get_up() noexcept { mark_rung(state_->sleeps.load()); }
 
   // ---- the ringers', any thread

@@ -139,14 +139,13 @@ void RingChannel::finish(std::span<const pollfd> entries) {
 
 bool RingChannel::lie_down(std::span<const Interest> interests) {
   lain_down_for_.assign(interests.begin(), interests.end());
-  return !may_go_on();
+  if (!interests.empty()) own_->lie_down();  // before the look around: see Doorbell
+  return !interrupted_.load() && !is_any_ready(interests);
 }
 
-/// Whatever rang may be over: a call has taken what had come. Its ringer has ended this sleep, or is
-/// about to, and others would not ring.
 bool RingChannel::may_go_on() {
-  if (!lain_down_for_.empty()) own_->lie_down_again();  // before the look around: see Doorbell
-  return interrupted_.load() || is_any_ready(lain_down_for_);
+  const bool was_rung = !lain_down_for_.empty() && own_->was_rung();
+  return was_rung || interrupted_.load() || is_any_ready(lain_down_for_);
 }
 
 void RingChannel::get_up() {

@@ -54,8 +54,8 @@ class RingChannel final : public PollableChannel {
   /// Before the sleep. False where there is no need to sleep, since one of `interests` is true
   /// already, or `interrupt` was called since `get_up`.
   bool lie_down(std::span<const Interest> interests);
-  /// In the sleep, when the event was rung or a process has ended: whether that is so now. If not,
-  /// the sleep goes on.
+  /// In the sleep, when the event was rung or a process has ended: whether that is so now, or was
+  /// when a peer rang. If not, the sleep goes on.
   bool may_go_on();
   /// After the sleep.
   void get_up();

@@ -5,6 +5,12 @@
 #include "peal/base/thread.h"
 
 namespace peal::transport {
+namespace {
+
+/// While a member has something to do all the time, the others' turn comes once in so many passes.
+constexpr int kPassesPerLook = 16;
+
+}  // namespace
 
 std::optional<SharedMail> Transport::shared_mail() { return std::nullopt; }
 
@@ -17,7 +23,7 @@ Rounds::~Rounds() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  alarm_->event()->ring();
+  alarm_.event()->ring();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -32,7 +38,7 @@ void Rounds::add(RingChannel& channel, Member& member) {
       throw;
     }
   }
-  alarm_->event()->ring();
+  alarm_.event()->ring();
 }
 
 void Rounds::remove(const Member& member) noexcept {
@@ -47,11 +53,12 @@ void Rounds::remove(const Member& member) noexcept {
 void Rounds::run() {
   std::unique_lock lock(mutex_);
   bool woken = true;
-  while (!stopping_) {
+  for (int passes = 1; !stopping_; ++passes) {
     const TimePoint next = go_around(lock, woken);
+    woken = false;
     if (stopping_) return;
-    lock.unlock();
-    woken = alarm_->wait(Deadline(next));
+    lock.unlock();  // also to let others in
+    if (next != kAtOnce || passes % kPassesPerLook == 0) woken = alarm_.wait(Deadline(next));
     lock.lock();
   }
 }

@@ -35,12 +35,15 @@ class Rounds {
     ~Member() = default;
   };
 
-  /// The doorbells of all channels are those of this alarm.
-  explicit Rounds(std::shared_ptr<Alarm> alarm) : alarm_(std::move(alarm)) {}
+  /// Errors: resource.
+  Rounds() = default;
   /// In a forked child nothing is done: the thread is the parent's.
   ~Rounds();
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
+
+  /// The doorbells of all channels are by its event.
+  Alarm& alarm() { return alarm_; }
 
   /// Both outlive their membership. The first one starts the thread. Errors: resource.
   void add(RingChannel& channel, Member& member);
@@ -60,7 +63,7 @@ class Rounds {
   TimePoint go_around(std::unique_lock<std::mutex>& lock, bool woken);
 
   const OwnerProcess owner_;
-  std::shared_ptr<Alarm> alarm_;
+  Alarm alarm_;
 
   std::mutex mutex_;
   std::condition_variable left_;  // a round has ended

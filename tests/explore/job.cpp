@@ -106,6 +106,7 @@ struct Plan {
   transport::MemoryOptions memory;
   std::optional<transport::Faults> faults;
   int cpus = 1;
+  int groups = 1;  // of all ranks; a rank's groups share what transport::Rounds is
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
 };
@@ -146,6 +147,7 @@ Plan draw(std::uint64_t seed) {
     }
   }
   plan.collectives = static_cast<int>(below(3));
+  plan.groups = 1 + static_cast<int>(below(2));
   return plan;
 }
 
@@ -231,39 +233,64 @@ void reduce(ProcessGroup& group, int times) {
   }
 }
 
-void run_rank(const Plan& plan, Rank rank, std::unique_ptr<Transport>& connected) {
+std::unique_ptr<ProcessGroup> make_group(Rank rank, std::unique_ptr<Transport>& connected) {
   native::Options options;
   options.rank = rank;
   options.world_ranks = {0, 1, 2};
   options.connect = [&](auto&&, auto&&, Deadline, auto&&, const native::UseTransport& use) {
     use(std::move(connected));
   };
-  ProcessGroup group(native::make_backend(std::move(options), Deadline::after(kTimeout)),
-                     {.timeout = kTimeout});
+  return std::make_unique<ProcessGroup>(
+      native::make_backend(std::move(options), Deadline::after(kTimeout)),
+      ProcessGroup::Options{.timeout = kTimeout});
+}
+
+/// `connected`: one for each group.
+void run_rank(const Plan& plan, Rank rank, std::vector<std::unique_ptr<Transport>>& connected) {
+  std::vector<std::unique_ptr<ProcessGroup>> groups;
+  for (auto& one : connected) groups.push_back(make_group(rank, one));
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < plan.conversations.size(); ++i) {
     threads.emplace_back([&, i] {
+      ProcessGroup& group = *groups[i % groups.size()];
       Speaker(group, plan.conversations[i], Tag{static_cast<std::int32_t>(i)}).speak();
     });
   }
-  reduce(group, plan.collectives);
+  reduce(*groups.back(), plan.collectives);
   for (std::thread& thread : threads) thread.join();
-  group.destroy();
+  for (const auto& group : groups) group->destroy();
   progress();
+}
+
+/// By rank, for each of its groups.
+std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Plan& plan) {
+  transport::MemoryOptions options = plan.memory;
+  // Behind faults each group waits for its mail by itself.
+  for (int rank = 0; rank < kRanks && !plan.faults; ++rank) {
+    options.rounds.push_back(std::make_shared<transport::Rounds>());
+  }
+  std::array<std::vector<std::unique_ptr<Transport>>, kRanks> all;
+  for (int group = 0; group < plan.groups; ++group) {
+    auto transports = transport::make_memory_transports(kRanks, options);
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      auto& one = transports[rank];
+      if (plan.faults) one = transport::make_faulty(std::move(one), *plan.faults);
+      all[rank].push_back(std::make_unique<ExploredTransport>(std::move(one), plan.cpus));
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
 void run_job(std::uint64_t seed, bool remembers_stacks) {
   const Plan plan = draw(seed);
-  auto transports = transport::make_memory_transports(kRanks, plan.memory);
+  std::array<std::vector<std::unique_ptr<Transport>>, kRanks> transports = connect_all(plan);
   run({.seed = seed, .remembers_stacks = remembers_stacks}, [&] {
     std::vector<std::thread> ranks;
     for (Rank rank = 0; rank < kRanks; ++rank) {
-      std::unique_ptr<Transport>& one = transports[static_cast<std::size_t>(rank)];
-      if (plan.faults) one = transport::make_faulty(std::move(one), *plan.faults);
-      one = std::make_unique<ExploredTransport>(std::move(one), plan.cpus);
-      ranks.emplace_back([&plan, rank, &one] { run_rank(plan, rank, one); });
+      auto& own = transports[static_cast<std::size_t>(rank)];
+      ranks.emplace_back([&plan, rank, &own] { run_rank(plan, rank, own); });
     }
     for (std::thread& rank : ranks) rank.join();
   });

@@ -9,10 +9,8 @@
 
 #include "peal/base/cpus.h"
 #include "peal/base/fd.h"
-#include "peal/transport/alarm.h"
 #include "peal/transport/mapping.h"
 #include "peal/transport/ring_channel.h"
-#include "peal/transport/rounds.h"
 #include "peal/transport/shared_file.h"
 #include "peal/transport/window.h"
 
@@ -28,10 +26,11 @@ struct World {
       segments.push_back(Mapping::anonymous(layout.size()));
       arena_files.push_back(make_shared_file("peal arena", 0_B));
       arenas.push_back(Mapping::of_file(arena_files.back().get(), options.arena));
-      alarms.push_back(std::make_shared<Alarm>());
+      const auto index = static_cast<std::size_t>(rank);
+      rounds.push_back(options.rounds.empty() ? std::make_shared<Rounds>() : options.rounds[index]);
       bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kData)));
       bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kMail),
-                                                 alarms.back()->event()));
+                                                 rounds.back()->alarm().event()));
     }
   }
 
@@ -50,7 +49,7 @@ struct World {
   std::vector<Mapping> segments;
   std::vector<Fd> arena_files;
   std::vector<Mapping> arenas;
-  std::vector<std::shared_ptr<Alarm>> alarms;
+  std::vector<std::shared_ptr<Rounds>> rounds;
   std::vector<std::shared_ptr<Doorbell>> bells;
 };
 
@@ -83,13 +82,13 @@ class MemoryTransport final : public Transport {
       : world_(std::move(world)),
         data_(make_channel(*world_, self, ChannelKind::kData)),
         mail_(make_channel(*world_, self, ChannelKind::kMail)),
-        rounds_(world_->alarms[static_cast<std::size_t>(self)]) {
+        rounds_(world_->rounds[static_cast<std::size_t>(self)]) {
     if (ranks_per_host > 0) window_ = make_window(world_, self, ranks_per_host);
   }
 
   Channel& data() override { return *data_; }
   Channel& mail() override { return *mail_; }
-  std::optional<SharedMail> shared_mail() override { return SharedMail{*mail_, rounds_}; }
+  std::optional<SharedMail> shared_mail() override { return SharedMail{*mail_, *rounds_}; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
   int ranks_on_host() const override { return world_->layout.ranks; }
   int cpus_on_host() const override { return cpus_at_once(std::array{std::int64_t{::getpid()}}); }
@@ -100,7 +99,7 @@ class MemoryTransport final : public Transport {
   std::shared_ptr<World> world_;
   std::unique_ptr<RingChannel> data_;
   std::unique_ptr<RingChannel> mail_;
-  Rounds rounds_;
+  std::shared_ptr<Rounds> rounds_;
   std::optional<Window> window_;
 };
 

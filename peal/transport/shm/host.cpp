@@ -138,7 +138,7 @@ std::shared_ptr<Doorbell> Host::make_own_bell(ChannelKind kind, HostOptions::Oth
     return std::make_shared<Doorbell>(state, std::make_shared<Event>());
   }
   return kind == ChannelKind::kData ? std::make_shared<Doorbell>(state)
-                                    : std::make_shared<Doorbell>(state, peers_->alarm()->event());
+                                    : std::make_shared<Doorbell>(state, peers_->alarm().event());
 }
 
 Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline deadline)
@@ -177,7 +177,7 @@ void Host::offer_to(Neighbour& neighbour, int connection, Deadline deadline) con
   net::write_all(connection, net::bytes_of(text), deadline);
   std::vector<int> fds = {memory_->segment_file.get(),
                           memory_->arena_file.get(),
-                          peers_->alarm()->event()->fd()};
+                          peers_->alarm().event()->fd()};
   if (has_own_events()) {
     for (const auto& bell : bells_) fds.push_back(bell->event()->fd());
   }
@@ -217,7 +217,7 @@ void Host::accept_from(Rank rank, Neighbour& neighbour, int connection, Deadline
 void Host::keep(Neighbour& neighbour, Fd connection) {
   if (!neighbour.process) {  // the children that the process forks may hold the connection open
     neighbour.process = std::make_shared<PeerProcess>(std::move(connection), neighbour.pid);
-    peers_->alarm()->watch(neighbour.process);
+    peers_->alarm().watch(neighbour.process);
   } else if (neighbour.is_needed_by_peer) {
     neighbour.connection = std::move(connection);
   }

@@ -32,7 +32,7 @@ HostPeer HostPeers::meet(std::uint64_t number, HostPeer received) {
       if (is_same) return before;
     }
     known.insert_or_assign(number, Known{received.process, received.alarm});
-    alarm_->watch(received.process);
+    alarm().watch(received.process);
     return std::move(received);
   });
 }

@@ -30,7 +30,7 @@ class HostPeers {
 
   /// By which peers tell this one from others, at random.
   std::uint64_t number() const { return number_; }
-  const std::shared_ptr<Alarm>& alarm() const { return alarm_; }
+  Alarm& alarm() { return rounds_.alarm(); }
   Rounds& rounds() { return rounds_; }
 
   /// The peer of this number, as it was met before if its process still lives, else what was
@@ -44,8 +44,7 @@ class HostPeers {
   };
 
   std::uint64_t number_;
-  std::shared_ptr<Alarm> alarm_ = std::make_shared<Alarm>();
-  Rounds rounds_{alarm_};
+  Rounds rounds_;
   Guarded<std::map<std::uint64_t, Known>> known_;
 };
 
