@@ -23,7 +23,8 @@ void Scratch::enter_bank() {
 /// operation of a third, and the place of the operation before is not taken.
 void Scratch::lengthen_lap(std::int64_t length) {
   std::int64_t lap = size_.ring.value;
-  for (std::int64_t half = lap; half >= length * kPlaces; half = half / 2 / kGrain.value * kGrain.value) {
+  for (std::int64_t half = lap; half >= length * kPlaces;
+       half = half / 2 / kGrain.value * kGrain.value) {
     lap = half;
   }
   // What was in use is free when the last operation there is. It comes again after all that is new.

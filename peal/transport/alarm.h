@@ -1,5 +1,6 @@
-// What wakes a thread that sleeps for the channels of many groups at once: an event that peers ring,
-// one for all groups of this process, and the ends of the peers' processes. rounds.h sleeps on it.
+// What wakes a thread that sleeps for the channels of many groups at once: an event that peers
+// ring, one for all groups of this process, and the ends of the peers' processes. rounds.h sleeps
+// on it.
 #pragma once
 
 #include <poll.h>
@@ -32,7 +33,8 @@ class Alarm {
   void list_processes();
 
   std::shared_ptr<Event> event_;
-  Guarded<std::vector<std::weak_ptr<PeerProcess>>> watched_;  // those whose end has not ended a wait
+  Guarded<std::vector<std::weak_ptr<PeerProcess>>>
+      watched_;  // those whose end has not ended a wait
 
   // The waiting thread's.
   std::vector<std::shared_ptr<PeerProcess>> processes_;

@@ -1,8 +1,8 @@
-// How a rank that sleeps is woken by those who move bytes in memory: it is rung only if it says that
-// it sleeps. A thread that sleeps in poll(2), with other descriptors or for several channels, is
-// rung by an eventfd. A thread that sleeps for one channel alone is rung by a futex in the memory,
-// which costs no descriptor. Used by the channels over rings (ring_channel.h) and, for `interrupt`
-// and for what is read ahead, by all others.
+// How a rank that sleeps is woken by those who move bytes in memory: it is rung only if it says
+// that it sleeps. A thread that sleeps in poll(2), with other descriptors or for several channels,
+// is rung by an eventfd. A thread that sleeps for one channel alone is rung by a futex in the
+// memory, which costs no descriptor. Used by the channels over rings (ring_channel.h) and, for
+// `interrupt` and for what is read ahead, by all others.
 #pragma once
 
 #include <atomic>
@@ -64,8 +64,8 @@ class Doorbell {
   std::uint32_t lie_down() noexcept { return state_->sleeps.fetch_or(1) | 1; }
   /// By a futex: until it was rung since `lie_down`, or the deadline. May return early.
   void sleep(std::uint32_t lain_down, Deadline deadline) noexcept;
-  /// In a sleep: whether a ringer has ended it. If not, another sleep begins: a ringer that is about
-  /// to mark the former as rung does not mark this one.
+  /// In a sleep: whether a ringer has ended it. If not, another sleep begins: a ringer that is
+  /// about to mark the former as rung does not mark this one.
   bool was_rung() noexcept { return state_->sleeps.fetch_add(2) % 2 == 0; }
   void get_up() noexcept { mark_rung(state_->sleeps.load()); }
 

@@ -21,8 +21,7 @@ timespec to_timespec(TimePoint at) {
 
 void sleep_on(const std::uint32_t& word, std::uint32_t value, Deadline deadline) noexcept {
   const timespec until = to_timespec(deadline.at());
-  ::syscall(
-      SYS_futex, &word, FUTEX_WAIT_BITSET, value, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, value, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 void wake_sleepers(const std::uint32_t& word) noexcept {

@@ -13,8 +13,8 @@ namespace peal::transport {
 /// Threads: any number at once.
 class PeerProcess {
  public:
-  /// `sign`: a descriptor that poll(2) calls readable or hung up once the process has ended, however
-  /// it ended. `pid` as it is seen from here; 0 where it is not.
+  /// `sign`: a descriptor that poll(2) calls readable or hung up once the process has ended,
+  /// however it ended. `pid` as it is seen from here; 0 where it is not.
   PeerProcess(Fd sign, std::int64_t pid) : sign_(std::move(sign)), pid_(pid) {}
 
   int sign() const { return sign_.get(); }

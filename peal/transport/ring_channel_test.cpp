@@ -21,8 +21,10 @@ class RingChannelTest : public ::testing::Test {
   Mapping back_ = Mapping::anonymous(kCapacity + Bytes(sizeof(RingHeader)));
   BellState bell_of_0_{};
   BellState bell_of_1_{};
-  std::shared_ptr<Doorbell> end_0_ = std::make_shared<Doorbell>(bell_of_0_, std::make_shared<Event>());
-  std::shared_ptr<Doorbell> end_1_ = std::make_shared<Doorbell>(bell_of_1_, std::make_shared<Event>());
+  std::shared_ptr<Doorbell> end_0_ =
+      std::make_shared<Doorbell>(bell_of_0_, std::make_shared<Event>());
+  std::shared_ptr<Doorbell> end_1_ =
+      std::make_shared<Doorbell>(bell_of_1_, std::make_shared<Event>());
   RingChannel channel_0_{end_0_, {{ring(there_, 1), ring(back_, 1), end_1_}}};
   RingChannel channel_1_{end_1_, {{ring(back_, 0), ring(there_, 0), end_0_}}};
 };

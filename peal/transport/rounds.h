@@ -1,6 +1,6 @@
 // A thread that does its rounds: for the mail of each group of this process in turn, whenever there
-// may be something to do. Between them it sleeps for all of them at once. The native backend has its
-// message loops on it, where all ranks of a group share memory: such a group needs no thread.
+// may be something to do. Between them it sleeps for all of them at once. The native backend has
+// its message loops on it, where all ranks of a group share memory: such a group needs no thread.
 #pragma once
 
 #include <condition_variable>

@@ -112,7 +112,8 @@ TEST_F(RoundsTest, AMessageCallsForARoundOfItsGroupAndOnOneThreadForAll) {
     std::vector<int> before;
     for (const Group& each : groups_) before.push_back(each.noting->rounds());
     send(group);
-    ASSERT_TRUE(group.noting->wait_for_rounds(before[static_cast<std::size_t>(&group - &groups_[0])] + 1));
+    ASSERT_TRUE(
+        group.noting->wait_for_rounds(before[static_cast<std::size_t>(&group - &groups_[0])] + 1));
     std::byte byte{};
     ASSERT_EQ(group.ranks[0]->mail().try_receive(1, {&byte, 1}).bytes, 1_B);
   }

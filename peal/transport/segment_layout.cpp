@@ -25,9 +25,7 @@ Bytes power_of_two(Bytes wanted, Bytes most) {
   return Bytes(static_cast<std::int64_t>(std::min(size, limit)));
 }
 
-Bytes rings_of_one_rank(const SegmentLayout& layout) {
-  return layout.data_ring + layout.mail_ring;
-}
+Bytes rings_of_one_rank(const SegmentLayout& layout) { return layout.data_ring + layout.mail_ring; }
 
 Bytes rings_at(const SegmentLayout& layout) {
   return whole_pages(kHeadersAt + kHeader * kChannelKinds.size() * layout.ranks);

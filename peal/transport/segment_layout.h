@@ -20,9 +20,9 @@ inline constexpr std::array kChannelKinds = {ChannelKind::kData, ChannelKind::kM
 /// A value, the same for all ranks of a host. The functions that take a segment want
 /// size() bytes there, zeroed before anyone uses them and aligned to a page.
 ///
-/// A page costs memory once somebody touches it. What every group touches lies together: the control
-/// page, and behind it the doorbells and the headers of the rings (for up to 10 ranks one page). The
-/// bytes of the rings and the stage are touched as far as operations use them.
+/// A page costs memory once somebody touches it. What every group touches lies together: the
+/// control page, and behind it the doorbells and the headers of the rings (for up to 10 ranks one
+/// page). The bytes of the rings and the stage are touched as far as operations use them.
 struct SegmentLayout {
   int ranks = 1;  // that share memory
   Bytes data_ring = 256_KiB;

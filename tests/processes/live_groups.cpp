@@ -118,16 +118,20 @@ int run(int count) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   world->barrier();
   std::vector<std::int64_t> most = {entries_of("/proc/self/fd"), entries_of("/proc/self/task")};
-  std::vector<std::int64_t> all = {bytes_of_segments(world->rank(), world->size()) +
-                                       bytes_of_open_memory(),
-                                   well ? 0 : 1};
+  std::vector<std::int64_t> all = {
+      bytes_of_segments(world->rank(), world->size()) + bytes_of_open_memory(), well ? 0 : 1};
   world->all_reduce(most, ReduceOp::kMax);
   world->all_reduce(all);
   if (world->rank() == 0) {
     std::cout << fmt::format(
                      "descriptors: {}\nthreads: {}\nshared bytes: {}\nwrong: {}\nopen:{}\n"
                      "after {:.1f} s\n",
-                     most[0], most[1], all[0], all[1], open_kinds(), seconds)
+                     most[0],
+                     most[1],
+                     all[0],
+                     all[1],
+                     open_kinds(),
+                     seconds)
               << std::flush;
   }
   for (const ProcessGroupPtr& group : groups) group->destroy();

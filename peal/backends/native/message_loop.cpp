@@ -343,9 +343,8 @@ std::string MessageLoop::whereabouts(Rank peer) const {
 }
 
 void MessageLoop::lost(Rank peer) {
-  reach_later([this, peer, operation = recorder_.current()] {
-    return lost_peers_.lost(peer, operation);
-  });
+  reach_later(
+      [this, peer, operation = recorder_.current()] { return lost_peers_.lost(peer, operation); });
 }
 
 void MessageLoop::left(Rank peer, Departure departure, const Error& error) {

@@ -1,6 +1,7 @@
-// Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread that
-// sleeps while nothing moves: one that does so for all groups of this process whose ranks share
-// memory (transport/rounds.h), else one of its own. It is also the one that learns of lost peers.
+// Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread
+// that sleeps while nothing moves: one that does so for all groups of this process whose ranks
+// share memory (transport/rounds.h), else one of its own. It is also the one that learns of lost
+// peers.
 //
 // While calls attend to the mailbox, the loop's thread keeps out: it does not watch the streams,
 // since peers would ring its bell for each message then. It naps, does a round unless a call is
@@ -103,9 +104,7 @@ class MessageLoop final : private transport::Rounds::Member {
   /// Whether calls have seen to the mailbox since the loop last asked.
   bool is_attended();
   /// Returns whether anything moved; and what to look for, and when to look again at the latest.
-  bool move(engine::Mailbox& mailbox,
-            std::vector<transport::Interest>& interests,
-            TimePoint& next);
+  bool move(engine::Mailbox& mailbox, std::vector<transport::Interest>& interests, TimePoint& next);
   bool pass_on_verdict(engine::Mailbox& mailbox);
   void check_deadlines(engine::Mailbox& mailbox, TimePoint& next);
   std::string whereabouts(Rank peer) const;

@@ -28,7 +28,8 @@ struct World {
       arenas.push_back(Mapping::of_file(arena_files.back().get(), options.arena));
       const auto index = static_cast<std::size_t>(rank);
       rounds.push_back(options.rounds.empty() ? std::make_shared<Rounds>() : options.rounds[index]);
-      bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kData)));
+      bells.push_back(
+          std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kData)));
       bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kMail),
                                                  rounds.back()->alarm().event()));
     }

@@ -175,9 +175,8 @@ void Host::offer_to(Neighbour& neighbour, int connection, Deadline deadline) con
                                    .process = peers_->number(),
                                    .needs_connection = !neighbour.sign});
   net::write_all(connection, net::bytes_of(text), deadline);
-  std::vector<int> fds = {memory_->segment_file.get(),
-                          memory_->arena_file.get(),
-                          peers_->alarm().event()->fd()};
+  std::vector<int> fds = {
+      memory_->segment_file.get(), memory_->arena_file.get(), peers_->alarm().event()->fd()};
   if (has_own_events()) {
     for (const auto& bell : bells_) fds.push_back(bell->event()->fd());
   }

@@ -1,6 +1,6 @@
 // What the groups of one process share toward the other processes of its host, so that a group more
-// costs little: an alarm and the thread that sleeps on it, and for each peer process the sign of its
-// end and the event that wakes it. One for each rank, made by whoever connects its groups
+// costs little: an alarm and the thread that sleeps on it, and for each peer process the sign of
+// its end and the event that wakes it. One for each rank, made by whoever connects its groups
 // (init/connector.h).
 #pragma once
 

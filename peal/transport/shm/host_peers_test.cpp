@@ -13,9 +13,9 @@ namespace peal::transport {
 namespace {
 
 HostPeer received(pid_t pid) {
-  return {std::make_shared<PeerProcess>(Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
-                                        pid),
-          std::make_shared<Event>()};
+  return {
+      std::make_shared<PeerProcess>(Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), pid),
+      std::make_shared<Event>()};
 }
 
 TEST(HostPeersTest, GroupsShareWhatTheyKnowOfAProcessForAsLongAsOneHoldsIt) {
