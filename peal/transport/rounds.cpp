@@ -5,12 +5,6 @@
 #include "peal/base/thread.h"
 
 namespace peal::transport {
-namespace {
-
-/// While a member has something to do all the time, the others' turn comes once in so many passes.
-constexpr int kPassesPerLook = 16;
-
-}  // namespace
 
 std::optional<SharedMail> Transport::shared_mail() { return std::nullopt; }
 
@@ -53,12 +47,11 @@ void Rounds::remove(const Member& member) noexcept {
 void Rounds::run() {
   std::unique_lock lock(mutex_);
   bool woken = true;
-  for (int passes = 1; !stopping_; ++passes) {
+  while (!stopping_) {
     const TimePoint next = go_around(lock, woken);
-    woken = false;
     if (stopping_) return;
-    lock.unlock();  // also to let others in
-    if (next != kAtOnce || passes % kPassesPerLook == 0) woken = alarm_.wait(Deadline(next));
+    lock.unlock();
+    woken = alarm_.wait(Deadline(next));  // also where it is over at once: others may have rung
     lock.lock();
   }
 }

@@ -25,7 +25,7 @@ HostPeer HostPeers::meet(std::uint64_t number, HostPeer received) {
     std::erase_if(known, [](const auto& entry) { return entry.second.process.expired(); });
     const auto found = known.find(number);
     if (found != known.end()) {
-      const HostPeer before{found->second.process.lock(), found->second.alarm.lock()};
+      HostPeer before{found->second.process.lock(), found->second.alarm.lock()};
       const bool is_same = before.process && before.alarm &&
                            before.process->pid() == received.process->pid() &&
                            !before.process->has_ended();
