@@ -20,7 +20,11 @@ Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, 
       config_(std::move(config)),
       report_(std::move(report)),
       arena_(arena) {
-  if (!meeting_.no_shared_memory || config_.transport != TransportChoice::kAuto) return;
+  const bool shares = !meeting_.no_shared_memory || config_.transport != TransportChoice::kAuto;
+  if (shares && config_.transport != TransportChoice::kTcp) {
+    peers_ = std::make_shared<transport::HostPeers>();
+  }
+  if (shares) return;
   config_.transport = TransportChoice::kTcp;
   if (meeting_.identity.rank != 0 || meeting_.identity.world_size == 1) return;
   report_(Severity::kWarning,
@@ -50,6 +54,7 @@ transport::ConnectOptions Connector::options_for(std::span<const Rank> world_ran
   options.congestion = config_.congestion;
   options.pulse = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
+  options.peers = peers_;
   options.faults = links_within(config_.faults, world_ranks);
   return options;
 }

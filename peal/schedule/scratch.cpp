@@ -19,13 +19,27 @@ void Scratch::enter_bank() {
       });
 }
 
+/// A lap is the ring, or a half, a quarter and so on of it: so what is added has room for an
+/// operation of a third, and the place of the operation before is not taken.
+void Scratch::lengthen_lap(std::int64_t length) {
+  std::int64_t lap = size_.ring.value;
+  for (std::int64_t half = lap; half >= length * kPlaces;
+       half = half / 2 / kGrain.value * kGrain.value) {
+    lap = half;
+  }
+  // What was in use is free when the last operation there is. It comes again after all that is new.
+  if (!regions_.empty()) regions_ = {{0, regions_.back().free}};
+  cursor_ = lap_;
+  lap_ = lap;
+}
+
 Scratch::Place Scratch::place_in_ring(Bytes stage) {
   const std::int64_t length = (stage.value + kGrain.value - 1) / kGrain.value * kGrain.value;
-  const std::int64_t lap = size_.ring.value;
-  if (cursor_ % lap + length > lap) cursor_ += lap - cursor_ % lap;
-  const Bytes offset(cursor_ % lap);
+  if (length * kPlaces > lap_ && lap_ < size_.ring.value) lengthen_lap(length);
+  if (cursor_ % lap_ + length > lap_) cursor_ += lap_ - cursor_ % lap_;
+  const Bytes offset(cursor_ % lap_);
   // A region that began less than a lap before the end of this one is not overwritten.
-  while (!regions_.empty() && regions_.front().begin < cursor_ + length - lap) {
+  while (!regions_.empty() && regions_.front().begin < cursor_ + length - lap_) {
     overwritten_ = regions_.front().free;
     regions_.pop_front();
   }

@@ -49,6 +49,11 @@ class Scratch {
     Look free;
   };
 
+  /// Of the largest places that were asked for so far, the ring has so many at least, if it is that
+  /// large at all; beyond, nothing of it is touched. So a group pays for the memory that its
+  /// operations use.
+  static constexpr std::int64_t kPlaces = 64;
+
   explicit Scratch(ScratchSize size);
 
   /// The most that one operation may stage. A third, so that it never shares a place with the
@@ -82,18 +87,20 @@ class Scratch {
 
  private:
   struct Region {
-    std::int64_t begin;  // since the beginning, laps and all
+    std::int64_t begin;  // as the cursor
     Look free;
   };
 
   Place place_in_ring(Bytes stage);
+  void lengthen_lap(std::int64_t length);
   void enter_bank();
   Look& free_cell() { return cells_free_[turn_ & (cells_free_.size() - 1)]; }
 
   ScratchSize size_;
   std::uint64_t turn_ = 0;
   std::int64_t base_ = 0;
-  std::int64_t cursor_ = 0;       // of the ring, laps and all
+  std::int64_t lap_ = 0;          // how much of the ring is in use, from its beginning
+  std::int64_t cursor_ = 0;       // in the ring, laps and all
   std::deque<Region> regions_;    // of the last lap, in order
   Look overwritten_;              // of the last region that is in it no more
   std::vector<Look> cells_free_;  // by cell

@@ -1,5 +1,6 @@
 #include "peal/schedule/scratch.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <vector>
@@ -89,15 +90,18 @@ TEST(ScratchTest, ATurnThatStagesNothingLeavesTheCellAsItWas) {
 }
 
 /// Against a plain account of who had each byte last.
-TEST(ScratchTest, WhoeverHadAByteBeforeIsWaitedForAndNeverTheOperationBefore) {
+void check_against_account(const ScratchSize& with, std::int64_t rarely_as_large_as) {
   std::mt19937 random(1);
-  Scratch scratch(kSize);
+  Scratch scratch(with);
   std::map<std::int64_t, std::int64_t> free_at;  // by byte of the ring
   std::int64_t last_base = 0;
   for (int i = 0; i < 2000; ++i) {
-    const std::int64_t size = 17 + static_cast<std::int64_t>(random() % 176);
+    std::int64_t size = 17 + static_cast<std::int64_t>(random() % 176);
+    if (random() % 100 == 0) {
+      size = 17 + static_cast<std::int64_t>(random()) % rarely_as_large_as;
+    }
     const Scratch::Place place = scratch.place(Bytes(size));
-    ASSERT_LE(place.offset.value + size, kSize.ring.value);
+    ASSERT_LE(place.offset.value + size, with.ring.value);
     for (std::int64_t at = place.offset.value; at < place.offset.value + size; ++at) {
       ASSERT_GE(place.free.counter, free_at[at]);
     }
@@ -109,6 +113,35 @@ TEST(ScratchTest, WhoeverHadAByteBeforeIsWaitedForAndNeverTheOperationBefore) {
       free_at[at] = scratch.base() + 1;
     }
   }
+}
+
+TEST(ScratchTest, WhoeverHadAByteBeforeIsWaitedForAndNeverTheOperationBefore) {
+  check_against_account(kSize, 176);
+}
+
+/// With rings whose halves are no whole grains, and laps that grow several times.
+TEST(ScratchTest, ThatHoldsWhileTheLapGrows) {
+  for (const std::int64_t grains : {10, 11, 1'000, 3'001, 49'152}) {
+    SCOPED_TRACE(grains);
+    const ScratchSize size{.ring = Scratch::kGrain * grains, .cell = Bytes(16), .cells = 4};
+    check_against_account(size, Scratch(size).limit().value - 16);
+  }
+}
+
+TEST(ScratchTest, OperationsThatStageLittleUseLittleOfTheRing) {
+  constexpr std::int64_t kRing = 3 << 20;
+  Scratch scratch({.ring = Bytes(kRing), .cell = Bytes(16), .cells = 4});
+  const auto used = [&](std::int64_t stage) {
+    std::int64_t most = 0;
+    for (int i = 0; i < 10'000; ++i) {
+      most = std::max(most, scratch.place(Bytes(stage)).offset.value + stage);
+      scratch.end_turn(1);
+    }
+    return most;
+  };
+  EXPECT_LE(used(64), 2 * Scratch::kPlaces * 64);
+  EXPECT_LE(used(4096), 2 * Scratch::kPlaces * 4096);
+  EXPECT_EQ(used(kRing / 3), kRing);
 }
 
 }  // namespace

@@ -269,12 +269,19 @@ class PendingTransport final : public Pending {
                      .layout = {.data_ring = options_.data_ring,
                                 .mail_ring = options_.mail_ring,
                                 .stage = options_.stage},
-                     .arena = std::min(options_.arena, physical_memory())};
+                     .arena = std::min(options_.arena, physical_memory()),
+                     .others = others_of(near),
+                     .peers = options_.peers ? options_.peers : std::make_shared<HostPeers>()};
     for (Rank rank = 0; rank < options_.size; ++rank) {
       if (near[static_cast<std::size_t>(rank)]) host.ranks.push_back(rank);
     }
     if (host.ranks.size() == 1 && options_.size > 1) return nullptr;
     return std::make_unique<Host>(host, host_links_, deadline);
+  }
+
+  static HostOptions::Others others_of(const std::vector<bool>& near) {
+    return std::ranges::count(near, false) == 0 ? HostOptions::Others::kNone
+                                                : HostOptions::Others::kOnOtherHosts;
   }
 
   ConnectOptions options_;

@@ -22,6 +22,7 @@
 #include "peal/transport/contact.h"
 #include "peal/transport/pulse.h"
 #include "peal/transport/segment_layout.h"
+#include "peal/transport/shm/host_peers.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport {
@@ -48,6 +49,8 @@ struct ConnectOptions {
   std::string congestion = {};
   /// Of the beats that ranks of different hosts exchange (heartbeats.h).
   PulseLimits pulse = {};
+  /// What this rank's groups share, so that each costs little; one of its own if null.
+  std::shared_ptr<HostPeers> peers = nullptr;
   Report report = silent_report();
   /// What is to go wrong between ranks of the group, which must not share memory: nothing is put
   /// between them there.
@@ -72,8 +75,9 @@ class Pending {
   /// unsupported (shared memory asked for where ranks are on several hosts), mismatch (options that
   /// differ), resource.
   /// Cost: two round trips for each connection, of which there are two to each rank of another
-  /// host, a third to some of those (watch.h) and one to each of the own; up to 4 descriptors a
-  /// rank.
+  /// host, a third to some of those (watch.h) and one to each of the own; meanwhile up to 4
+  /// descriptors a rank. Afterwards a group keeps those to ranks of other hosts, and one; the first
+  /// group that this process has in common with another of its host keeps 2 more.
   virtual std::unique_ptr<Transport> connect(std::span<const Contact> contacts,
                                              Deadline deadline) = 0;
 };

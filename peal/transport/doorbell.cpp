@@ -4,21 +4,51 @@
 #include <sys/eventfd.h>
 
 #include "peal/base/error.h"
+#include "peal/transport/futex.h"
 
 namespace peal::transport {
+namespace {
 
-Doorbell::Doorbell(BellState& state)
-    : state_(&state), event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (!event_) throw system_error("cannot make an eventfd (see ulimit -n)", errno);
+const std::uint32_t& word_of(const BellState& state) {
+  static_assert(sizeof(state.sleeps) == sizeof(std::uint32_t));
+  return reinterpret_cast<const std::uint32_t&>(state.sleeps);
 }
 
-void Doorbell::hush() noexcept {
+}  // namespace
+
+Event::Event() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!fd_) throw system_error("cannot make an eventfd (see ulimit -n)", errno);
+}
+
+void Event::ring() noexcept {
+  (void)::eventfd_write(fd_.get(), 1);  // fails when it was rung 2^64 times, which is as well
+}
+
+void Event::hush() noexcept {
   eventfd_t count = 0;
-  (void)::eventfd_read(event_.get(), &count);  // fails when it was not rung, which is as well
+  (void)::eventfd_read(fd_.get(), &count);  // fails when it was not rung, which is as well
+}
+
+void Doorbell::sleep(std::uint32_t lain_down, Deadline deadline) noexcept {
+  sleep_on(word_of(*state_), lain_down, deadline);
 }
 
 void Doorbell::ring() noexcept {
-  (void)::eventfd_write(event_.get(), 1);  // fails when it was rung 2^64 times, which is as well
+  if (event_) {
+    event_->ring();
+  } else {
+    ring_if_asleep();
+  }
+}
+
+void Doorbell::wake(std::uint32_t sleep) noexcept {
+  if (event_) {
+    event_->ring();
+    mark_rung(sleep);
+  } else {
+    mark_rung(sleep);
+    wake_sleepers(word_of(*state_));
+  }
 }
 
 }  // namespace peal::transport

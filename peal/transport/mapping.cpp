@@ -29,16 +29,6 @@ Mapping Mapping::anonymous(Bytes size) {
 
 Mapping Mapping::of_file(int fd, Bytes size) { return Mapping(map(size, MAP_SHARED, fd)); }
 
-void populate(std::span<std::byte> bytes, Populate how) noexcept {
-#if defined(MADV_POPULATE_READ) && defined(MADV_POPULATE_WRITE)
-  const int advice = how == Populate::kToRead ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
-  static_cast<void>(::madvise(bytes.data(), bytes.size(), advice));
-#else
-  static_cast<void>(bytes);
-  static_cast<void>(how);
-#endif
-}
-
 bool can_map(Bytes size) {
   const auto length = static_cast<std::size_t>(size.value);
   void* const memory =

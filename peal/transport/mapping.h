@@ -37,11 +37,6 @@ class Mapping {
   std::span<std::byte> bytes_;
 };
 
-/// Makes sure that the pages of a mapping are there, so that nobody finds them missing in the
-/// middle of an operation. Only a wish: where the system does not know it, nothing happens.
-enum class Populate : unsigned char { kToRead, kToWrite };
-void populate(std::span<std::byte> bytes, Populate how) noexcept;
-
 /// Whether the process may have so much address space more at this moment.
 bool can_map(Bytes size);
 

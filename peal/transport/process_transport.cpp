@@ -11,6 +11,7 @@
 #include "peal/transport/heartbeats.h"
 #include "peal/transport/hosts.h"
 #include "peal/transport/mixed/mixed_channel.h"
+#include "peal/transport/rounds.h"
 #include "peal/transport/stopped_ranks.h"
 #include "peal/transport/tcp/tcp_channel.h"
 #include "peal/transport/window.h"
@@ -53,6 +54,10 @@ class ProcessTransport final : public Transport {
 
   Channel& data() override { return *data_; }
   Channel& mail() override { return *mail_; }
+  std::optional<SharedMail> shared_mail() override {
+    if (near_mail_ == nullptr) return std::nullopt;
+    return SharedMail{*near_mail_, host_->rounds()};
+  }
   Window* window() override { return window_ ? &*window_ : nullptr; }
 
   int ranks_on_host() const override { return static_cast<int>(processes_on_machine_.size()); }
@@ -81,7 +86,11 @@ class ProcessTransport final : public Transport {
  private:
   std::unique_ptr<Channel> make_channel(ChannelKind kind,
                                         std::map<Rank, std::unique_ptr<net::Stream>> connections) {
-    if (connections.empty()) return host_->make_channel(kind);
+    if (connections.empty()) {
+      auto near = host_->make_channel(kind);
+      if (kind == ChannelKind::kMail) near_mail_ = near.get();
+      return near;
+    }
     auto far = std::make_unique<TcpChannel>(std::move(connections), [this](Rank peer) {
       return fmt::format("rank {} of the group {} lost {}",
                          self_,
@@ -132,6 +141,7 @@ class ProcessTransport final : public Transport {
   std::unique_ptr<Channel> mail_;
   TcpChannel* far_data_ = nullptr;
   TcpChannel* far_mail_ = nullptr;
+  RingChannel* near_mail_ = nullptr;  // where all ranks are on this host
   std::optional<Window> window_;
   std::optional<Heartbeats> heartbeats_;  // ends before what it cuts off
 };

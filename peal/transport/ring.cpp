@@ -39,14 +39,10 @@ std::uint64_t run_at(std::uint64_t position, std::uint64_t size, std::uint64_t c
   return std::min({size, to_seam, kPublishEvery});
 }
 
-RingHeader* header_of(const RingMemory& memory) {
-  return reinterpret_cast<RingHeader*>(memory.begin);
-}
-
 }  // namespace
 
 RingWriter::RingWriter(RingMemory memory)
-    : memory_(memory), header_(header_of(memory)), data_(memory.begin + sizeof(RingHeader)) {}
+    : memory_(memory), header_(memory.header), data_(memory.data) {}
 
 Bytes RingWriter::write(std::span<const ConstPiece> pieces) {
   std::uint64_t size = 0;
@@ -137,7 +133,7 @@ bool RingWriter::has_space() const noexcept {
 }
 
 RingReader::RingReader(RingMemory memory)
-    : memory_(memory), header_(header_of(memory)), data_(memory.begin + sizeof(RingHeader)) {}
+    : memory_(memory), header_(memory.header), data_(memory.data) {}
 
 RingReader::Taken RingReader::read(std::span<std::byte> into) {
   const std::uint64_t capacity = capacity_of(memory_);

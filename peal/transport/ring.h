@@ -17,7 +17,7 @@
 
 namespace peal::transport {
 
-/// The memory's first bytes; zero in the beginning. Each side's position has a line of its own.
+/// Zero in the beginning. Each side's position has a line of its own.
 /// What both sides look at all the time and what hardly ever changes has another, which both keep.
 struct RingHeader {
   /// The bytes of a short write lie here, too: whoever looks whether there is more has fetched them
@@ -36,16 +36,13 @@ struct RingHeader {
   std::atomic<std::uint32_t> reader_left;
 };
 
-/// Memory that a ring of this capacity needs.
-constexpr Bytes ring_size(Bytes capacity) {
-  return Bytes(static_cast<std::int64_t>(sizeof(RingHeader))) + capacity;
-}
-
-/// What both ends know of a ring.
+/// What both ends know of a ring. The header and the bytes lie apart: whoever looks into many rings
+/// that are empty touches few pages.
 struct RingMemory {
-  std::byte* begin = nullptr;  // ring_size(capacity) bytes, 64-byte aligned
-  Bytes capacity;              // a power of two
-  Rank peer = 0;               // at the other end, for messages
+  RingHeader* header = nullptr;
+  std::byte* data = nullptr;  // `capacity` bytes, 64-byte aligned
+  Bytes capacity;             // a power of two
+  Rank peer = 0;              // at the other end, for messages
 };
 
 /// Threads: `write` and `leave` from one at a time; the rest from any, at any time.

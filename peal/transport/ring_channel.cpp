@@ -14,28 +14,30 @@ namespace {
 /// once in so many calls: the question costs as much as a hundred empty looks.
 constexpr std::uint32_t kLookEvery = 1024;
 
+constexpr auto kLongestSleep = std::chrono::milliseconds(100);
+
 }  // namespace
 
 struct RingChannel::Peer {
   explicit Peer(const RingLink& link)
-      : out(link.outgoing), in(link.incoming), bell(link.bell), presence(link.presence) {}
+      : out(link.outgoing), in(link.incoming), bell(link.bell), process(link.process) {}
 
-  bool is_reading() const { return !out.reader_left() && !gone; }
-  bool is_writing() const { return !in.writer_left() && !gone; }
+  bool is_gone() const { return process && process->is_known_to_have_ended(); }
+  bool is_reading() const { return !out.reader_left() && !is_gone(); }
+  bool is_writing() const { return !in.writer_left() && !is_gone(); }
   bool is_ready(Readiness readiness) const {
     return readiness == Readiness::kReadable ? in.has_data() || !is_writing()
                                              : out.has_space() || !is_reading();
   }
   /// Called when nothing moves.
   void look_for_death() {
-    if (presence >= 0 && !gone && ++idle % kLookEvery == 0) gone = has_ended(presence);
+    if (process && ++idle % kLookEvery == 0) process->has_ended();
   }
 
   RingWriter out;
   RingReader in;
   std::shared_ptr<Doorbell> bell;
-  int presence;
-  std::atomic<bool> gone = false;
+  std::shared_ptr<PeerProcess> process;
   std::uint32_t idle = 0;
 };
 
@@ -85,20 +87,42 @@ Transfer RingChannel::try_receive(Rank rank, std::span<std::byte> into) {
   return {0_B, !writing && !from.in.has_data()};
 }
 
+bool RingChannel::is_any_ready(std::span<const Interest> interests) const {
+  return std::ranges::any_of(interests, [this](const Interest& interest) {
+    return peer(interest.peer).is_ready(interest.readiness);
+  });
+}
+
 void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {
-  wait_by_poll(*this, interests, deadline, entries_);
+  if (own_->event() != nullptr) return wait_by_poll(*this, interests, deadline, entries_);
+  wait_by_futex(interests, deadline);
+}
+
+/// A futex says nothing of processes that end, nor is a ringer sure to come to its wake-up: hence
+/// the limit, and the look for those who have ended.
+void RingChannel::wait_by_futex(std::span<const Interest> interests, Deadline deadline) {
+  const std::uint32_t lain_down = own_->lie_down();  // before the look around: see Doorbell
+  if (!interrupted_.load() && !is_any_ready(interests)) {
+    own_->sleep(lain_down, deadline.within(kLongestSleep));
+  }
+  own_->get_up();
+  interrupted_.store(false);
+  if (is_any_ready(interests)) return;
+  for (const Interest& interest : interests) {
+    if (const auto& process = peer(interest.peer).process) process->has_ended();
+  }
 }
 
 bool RingChannel::prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) {
   watched_.clear();
-  entries.push_back({own_->event(), POLLIN, 0});
+  entries.push_back({own_->event()->fd(), POLLIN, 0});
   if (interests.empty()) return true;  // only `interrupt` ends this sleep
   own_->lie_down();                    // before the look around: see Doorbell
   for (const Interest& interest : interests) {
     Peer& other = peer(interest.peer);
     if (other.is_ready(interest.readiness)) return false;
-    if (other.presence < 0) continue;
-    entries.push_back({other.presence, kProcessEnds, 0});
+    if (!other.process) continue;
+    entries.push_back({other.process->sign(), kProcessEnds, 0});
     watched_.push_back(&other);
   }
   return true;
@@ -106,10 +130,27 @@ bool RingChannel::prepare(std::span<const Interest> interests, std::vector<pollf
 
 void RingChannel::finish(std::span<const pollfd> entries) {
   own_->get_up();
-  if (entries[0].revents != 0) own_->hush();
+  interrupted_.store(false);
+  if (entries[0].revents != 0) own_->event()->hush();
   for (std::size_t i = 0; i < watched_.size(); ++i) {
-    if (entries[i + 1].revents != 0) watched_[i]->gone = true;
+    if (entries[i + 1].revents != 0) watched_[i]->process->note_end();
   }
+}
+
+bool RingChannel::lie_down(std::span<const Interest> interests) {
+  lain_down_for_.assign(interests.begin(), interests.end());
+  if (!interests.empty()) own_->lie_down();  // before the look around: see Doorbell
+  return !interrupted_.load() && !is_any_ready(interests);
+}
+
+bool RingChannel::may_go_on() {
+  const bool was_rung = !lain_down_for_.empty() && own_->was_rung();
+  return was_rung || interrupted_.load() || is_any_ready(lain_down_for_);
+}
+
+void RingChannel::get_up() {
+  own_->get_up();
+  interrupted_.store(false);
 }
 
 }  // namespace peal::transport

@@ -12,6 +12,7 @@
 #include "peal/base/per_process.h"
 #include "peal/base/units.h"
 #include "peal/transport/doorbell.h"
+#include "peal/transport/peer_process.h"
 #include "peal/transport/pollable.h"
 #include "peal/transport/ring.h"
 
@@ -22,15 +23,15 @@ struct RingLink {
   RingMemory outgoing;
   RingMemory incoming;
   std::shared_ptr<Doorbell> bell;  // the peer's
-  /// A descriptor that poll(2) calls readable or hung up once the peer's process has ended, however
-  /// it ended. Borrowed; -1 for a peer that cannot end without saying so: a thread.
-  int presence = -1;
+  /// Null for a peer that cannot end without saying so: a thread.
+  std::shared_ptr<PeerProcess> process = nullptr;
 };
 
 class RingChannel final : public PollableChannel {
  public:
   /// `links` name their peers and leave out those who are reached in another way. The memory
-  /// outlives the channel.
+  /// outlives the channel. Where the own bell has no event, `wait` sleeps on its futex, and the
+  /// functions that are for a sleep on more than this channel are not to be called.
   RingChannel(std::shared_ptr<Doorbell> own, const std::vector<RingLink>& links);
   /// Peers take what was sent before and then see `closed`. In a forked child it does nothing.
   ~RingChannel() override;
@@ -41,10 +42,23 @@ class RingChannel final : public PollableChannel {
   bool try_flush(Rank) override { return true; }  // nothing is ever held
   Bytes unacknowledged(Rank) const override { return 0_B; }
   void wait(std::span<const Interest> interests, Deadline deadline) override;
-  void interrupt() noexcept override { own_->ring(); }
+  void interrupt() noexcept override {
+    interrupted_.store(true);
+    own_->ring();
+  }
 
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
+
+  // ---- for a thread that sleeps on the event itself, for several channels (rounds.h)
+  /// Before the sleep. False where there is no need to sleep, since one of `interests` is true
+  /// already, or `interrupt` was called since `get_up`.
+  bool lie_down(std::span<const Interest> interests);
+  /// In the sleep, when the event was rung or a process has ended: whether that is so now, or was
+  /// when a peer rang. If not, the sleep goes on.
+  bool may_go_on();
+  /// After the sleep.
+  void get_up();
 
  private:
   struct Peer;
@@ -55,14 +69,18 @@ class RingChannel final : public PollableChannel {
     return *peers_[index];
   }
   [[noreturn]] static void refuse(Rank rank);
+  bool is_any_ready(std::span<const Interest> interests) const;
+  void wait_by_futex(std::span<const Interest> interests, Deadline deadline);
 
   const OwnerProcess owner_;
   std::shared_ptr<Doorbell> own_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::atomic<bool> interrupted_ = false;     // since the last sleep
 
   // The waiting thread's.
   std::vector<pollfd> entries_;
   std::vector<Peer*> watched_;
+  std::vector<Interest> lain_down_for_;
 };
 
 }  // namespace peal::transport

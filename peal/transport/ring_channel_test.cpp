@@ -13,15 +13,18 @@ class RingChannelTest : public ::testing::Test {
   static constexpr Bytes kCapacity = 64_KiB;
 
   RingMemory ring(const Mapping& mapping, Rank peer) {
-    return {const_cast<std::byte*>(mapping.bytes().data()), kCapacity, peer};
+    std::byte* const begin = mapping.bytes().data();
+    return {reinterpret_cast<RingHeader*>(begin), begin + sizeof(RingHeader), kCapacity, peer};
   }
 
-  Mapping there_ = Mapping::anonymous(ring_size(kCapacity));
-  Mapping back_ = Mapping::anonymous(ring_size(kCapacity));
+  Mapping there_ = Mapping::anonymous(kCapacity + Bytes(sizeof(RingHeader)));
+  Mapping back_ = Mapping::anonymous(kCapacity + Bytes(sizeof(RingHeader)));
   BellState bell_of_0_{};
   BellState bell_of_1_{};
-  std::shared_ptr<Doorbell> end_0_ = std::make_shared<Doorbell>(bell_of_0_);
-  std::shared_ptr<Doorbell> end_1_ = std::make_shared<Doorbell>(bell_of_1_);
+  std::shared_ptr<Doorbell> end_0_ =
+      std::make_shared<Doorbell>(bell_of_0_, std::make_shared<Event>());
+  std::shared_ptr<Doorbell> end_1_ =
+      std::make_shared<Doorbell>(bell_of_1_, std::make_shared<Event>());
   RingChannel channel_0_{end_0_, {{ring(there_, 1), ring(back_, 1), end_1_}}};
   RingChannel channel_1_{end_1_, {{ring(back_, 0), ring(there_, 0), end_0_}}};
 };

@@ -19,6 +19,7 @@ using testing::stream_bytes;
 class RingTest : public ::testing::Test {
  protected:
   static constexpr Bytes kCapacity = 4_KiB;
+  static constexpr Bytes kSize = kCapacity + Bytes(sizeof(RingHeader));
 
   RingHeader& header() { return *reinterpret_cast<RingHeader*>(mapping_.bytes().data()); }
   Bytes write(std::uint64_t position, std::size_t size) {
@@ -32,8 +33,13 @@ class RingTest : public ::testing::Test {
     return bytes;
   }
 
-  Mapping mapping_ = Mapping::anonymous(ring_size(kCapacity));
-  RingMemory memory_{mapping_.bytes().data(), kCapacity, 1};
+  static RingMemory memory_in(const Mapping& mapping) {
+    std::byte* const begin = mapping.bytes().data();
+    return {reinterpret_cast<RingHeader*>(begin), begin + sizeof(RingHeader), kCapacity, 1};
+  }
+
+  Mapping mapping_ = Mapping::anonymous(kSize);
+  RingMemory memory_ = memory_in(mapping_);
   RingWriter writer_{memory_};
   RingReader reader_{memory_};
 };
@@ -54,8 +60,8 @@ TEST_F(RingTest, TakesAsMuchAsItHoldsAndNoMore) {
 TEST_F(RingTest, AShortWriteAndAsMuchOfALongOneAsFitsAreReadAsTheyWereWritten) {
   for (const std::size_t room : {1, 20, 38, 39, 60}) {
     SCOPED_TRACE(room);
-    const Mapping mapping = Mapping::anonymous(ring_size(kCapacity));
-    const RingMemory memory{mapping.bytes().data(), kCapacity, 1};
+    const Mapping mapping = Mapping::anonymous(kSize);
+    const RingMemory memory = memory_in(mapping);
     RingWriter writer(memory);
     RingReader reader(memory);
     const auto put = [&](std::uint64_t position, std::size_t size) {

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <bit>
 
-#include "peal/transport/ring.h"
 #include "peal/transport/window.h"
 
 namespace peal::transport {
 namespace {
 
-// Control page, a page of doorbells, for each rank its two rings, the stage.
+// Control page; doorbells and the headers of all rings; for each rank its two rings; the stage.
 constexpr Bytes kPage = 4_KiB;
 constexpr Bytes kBellsAt = Window::kControlBytes;
-constexpr Bytes kRingsAt = kBellsAt + kPage;
+constexpr Bytes kHeadersAt = kBellsAt + Bytes(sizeof(BellState) * kChannelKinds.size());
+constexpr Bytes kHeader = Bytes(sizeof(RingHeader));
 constexpr Bytes kMostOfRings = 16_MiB;
 
 Bytes whole_pages(Bytes size) {
@@ -25,8 +25,10 @@ Bytes power_of_two(Bytes wanted, Bytes most) {
   return Bytes(static_cast<std::int64_t>(std::min(size, limit)));
 }
 
-Bytes rings_of_one_rank(const SegmentLayout& layout) {
-  return ring_size(layout.data_ring) + ring_size(layout.mail_ring);
+Bytes rings_of_one_rank(const SegmentLayout& layout) { return layout.data_ring + layout.mail_ring; }
+
+Bytes rings_at(const SegmentLayout& layout) {
+  return whole_pages(kHeadersAt + kHeader * kChannelKinds.size() * layout.ranks);
 }
 
 }  // namespace
@@ -41,7 +43,7 @@ SegmentLayout SegmentLayout::bounded() const {
 }
 
 Bytes SegmentLayout::size() const {
-  return kRingsAt + whole_pages(rings_of_one_rank(*this) * ranks) + stage;
+  return rings_at(*this) + rings_of_one_rank(*this) * ranks + stage;
 }
 
 std::span<std::byte> SegmentLayout::control_in(std::byte* segment) const {
@@ -56,9 +58,25 @@ BellState& SegmentLayout::bell_in(std::byte* segment, ChannelKind kind) const {
   return reinterpret_cast<BellState*>(segment + kBellsAt.value)[static_cast<std::size_t>(kind)];
 }
 
+RingHeader& SegmentLayout::ring_header_in(std::byte* segment, ChannelKind kind, int from) const {
+  const std::size_t index =
+      static_cast<std::size_t>(from) * kChannelKinds.size() + static_cast<std::size_t>(kind);
+  return reinterpret_cast<RingHeader*>(segment + kHeadersAt.value)[index];
+}
+
 std::byte* SegmentLayout::ring_in(std::byte* segment, ChannelKind kind, int from) const {
-  const Bytes before = kind == ChannelKind::kData ? 0_B : ring_size(data_ring);
-  return segment + (kRingsAt + rings_of_one_rank(*this) * from + before).value;
+  const Bytes before = kind == ChannelKind::kData ? 0_B : data_ring;
+  return segment + (rings_at(*this) + rings_of_one_rank(*this) * from + before).value;
+}
+
+RingMemory SegmentLayout::ring_memory_in(std::byte* segment,
+                                         ChannelKind kind,
+                                         int from,
+                                         Rank peer) const {
+  return {.header = &ring_header_in(segment, kind, from),
+          .data = ring_in(segment, kind, from),
+          .capacity = ring(kind),
+          .peer = peer};
 }
 
 }  // namespace peal::transport

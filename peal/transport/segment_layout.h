@@ -9,6 +9,7 @@
 
 #include "peal/base/units.h"
 #include "peal/transport/doorbell.h"
+#include "peal/transport/ring.h"
 
 namespace peal::transport {
 
@@ -18,6 +19,10 @@ inline constexpr std::array kChannelKinds = {ChannelKind::kData, ChannelKind::kM
 
 /// A value, the same for all ranks of a host. The functions that take a segment want
 /// size() bytes there, zeroed before anyone uses them and aligned to a page.
+///
+/// A page costs memory once somebody touches it. What every group touches lies together: the
+/// control page, and behind it the doorbells and the headers of the rings (for up to 10 ranks one
+/// page). The bytes of the rings and the stage are touched as far as operations use them.
 struct SegmentLayout {
   int ranks = 1;  // that share memory
   Bytes data_ring = 256_KiB;
@@ -37,8 +42,11 @@ struct SegmentLayout {
   std::span<std::byte> control_in(std::byte* segment) const;
   std::span<std::byte> stage_in(std::byte* segment) const;
   BellState& bell_in(std::byte* segment, ChannelKind kind) const;
-  /// The ring through which bytes come in from the host's `from`th rank.
+  /// The ring through which bytes come in from the host's `from`th rank: its header, and its bytes.
+  RingHeader& ring_header_in(std::byte* segment, ChannelKind kind, int from) const;
   std::byte* ring_in(std::byte* segment, ChannelKind kind, int from) const;
+  /// Both, for the one end or the other, with `peer` at its other.
+  RingMemory ring_memory_in(std::byte* segment, ChannelKind kind, int from, Rank peer) const;
 
   friend bool operator==(const SegmentLayout&, const SegmentLayout&) = default;
 };

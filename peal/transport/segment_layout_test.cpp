@@ -27,6 +27,14 @@ TEST(SegmentLayoutTest, NothingInASegmentOverlaps) {
     }
     for (int from = 0; from < ranks; ++from) {
       for (const ChannelKind kind : kChannelKinds) {
+        const auto* const header =
+            reinterpret_cast<std::byte*>(&layout.ring_header_in(begin, kind, from));
+        EXPECT_GE(header, end);
+        end = header + sizeof(RingHeader);
+      }
+    }
+    for (int from = 0; from < ranks; ++from) {
+      for (const ChannelKind kind : kChannelKinds) {
         EXPECT_GE(layout.ring_in(begin, kind, from), end);
         end = layout.ring_in(begin, kind, from) + layout.ring(kind).value;
       }
@@ -34,6 +42,14 @@ TEST(SegmentLayoutTest, NothingInASegmentOverlaps) {
     EXPECT_GE(layout.stage_in(begin).data(), end);
     EXPECT_EQ(Bytes(layout.stage_in(begin).data() - begin) + layout.stage, layout.size());
   }
+}
+
+TEST(SegmentLayoutTest, WhatEveryGroupTouchesLiesInTwoPages) {
+  const SegmentLayout layout = SegmentLayout{.ranks = 8}.bounded();
+  std::byte* const begin = nullptr;
+  const auto* const last =
+      reinterpret_cast<std::byte*>(&layout.ring_header_in(begin, ChannelKind::kMail, 7));
+  EXPECT_LE(Bytes(last + sizeof(RingHeader) - begin), 8_KiB);
 }
 
 }  // namespace

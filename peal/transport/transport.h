@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +17,7 @@
 namespace peal::transport {
 
 class Window;
+struct SharedMail;
 
 /// What became of a try_send or a try_receive.
 struct Transfer {
@@ -77,6 +79,9 @@ class Transport {
 
   virtual Channel& data() = 0;
   virtual Channel& mail() = 0;
+  /// Where a thread waits for the mail that does so for several groups (rounds.h); else, and where
+  /// that is not known, a thread that is the group's own calls `wait` of `mail`.
+  virtual std::optional<SharedMail> shared_mail();
 
   /// Memory shared with the other ranks of the host, or nullptr. Where one rank of the group has
   /// one all have, each host as many ranks, which are neighbours. Lives as long as the transport.

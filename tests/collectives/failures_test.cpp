@@ -346,6 +346,33 @@ TEST_P(FailuresTest, WhoWaitsInASubGroupIsToldOfTheExceptionToo) {
   }
 }
 
+/// For each of them half a second may pass until it is sure that the rank does not say more. They
+/// share a thread: one after the other they would take ten seconds.
+TEST_P(FailuresTest, ManyGroupsThatARankLeavesByAnExceptionFailAtTheSameTime) {
+  constexpr int kGroups = 20;
+  Duration took{};
+  const auto ended = outcomes(2, [&](ProcessGroup& world) -> std::string {
+    std::vector<ProcessGroupPtr> groups;
+    for (int i = 0; i < kGroups; ++i) groups.push_back(world.new_group(std::vector<Rank>{0, 1}));
+    std::vector<std::vector<float>> data(kGroups, some());
+    std::vector<WorkPtr> works;
+    for (std::size_t i = 0; world.rank() == 0 && i < groups.size(); ++i) {
+      works.push_back(groups[i]->irecv(data[i], 1));
+    }
+    world.barrier();
+    if (world.rank() == 1) throw std::runtime_error("out of luck");
+    const TimePoint begin = Clock::now();
+    std::string complaints;
+    for (const WorkPtr& work : works) {
+      complaints += missing_error("a receive", [&] { work->wait(); });
+    }
+    took = Clock::now() - begin;
+    return complaints;
+  });
+  EXPECT_EQ(ended[0].error, "");
+  EXPECT_LT(took, std::chrono::seconds(6));
+}
+
 TEST_P(FailuresTest, TellingPeersOfExceptionsChangesNothingWhereThereAreNone) {
   const auto ended = outcomes(2, [](ProcessGroup& group) -> std::string {
     auto data = some();

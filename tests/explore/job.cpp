@@ -19,6 +19,7 @@
 #include "peal/group/process_group.h"
 #include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/rounds.h"
 
 #include "tests/explore/scheduler.h"
 
@@ -77,6 +78,7 @@ class ExploredTransport final : public Transport {
 
   Channel& data() override { return data_; }
   Channel& mail() override { return mail_; }
+  std::optional<transport::SharedMail> shared_mail() override { return inner_->shared_mail(); }
   transport::Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return cpus_; }
@@ -105,6 +107,7 @@ struct Plan {
   transport::MemoryOptions memory;
   std::optional<transport::Faults> faults;
   int cpus = 1;
+  int groups = 1;  // of all ranks; a rank's groups share what transport::Rounds is
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
   std::optional<Bytes> eager_bound;  // for small messages
@@ -162,6 +165,7 @@ Plan draw(std::uint64_t seed) {
   }
   plan.collectives = static_cast<int>(below(3));
   if (below(3) == 0) draw_bursts(plan, below);
+  plan.groups = 1 + static_cast<int>(below(2));
   return plan;
 }
 
@@ -262,7 +266,7 @@ void reduce(ProcessGroup& group, int times) {
   }
 }
 
-void run_rank(const Plan& plan, Rank rank, std::unique_ptr<Transport>& connected) {
+std::unique_ptr<ProcessGroup> make_group(Rank rank, std::unique_ptr<Transport>& connected) {
   native::Options options;
   options.rank = rank;
   options.world_ranks = {0, 1, 2};
@@ -270,32 +274,57 @@ void run_rank(const Plan& plan, Rank rank, std::unique_ptr<Transport>& connected
   options.connect = [&](auto&&, auto&&, Deadline, auto&&, const native::UseTransport& use) {
     use(std::move(connected));
   };
-  ProcessGroup group(native::make_backend(std::move(options), Deadline::after(kTimeout)),
-                     {.timeout = kTimeout});
+  return std::make_unique<ProcessGroup>(
+      native::make_backend(std::move(options), Deadline::after(kTimeout)),
+      ProcessGroup::Options{.timeout = kTimeout});
+}
+
+/// `connected`: one for each group.
+void run_rank(const Plan& plan, Rank rank, std::vector<std::unique_ptr<Transport>>& connected) {
+  std::vector<std::unique_ptr<ProcessGroup>> groups;
+  for (auto& one : connected) groups.push_back(make_group(rank, one));
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < plan.conversations.size(); ++i) {
     threads.emplace_back([&, i] {
+      ProcessGroup& group = *groups[i % groups.size()];
       Speaker(group, plan.conversations[i], Tag{static_cast<std::int32_t>(i)}).speak();
     });
   }
-  reduce(group, plan.collectives);
+  reduce(*groups.back(), plan.collectives);
   for (std::thread& thread : threads) thread.join();
-  group.destroy();
+  for (const auto& group : groups) group->destroy();
   progress();
+}
+
+/// By rank, for each of its groups.
+std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Plan& plan) {
+  transport::MemoryOptions options = plan.memory;
+  // Behind faults each group waits for its mail by itself.
+  for (int rank = 0; rank < kRanks && !plan.faults; ++rank) {
+    options.rounds.push_back(std::make_shared<transport::Rounds>());
+  }
+  std::array<std::vector<std::unique_ptr<Transport>>, kRanks> all;
+  for (int group = 0; group < plan.groups; ++group) {
+    auto transports = transport::make_memory_transports(kRanks, options);
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      auto& one = transports[rank];
+      if (plan.faults) one = transport::make_faulty(std::move(one), *plan.faults);
+      all[rank].push_back(std::make_unique<ExploredTransport>(std::move(one), plan.cpus));
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
 void run_job(std::uint64_t seed, bool remembers_stacks) {
   const Plan plan = draw(seed);
-  auto transports = transport::make_memory_transports(kRanks, plan.memory);
+  std::array<std::vector<std::unique_ptr<Transport>>, kRanks> transports = connect_all(plan);
   run({.seed = seed, .remembers_stacks = remembers_stacks}, [&] {
     std::vector<std::thread> ranks;
     for (Rank rank = 0; rank < kRanks; ++rank) {
-      std::unique_ptr<Transport>& one = transports[static_cast<std::size_t>(rank)];
-      if (plan.faults) one = transport::make_faulty(std::move(one), *plan.faults);
-      one = std::make_unique<ExploredTransport>(std::move(one), plan.cpus);
-      ranks.emplace_back([&plan, rank, &one] { run_rank(plan, rank, one); });
+      auto& own = transports[static_cast<std::size_t>(rank)];
+      ranks.emplace_back([&plan, rank, &own] { run_rank(plan, rank, own); });
     }
     for (std::thread& rank : ranks) rank.join();
   });

@@ -42,16 +42,20 @@ class Exchange {
  public:
   Exchange(Fabric fabric, Bytes stage) : fabric_(fabric), stage_(stage) {}
 
-  std::unique_ptr<Transport> take(Rank rank, int ranks, const std::string& group) {
+  /// `members`: by their ranks in the world, of which the one at `rank` asks.
+  std::unique_ptr<Transport> take(Rank rank,
+                                  std::span<const Rank> members,
+                                  const std::string& group) {
     return groups_.with([&](auto& groups) {
       auto& group_transports = groups[group];
-      if (group_transports.empty()) group_transports = make(ranks);
+      if (group_transports.empty()) group_transports = make(members);
       return std::move(group_transports[static_cast<std::size_t>(rank)]);
     });
   }
 
  private:
-  std::vector<std::unique_ptr<Transport>> make(int ranks) const {
+  std::vector<std::unique_ptr<Transport>> make(std::span<const Rank> members) {
+    const int ranks = static_cast<int>(members.size());
     using Sharing = transport::MemoryOptions::Sharing;
     transport::MemoryOptions options;
     const bool shares = fabric_ == Fabric::kMemory || fabric_ == Fabric::kHosts;
@@ -60,6 +64,9 @@ class Exchange {
     options.stage = stage_;
     options.data_ring = 4_KiB;
     options.arena = kArena;
+    if (fabric_ != Fabric::kShortWrites) {  // behind faults each group waits for its mail by itself
+      for (const Rank member : members) options.rounds.push_back(rounds_of(member));
+    }
     auto transports = transport::make_memory_transports(ranks, options);
     if (fabric_ == Fabric::kShortWrites) {
       const transport::Faults faults{.seed = static_cast<unsigned>(ranks),
@@ -71,9 +78,18 @@ class Exchange {
     return transports;
   }
 
+  /// All groups of a rank share them, as over shm.
+  std::shared_ptr<transport::Rounds> rounds_of(Rank world_rank) {
+    std::weak_ptr<transport::Rounds>& known = rounds_[world_rank];
+    auto rounds = known.lock();
+    if (!rounds) known = rounds = std::make_shared<transport::Rounds>();
+    return rounds;
+  }
+
   Fabric fabric_;
   Bytes stage_;
   Guarded<std::map<std::string, std::vector<std::unique_ptr<Transport>>>> groups_;
+  std::map<Rank, std::weak_ptr<transport::Rounds>> rounds_;  // under the same lock
 };
 
 }  // namespace
@@ -159,7 +175,7 @@ struct Job::Impl {
                           const std::function<void()>&,
                           const native::UseTransport& use) {
         const auto self = std::find(members.begin(), members.end(), rank) - members.begin();
-        use(exchange.take(static_cast<Rank>(self), static_cast<int>(members.size()), group));
+        use(exchange.take(static_cast<Rank>(self), members, group));
       };
     }
     Config settings = config;

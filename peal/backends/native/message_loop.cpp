@@ -34,6 +34,8 @@ constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 /// Deadlines are looked at this often all the same.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
+constexpr TimePoint kAtOnce = transport::Rounds::kAtOnce;
+
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
 /// A rank that has no time left still says why it leaves.
@@ -93,8 +95,13 @@ MessageLoop::MessageLoop(Rank self,
                                               Departure departure,
                                               const Error& error) { left(peer, departure, error); },
                                .standing = std::move(standing_heard)},
-               eager_bound) {
-  thread_ = start_thread([this] { loop(); });
+               eager_bound),
+      shared_(transport.shared_mail()) {
+  if (shared_) {
+    shared_->rounds.add(shared_->channel, *this);
+  } else {
+    thread_ = start_thread([this] { loop(); });
+  }
 }
 
 MessageLoop::~MessageLoop() {
@@ -104,8 +111,13 @@ MessageLoop::~MessageLoop() {
 
 void MessageLoop::stop() {
   stopping_.store(true, std::memory_order_release);
-  transport_.mail().interrupt();
-  if (thread_.joinable()) thread_.join();
+  if (shared_) {
+    shared_->rounds.remove(*this);
+  } else {
+    transport_.mail().interrupt();
+    if (thread_.joinable()) thread_.join();
+  }
+  conclusions_.close();
   // Nobody will move what is still open: whoever waits for it must hear so.
   const Error cause = verdict_.reached() ? verdict_.cause()
                                          : Error(ErrorKind::kUsage,
@@ -245,21 +257,35 @@ void MessageLoop::attend(Inside& mailbox, Rank peer, engine::Ticket& ticket) {
 // ---- the loop
 
 void MessageLoop::loop() {
+  std::vector<transport::Interest> interests;
   while (!stopping_.load(std::memory_order_acquire)) {
-    TimePoint next = TimePoint::max();
-    try {
-      const bool attended = is_attended();
-      if (attended) {
-        transport_.mail().wait({}, Deadline(Clock::now() + kNap));
-        if (attended_) continue;  // by a call that moves everything
-      }
-      const bool moved = mailbox_.with([&](Mailbox& mailbox) { return round(mailbox, next); });
-      if (!moved && !attended) transport_.mail().wait(interests_, Deadline(next));
-    } catch (const std::exception&) {
-      verdict_.reach(current_error("the exchange of messages"));
-      std::this_thread::sleep_for(kPause);
-    }
+    interests.clear();
+    const TimePoint next = round(interests);
+    if (next != kAtOnce) transport_.mail().wait(interests, Deadline(next));
   }
+}
+
+TimePoint MessageLoop::round(std::vector<transport::Interest>& interests) noexcept {
+  try {
+    return try_round(interests);
+  } catch (const std::exception&) {
+    verdict_.reach(current_error("the exchange of messages"));
+    interests.clear();
+    return Clock::now() + kPause;
+  }
+}
+
+TimePoint MessageLoop::try_round(std::vector<transport::Interest>& interests) {
+  const bool has_napped = std::exchange(naps_, false);
+  if (has_napped && attended_) return kAtOnce;  // by a call that moves everything
+  if (!has_napped && is_attended()) {
+    naps_ = true;
+    return Clock::now() + kNap;
+  }
+  TimePoint next = TimePoint::max();
+  const bool moved =
+      mailbox_.with([&](Mailbox& mailbox) { return move(mailbox, interests, next); });
+  return moved || has_napped ? kAtOnce : next;
 }
 
 bool MessageLoop::is_attended() {
@@ -275,14 +301,15 @@ bool MessageLoop::is_attended() {
   return true;
 }
 
-bool MessageLoop::round(Mailbox& mailbox, TimePoint& next) {
+bool MessageLoop::move(Mailbox& mailbox,
+                       std::vector<transport::Interest>& interests,
+                       TimePoint& next) {
   // First the verdict: the memory of what has failed is not to be touched.
   bool moved = pass_on_verdict(mailbox);
   moved |= mailbox.advance();
   check_deadlines(mailbox, next);
   moved |= pass_on_verdict(mailbox);
-  interests_.clear();
-  mailbox.add_interests(interests_);
+  mailbox.add_interests(interests);
   busy_ = mailbox.is_busy();
   if (busy_ || mailbox.open_tickets().any()) next = std::min(next, Clock::now() + kLongestSleep);
   return moved;
@@ -324,14 +351,28 @@ std::string MessageLoop::whereabouts(Rank peer) const {
   return text + describe_halted(transport_, self_, ranks_, {&peer, 1});
 }
 
-/// What is known of the first that was lost is enough.
 void MessageLoop::lost(Rank peer) {
-  if (!verdict_.reached()) verdict_.reach(lost_peers_.lost(peer, recorder_.current()));
+  reach_later(
+      [this, peer, operation = recorder_.current()] { return lost_peers_.lost(peer, operation); });
 }
 
 void MessageLoop::left(Rank peer, Departure departure, const Error& error) {
-  if (verdict_.reached()) return;
-  verdict_.reach(lost_peers_.with_what_it_threw(peer, departure, error));
+  reach_later([this, peer, departure, error] {
+    return lost_peers_.with_what_it_threw(peer, departure, error);
+  });
+}
+
+/// What is known of the first that was lost is enough.
+void MessageLoop::reach_later(std::function<Error()> conclude) {
+  conclusions_.start();
+  conclusions_.post([this, conclude = std::move(conclude)] {
+    if (verdict_.reached()) return;
+    try {
+      verdict_.reach(conclude());
+    } catch (const std::exception&) {
+      verdict_.reach(current_error("the look for what became of a peer"));
+    }
+  });
 }
 
 void MessageLoop::tell_standing(std::span<const Rank> peers, const engine::Standing& standing) {

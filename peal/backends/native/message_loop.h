@@ -1,5 +1,7 @@
-// Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread of
-// its own that sleeps while nothing moves. It is also the one that learns of lost peers.
+// Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread
+// that sleeps while nothing moves: one that does so for all groups of this process whose ranks
+// share memory (transport/rounds.h), else one of its own. It is also the one that learns of lost
+// peers.
 //
 // While calls attend to the mailbox, the loop's thread keeps out: it does not watch the streams,
 // since peers would ring its bell for each message then. It naps, does a round unless a call is
@@ -26,11 +28,12 @@
 #include "peal/engine/verdict.h"
 #include "peal/group/backend.h"
 #include "peal/observe/group_recorder.h"
+#include "peal/transport/rounds.h"
 
 namespace peal::native {
 
 /// Threads: any number at once, but `leave` and `stop` from one at a time.
-class MessageLoop {
+class MessageLoop final : private transport::Rounds::Member {
  public:
   /// A rank that waits for this one says where it stands. Called from within other methods of this
   /// class, with the door passed.
@@ -95,16 +98,23 @@ class MessageLoop {
   /// For a call that leaves something to the loop.
   void call_loop();
 
+  /// Of a thread of its own.
   void loop();
+  /// A round, or a nap while calls attend to the mailbox.
+  TimePoint round(std::vector<transport::Interest>& interests) noexcept override;
+  TimePoint try_round(std::vector<transport::Interest>& interests);
   /// Whether calls have seen to the mailbox since the loop last asked.
   bool is_attended();
-  /// Returns whether anything moved, and when to look again at the latest.
-  bool round(engine::Mailbox& mailbox, TimePoint& next);
+  /// Returns whether anything moved; and what to look for, and when to look again at the latest.
+  bool move(engine::Mailbox& mailbox, std::vector<transport::Interest>& interests, TimePoint& next);
   bool pass_on_verdict(engine::Mailbox& mailbox);
   void check_deadlines(engine::Mailbox& mailbox, TimePoint& next);
   std::string whereabouts(Rank peer) const;
   void lost(Rank peer);
   void left(Rank peer, Departure departure, const Error& error);
+  /// Reaches the verdict that `conclude` returns, on a thread for that: it waits for news of the
+  /// peer, up to half a second, which neither calls nor other groups are to wait for.
+  void reach_later(std::function<Error()> conclude);
 
   Rank self_;
   int ranks_;
@@ -123,13 +133,15 @@ class MessageLoop {
   int waiting_ = 0;                       // calls that wait until somebody else ends their tickets
 
   std::atomic<bool> called_ = false;  // somebody leaves something to the loop
+  TaskThread conclusions_;
   // Of the loop's thread:
-  std::vector<transport::Interest> interests_;
+  bool naps_ = false;
   std::uint64_t calls_seen_ = 0;
   TimePoint looked_;   // when it last looked at the deadlines
   bool busy_ = false;  // its last round left something to do
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  const std::optional<transport::SharedMail> shared_;
+  std::thread thread_;  // where the mail is not shared
 };
 
 }  // namespace peal::native

@@ -26,9 +26,12 @@ struct World {
       segments.push_back(Mapping::anonymous(layout.size()));
       arena_files.push_back(make_shared_file("peal arena", 0_B));
       arenas.push_back(Mapping::of_file(arena_files.back().get(), options.arena));
-      for (const ChannelKind kind : kChannelKinds) {
-        bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), kind)));
-      }
+      const auto index = static_cast<std::size_t>(rank);
+      rounds.push_back(options.rounds.empty() ? std::make_shared<Rounds>() : options.rounds[index]);
+      bells.push_back(
+          std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kData)));
+      bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kMail),
+                                                 rounds.back()->alarm().event()));
     }
   }
 
@@ -40,13 +43,14 @@ struct World {
                  static_cast<std::size_t>(kind)];
   }
   RingMemory ring(ChannelKind kind, Rank from, Rank to, Rank peer) const {
-    return {layout.ring_in(segment(to), kind, from), layout.ring(kind), peer};
+    return layout.ring_memory_in(segment(to), kind, from, peer);
   }
 
   SegmentLayout layout;
   std::vector<Mapping> segments;
   std::vector<Fd> arena_files;
   std::vector<Mapping> arenas;
+  std::vector<std::shared_ptr<Rounds>> rounds;
   std::vector<std::shared_ptr<Doorbell>> bells;
 };
 
@@ -78,12 +82,14 @@ class MemoryTransport final : public Transport {
   MemoryTransport(std::shared_ptr<World> world, Rank self, int ranks_per_host)
       : world_(std::move(world)),
         data_(make_channel(*world_, self, ChannelKind::kData)),
-        mail_(make_channel(*world_, self, ChannelKind::kMail)) {
+        mail_(make_channel(*world_, self, ChannelKind::kMail)),
+        rounds_(world_->rounds[static_cast<std::size_t>(self)]) {
     if (ranks_per_host > 0) window_ = make_window(world_, self, ranks_per_host);
   }
 
   Channel& data() override { return *data_; }
   Channel& mail() override { return *mail_; }
+  std::optional<SharedMail> shared_mail() override { return SharedMail{*mail_, *rounds_}; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
   int ranks_on_host() const override { return world_->layout.ranks; }
   int cpus_on_host() const override { return cpus_at_once(std::array{std::int64_t{::getpid()}}); }
@@ -94,6 +100,7 @@ class MemoryTransport final : public Transport {
   std::shared_ptr<World> world_;
   std::unique_ptr<RingChannel> data_;
   std::unique_ptr<RingChannel> mail_;
+  std::shared_ptr<Rounds> rounds_;
   std::optional<Window> window_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peal/base/units.h"
+#include "peal/transport/rounds.h"
 #include "peal/transport/segment_layout.h"
 #include "peal/transport/transport.h"
 
@@ -22,6 +23,9 @@ struct MemoryOptions {
   Bytes mail_ring = SegmentLayout().mail_ring;
   Bytes stage = SegmentLayout().stage;
   Bytes arena = 1024_MiB;  // of address space, for each rank
+  /// By rank: what it shares with other groups of its, all of which have their mail waited for by
+  /// it (Transport::shared_mail); one of its own for each if empty.
+  std::vector<std::shared_ptr<Rounds>> rounds = {};
 };
 
 /// One transport for each rank, each for a thread of its own. Throws Error(resource).

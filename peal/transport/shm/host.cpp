@@ -20,11 +20,11 @@
 namespace peal::transport {
 namespace {
 
-/// Segment, arena, data bell, mail bell.
-constexpr std::size_t kOfferedFds = 4;
+/// Segment, arena, the process's alarm; and the data bell and the mail bell where they have events
+/// of their own.
+constexpr std::size_t kOfferedFds = 3;
 
 constexpr Bytes kSmallestArena = 1_MiB;
-constexpr Bytes kMostToPopulate = 64_MiB;
 
 void check_same(const SegmentLayout& own, const SegmentLayout& other) {
   if (own == other) return;
@@ -112,16 +112,6 @@ struct Host::Memory {
   }
   std::byte* segment(Rank rank) const { return shares[index_of(rank)].segment.bytes().data(); }
 
-  /// All ranks' stages are written and read sooner or later. Where there are many, most ranks meet
-  /// few others in any operation, and all pages of all ranks in all ranks would take seconds.
-  void populate_stages() const {
-    if (layout.stage * layout.ranks > kMostToPopulate) return;
-    for (const Rank rank : ranks) {
-      populate(layout.stage_in(segment(rank)),
-               rank == self ? Populate::kToWrite : Populate::kToRead);
-    }
-  }
-
   Rank self;
   std::vector<Rank> ranks;
   SegmentLayout layout;
@@ -132,79 +122,109 @@ struct Host::Memory {
 };
 
 struct Host::Neighbour {
-  /// Ends when the process does, however it ends. The connection may be held open by children that
-  /// the process forked.
-  int presence() const { return process ? process.get() : connection.get(); }
-
   std::array<std::shared_ptr<Doorbell>, kChannelKinds.size()> bells;
-  Fd connection;
-  pid_t pid = 0;  // as it is seen from here; 0 where it is not
-  Fd process;
+  std::shared_ptr<PeerProcess> process;
+  Fd connection;  // where the peer sees the end of this process by nothing else
+
+  // While they meet:
+  Fd sign;  // of the process; none where the system gives none
+  pid_t pid = 0;
+  bool is_needed_by_peer = false;  // the connection
 };
 
+std::shared_ptr<Doorbell> Host::make_own_bell(ChannelKind kind, HostOptions::Others others) const {
+  BellState& state = memory_->layout.bell_in(memory_->segment(memory_->self), kind);
+  if (others == HostOptions::Others::kOnOtherHosts) {
+    return std::make_shared<Doorbell>(state, std::make_shared<Event>());
+  }
+  return kind == ChannelKind::kData ? std::make_shared<Doorbell>(state)
+                                    : std::make_shared<Doorbell>(state, peers_->alarm().event());
+}
+
 Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline deadline)
-    : memory_(std::make_shared<Memory>(options)) {
+    : peers_(options.peers), memory_(std::make_shared<Memory>(options)) {
   for (const ChannelKind kind : kChannelKinds) {
-    bells_[static_cast<std::size_t>(kind)] =
-        std::make_shared<Doorbell>(memory_->layout.bell_in(memory_->segment(options.self), kind));
+    bells_[static_cast<std::size_t>(kind)] = make_own_bell(kind, options.others);
+  }
+  for (const auto& [rank, connection] : connections) {
+    neighbours_[rank] = std::make_unique<Neighbour>();
   }
   // All offers first, so that no rank waits for one that waits for it.
-  const auto deaf =
-      exchange_with_all(connections, deadline, {}, [&](Rank, const Fd& connection, Deadline until) {
-        offer_to(connection.get(), until);
+  const auto deaf = exchange_with_all(
+      connections, deadline, {}, [&](Rank rank, const Fd& connection, Deadline until) {
+        offer_to(*neighbours_[rank], connection.get(), until);
       });
   const auto silent = exchange_with_all(
       connections, deadline, deaf, [&](Rank rank, const Fd& connection, Deadline until) {
-        neighbours_[rank] = accept_from(rank, connection.get(), until);
+        accept_from(rank, *neighbours_[rank], connection.get(), until);
       });
   // Who has made its offer and is gone has left because of another; who made none is the other.
   if (silent || deaf) throw Error(silent ? *silent : *deaf);
   memory_->segment_file.reset();
-  memory_->populate_stages();
-  for (auto& [rank, neighbour] : neighbours_) {
-    neighbour->connection = std::move(connections.at(rank));
-  }
+  for (auto& [rank, neighbour] : neighbours_) keep(*neighbour, std::move(connections.at(rank)));
 }
 
 Host::~Host() = default;
 
-void Host::offer_to(int connection, Deadline deadline) const {
-  const std::string text = encode({memory_->layout, memory_->arena_size});
+/// The peer still has its end open: it waits for this offer.
+void Host::offer_to(Neighbour& neighbour, int connection, Deadline deadline) const {
+  neighbour.pid = net::neighbour_at(connection).process;
+  neighbour.sign = process_at(connection);
+  const std::string text = encode({.layout = memory_->layout,
+                                   .arena = memory_->arena_size,
+                                   .process = peers_->number(),
+                                   .needs_connection = !neighbour.sign});
   net::write_all(connection, net::bytes_of(text), deadline);
-  const std::array<int, kOfferedFds> fds = {memory_->segment_file.get(),
-                                            memory_->arena_file.get(),
-                                            bells_[0]->event(),
-                                            bells_[1]->event()};
+  std::vector<int> fds = {
+      memory_->segment_file.get(), memory_->arena_file.get(), peers_->alarm().event()->fd()};
+  if (has_own_events()) {
+    for (const auto& bell : bells_) fds.push_back(bell->event()->fd());
+  }
   net::send_fds(connection, fds, deadline);
 }
 
-std::unique_ptr<Host::Neighbour> Host::accept_from(Rank rank, int connection, Deadline deadline) {
+void Host::accept_from(Rank rank, Neighbour& neighbour, int connection, Deadline deadline) {
   std::string text(kOfferSize, '\0');
   net::read_all(connection, std::as_writable_bytes(std::span(text)), deadline);
   const Offer offer = decode_offer(text);
   check_same(memory_->layout, offer.layout);
-  std::vector<Fd> fds = net::receive_fds(connection, kOfferedFds, deadline);
+  const std::size_t own_events = has_own_events() ? kChannelKinds.size() : 0;
+  std::vector<Fd> fds = net::receive_fds(connection, kOfferedFds + own_events, deadline);
   check_shared_file(fds[0].get(), offer.layout.size());
   check_shared_file(fds[1].get(), 0_B);
 
   Memory::Share& share = memory_->shares[memory_->index_of(rank)];
   share = {Mapping::of_file(fds[0].get(), offer.layout.size()),
            Mapping::of_file(fds[1].get(), offer.arena)};
-  auto neighbour = std::make_unique<Neighbour>();
+  neighbour.is_needed_by_peer = offer.needs_connection;
+  HostPeer peer{nullptr, std::make_shared<Event>(std::move(fds[2]))};
+  if (neighbour.sign) {
+    peer.process = std::make_shared<PeerProcess>(std::move(neighbour.sign), neighbour.pid);
+    peer = peers_->meet(offer.process, std::move(peer));
+    neighbour.process = peer.process;
+  }
   for (const ChannelKind kind : kChannelKinds) {
     const auto k = static_cast<std::size_t>(kind);
-    neighbour->bells[k] = std::make_shared<Doorbell>(
-        offer.layout.bell_in(share.segment.bytes().data(), kind), std::move(fds[2 + k]));
+    BellState& state = offer.layout.bell_in(share.segment.bytes().data(), kind);
+    std::shared_ptr<Event> event = kind == ChannelKind::kData ? nullptr : peer.alarm;
+    if (has_own_events()) event = std::make_shared<Event>(std::move(fds[kOfferedFds + k]));
+    neighbour.bells[k] = std::make_shared<Doorbell>(state, std::move(event));
   }
-  neighbour->pid = net::neighbour_at(connection).process;
-  neighbour->process = process_at(connection);
-  return neighbour;
+}
+
+/// What is left of the meeting: mostly nothing of the connection.
+void Host::keep(Neighbour& neighbour, Fd connection) {
+  if (!neighbour.process) {  // the children that the process forks may hold the connection open
+    neighbour.process = std::make_shared<PeerProcess>(std::move(connection), neighbour.pid);
+    peers_->alarm().watch(neighbour.process);
+  } else if (neighbour.is_needed_by_peer) {
+    neighbour.connection = std::move(connection);
+  }
 }
 
 RingMemory Host::ring(ChannelKind kind, Rank from, Rank to, Rank peer) const {
-  const int index = static_cast<int>(memory_->index_of(from));
-  return {
-      memory_->layout.ring_in(memory_->segment(to), kind, index), memory_->layout.ring(kind), peer};
+  return memory_->layout.ring_memory_in(
+      memory_->segment(to), kind, static_cast<int>(memory_->index_of(from)), peer);
 }
 
 std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
@@ -213,7 +233,7 @@ std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
     links.push_back({.outgoing = ring(kind, memory_->self, rank, rank),
                      .incoming = ring(kind, rank, memory_->self, rank),
                      .bell = neighbour->bells[static_cast<std::size_t>(kind)],
-                     .presence = neighbour->presence()});
+                     .process = neighbour->process});
   }
   return std::make_unique<RingChannel>(bells_[static_cast<std::size_t>(kind)], links);
 }
@@ -221,9 +241,9 @@ std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
 Presence Host::presence(Rank rank) const {
   const auto found = neighbours_.find(rank);
   if (found == neighbours_.end()) return {.state = Presence::State::kRunning};  // this one
-  const Neighbour& neighbour = *found->second;
-  if (has_ended(neighbour.presence())) return {.state = Presence::State::kEnded};
-  return presence_of_process(neighbour.pid);
+  PeerProcess& process = *found->second->process;
+  if (process.has_ended()) return {.state = Presence::State::kEnded};
+  return presence_of_process(process.pid());
 }
 
 Window Host::make_window() const {

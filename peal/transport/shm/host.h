@@ -3,7 +3,9 @@
 //
 // Each rank owns two files without a name: a segment (segment_layout.h) with the rings through
 // which bytes come in to it, and the arena, which grows. Their descriptors, and the eventfds that
-// wake it, go to every other rank over the unix connections.
+// wake it, go to every other rank over the unix connections. Of all those a rank keeps one for a
+// group, its arena's; what is for a pair of processes is kept once (host_peers.h). A group that
+// reaches other hosts too keeps eventfds of its own, since its threads sleep on sockets besides.
 #pragma once
 
 #include <array>
@@ -17,6 +19,7 @@
 #include "peal/transport/presence.h"
 #include "peal/transport/ring_channel.h"
 #include "peal/transport/segment_layout.h"
+#include "peal/transport/shm/host_peers.h"
 #include "peal/transport/window.h"
 
 namespace peal::transport {
@@ -26,6 +29,9 @@ struct HostOptions {
   std::vector<Rank> ranks;  // of the group that are on this host, the own one included; ascending
   SegmentLayout layout;     // but for its `ranks`, which follows from the above
   Bytes arena;              // address space for each rank; less where the process may not have it
+  /// Whether the group has ranks on other hosts, over sockets: the same on all ranks.
+  enum class Others : unsigned char { kNone, kOnOtherHosts } others = Others::kNone;
+  std::shared_ptr<HostPeers> peers;  // of the rank `self`
 };
 
 class Host final {
@@ -38,8 +44,10 @@ class Host final {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// Outlived by the host. Each kind once.
+  /// Outlived by the host. Each kind once. Where all ranks are on this host, the mail's sleeper is
+  /// `rounds`, on whose event several groups ring.
   std::unique_ptr<RingChannel> make_channel(ChannelKind kind);
+  Rounds& rounds() { return peers_->rounds(); }
 
   /// What is known of the process of another rank of the host. Threads: any.
   Presence presence(Rank rank) const;
@@ -52,10 +60,14 @@ class Host final {
   struct Memory;
   struct Neighbour;
 
-  void offer_to(int connection, Deadline deadline) const;
-  std::unique_ptr<Neighbour> accept_from(Rank rank, int connection, Deadline deadline);
+  std::shared_ptr<Doorbell> make_own_bell(ChannelKind kind, HostOptions::Others others) const;
+  void offer_to(Neighbour& neighbour, int connection, Deadline deadline) const;
+  void accept_from(Rank rank, Neighbour& neighbour, int connection, Deadline deadline);
+  void keep(Neighbour& neighbour, Fd connection);
+  bool has_own_events() const { return bells_[0]->event() != nullptr; }
   RingMemory ring(ChannelKind kind, Rank from, Rank to, Rank peer) const;
 
+  const std::shared_ptr<HostPeers> peers_;
   std::shared_ptr<Memory> memory_;
   std::array<std::shared_ptr<Doorbell>, kChannelKinds.size()> bells_;
   std::map<Rank, std::unique_ptr<Neighbour>> neighbours_;

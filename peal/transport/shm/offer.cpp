@@ -11,7 +11,7 @@
 namespace peal::transport {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 
 }  // namespace
 
@@ -19,7 +19,8 @@ std::string encode(const Offer& offer) {
   net::Writer writer;
   writer.put_u8(kVersion).put_i64(offer.layout.ranks).put_i64(offer.layout.data_ring.value);
   writer.put_i64(offer.layout.mail_ring.value).put_i64(offer.layout.stage.value);
-  writer.put_i64(offer.arena.value);
+  writer.put_i64(offer.arena.value).put_u64(offer.process);
+  writer.put_u8(offer.needs_connection ? 1 : 0);
   return std::move(writer).take();
 }
 
@@ -39,6 +40,13 @@ Offer decode_offer(std::string_view bytes) {
   offer.layout.mail_ring = Bytes(reader.get_i64());
   offer.layout.stage = Bytes(reader.get_i64());
   offer.arena = Bytes(reader.get_i64());
+  offer.process = reader.get_u64();
+  const std::uint8_t needs_connection = reader.get_u8();
+  if (needs_connection > 1) {
+    throw Error(ErrorKind::kMismatch,
+                fmt::format("malformed offer of shared memory: a flag is {}", needs_connection));
+  }
+  offer.needs_connection = needs_connection == 1;
   reader.finish();
   return offer;
 }

@@ -14,11 +14,14 @@ namespace peal::transport {
 struct Offer {
   SegmentLayout layout;
   Bytes arena;
+  std::uint64_t process = 0;  // HostPeers::number
+  /// The sender sees the end of the receiver's process by nothing but the connection.
+  bool needs_connection = false;
 
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 
-inline constexpr std::size_t kOfferSize = 1 + 5 * sizeof(std::int64_t);
+inline constexpr std::size_t kOfferSize = 2 + 6 * sizeof(std::int64_t);
 
 std::string encode(const Offer& offer);
 

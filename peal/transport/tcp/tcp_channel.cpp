@@ -54,7 +54,7 @@ struct TcpChannel::Peer {
 };
 
 TcpChannel::TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections, Loss loss)
-    : bell_(bell_state_), loss_(std::move(loss)) {
+    : loss_(std::move(loss)) {
   for (auto& [rank, connection] : connections) {
     const auto index = static_cast<std::size_t>(rank);
     if (peers_.size() <= index) peers_.resize(index + 1);
@@ -123,7 +123,7 @@ void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {
 
 bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) {
   watched_.clear();
-  entries.push_back({bell_.event(), POLLIN, 0});
+  entries.push_back({bell_.event()->fd(), POLLIN, 0});
   if (interests.empty()) return true;  // only `interrupt` ends this sleep
   bell_.lie_down();                    // before the look around: see Doorbell
   for (const Interest& interest : interests) {
@@ -138,7 +138,7 @@ bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd
 
 void TcpChannel::finish(std::span<const pollfd> entries) {
   bell_.get_up();
-  if (entries[0].revents != 0) bell_.hush();
+  if (entries[0].revents != 0) bell_.event()->hush();
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     // A peer ends its stream only when it leaves.
     if ((entries[i + 1].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) watched_[i]->gone = true;

@@ -52,8 +52,9 @@ class TcpChannel final : public PollableChannel {
   auto attempt(Rank rank, Action action) const;
 
   BellState bell_state_{};
-  Doorbell bell_;  // for interrupt, and for what is read ahead while the other thread sleeps
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  Doorbell bell_{bell_state_, std::make_shared<Event>()};  // for interrupt, and for what is read
+                                                           // ahead while the other thread sleeps
+  std::vector<std::unique_ptr<Peer>> peers_;               // by rank
   const Loss loss_;
 
   // The waiting thread's.

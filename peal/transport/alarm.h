@@ -1,0 +1,44 @@
+// What wakes a thread that sleeps for the channels of many groups at once: an event that peers
+// ring, one for all groups of this process, and the ends of the peers' processes. rounds.h sleeps
+// on it.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/guarded.h"
+#include "peal/transport/doorbell.h"
+#include "peal/transport/peer_process.h"
+
+namespace peal::transport {
+
+/// Threads: any, but `wait` from one at a time.
+class Alarm {
+ public:
+  /// Throws Error(resource).
+  Alarm() : event_(std::make_shared<Event>()) {}
+
+  const std::shared_ptr<Event>& event() const { return event_; }
+  /// From now on the end of the process ends a `wait`, for as long as somebody else holds it.
+  void watch(const std::shared_ptr<PeerProcess>& process);
+
+  /// Sleeps until the event is rung, a process has ended, or the deadline. Returns whether it was
+  /// one of the first two. Cost: a poll(2) of the event and of each process.
+  bool wait(Deadline deadline);
+
+ private:
+  void list_processes();
+
+  std::shared_ptr<Event> event_;
+  Guarded<std::vector<std::weak_ptr<PeerProcess>>>
+      watched_;  // those whose end has not ended a wait
+
+  // The waiting thread's.
+  std::vector<std::shared_ptr<PeerProcess>> processes_;
+  std::vector<pollfd> entries_;
+};
+
+}  // namespace peal::transport

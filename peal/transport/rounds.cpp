@@ -1,0 +1,82 @@
+#include "peal/transport/rounds.h"
+
+#include <algorithm>
+
+#include "peal/base/thread.h"
+
+namespace peal::transport {
+
+std::optional<SharedMail> Transport::shared_mail() { return std::nullopt; }
+
+Rounds::~Rounds() {
+  if (!owner_.is_current()) {
+    leave_to_parent(std::move(thread_));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  alarm_.event()->ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Rounds::add(RingChannel& channel, Member& member) {
+  {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back({channel, member});
+    try {
+      if (!thread_.joinable()) thread_ = start_thread([this] { run(); });
+    } catch (...) {
+      entries_.pop_back();
+      throw;
+    }
+  }
+  alarm_.event()->ring();
+}
+
+void Rounds::remove(const Member& member) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto found =
+      std::ranges::find_if(entries_, [&](const Entry& entry) { return &entry.member == &member; });
+  if (found == entries_.end()) return;
+  left_.wait(lock, [&] { return inside_ != &*found; });
+  entries_.erase(found);
+}
+
+void Rounds::run() {
+  std::unique_lock lock(mutex_);
+  bool woken = true;
+  while (!stopping_) {
+    const TimePoint next = go_around(lock, woken);
+    if (stopping_) return;
+    lock.unlock();
+    woken = alarm_.wait(Deadline(next));  // also where it is over at once: others may have rung
+    lock.lock();
+  }
+}
+
+/// The event was hushed before, so whatever is published after this look rings it again. A ringer
+/// that has rung has published, even if it was stopped before it marked the sleep as rung: so each
+/// channel is looked at, and not only its doorbell.
+TimePoint Rounds::go_around(std::unique_lock<std::mutex>& lock, bool woken) {
+  const TimePoint now = Clock::now();
+  TimePoint next = TimePoint::max();
+  for (Entry& entry : entries_) {
+    if (entry.due <= now || (woken && entry.channel.may_go_on())) {
+      inside_ = &entry;
+      lock.unlock();
+      entry.channel.get_up();
+      interests_.clear();
+      entry.due = entry.member.round(interests_);
+      if (!entry.channel.lie_down(interests_)) entry.due = kAtOnce;
+      lock.lock();
+      inside_ = nullptr;
+      left_.notify_all();
+    }
+    next = std::min(next, entry.due);
+  }
+  return next;
+}
+
+}  // namespace peal::transport
