@@ -203,8 +203,8 @@ Shape: the send's number of elements and type; else mismatch, on both sides: for
 Errors: usage (a rank that is none, a negative tag); see ProcessGroup.)";
 
 inline constexpr const char* kIsend =
-    "send without waiting: data may be written when the Work has ended. It is pending as long as send "
-    "would wait.";
+    "send without waiting: data may be written when the Work has ended. It is pending as long as "
+    "send would wait.";
 inline constexpr const char* kIrecv =
     "recv without waiting: data is there when the Work has ended, and its source() says from whom.";
 
