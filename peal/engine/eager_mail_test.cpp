@@ -2,7 +2,6 @@
 #include "peal/engine/eager_mail.h"
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -116,9 +115,9 @@ class EagerReceivesTest : public ::testing::Test {
   void come(int times) {
     for (int i = 0; i < times; ++i) EXPECT_TRUE(receives_.came(kPayload));
   }
-  Matching::Place offer() { return offers_.insert(offers_.end(), Arrival{}); }
+  Matching::Place offer() { return offers_.keep(0, {}); }
 
-  std::list<Arrival> offers_;
+  Matching offers_;
   EagerReceives receives_{kBound};
 };
 

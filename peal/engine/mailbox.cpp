@@ -41,6 +41,13 @@ std::span<const std::byte> bytes_at(const std::byte* data, Bytes size) {
   return {data, static_cast<std::size_t>(size.value)};
 }
 
+/// Gives a message that is kept its payload.
+void fill(Arrival& arrival, std::span<const std::byte> data) {
+  const std::span<std::byte> room = arrival.payload.make_room(data.size());
+  std::copy(data.begin(), data.end(), room.begin());
+  arrival.complete = true;
+}
+
 }  // namespace
 
 Mailbox::Mailbox(Rank self,
@@ -141,7 +148,7 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
     kernels::copy(data.data(), receive->data, receive->size());
     receive->ticket->succeed(self_);
   } else if (me.eager_sends.admits(frame.payload)) {
-    matching_.keep(self_, frame, data)->complete = true;
+    fill(*matching_.keep(self_, frame), data);
     me.eager_sends.sent(frame.payload);
     ticket->succeed(self_);
   } else {
@@ -160,8 +167,7 @@ void Mailbox::keep_held_to_self() {
     const auto arrival = me.eager_receives.take_offer(message->frame.id);
     if (!arrival) continue;
     (*arrival)->frame = message->frame;
-    (*arrival)->payload.assign(message->data.begin(), message->data.end());
-    (*arrival)->complete = true;
+    fill(**arrival, message->data);
     message->ticket->succeed(self_);
   }
 }
@@ -324,8 +330,7 @@ std::span<std::byte> Mailbox::begin_message(Rank from, const MailFrame& frame) {
 
 std::span<std::byte> Mailbox::begin_arrival(Rank from, Matching::Place arrival) {
   at(from).arriving = arrival;
-  arrival->payload.resize(static_cast<std::size_t>(arrival->frame.payload.value));
-  return arrival->payload;
+  return arrival->payload.make_room(static_cast<std::size_t>(arrival->frame.payload.value));
 }
 
 void Mailbox::keep_offer(Rank from, const MailFrame& frame) {
@@ -391,7 +396,7 @@ void Mailbox::meet(Matching::Place arrival, Receive receive) {
     arrival->claimed_by = std::move(receive);
     return;
   } else {
-    kernels::copy(arrival->payload.data(), receive.data, receive.size());
+    kernels::copy(arrival->payload.bytes().data(), receive.data, receive.size());
     received(arrival->from, receive.size());
     receive.ticket->succeed(arrival->from);
   }

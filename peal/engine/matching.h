@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <list>
 #include <memory_resource>
 #include <optional>
@@ -34,11 +35,36 @@ struct Receive {
   Bytes size() const { return bytes_of(envelope.count, envelope.dtype); }
 };
 
+/// Bytes of a message that is kept: no vector, which would write each byte before it comes.
+class Payload {
+ public:
+  explicit Payload(std::pmr::memory_resource* memory) : memory_(memory) {}
+  Payload(Payload&& other) noexcept
+      : memory_(other.memory_), bytes_(std::exchange(other.bytes_, {})) {}
+  Payload& operator=(Payload&&) = delete;
+  ~Payload() {
+    if (bytes_.data() != nullptr) memory_->deallocate(bytes_.data(), bytes_.size(), kAlignment);
+  }
+
+  /// Room for so many bytes, which are to be written. Once.
+  std::span<std::byte> make_room(std::size_t size) {
+    if (size > 0) bytes_ = {static_cast<std::byte*>(memory_->allocate(size, kAlignment)), size};
+    return bytes_;
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::size_t kAlignment = 16;
+
+  std::pmr::memory_resource* memory_;
+  std::span<std::byte> bytes_;
+};
+
 /// A message, or the offer of one, that came before its receive.
 struct Arrival {
   Rank from = 0;
   MailFrame frame;
-  std::pmr::vector<std::byte> payload;  // of an eager one
+  Payload payload;  // of an eager one
   bool complete = false;
   std::optional<Receive> claimed_by;  // a receive that came while the payload was still coming
 };
@@ -59,11 +85,12 @@ class Matching {
   /// Whether a receive waits that names this source; kAnySource: that takes any.
   bool expects(Rank source) const;
 
-  /// A message that no receive has met, with as much of its payload as is there. Its place stays
-  /// valid until it is dropped.
-  Place keep(Rank from, const MailFrame& frame, std::span<const std::byte> payload = {}) {
-    std::pmr::vector<std::byte> copy(payload.begin(), payload.end(), arrivals_.get_allocator());
-    return arrivals_.insert(arrivals_.end(), {from, frame, std::move(copy), false, std::nullopt});
+  /// A message that no receive has met, without its payload. Its place stays valid until it is
+  /// dropped.
+  Place keep(Rank from, const MailFrame& frame) {
+    Payload payload(arrivals_.get_allocator().resource());
+    arrivals_.push_back({from, frame, std::move(payload), false, std::nullopt});
+    return std::prev(arrivals_.end());
   }
   /// The first message that is wanted and that no receive has claimed; else `nowhere`.
   Place find(const Envelope& wanted);

@@ -34,11 +34,11 @@ struct PointToPoint {
 ///   After an error another rank may still be reading registered memory that it was sent from: it
 ///   throws away what it reads.
 /// Memory: a message of up to 16 KiB goes before its receive is there, and the receiver keeps it.
-///   From each rank the receiver keeps at most 16 MiB, in a group of more than 16 ranks 256 MiB /
-///   n: payload, and 256 bytes a message. Beyond that a message waits at its sender, as one of more
-///   than 16 KiB always does, until its receive is called or the receiver has taken others. A
-///   message that waits stands in no other's way: receives of other tags find theirs. What is kept
-///   is given back when it is received.
+///   From each rank the receiver keeps at most 16 MiB, in a group of more than 16 ranks 256 MiB
+///   divided by their number: payload, and 256 bytes a message. Beyond that a message waits at its
+///   sender, as one of more than 16 KiB always does, until its receive is called or the receiver
+///   has taken others. A message that waits stands in no other's way: receives of other tags find
+///   theirs. What is kept is given back when it is received.
 /// Cost: up to 16 KiB one message, which the receiver copies if it comes before its receive; beyond
 ///   that, and for a message that waits, an offer first. Registered memory (ProcessGroup::allocate)
 ///   on a host that shares memory the receiver copies from where it lies: S bytes read and S
@@ -48,8 +48,8 @@ struct PointToPoint {
 class Messages {
  public:
   /// Returns when `data` may be written again, which says nothing of the receiver. For a message
-  /// that waits at its sender that is when it has left. Errors: timeout, too, for a message that
-  /// waits for so long; the text says how many are before it.
+  /// that waits at its sender that is when it has left.
+  /// Errors: as above; a timeout of a message that waits says how many are before it.
   void send(ConstBuffer data, Rank to, Tag tag = {}, Timeout timeout = kGroupTimeout);
 
   /// data = what `from`, or with kAnySource the first who did, sent with this tag; returns who did.
