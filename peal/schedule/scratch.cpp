@@ -19,13 +19,15 @@ void Scratch::enter_bank() {
       });
 }
 
-/// A lap is the ring, or a half, a quarter and so on of it: so what is added has room for an
-/// operation of a third, and the place of the operation before is not taken.
+/// A lap is the ring, or an eighth of it, or an eighth of that and so on. So what is added has room
+/// for an operation of a third, and the place of the operation before is not taken. (From 8 KiB on
+/// operations have the whole ring of 3 MiB: places of 16 KiB that fit into a core's second cache
+/// made them slower by a twentieth, since their lines are those that the peers have just read.)
 void Scratch::lengthen_lap(std::int64_t length) {
   std::int64_t lap = size_.ring.value;
-  for (std::int64_t half = lap; half >= length * kPlaces;
-       half = half / 2 / kGrain.value * kGrain.value) {
-    lap = half;
+  for (std::int64_t part = lap; part >= length * kPlaces;
+       part = part / 8 / kGrain.value * kGrain.value) {
+    lap = part;
   }
   // What was in use is free when the last operation there is. It comes again after all that is new.
   if (!regions_.empty()) regions_ = {{0, regions_.back().free}};

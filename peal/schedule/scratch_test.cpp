@@ -89,11 +89,12 @@ TEST(ScratchTest, ATurnThatStagesNothingLeavesTheCellAsItWas) {
   EXPECT_EQ(scratch.place(Bytes(1)).free.counter, 2);
 }
 
-/// Against a plain account of who had each byte last.
+/// Against a plain account of who had each grain last: no two places share one.
 void check_against_account(const ScratchSize& with, std::int64_t rarely_as_large_as) {
+  constexpr std::int64_t kGrain = Scratch::kGrain.value;
   std::mt19937 random(1);
   Scratch scratch(with);
-  std::map<std::int64_t, std::int64_t> free_at;  // by byte of the ring
+  std::map<std::int64_t, std::int64_t> free_at;  // by where the grain begins
   std::int64_t last_base = 0;
   for (int i = 0; i < 2000; ++i) {
     std::int64_t size = 17 + static_cast<std::int64_t>(random() % 176);
@@ -102,14 +103,14 @@ void check_against_account(const ScratchSize& with, std::int64_t rarely_as_large
     }
     const Scratch::Place place = scratch.place(Bytes(size));
     ASSERT_LE(place.offset.value + size, with.ring.value);
-    for (std::int64_t at = place.offset.value; at < place.offset.value + size; ++at) {
+    for (std::int64_t at = place.offset.value; at < place.offset.value + size; at += kGrain) {
       ASSERT_GE(place.free.counter, free_at[at]);
     }
     // Reached by a signal of the turn before, at the latest: nobody waits for itself.
     ASSERT_LE(place.free.counter, i == 0 ? 0 : last_base + 1);
     last_base = scratch.base();
     scratch.end_turn(1 + random() % 3);
-    for (std::int64_t at = place.offset.value; at < place.offset.value + size; ++at) {
+    for (std::int64_t at = place.offset.value; at < place.offset.value + size; at += kGrain) {
       free_at[at] = scratch.base() + 1;
     }
   }
@@ -119,7 +120,7 @@ TEST(ScratchTest, WhoeverHadAByteBeforeIsWaitedForAndNeverTheOperationBefore) {
   check_against_account(kSize, 176);
 }
 
-/// With rings whose halves are no whole grains, and laps that grow several times.
+/// With rings whose eighths are no whole grains, and laps that grow several times.
 TEST(ScratchTest, ThatHoldsWhileTheLapGrows) {
   for (const std::int64_t grains : {10, 11, 1'000, 3'001, 49'152}) {
     SCOPED_TRACE(grains);

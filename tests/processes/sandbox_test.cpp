@@ -1,9 +1,11 @@
 // Jobs in sandboxes: system calls that are forbidden, and limits of files and descriptors. What the
 // ranks can do without works all the same; for the rest all ranks say what is missing.
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -105,6 +107,31 @@ TEST_F(SandboxTest, AGroupThatOneRankCannotFinishIsAnErrorOnAllRanks) {
   }
   EXPECT_THAT(ended[0].output, HasSubstr("rank 1 could not join the group"));
 }
+
+class NoPidfdTest : public SandboxTest, public ::testing::WithParamInterface<int> {};
+
+/// The rank that may not ask for one keeps the connection to the other, and so does the other.
+TEST_P(NoPidfdTest, WithoutAPidfdAConnectionTellsOfTheEndOfARankAndNothingElseDoes) {
+  const Command work = {PEAL_TEST_RANK, "work"};
+  for (const int rank : {0, 1}) {
+    start(rank, rank == GetParam() ? without({"pidfd_open=EPERM"}, work) : work);
+  }
+  const Deadline soon = Deadline::after(kPatience);
+  for (const std::size_t rank : {0, 1}) {
+    ASSERT_TRUE(processes_.wait_for_output(rank, "working", soon)) << processes_.output(rank);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  for (const std::size_t rank : {0, 1}) {
+    EXPECT_THAT(processes_.output(rank), Not(HasSubstr("ended")));
+  }
+  processes_.signal(1, SIGKILL);
+  const auto ended = wait();
+  EXPECT_TRUE(ended[0].in_time);
+  EXPECT_EQ(ended[0].code, 3) << ended[0].output;
+  EXPECT_THAT(ended[0].output, AllOf(HasSubstr("rank 1"), HasSubstr("was lost")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, NoPidfdTest, ::testing::Values(0, 1));
 
 TEST_F(SandboxTest, AForbiddenQuestionForTheAffinityDoesNotStopALaunch) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer asks for the affinity itself, and ends without";

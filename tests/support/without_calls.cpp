@@ -16,6 +16,7 @@
 namespace {
 
 const std::map<std::string, unsigned> kCalls = {{"memfd_create", SYS_memfd_create},
+                                                {"pidfd_open", SYS_pidfd_open},
                                                 {"recvmsg", SYS_recvmsg},
                                                 {"sched_getaffinity", SYS_sched_getaffinity}};
 const std::map<std::string, unsigned> kErrors = {{"EMFILE", EMFILE}, {"EPERM", EPERM}};
