@@ -26,11 +26,14 @@ inline constexpr const char* kReduceOp =
     R"(How values of several ranks become one, element by element.
 
 x_r is rank r's value, n the number of ranks. SUM: x_0 + x_1 + ... (of bools: or). PRODUCT: x_0 ·
-x_1 · ... (of bools: and). MIN, MAX: NaN if any is NaN; not for complex numbers. AVG: the sum / n.
-BAND, BOR, BXOR: the bits of integers and bools. premul_sum(factor): factor_0 · x_0 + factor_1 ·
-x_1 + ..., the factor each rank's own. AVG and premul_sum are for floating and complex numbers.
-Where an operation takes one, its name will do: "sum", "product", "min", "max", "avg", "band",
-"bor", "bxor".)";
+x_1 · ... (of bools: and). MIN, MAX: NaN if any is NaN; not for complex numbers. AVG: the sum / n,
+of integers truncated toward zero; not for bools. BAND, BOR, BXOR: the bits of integers and bools.
+premul_sum(factor): factor_0 · x_0 + factor_1 · x_1 + ..., the factor each rank's own; for floating
+and complex numbers. Where an operation takes one, its name will do: "sum", "product", "min", "max",
+"avg", "band", "bor", "bxor".
+
+Sums and products of integers wrap. An AVG of finite numbers is finite, whatever their sum is. A NaN
+in a result is the same NaN on all ranks.)";
 
 inline constexpr const char* kPremulSum =
     "The sum of this rank's values times `factor` and the others' times theirs.";
