@@ -13,6 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/sanitized.h"
+
 #include "tests/support/belongings.h"
 #include "tests/support/reserved_port.h"
 
