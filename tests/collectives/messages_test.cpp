@@ -224,6 +224,9 @@ TEST_P(MessagesTest, ARankMaySendToItself) {
 
 /// More small messages than a rank keeps for a peer, both ways, beside a collective.
 TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
+  if (kSanitized && GetParam() == Fabric::kShortWrites) {
+    GTEST_SKIP() << "16 MiB in short pieces; mail_flow_test has them with a small bound";
+  }
   constexpr int kMessages = 1'100;
   constexpr int kSurelyKept = 500;
   expect_well(2, [](ProcessGroup& group) -> std::string {
@@ -249,6 +252,9 @@ TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
 
 /// Rank 0 waits in its sends while rank 1 takes message after message.
 TEST_P(MessagesTest, BlockingSendsGoOnAsFastAsTheyAreReceived) {
+  if (kSanitized && GetParam() == Fabric::kShortWrites) {
+    GTEST_SKIP() << "16 MiB in short pieces; mail_flow_test has them with a small bound";
+  }
   constexpr int kMessages = 1'500;
   std::atomic<int> sent = 0;
   expect_well(2, [&](ProcessGroup& group) -> std::string {
