@@ -266,7 +266,9 @@ void reduce(ProcessGroup& group, int times) {
   }
 }
 
-std::unique_ptr<ProcessGroup> make_group(Rank rank, std::unique_ptr<Transport>& connected) {
+std::unique_ptr<ProcessGroup> make_group(const Plan& plan,
+                                         Rank rank,
+                                         std::unique_ptr<Transport>& connected) {
   native::Options options;
   options.rank = rank;
   options.world_ranks = {0, 1, 2};
@@ -282,7 +284,7 @@ std::unique_ptr<ProcessGroup> make_group(Rank rank, std::unique_ptr<Transport>& 
 /// `connected`: one for each group.
 void run_rank(const Plan& plan, Rank rank, std::vector<std::unique_ptr<Transport>>& connected) {
   std::vector<std::unique_ptr<ProcessGroup>> groups;
-  for (auto& one : connected) groups.push_back(make_group(rank, one));
+  for (auto& one : connected) groups.push_back(make_group(plan, rank, one));
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < plan.conversations.size(); ++i) {
     threads.emplace_back([&, i] {
