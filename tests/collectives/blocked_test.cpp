@@ -15,7 +15,7 @@
 #include "peal/plan/plan.h"
 #include "peal/schedule/problem.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/pollable.h"
+#include "peal/transport/ring_channel.h"
 #include "peal/transport/window.h"
 
 namespace peal::testing {
@@ -77,10 +77,9 @@ class Member {
       const auto [rank, turn, value] = *blocked.counter;
       if (transport_->window()->counter(rank, turn) >= value) return true;
     }
-    auto& channel = dynamic_cast<transport::PollableChannel&>(transport_->data());
-    entries_.clear();
-    const bool would_sleep = channel.prepare(blocked.interests, entries_);
-    channel.finish(entries_);
+    auto& channel = dynamic_cast<transport::RingChannel&>(transport_->data());
+    const bool would_sleep = channel.lie_down(blocked.interests);
+    channel.get_up();
     return !would_sleep;
   }
 
@@ -124,7 +123,6 @@ class Member {
   bool is_blocked_ = false;
   std::vector<std::byte> memory_;
   engine::Task task_;
-  std::vector<pollfd> entries_;
 };
 
 std::vector<schedule::Problem> some_problems(Random& random, int ranks) {
