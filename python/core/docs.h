@@ -194,7 +194,7 @@ messages (in a group of more than 16 ranks, 256 MiB divided by their number); el
 receiver has called its receive, or for a small message has taken others.
 
 Errors: usage (a rank that is none, a negative tag); timeout, which says where a message was held
-back; see ProcessGroup.
+  back; see ProcessGroup.
 Cost: one message; beyond 16 KiB, and for a message that is held back, an offer first.)";
 
 inline constexpr const char* kRecv =
