@@ -53,8 +53,9 @@ function(peal_time_limit name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# peal_busy(name...): ctest tests that compute all the time. Most tests wait for each other's ranks, so
-# `scripts/test` runs five at once for each core; of these a core gets one or two.
+# peal_busy(name...): marks ctest tests that compute all the time. In most tests the ranks mostly
+# wait for each other, so `scripts/test` runs five tests at once for each core. Of the busy tests
+# each core gets one or two.
 function(peal_busy)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS 3)
 endfunction()

@@ -11,20 +11,23 @@ namespace peal {
 
 /// How values of several ranks become one, element by element. x_r is rank r's value, n the ranks.
 ///
-/// Integers: a sum or product wraps. An average is the sum, wrapped as a sum is, divided by n and
-/// truncated toward zero, as in NCCL: the average of 200 and 100 as u8 is (300 - 256) / 2 = 22.
+/// Integers: sums and products wrap. An average is the wrapped sum divided by n, truncated toward
+/// zero, as in NCCL. Example: the average of 200 and 100 as u8 is (300 - 256) / 2 = 22.
 ///
-/// Fractions, and each part of complex numbers. u is half the distance from 1 to the next number
-/// of the type (f16 2^-11, bf16 2^-8, f32 2^-24, f64 2^-53), s its smallest positive number (f16
-/// 2^-24, bf16 2^-133, f32 2^-149, f64 2^-1074), and e is (1 + u)^(n + 1) - 1, about (n + 1) * u.
+/// Fractions, and each part of a complex number. Three numbers bound the error:
+///   u    half the distance from 1 to the type's next number:
+///        f16 2^-11, bf16 2^-8, f32 2^-24, f64 2^-53
+///   s    the type's smallest positive number: f16 2^-24, bf16 2^-133, f32 2^-149, f64 2^-1074
+///   e    (1 + u)^(n + 1) - 1, about (n + 1) * u
+/// The operators:
 ///   sum  differs from the exact sum by at most e * (|x_0| + |x_1| + ...), where no partial sum
 ///        overflows. Partial sums of f16 and bf16 are rounded to the type where they are stored or
 ///        sent, so f16 overflows to infinity beyond 65504.
 ///   avg  differs from the exact one by at most e * (|x_0| + |x_1| + ...) / n + (n + 1) * s. The
-///        average of finite numbers is finite, whatever their sum is: contributions are multiplied
-///        by the largest power of two up to 1/n before they are added.
-/// A NaN in the result of any operator is the same NaN on all ranks: the positive quiet one without
-/// payload (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000). Only a group of one rank keeps its NaNs.
+///        average of finite numbers is finite, even if their sum overflows: contributions are
+///        multiplied by the largest power of two up to 1/n before they are added.
+/// A NaN in a result has the same bits on all ranks: it is the positive quiet NaN without payload
+/// (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000). Only a group of one rank keeps its NaNs as they are.
 struct ReduceOp {
   /// The numbers are part of the wire format: append, never reorder.
   enum class Kind : std::uint8_t {
@@ -100,7 +103,7 @@ constexpr bool is_floating(DType dtype) {
 constexpr bool is_complex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
 
 /// Whether the operator has a meaning for the type: complex numbers have no order, floating ones no
-/// bits, and the average of truth values is no truth value.
+/// bits, and the average of bools is not a bool.
 constexpr bool has_meaning(ReduceOp::Kind kind, DType dtype) {
   switch (kind) {
     case ReduceOp::Kind::kSum:

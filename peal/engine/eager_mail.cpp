@@ -6,15 +6,16 @@
 namespace peal::engine {
 namespace {
 
-/// Of one peer, however few there are.
+/// The most for one peer.
 constexpr Bytes kPeerBound = 16_MiB;
-/// Of all peers together, however many there are.
+/// The most for all peers together.
 constexpr Bytes kRankBound = 256_MiB;
 
-/// Which part of the bound is given back at once: the frames that say so must not cost more than
-/// the messages.
+/// Credit is given back when it reaches this part of the bound (a quarter). With smaller parts the
+/// credit frames would cost more than the messages.
 constexpr std::int64_t kSeldom = 4;
-/// The same where the peer waits. For small parts it would be woken for each message.
+/// The same while the peer holds messages back. With smaller parts the credit would wake the peer
+/// for each message.
 constexpr std::int64_t kSoon = 64;
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Flow control of small messages between this rank and one peer. A small message goes uninvited,
-// and the receiver keeps it until its receive comes; so the receiver bounds how much it keeps. The
-// sender counts what it has sent and the receiver has not given back. Beyond the bound it holds a
-// message back: only the message's offer goes, as for a large one (large_mail.h), so that a receive
-// finds it wherever it stands. A held message leaves when its receive is there, or when the bound
-// allows it again. The mailbox, which uses it, carries the frames. Why so: docs/decisions/0033.
+// Flow control of small messages between this rank and one peer. The sender sends a small message
+// without waiting for its receive, and the receiver keeps the message until then. So the memory of
+// the receiver needs a bound. The sender counts the messages that it has sent and for which the
+// receiver has not given back credit. Beyond the bound the sender holds a message back and sends
+// only an offer, as for a large message (large_mail.h). So a receive can match the message at any
+// place in the queue. A held message leaves when its receive accepts it, or when the bound allows
+// it again. The mailbox uses these classes and carries the frames. Reasons: docs/decisions/0033.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,12 @@
 
 namespace peal::engine {
 
-/// What a message that is kept costs the receiver beside its payload.
+/// What a kept message costs the receiver besides its payload.
 inline constexpr Bytes kKeepingCost = 256_B;
 
-/// How much a rank keeps of the small messages of one peer that no receive has taken: payload, and
-/// kKeepingCost for each. The same on every rank of a group.
-///   bound = min(16 MiB, 256 MiB / ranks), and no less than the largest of them costs
+/// The most that a rank keeps of one peer's small messages until their receives: payload, and
+/// kKeepingCost for each message. The same on every rank of a group.
+///   bound = min(16 MiB, 256 MiB / ranks), but at least the cost of the largest small message
 Bytes eager_bound(int ranks);
 
 /// A number of messages and the bytes of their payloads.
@@ -51,38 +52,40 @@ class EagerSends {
  public:
   struct Held {
     TicketPtr ticket;
-    MailFrame frame;  // with which the message goes, by the number of its offer
+    MailFrame frame;  // of the message; its id is the number of the offer
     std::span<const std::byte> data;
   };
 
   explicit EagerSends(Bytes bound) : bound_(bound) {}
 
-  /// Whether a message may go now: nothing stands before it, and the bound allows it. Where nothing
-  /// is unreceived it always does.
+  /// Whether a message may go now: no message is held back, and the bound allows it. The bound
+  /// always allows one message if the peer has given back all credit.
   bool admits(Bytes payload) const { return held_.empty() && fits(payload); }
-  /// A message goes.
+  /// Counts a message that goes.
   void sent(Bytes payload) { unreceived_.add({1, payload}); }
-  /// The peer gives back. Returns false, and does nothing, if it was not sent so much.
+  /// The peer gives back credit. Returns false, and does nothing, if the peer was not sent so much.
   bool give_back(const MailCount& received);
-  /// What was sent and not given back: the peer may have received some of it already.
+  /// The messages sent and not given back. The peer may have received some of them already.
   const MailCount& unreceived() const { return unreceived_; }
 
-  /// Holds back a message that was offered by the number in its frame. The memory is borrowed until
-  /// the ticket has ended, or `clear`.
+  /// Holds back a message that was offered under the number in its frame. The memory is borrowed
+  /// until the ticket has ended, or `clear`.
   void hold(Held message);
   bool has_held() const { return !held_.empty(); }
   bool holds(const Ticket& ticket) const;
-  /// The peer's receive is there: takes the message of this number out. Nothing if it is not held.
+  /// The peer's receive has accepted the message of this number: removes and returns it. Nothing if
+  /// no such message is held.
   std::optional<Held> take(std::uint64_t id);
-  /// Takes out the first message if the bound allows it now. It is counted as sent.
+  /// Removes and returns the first held message if the bound allows it now, and counts it as sent.
   std::optional<Held> release();
 
   /// Whether the first held message may go, and the stream has nothing else to send.
   bool can_post(const MailStream& stream) const { return can_release() && !stream.has_unsent(); }
-  /// Posts the messages that may go if it can, but no more than a piece; returns whether it did.
+  /// If can_post(): posts the held messages that may go, up to a piece in all. Returns whether it
+  /// posted any.
   bool post_next(MailStream& stream) { return can_post(stream) && post_held(stream); }
 
-  /// Forgets what is held.
+  /// Forgets the held messages.
   void clear() { held_.clear(); }
 
  private:
@@ -96,42 +99,43 @@ class EagerSends {
 
   Bytes bound_;
   MailCount unreceived_;
-  std::map<std::uint64_t, Held> held_;  // by number, and so in the order in which they were sent
+  std::map<std::uint64_t, Held> held_;  // by number, which is the order of sending
 };
 
-/// What one peer has sent to this rank, and what it holds back. Threads: one at a time.
+/// What one peer has sent to this rank, and what the peer holds back. Threads: one at a time.
 class EagerReceives {
  public:
-  /// What is noted of offers is kept in `memory`, which outlives this.
+  /// The records of offers are allocated from `memory`, which outlives this.
   explicit EagerReceives(Bytes bound,
                          std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : bound_(bound), offers_(memory) {}
 
-  /// A message begins to come. Returns false if it breaks the bound.
+  /// A message begins to arrive. Returns false if it breaks the bound.
   bool came(Bytes payload);
-  /// A receive has taken a message: it is not kept any more.
+  /// A receive has taken a message: this rank no longer keeps it.
   void taken(Bytes payload) { taken_.add({1, payload}); }
 
-  /// The peer offers a message that it holds back, and no receive is there yet. Returns false if
-  /// another one has this number.
+  /// The peer offers a message that it holds back, and no receive matches it yet. Returns false if
+  /// another offer has this number.
   bool offered(std::uint64_t id, Matching::Place offer) {
     return offers_.emplace(id, offer).second;
   }
-  /// The offer that waits by this number is answered, or its message comes. Nothing if none waits.
+  /// Removes and returns the waiting offer of this number: it is accepted, or its message arrives.
+  /// Nothing if no such offer waits.
   std::optional<Matching::Place> take_offer(std::uint64_t id);
 
-  /// Whether it is time to give back what was taken. That is seldom, unless the peer holds messages
-  /// back: then it has to go on soon. A peer that has left sends nothing but what it has offered.
+  /// Whether to give back credit now. Credit is seldom given back, but soon while the peer holds
+  /// messages back. A peer that has left needs credit only for the messages that it has offered.
   bool owes(bool peer_has_left) const;
-  /// What the peer is told that it may send anew.
+  /// Returns the credit to send: what the peer may send again.
   MailCount give_back();
 
   void clear();
 
  private:
   Bytes bound_;
-  MailCount open_;   // came, and the peer was not told that it was taken
-  MailCount taken_;  // of that
+  MailCount open_;   // arrived, and not given back
+  MailCount taken_;  // the part of open_ that receives have taken
   std::pmr::unordered_map<std::uint64_t, Matching::Place> offers_;
 };
 

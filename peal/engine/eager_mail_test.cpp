@@ -13,7 +13,7 @@
 namespace peal::engine {
 namespace {
 
-/// Of four messages of 744 bytes.
+/// The cost of four messages of 744 bytes.
 constexpr Bytes kBound = 4000_B;
 constexpr Bytes kPayload = 744_B;
 
@@ -125,7 +125,7 @@ TEST_F(EagerReceivesTest, APeerThatBreaksTheBoundIsNoticed) {
   come(4);
   EXPECT_FALSE(receives_.came(0_B));
   receives_.taken(kPayload);
-  EXPECT_FALSE(receives_.came(kPayload));  // it does not know yet
+  EXPECT_FALSE(receives_.came(kPayload));  // the peer has no credit yet
   receives_.give_back();
   EXPECT_TRUE(receives_.came(kPayload));
 }
@@ -137,7 +137,7 @@ TEST_F(EagerReceivesTest, AQuarterOfTheBoundIsGivenBack) {
   EXPECT_FALSE(receives_.owes(false));
   receives_.taken(kPayload);
   EXPECT_TRUE(receives_.owes(false));
-  EXPECT_FALSE(receives_.owes(true));  // it sends nothing more
+  EXPECT_FALSE(receives_.owes(true));  // the peer has left and sends nothing more
   EXPECT_EQ(receives_.give_back(), (MailCount{2, kPayload * 2}));
   EXPECT_FALSE(receives_.owes(false));
 }

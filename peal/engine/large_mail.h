@@ -63,8 +63,8 @@ class LargeReceives {
   }
   /// What is wrong with a piece that the peer sends, in words; nothing if it is expected.
   std::optional<std::string> objection(const MailFrame& piece) const;
-  /// Takes out the receive of a message that comes whole, with so much payload, and not in pieces.
-  /// Nothing if none expects that.
+  /// Removes and returns the receive of a message that arrives whole, with this payload, and not in
+  /// pieces. Nothing if no receive expects such a message.
   std::optional<Receive> take(std::uint64_t id, Bytes payload);
   /// Where an expected piece goes.
   std::span<std::byte> place_of(const MailFrame& piece);

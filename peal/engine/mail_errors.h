@@ -24,8 +24,8 @@ Error messages_from_all_gone(Rank self);
 /// The message `frame` meets a receive that expects another shape.
 Error no_fit(Rank self, const Envelope& expected, Rank from, const MailFrame& frame);
 
-/// Why a small message to `peer` is held back, to stand at the end of a sentence. `unreceived`:
-/// what the peer was sent before and has not been said to have received.
+/// Why a small message to `peer` is held back, as the end of a sentence. `unreceived`: the messages
+/// sent before it that the peer has not given back.
 std::string describe_held(Rank peer, const MailCount& unreceived);
 
 /// The stream of `peer` cannot be trusted any more.

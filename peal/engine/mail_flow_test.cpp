@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::MailboxTest;
 
-/// A message costs 1000 bytes where it is kept, and four of them fill the bound.
+/// A kept message costs 1000 bytes, and four messages fill the bound.
 constexpr std::size_t kCount = 186;
 constexpr Bytes kPayload = bytes_of(Elements(kCount), DType::kF32);
 constexpr Bytes kBound = 4 * (kPayload + kKeepingCost);
@@ -44,7 +44,7 @@ class MailFlowTest : public MailboxTest {
   std::int64_t ended() const {
     return std::ranges::count_if(sent_, [](const TicketPtr& ticket) { return ticket->ended(); });
   }
-  /// What a receive brings that is called now; -1 if it brings nothing.
+  /// The value that a receive gets at once; -1 if it gets none.
   float received(Rank at, Rank from, Tag tag = {}) {
     std::vector<float>& in = memory_.emplace_back(message(-1));
     const TicketPtr ticket = receive(at, in, from, tag);
@@ -225,7 +225,7 @@ TEST_F(MailFlowTest, ARankIsHeldBackByWhatItSendsToItself) {
   EXPECT_EQ(ended(), 4);
   EXPECT_NE(box(0).held_behind(*sent_[4]), std::nullopt);
   EXPECT_EQ(received(0, 0, Tag{1}), 1);
-  EXPECT_EQ(ended(), 5);  // it is kept in its place
+  EXPECT_EQ(ended(), 5);  // the message is kept at its place in the queue
   EXPECT_EQ(received(0, 0, Tag{1}), 3);
   EXPECT_EQ(received(0, kAnySource, Tag{1}), 5);
   EXPECT_EQ(received(0, 0, Tag{1}), 7);
@@ -268,9 +268,9 @@ struct Letter {
   float value = 0;
 };
 
-/// Three ranks send to all, themselves included, more than the bound allows. Each receives in an
-/// order of its own, among which only those of one source and tag keep theirs. Whatever the order,
-/// all receives end.
+/// Three ranks send to all ranks, themselves included, more than the bound allows. Each rank
+/// receives in a random order; only messages of one source and tag keep their order. All receives
+/// end.
 TEST_F(MailFlowTest, AllMessagesOfRandomRunsArriveInOrderHoweverTheyAreReceived) {
   constexpr Rank kRanks = 3;
   constexpr std::array<std::size_t, 6> kCounts = {0, 1, 100, 4'096, 4'097, 30'000};

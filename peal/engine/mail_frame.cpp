@@ -29,8 +29,8 @@ Bytes payload_limit(const MailFrame& frame) {
   return Bytes(-1);  // no such kind
 }
 
-/// Whether the payload of a whole message is what its count and type say, and received messages can
-/// have had so many bytes.
+/// Whether the payload of a whole message matches its count and type. Of kCredit: whether so many
+/// small messages can have so many bytes.
 bool is_consistent(const MailFrame& frame) {
   if (frame.kind == MailFrame::Kind::kCredit) {
     const auto limit = static_cast<std::uint64_t>(kEagerLimit.value);

@@ -1,5 +1,5 @@
-// The frames that travel on the mail channel: whole messages, or the three letters of a rendezvous
-// (offer, accept, data), the receipt of whole messages, and what concerns the group as a whole.
+// The frames of the mail channel: whole messages, the three frames of a rendezvous (offer, accept,
+// data), credit for whole messages, and news that concerns the group as a whole.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace peal::engine {
 
 struct MailFrame {
   enum class Kind : std::uint8_t {
-    kEager = 1,  // a message with its payload; by the number `id` if it was offered before
-    kOffer,      // a message that does not come uninvited: too large, or too many are there
+    kEager = 1,  // a message with its payload; `id` is the number of its offer, if it was offered
+    kOffer,      // a message that waits at its sender: it is large, or the bound is reached
     kPlaced,     // the same, for one that lies in the sender's arena: at `place`
     kAccept,     // to kOffer: its receive is there, send
     kData,       // a piece of its payload
@@ -24,7 +24,7 @@ struct MailFrame {
     kAbort,      // the group has failed: `dtype` is the kind of error, the payload its text
     kFarewell,   // the sender leaves the group: `dtype` is its Departure
     kStanding,   // the sender waits for the receiver: its payload is a Standing (standing.h)
-    kCredit,  // `count` messages of kEager, of `id` bytes together, were received: as many may come
+    kCredit,  // `count` messages of kEager with `id` bytes in all were received: so many may follow
   };
   static constexpr std::size_t kSize = 32;
 
@@ -32,7 +32,7 @@ struct MailFrame {
   std::uint8_t dtype = 0;   // a DType; of kAbort an ErrorKind, of kFarewell a Departure
   Tag tag = {};             // of a message or its offer
   Elements count = {};      // of these, too: the whole message; of kCredit a number of messages
-  std::uint64_t id = 0;     // from an offer on: which message, numbered by its sender from 1 on
+  std::uint64_t id = 0;     // of an offered message: its number, from 1 on; of kCredit bytes
   Bytes payload = {};       // bytes that follow
   std::uint64_t place = 0;  // of kPlaced, in place of a payload: an ArenaOffset
 

@@ -12,10 +12,10 @@ namespace peal::engine {
 namespace {
 
 constexpr std::size_t kSmallestBlock = 64;
-/// Every block size is a multiple of it.
+/// Every block size is a multiple of this.
 constexpr std::size_t kAlignment = 16;
 
-/// Of how many slabs in use one may be kept for later.
+/// For so many slabs in use, one empty slab may be kept.
 constexpr std::size_t kInUsePerSpare = 4;
 
 bool is_block(std::size_t bytes, std::size_t alignment) {
@@ -54,12 +54,12 @@ void* map_slab() {
 
 }  // namespace
 
-/// Lies at the beginning of its memory.
+/// The header at the beginning of a slab's memory.
 struct alignas(kSmallestBlock) MailMemory::Slab {
   std::size_t size_class = 0;
   std::size_t block_size = 0;
   std::size_t used = 0;    // blocks
-  std::size_t fresh = 0;   // where the memory begins of which no block was ever made
+  std::size_t fresh = 0;   // offset of the memory that was never a block
   void* freed = nullptr;   // the first of a list: each block holds the address of the next
   Slab* before = nullptr;  // among those of its size that have room
   Slab* after = nullptr;
@@ -106,7 +106,7 @@ void MailMemory::do_deallocate(void* block, std::size_t bytes, std::size_t align
 }
 
 MailMemory::Slab* MailMemory::add_slab(std::size_t size_class, std::size_t block_size) {
-  spare_.reserve(spare_.size() + 1);  // so that a slab can be put there without an error
+  spare_.reserve(spare_.size() + 1);  // so that remove_slab cannot fail
   void* memory = nullptr;
   if (spare_.empty()) {
     memory = map_slab();

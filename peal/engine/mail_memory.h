@@ -1,7 +1,7 @@
-// Memory for messages that wait for their receive. A burst leaves many of them, of which the last
-// is taken much later than the first. What is allocated among other things by malloc then stays
-// with the process; this memory comes in slabs from the system and returns there. Used by the
-// mailbox.
+// Memory for messages that wait for their receives. A burst leaves many such messages, and the last
+// is received much later than the first. With malloc, whose heap also holds other things, their
+// memory would stay with the process. This memory comes in slabs from the system, and empty slabs
+// return there. Used by the mailbox.
 #pragma once
 
 #include <array>
@@ -13,21 +13,22 @@
 
 namespace peal::engine {
 
-/// Blocks of up to `kLargestBlock`, each size in slabs of its own; larger ones are left to new. The
-/// memory of a slab is given back when no block of it is in use, but for a share of what is in use.
-/// Cost: as malloc's; at most a quarter of a block is unused. Threads: one at a time.
+/// Blocks of up to `kLargestBlock` lie in slabs, one size in each slab. Larger blocks come from
+/// `new`. A slab returns to the system when none of its blocks is in use. A few empty slabs are
+/// kept, in proportion to the slabs in use. Cost: as malloc; at most a quarter of a block is
+/// unused. Threads: one at a time.
 class MailMemory final : public std::pmr::memory_resource {
  public:
   static constexpr std::size_t kLargestBlock = std::size_t{16} << 10;
   static constexpr std::size_t kSlabSize = std::size_t{256} << 10;
 
   MailMemory() = default;
-  /// No block is in use.
+  /// No block may be in use.
   ~MailMemory() override;
   MailMemory(const MailMemory&) = delete;
   MailMemory& operator=(const MailMemory&) = delete;
 
-  /// What it has of the system.
+  /// The memory taken from the system.
   Bytes mapped() const {
     return Bytes(static_cast<std::int64_t>((in_use_ + spare_.size()) * kSlabSize));
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Bytes kSlab(std::int64_t{MailMemory::kSlabSize});
 
-/// Filled with a value of its own, and checked before it is given back.
+/// A block is filled with a value of its own, which is checked before the block is given back.
 struct Block {
   unsigned char* data;
   std::size_t size;
@@ -67,7 +67,7 @@ TEST(MailMemoryTest, AQueueKeepsSomeMemoryAndTheSystemGetsTheRest) {
   for (int i = 0; i < 2'000; ++i) blocks.emplace_back(memory, 8'192, 7);
   const Bytes full = memory.mapped();
   std::size_t first = 0;
-  for (; first < 1'000; ++first) {  // one comes for one that goes
+  for (; first < 1'000; ++first) {  // one block comes for each that goes
     blocks[first].give_back(memory);
     blocks.emplace_back(memory, 8'192, 7);
   }
@@ -81,10 +81,10 @@ TEST(MailMemoryTest, AQueueKeepsSomeMemoryAndTheSystemGetsTheRest) {
 TEST(MailMemoryTest, NothingIsMappedBeforeItIsNeeded) {
   MailMemory memory;
   EXPECT_EQ(memory.mapped(), 0_B);
-  Block(memory, 20'000, 3).give_back(memory);  // not by it
+  Block(memory, 20'000, 3).give_back(memory);  // a large block comes from new
   EXPECT_EQ(memory.mapped(), 0_B);
   Block(memory, 16'384, 3).give_back(memory);
-  EXPECT_EQ(memory.mapped(), kSlab);  // for the next one
+  EXPECT_EQ(memory.mapped(), kSlab);  // the slab is kept for later
 }
 
 }  // namespace

@@ -32,13 +32,13 @@ struct MailPeer {
   /// Copies a piece of what the peer has placed, and tells it when a message is here whole. Returns
   /// whether anything was copied.
   bool copy_next_piece();
-  /// The peer's receive is there for the message that was offered by this number.
+  /// The peer has accepted the message that was offered under this number.
   void accepted(std::uint64_t id);
   /// Forgets all messages: their memory is not touched any more.
   void let_go();
 
   bool has_unsent() const { return hears() && stream.has_unsent(); }
-  /// Whether the peer is to be told what was received of it.
+  /// Whether to give credit back to the peer now.
   bool owes_credit() const { return hears() && eager_receives.owes(departure.has_value()); }
   /// Whether the next `pump` or `copy_next_piece` moves something though no event has come. Each of
   /// the steps that they take by themselves is asked for the condition under which it acts.
@@ -49,14 +49,14 @@ struct MailPeer {
   /// Whether somebody must watch this peer until its messages are through: there is work, or an
   /// event is due that nobody has to ask for.
   bool is_busy() const { return has_unsent() || has_receives() || has_work(); }
-  /// Whether a message of the own rank has not left, or not been taken.
+  /// Whether a message of this rank has not left, or not been taken.
   bool has_sends() const { return has_offers() || stream.has_borrowed(); }
-  /// Whether a message of the own rank that was offered has not been taken.
+  /// Whether an offered message of this rank has not been taken.
   bool has_offers() const { return !sends.empty() || eager_sends.has_held(); }
   /// Whether a large message is on its way to the own rank.
   bool has_receives() const { return !receives.empty() || placed.is_copying(); }
   bool is_gone() const { return departure || closed; }
-  /// Whether it can still be told something.
+  /// Whether the peer can still receive frames.
   bool hears() const { return !closed && !deaf; }
 
   MailStream stream;
@@ -76,7 +76,7 @@ struct MailPeer {
  private:
   /// Returns whether anything left.
   bool pump_out();
-  /// Tells the peer what was received of it, if it is time to. Returns whether it did.
+  /// Gives credit back to the peer if it is due. Returns whether it did.
   bool post_credit();
 };
 

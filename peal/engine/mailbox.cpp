@@ -24,7 +24,7 @@ MailFrame eager_frame(const Envelope& envelope) {
           .payload = bytes_of(envelope.count, envelope.dtype)};
 }
 
-/// Of messages that the peer has received.
+/// The messages that the frame gives back.
 MailCount count_of(const MailFrame& credit) {
   return {credit.count.value, Bytes(static_cast<std::int64_t>(credit.id))};
 }
@@ -41,7 +41,7 @@ std::span<const std::byte> bytes_at(const std::byte* data, Bytes size) {
   return {data, static_cast<std::size_t>(size.value)};
 }
 
-/// Gives a message that is kept its payload.
+/// Stores the payload of a kept message.
 void fill(Arrival& arrival, std::span<const std::byte> data) {
   const std::span<std::byte> room = arrival.payload.make_room(data.size());
   std::copy(data.begin(), data.end(), room.begin());
@@ -136,8 +136,8 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
   matching_.post(std::move(receive));
 }
 
-/// Memory to memory. A message that no receive waits for is kept, or held back, like a small one to
-/// another rank.
+/// Copies from memory to memory. Without a receive, the message is kept or held back, as a small
+/// message to another rank is.
 void Mailbox::send_to_self(const TicketPtr& ticket,
                            const MailFrame& frame,
                            std::span<const std::byte> data) {
@@ -160,7 +160,7 @@ void Mailbox::send_to_self(const TicketPtr& ticket,
   }
 }
 
-/// What this rank has sent to itself and held back is kept as far as the bound allows it now.
+/// Keeps the held messages of this rank to itself, as far as the bound allows now.
 void Mailbox::keep_held_to_self() {
   MailPeer& me = at(self_);
   while (const auto message = me.eager_sends.release()) {
@@ -342,8 +342,8 @@ void Mailbox::keep_offer(Rank from, const MailFrame& frame) {
   }
 }
 
-/// A small message that the peer held back, and that may come now. Its receive may have come too,
-/// while it was on its way.
+/// A small message arrives that the peer had held back. Its receive may have been called while the
+/// message was on its way.
 std::span<std::byte> Mailbox::begin_offered(Rank from, const MailFrame& frame) {
   MailPeer& peer = at(from);
   if (const auto arrival = peer.eager_receives.take_offer(frame.id)) {
@@ -403,7 +403,7 @@ void Mailbox::meet(Matching::Place arrival, Receive receive) {
   matching_.drop(arrival);
 }
 
-/// A message that was counted against the bound has met its receive.
+/// A receive has taken a message that counts against the bound.
 void Mailbox::received(Rank from, Bytes payload) {
   if (from != self_) return at(from).eager_receives.taken(payload);
   at(self_).eager_sends.give_back({1, payload});
@@ -411,7 +411,7 @@ void Mailbox::received(Rank from, Bytes payload) {
 }
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
-  at(from).eager_receives.take_offer(offer.id);  // if it is that of a small message
+  at(from).eager_receives.take_offer(offer.id);  // if it is the offer of a small message
   if (from == self_) return receive_of_self(offer, std::move(receive));
   if (at(from).closed) {
     miss(from);
@@ -430,7 +430,7 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
 }
 
-/// A message from this rank to itself that was held back.
+/// Receives a held message from this rank to itself.
 void Mailbox::receive_of_self(const MailFrame& offer, Receive receive) {
   const auto message = at(self_).eager_sends.take(offer.id);
   if (!message) return;

@@ -1,11 +1,14 @@
-// Point-to-point messages of one rank: receives meet sends (matching.h). Small messages come
-// uninvited and wait in the mailbox, up to a bound for each peer (eager_mail.h); large ones, and
-// small ones beyond the bound, are offered and come when their receive is there. So every frame can
-// be taken at once, and no message stands in another's way. A large one that
-// lies in memory which the receiver maps (transport::Window) does not pass the channel: the offer
-// says where it lies, and the receiver copies it from there and says when it has. Also carries the
-// news that the group has failed, and farewells. A state machine that owns no thread and reads no
-// clock; the native backend drives it.
+// Point-to-point messages of one rank: receives meet sends (matching.h).
+//
+// A small message is sent without waiting for its receive, and waits in the receiver's mailbox, up
+// to a bound for each peer (eager_mail.h). A large message, or a small one beyond the bound, is
+// offered first, and sent when a receive accepts the offer. So every frame can be taken at once,
+// and no message blocks another. A large message may lie in memory that the receiver maps
+// (transport::Window). Then it does not pass the channel: the offer names its place, and the
+// receiver copies it from there and confirms.
+//
+// The mailbox also carries the news that the group has failed, and farewells. It is a state machine
+// that owns no thread and reads no clock; the native backend drives it.
 #pragma once
 
 #include <cstdint>
@@ -42,20 +45,20 @@ class Mailbox final : private MailReader {
     std::function<void(Rank, const Standing&)> standing;
   };
 
-  /// `bound` is the same on every rank: nothing for that of `eager_bound`.
+  /// `bound`: on small messages, the same on every rank; by default `eager_bound(ranks)`.
   Mailbox(Rank self,
           int ranks,
           transport::Transport& transport,
           Events events,
           std::optional<Bytes> bound = std::nullopt);
 
-  /// Sends a small message to another rank if nothing stands before it and the bound allows it.
-  /// Otherwise, and where there is anything to complain of, it returns false and has done nothing:
-  /// `send` then says what.
+  /// Sends a small message to another rank if no message waits before it and the bound allows it.
+  /// Otherwise, and on any error, it returns false and does nothing: call `send` then, which
+  /// reports the error.
   bool send_at_once(const Envelope& envelope, const std::byte* data);
   /// The memory is borrowed until the ticket has ended. A small message leaves at once if it can.
-  /// One to this rank itself is copied, and the bound holds for it whatever its size; but where
-  /// none is kept, one is.
+  /// A message to this rank itself is copied, and counts against the bound at any size. If no such
+  /// message is kept, one of any size is accepted.
   void send(const TicketPtr& ticket, const Envelope& envelope, const std::byte* data);
   void receive(const TicketPtr& ticket, const Envelope& envelope, std::byte* data);
 
@@ -95,10 +98,10 @@ class Mailbox final : private MailReader {
   /// How the peer has left; nothing while it has not said farewell.
   std::optional<Departure> departure(Rank peer) const { return at(peer).departure; }
 
-  /// The tickets that have not ended, for their deadlines. One that has ended may be forgotten.
+  /// The tickets that have not ended, for their deadlines. The caller may forget an ended ticket.
   OpenTickets& open_tickets() { return open_; }
-  /// Where the message of this ticket is held back by the bound: what its receiver was sent before
-  /// and has not been said to have received.
+  /// If the bound holds back the message of this ticket: the messages sent before it that the
+  /// receiver has not given back. Otherwise nothing.
   std::optional<MailCount> held_behind(const Ticket& ticket) const;
 
  private:
@@ -128,7 +131,7 @@ class Mailbox final : private MailReader {
   void miss(Rank peer);
   void close_damaged(Rank peer, const std::string& how);
   bool all_others_are_gone() const;
-  /// Whether it can still be told something.
+  /// Whether the peer is another rank and can still receive frames.
   bool hears(Rank peer) const { return peer != self_ && at(peer).hears(); }
 
   MailPeer& at(Rank peer) { return peers_[static_cast<std::size_t>(peer)]; }
@@ -137,7 +140,7 @@ class Mailbox final : private MailReader {
   Rank self_;
   transport::Transport& transport_;
   Events events_;
-  MailMemory memory_;  // of what waits; before all that keeps something there
+  MailMemory memory_;  // of waiting messages; declared before its users
   std::vector<MailPeer> peers_;
   Matching matching_{&memory_};
   OpenTickets open_;

@@ -154,7 +154,7 @@ TEST_F(MailboxTest, AMailboxWithoutAnEventHasWorkIfAndOnlyIfItMoves) {
   constexpr std::array<std::size_t, 5> kCounts = {1, 4'096, 5'000, 80'000, 300'000};
   for (unsigned seed = 0; seed < 40; ++seed) {
     ends_.clear();
-    // With the small bound small messages are held back, and receivers give back what they took.
+    // With a small bound, small messages are held back, and receivers give back credit.
     connect_plain(seed % 2 == 0 ? std::optional<Bytes>() : 40'000_B);
     std::mt19937 random(seed);
     const auto below = [&](std::size_t bound) { return random() % bound; };

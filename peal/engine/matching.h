@@ -35,7 +35,7 @@ struct Receive {
   Bytes size() const { return bytes_of(envelope.count, envelope.dtype); }
 };
 
-/// Bytes of a message that is kept: no vector, which would write each byte before it comes.
+/// The bytes of a kept message. A vector would write each byte before the payload arrives.
 class Payload {
  public:
   explicit Payload(std::pmr::memory_resource* memory) : memory_(memory) {}
@@ -46,7 +46,7 @@ class Payload {
     if (bytes_.data() != nullptr) memory_->deallocate(bytes_.data(), bytes_.size(), kAlignment);
   }
 
-  /// Room for so many bytes, which are to be written. Once.
+  /// Makes room for `size` bytes, which the caller writes. Call it once.
   std::span<std::byte> make_room(std::size_t size) {
     if (size > 0) bytes_ = {static_cast<std::byte*>(memory_->allocate(size, kAlignment)), size};
     return bytes_;
@@ -64,7 +64,7 @@ class Payload {
 struct Arrival {
   Rank from = 0;
   MailFrame frame;
-  Payload payload;  // of an eager one
+  Payload payload;  // of an eager message
   bool complete = false;
   std::optional<Receive> claimed_by;  // a receive that came while the payload was still coming
 };
@@ -74,7 +74,7 @@ class Matching {
  public:
   using Place = std::pmr::list<Arrival>::iterator;
 
-  /// Messages that wait are kept in `memory`, which outlives this.
+  /// Waiting messages are allocated from `memory`, which outlives this.
   explicit Matching(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : arrivals_(memory) {}
 
@@ -85,8 +85,8 @@ class Matching {
   /// Whether a receive waits that names this source; kAnySource: that takes any.
   bool expects(Rank source) const;
 
-  /// A message that no receive has met, without its payload. Its place stays valid until it is
-  /// dropped.
+  /// Adds a message that no receive matches, without its payload. Its place stays valid until
+  /// `drop`.
   Place keep(Rank from, const MailFrame& frame) {
     Payload payload(arrivals_.get_allocator().resource());
     arrivals_.push_back({from, frame, std::move(payload), false, std::nullopt});

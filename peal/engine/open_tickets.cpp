@@ -6,7 +6,8 @@
 namespace peal::engine {
 namespace {
 
-/// So many tickets may be looked at each time. If there are more, all are looked at less often.
+/// A call of `late` may check so many tickets on average. If there are more, `late` checks all of
+/// them less often.
 constexpr std::size_t kLooks = 64;
 
 }  // namespace

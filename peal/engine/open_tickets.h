@@ -1,6 +1,6 @@
-// The tickets of a mailbox's messages that have not ended: whose time is over, and who is told that
-// the group has failed. A burst leaves many of them open at once, so a look at the time must not
-// cost a look at each.
+// The open tickets of a mailbox's messages. Finds the tickets whose deadline has passed, and fails
+// all tickets when the group fails. After a burst many tickets are open at once, so a check of the
+// time must not check each ticket.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace peal::engine {
 
-/// Keeps tickets that have ended for a while. Threads: one at a time.
+/// Ended tickets stay in it for a while. Threads: one at a time.
 class OpenTickets {
  public:
   void add(const TicketPtr& ticket);
-  /// The deadline of a ticket that was added is another now.
+  /// The deadline of an added ticket has changed.
   void reckoned(const Ticket& ticket);
-  /// Lets go of a ticket. Cost: no matter how many there are if it is one of the last.
+  /// Removes a ticket. Cost: constant if the ticket is one of the last that were added.
   void forget(const TicketPtr& ticket);
 
   /// Whether any is open.
   bool any();
-  /// No deadline of an open one is earlier. Perhaps none is so early.
+  /// No open ticket has an earlier deadline. All may be later.
   TimePoint soonest() const { return soonest_; }
-  /// The open ones whose deadline has passed. Cost: at most some of them, on average, between one
-  /// deadline and the next.
+  /// The open tickets whose deadline has passed. Cost: a constant number of checks on average,
+  /// until the next deadline.
   std::vector<TicketPtr> late(TimePoint now);
 
   void fail(const Error& cause);
@@ -34,7 +34,7 @@ class OpenTickets {
  private:
   std::vector<TicketPtr> tickets_;
   TimePoint soonest_ = TimePoint::max();
-  std::size_t saved_ = 0;  // looks at tickets that were not taken
+  std::size_t saved_ = 0;  // checks of tickets that were saved
 };
 
 }  // namespace peal::engine

@@ -27,8 +27,8 @@ class PlacedMail {
   /// arena.
   std::optional<transport::ArenaOffset> place(const std::byte* data, Bytes size);
 
-  /// Puts the message that the peer offers among those to be copied. Returns false if it does not
-  /// lie wholly in memory that the peer shares.
+  /// Adds the message that the peer offers to the messages to copy. Returns false if the message
+  /// does not lie wholly in memory that the peer shares.
   bool start(const MailFrame& offer, Receive receive);
   bool is_copying() const { return !copies_.empty(); }
   /// Whether there is a piece to copy. Never once the peer has withdrawn: the messages that are

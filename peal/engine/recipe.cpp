@@ -88,15 +88,15 @@ std::optional<std::size_t> exchange_in(const Part& part) {
   return to_one && !over_wire && wait->value == 1 ? std::optional(first) : std::nullopt;
 }
 
-/// What an average makes of contributions, and of the completed value: the product of `weight` and
-/// 1 / `divisor` is 1 / ranks.
+/// An average multiplies contributions by `weight` and divides the completed value by `divisor`.
+/// weight / divisor = 1 / ranks.
 struct Average {
   double weight = 1.0;
   double divisor = 1.0;
 };
 
-/// Integers are summed as they are. Fractions are scaled by a power of two, so that no sum is
-/// larger than the largest contribution, and the bits are those of the sum divided by the ranks.
+/// Integers are added unscaled. Fractions are scaled by a power of two. So no partial sum is larger
+/// than the largest contribution, and the bits are those of the sum divided by the ranks.
 Average average_of(DType dtype, ReduceOp::Kind reduce, int ranks) {
   if (reduce != ReduceOp::Kind::kAvg) return {};
   if (!is_floating(dtype) && !is_complex(dtype)) return {.divisor = static_cast<double>(ranks)};

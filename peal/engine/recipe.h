@@ -34,8 +34,8 @@ struct Operands {
 
 /// One rank's part with what the engine wants to know of it as a whole.
 struct PlannedPart {
-  /// `outputs`: how those are stored that are not inputs too. `weight`: what contributions are
-  /// multiplied by before they are combined.
+  /// `outputs`: how to store outputs that are not inputs too. `weight`: contributions are
+  /// multiplied by it before they are combined.
   PlannedPart(schedule::Part part, int ranks, kernels::Stores outputs, double weight = 1.0);
 
   std::span<const Operand> sources(const Operands& move) const {
@@ -44,7 +44,7 @@ struct PlannedPart {
   std::span<const Operand> targets(const Operands& move) const {
     return std::span(operands).subspan(move.begin + move.sources, move.targets);
   }
-  /// Of the sources; none where all are 1.
+  /// The weights of the sources; empty if all are 1.
   kernels::Weights weights_of(const Operands& move) const {
     return weights.empty() ? kernels::Weights()
                            : kernels::Weights(weights).subspan(move.begin, move.sources);
@@ -60,7 +60,7 @@ struct PlannedPart {
   schedule::Part part;
   std::vector<Operands> moves;  // by step; of no meaning where the step is none
   std::vector<Operand> operands;
-  std::vector<double> weights;     // by operand; of no meaning for targets; none if all are 1
+  std::vector<double> weights;     // by operand; meaningless for targets; empty if all are 1
   std::vector<Elements> sent;      // by peer: elements on the wire in this operation
   std::vector<Elements> received;  // by peer
 };

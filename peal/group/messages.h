@@ -33,23 +33,25 @@ struct PointToPoint {
 ///   call of every rank throws the same from then on.
 ///   After an error another rank may still be reading registered memory that it was sent from: it
 ///   throws away what it reads.
-/// Memory: a message of up to 16 KiB goes before its receive is there, and the receiver keeps it.
-///   From each rank the receiver keeps at most 16 MiB, in a group of more than 16 ranks 256 MiB
-///   divided by their number: payload, and 256 bytes a message. Beyond that a message waits at its
-///   sender, as one of more than 16 KiB always does, until its receive is called or the receiver
-///   has taken others. A message that waits stands in no other's way: receives of other tags find
-///   theirs. What is kept is given back when it is received.
-/// Cost: up to 16 KiB one message, which the receiver copies if it comes before its receive; beyond
-///   that, and for a message that waits, an offer first. Registered memory (ProcessGroup::allocate)
-///   on a host that shares memory the receiver copies from where it lies: S bytes read and S
-///   written. All other data comes in pieces: the same once more, through a ring of the host, or
-///   through the network.
+/// Memory: a message of up to 16 KiB is sent without waiting for its receive, and the receiver
+/// keeps
+///   it until then: at most 16 MiB from each rank, or 256 MiB divided by the number of ranks if the
+///   group has more than 16. Each message counts its payload and 256 bytes. Beyond that bound a
+///   message waits at its sender until its receive is called, or until the receiver has received
+///   other messages. A message of more than 16 KiB always waits for its receive. A waiting message
+///   does not block others: receives of other tags find their messages. The receiver frees the
+///   memory of a message when the message is received.
+/// Cost: up to 16 KiB one message, which the receiver copies if it arrives before its receive. A
+///   larger message, or a message that waits, sends an offer first. On a host that shares memory
+///   the receiver copies registered memory (ProcessGroup::allocate) directly: S bytes read and S
+///   written. All other data comes in pieces: through a ring of the host, which copies once more,
+///   or through the network.
 /// Source: the MPI standard, 4.0, chapter 3.
 class Messages {
  public:
-  /// Returns when `data` may be written again, which says nothing of the receiver. For a message
-  /// that waits at its sender that is when it has left.
-  /// Errors: as above; a timeout of a message that waits says how many are before it.
+  /// Returns when `data` may be written again: at once if the message need not wait, else when it
+  /// has left. A return does not mean that the receiver has the message.
+  /// Errors: as above; the timeout of a waiting message says how many messages are before it.
   void send(ConstBuffer data, Rank to, Tag tag = {}, Timeout timeout = kGroupTimeout);
 
   /// data = what `from`, or with kAnySource the first who did, sent with this tag; returns who did.

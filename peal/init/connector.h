@@ -55,7 +55,7 @@ class Connector {
   Config config_;
   Report report_;
   Bytes arena_;
-  std::shared_ptr<transport::HostPeers> peers_;  // of all groups; null where no memory is shared
+  std::shared_ptr<transport::HostPeers> peers_;  // of all groups; null if no memory is shared
 };
 
 }  // namespace peal::init

@@ -36,10 +36,10 @@ struct Few {
   P operator[](std::size_t i) const { return pointers[i]; }
 };
 
-/// What inputs are multiplied by: nothing, or weights of which there are as many as inputs.
+/// Whether inputs are multiplied by weights, one weight for each input.
 enum class Weighing : unsigned char { kNone, kEach };
 
-/// `first` is what input 0 begins with, `next` what input i makes of that.
+/// `first` makes the first value from input 0; `next` combines a value with input i.
 struct NoWeights {
   template <class Form>
   HWY_INLINE typename Form::Acc first(typename Form::Acc loaded) const {
@@ -53,7 +53,7 @@ struct NoWeights {
   }
 };
 
-/// For sums. `Numbers` are a pointer, or an array of which the registers are made once.
+/// For sums. `Numbers` is a pointer, or an array whose values go into registers once.
 template <class Numbers>
 struct EachWeight {
   Numbers numbers;
@@ -110,7 +110,7 @@ HWY_INLINE void apply_last(typename Form::Acc& acc, Last last) {
   }
 }
 
-/// One look at several registers, since NaNs are rare.
+/// Checks several registers for NaNs at once, since NaNs are rare.
 template <class Form, std::size_t kAccs>
 HWY_INLINE void apply_last(typename Form::Acc (&acc)[kAccs], Last last) {
   HWY_UNROLL(4)

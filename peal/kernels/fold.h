@@ -13,9 +13,9 @@ namespace peal::kernels {
 /// What a streaming store writes as a whole.
 inline constexpr std::size_t kLine = 64;
 
-/// outputs[k] = last(weights[0] * inputs[0] op weights[1] * inputs[1] op ...); each of them has
-/// `bytes` bytes. Where they are streamed, the outputs lie alike relative to lines, and at a
-/// multiple of their elements' size.
+/// outputs[k] = last(weights[0] * inputs[0] op weights[1] * inputs[1] op ...); each input and
+/// output has `bytes` bytes. Outputs that are streamed have the same offset in a cache line, and
+/// lie at a multiple of their elements' size.
 struct Fold {
   const std::byte* const* inputs;
   std::size_t input_count;
@@ -24,14 +24,14 @@ struct Fold {
   std::size_t bytes;
   Last last;
   Stores stores;
-  const double* weights;  // null where the loop has none
+  const double* weights;  // null if the loop has no weights
 };
 
 /// What runs a fold with inputs, outputs and bytes.
 using Loop = void (*)(const Fold& fold);
 
 /// Each for the types and operators in its name, for the best instruction set of this CPU; the
-/// caller has seen to it that they have a meaning. `last` and weights are for floating and complex
+/// caller has checked that they have a meaning. `last` and weights are for floating and complex
 /// types only.
 Loop bits_loop(ReduceOp::Kind op);                   // band, bor, bxor of any integers
 Loop bools_loop(ReduceOp::Kind op);                  // band, bor, bxor of truth values

@@ -8,8 +8,7 @@
 //   void store(acc, p, how)     `how` is Cached, to any address, or Streamed, to an aligned one
 //   kElement                    the bytes of one element; where kBytes are more, there is also
 //   Narrower                    the same form of half as many elements, for the end of the memory
-//   kHasLast                    whether Last and weights apply (fold.h); where they do, there is
-//                               also
+//   kHasLast                    whether Last and weights apply (fold.h); if so, there is also
 //   Acc set(value)              every lane the same
 // An operator is a struct with `apply(a, b)` on vectors.
 
@@ -114,8 +113,8 @@ struct Pair {
 
 // ---- NaN
 
-/// Every NaN becomes the usual one, so that a result does not depend on the NaN that an instruction
-/// takes of two.
+/// Replaces every NaN by the usual NaN. Otherwise a result would depend on which of two NaNs an
+/// instruction keeps.
 template <class V>
 HWY_INLINE V with_usual_nan(V v) {
   using T = hn::TFromV<V>;
@@ -131,7 +130,7 @@ HWY_INLINE Pair<V> with_usual_nan(Pair<V> pair) {
   return {with_usual_nan(pair.first), with_usual_nan(pair.second)};
 }
 
-/// A vector with a NaN in it if there is one among the registers, and perhaps if there is none.
+/// A vector that has a NaN if one of the registers has a NaN. It may also have a NaN if none has.
 template <class V>
 HWY_INLINE V mixed(V a, V b) {
   return hn::Add(a, b);
@@ -196,7 +195,7 @@ struct Max {
   }
 };
 
-/// acc + weight * value, rounded once: CPUs that have no such instruction round as the others do.
+/// acc + weight * value, rounded once, also on CPUs that have no instruction for it.
 template <class V>
 HWY_INLINE V weighted_sum(V acc, V value, V weight) {
 #if HWY_TARGET == HWY_SCALAR

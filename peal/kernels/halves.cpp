@@ -80,8 +80,8 @@ struct BFloat16s {
   }
 
   /// The nearest bfloat16, ties to even, of both vectors at once: what is cut off, plus 0x7fff,
-  /// plus 1 if the rest is odd, carries into the rest where it rounds up. A NaN takes no special
-  /// care: it is the usual one, so what is cut off is zero and does not carry.
+  /// plus 1 if the rest is odd, carries into the rest where it rounds up. A NaN needs no special
+  /// care: it is the usual NaN, of which the part that is cut off is zero and does not carry.
   template <class How>
   static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
     const auto first = hn::BitCast(Word(), acc.first);

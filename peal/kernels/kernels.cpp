@@ -96,7 +96,7 @@ Loop weighted_loop_for(DType dtype, Kind op) {
 
 // ---- the last step of a reduction
 
-/// Those of up to 32 bits by way of doubles, which hold each quotient's whole part exactly.
+/// Divides integers of up to 32 bits as doubles: the truncated quotient is exact.
 template <class T>
 void divide_each(std::byte* values, std::size_t bytes, std::int64_t divisor) {
   using Number = std::conditional_t<sizeof(T) == 8, std::int64_t, double>;
@@ -110,7 +110,7 @@ void divide_each(std::byte* values, std::size_t bytes, std::int64_t divisor) {
 
 using Divide = void (*)(std::byte* values, std::size_t bytes, std::int64_t divisor);
 
-/// Null for types that are not whole numbers.
+/// Null for types that are not integers.
 Divide divide_for(DType dtype) {
   switch (dtype) {
     case DType::kU8:
@@ -202,7 +202,7 @@ void Reducer::operator()(std::span<const std::byte* const> inputs,
   if (streams) hwy::FlushStream();
 }
 
-/// The sum goes to the first output, where it is divided a piece at a time.
+/// Writes the sum to the first output, and divides it there, a piece at a time.
 void Reducer::reduce_and_divide(std::span<const std::byte* const> inputs,
                                 std::span<std::byte* const> outputs,
                                 Elements count) const {

@@ -12,14 +12,15 @@
 
 namespace peal::kernels {
 
-/// Applied to the completed value of a reduction that adds, once: value / divisor, of integers
-/// truncated toward zero; 1 means nothing to do.
+/// Applied once to the completed value of a reduction that adds: value / divisor. Integers are
+/// truncated toward zero. A divisor of 1 changes nothing.
 struct Finish {
   double divisor = 1.0;
 };
 
-/// What inputs are multiplied by before they are added, one weight for each; none means 1 each. The
-/// first product is rounded, the others are added as they are: each step rounds once.
+/// Inputs are multiplied by their weights before they are added: one weight for each input, or none
+/// if all are 1. The first product is rounded. The other products are added unrounded, so each step
+/// rounds once.
 using Weights = std::span<const double>;
 
 /// How results are written; the same bits either way.
@@ -41,7 +42,7 @@ enum class Stores : unsigned char {
 ///   Integers wrap. avg and premul_sum add. Complex products are (ac - bd) + (ad + bc)i, infinities
 ///   or not. bool: sum and max are or, product and min are and; any nonzero byte counts as true,
 ///   results are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they give the
-///   first. Every NaN of a result is the positive quiet one without payload.
+///   first. Every NaN in a result is the positive quiet NaN without payload.
 /// Shape: every span of memory holds `count` elements, at any address; at least one input and one
 ///   output. Outputs may be the same memory as inputs at the same place, never shifted against one.
 /// Threads: any, on memory that no other writes.
@@ -62,7 +63,7 @@ void reduce(std::span<const std::byte* const> inputs,
 
 struct Fold;  // fold.h
 
-/// What happens to a completed fraction, once, before it is rounded to its type.
+/// Applied once to a completed fraction, before it is rounded to its type.
 struct Last {
   enum class Kind : unsigned char { kNothing, kDivide, kMultiply };
   Kind kind = Kind::kNothing;
@@ -92,7 +93,7 @@ class Reducer {
   void (*weighted_)(const Fold&);  // null where weights have no meaning
   Bytes element_;
   Last last_;
-  /// Of completed integers; null where there is nothing to divide by.
+  /// Divides completed integers; null for other types, and for a divisor of 1.
   void (*divide_)(std::byte* values, std::size_t bytes, std::int64_t divisor) = nullptr;
   std::int64_t divisor_ = 1;
 };

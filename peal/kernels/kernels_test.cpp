@@ -161,7 +161,7 @@ std::vector<Case> all_shapes(Kind op, Finish finish, const std::vector<double>& 
   return cases;
 }
 
-/// None, the same for all, and some of each kind: those of an average.
+/// Three choices of weights: none, the same weight for all, and the mixed weights of an average.
 template <class T>
 std::vector<std::vector<double>> weights_for(Kind op, std::size_t inputs) {
   std::vector<std::vector<double>> all = {{}};

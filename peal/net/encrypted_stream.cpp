@@ -173,7 +173,7 @@ bool EncryptedStream::try_handshake() {
   }
   if (!try_flush() || SSL_is_init_finished(ssl_.get()) == 0) return false;
   OPENSSL_cleanse(key_.data(), key_.size());
-  // What the other end sent behind its last words of the handshake may have been read with them.
+  // Data that the peer sent right after the handshake may have been read together with its end.
   has_read_ahead_ = SSL_has_pending(ssl_.get()) == 1;
   return true;
 }

@@ -265,7 +265,7 @@ bool is_readable(const Stream& stream) {
   return poll_until({&entry, 1}, Deadline(Clock::now()));
 }
 
-/// A thread that sleeps in poll(2) until there is something to read depends on this.
+/// A thread that sleeps in poll(2) until there is data to read depends on this.
 TEST_P(StreamTest, WithoutAnEventNothingIsReadUnlessItIsSaidToBeReadAhead) {
   for (unsigned seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);

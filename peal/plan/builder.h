@@ -35,7 +35,7 @@ constexpr schedule::Slice on(Rank rank, Place place) { return on(schedule::Ranks
 /// compute the same value must agree about it.
 enum class First : std::uint8_t { kOwn, kPeer };
 
-/// What is reduced: an own value, or the next message of a peer.
+/// What is reduced: a value of this rank, or the next message of a peer.
 struct Value {
   Place place = {};
   schedule::Holds holds = schedule::Holds::kContribution;

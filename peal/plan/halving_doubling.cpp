@@ -40,9 +40,9 @@ struct Member {
   Rank partner_across(Group group) const { return fold.rank_of(number() ^ (group.size / 2)); }
 };
 
-/// Reduces the own block. `operand` is where the whole buffer is; partial sums go to where
-/// `place_of(block, group)` says, which is the half that is kept. Ranks of the core that took
-/// another's value begin with a partial sum.
+/// Reduces this rank's block. `operand` is the place of the whole buffer. Partial sums go to
+/// `place_of(block, group)`, where `block` is the half that is kept. Ranks of the core that took
+/// another rank's value begin with a partial sum.
 template <class PlaceOf>
 void halve(Builder& part, const Member& me, Place operand, PlaceOf place_of) {
   Elements begin;  // of what `operand` holds

@@ -43,7 +43,7 @@ struct Ended {
   bool asked_elsewhere = false;
 };
 
-/// Much less than what the ranks would wait.
+/// Much less than the ranks would wait. A longer wait is a hang.
 constexpr Duration kHang = seconds(60);
 Deadline late() { return Deadline::after(std::chrono::minutes(10)); }
 
@@ -70,7 +70,7 @@ class MeetInterruptedTest : public MeetTest {
     return ended;
   }
 
-  /// How often the rank was asked.
+  /// How often the rank was asked for an interrupt.
   std::atomic<int>& asked(const Wish& wish) {
     return asked_[static_cast<std::size_t>(wish.rank.value_or(1))];
   }
@@ -86,8 +86,8 @@ class MeetInterruptedTest : public MeetTest {
     }
   }
 
-  /// Who waits is asked every 50 ms. Rank 0 waits only when the place is open; rank 1 may wait for
-  /// that before, and needs a moment to come in.
+  /// A waiting rank is asked every 50 ms. Rank 0 waits only after it has opened the place. Rank 1
+  /// may wait before that, and then needs a moment to come in.
   void wait_until_both_wait() {
     const auto wait_until_asked = [this](std::size_t rank, int times) {
       const Deadline patience = soon();

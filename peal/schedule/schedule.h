@@ -37,9 +37,10 @@ struct Ranks {
   friend bool operator==(const Ranks&, const Ranks&) = default;
 };
 
-/// What a source of a reduction holds: what a rank has given, or what earlier moves have reduced
-/// and not finished. To a contribution, and not to a partial result, a reduction applies what the
-/// operator does once and first: an average scales it, so that no partial sum overflows.
+/// What a source of a reduction holds: the contribution of a rank, or a partial result, which
+/// earlier moves have reduced and not finished. A reduction applies the operator's first step to
+/// each contribution once, and not to partial results. Example: an average scales contributions, so
+/// that no partial sum overflows.
 enum class Holds : std::uint8_t { kContribution, kPartial };
 
 /// The same place on each of some ranks. On the wire the rank is the peer at the other end.
@@ -47,15 +48,15 @@ struct Slice {
   Space space = Space::kInput;
   Ranks ranks = {};
   Elements offset = {};
-  /// Of a source of a Move that reduces or finishes; kContribution elsewhere.
+  /// For a source of a Move that reduces or finishes; kContribution elsewhere.
   Holds holds = Holds::kContribution;
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// Whether a Move completes a reduction. Completing applies what the operator does once and at the
-/// end: an average divides by what its scaling has left of the number of ranks. Each element of a
-/// reduced result is completed exactly once.
+/// Whether a Move completes a reduction. Completing applies the operator's last step, once.
+/// Example: an average divides by the factor that its scaling has left of the number of ranks. Each
+/// element of a reduced result is completed exactly once.
 enum class Finish : std::uint8_t { kNo, kYes };
 
 /// Moves `count` elements.

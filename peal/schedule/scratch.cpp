@@ -19,17 +19,18 @@ void Scratch::enter_bank() {
       });
 }
 
-/// A lap is the ring, or an eighth of it, or an eighth of that and so on. So what is added has room
-/// for an operation of a third, and the place of the operation before is not taken. (From 8 KiB on
-/// operations have the whole ring of 3 MiB: places of 16 KiB that fit into a core's second cache
-/// made them slower by a twentieth, since their lines are those that the peers have just read.)
+/// A lap is the whole ring, an eighth of it, an eighth of that, and so on. So the part that is
+/// added has room for the largest operation (a third), which does not overwrite the place of the
+/// previous operation. (From 8 KiB on, operations use the whole ring of 3 MiB. A lap of places of
+/// 16 KiB that fits into a core's second cache made operations slower by a twentieth, because the
+/// peers have just read its lines.)
 void Scratch::lengthen_lap(std::int64_t length) {
   std::int64_t lap = size_.ring.value;
   for (std::int64_t part = lap; part >= length * kPlaces;
        part = part / 8 / kGrain.value * kGrain.value) {
     lap = part;
   }
-  // What was in use is free when the last operation there is. It comes again after all that is new.
+  // The old lap is free when its last operation is. The cursor returns to it after the new part.
   if (!regions_.empty()) regions_ = {{0, regions_.back().free}};
   cursor_ = lap_;
   lap_ = lap;

@@ -49,9 +49,9 @@ class Scratch {
     Look free;
   };
 
-  /// Of the largest places that were asked for so far, the ring has so many at least, if it is that
-  /// large at all; beyond, nothing of it is touched. So a group pays for the memory that its
-  /// operations use.
+  /// The part of the ring that is in use has at least so many places of the largest size requested
+  /// so far, unless it is the whole ring. The rest is not touched. So a group pays for the memory
+  /// that its operations use.
   static constexpr std::int64_t kPlaces = 64;
 
   explicit Scratch(ScratchSize size);
@@ -87,7 +87,7 @@ class Scratch {
 
  private:
   struct Region {
-    std::int64_t begin;  // as the cursor
+    std::int64_t begin;  // counted as cursor_ is
     Look free;
   };
 
@@ -100,7 +100,7 @@ class Scratch {
   std::uint64_t turn_ = 0;
   std::int64_t base_ = 0;
   std::int64_t lap_ = 0;          // how much of the ring is in use, from its beginning
-  std::int64_t cursor_ = 0;       // in the ring, laps and all
+  std::int64_t cursor_ = 0;       // in the ring, plus all laps before
   std::deque<Region> regions_;    // of the last lap, in order
   Look overwritten_;              // of the last region that is in it no more
   std::vector<Look> cells_free_;  // by cell

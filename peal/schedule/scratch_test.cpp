@@ -89,7 +89,7 @@ TEST(ScratchTest, ATurnThatStagesNothingLeavesTheCellAsItWas) {
   EXPECT_EQ(scratch.place(Bytes(1)).free.counter, 2);
 }
 
-/// Against a plain account of who had each grain last: no two places share one.
+/// Compares with a plain record of the last user of each grain: no two places share a grain.
 void check_against_account(const ScratchSize& with, std::int64_t rarely_as_large_as) {
   constexpr std::int64_t kGrain = Scratch::kGrain.value;
   std::mt19937 random(1);
@@ -120,7 +120,7 @@ TEST(ScratchTest, WhoeverHadAByteBeforeIsWaitedForAndNeverTheOperationBefore) {
   check_against_account(kSize, 176);
 }
 
-/// With rings whose eighths are no whole grains, and laps that grow several times.
+/// With rings whose eighths are not whole grains, and laps that grow several times.
 TEST(ScratchTest, ThatHoldsWhileTheLapGrows) {
   for (const std::int64_t grains : {10, 11, 1'000, 3'001, 49'152}) {
     SCOPED_TRACE(grains);

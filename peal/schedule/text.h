@@ -20,7 +20,7 @@
 //   step:    move SLICE, ..., SLICE -> SLICE, ..., SLICE xN, then perhaps finish
 //            signal N
 //            wait RANKS N
-//   SLICE:   SPACE RANKS @N without spaces, perhaps after partial: input[0:4]@250,
+//   SLICE:   perhaps partial, then SPACE RANKS @N without spaces: input[0:4]@250,
 //            partial wire[3]@0
 //   RANKS:   [first], or [first:end] without the end, or [first:end:stride]
 //   N:       a decimal integer

@@ -34,8 +34,8 @@ class TcpSession {
   int fd() const { return stream_ ? stream_->fd() : handshake_->fd(); }
   /// What to poll for.
   short interest() const;
-  /// Whether `advance` has something to do that no poll shows: a request that was read ahead. The
-  /// server does not sleep while a session has.
+  /// Whether `advance` has work that no poll shows: a request that was read ahead. The server must
+  /// not sleep while a session has work.
   bool has_work() const;
   bool is_proved() const { return stream_ != nullptr; }
   /// What to say of one that is not proved in time.

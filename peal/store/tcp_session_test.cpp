@@ -1,6 +1,6 @@
-// Sessions of the store's server, driven by hand: while poll(2) shows nothing and `has_work` is
-// false, `advance` does nothing, so that the server may sleep; and a server that goes by these two
-// alone answers every request.
+// Sessions of the store's server, driven by hand. While poll(2) shows nothing and `has_work` is
+// false, `advance` does nothing, so the server may sleep. A server that calls `advance` only for
+// these two reasons answers every request.
 #include "peal/store/tcp_session.h"
 
 #include <linux/tcp.h>
@@ -32,7 +32,7 @@ struct Kind {
   enum class Socket : unsigned char { kUnix, kTcp } socket;
 };
 
-/// Of a TCP connection; nothing for unix sockets, where all that was sent is there at once.
+/// The counters of a TCP connection; zeros for unix sockets, where sent data arrives at once.
 tcp_info info_of(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -63,20 +63,20 @@ class Conversation {
         session_(std::move(sockets.b), net::Address::parse("127.0.0.1:1"), context_, Clock::now()) {
   }
 
-  /// One step of the client or of the server, which takes one only where it is called.
+  /// One step of the client, or of the server if it is called.
   void step() {
     if (random_() % 3 != 0) return step_of_client();
     settle();
     if (is_called()) advance();
   }
 
-  /// Whether the server, asleep, would be called.
+  /// Whether a sleeping server would be woken for the session.
   bool is_called() const {
     pollfd entry{session_.fd(), session_.interest(), 0};
     return session_.has_work() || net::poll_until({&entry, 1}, Deadline(Clock::now()));
   }
 
-  /// Calls `advance` where nobody calls the server. Returns whether anything moved.
+  /// Calls `advance` though nothing calls the server. Returns whether anything moved.
   bool moves_without_call() {
     const auto look = [&] {
       return std::tuple(handled(), session_.is_proved(), session_.interest(), session_.due());
@@ -86,8 +86,7 @@ class Conversation {
     return look() != before;
   }
 
-  /// Lets the client say all that it has begun and read all replies, and the server do what it is
-  /// called for.
+  /// Lets the client finish its requests and read all replies, and the server handle its calls.
   void finish() {
     for (int quiet = 0; quiet < 50; ++quiet) {
       const int before = replies_;
@@ -98,7 +97,7 @@ class Conversation {
     }
   }
 
-  /// Until the system has brought what was sent either way: over loopback it need not be at once.
+  /// Waits until sent data has arrived on both sides: over loopback that may take a moment.
   void settle() const {
     while (sent_by(client_fd_) > received_by(session_.fd()) ||
            sent_by(session_.fd()) > received_by(client_fd_)) {
@@ -112,7 +111,7 @@ class Conversation {
  private:
   void advance() { session_.advance(table_, Clock::now()); }
 
-  /// Requests that have changed the table: each does.
+  /// The requests that the server has handled: each changes the table.
   std::int64_t handled() {
     const std::string* const count = table_.find("count");
     return count != nullptr ? std::stoll(*count) : 0;

@@ -193,7 +193,7 @@ TEST(DistributedDataParallelTest, NoSyncAccumulatesHereAndTheNextPassAveragesThe
   EXPECT_TRUE(gradients[0].allclose(flat_gradients(*alone), 1e-4, 1e-5));
 }
 
-/// Ranks of this process meet over the transport of that name until the scope ends.
+/// Until the scope ends, the ranks of this process use the transport of that name.
 class Transport {
  public:
   explicit Transport(const char* name) { ::setenv("PEAL_TRANSPORT", name, 1); }

@@ -12,7 +12,7 @@ void Alarm::watch(const std::shared_ptr<PeerProcess>& process) {
     std::erase_if(watched, [](const auto& one) { return one.expired(); });
     watched.push_back(process);
   });
-  event_->ring();  // who sleeps does not watch it yet
+  event_->ring();  // a sleeping thread does not watch the process yet
 }
 
 void Alarm::list_processes() {
@@ -40,7 +40,7 @@ bool Alarm::wait(Deadline deadline) {
       std::erase_if(watched, [&](const auto& one) { return one.lock() == processes_[i]; });
     });
   }
-  processes_.clear();  // others end their lives
+  processes_.clear();  // so that their owners can end them
   return is_woken;
 }
 

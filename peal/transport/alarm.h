@@ -1,5 +1,5 @@
-// What wakes a thread that sleeps for the channels of many groups at once: an event that peers
-// ring, one for all groups of this process, and the ends of the peers' processes. rounds.h sleeps
+// Wakes a thread that sleeps for the channels of many groups at once. The peers of all groups of
+// this process ring one event. The end of a peer's process also wakes the thread. rounds.h sleeps
 // on it.
 #pragma once
 
@@ -22,19 +22,18 @@ class Alarm {
   Alarm() : event_(std::make_shared<Event>()) {}
 
   const std::shared_ptr<Event>& event() const { return event_; }
-  /// From now on the end of the process ends a `wait`, for as long as somebody else holds it.
+  /// From now on the end of the process ends a `wait`, as long as the caller keeps `process`.
   void watch(const std::shared_ptr<PeerProcess>& process);
 
-  /// Sleeps until the event is rung, a process has ended, or the deadline. Returns whether it was
-  /// one of the first two. Cost: a poll(2) of the event and of each process.
+  /// Sleeps until the event is rung, a process ends, or the deadline passes. Returns false if the
+  /// deadline has passed. Cost: a poll(2) of the event and of each process.
   bool wait(Deadline deadline);
 
  private:
   void list_processes();
 
   std::shared_ptr<Event> event_;
-  Guarded<std::vector<std::weak_ptr<PeerProcess>>>
-      watched_;  // those whose end has not ended a wait
+  Guarded<std::vector<std::weak_ptr<PeerProcess>>> watched_;  // whose end has not ended a `wait`
 
   // The waiting thread's.
   std::vector<std::shared_ptr<PeerProcess>> processes_;

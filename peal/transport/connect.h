@@ -49,7 +49,7 @@ struct ConnectOptions {
   std::string congestion = {};
   /// Of the beats that ranks of different hosts exchange (heartbeats.h).
   PulseLimits pulse = {};
-  /// What this rank's groups share, so that each costs little; one of its own if null.
+  /// Shared by this rank's groups, so that each costs little. If null, the group makes its own.
   std::shared_ptr<HostPeers> peers = nullptr;
   Report report = silent_report();
   /// What is to go wrong between ranks of the group, which must not share memory: nothing is put
@@ -74,10 +74,10 @@ class Pending {
   /// between ranks that share memory),
   /// unsupported (shared memory asked for where ranks are on several hosts), mismatch (options that
   /// differ), resource.
-  /// Cost: two round trips for each connection, of which there are two to each rank of another
-  /// host, a third to some of those (watch.h) and one to each of the own; meanwhile up to 4
-  /// descriptors a rank. Afterwards a group keeps those to ranks of other hosts, and one; the first
-  /// group that this process has in common with another of its host keeps 2 more.
+  /// Cost: two round trips for each connection. There are two connections to each rank of another
+  /// host, a third to some of these ranks (watch.h), and one to each rank of this host. Meanwhile
+  /// up to 4 descriptors a rank. Afterwards a group keeps the connections to other hosts, and one
+  /// descriptor. The first group that two processes of a host have in common keeps 2 more.
   virtual std::unique_ptr<Transport> connect(std::span<const Contact> contacts,
                                              Deadline deadline) = 0;
 };

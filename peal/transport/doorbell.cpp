@@ -21,12 +21,12 @@ Event::Event() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
 }
 
 void Event::ring() noexcept {
-  (void)::eventfd_write(fd_.get(), 1);  // fails when it was rung 2^64 times, which is as well
+  (void)::eventfd_write(fd_.get(), 1);  // fails only if it was rung 2^64 times
 }
 
 void Event::hush() noexcept {
   eventfd_t count = 0;
-  (void)::eventfd_read(fd_.get(), &count);  // fails when it was not rung, which is as well
+  (void)::eventfd_read(fd_.get(), &count);  // fails only if it was not rung
 }
 
 void Doorbell::sleep(std::uint32_t lain_down, Deadline deadline) noexcept {

@@ -1,8 +1,8 @@
-// How a rank that sleeps is woken by those who move bytes in memory: it is rung only if it says
-// that it sleeps. A thread that sleeps in poll(2), with other descriptors or for several channels,
-// is rung by an eventfd. A thread that sleeps for one channel alone is rung by a futex in the
-// memory, which costs no descriptor. Used by the channels over rings (ring_channel.h) and, for
-// `interrupt` and for what is read ahead, by all others.
+// Wakes a sleeping rank when a peer has moved bytes in shared memory. A peer rings only if the
+// sleeper says that it sleeps. An eventfd wakes a thread that sleeps in poll(2), with other
+// descriptors or for several channels. A futex in the shared memory wakes a thread that sleeps for
+// one channel only; it costs no descriptor. Used by the channels over rings (ring_channel.h). All
+// other channels use it for `interrupt` and for data that is read ahead.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class Event {
  public:
   /// Throws Error(resource).
   Event();
-  /// A duplicate of another process's.
+  /// From a duplicate of another process's eventfd.
   explicit Event(Fd fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
@@ -43,34 +43,34 @@ struct alignas(64) BellState {
 /// No wake-up is lost: the sleeper says that it sleeps and then looks once more for work; the
 /// ringer publishes the work (sequentially consistent) and then looks for sleepers.
 ///
-/// By an event, the ringer rings before it marks the sleep as rung: if it is stopped or killed
-/// between the two, others still ring. By a futex it marks first, since the system keeps no wake-up
-/// for a sleeper that is not there yet. Should the ringer be stopped or killed between the two, the
-/// sleeper sleeps on: so a sleep on a futex is short (see RingChannel).
+/// With an event, the ringer rings before it marks the sleep as rung. If the ringer is stopped or
+/// killed between the two, other ringers still ring. With a futex, the ringer marks first, because
+/// a futex keeps no wake-up for a thread that does not sleep yet. If the ringer is stopped or
+/// killed between the two, the sleeper sleeps on. So a sleep on a futex is short (see RingChannel).
 class Doorbell {
  public:
-  /// By a futex. `state` outlives it.
+  /// With a futex. `state` outlives the doorbell.
   explicit Doorbell(BellState& state) : state_(&state) {}
-  /// By an event, the sleeper's or a duplicate, which several doorbells of one sleeper may share;
-  /// by a futex if it is null.
+  /// With an event: the sleeper's own, or a duplicate. Several doorbells of one sleeper may share
+  /// an event. With a futex if `event` is null.
   Doorbell(BellState& state, std::shared_ptr<Event> event)
       : state_(&state), event_(std::move(event)) {}
 
-  /// Null by a futex.
+  /// Null with a futex.
   Event* event() const { return event_.get(); }
 
   // ---- the sleeper's, one thread at a time
   /// Returns what to pass to `sleep`.
   std::uint32_t lie_down() noexcept { return state_->sleeps.fetch_or(1) | 1; }
-  /// By a futex: until it was rung since `lie_down`, or the deadline. May return early.
+  /// With a futex: sleeps until a ring since `lie_down`, or the deadline. May return early.
   void sleep(std::uint32_t lain_down, Deadline deadline) noexcept;
-  /// In a sleep: whether a ringer has ended it. If not, another sleep begins: a ringer that is
-  /// about to mark the former as rung does not mark this one.
+  /// During a sleep: whether a ringer has ended it. If not, a new sleep begins, and a late ringer
+  /// that marks the old sleep as rung does not end the new one.
   bool was_rung() noexcept { return state_->sleeps.fetch_add(2) % 2 == 0; }
   void get_up() noexcept { mark_rung(state_->sleeps.load()); }
 
   // ---- the ringers', any thread
-  /// Also if nobody says that it sleeps; by a futex, nobody does then.
+  /// Rings even if the sleeper does not say that it sleeps. With a futex: rings only if it does.
   void ring() noexcept;
   /// Cost: a load while nobody sleeps.
   void ring_if_asleep() noexcept {

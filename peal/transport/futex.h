@@ -1,5 +1,5 @@
-// The system's sleep on a word of memory that processes share. Used by counters (control_page.h)
-// and doorbells.
+// Sleeps on a word of memory that processes share, by Linux's futex. Used by counters
+// (control_page.h) and doorbells.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,10 @@
 
 namespace peal::transport {
 
-/// Sleeps while the word is `value`, until `wake_sleepers`, or the deadline. May return early for
-/// no reason.
+/// If the word is `value`, sleeps until `wake_sleepers` or the deadline. May return early.
 void sleep_on(const std::uint32_t& word, std::uint32_t value, Deadline deadline) noexcept;
 
-/// Wakes all that sleep on the word.
+/// Wakes all threads that sleep on the word.
 void wake_sleepers(const std::uint32_t& word) noexcept;
 
 }  // namespace peal::transport

@@ -1,5 +1,5 @@
-// The process of a peer on this host, as far as its end matters: one for all groups that two
-// processes have in common. Used by the channels over rings, and by the alarm that watches it.
+// Detects the end of a peer's process on this host. All groups that two processes have in common
+// share one. Used by the channels over rings, and by the alarm that watches it.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,17 @@ namespace peal::transport {
 class PeerProcess {
  public:
   /// `sign`: a descriptor that poll(2) calls readable or hung up once the process has ended,
-  /// however it ended. `pid` as it is seen from here; 0 where it is not.
+  /// however it ended. `pid` as this process sees it; 0 if this process cannot see it.
   PeerProcess(Fd sign, std::int64_t pid) : sign_(std::move(sign)), pid_(pid) {}
 
   int sign() const { return sign_.get(); }
   std::int64_t pid() const { return pid_; }
 
-  /// Whether anybody has seen that it has ended. Cost: a load.
+  /// Whether a thread has noticed that the process has ended. Cost: a load.
   bool is_known_to_have_ended() const noexcept { return ended_.load(); }
-  /// Whether it has. Cost: a system call, unless it is known.
+  /// Whether the process has ended. Cost: a system call, unless the end is known.
   bool has_ended() noexcept;
-  /// By whoever has seen it in poll(2).
+  /// Called by a thread that has noticed the end in poll(2).
   void note_end() noexcept { ended_.store(true); }
 
  private:

@@ -141,7 +141,7 @@ class ProcessTransport final : public Transport {
   std::unique_ptr<Channel> mail_;
   TcpChannel* far_data_ = nullptr;
   TcpChannel* far_mail_ = nullptr;
-  RingChannel* near_mail_ = nullptr;  // where all ranks are on this host
+  RingChannel* near_mail_ = nullptr;  // if all ranks are on this host
   std::optional<Window> window_;
   std::optional<Heartbeats> heartbeats_;  // ends before what it cuts off
 };

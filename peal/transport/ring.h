@@ -36,8 +36,8 @@ struct RingHeader {
   std::atomic<std::uint32_t> reader_left;
 };
 
-/// What both ends know of a ring. The header and the bytes lie apart: whoever looks into many rings
-/// that are empty touches few pages.
+/// What both ends know of a ring. The header and the bytes lie apart, so that polling many empty
+/// rings touches few pages.
 struct RingMemory {
   RingHeader* header = nullptr;
   std::byte* data = nullptr;  // `capacity` bytes, 64-byte aligned

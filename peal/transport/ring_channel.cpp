@@ -98,8 +98,8 @@ void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {
   wait_by_futex(interests, deadline);
 }
 
-/// A futex says nothing of processes that end, nor is a ringer sure to come to its wake-up: hence
-/// the limit, and the look for those who have ended.
+/// A futex does not report the end of a process, and a ringer may be killed before it wakes the
+/// sleeper. Hence the limit, and the check for processes that have ended.
 void RingChannel::wait_by_futex(std::span<const Interest> interests, Deadline deadline) {
   const std::uint32_t lain_down = own_->lie_down();  // before the look around: see Doorbell
   if (!interrupted_.load() && !is_any_ready(interests)) {

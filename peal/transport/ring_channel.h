@@ -23,15 +23,15 @@ struct RingLink {
   RingMemory outgoing;
   RingMemory incoming;
   std::shared_ptr<Doorbell> bell;  // the peer's
-  /// Null for a peer that cannot end without saying so: a thread.
+  /// Null if the peer is a thread, which cannot end without a farewell.
   std::shared_ptr<PeerProcess> process = nullptr;
 };
 
 class RingChannel final : public PollableChannel {
  public:
   /// `links` name their peers and leave out those who are reached in another way. The memory
-  /// outlives the channel. Where the own bell has no event, `wait` sleeps on its futex, and the
-  /// functions that are for a sleep on more than this channel are not to be called.
+  /// outlives the channel. If the bell `own` has no event, `wait` sleeps on its futex. Then do not
+  /// call the functions for a sleep on more than this channel.
   RingChannel(std::shared_ptr<Doorbell> own, const std::vector<RingLink>& links);
   /// Peers take what was sent before and then see `closed`. In a forked child it does nothing.
   ~RingChannel() override;
@@ -51,13 +51,13 @@ class RingChannel final : public PollableChannel {
   void finish(std::span<const pollfd> entries) override;
 
   // ---- for a thread that sleeps on the event itself, for several channels (rounds.h)
-  /// Before the sleep. False where there is no need to sleep, since one of `interests` is true
-  /// already, or `interrupt` was called since `get_up`.
+  /// Call before the sleep. Returns false if the thread need not sleep: one of `interests` is
+  /// ready, or `interrupt` was called since `get_up`.
   bool lie_down(std::span<const Interest> interests);
-  /// In the sleep, when the event was rung or a process has ended: whether that is so now, or was
-  /// when a peer rang. If not, the sleep goes on.
+  /// Call during the sleep, when the event was rung or a process has ended. Returns whether a peer
+  /// has rung, one of the interests is ready, or `interrupt` was called. If not, the sleep goes on.
   bool may_go_on();
-  /// After the sleep.
+  /// Call after the sleep.
   void get_up();
 
  private:

@@ -51,14 +51,14 @@ void Rounds::run() {
     const TimePoint next = go_around(lock, woken);
     if (stopping_) return;
     lock.unlock();
-    woken = alarm_.wait(Deadline(next));  // also where it is over at once: others may have rung
+    woken = alarm_.wait(Deadline(next));  // even if `next` has passed: a peer may have rung
     lock.lock();
   }
 }
 
-/// The event was hushed before, so whatever is published after this look rings it again. A ringer
-/// that has rung has published, even if it was stopped before it marked the sleep as rung: so each
-/// channel is looked at, and not only its doorbell.
+/// The event was hushed before, so data that a peer publishes after this check rings it again. A
+/// ringer publishes before it rings, and may be stopped before it marks the sleep as rung. So the
+/// thread checks each channel, and not only its doorbell.
 TimePoint Rounds::go_around(std::unique_lock<std::mutex>& lock, bool woken) {
   const TimePoint now = Clock::now();
   TimePoint next = TimePoint::max();

@@ -1,6 +1,7 @@
-// A thread that does its rounds: for the mail of each group of this process in turn, whenever there
-// may be something to do. Between them it sleeps for all of them at once. The native backend has
-// its message loops on it, where all ranks of a group share memory: such a group needs no thread.
+// One thread that moves the mail of all groups of this process. In turn, it does a round for each
+// group that may have work. Between rounds it sleeps for all groups at once. The native backend
+// runs the message loop of a group on this thread if all ranks of the group share memory. Such a
+// group needs no thread of its own.
 #pragma once
 
 #include <condition_variable>
@@ -17,18 +18,19 @@
 
 namespace peal::transport {
 
-/// Threads: `add` and `remove` from any but its own.
+/// Threads: `add` and `remove` from any thread but its own.
 class Rounds {
  public:
-  /// A moment that has passed.
+  /// A time that has passed.
   static constexpr TimePoint kAtOnce{};
 
-  /// What is to be done for a channel, on the thread of the rounds.
+  /// The work for one channel, on the thread of the rounds.
   class Member {
    public:
-    /// Does what can be done without waiting. Fills `interests`, which are empty, with what of the
-    /// channel calls for another round, and returns when there is to be one in any case. An
-    /// `interrupt` of the channel calls for a round, too. All other members wait meanwhile.
+    /// Does what can be done without waiting; all other members wait meanwhile. Adds to
+    /// `interests`, which is empty, the events of the channel that call for another round. Returns
+    /// the time of the next round if no event comes before. An `interrupt` of the channel calls for
+    /// a round, too.
     virtual TimePoint round(std::vector<Interest>& interests) noexcept = 0;
 
    protected:
@@ -37,18 +39,19 @@ class Rounds {
 
   /// Errors: resource.
   Rounds() = default;
-  /// In a forked child nothing is done: the thread is the parent's.
+  /// Does nothing in a forked child: the thread belongs to the parent.
   ~Rounds();
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
 
-  /// The doorbells of all channels are by its event.
+  /// The doorbells of all channels ring its event.
   Alarm& alarm() { return alarm_; }
 
-  /// Both outlive their membership. The first one starts the thread. Errors: resource.
+  /// The channel and the member outlive the membership. The first `add` starts the thread. Errors:
+  /// resource.
   void add(RingChannel& channel, Member& member);
-  /// When it returns, the member is not in a round, and will not be in one. Of one that is not
-  /// there, nothing.
+  /// After the return no round of the member runs or will run. Does nothing if the member was not
+  /// added.
   void remove(const Member& member) noexcept;
 
  private:
@@ -59,7 +62,8 @@ class Rounds {
   };
 
   void run();
-  /// One look at all of them. `woken`: anything may have happened. Returns when the next is due.
+  /// Checks all members once, and does the rounds that are needed. `woken`: any channel may be
+  /// ready. Returns the time of the next check.
   TimePoint go_around(std::unique_lock<std::mutex>& lock, bool woken);
 
   const OwnerProcess owner_;
@@ -76,8 +80,8 @@ class Rounds {
   std::vector<Interest> interests_;
 };
 
-/// The mail of a transport that needs no thread of its own: `channel`, and who waits for it. Nobody
-/// else calls its `wait`.
+/// The mail of a transport that needs no thread of its own: `rounds` waits for `channel`. No other
+/// thread calls `wait` of the channel.
 struct SharedMail {
   RingChannel& channel;
   Rounds& rounds;

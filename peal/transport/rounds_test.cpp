@@ -31,7 +31,7 @@ using testing::bytes_of;
 using testing::send_all;
 using testing::test_deadline;
 
-/// What rank 0 does for one group: it notes each round.
+/// The member of rank 0 for one group: it records each round.
 class Noting final : public Rounds::Member {
  public:
   explicit Noting(std::vector<Interest> interests) : interests_(std::move(interests)) {}
@@ -71,7 +71,7 @@ class Noting final : public Rounds::Member {
   Guarded<Counted> rounds_;
 };
 
-/// Groups of the same two ranks. Rank 0 has its mail on `rounds_`.
+/// Groups of the same two ranks. `rounds_` waits for the mail of rank 0.
 class RoundsTest : public ::testing::Test {
  protected:
   static constexpr int kGroups = 3;
@@ -129,7 +129,7 @@ TEST_F(RoundsTest, AnInterruptCallsForARoundThoughNothingHasCome) {
   EXPECT_TRUE(groups_[1].noting->wait_for_rounds(before + 1));
 }
 
-/// A call may take what has come before the thread looks: the next message has to wake it again.
+/// A call may take a message before the thread checks. The next message must wake the thread again.
 TEST_F(RoundsTest, WhereACallHasTakenAMessageTheNextOneWakesAllTheSame) {
   add_all();
   for (int i = 0; i < 2000; ++i) {
@@ -137,7 +137,7 @@ TEST_F(RoundsTest, WhereACallHasTakenAMessageTheNextOneWakesAllTheSame) {
     std::byte byte{};
     ASSERT_EQ(groups_[0].ranks[0]->mail().try_receive(1, {&byte, 1}).bytes, 1_B);
   }
-  std::this_thread::sleep_for(milliseconds(20));  // until it sleeps
+  std::this_thread::sleep_for(milliseconds(20));  // until the thread sleeps
   const int before = groups_[0].noting->rounds();
   send(groups_[0]);
   EXPECT_TRUE(groups_[0].noting->wait_for_rounds(before + 1));
@@ -174,7 +174,7 @@ TEST(AlarmTest, TheEndOfAProcessWakesOnceAndIsKnownFromThenOn) {
   const auto process = std::make_shared<PeerProcess>(
       Fd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid(), 0))), child.pid());
   alarm.watch(process);
-  EXPECT_TRUE(alarm.wait(test_deadline()));  // since there is another to watch
+  EXPECT_TRUE(alarm.wait(test_deadline()));  // because there is another process to watch
   EXPECT_FALSE(alarm.wait(Deadline::after(milliseconds(1))));
   EXPECT_FALSE(process->is_known_to_have_ended());
   child.signal_and_wait(SIGKILL, WEXITED);
@@ -183,7 +183,7 @@ TEST(AlarmTest, TheEndOfAProcessWakesOnceAndIsKnownFromThenOn) {
   EXPECT_FALSE(alarm.wait(Deadline::after(milliseconds(1))));
 }
 
-/// Another thread may see it first, by the way: that does not keep it from those who sleep.
+/// Another thread may notice the end first. A sleeping thread must still be woken.
 TEST(AlarmTest, AnEndThatIsKnownAlreadyWakesAllTheSame) {
   Alarm alarm;
   const IdleChild child;

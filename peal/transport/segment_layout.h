@@ -20,9 +20,9 @@ inline constexpr std::array kChannelKinds = {ChannelKind::kData, ChannelKind::kM
 /// A value, the same for all ranks of a host. The functions that take a segment want
 /// size() bytes there, zeroed before anyone uses them and aligned to a page.
 ///
-/// A page costs memory once somebody touches it. What every group touches lies together: the
-/// control page, and behind it the doorbells and the headers of the rings (for up to 10 ranks one
-/// page). The bytes of the rings and the stage are touched as far as operations use them.
+/// A page costs memory once a rank touches it. The parts that every group touches lie together: the
+/// control page, then the doorbells and the headers of the rings (one page for up to 10 ranks). Of
+/// the rings' bytes and the stage, operations touch only what they use.
 struct SegmentLayout {
   int ranks = 1;  // that share memory
   Bytes data_ring = 256_KiB;
@@ -45,7 +45,7 @@ struct SegmentLayout {
   /// The ring through which bytes come in from the host's `from`th rank: its header, and its bytes.
   RingHeader& ring_header_in(std::byte* segment, ChannelKind kind, int from) const;
   std::byte* ring_in(std::byte* segment, ChannelKind kind, int from) const;
-  /// Both, for the one end or the other, with `peer` at its other.
+  /// The header and the bytes, for one end of the ring; `peer` is at the other end.
   RingMemory ring_memory_in(std::byte* segment, ChannelKind kind, int from, Rank peer) const;
 
   friend bool operator==(const SegmentLayout&, const SegmentLayout&) = default;

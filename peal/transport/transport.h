@@ -79,8 +79,8 @@ class Transport {
 
   virtual Channel& data() = 0;
   virtual Channel& mail() = 0;
-  /// Where a thread waits for the mail that does so for several groups (rounds.h); else, and where
-  /// that is not known, a thread that is the group's own calls `wait` of `mail`.
+  /// The mail, if one thread waits for the mail of several groups (rounds.h). Otherwise nothing:
+  /// then a thread of the group calls `wait` of `mail`.
   virtual std::optional<SharedMail> shared_mail();
 
   /// Memory shared with the other ranks of the host, or nullptr. Where one rank of the group has

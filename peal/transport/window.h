@@ -140,10 +140,10 @@ class Window final {
   /// there and then still finds nothing withdrawn has read what was offered.
   void withdraw() noexcept;
   bool has_withdrawn(Rank rank) const noexcept;
-  /// Where `size` bytes of a rank's arena lie in this process; null if they do not all lie inside
-  /// the arena.
+  /// The address in this process of `size` bytes of a rank's arena; null if the bytes do not all
+  /// lie inside the arena.
   std::byte* try_address(Rank rank, ArenaOffset offset, Bytes size) const noexcept;
-  /// The same. Errors: bug (they do not all lie inside the arena).
+  /// The same. Errors: bug (the bytes do not all lie inside the arena).
   std::byte* address(Rank rank, ArenaOffset offset, Bytes size) const;
 
  private:

@@ -124,7 +124,7 @@ TEST(WindowTest, ASleepForWhatIsAlreadyTrueReturnsAtOnce) {
 TEST(WindowTest, WakeAllEndsTheNextSleepToo) {
   const auto ranks = make_memory_transports(2);
   Window& window = *ranks[0]->window();
-  // A sleep that nobody ends lasts 100 ms; these do not begin.
+  // A sleep without a wake-up lasts 100 ms; these sleeps do not begin.
   constexpr milliseconds kSleep(90);
   EXPECT_LT(quickest(kSleep,
                      [&] {

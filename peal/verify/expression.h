@@ -59,14 +59,14 @@ class Expressions {
   /// reduction rounds where a longer one does not.
   Content reduce(std::span<const Content> terms);
 
-  /// What the operator makes of each element as a contribution, once, before it is combined.
+  /// The operator's first step on each element as a contribution, before it is reduced.
   Content begin(Content content);
 
   /// The operator's completion of each element.
   Content finish(Content content);
 
-  /// Whether this is a finished reduction, finished nowhere inside, in which each of the ranks'
-  /// inputs of that operation appears exactly once, begun exactly once, and at the one index.
+  /// Whether this is a finished reduction that is not finished anywhere inside. Each rank's input
+  /// of that operation must appear exactly once, be begun exactly once, and have the same index.
   bool is_whole_reduction(ExpressionId expression, int operation, int ranks) const;
 
   /// "in_3[17]", "finish(reduce(begin(in_0[5]), begin(in_1[5])))", "nothing"; long ones are cut.
@@ -96,8 +96,8 @@ class Expressions {
   Content each(Kind kind, Content content);
   ExpressionId intern(Node node);
   const Node& node(ExpressionId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
-  /// Appends the inputs below; false if something below is neither a begun input nor a reduction,
-  /// or if there are more than `budget` nodes, of which it takes what it needs.
+  /// Appends the inputs below. Returns false if a node below is neither a begun input nor a
+  /// reduction, or if there are more than `budget` nodes. Reduces `budget` by the nodes.
   bool collect(Value value, int& budget, std::vector<Leaf>& leaves) const;
   void print(Value value, std::string& text) const;
 

@@ -12,8 +12,8 @@ namespace peal::verify {
 /// - Ranks exist, and none is listed that changes nothing: a single rank has stride 1.
 /// - Memory of another rank is on the same host, and registered if it is input or output.
 /// - Nothing is written to an input; where it is also output it is called output.
-/// - Only operations that reduce finish anything, or have partial results; only the sources of a
-///   move that reduces or finishes hold them.
+/// - Only operations that reduce may finish values or have partial results. Only the sources of a
+///   move that reduces or finishes may be partial.
 /// - A Move moves something; its targets ascend by space, rank and offset, and are disjoint; a
 ///   source and a target in one memory are the same place or do not touch.
 /// - A send copies one own slice; at most one source is on the wire; both from one peer.

@@ -31,9 +31,9 @@ struct Member {
 
 struct Enlisted {
   std::vector<Member> members = {};
-  int ending = 0;   // calls of let_go that end something, be it on another thread
-  int leaving = 0;  // of LeavingInOrder
-  TimePoint cut_off_at = TimePoint::max();  // when those are cut off
+  int ending = 0;                           // calls of let_go that end a group, on any thread
+  int leaving = 0;                          // LeavingInOrder objects that live
+  TimePoint cut_off_at = TimePoint::max();  // when these are interrupted
 };
 
 thread_local bool is_leaving = false;

@@ -51,9 +51,9 @@ void tell_all_of_exception(const std::string& what) noexcept;
 /// last reference.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
-/// While it lives, this thread is leaving groups in order, and `leave_all` waits for it: the thread
-/// may be a daemon. Lives longer than the release of the GIL, so that the thread has the GIL again
-/// before the interpreter goes on to end.
+/// While it lives, this thread leaves groups in order. `leave_all` waits for the thread, which may
+/// be a daemon. Make it before releasing the GIL, so that the thread has the GIL again before the
+/// interpreter continues to end.
 class LeavingInOrder {
  public:
   LeavingInOrder();
@@ -65,15 +65,15 @@ class LeavingInOrder {
   bool before_;
 };
 
-/// For InitOptions::interrupt: as check_signals, and on a thread that is leaving in order throws
-/// Error(peer_lost) once the interpreter has waited for that for a second.
+/// For InitOptions::interrupt. Does what check_signals does. On a thread that leaves in order, also
+/// throws Error(peer_lost) when the ending interpreter has waited a second for the thread.
 void check_interrupts();
 
-/// Leaves all groups that are left when the interpreter ends. Waits for the threads that leave
-/// groups (LeavingInOrder) and for the groups that `let_go` is about to end: so that nothing of
-/// them, a thread least of all, outlives it. What is under way has a second for each; a callback
-/// that has begun is waited for until it returns. Of the groups of the process that this one was
-/// forked from it knows nothing.
+/// Leaves all remaining groups when the interpreter ends. Waits for the threads that leave groups
+/// (LeavingInOrder) and for the groups that `let_go` is about to end. So no part of a group, such
+/// as a thread, outlives the interpreter. Operations in flight get a second for each group. A
+/// callback that has begun is waited for until it returns. The groups of the parent process are
+/// ignored in a forked child.
 void leave_all() noexcept;
 
 }  // namespace peal::python

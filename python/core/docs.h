@@ -27,13 +27,13 @@ inline constexpr const char* kReduceOp =
 
 x_r is rank r's value, n the number of ranks. SUM: x_0 + x_1 + ... (of bools: or). PRODUCT: x_0 ·
 x_1 · ... (of bools: and). MIN, MAX: NaN if any is NaN; not for complex numbers. AVG: the sum / n,
-of integers truncated toward zero; not for bools. BAND, BOR, BXOR: the bits of integers and bools.
-premul_sum(factor): factor_0 · x_0 + factor_1 · x_1 + ..., the factor each rank's own; for floating
-and complex numbers. Where an operation takes one, its name will do: "sum", "product", "min", "max",
-"avg", "band", "bor", "bxor".
+for integers truncated toward zero; not for bools. BAND, BOR, BXOR: the bits of integers and bools.
+premul_sum(factor): factor_0 · x_0 + factor_1 · x_1 + ..., each rank with its own factor; for
+floating and complex numbers. Operations also take the name: "sum", "product", "min", "max", "avg",
+"band", "bor", "bxor".
 
-Sums and products of integers wrap. An AVG of finite numbers is finite, whatever their sum is. A NaN
-in a result is the same NaN on all ranks.)";
+Sums and products of integers wrap. An AVG of finite numbers is finite, even if their sum overflows.
+A NaN in a result has the same bits on all ranks.)";
 
 inline constexpr const char* kPremulSum =
     "The sum of this rank's values times `factor` and the others' times theirs.";
@@ -126,8 +126,8 @@ Cost: where ranks are on several hosts: messages and bytes that a rank sends, fo
   blocks together (of the array, where there are no blocks), L = log2 n rounded up. On one host
   nothing is sent: "syncs" are the times that ranks wait for each other, bytes what a rank reads
   and writes; that is for memory of allocate, and other memory is copied once more on its way in
-  and out. A message between two ranks of up to 16 KiB is one message; a larger one is offered
-  first, and so is a small one whose receiver keeps 16 MiB of this rank's that it has not received.)";
+  and out. A message between two ranks is one message up to 16 KiB. A larger message is offered
+  first. So is a small message while the receiver keeps 16 MiB of this rank's messages.)";
 
 inline constexpr const char* kRank = "This process's rank, 0 to size - 1.";
 inline constexpr const char* kSize = "The number of ranks.";
@@ -188,14 +188,15 @@ Errors: those of destroy, where no exception leaves the block.)";
 // ---- between two ranks
 
 inline constexpr const char* kSend =
-    R"(Sends data to the rank `to`; returns when data may be written again, which says nothing of
-the receiver. Up to 16 KiB that is at once, while the receiver keeps less than 16 MiB of this rank's
-messages (in a group of more than 16 ranks, 256 MiB divided by their number); else it is when the
-receiver has called its receive, or for a small message has taken others.
+    R"(Sends data to the rank `to`. Returns when data may be written again, which does not mean that
+the receiver has the message. Up to 16 KiB it returns at once while the receiver keeps less than 16
+MiB of this rank's messages (in a group of more than 16 ranks: 256 MiB divided by the number of
+ranks). Otherwise it returns when the receiver has called its receive, or, for a small message, has
+received other messages.
 
-Errors: usage (a rank that is none, a negative tag); timeout, which says where a message was held
-  back; see ProcessGroup.
-Cost: one message; beyond 16 KiB, and for a message that is held back, an offer first.)";
+Errors: usage (a rank that does not exist, a negative tag); timeout, which says whether the message
+  was held back; see ProcessGroup.
+Cost: one message. If it is larger than 16 KiB or held back, an offer goes first.)";
 
 inline constexpr const char* kRecv =
     R"(data = what source, or with ANY_SOURCE the first who did, sent with this tag; returns who
@@ -206,8 +207,8 @@ Shape: the send's number of elements and type; else mismatch, on both sides: for
 Errors: usage (a rank that is none, a negative tag); see ProcessGroup.)";
 
 inline constexpr const char* kIsend =
-    "send without waiting: data may be written when the Work has ended. It is pending as long as "
-    "send would wait.";
+    "send without waiting: data may be written when the Work has ended. The Work is pending as "
+    "long as send would wait.";
 inline constexpr const char* kIrecv =
     "recv without waiting: data is there when the Work has ended, and its source() says from whom.";
 

@@ -63,7 +63,7 @@ def reduced(op: str, tensors: list[torch.Tensor]) -> torch.Tensor:
         result = stack.sum(0)
     elif op == "AVG":
         total = stack.sum(0)
-        if wide == torch.int64:  # wraps as a sum does, and is truncated
+        if wide == torch.int64:  # the sum wraps, and the average is truncated
             result = torch.div(total.to(dtype).to(wide), len(tensors), rounding_mode="trunc")
         else:
             result = total / len(tensors)

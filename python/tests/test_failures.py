@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from ranks import outcomes, results
 
-# Much less than what is not to be waited for, on a machine of any load.
+# Much less than the waits that must not happen. A longer wait is a hang, even on a busy machine.
 HANG_S = 60
 
 

@@ -58,7 +58,7 @@ def name_of(case: Case, size: int, dtype: torch.dtype, op: str) -> str:
 
 
 def same(ours: list[torch.Tensor], expected: list[torch.Tensor], op: str) -> bool:
-    """To the bit, but for averages of fractions, which may be rounded in two ways."""
+    """Compares bits. Averages of fractions may be rounded in two ways."""
     def equal(a: torch.Tensor, b: torch.Tensor) -> bool:
         if op == "AVG" and (a.dtype.is_floating_point or a.dtype.is_complex):
             return torch.allclose(a, b, rtol=torch.finfo(a.dtype).eps, atol=0)

@@ -382,7 +382,7 @@ class OutcomesTest(unittest.TestCase):
     def test_who_meets_again_before_destroy_hears_so_at_once_and_may_after(self) -> None:
         for took, said in peal.spawn(meet_again, ranks=RANKS):
             self.assertIn("has met here already", said)
-            self.assertLess(took, 30)  # and not the timeout, which is a minute
+            self.assertLess(took, 30)  # the timeout is a minute
 
     def check_error(self, words: str, error: type[Exception], *arguments: str) -> None:
         with self.assertRaises(peal.SpawnError) as caught:

@@ -112,7 +112,7 @@ def destroys_a_group_that_gets_stuck() -> list[Any]:
         try:
             dist.recv(torch.zeros(1), 0, group=group)
         except dist.DistBackendError as error:
-            dist.barrier()  # until which the other is there
+            dist.barrier()  # until here the other rank stays
             return ["left" in str(error), time.monotonic() - begin < 60]
     options = dist.AllreduceOptions()
     options.timeout = datetime.timedelta(seconds=300)
@@ -211,7 +211,7 @@ def raises_where_an_operation_ends() -> str:
 def others_run_while_one_waits(folder: str) -> bool:
     """Rank 0 waits for rank 1 until another thread of rank 0 has run for a while."""
     def run(ran: Path) -> None:
-        for _ in range(20):  # the first ones before the main thread waits
+        for _ in range(20):  # the first sleeps may end before the main thread waits
             time.sleep(0.01)
         ran.touch()
 
@@ -238,7 +238,7 @@ def others_run_while_one_waits(folder: str) -> bool:
 def failed_work() -> list[Any]:
     group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=2))
     if dist.get_rank() == 1:
-        dist.barrier()  # until which the other has its error
+        dist.barrier()  # rank 0 comes here after its error
         return []
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(1), async_op=True, group=group)

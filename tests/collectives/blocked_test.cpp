@@ -1,6 +1,7 @@
-// A thread sleeps on what a blocked collective says that it waits for. So that must be the truth:
-// while none of it has come, `advance` moves nothing, and when all ranks sleep on what they say,
-// every operation still ends. Random runs over the memory transport, checked after each step.
+// A thread sleeps until an event that a blocked collective names. So the collective must name the
+// right events. While none of them has come, `advance` moves nothing. When all ranks sleep on the
+// named events, every operation still ends. Random runs over the memory transport, checked after
+// each step.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -26,7 +27,7 @@ using Random = std::mt19937;
 
 constexpr DType kType = DType::kF32;
 
-/// Takes one of the algorithms that apply, the same one on all ranks.
+/// Chooses one of the algorithms that apply, the same one on all ranks.
 class AnyPlanner final : public engine::Planner {
  public:
   AnyPlanner(Rank self, unsigned seed) : self_(self), seed_(seed) {}
@@ -52,7 +53,7 @@ class AnyPlanner final : public engine::Planner {
   unsigned seed_;
 };
 
-/// One rank, which carries out the same operations as the others, one after the other.
+/// One rank. All ranks carry out the same operations, one after the other.
 class Member {
  public:
   Member(Rank self,
@@ -70,7 +71,7 @@ class Member {
   bool holds_back() { return collective_.blocked().holds_back; }
   void relent() { collective_.relent(); }
 
-  /// Whether some of what it sleeps on has come.
+  /// Whether one of the events that the rank sleeps on has come.
   bool has_event() {
     const engine::Blocked& blocked = collective_.blocked();
     if (blocked.counter) {
@@ -83,7 +84,7 @@ class Member {
     return !would_sleep;
   }
 
-  /// Begins the next operation, or goes on with the one under way. Returns whether it moved.
+  /// Starts the next operation, or advances the current one. Returns whether anything moved.
   bool step() {
     if (!is_busy_) {
       begin(problems_[next_++]);
@@ -169,7 +170,7 @@ class BlockedTest : public ::testing::TestWithParam<std::pair<int, int>> {
     return members;
   }
 
-  /// Those that would run if all threads slept on what their collectives say.
+  /// The ranks that would run if all threads slept on the events that their collectives name.
   static std::vector<Member*> runnable(const std::vector<std::unique_ptr<Member>>& members) {
     std::vector<Member*> found;
     for (const auto& member : members) {

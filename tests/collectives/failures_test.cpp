@@ -346,7 +346,7 @@ TEST_P(FailuresTest, WhoWaitsInASubGroupIsToldOfTheExceptionToo) {
   }
 }
 
-/// For each of them half a second may pass until it is sure that the rank does not say more. They
+/// Each group may wait half a second until it is sure that the rank says nothing more. The groups
 /// share a thread: one after the other they would take ten seconds.
 TEST_P(FailuresTest, ManyGroupsThatARankLeavesByAnExceptionFailAtTheSameTime) {
   constexpr int kGroups = 20;

@@ -1,6 +1,5 @@
-// A program ends a call that waits by what InitOptions::interrupt throws: long before the timeout,
-// on the thread that calls, and for all ranks. Meetings are in
-// peal/rendezvous/meet_interrupted_test.cpp.
+// An exception from InitOptions::interrupt ends a waiting call: long before the timeout, on the
+// calling thread, and on all ranks. Meetings are in peal/rendezvous/meet_interrupted_test.cpp.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -31,7 +30,7 @@ using ::testing::Not;
 using Values = std::vector<float>;
 
 constexpr auto kPatience = milliseconds(200);
-/// A call that no interrupt ends would last until the timeout of its group, which is minutes.
+/// Without an interrupt a call would last until the timeout of its group, which is minutes.
 constexpr auto kHang = seconds(30);
 
 /// Ctrl-C of one rank, and who was asked whether it came.

@@ -250,7 +250,7 @@ TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
   });
 }
 
-/// Rank 0 waits in its sends while rank 1 takes message after message.
+/// Rank 0 waits in its sends while rank 1 receives one message after the other.
 TEST_P(MessagesTest, BlockingSendsGoOnAsFastAsTheyAreReceived) {
   if (kSanitized && GetParam() == Fabric::kShortWrites) {
     GTEST_SKIP() << "16 MiB in short pieces; mail_flow_test has them with a small bound";
@@ -381,7 +381,7 @@ TEST_P(MessagesTest, MessagesThatHaveEndedLeaveNothingBehind) {
 /// pieces.
 class ProgressTest : public ::testing::TestWithParam<Fabric> {};
 
-/// The thread that moves what nobody waits for keeps out of the way of calls, but not for good.
+/// The loop's thread leaves the mailbox to calls, but not for ever.
 TEST_P(ProgressTest, ALargeMessageArrivesWhileSmallOnesAreSentToSomebodyElse) {
   constexpr std::int64_t kLarge = 8 << 20;
   Job job(GetParam(), 3);

@@ -1,7 +1,7 @@
 // Ranks that disagree: each operation beside each other, and each field of one that differs. Every
-// rank gets an error that shows both sides within a second (which is checked where the machine does
-// nothing else; see notice_limit), and never a wrong result. Only a rank
-// that sends or receives while others are in a collective may mean to: then the timeout ends it.
+// rank gets an error that shows both sides, and never a wrong result. The error comes within a
+// second, on a machine that does nothing else (see notice_limit). Only a rank that sends or
+// receives while others are in a collective may do so on purpose: then the timeout ends it.
 #include <algorithm>
 #include <chrono>
 #include <functional>

@@ -1,5 +1,5 @@
-// What reductions make of numbers at the edges of their types: averages of any numbers, and NaNs.
-// On every number of ranks, over every kind of transport, by every algorithm.
+// Reductions of numbers at the edges of their types: averages of any numbers, and NaNs. Tested on
+// several numbers of ranks, over every kind of transport, with every algorithm.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -43,7 +43,7 @@ inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, 
 template <class T>
 inline constexpr bool kIsFraction = kIsHalf<T> || std::is_floating_point_v<T>;
 
-/// A type's largest number and what base/reduce_op.h calls u and s.
+/// A type's largest number, and u and s of base/reduce_op.h.
 template <class T>
 struct Edges;
 template <>
@@ -81,7 +81,7 @@ T narrow(double value) {
   }
 }
 
-/// An unsigned number of as many bits.
+/// An unsigned integer of the same size.
 template <class T>
 using Word =
     std::tuple_element_t<std::bit_width(sizeof(T)) - 1,
@@ -92,7 +92,7 @@ T random_bits(std::mt19937_64& random) {
   return std::bit_cast<T>(static_cast<Word<T>>(random()));
 }
 
-// ---- what ranks give. Each draws the numbers of all ranks, so that each knows what is due.
+// ---- inputs. Each rank draws the numbers of all ranks, so that it knows the expected results.
 
 /// By rank, then by element.
 template <class T>
@@ -107,7 +107,7 @@ Numbers<T> drawn(int ranks, std::size_t count, Draw draw) {
   return all;
 }
 
-/// As many elements as there are for each kind, and a number of blocks that differ.
+/// 64 elements of each kind. The blocks of the ranks differ in size.
 std::size_t count_for(int ranks) { return static_cast<std::size_t>(6 * 64 + ranks + 1); }
 
 /// Fractions of six kinds, one after the other: alike on all ranks; near the largest of the type,
@@ -143,7 +143,7 @@ Numbers<T> fractions(int ranks, std::mt19937_64& random) {
   });
 }
 
-/// "" or what is wrong with a rank's average.
+/// What is wrong with a rank's average; "" if nothing is.
 template <class T>
 std::string compare_average(const Numbers<T>& given, std::size_t i, T actual) {
   const auto ranks = static_cast<long double>(given.size());
@@ -194,7 +194,7 @@ Buffer buffer(std::vector<T>& values, std::size_t from = 0, std::size_t count = 
   return Buffer(values.data() + from, Elements(static_cast<std::int64_t>(all)), dtype_of<T>);
 }
 
-/// What a rank has found, and its results of operations that give all ranks the same.
+/// The errors of a rank, and its results of the operations that give all ranks the same result.
 struct Found {
   std::string wrong;
   std::vector<std::byte> common;
@@ -211,7 +211,7 @@ struct Found {
   }
 };
 
-/// Which algorithms are for which operations, so that no other runs in their place.
+/// The algorithms of each operation, so that no other algorithm runs instead.
 struct Able {
   std::string algorithm;
   Fabric fabric;
@@ -239,7 +239,7 @@ void average_all(ProcessGroup& group, const Numbers<T>& given, Found& found) {
   group.all_reduce_async(list, ReduceOp::kAvg)->wait();
   found.check("all_reduce of a list", dtype_of<T>, compare_averages(given, 0, data));
   found.keep(data);
-  // Where ranks share memory, in place of each other's.
+  // If ranks share memory, they use each other's buffers.
   const Bytes size = bytes_of(Elements(std::ssize(data)), dtype_of<T>);
   const auto registered = group.allocate(size);
   std::memcpy(registered.get(), given[self].data(), static_cast<std::size_t>(size.value));
@@ -321,7 +321,7 @@ Found averages(ProcessGroup& group, const Able& able) {
 
 // ---- NaN
 
-/// Bits of which a third are some NaN or an infinity.
+/// Random bits; a third of the elements are a NaN or an infinity.
 template <class T>
 std::vector<T> with_nans(std::mt19937_64& random, std::size_t count) {
   const auto exponent = std::bit_cast<Word<T>>(narrow<T>(std::numeric_limits<double>::infinity()));
@@ -334,7 +334,7 @@ std::vector<T> with_nans(std::mt19937_64& random, std::size_t count) {
   return values;
 }
 
-/// "" or the first NaN that has other bits than the positive quiet one without payload.
+/// The first NaN that is not the positive quiet NaN without payload; "" if there is none.
 template <class T>
 std::string compare_nans(const std::vector<T>& values) {
   const T usual = narrow<T>(std::numeric_limits<double>::quiet_NaN());
@@ -410,7 +410,7 @@ std::string failures_of(Fabric fabric, int ranks, Body body) {
 
 class NumbersTest : public ::testing::TestWithParam<std::tuple<Fabric, int>> {};
 
-/// A rank that is alone keeps its NaNs.
+/// A group of one rank keeps its NaNs.
 class NanTest : public NumbersTest {};
 
 TEST_P(NumbersTest, AveragesAreWithinTheirBoundAndTheSameBitsOnAllRanks) {
@@ -429,8 +429,9 @@ void average_equals(ProcessGroup& group, double number, Found& found) {
       "all_reduce", dtype_of<T>, all ? "" : fmt::format("{} where {} is due", actual, number));
 }
 
-/// By every algorithm up to five ranks. From six on, a sum of 16 bits that passes along all ranks
-/// is rounded so often that it may end at the next number: then only by the usual algorithm.
+/// Every algorithm for up to five ranks. From six ranks on, a 16-bit sum that passes along all
+/// ranks is rounded so often that it may become the next number. So there only the default
+/// algorithm is tested.
 TEST_P(NumbersTest, AnAverageOfEqualNumbersIsThatNumber) {
   const auto [fabric, ranks] = GetParam();
   const auto body = [many = ranks > 5](ProcessGroup& group, const Able& able) {

@@ -159,7 +159,8 @@ TEST(MonitoredBarrierTest, ALateRank0StillNamesWhoIsMissing) {
     const ProcessGroupPtr group = job.join(rank);
     std::vector<float> data(10);
     if (rank == 2) return end_of([&] { group->recv(data, 0); });  // never comes
-    // Later than the others' patience for a verdict, a second, and much earlier than their timeout.
+    // Later than the second that the other ranks wait for a verdict, and much earlier than their
+    // timeout.
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1250));
     return end_of([&] { group->monitored_barrier(timeout); });
   });

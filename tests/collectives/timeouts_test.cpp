@@ -1,5 +1,5 @@
-// One timeout for all that a group waits for: to meet, to connect and in every operation; and a
-// call may have its own. Nothing ends earlier, and nothing at a longer timeout that is not its own.
+// One timeout for all waits of a group: to meet, to connect and in every operation. A call may have
+// its own timeout. No wait ends before its timeout, and none lasts until another, longer one.
 #include <chrono>
 #include <functional>
 #include <latch>
@@ -28,10 +28,10 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 constexpr Timeout kShort{300};
-/// A group's, where its ranks have to meet before it ends. It takes them some 10 ms.
+/// The timeout of a group whose ranks have to meet first. The meeting takes some 10 ms.
 constexpr Timeout kTimeToMeet{1000};
 constexpr Timeout kLong = std::chrono::minutes(5);
-/// Much less than the timeout that a call with one of its own must not wait for.
+/// Much less than kLong: a call with a shorter timeout must not wait so long.
 constexpr Duration kHang = seconds(30);
 
 /// Two ranks as threads, which meet at a file; rank 0 is the one that waits.
@@ -238,7 +238,7 @@ TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
   EXPECT_GE(rank_0.result, late);
 }
 
-/// Small messages go without their receives until the receiver keeps as many as it will.
+/// Small messages are sent without their receives until the receiver keeps all that it may.
 TEST_F(TimeoutsTest, ASmallSendThatIsHeldBackEndsThereAndSaysWhy) {
   for (const Rank to : {1, 0}) {
     const auto rank_0 = time_of_rank_0(
@@ -256,7 +256,7 @@ TEST_F(TimeoutsTest, ASmallSendThatIsHeldBackEndsThereAndSaysWhy) {
         });
     const std::string receiver = "rank " + std::to_string(to);
     expect_timeout(rank_0, "send of 4096 f32 to " + receiver);
-    // 16 MiB, of which each message takes its 16 KiB and 256 bytes more.
+    // The bound is 16 MiB. Each message counts 16 KiB and 256 bytes.
     EXPECT_THAT(rank_0.error,
                 HasSubstr("; it is held back, since up to 1008 messages to " + receiver +
                           " before it (15.8 MiB) wait for their receives"));

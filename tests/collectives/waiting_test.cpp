@@ -1,5 +1,6 @@
 // What waiting costs: a rank that waits long for another leaves its core to others, and so does a
-// group that does nothing. A share of the time that has passed, however long the machine took.
+// group that does nothing. The tests measure the share of the elapsed time, so that a busy machine
+// does not matter.
 #include <time.h>
 
 #include <atomic>
@@ -24,7 +25,7 @@ nanoseconds cpu_time(clockid_t clock) {
   return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
 }
 
-/// Which part of the time the core was used by what `clock` measures while `body` runs.
+/// The share of a core, measured by `clock`, that is used while `body` runs.
 template <class Body>
 double share_of_core(clockid_t clock, Body&& body) {
   const TimePoint begin = Clock::now();
@@ -60,7 +61,7 @@ TEST_P(WaitingTest, ARankThatWaitsLongForAnotherUsesLittleOfItsCore) {
 TEST_P(WaitingTest, AnIdleGroupUsesNoCore) {
   static constexpr milliseconds kIdle(300);
   Job job(GetParam(), 2);
-  std::barrier both(2);  // beside the group, so that the measured time has nothing of its work
+  std::barrier both(2);  // not the group's, so that no work of the group is measured
   const auto ended = on_ranks(2, [&](Rank rank) {
     const ProcessGroupPtr group = job.join(rank);
     std::vector<float> data(1000);

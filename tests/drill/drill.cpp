@@ -25,16 +25,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-/// The job's: short where the drill waits for it. Counts from when all ranks have started.
+/// The timeout of the job: short if the drill waits for it. It counts from when all ranks have
+/// started.
 constexpr milliseconds kLongTimeout{60'000};
 constexpr milliseconds kShortTimeout{kSanitized ? 4000 : 2000};
 /// How long a rank that is to go on stays frozen.
 constexpr milliseconds kPaused{500};
-/// Longer than any of the timeouts.
+/// Longer than each of the timeouts.
 constexpr auto kPatience = std::chrono::seconds(120);
 
-/// Nobody waits for the timeout where the victim goes on, nor where its death is noticed. Of one
-/// that dies before it comes to the meeting nobody knows.
+/// No rank waits for the timeout if the victim goes on, or if its death is noticed. The death of a
+/// victim before the meeting is not noticed.
 milliseconds timeout_of(const Drill& drill) {
   const bool may_be_unknown = drill.action == Action::kKill && drill.phase == Phase::kRendezvous;
   return drill.action == Action::kFreeze || may_be_unknown ? kShortTimeout : kLongTimeout;
@@ -140,7 +141,7 @@ class Run {
     }
   }
 
-  /// The timeouts of all ranks begin here, and none before all can come to the meeting.
+  /// The timeouts of all ranks begin here, when all ranks can come to the meeting.
   void let_all_go() {
     const Deadline deadline = Deadline::after(kPatience);
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(drill_.ranks); ++rank) {

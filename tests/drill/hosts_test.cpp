@@ -1,6 +1,7 @@
 // Jobs across hosts whose lines are cut, flap and crawl, and whose ranks are late: the hosts are
-// network namespaces of this machine. What is lost is noticed by all within a second (see
-// notice_limit); what is only late, never. Takes root; skipped without.
+// network namespaces of this machine. All ranks notice a lost host within a second (see
+// notice_limit), and never take a late host for a lost one. The tests need root, and are skipped
+// without it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ using ::testing::Not;
 
 constexpr auto kPatience = seconds(60);
 
-/// What differs from job to job.
+/// The settings of one job.
 struct Job {
   std::string rate = {};            // of the lines between the hosts
   std::string timeout = "60";       // in seconds
@@ -190,7 +191,7 @@ TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
     net().unplug(1);
     std::this_thread::sleep_for(milliseconds(300));
     net().plug_in(1);
-    if (Clock::now() - down > milliseconds(600)) {  // and a host is lost after 800
+    if (Clock::now() - down > milliseconds(600)) {  // a host is lost after 800 ms
       GTEST_SKIP() << "the machine is too busy to plug a line in when it is due";
     }
     expect_all_go_on();

@@ -92,7 +92,7 @@ class ExploredTransport final : public Transport {
   int cpus_;
 };
 
-/// Some messages from one rank to another, which one thread of each takes part in.
+/// Some messages from one rank to another, sent by one thread and received by one thread.
 struct Step {
   Rank from = 0;
   Rank to = 0;
@@ -107,13 +107,13 @@ struct Plan {
   transport::MemoryOptions memory;
   std::optional<transport::Faults> faults;
   int cpus = 1;
-  int groups = 1;  // of all ranks; a rank's groups share what transport::Rounds is
+  int groups = 1;  // of all ranks; the groups of a rank share its transport::Rounds
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
   std::optional<Bytes> eager_bound;  // for small messages
 };
 
-/// Makes some of the messages bursts of small ones, of which the receiver keeps few.
+/// Turns some of the messages into bursts of small messages. The receiver keeps only a few.
 template <class Below>
 void draw_bursts(Plan& plan, Below below) {
   constexpr std::array kBounds = {17_KiB, 40'000_B, 100'000_B};
@@ -169,7 +169,7 @@ Plan draw(std::uint64_t seed) {
   return plan;
 }
 
-/// Differs in each place of each message of a step, and from step to step.
+/// A value that differs by element, by message of a step, and by step.
 float value_of(std::size_t step, Rank from, std::size_t index) {
   return static_cast<float>((step * kRanks + static_cast<std::size_t>(from)) * 200'000 + index);
 }
@@ -301,7 +301,7 @@ void run_rank(const Plan& plan, Rank rank, std::vector<std::unique_ptr<Transport
 /// By rank, for each of its groups.
 std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Plan& plan) {
   transport::MemoryOptions options = plan.memory;
-  // Behind faults each group waits for its mail by itself.
+  // With faults each group has its own thread for its mail.
   for (int rank = 0; rank < kRanks && !plan.faults; ++rank) {
     options.rounds.push_back(std::make_shared<transport::Rounds>());
   }

@@ -1,7 +1,7 @@
-// One rank of many groups that live at the same time, for live_groups_test.cpp. It makes as many
-// groups of all ranks as its argument says, carries out a small all_reduce, a barrier and a message
-// in each, and counts what they cost while they live. Rank 0 prints, for the rank that has most:
-// descriptors, threads; and the bytes of shared memory of all ranks together.
+// One rank of many groups that live at the same time, for live_groups_test.cpp. The argument is the
+// number of groups of all ranks. In each group the rank carries out a small all_reduce, a barrier
+// and a message. Then it counts what the live groups cost. Rank 0 prints the descriptors and
+// threads of the rank that has most, and the bytes of shared memory of all ranks together.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ std::int64_t entries_of(const char* folder) {
                        std::filesystem::directory_iterator());
 }
 
-/// The pages that there are of a mapping's file, whichever rank touched them.
+/// The bytes of a mapping's file that are in memory, whichever rank touched them.
 std::int64_t bytes_there(std::uintptr_t begin, std::uintptr_t end) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> is_there((end - begin) / page);
@@ -41,8 +41,7 @@ std::int64_t bytes_there(std::uintptr_t begin, std::uintptr_t end) {
          static_cast<std::int64_t>(page);
 }
 
-/// Of the segments of all ranks, which every rank maps, those whose turn it is: each is counted by
-/// one rank.
+/// Every rank maps the segments of all ranks. Each segment is counted by one rank only.
 std::int64_t bytes_of_segments(Rank rank, int ranks) {
   std::map<std::uint64_t, std::pair<std::uintptr_t, std::uintptr_t>> mappings;  // by inode
   std::ifstream maps("/proc/self/maps");
@@ -65,7 +64,7 @@ std::int64_t bytes_of_segments(Rank rank, int ranks) {
   return bytes;
 }
 
-/// Of the files of shared memory that this rank has open: its arenas.
+/// The bytes of the files of shared memory that this rank has open: its arenas.
 std::int64_t bytes_of_open_memory() {
   std::int64_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -92,7 +91,7 @@ bool use(ProcessGroup& group) {
   return sum[0] == size * (size - 1) / 2 && sum[1] == size && received[0] == before;
 }
 
-/// By kinds: "socket 7, eventfd 3, ...".
+/// The descriptors by kind: "socket 7, eventfd 3, ...".
 std::string open_kinds() {
   std::map<std::string, int> kinds;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

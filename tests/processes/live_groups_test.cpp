@@ -1,5 +1,5 @@
-// What groups cost that live at the same time: a rank pays for what their operations use, and not
-// for each group a thread, descriptors for each peer, and megabytes of shared memory.
+// What groups cost that live at the same time. A rank pays for what their operations use. It does
+// not pay a thread, descriptors for each peer, and megabytes of shared memory for each group.
 #include <charconv>
 #include <cstdint>
 #include <string>

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// Much less than the timeout of a group, which is minutes.
+/// Much less than the timeout of a group, which is minutes: a longer wait is a hang.
 constexpr auto kPatience = std::chrono::seconds(60);
 
 class PostMortemTest : public ::testing::Test {

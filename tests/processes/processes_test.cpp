@@ -24,13 +24,13 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-/// Much less than the timeout of a group, which is minutes. How soon survivors notice is a matter
-/// of tests/drill.
+/// Much less than the timeout of a group, which is minutes. tests/drill checks how soon survivors
+/// notice.
 constexpr auto kPatience = std::chrono::seconds(60);
 
 class ProcessesTest : public ::testing::TestWithParam<std::string> {
  protected:
-  /// Starts the ranks of one job, of which `stopped` is the one that the test stops.
+  /// Starts the ranks of one job. `stopped` is the rank that the test stops.
   void start(int ranks,
              const std::string& what,
              const Processes::Variables& more = {},
@@ -130,7 +130,7 @@ TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
   }
 }
 
-/// Mostly 160 MB of messages of 8 KB, of which the receiver takes none until the sender is held
+/// Usually 160 MB, in messages of 8 KB. The receiver takes none of them until the sender is held
 /// back.
 TEST_P(ProcessesTest, ABurstOfSmallMessagesDoesNotFillTheMemoryOfItsReceiver) {
   start(2, "burst");

@@ -3,8 +3,7 @@
 //   work          all_reduces until it cannot, then prints the error and how it took it
 //   messages      the same with a ring of sends and receives
 //   leave         the same as work, and leaves a child behind
-//   burst         rank 0 sends rank 1 more small messages than that keeps, and rank 1 begins late;
-//   it
+//   burst         rank 0 sends more small messages than rank 1 keeps; rank 1 begins late, and
 //                 says by how many MiB its memory grew at most
 //   meet          only joins the group, and says so
 //   again         joins a group and leaves it, many times at the same place, and says "done"
@@ -24,8 +23,8 @@
 //   orphan        as subgroup, and a child of rank 1 lives on
 //   subgroup      rank 1 ends with exit code 9, and the others make a group with it
 //   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
-// Where PEAL_TEST_TIMEOUT is set, in milliseconds, it is the timeout of each all_reduce. The ranks
-// meet within that of the group, which may be long then.
+// If PEAL_TEST_TIMEOUT is set, in milliseconds, it is the timeout of each all_reduce. The meeting
+// has the timeout of the group, which may be long.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -83,7 +82,7 @@ void exchange_messages(ProcessGroup& group) {
   }
 }
 
-/// A line of /proc/self/status that counts kB, as "VmRSS:".
+/// The number of a line of /proc/self/status in kB, such as "VmRSS:".
 std::int64_t own_kilobytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -95,7 +94,7 @@ std::int64_t own_kilobytes(const std::string& name) {
 
 constexpr std::size_t kBurst = kSanitized ? 4'000 : 20'000;
 constexpr std::size_t kBurstCount = 1'024;
-/// Messages that surely find room at the receiver.
+/// So many messages fit into the bound of the receiver.
 constexpr std::size_t kSurelyKept = 1'000;
 constexpr Tag kBegin{2};
 
@@ -364,8 +363,8 @@ int run_and_report(const std::string& what, const std::string& more) {
   }
 }
 
-/// A build that measures coverage writes its counts at the end of the process. A test that limits
-/// the size of files means the ranks, not these.
+/// A build that measures coverage writes its counts at the end of the process. A test's limit of
+/// file sizes is for the rank, and not for the counts.
 void lift_limit_of_file_sizes() {
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);

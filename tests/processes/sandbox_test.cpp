@@ -34,7 +34,7 @@ Command without(const Command& rules, const Command& command) {
   return all;
 }
 
-/// Under a limit of the shell: "-S -f 1000" (which the process may lift), "-n 60".
+/// Runs with a limit of the shell: "-S -f 1000" (which the process may lift), "-n 60".
 Command limited(const std::string& limit, const std::string& command) {
   return {"/bin/sh", "-c", "ulimit " + limit + " && exec " + command};
 }
@@ -110,7 +110,7 @@ TEST_F(SandboxTest, AGroupThatOneRankCannotFinishIsAnErrorOnAllRanks) {
 
 class NoPidfdTest : public SandboxTest, public ::testing::WithParamInterface<int> {};
 
-/// The rank that may not ask for one keeps the connection to the other, and so does the other.
+/// One rank cannot have a pidfd of its peer. So both ranks keep the connection.
 TEST_P(NoPidfdTest, WithoutAPidfdAConnectionTellsOfTheEndOfARankAndNothingElseDoes) {
   const Command work = {PEAL_TEST_RANK, "work"};
   for (const int rank : {0, 1}) {

@@ -42,7 +42,7 @@ class Exchange {
  public:
   Exchange(Fabric fabric, Bytes stage) : fabric_(fabric), stage_(stage) {}
 
-  /// `members`: by their ranks in the world, of which the one at `rank` asks.
+  /// `members`: the world ranks of the group. `rank` is the caller's rank in the group.
   std::unique_ptr<Transport> take(Rank rank,
                                   std::span<const Rank> members,
                                   const std::string& group) {
@@ -64,7 +64,7 @@ class Exchange {
     options.stage = stage_;
     options.data_ring = 4_KiB;
     options.arena = kArena;
-    if (fabric_ != Fabric::kShortWrites) {  // behind faults each group waits for its mail by itself
+    if (fabric_ != Fabric::kShortWrites) {  // with faults each group has its own thread for mail
       for (const Rank member : members) options.rounds.push_back(rounds_of(member));
     }
     auto transports = transport::make_memory_transports(ranks, options);
@@ -78,7 +78,7 @@ class Exchange {
     return transports;
   }
 
-  /// All groups of a rank share them, as over shm.
+  /// All groups of a rank share its Rounds, as over shm.
   std::shared_ptr<transport::Rounds> rounds_of(Rank world_rank) {
     std::weak_ptr<transport::Rounds>& known = rounds_[world_rank];
     auto rounds = known.lock();

@@ -7,9 +7,9 @@
 
 namespace peal::testing {
 
-/// PEAL_DRILL_NOTICE, in milliseconds. `scripts/drill` sets a second, which is what peal promises,
-/// for a machine that does nothing else. Without the variable it only bounds hangs: 10 s, on a
-/// machine of any load.
+/// PEAL_DRILL_NOTICE, in milliseconds. `scripts/drill` sets a second, as peal promises for a
+/// machine that does nothing else. Without the variable the limit only detects hangs: 10 s, even on
+/// a busy machine.
 inline std::chrono::milliseconds notice_limit() {
   const char* const text = std::getenv("PEAL_DRILL_NOTICE");
   return std::chrono::milliseconds(text != nullptr ? std::stol(text) : 10'000);

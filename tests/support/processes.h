@@ -53,7 +53,7 @@ class Processes {
   };
   static bool has_ended(const Process& process);
   static void read_what_is_there(Process& process);
-  /// Of all of them: a process whose output is not read stops where the pipe is full.
+  /// Reads from all processes: a process whose output is not read blocks when the pipe is full.
   void read_all();
 
   std::vector<Process> processes_;
@@ -72,14 +72,14 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// Where processes wait until a test lets them go on, all at once. What is measured from there on,
-/// such as the timeout of a group, has nothing in it of how long each process takes to start.
+/// Processes wait at the gate until the test lets all go on at once. So a time that is measured
+/// from there, such as the timeout of a group, does not contain the start of the processes.
 class Gate {
  public:
   Gate();
-  /// By which a process finds the gate.
+  /// The environment variables by which a process finds the gate.
   Processes::Variables variables() const;
-  /// For those too that come later.
+  /// Opens the gate, also for processes that come later.
   void open();
 
  private:
@@ -87,7 +87,7 @@ class Gate {
   Fd opened_;
 };
 
-/// By the process, which says "ready" and waits. Returns at once where it was given no gate.
+/// Called by a process: prints "ready" and waits. Returns at once if the process has no gate.
 void wait_at_gate();
 
 /// Variables for a process that a test stops and continues. LeakSanitizer's check at the end of

@@ -12,7 +12,7 @@
 
 namespace peal::testing {
 
-/// Comes to the latch when it goes out of scope, whether the rank ended well or not.
+/// Counts the latch down when it goes out of scope, whether the rank ended well or not.
 class Arrival {
  public:
   explicit Arrival(std::latch& latch) : latch_(latch) {}

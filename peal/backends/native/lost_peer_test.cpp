@@ -67,7 +67,7 @@ TEST_F(LostPeersTest, TheEndOfAnotherJobsRankIsNotItsEnd) {
 }
 
 TEST_F(LostPeersTest, WhereNobodyWritesEndsItDoesNotWait) {
-  // Else it waits 100 ms for what the launcher writes.
+  // Otherwise it waits 100 ms for the launcher's record.
   constexpr std::chrono::milliseconds kWait(90);
   EXPECT_LT(quickest(kWait,
                      [&] {

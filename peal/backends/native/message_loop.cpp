@@ -202,7 +202,7 @@ Rank MessageLoop::run_inside(const Request& request, Timeout timeout) {
       attend(*mailbox, request.root, ticket);
     } else if (const Rank peer = ticket.source();
                peer != kAnySource && (*mailbox)->has_work(peer)) {
-      (*mailbox)->advance(peer);  // which waits for what this receive has made room for
+      (*mailbox)->advance(peer);  // the peer waits for the room that this receive has made
     }
   } catch (const std::exception&) {
     verdict_.reach(current_error(describe(request)));
@@ -277,7 +277,7 @@ TimePoint MessageLoop::round(std::vector<transport::Interest>& interests) noexce
 
 TimePoint MessageLoop::try_round(std::vector<transport::Interest>& interests) {
   const bool has_napped = std::exchange(naps_, false);
-  if (has_napped && attended_) return kAtOnce;  // by a call that moves everything
+  if (has_napped && attended_) return kAtOnce;  // a call moves everything
   if (!has_napped && is_attended()) {
     naps_ = true;
     return Clock::now() + kNap;
@@ -362,7 +362,7 @@ void MessageLoop::left(Rank peer, Departure departure, const Error& error) {
   });
 }
 
-/// What is known of the first that was lost is enough.
+/// The first lost peer decides the verdict; later ones change nothing.
 void MessageLoop::reach_later(std::function<Error()> conclude) {
   conclusions_.start();
   conclusions_.post([this, conclude = std::move(conclude)] {

@@ -1,7 +1,7 @@
-// Drives a mailbox: on the thread of whoever sends or receives while that pays, and on a thread
-// that sleeps while nothing moves: one that does so for all groups of this process whose ranks
-// share memory (transport/rounds.h), else one of its own. It is also the one that learns of lost
-// peers.
+// Drives a mailbox. A thread that sends or receives drives it while polling pays. Otherwise the
+// loop's thread drives it, and sleeps while nothing moves. Groups whose ranks all share memory have
+// one such thread for the whole process (transport/rounds.h); every other group has its own. The
+// loop also detects lost peers.
 //
 // While calls attend to the mailbox, the loop's thread keeps out: it does not watch the streams,
 // since peers would ring its bell for each message then. It naps, does a round unless a call is
@@ -39,8 +39,8 @@ class MessageLoop final : private transport::Rounds::Member {
   /// class, with the door passed.
   using StandingHeard = std::function<void(Rank peer, const engine::Standing& standing)>;
 
-  /// The door, the recorder and what is said of lost peers outlive the loop. The bound is that of
-  /// the mailbox.
+  /// The door, the recorder and `lost_peers` outlive the loop. `eager_bound` is the bound of the
+  /// mailbox.
   MessageLoop(Rank self,
               int ranks,
               transport::Transport& transport,
@@ -98,22 +98,23 @@ class MessageLoop final : private transport::Rounds::Member {
   /// For a call that leaves something to the loop.
   void call_loop();
 
-  /// Of a thread of its own.
+  /// Runs on the loop's own thread.
   void loop();
   /// A round, or a nap while calls attend to the mailbox.
   TimePoint round(std::vector<transport::Interest>& interests) noexcept override;
   TimePoint try_round(std::vector<transport::Interest>& interests);
   /// Whether calls have seen to the mailbox since the loop last asked.
   bool is_attended();
-  /// Returns whether anything moved; and what to look for, and when to look again at the latest.
+  /// Returns whether anything moved. Adds the events to wait for to `interests`, and lowers `next`
+  /// to the time of the next round.
   bool move(engine::Mailbox& mailbox, std::vector<transport::Interest>& interests, TimePoint& next);
   bool pass_on_verdict(engine::Mailbox& mailbox);
   void check_deadlines(engine::Mailbox& mailbox, TimePoint& next);
   std::string whereabouts(Rank peer) const;
   void lost(Rank peer);
   void left(Rank peer, Departure departure, const Error& error);
-  /// Reaches the verdict that `conclude` returns, on a thread for that: it waits for news of the
-  /// peer, up to half a second, which neither calls nor other groups are to wait for.
+  /// Reaches the verdict that `conclude` returns, on a thread of its own. `conclude` waits up to
+  /// half a second for news of the peer. Calls and other groups must not wait for that.
   void reach_later(std::function<Error()> conclude);
 
   Rank self_;
@@ -141,7 +142,7 @@ class MessageLoop final : private transport::Rounds::Member {
   bool busy_ = false;  // its last round left something to do
   std::atomic<bool> stopping_{false};
   const std::optional<transport::SharedMail> shared_;
-  std::thread thread_;  // where the mail is not shared
+  std::thread thread_;  // if the mail is not shared
 };
 
 }  // namespace peal::native

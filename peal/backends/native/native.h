@@ -52,8 +52,8 @@ struct Options {
   /// How many of the host's this rank may keep busy, as the world's group knows it: other groups
   /// need not have all ranks of the host. Nothing for the world's.
   std::optional<int> cpus = std::nullopt;
-  /// How much is kept of one peer's small messages (engine/eager_mail.h), the same on every rank.
-  /// Nothing for the bound that follows from the size of the group; tests take a small one.
+  /// The most that a rank keeps of one peer's small messages (engine/eager_mail.h), the same on
+  /// every rank. By default it follows from the size of the group; tests set a small bound.
   std::optional<Bytes> eager_bound = std::nullopt;
 };
 

@@ -1,4 +1,4 @@
-// For tests that something is not waited for, where how long the wait would be is a constant.
+// For tests that a call does not wait, where the forbidden wait would have a known length.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 namespace peal {
 
-/// Returns the shortest of up to 20 runs of `run`, which returns how long it took; stops at one
-/// below `limit`. On a busy machine a run may take long by chance. A run that waits for what it
-/// must not wait for takes long every time.
+/// Calls `run`, which returns its duration, up to 20 times. Returns the shortest duration; stops at
+/// the first one below `limit`. On a busy machine a run may be slow by chance. A run with the
+/// forbidden wait is slow every time.
 template <class Run>
 Duration quickest(Duration limit, Run run) {
   Duration least = Duration::max();

@@ -30,7 +30,7 @@ class MailboxTest : public ::testing::Test {
 
   MailboxTest() { connect({}); }
 
-  /// With a bound of its own for small messages, if one is given.
+  /// `bound`: on small messages; by default the one that follows from the number of ranks.
   void connect(const transport::Faults& faults,
                int ranks = 2,
                std::optional<Bytes> bound = std::nullopt) {

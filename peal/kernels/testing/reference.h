@@ -104,7 +104,7 @@ T weighted_sum(T acc, T value, double weight) {
   }
 }
 
-/// The NaN of a result is the positive quiet one, whatever it comes from.
+/// Every NaN in a result is the positive quiet NaN.
 template <class T>
 T with_usual_nan(T value) {
   if constexpr (kIsComplex<T>) {
@@ -128,8 +128,8 @@ T element(const Memory& memory, std::size_t i) {
   }
 }
 
-/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. No weights
-/// are 1.
+/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. Without weights
+/// all are 1.
 template <class T>
 Memory reference(const std::vector<Memory>& inputs,
                  ReduceOp::Kind op,

@@ -23,8 +23,8 @@ struct MemoryOptions {
   Bytes mail_ring = SegmentLayout().mail_ring;
   Bytes stage = SegmentLayout().stage;
   Bytes arena = 1024_MiB;  // of address space, for each rank
-  /// By rank: what it shares with other groups of its, all of which have their mail waited for by
-  /// it (Transport::shared_mail); one of its own for each if empty.
+  /// By rank: the Rounds that wait for the mail of all groups of the rank (Transport::shared_mail).
+  /// If empty, each rank gets one for this group alone.
   std::vector<std::shared_ptr<Rounds>> rounds = {};
 };
 

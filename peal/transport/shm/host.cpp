@@ -20,8 +20,8 @@
 namespace peal::transport {
 namespace {
 
-/// Segment, arena, the process's alarm; and the data bell and the mail bell where they have events
-/// of their own.
+/// Segment, arena, the event of the process's alarm. The data bell and the mail bell follow if they
+/// have events of their own.
 constexpr std::size_t kOfferedFds = 3;
 
 constexpr Bytes kSmallestArena = 1_MiB;
@@ -124,10 +124,10 @@ struct Host::Memory {
 struct Host::Neighbour {
   std::array<std::shared_ptr<Doorbell>, kChannelKinds.size()> bells;
   std::shared_ptr<PeerProcess> process;
-  Fd connection;  // where the peer sees the end of this process by nothing else
+  Fd connection;  // if the peer sees the end of this process only by it
 
-  // While they meet:
-  Fd sign;  // of the process; none where the system gives none
+  // During the exchange:
+  Fd sign;  // a pidfd of the process, if the system gives one
   pid_t pid = 0;
   bool is_needed_by_peer = false;  // the connection
 };
@@ -158,7 +158,7 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline
       connections, deadline, deaf, [&](Rank rank, const Fd& connection, Deadline until) {
         accept_from(rank, *neighbours_[rank], connection.get(), until);
       });
-  // Who has made its offer and is gone has left because of another; who made none is the other.
+  // A peer that left after its offer left because of another peer: one that made no offer.
   if (silent || deaf) throw Error(silent ? *silent : *deaf);
   memory_->segment_file.reset();
   for (auto& [rank, neighbour] : neighbours_) keep(*neighbour, std::move(connections.at(rank)));
@@ -166,7 +166,7 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline
 
 Host::~Host() = default;
 
-/// The peer still has its end open: it waits for this offer.
+/// The peer still has its end of the connection open, because it waits for this offer.
 void Host::offer_to(Neighbour& neighbour, int connection, Deadline deadline) const {
   neighbour.pid = net::neighbour_at(connection).process;
   neighbour.sign = process_at(connection);
@@ -212,7 +212,7 @@ void Host::accept_from(Rank rank, Neighbour& neighbour, int connection, Deadline
   }
 }
 
-/// What is left of the meeting: mostly nothing of the connection.
+/// Keeps what the group needs after the exchange. The connection usually closes.
 void Host::keep(Neighbour& neighbour, Fd connection) {
   if (!neighbour.process) {  // the children that the process forks may hold the connection open
     neighbour.process = std::make_shared<PeerProcess>(std::move(connection), neighbour.pid);

@@ -2,10 +2,11 @@
 // window that lie in it. connect.cpp makes it once the ranks have unix connections to each other.
 //
 // Each rank owns two files without a name: a segment (segment_layout.h) with the rings through
-// which bytes come in to it, and the arena, which grows. Their descriptors, and the eventfds that
-// wake it, go to every other rank over the unix connections. Of all those a rank keeps one for a
-// group, its arena's; what is for a pair of processes is kept once (host_peers.h). A group that
-// reaches other hosts too keeps eventfds of its own, since its threads sleep on sockets besides.
+// which bytes come in to it, and the arena, which grows. The rank sends their descriptors, and the
+// eventfds that wake it, to every other rank over the unix connections. Afterwards a rank keeps one
+// descriptor for a group, that of its arena. The descriptors of a pair of processes are kept once
+// for all groups (host_peers.h). A group that reaches other hosts keeps eventfds of its own,
+// because its threads also sleep on sockets.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct HostOptions {
   std::vector<Rank> ranks;  // of the group that are on this host, the own one included; ascending
   SegmentLayout layout;     // but for its `ranks`, which follows from the above
   Bytes arena;              // address space for each rank; less where the process may not have it
-  /// Whether the group has ranks on other hosts, over sockets: the same on all ranks.
+  /// Whether the group has ranks on other hosts, over sockets. The same on all ranks.
   enum class Others : unsigned char { kNone, kOnOtherHosts } others = Others::kNone;
   std::shared_ptr<HostPeers> peers;  // of the rank `self`
 };
@@ -44,8 +45,8 @@ class Host final {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// Outlived by the host. Each kind once. Where all ranks are on this host, the mail's sleeper is
-  /// `rounds`, on whose event several groups ring.
+  /// The host outlives the channel. Call it once for each kind. If all ranks are on this host,
+  /// `rounds` sleeps for the mail, and several groups ring its event.
   std::unique_ptr<RingChannel> make_channel(ChannelKind kind);
   Rounds& rounds() { return peers_->rounds(); }
 

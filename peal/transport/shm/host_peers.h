@@ -1,6 +1,6 @@
-// What the groups of one process share toward the other processes of its host, so that a group more
-// costs little: an alarm and the thread that sleeps on it, and for each peer process the sign of
-// its end and the event that wakes it. One for each rank, made by whoever connects its groups
+// What the groups of one process share about the other processes of its host, so that another group
+// costs little: an alarm, the thread that sleeps on it, and for each peer process the descriptor
+// that shows its end and the event that wakes it. Each rank has one, made by its connector
 // (init/connector.h).
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace peal::transport {
 
-/// Of a peer process, what was received of it.
+/// What this process has received from a peer process.
 struct HostPeer {
   std::shared_ptr<PeerProcess> process;
   std::shared_ptr<Event> alarm;  // of the peer
@@ -28,13 +28,13 @@ class HostPeers {
   /// Errors: resource.
   HostPeers();
 
-  /// By which peers tell this one from others, at random.
+  /// A random number, by which peers tell this process from others.
   std::uint64_t number() const { return number_; }
   Alarm& alarm() { return rounds_.alarm(); }
   Rounds& rounds() { return rounds_; }
 
-  /// The peer of this number, as it was met before if its process still lives, else what was
-  /// received now. The alarm watches its process.
+  /// Returns the peer that is known by this number if its process still lives, else `received`. The
+  /// alarm watches the process of the peer.
   HostPeer meet(std::uint64_t number, HostPeer received);
 
  private:

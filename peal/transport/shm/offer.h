@@ -15,7 +15,7 @@ struct Offer {
   SegmentLayout layout;
   Bytes arena;
   std::uint64_t process = 0;  // HostPeers::number
-  /// The sender sees the end of the receiver's process by nothing but the connection.
+  /// The sender sees the end of the receiver's process only by the connection.
   bool needs_connection = false;
 
   friend bool operator==(const Offer&, const Offer&) = default;

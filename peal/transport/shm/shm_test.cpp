@@ -121,7 +121,7 @@ class TwoProcesses {
   std::unique_ptr<Transport> transport_;
 };
 
-/// Reads until the peer is gone. Errors: timeout (it is not noticed to be gone).
+/// Reads until the peer is gone. Errors: timeout (the end of the peer is not noticed).
 void receive_to_the_end(Channel& channel, Rank peer) {
   receive_all(channel, peer, 1 << 20, test_deadline());
 }

@@ -28,7 +28,7 @@ inline ConnectOptions options_of(Rank rank,
           .arena = 16_MiB};
 }
 
-/// Much less than the timeout of a connect, on a machine of any load.
+/// Much less than the timeout of a connect. A longer wait is a hang, even on a busy machine.
 inline constexpr Duration kHang = std::chrono::seconds(30);
 
 /// What a rank's connect ended with.
