@@ -234,6 +234,19 @@ TEST_F(MailFlowTest, ARankIsHeldBackByWhatItSendsToItself) {
   EXPECT_EQ(ended(), 10);
 }
 
+TEST_F(MailFlowTest, ASmallerMessageToItselfLeavesWhenTheLargerOneBeforeItIsReceived) {
+  for (int i = 0; i < 3; ++i) send_to_self(memory_.emplace_back(message(1)));
+  constexpr std::size_t kMore = 2 * kCount;  // with the three, more than the bound
+  const TicketPtr larger = send_to_self(memory_.emplace_back(kMore), Tag{1});
+  const TicketPtr smaller = send_to_self(memory_.emplace_back(1), Tag{2});
+  EXPECT_FALSE(larger->ended());
+  EXPECT_FALSE(smaller->ended());
+  EXPECT_TRUE(receive(0, memory_.emplace_back(kMore), 0, Tag{1})->ended());
+  EXPECT_TRUE(larger->ended());
+  EXPECT_TRUE(smaller->ended());
+  EXPECT_FALSE(box(0).is_busy());
+}
+
 TEST_F(MailFlowTest, OneMessageToItselfIsAlwaysKept) {
   std::vector<float> large(100'000, 3);
   EXPECT_TRUE(send_to_self(large)->ended());

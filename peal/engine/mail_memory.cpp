@@ -106,7 +106,7 @@ void MailMemory::do_deallocate(void* block, std::size_t bytes, std::size_t align
 }
 
 MailMemory::Slab* MailMemory::add_slab(std::size_t size_class, std::size_t block_size) {
-  spare_.reserve(spare_.size() + 1);  // so that remove_slab cannot fail
+  spare_.reserve(2 + (in_use_ + 1) / kInUsePerSpare);  // so that remove_slab cannot fail
   void* memory = nullptr;
   if (spare_.empty()) {
     memory = map_slab();

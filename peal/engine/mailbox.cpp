@@ -437,6 +437,7 @@ void Mailbox::receive_of_self(const MailFrame& offer, Receive receive) {
   kernels::copy(message->data.data(), receive.data, receive.size());
   message->ticket->succeed(self_);
   receive.ticket->succeed(self_);
+  keep_held_to_self();  // the message before them may have been the larger one
 }
 
 bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {

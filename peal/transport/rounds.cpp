@@ -1,10 +1,17 @@
 #include "peal/transport/rounds.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "peal/base/thread.h"
 
 namespace peal::transport {
+namespace {
+
+/// Before the thread looks again where a sleep has failed.
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+}  // namespace
 
 std::optional<SharedMail> Transport::shared_mail() { return std::nullopt; }
 
@@ -40,6 +47,7 @@ void Rounds::remove(const Member& member) noexcept {
   const auto found =
       std::ranges::find_if(entries_, [&](const Entry& entry) { return &entry.member == &member; });
   if (found == entries_.end()) return;
+  found->leaving = true;
   left_.wait(lock, [&] { return inside_ != &*found; });
   entries_.erase(found);
 }
@@ -51,8 +59,29 @@ void Rounds::run() {
     const TimePoint next = go_around(lock, woken);
     if (stopping_) return;
     lock.unlock();
-    woken = alarm_.wait(Deadline(next));  // even if `next` has passed: a peer may have rung
+    woken = wait_until(next);  // even if `next` has passed: a peer may have rung
     lock.lock();
+  }
+}
+
+/// Without memory or a working poll(2) the thread goes on by looking.
+bool Rounds::wait_until(TimePoint next) noexcept {
+  try {
+    return alarm_.wait(Deadline(next));
+  } catch (const std::exception&) {
+    std::this_thread::sleep_for(kPause);
+    return true;
+  }
+}
+
+void Rounds::go_round(Entry& entry) noexcept {
+  entry.channel.get_up();
+  interests_.clear();
+  entry.due = entry.member.round(interests_);
+  try {
+    if (!entry.channel.lie_down(interests_)) entry.due = kAtOnce;
+  } catch (const std::exception&) {  // for want of memory
+    entry.due = Clock::now() + kPause;
   }
 }
 
@@ -63,13 +92,11 @@ TimePoint Rounds::go_around(std::unique_lock<std::mutex>& lock, bool woken) {
   const TimePoint now = Clock::now();
   TimePoint next = TimePoint::max();
   for (Entry& entry : entries_) {
+    if (entry.leaving) continue;
     if (entry.due <= now || (woken && entry.channel.may_go_on())) {
       inside_ = &entry;
       lock.unlock();
-      entry.channel.get_up();
-      interests_.clear();
-      entry.due = entry.member.round(interests_);
-      if (!entry.channel.lie_down(interests_)) entry.due = kAtOnce;
+      go_round(entry);
       lock.lock();
       inside_ = nullptr;
       left_.notify_all();

@@ -59,9 +59,15 @@ class Rounds {
     RingChannel& channel;
     Member& member;
     TimePoint due = kAtOnce;  // the thread's own
+    bool leaving = false;     // has no more rounds
   };
 
   void run();
+  /// Sleeps until the event is rung, a process ends or the time has come. Returns whether any
+  /// channel may be ready.
+  bool wait_until(TimePoint next) noexcept;
+  /// The round of a member, with the interests of its next sleep.
+  void go_round(Entry& entry) noexcept;
   /// Checks all members once, and does the rounds that are needed. `woken`: any channel may be
   /// ready. Returns the time of the next check.
   TimePoint go_around(std::unique_lock<std::mutex>& lock, bool woken);

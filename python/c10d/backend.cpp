@@ -161,6 +161,7 @@ void TorchBackend::abort() {
 /// Rank 0 closes torch's store after this; who came back before would be cut off there.
 void TorchBackend::shutdown() {
   if (generation() != generation_) return;
+  const LeavingInOrder leaving;
   if (!made().empty()) leave();
   store_end_.wait();
 }
@@ -177,7 +178,6 @@ void TorchBackend::leave() {
     return;
   }
   check_may_wait_for_threads("destroy_process_group");
-  const LeavingInOrder leaving;
   interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
 }
 

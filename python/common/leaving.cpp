@@ -172,6 +172,7 @@ void leave_all() noexcept {
   }
   all.clear();
   wait_for_those_that_end();
+  enlisted().with([](Enlisted& now) { now.cut_off_at = TimePoint::max(); });
 }
 
 }  // namespace peal::python

@@ -347,9 +347,9 @@ TEST_P(FailuresTest, WhoWaitsInASubGroupIsToldOfTheExceptionToo) {
 }
 
 /// Each group may wait half a second until it is sure that the rank says nothing more. The groups
-/// share a thread: one after the other they would take ten seconds.
+/// share a thread: one after the other they would take 40 seconds.
 TEST_P(FailuresTest, ManyGroupsThatARankLeavesByAnExceptionFailAtTheSameTime) {
-  constexpr int kGroups = 20;
+  constexpr int kGroups = 80;
   Duration took{};
   const auto ended = outcomes(2, [&](ProcessGroup& world) -> std::string {
     std::vector<ProcessGroupPtr> groups;
@@ -370,7 +370,7 @@ TEST_P(FailuresTest, ManyGroupsThatARankLeavesByAnExceptionFailAtTheSameTime) {
     return complaints;
   });
   EXPECT_EQ(ended[0].error, "");
-  EXPECT_LT(took, std::chrono::seconds(6));
+  EXPECT_LT(took, std::chrono::seconds(30));
 }
 
 TEST_P(FailuresTest, TellingPeersOfExceptionsChangesNothingWhereThereAreNone) {

@@ -261,7 +261,13 @@ void MessageLoop::loop() {
   while (!stopping_.load(std::memory_order_acquire)) {
     interests.clear();
     const TimePoint next = round(interests);
-    if (next != kAtOnce) transport_.mail().wait(interests, Deadline(next));
+    if (next == kAtOnce) continue;
+    try {
+      transport_.mail().wait(interests, Deadline(next));
+    } catch (const std::exception&) {
+      verdict_.reach(current_error("the exchange of messages"));
+      std::this_thread::sleep_for(kPause);
+    }
   }
 }
 
@@ -364,7 +370,11 @@ void MessageLoop::left(Rank peer, Departure departure, const Error& error) {
 
 /// The first lost peer decides the verdict; later ones change nothing.
 void MessageLoop::reach_later(std::function<Error()> conclude) {
-  conclusions_.start();
+  try {
+    conclusions_.start();
+  } catch (const Error&) {
+    // Without a thread `post` concludes here. What matters is the cause that the peers are told.
+  }
   conclusions_.post([this, conclude = std::move(conclude)] {
     if (verdict_.reached()) return;
     try {
