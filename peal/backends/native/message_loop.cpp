@@ -123,7 +123,9 @@ void MessageLoop::stop() {
                                          : Error(ErrorKind::kUsage,
                                                  "the group was destroyed with messages under way");
   mailbox_.with([&](Mailbox& mailbox) { mailbox.fail(cause); });
-  while (mailbox_.with([&](const Mailbox&) { return waiting_ > 0; })) std::this_thread::yield();
+  // A call that attends lets others in and comes back, whether or not it will wait after that.
+  const auto has_calls = [&](const Mailbox&) { return waiting_ > 0 || attended_.load(kRelaxed); };
+  while (mailbox_.with(has_calls)) std::this_thread::yield();
 }
 
 // ---- posting
