@@ -155,11 +155,13 @@ LeavingInOrder::~LeavingInOrder() {
   is_leaving = before_;
 }
 
+bool LeavingInOrder::is_cut_off() {
+  return enlisted().with([](const Enlisted& all) { return Clock::now() >= all.cut_off_at; });
+}
+
 void check_interrupts() {
   check_signals();
-  if (!is_leaving) return;
-  const TimePoint cut_off_at = enlisted().with([](const Enlisted& all) { return all.cut_off_at; });
-  if (Clock::now() < cut_off_at) return;
+  if (!is_leaving || !LeavingInOrder::is_cut_off()) return;
   throw Error(ErrorKind::kPeerLost, "the Python interpreter ends");
 }
 

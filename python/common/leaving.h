@@ -8,6 +8,7 @@
 #include <string>
 
 #include "peal/base/clock.h"
+#include "peal/base/error.h"
 #include "peal/group/process_group.h"
 
 namespace peal::python {
@@ -60,6 +61,20 @@ class LeavingInOrder {
   ~LeavingInOrder();
   LeavingInOrder(const LeavingInOrder&) = delete;
   LeavingInOrder& operator=(const LeavingInOrder&) = delete;
+
+  /// Calls `leave()`. An error at the end of the interpreter is dropped: to turn it into a Python
+  /// exception runs Python code, in which the thread may lose the GIL for good.
+  template <class Leave>
+  void operator()(Leave&& leave) const {
+    try {
+      leave();
+    } catch (const Error&) {
+      if (!is_cut_off()) throw;
+    }
+  }
+
+  /// Whether the ending interpreter has waited a second for such threads.
+  static bool is_cut_off();
 
  private:
   bool before_;

@@ -151,7 +151,7 @@ void leave(const PyGroup& self,
   if (raised.words) group.abort_by_exception(*raised.words);
   if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
   check_may_wait_for_threads("the end of a `with` block");
-  interruptible([&] { group.destroy(); });
+  leaving([&] { interruptible([&] { group.destroy(); }); });
 }
 
 void abort(const PyGroup& self, const std::string& reason) {
@@ -162,7 +162,7 @@ void destroy(const PyGroup& self, Seconds timeout) {
   const Timeout t = timeout_of(timeout);
   check_may_wait_for_threads("destroy");
   const LeavingInOrder leaving;
-  self.run([&](ProcessGroup& g) { g.destroy(t); });
+  leaving([&] { self.run([&](ProcessGroup& g) { g.destroy(t); }); });
 }
 
 double timeout_seconds(const PyGroup& self) {
