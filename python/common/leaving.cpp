@@ -1,5 +1,7 @@
 #include "python/common/leaving.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -151,8 +153,12 @@ LeavingInOrder::LeavingInOrder() : before_(std::exchange(is_leaving, true)) {
 }
 
 LeavingInOrder::~LeavingInOrder() {
-  enlisted().update([](Enlisted& all) { --all.leaving; });
+  const bool is_ending = enlisted().update([](Enlisted& all) {
+    --all.leaving;
+    return all.cut_off_at != TimePoint::max();
+  });
   is_leaving = before_;
+  while (is_ending) ::pause();
 }
 
 bool LeavingInOrder::is_cut_off() {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "peal/base/clock.h"
-#include "peal/base/error.h"
 #include "peal/group/process_group.h"
 
 namespace peal::python {
@@ -52,26 +51,16 @@ void tell_all_of_exception(const std::string& what) noexcept;
 /// last reference.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
-/// While it lives, this thread leaves groups in order. `leave_all` waits for the thread, which may
-/// be a daemon. Make it before releasing the GIL, so that the thread has the GIL again before the
-/// interpreter continues to end.
+/// While it lives, this thread leaves groups in order, and `leave_all` waits for it: the thread may
+/// be a daemon. Make it after releasing the GIL. If the interpreter ends meanwhile, the destructor
+/// does not return: a thread that takes the GIL of an ending interpreter would be unwound through
+/// C++, which ends the process.
 class LeavingInOrder {
  public:
   LeavingInOrder();
   ~LeavingInOrder();
   LeavingInOrder(const LeavingInOrder&) = delete;
   LeavingInOrder& operator=(const LeavingInOrder&) = delete;
-
-  /// Calls `leave()`. An error at the end of the interpreter is dropped: to turn it into a Python
-  /// exception runs Python code, in which the thread may lose the GIL for good.
-  template <class Leave>
-  void operator()(Leave&& leave) const {
-    try {
-      leave();
-    } catch (const Error&) {
-      if (!is_cut_off()) throw;
-    }
-  }
 
   /// Whether the ending interpreter has waited a second for such threads.
   static bool is_cut_off();

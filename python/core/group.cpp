@@ -146,12 +146,12 @@ void leave(const PyGroup& self,
   if (self.is_of_parent()) return;
   const Raised raised = describe_raised(value);
   ProcessGroup& group = self.get();
-  const LeavingInOrder leaving;
   const WithoutGil without_gil;
+  const LeavingInOrder leaving;
   if (raised.words) group.abort_by_exception(*raised.words);
   if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
   check_may_wait_for_threads("the end of a `with` block");
-  leaving([&] { interruptible([&] { group.destroy(); }); });
+  interruptible([&] { group.destroy(); });
 }
 
 void abort(const PyGroup& self, const std::string& reason) {
@@ -161,8 +161,10 @@ void abort(const PyGroup& self, const std::string& reason) {
 void destroy(const PyGroup& self, Seconds timeout) {
   const Timeout t = timeout_of(timeout);
   check_may_wait_for_threads("destroy");
-  const LeavingInOrder leaving;
-  leaving([&] { self.run([&](ProcessGroup& g) { g.destroy(t); }); });
+  self.run([&](ProcessGroup& g) {
+    const LeavingInOrder leaving;
+    g.destroy(t);
+  });
 }
 
 double timeout_seconds(const PyGroup& self) {
