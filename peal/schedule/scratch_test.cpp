@@ -116,7 +116,7 @@ void check_against_account(const ScratchSize& with, std::int64_t rarely_as_large
   }
 }
 
-TEST(ScratchTest, WhoeverHadAByteBeforeIsWaitedForAndNeverTheOperationBefore) {
+TEST(ScratchTest, APlaceWaitsForItsLastUsersAndNotForThePreviousOperation) {
   check_against_account(kSize, 176);
 }
 

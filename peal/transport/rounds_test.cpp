@@ -143,7 +143,7 @@ TEST_F(RoundsTest, WhereACallHasTakenAMessageTheNextOneWakesAllTheSame) {
   EXPECT_TRUE(groups_[0].noting->wait_for_rounds(before + 1));
 }
 
-TEST_F(RoundsTest, WhoeverIsRemovedIsInNoRoundAndWillNotBe) {
+TEST_F(RoundsTest, ARemovedMemberHasNoMoreRounds) {
   Group& group = groups_[0];
   std::atomic<bool> inside = false;
   std::atomic<bool> overlapped = false;

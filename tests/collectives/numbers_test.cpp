@@ -334,7 +334,8 @@ std::vector<T> with_nans(std::mt19937_64& random, std::size_t count) {
   return values;
 }
 
-/// The first NaN that is not the positive quiet NaN without payload; "" if there is none.
+/// Describes the first NaN with other bits than the positive quiet NaN without payload; "" if all
+/// NaNs have these bits.
 template <class T>
 std::string compare_nans(const std::vector<T>& values) {
   const T usual = narrow<T>(std::numeric_limits<double>::quiet_NaN());
