@@ -1,8 +1,6 @@
 // The property grid: every operation, form, type, operator and algorithm, for many sizes and
 // numbers of ranks, over every transport, compared with closed forms.
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <iterator>
 #include <random>
 
@@ -14,21 +12,10 @@
 #include "tests/collectives/cases.h"
 #include "tests/support/fabric.h"
 #include "tests/support/ranks.h"
+#include "tests/support/seed.h"
 
 namespace peal::testing {
 namespace {
-
-/// Varies from run to run what the grid shares out by chance; PEAL_TEST_SEED repeats a run.
-unsigned seed() {
-  static const unsigned seed = [] {
-    const char* given = std::getenv("PEAL_TEST_SEED");
-    const unsigned chosen =
-        given != nullptr ? static_cast<unsigned>(std::stoul(given)) : std::random_device()();
-    std::cout << "PEAL_TEST_SEED=" << chosen << std::endl;
-    return chosen;
-  }();
-  return seed;
-}
 
 /// Under the sanitizers, which look at how memory and threads are used, a third of them by chance.
 std::vector<Case> tried(const std::vector<Case>& cases) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <limits>
 #include <random>
 #include <tuple>
@@ -19,22 +17,12 @@
 
 #include "tests/support/fabric.h"
 #include "tests/support/ranks.h"
+#include "tests/support/seed.h"
 
 namespace peal::testing {
 namespace {
 
 using Kind = ReduceOp::Kind;
-
-unsigned seed() {
-  static const unsigned seed = [] {
-    const char* given = std::getenv("PEAL_TEST_SEED");
-    const unsigned chosen =
-        given != nullptr ? static_cast<unsigned>(std::stoul(given)) : std::random_device()();
-    std::cout << "PEAL_TEST_SEED=" << chosen << std::endl;
-    return chosen;
-  }();
-  return seed;
-}
 
 // ---- types
 

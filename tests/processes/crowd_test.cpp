@@ -4,12 +4,13 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdint>
 
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/sanitized.h"
 
+#include "tests/support/number_after.h"
 #include "tests/support/processes.h"
 
 namespace peal::testing {
@@ -23,15 +24,6 @@ constexpr int kMany = 64;
 constexpr int kRanks = kSanitized ? 12 : kMany;
 constexpr auto kPatience = std::chrono::seconds(180);
 constexpr std::int64_t kMostStaged = 32'000'000;
-
-std::int64_t number_after(const std::string& text, const std::string& words) {
-  std::int64_t number = -1;
-  const std::size_t at = text.find(words);
-  if (at == std::string::npos) return number;
-  const char* const begin = text.data() + at + words.size();
-  std::from_chars(begin, text.data() + text.size(), number);
-  return number;
-}
 
 Processes::Ended launch(int ranks) {
   Processes processes;

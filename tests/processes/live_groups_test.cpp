@@ -1,6 +1,5 @@
 // What groups cost that live at the same time. A rank pays for what their operations use. It does
 // not pay a thread, descriptors for each peer, and megabytes of shared memory for each group.
-#include <charconv>
 #include <cstdint>
 #include <string>
 
@@ -8,6 +7,7 @@
 
 #include "peal/base/testing/sanitized.h"
 
+#include "tests/support/number_after.h"
 #include "tests/support/processes.h"
 
 namespace peal::testing {
@@ -16,15 +16,6 @@ namespace {
 constexpr int kRanks = kSanitized ? 4 : 8;
 constexpr int kGroups = kSanitized ? 20 : 200;
 constexpr auto kPatience = std::chrono::seconds(300);
-
-std::int64_t number_after(const std::string& text, const std::string& words) {
-  std::int64_t number = -1;
-  const std::size_t at = text.find(words);
-  if (at == std::string::npos) return number;
-  const char* const begin = text.data() + at + words.size();
-  std::from_chars(begin, text.data() + text.size(), number);
-  return number;
-}
 
 TEST(LiveGroupsTest, AGroupCostsTheMemoryThatItUsesAndADescriptorAndNoThread) {
   Processes processes;
