@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Sequence
 
 from needs import torch_wanted
+from programs import free_port
 
 # The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
 # exception of its own.
@@ -44,7 +45,8 @@ def join(folder, rank):
 
 def join_by_torch(folder, rank):
     import torch.distributed as dist
-    dist.init_process_group("peal", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    place = "env://" if "env" in sys.argv[3] else f"file://{folder}/store"
+    dist.init_process_group("peal", init_method=place, rank=rank, world_size=2)
     return dist
 
 def rank_1(folder, what):
@@ -169,6 +171,7 @@ class EndingTest(unittest.TestCase):
             script.write_text(SCRIPT)
             run = subprocess.run([sys.executable, str(script), folder, how, what],
                                  env={**os.environ, "PEAL_SECRET": SECRET,
+                                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
                                       "PYTHONWARNINGS": "ignore"},  # torch's, without NumPy
                                  capture_output=True, text=True, timeout=120)
             self.assertEqual(run.returncode, 0, run.stderr)
@@ -215,6 +218,11 @@ class EndingTest(unittest.TestCase):
     def test_one_that_ends_while_a_daemon_leaves_torchs_group_waits_as_well(self) -> None:
         self.on_each("daemon: torch, soon", "well", ways=["a program"])
         self.on_each("daemon: torch, late", "the Python interpreter ends", ways=["a program"])
+
+    @torch_wanted
+    def test_it_waits_for_that_daemon_as_well_where_rank_0_serves_torchs_store(self) -> None:
+        self.on_each("daemon: torch, env, soon", "well", ways=["a program"])
+        self.on_each("daemon: torch, env, late", "the Python interpreter ends", ways=["a program"])
 
     @torch_wanted
     def test_torchs_groups_end_as_well(self) -> None:
