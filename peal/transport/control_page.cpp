@@ -19,10 +19,9 @@ const std::uint32_t& futex_word(const std::atomic<std::uint64_t>& word) {
 }  // namespace
 
 void SleepableCounter::sleep(std::uint64_t announced, Deadline deadline) noexcept {
-  // A writer that is killed between its exchange and its system call wakes nobody, hence the limit.
-  sleep_on(futex_word(word_),
-           static_cast<std::uint32_t>(announced),
-           deadline.within(std::chrono::milliseconds(100)));
+  // A writer that is killed between its exchange and its system call wakes nobody.
+  sleep_on(
+      futex_word(word_), static_cast<std::uint32_t>(announced), deadline.within(kLongestSleep));
 }
 
 void SleepableCounter::stir() noexcept {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/transport/futex.h"
 #include "peal/transport/presence.h"
 
 namespace peal::transport {
@@ -13,8 +14,6 @@ namespace {
 /// Whoever spins on a stream where nothing moves asks the system whether the peer still lives only
 /// once in so many calls: the question costs as much as a hundred empty looks.
 constexpr std::uint32_t kLookEvery = 1024;
-
-constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -98,8 +97,7 @@ void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {
   wait_by_futex(interests, deadline);
 }
 
-/// A futex does not report the end of a process, and a ringer may be killed before it wakes the
-/// sleeper. Hence the limit, and the check for processes that have ended.
+/// A futex does not report the end of a process. Hence the check for processes that have ended.
 void RingChannel::wait_by_futex(std::span<const Interest> interests, Deadline deadline) {
   const std::uint32_t lain_down = own_->lie_down();  // before the look around: see Doorbell
   if (!interrupted_.load() && !is_any_ready(interests)) {

@@ -11,6 +11,7 @@
 #include "peal/base/error.h"
 #include "peal/base/thread.h"
 #include "peal/engine/mail_errors.h"
+#include "peal/transport/futex.h"
 
 namespace peal::native {
 namespace {
@@ -26,10 +27,6 @@ constexpr auto kNap = std::chrono::milliseconds(1);
 
 /// A call that polls looks at the peer that it waits for, and once in so many polls at all.
 constexpr int kPollsPerRound = 16;
-
-/// The longest sleep while a message is open. The process that would wake the loop may be stopped
-/// just before it does.
-constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 
 /// Deadlines are looked at this often all the same.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
@@ -319,7 +316,8 @@ bool MessageLoop::move(Mailbox& mailbox,
   moved |= pass_on_verdict(mailbox);
   mailbox.add_interests(interests);
   busy_ = mailbox.is_busy();
-  if (busy_ || mailbox.open_tickets().any()) next = std::min(next, Clock::now() + kLongestSleep);
+  const bool is_any_open = busy_ || mailbox.open_tickets().any();
+  if (is_any_open) next = std::min(next, Clock::now() + transport::kLongestSleep);
   return moved;
 }
 
