@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 
-#include "peal/base/fd.h"
 #include "peal/base/guarded.h"
 #include "peal/transport/alarm.h"
 #include "peal/transport/peer_process.h"
