@@ -1,6 +1,5 @@
 // One rank of a drill: a program that meets, works and leaves, while one of the ranks, the victim,
-// kills or freezes itself somewhere on the way, at any instruction. What it writes, drill.cpp
-// reads:
+// kills or freezes itself somewhere on the way, at any instruction. Its output, for drill.cpp:
 //   ready            the rank waits until all ranks have started
 //   dying NS         by the victim, at its last moment; NS is the time of the system's steady clock
 //   ended NS WHAT    an error has ended it

@@ -17,7 +17,8 @@
 //   freeze        the same, but it is stopped
 //   mismatch      the same, but it broadcasts where the others reduce
 //   inner COMMAND the same as exit, but rank 0 runs COMMAND, a job of its own, in the middle
-//   helpers COMMAND  every rank joins the group, runs COMMAND, and leaves
+//   helpers COMMAND
+//                 every rank joins the group, runs COMMAND, and leaves
 //   absent N      rank N ends with exit code 9 before it has come to the meeting
 //   few_files     both ranks make a group of the group while rank 0 may open 0, 1, 2, ... files
 //   orphan        as subgroup, and a child of rank 1 lives on
