@@ -26,6 +26,13 @@ bool adds(Kind op) { return op == Kind::kSum || op == Kind::kAvg || op == Kind::
 
 bool has_fraction(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 
+/// A double holds every whole number up to here.
+constexpr double kMostExact = 0x1p53;
+
+bool divides_integers(double divisor) {
+  return divisor >= 1.0 && divisor <= kMostExact && divisor == std::trunc(divisor);
+}
+
 void check(DType dtype, Kind op, Finish finish) {
   if (!has_meaning(op, dtype)) {
     throw Error(ErrorKind::kUnsupported,
@@ -35,6 +42,13 @@ void check(DType dtype, Kind op, Finish finish) {
   if (finish.divisor != 1.0 && !divides) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{} of {} cannot be divided", name_of(op), name_of(dtype)));
+  }
+  if (!has_fraction(dtype) && !divides_integers(finish.divisor)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} of {} is divided by a whole number from 1 to 2^53, not by {}",
+                            name_of(op),
+                            name_of(dtype),
+                            finish.divisor));
   }
 }
 
@@ -173,7 +187,8 @@ Reducer::Reducer(DType dtype, ReduceOp::Kind op, Finish finish)
   check(dtype, op, finish);
   loop_ = loop_for(dtype, op);
   weighted_ = weighted_loop_for(dtype, op);
-  if (finish.divisor != 1.0) divide_ = divide_for(dtype);
+  if (finish.divisor == 1.0 || has_fraction(dtype)) return;
+  divide_ = divide_for(dtype);
   divisor_ = static_cast<std::int64_t>(finish.divisor);
 }
 

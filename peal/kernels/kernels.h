@@ -48,8 +48,8 @@ enum class Stores : unsigned char {
 /// Threads: any, on memory that no other writes.
 /// Errors: unsupported where has_meaning(op, dtype) is false; for a divisor other than 1 where op
 ///   does not add, and for integers unless op is avg; and for weights where op does not add or
-///   dtype has no fractions. usage without inputs or outputs, and for more or fewer weights than
-///   inputs.
+///   dtype has no fractions. usage without inputs or outputs, for more or fewer weights than
+///   inputs, and for integers where the divisor is not a whole number from 1 to 2^53.
 /// Cost: each input is read once and each output written once; the average of integers writes its
 ///   first output twice. No allocation.
 void reduce(std::span<const std::byte* const> inputs,

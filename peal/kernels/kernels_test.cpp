@@ -1,12 +1,15 @@
 #include "peal/kernels/kernels.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/kernels/testing/every_target.h"
 #include "peal/kernels/testing/reference.h"
@@ -353,6 +356,23 @@ TEST(KernelsArgumentsTest, OnlySumsOfFractionsAndAveragesAreDivided) {
   EXPECT_NO_THROW(divide(DType::kI32, Kind::kAvg));
   EXPECT_THAT(unsupported([&] { divide(DType::kF32, Kind::kMax); }), testing::HasSubstr("max"));
   EXPECT_THAT(unsupported([&] { divide(DType::kI32, Kind::kSum); }), testing::HasSubstr("i32"));
+}
+
+TEST(KernelsArgumentsTest, IntegersAreDividedByAWholeNumberOnly) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double divisor : {2.5, 0.5, 0.0, -2.0, 0x1p63, infinity, std::nan("")}) {
+    for (const DType dtype : kAllDTypes) {
+      if (!has_meaning(Kind::kAvg, dtype)) continue;
+      const auto make = [&] { Reducer(dtype, Kind::kAvg, Finish{divisor}); };
+      if (is_floating(dtype) || is_complex(dtype)) {
+        EXPECT_NO_THROW(make()) << name_of(dtype) << " by " << divisor;
+      } else {
+        const Error error = error_of(make);
+        EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+        EXPECT_THAT(error.what(), testing::HasSubstr(std::string(name_of(dtype))));
+      }
+    }
+  }
 }
 
 TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreWeightedAndEachInputHasAWeight) {
