@@ -8,6 +8,7 @@
 
 #include "peal/engine/recipe.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/rounds.h"
 
 namespace peal::engine {
 namespace {
@@ -73,6 +74,7 @@ class CountingTransport final : public transport::Transport {
 
   CountingChannel& data() override { return data_; }
   transport::Channel& mail() override { return inner_->mail(); }
+  std::optional<transport::SharedMail> shared_mail() override { return inner_->shared_mail(); }
   transport::Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }

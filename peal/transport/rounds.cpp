@@ -13,8 +13,6 @@ constexpr auto kPause = std::chrono::milliseconds(10);
 
 }  // namespace
 
-std::optional<SharedMail> Transport::shared_mail() { return std::nullopt; }
-
 Rounds::~Rounds() {
   if (!owner_.is_current()) {
     leave_to_parent(std::move(thread_));

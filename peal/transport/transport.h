@@ -81,7 +81,7 @@ class Transport {
   virtual Channel& mail() = 0;
   /// The mail, if one thread waits for the mail of several groups (rounds.h). Otherwise nothing:
   /// then a thread of the group calls `wait` of `mail`.
-  virtual std::optional<SharedMail> shared_mail();
+  virtual std::optional<SharedMail> shared_mail() = 0;
 
   /// Memory shared with the other ranks of the host, or nullptr. Where one rank of the group has
   /// one all have, each host as many ranks, which are neighbours. Lives as long as the transport.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "peal/base/guarded.h"
+#include "peal/transport/rounds.h"
 
 namespace peal::transport {
 namespace {
@@ -196,6 +197,8 @@ class FaultyTransport final : public Transport {
 
   Channel& data() override { return data_; }
   Channel& mail() override { return mail_; }
+  /// Nothing: the one thread would wait for the mail without faults.
+  std::optional<SharedMail> shared_mail() override { return std::nullopt; }
   Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
