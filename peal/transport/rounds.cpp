@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
+#include <optional>
 
 #include "peal/base/thread.h"
 
@@ -18,48 +20,50 @@ Rounds::~Rounds() {
     leave_to_parent(std::move(thread_));
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
+  all_.with([](All& all) { all.stopping = true; });
   alarm_.event()->ring();
   if (thread_.joinable()) thread_.join();
 }
 
 void Rounds::add(RingChannel& channel, Member& member) {
-  {
-    const std::lock_guard lock(mutex_);
-    entries_.push_back({channel, member});
+  all_.with([&](All& all) {
+    all.entries.push_back({channel, member});
     try {
       if (!thread_.joinable()) thread_ = start_thread([this] { run(); });
     } catch (...) {
-      entries_.pop_back();
+      all.entries.pop_back();
       throw;
     }
-  }
+  });
   alarm_.event()->ring();
 }
 
 void Rounds::remove(const Member& member) noexcept {
-  std::unique_lock lock(mutex_);
-  const auto found =
-      std::ranges::find_if(entries_, [&](const Entry& entry) { return &entry.member == &member; });
-  if (found == entries_.end()) return;
-  found->leaving = true;
-  left_.wait(lock, [&] { return inside_ != &*found; });
-  entries_.erase(found);
+  const std::optional<Entries::iterator> entry =
+      all_.with([&](All& all) -> std::optional<Entries::iterator> {
+        const auto found = std::ranges::find_if(
+            all.entries, [&](const Entry& one) { return &one.member == &member; });
+        if (found == all.entries.end()) return std::nullopt;
+        found->leaving = true;
+        return found;
+      });
+  if (!entry) return;
+  all_.wait(
+      Deadline(TimePoint::max()),
+      [&](const All& all) { return all.inside != *entry; },
+      [&](All& all) { all.entries.erase(*entry); });
 }
 
 void Rounds::run() {
-  std::unique_lock lock(mutex_);
   bool woken = true;
-  while (!stopping_) {
-    const TimePoint next = go_around(lock, woken);
-    if (stopping_) return;
-    lock.unlock();
+  while (!is_stopping()) {
+    const TimePoint next = go_around(woken);
     woken = wait_until(next);  // even if `next` has passed: a peer may have rung
-    lock.lock();
   }
+}
+
+bool Rounds::is_stopping() {
+  return all_.with([](const All& all) { return all.stopping; });
 }
 
 /// Without memory or a working poll(2) the thread goes on by looking.
@@ -86,21 +90,27 @@ void Rounds::go_round(Entry& entry) noexcept {
 /// The event was hushed before, so data that a peer publishes after this check rings it again. A
 /// ringer publishes before it rings, and may be stopped before it marks the sleep as rung. So the
 /// thread checks each channel, and not only its doorbell.
-TimePoint Rounds::go_around(std::unique_lock<std::mutex>& lock, bool woken) {
+TimePoint Rounds::go_around(bool woken) {
   const TimePoint now = Clock::now();
   TimePoint next = TimePoint::max();
-  for (Entry& entry : entries_) {
-    if (entry.leaving) continue;
-    if (entry.due <= now || (woken && entry.channel.may_go_on())) {
-      inside_ = &entry;
-      lock.unlock();
-      go_round(entry);
-      lock.lock();
-      inside_ = nullptr;
-      left_.notify_all();
+  const auto needs_round = [&](const Entry& entry) {
+    return entry.due <= now || (woken && entry.channel.may_go_on());
+  };
+  const auto go_on = [&](All& all) -> Entry* {
+    auto at = all.entries.begin();
+    if (all.inside != all.entries.end()) {
+      next = std::min(next, all.inside->due);
+      at = std::next(all.inside);
     }
-    next = std::min(next, entry.due);
-  }
+    for (; at != all.entries.end(); ++at) {
+      if (at->leaving) continue;
+      if (needs_round(*at)) break;
+      next = std::min(next, at->due);
+    }
+    all.inside = at;
+    return at == all.entries.end() ? nullptr : &*at;
+  };
+  while (Entry* const entry = all_.update(go_on)) go_round(*entry);
   return next;
 }
 

@@ -4,14 +4,12 @@
 // group needs no thread of its own.
 #pragma once
 
-#include <condition_variable>
 #include <list>
-#include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/base/guarded.h"
 #include "peal/base/per_process.h"
 #include "peal/transport/alarm.h"
 #include "peal/transport/ring_channel.h"
@@ -62,7 +60,15 @@ class Rounds {
     bool leaving = false;     // has no more rounds
   };
 
+  using Entries = std::list<Entry>;
+  struct All {
+    Entries entries = {};
+    Entries::iterator inside = entries.end();  // whose round is under way
+    bool stopping = false;
+  };
+
   void run();
+  bool is_stopping();
   /// Sleeps until the event is rung, a process ends or the time has come. Returns whether any
   /// channel may be ready.
   bool wait_until(TimePoint next) noexcept;
@@ -70,16 +76,14 @@ class Rounds {
   void go_round(Entry& entry) noexcept;
   /// Checks all members once, and does the rounds that are needed. `woken`: any channel may be
   /// ready. Returns the time of the next check.
-  TimePoint go_around(std::unique_lock<std::mutex>& lock, bool woken);
+  TimePoint go_around(bool woken);
 
   const OwnerProcess owner_;
   Alarm alarm_;
 
-  std::mutex mutex_;
-  std::condition_variable left_;  // a round has ended
-  std::list<Entry> entries_;
-  const Entry* inside_ = nullptr;  // whose round is under way
-  bool stopping_ = false;
+  Guarded<All> all_;
+  /// Started while `all_` is held. Not part of `all_`: a forked child leaves the thread to the
+  /// parent, and in the child the mutex may be held for good.
   std::thread thread_;
 
   // The thread's own.
