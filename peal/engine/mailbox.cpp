@@ -41,13 +41,6 @@ std::span<const std::byte> bytes_at(const std::byte* data, Bytes size) {
   return {data, static_cast<std::size_t>(size.value)};
 }
 
-/// Stores the payload of a kept message.
-void fill(Arrival& arrival, std::span<const std::byte> data) {
-  const std::span<std::byte> room = arrival.payload.make_room(data.size());
-  std::copy(data.begin(), data.end(), room.begin());
-  arrival.complete = true;
-}
-
 }  // namespace
 
 Mailbox::Mailbox(Rank self,
@@ -55,7 +48,10 @@ Mailbox::Mailbox(Rank self,
                  transport::Transport& transport,
                  Events events,
                  std::optional<Bytes> bound)
-    : self_(self), transport_(transport), events_(std::move(events)) {
+    : self_(self),
+      transport_(transport),
+      events_(std::move(events)),
+      self_mail_(self, bound.value_or(eager_bound(ranks)), matching_, &memory_) {
   const Bytes streamed(last_cache().value / 2);
   const Bytes kept = bound.value_or(eager_bound(ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -136,40 +132,13 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
   matching_.post(std::move(receive));
 }
 
-/// Copies from memory to memory. Without a receive, the message is kept or held back, as a small
-/// message to another rank is.
 void Mailbox::send_to_self(const TicketPtr& ticket,
                            const MailFrame& frame,
                            std::span<const std::byte> data) {
-  MailPeer& me = at(self_);
-  if (auto receive = matching_.take(self_, frame.tag)) {
-    ticket->succeed(self_);
-    if (!fits(*receive, self_, frame)) return;
-    kernels::copy(data.data(), receive->data, receive->size());
-    receive->ticket->succeed(self_);
-  } else if (me.eager_sends.admits(frame.payload)) {
-    fill(*matching_.keep(self_, frame), data);
-    me.eager_sends.sent(frame.payload);
-    ticket->succeed(self_);
-  } else {
-    MailFrame offer = frame;
-    offer.id = next_id_++;
-    me.eager_sends.hold({ticket, offer, data});
-    offer.kind = MailFrame::Kind::kOffer;
-    keep_offer(self_, offer);
-  }
-}
-
-/// Keeps the held messages of this rank to itself, as far as the bound allows now.
-void Mailbox::keep_held_to_self() {
-  MailPeer& me = at(self_);
-  while (const auto message = me.eager_sends.release()) {
-    const auto arrival = me.eager_receives.take_offer(message->frame.id);
-    if (!arrival) continue;
-    (*arrival)->frame = message->frame;
-    fill(**arrival, message->data);
-    message->ticket->succeed(self_);
-  }
+  const auto receive = matching_.take(self_, frame.tag);
+  if (!receive) return self_mail_.send(ticket, frame, data);
+  if (!fits(*receive, self_, frame)) return ticket->succeed(self_);
+  self_mail_.deliver(ticket, data, *receive);
 }
 
 // ---- moving
@@ -233,7 +202,8 @@ Bytes Mailbox::unacknowledged() const {
 
 std::optional<MailCount> Mailbox::held_behind(const Ticket& ticket) const {
   if (ticket.peer() == kAnySource) return std::nullopt;
-  const EagerSends& sends = at(ticket.peer()).eager_sends;
+  const EagerSends& sends =
+      ticket.peer() == self_ ? self_mail_.sends() : at(ticket.peer()).eager_sends;
   if (!sends.holds(ticket)) return std::nullopt;
   return sends.unreceived();
 }
@@ -335,7 +305,7 @@ std::span<std::byte> Mailbox::begin_arrival(Rank from, Matching::Place arrival) 
 
 void Mailbox::keep_offer(Rank from, const MailFrame& frame) {
   const auto offer = matching_.keep(from, frame);
-  const bool is_held = frame.kind == MailFrame::Kind::kOffer && (from == self_ || !is_large(frame));
+  const bool is_held = frame.kind == MailFrame::Kind::kOffer && !is_large(frame);
   if (!is_held) return;
   if (!at(from).eager_receives.offered(frame.id, offer)) {
     close_damaged(from, "it offers two messages by one number");
@@ -405,14 +375,13 @@ void Mailbox::meet(Matching::Place arrival, Receive receive) {
 
 /// A receive has taken a message that counts against the bound.
 void Mailbox::received(Rank from, Bytes payload) {
-  if (from != self_) return at(from).eager_receives.taken(payload);
-  at(self_).eager_sends.give_back({1, payload});
-  keep_held_to_self();
+  if (from == self_) return self_mail_.received(payload);
+  at(from).eager_receives.taken(payload);
 }
 
 void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
+  if (from == self_) return self_mail_.receive_held(offer, receive);
   at(from).eager_receives.take_offer(offer.id);  // if it is the offer of a small message
-  if (from == self_) return receive_of_self(offer, std::move(receive));
   if (at(from).closed) {
     miss(from);
     return;
@@ -430,16 +399,6 @@ void Mailbox::accept(Rank from, const MailFrame& offer, Receive receive) {
   at(from).stream.post({.kind = MailFrame::Kind::kAccept, .id = offer.id});
 }
 
-/// Receives a held message from this rank to itself.
-void Mailbox::receive_of_self(const MailFrame& offer, Receive receive) {
-  const auto message = at(self_).eager_sends.take(offer.id);
-  if (!message) return;
-  kernels::copy(message->data.data(), receive.data, receive.size());
-  message->ticket->succeed(self_);
-  receive.ticket->succeed(self_);
-  keep_held_to_self();  // the message before them may have been the larger one
-}
-
 bool Mailbox::fits(const Receive& receive, Rank from, const MailFrame& frame) {
   const Envelope& wanted = receive.envelope;
   if (DType{frame.dtype} == wanted.dtype && frame.count == wanted.count) return true;
@@ -454,6 +413,7 @@ void Mailbox::fail(const Error& cause) {
   // Before the tickets end, and with them the loan of what they offered.
   if (transport_.window() != nullptr) transport_.window()->withdraw();
   for (MailPeer& peer : peers_) peer.let_go();
+  self_mail_.let_go();
   matching_.clear();
   open_.fail(cause);
 }

@@ -25,6 +25,7 @@
 #include "peal/engine/mail_stream.h"
 #include "peal/engine/matching.h"
 #include "peal/engine/open_tickets.h"
+#include "peal/engine/self_mail.h"
 #include "peal/engine/standing.h"
 #include "peal/engine/ticket.h"
 #include "peal/transport/transport.h"
@@ -123,8 +124,6 @@ class Mailbox final : private MailReader {
   void send_to_self(const TicketPtr& ticket,
                     const MailFrame& frame,
                     std::span<const std::byte> data);
-  void keep_held_to_self();
-  void receive_of_self(const MailFrame& offer, Receive receive);
 
   void on_stream_end(Rank peer);
   void on_farewell(Rank peer, Departure departure);
@@ -143,6 +142,7 @@ class Mailbox final : private MailReader {
   MailMemory memory_;  // of waiting messages; declared before its users
   std::vector<MailPeer> peers_;
   Matching matching_{&memory_};
+  SelfMail self_mail_;
   OpenTickets open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
