@@ -19,6 +19,7 @@
 #include "peal/bench/subprocess.h"
 
 #include "tests/drill/drill.h"
+#include "tests/support/belongings.h"
 #include "tests/support/notice.h"
 #include "tests/support/processes.h"
 
@@ -86,7 +87,8 @@ class HostsTest : public ::testing::Test {
                                         {"MASTER_ADDR", net().hosts().front().address},
                                         {"MASTER_PORT", "20001"},
                                         {"PEAL_SECRET", "a secret of the drill"},
-                                        {"PEAL_TIMEOUT", job.timeout}};
+                                        {"PEAL_TIMEOUT", job.timeout},
+                                        {"PEAL_TEST_JOB", job_}};
       variables.merge(gate_.variables());
       if (rank == job.stopped) variables.merge(without_leak_check());
       processes_.start(command, variables);
@@ -139,6 +141,18 @@ class HostsTest : public ::testing::Test {
     EXPECT_THAT(end->error, ::testing::AllOf(HasSubstr("peer_lost"), HasSubstr(cause)));
   }
 
+  /// The killed rank is alone on its host and leaves behind what `what` says (rank.cpp).
+  void expect_notice_of_killed_rank(const std::string& what) {
+    lay_hosts(2, 1);
+    if (IsSkipped()) return;
+    start({PEAL_TEST_RANK, what});
+    for (const std::size_t rank : {0, 1}) ASSERT_TRUE(says(rank, "working", kPatience)) << rank;
+    send_signal(1, SIGKILL);
+    EXPECT_TRUE(says(0, "ended with peer_lost: rank 1", notice_limit()));
+    for (const pid_t child : belongings_of("PEAL_TEST_JOB=" + job_).processes)
+      ::kill(child, SIGKILL);
+  }
+
   /// SIGSTOP, and SIGCONT so much later.
   void pause(std::size_t rank, milliseconds length) {
     processes_.signal(rank, SIGSTOP);
@@ -151,6 +165,7 @@ class HostsTest : public ::testing::Test {
   const bench::HostNet& net() const { return *net_; }
 
  private:
+  const std::string job_ = "hosts." + std::to_string(::getpid());
   std::unique_ptr<bench::HostNet> net_;
   Gate gate_;
   Processes processes_;  // ends before the hosts do
@@ -166,12 +181,11 @@ TEST_F(HostsTest, AHostThatVanishesIsNoticedByAllWithinASecond) {
 }
 
 TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughItsForkedChildLivesOn) {
-  lay_hosts(2, 1);
-  if (IsSkipped()) return;
-  start({PEAL_TEST_RANK, "leave"});
-  for (const std::size_t rank : {0, 1}) ASSERT_TRUE(says(rank, "working", kPatience)) << rank;
-  send_signal(1, SIGKILL);
-  EXPECT_TRUE(says(0, "ended with peer_lost: rank 1", notice_limit()));
+  expect_notice_of_killed_rank("leave");
+}
+
+TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughAProgramThatItHasStartedLivesOn) {
+  expect_notice_of_killed_rank("leave_program");
 }
 
 TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {

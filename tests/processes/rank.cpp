@@ -2,7 +2,8 @@
 //   grid          runs the property grid once, prints what went wrong, and "done"
 //   work          all_reduces until it cannot, then prints the error and how it took it
 //   messages      the same with a ring of sends and receives
-//   leave         the same as work, and leaves a child behind
+//   leave         the same as work, and leaves a forked child behind
+//   leave_program the same as work, and leaves behind a program that it has started
 //   burst         rank 0 sends more small messages than rank 1 keeps; rank 1 begins late, and
 //                 says by how many MiB its memory grew at most
 //   meet          only joins the group, and says so
@@ -27,6 +28,7 @@
 // If PEAL_TEST_TIMEOUT is set, in milliseconds, it is the timeout of each all_reduce. The meeting
 // has the timeout of the group, which may be long.
 #include <signal.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -129,11 +131,24 @@ int receive_burst(ProcessGroup& group) {
   return 0;
 }
 
-/// The child has whatever this process has. It ends by itself if the test forgets it.
+/// Much longer than the tests wait. A child ends by itself if the test forgets it.
+constexpr const char* kChildLives = "300";
+
+/// The child has whatever this process has.
 void leave_a_child() {
   if (::fork() != 0) return;
-  ::alarm(60);
+  ::alarm(static_cast<unsigned>(std::stoul(kChildLives)));
   while (true) ::pause();
+}
+
+/// The child executes another program.
+void leave_a_program() {
+  std::string name = "sleep", time = kChildLives;
+  char* const arguments[] = {name.data(), time.data(), nullptr};
+  pid_t child = 0;
+  if (::posix_spawnp(&child, "sleep", nullptr, nullptr, arguments, environ) != 0) {
+    throw std::runtime_error("sleep cannot be started");
+  }
 }
 
 /// Works until an error comes; every later call must say the same.
@@ -270,21 +285,17 @@ class FewFiles {
   std::vector<Fd> fillers_;
 };
 
-/// Whether a group of the whole group is made. The error of the rank that may open no more must
-/// reach the other one.
-bool makes_group(ProcessGroup& group, int files) {
+/// A group of the whole group, while rank 0 may open no more files than `files`; null if `split`
+/// throws.
+ProcessGroupPtr try_split(ProcessGroup& group, int files) {
   std::optional<FewFiles> few;
   if (group.rank() == 0) few.emplace(files);
   try {
-    const ProcessGroupPtr made = group.split(0);
-    few.reset();
-    std::vector<float> data(10, 1);
-    made->all_reduce(data);
-    return true;
+    return group.split(0);
   } catch (const Error& error) {
     few.reset();
     if (files == 0) std::cout << "with 0 files: none, " << error.what() << std::endl;
-    return false;
+    return nullptr;
   }
 }
 
@@ -293,14 +304,15 @@ int make_groups_with_few_files(ProcessGroup& group) {
   constexpr int kMostFiles = 40;
   if (group.rank() == 0) ::setrlimit(RLIMIT_NOFILE, &kLimit);
   for (int files = 0; files <= kMostFiles; ++files) {
-    const bool is_made = makes_group(group, files);
-    std::vector<int> made = {is_made ? 1 : 0};
-    group.all_reduce(made);
-    if (made[0] == 1) {
+    const ProcessGroupPtr made = try_split(group, files);
+    std::vector<int> ranks = {made ? 1 : 0};
+    group.all_reduce(ranks);
+    if (ranks[0] == 1) {
       std::cout << "with " << files << " files: half a group" << std::endl;
       return 1;
     }
-    if (files == kMostFiles && !is_made) return 1;
+    if (made) made->all_reduce(ranks);
+    if (files == kMostFiles && !made) return 1;
   }
   std::cout << "done" << std::endl;
   return 0;
@@ -346,7 +358,8 @@ int run(const std::string& what, const std::string& more) {
   if (what == "abandon") return abandon(*group);
   if (what == "burst") return group->rank() == 0 ? send_burst(*group) : receive_burst(*group);
   if (what == "leave") leave_a_child();
-  if (what == "work" || what == "leave") return work_until_it_fails(*group, work);
+  if (what == "leave_program") leave_a_program();
+  if (what == "work" || what.starts_with("leave")) return work_until_it_fails(*group, work);
   if (what == "messages") return work_until_it_fails(*group, exchange_messages);
   std::cout << "met as rank " << group->rank() << " of " << group->size() << std::endl;
   return 0;
