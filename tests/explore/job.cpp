@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <random>
 #include <span>
@@ -98,6 +100,7 @@ struct Step {
   Rank to = 0;
   Elements count;
   int times = 1;
+  bool computes_first = false;  // the receiver, before it receives
   bool sends_later = false;     // isend, and a wait some steps later
   bool receives_later = false;  // irecv, likewise
 };
@@ -113,9 +116,64 @@ struct Plan {
   std::optional<Bytes> eager_bound;  // for small messages
 };
 
+/// A random number below a bound.
+using Below = std::function<std::uint64_t(std::uint64_t)>;
+
+transport::MemoryOptions draw_memory(const Below& below) {
+  using Sharing = transport::MemoryOptions::Sharing;
+  constexpr std::array kRings = {64_KiB, 1_MiB, 1_MiB, 1_MiB};
+  transport::MemoryOptions memory;
+  memory.sharing = below(4) == 0 ? Sharing::kWindow : Sharing::kMessagesOnly;
+  memory.mail_ring = kRings[below(kRings.size())];
+  memory.data_ring = 64_KiB;
+  memory.arena = 4_MiB;
+  return memory;
+}
+
+Step draw_step(const Below& below) {
+  // Small messages, such as just fit, and such as come in one piece, or in several.
+  constexpr std::array<std::int64_t, 6> kCounts = {1, 10, 4'096, 5'000, 80'000, 300'000};
+  Step step;
+  step.from = static_cast<Rank>(below(kRanks));
+  step.to = static_cast<Rank>((step.from + 1 + static_cast<Rank>(below(kRanks - 1))) % kRanks);
+  step.count = Elements(kCounts[below(kCounts.size())]);
+  step.computes_first = below(2) == 0;
+  step.sends_later = below(2) == 0;
+  step.receives_later = below(2) == 0;
+  return step;
+}
+
+/// Messages of all kinds. Often, as in programs, a message goes one way and an answer comes back.
+std::vector<Step> draw_conversation(const Below& below) {
+  std::vector<Step> steps(2 + below(4));
+  for (Step& step : steps) step = draw_step(below);
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if (below(2) == 0)
+      std::tie(steps[i].from, steps[i].to) = std::tuple(steps[i - 1].to, steps[i - 1].from);
+  }
+  return steps;
+}
+
+/// A large message is under way while small messages pass, mostly to its sender. After the last
+/// one nobody calls the group until the large message has arrived.
+std::vector<Step> draw_background(const Below& below) {
+  std::vector<Step> steps = {draw_step(below)};
+  steps[0].count = Elements(80'000);
+  steps[0].sends_later = steps[0].receives_later = true;
+  steps[0].computes_first = below(4) != 0;
+  steps.resize(below(4) == 0 ? 3 : 2);
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const bool to_sender = below(4) != 0;
+    steps[i] = {.from = to_sender ? steps[0].to : steps[0].from,
+                .to = to_sender ? steps[0].from : steps[0].to,
+                .count = Elements(10),
+                .computes_first = below(4) != 0};
+  }
+  return steps;
+}
+
 /// Turns some of the messages into bursts of small messages. The receiver keeps only a few.
-template <class Below>
-void draw_bursts(Plan& plan, Below below) {
+void draw_bursts(Plan& plan, const Below& below) {
   constexpr std::array kBounds = {17_KiB, 40'000_B, 100'000_B};
   constexpr std::array<std::int64_t, 4> kCounts = {1, 500, 2'000, 4'096};
   plan.eager_bound = kBounds[below(kBounds.size())];
@@ -130,39 +188,21 @@ void draw_bursts(Plan& plan, Below below) {
 
 Plan draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto below = [&](std::uint64_t bound) { return random() % bound; };
-  // Small messages, such as just fit, and such as come in one piece, or in several.
-  constexpr std::array<std::int64_t, 6> kCounts = {1, 10, 4'096, 5'000, 80'000, 80'000};
-  constexpr std::array kRings = {64_KiB, 1_MiB, 1_MiB};
-  using Sharing = transport::MemoryOptions::Sharing;
-
+  const Below below = [&](std::uint64_t bound) { return random() % bound; };
   Plan plan;
-  plan.memory.sharing = below(3) == 0 ? Sharing::kWindow : Sharing::kMessagesOnly;
-  plan.memory.mail_ring = kRings[below(kRings.size())];
-  plan.memory.data_ring = 64_KiB;
-  plan.memory.arena = 4_MiB;
-  plan.cpus = below(4) == 0 ? 16 : 1;
+  plan.memory = draw_memory(below);
+  plan.cpus = below(2) == 0 ? 16 : 1;
   if (below(4) == 0) {
     plan.faults = transport::Faults{.seed = static_cast<unsigned>(seed),
                                     .most_per_call = 30'000_B,
                                     .idle_calls = static_cast<int>(below(2))};
   }
-  plan.conversations.resize(1 + below(3));
-  for (std::vector<Step>& steps : plan.conversations) {
-    steps.resize(2 + below(4));
-    for (Step& step : steps) {
-      step.from = static_cast<Rank>(below(kRanks));
-      step.to = static_cast<Rank>((step.from + 1 + static_cast<Rank>(below(kRanks - 1))) % kRanks);
-      step.count = Elements(kCounts[below(kCounts.size())]);
-      step.sends_later = below(2) == 0;
-      step.receives_later = below(2) == 0;
-    }
-    // Often, as in programs: a message goes one way, an answer comes back.
-    for (std::size_t i = 1; i < steps.size(); ++i) {
-      if (below(2) == 0)
-        std::tie(steps[i].from, steps[i].to) = std::tuple(steps[i - 1].to, steps[i - 1].from);
-    }
+  if (below(2) == 0) {
+    plan.conversations = {draw_background(below)};
+    return plan;
   }
+  plan.conversations.resize(1 + below(3));
+  for (std::vector<Step>& steps : plan.conversations) steps = draw_conversation(below);
   plan.collectives = static_cast<int>(below(3));
   if (below(3) == 0) draw_bursts(plan, below);
   plan.groups = 1 + static_cast<int>(below(2));
@@ -171,7 +211,7 @@ Plan draw(std::uint64_t seed) {
 
 /// A value that differs by element, by message of a step, and by step.
 float value_of(std::size_t step, Rank from, std::size_t index) {
-  return static_cast<float>((step * kRanks + static_cast<std::size_t>(from)) * 200'000 + index);
+  return static_cast<float>((step * kRanks + static_cast<std::size_t>(from)) * 300'000 + index);
 }
 
 std::span<float> part(std::vector<float>& values, Elements count, int which) {
@@ -188,7 +228,10 @@ class Speaker {
   void speak() {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (steps_[i].from == group_.rank()) send(i);
-      if (steps_[i].to == group_.rank()) receive(i);
+      if (steps_[i].to == group_.rank()) {
+        if (steps_[i].computes_first) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        receive(i);
+      }
       if (i >= kLater) finish(i - kLater);
       progress();
     }
