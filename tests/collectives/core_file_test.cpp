@@ -102,10 +102,12 @@ class HiddenMemory final {
 /// first bytes to the allocator's lists.
 bool has_piece_of(const Secret& secret, std::string_view text) {
   constexpr std::size_t kPiece = 16;
+  bool has_piece = false;
   for (std::size_t i = 0; i + kPiece <= secret.text().size(); i += kPiece) {
-    if (text.find(secret.text().substr(i, kPiece)) != std::string_view::npos) return true;
+    has_piece |= text.find(secret.text().substr(i, kPiece)) != std::string_view::npos;
   }
-  return false;
+  wipe_registers();  // else a later search might find what this one has left
+  return has_piece;
 }
 
 /// Searches the memory that a core file holds; pages that nothing was written to are left out.
