@@ -97,7 +97,6 @@ Secret read_secret(std::string_view path) {
   std::string text = read_text_file(std::string(path), kLongestFile);
   const Wiped wiped(text);
   const auto line = std::string_view(text).substr(0, text.find('\n'));
-  wipe_registers();
   if (line.empty()) throw Error(ErrorKind::kUsage, "its first line is empty");
   return parse_secret(line);
 }

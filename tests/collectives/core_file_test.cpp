@@ -3,6 +3,7 @@
 // memory.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -163,6 +164,16 @@ class Search final {
   Fd pagemap_{::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)};
 };
 
+/// A fresh secret. The dynamic linker binds no function of a rank for it: a function that is bound
+/// already would hide a fault.
+Secret make_needle() {
+  HiddenMemory memory(64);
+  const auto digits = memory.bytes();
+  EXPECT_EQ(::getrandom(digits.data(), digits.size(), 0), static_cast<ssize_t>(digits.size()));
+  for (char& digit : digits) digit = "0123456789abcdef"[static_cast<unsigned char>(digit) % 16];
+  return Secret({digits.data(), digits.size()});
+}
+
 /// Where the ranks meet.
 enum class Place : unsigned char { kPort, kGivenStore };
 
@@ -211,7 +222,7 @@ class CoreFileTest : public ::testing::TestWithParam<Way> {
 };
 
 TEST_P(CoreFileTest, HoldsNothingOfASecretThatCameFromAFile) {
-  const Secret secret = net::make_secret();
+  const Secret secret = make_needle();
   const std::string path = file_of(secret);
   const Set transport("PEAL_TRANSPORT", "tcp");
   const Set tls("PEAL_TLS", GetParam().tls);
