@@ -1,7 +1,8 @@
 #include "peal/base/secret.h"
 
+#include <ostream>
+#include <string>
 #include <type_traits>
-#include <utility>
 
 #include <gtest/gtest.h>
 
