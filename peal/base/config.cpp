@@ -83,21 +83,22 @@ constexpr Bytes kLongestFile = 1_MiB;
 /// In bytes; variables say it in words. Whoever hears a proof can try secrets at leisure.
 constexpr std::size_t kShortestSecret = 16;
 
-std::string parse_secret(std::string_view text) {
+Secret parse_secret(std::string_view text) {
   if (text.size() < kShortestSecret) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("a secret of {} characters is found by trying, so let "
                             "`openssl rand -hex 32` make one",
                             text.size()));
   }
-  return std::string(text);
+  return Secret(text);
 }
 
-std::string read_secret(std::string_view path) {
-  const std::string text = read_text_file(std::string(path), kLongestFile);
-  const std::string secret = text.substr(0, text.find('\n'));
-  if (secret.empty()) throw Error(ErrorKind::kUsage, "its first line is empty");
-  return parse_secret(secret);
+Secret read_secret(std::string_view path) {
+  std::string text = read_text_file(std::string(path), kLongestFile);
+  const Wiped wiped(text);
+  const auto line = std::string_view(text).substr(0, text.find('\n'));
+  if (line.empty()) throw Error(ErrorKind::kUsage, "its first line is empty");
+  return parse_secret(line);
 }
 
 /// The text itself, or what the file after @ holds.

@@ -13,6 +13,7 @@
 #include "peal/base/environment.h"
 #include "peal/base/fault_plan.h"
 #include "peal/base/sealing.h"
+#include "peal/base/secret.h"
 #include "peal/base/units.h"
 
 namespace peal {
@@ -44,7 +45,7 @@ enum class Secrecy : unsigned char { kRequired, kWaived };
 
 struct Config {
   /// Known to all ranks of the job and nobody else; every connection is proved with it.
-  std::string secret;
+  Secret secret;
   /// Whether ranks of several machines may meet without a secret.
   Secrecy secrecy = Secrecy::kRequired;
   /// As PEAL_SECRET_FILE says; read only if there is no PEAL_SECRET.

@@ -95,11 +95,11 @@ TEST(ConfigTest, TheSecretCanComeFromAFile) {
   std::ofstream(path) << "0123456789abcdef\nnot this line";
   const std::string own = "another of 16 or more";
   const Config config = config_from(fixed_environment({{"PEAL_SECRET_FILE", path}}));
-  EXPECT_EQ(config.secret, "0123456789abcdef");
+  EXPECT_EQ(config.secret.text(), "0123456789abcdef");
   EXPECT_EQ(config.secret_file, path);
   EXPECT_EQ(
       config_from(fixed_environment({{"PEAL_SECRET_FILE", path}, {"PEAL_SECRET", own}})).secret,
-      own);
+      Secret(own));
 }
 
 TEST(ConfigTest, ASecretThatIsFoundByTryingIsRefusedAndNotShown) {
@@ -109,7 +109,7 @@ TEST(ConfigTest, ASecretThatIsFoundByTryingIsRefusedAndNotShown) {
   for (const auto& [name, value] :
        {std::pair<std::string, std::string>{"PEAL_SECRET", weak}, {"PEAL_SECRET_FILE", path}}) {
     const ConfigReading reading = read_config(fixed_environment({{name, value}}));
-    EXPECT_EQ(reading.config.secret, "");
+    EXPECT_TRUE(reading.config.secret.empty());
     ASSERT_EQ(reading.wrong.size(), 1U) << name;
     EXPECT_THAT(reading.wrong[0].problem,
                 testing::AllOf(testing::StartsWith(name),
@@ -213,7 +213,7 @@ TEST(ConfigTest, PrintingAndParsingEachVariableGivesTheSameConfiguration) {
 
 TEST(ConfigTest, ASecretIsNeverPrinted) {
   Config config;
-  config.secret = "hush";
+  config.secret = Secret("hush");
   for (const Variable& variable : variables()) EXPECT_NE(variable.print(config), "hush");
 }
 

@@ -3,13 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/secret.h"
 
 namespace peal {
 namespace {
@@ -27,6 +28,20 @@ Fd open_now(const std::string& path) {
   return file;
 }
 
+/// Leaves no other copy of the text.
+void append(std::string& text, std::string_view more) {
+  if (text.capacity() - text.size() < more.size()) {
+    std::string larger;
+    const Wiped former(larger);
+    larger.reserve(std::max(2 * text.capacity(), text.size() + more.size()));
+    larger += text;
+    wipe_registers();
+    text.swap(larger);
+  }
+  text += more;
+  wipe_registers();
+}
+
 }  // namespace
 
 std::string read_text_file(const std::string& path, Bytes longest) {
@@ -35,13 +50,14 @@ std::string read_text_file(const std::string& path, Bytes longest) {
 
 std::string read_text(const Fd& file, Bytes longest) {
   std::string text;
-  std::array<char, 1 << 16> part;
+  std::string part(1 << 16, '\0');
+  const Wiped wiped(part);
   while (true) {
     const ssize_t size = ::read(file.get(), part.data(), part.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) throw unreadable(std::strerror(errno));
     if (size == 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(size));
+    append(text, std::string_view(part).substr(0, static_cast<std::size_t>(size)));
     if (Bytes(static_cast<std::int64_t>(text.size())) > longest) {
       throw unreadable(fmt::format("it holds more than {} bytes", longest.value));
     }

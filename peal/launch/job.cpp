@@ -1,5 +1,6 @@
 #include "peal/launch/job.h"
 
+#include "peal/net/mac.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
 
@@ -8,7 +9,7 @@ namespace peal::launch {
 NewJob make_job() {
   Fd port = net::reserve(net::Address::parse("127.0.0.1:0"));
   Job job{
-      .id = net::make_secret().substr(0, 16),
+      .id = net::random_hex(16),
       .secret = net::make_secret(),
       .port = net::local_address(port.get()).port(),
   };

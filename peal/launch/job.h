@@ -5,12 +5,13 @@
 #include <string>
 
 #include "peal/base/fd.h"
+#include "peal/base/secret.h"
 
 namespace peal::launch {
 
 struct Job {
   std::string id{};        // PEAL_JOB: tells jobs on one machine apart
-  std::string secret{};    // PEAL_SECRET, where the user set none
+  Secret secret{};         // PEAL_SECRET, where the user set none
   std::uint16_t port = 0;  // MASTER_PORT, free on this machine
   std::string flights{};   // PEAL_FLIGHT_DIR, where the user set none; empty: none
   int terminal_width = 0;  // PEAL_TERMINAL_WIDTH: columns for a rank's line; 0: no terminal

@@ -50,7 +50,7 @@ Variables make_environment(const LaunchOptions& options,
   if (sets(options, "PEAL_SECRET_FILE")) {
     variables.erase("PEAL_SECRET");  // which ranks look for first
   } else if (!inherited.contains("PEAL_SECRET_FILE") && !job.secret.empty()) {
-    variables.try_emplace("PEAL_SECRET", job.secret);
+    variables.try_emplace("PEAL_SECRET", job.secret.text());
   }
   if (job.terminal_width > 0) {
     variables["PEAL_TERMINAL_WIDTH"] = fmt::format("{}", job.terminal_width);

@@ -21,7 +21,7 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-const Job kJob{.id = "f00d", .secret = "hush", .port = 4711};
+const Job kJob{.id = "f00d", .secret = Secret("hush"), .port = 4711};
 
 LaunchOptions two_ranks() {
   LaunchOptions options;

@@ -44,7 +44,9 @@ std::optional<Welcome> Handshake::advance() {
       break;
   }
   if (!encrypted_) {
-    encrypted_ = std::make_unique<EncryptedStream>(std::move(fd_), role_, proof_.key());
+    std::string key = proof_.key();
+    const Wiped wiped(key);
+    encrypted_ = std::make_unique<EncryptedStream>(std::move(fd_), role_, key);
   }
   if (!encrypted_->try_handshake()) return std::nullopt;
   return Welcome{*other_, std::move(encrypted_)};

@@ -12,6 +12,7 @@
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
+#include "peal/net/mac.h"
 
 namespace peal::net {
 namespace {
@@ -21,8 +22,8 @@ using testing::HasSubstr;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 
-ProofContext context_of(Sealing sealing, std::string secret = "hush") {
-  return {std::move(secret), "job", "store", sealing};
+ProofContext context_of(Sealing sealing, const std::string& secret = "hush") {
+  return {Secret(secret), "job", "store", sealing};
 }
 
 struct Outcome {
@@ -89,7 +90,7 @@ TEST(HandshakeTest, DifferentSealingsAreAUsageErrorOnBothEndsThatNamesBoth) {
 }
 
 TEST(HandshakeTest, InsideAHostStreamsArePlain) {
-  const auto address = Address::abstract_unix("peal-handshake-test-" + make_secret().substr(0, 16));
+  const auto address = Address::abstract_unix("peal-handshake-test-" + random_hex(16));
   const auto [connector, acceptor] =
       run_both(address, context_of(Sealing::kEncrypted), context_of(Sealing::kChecked));
   ASSERT_TRUE(connector.welcome) << connector.error->what();

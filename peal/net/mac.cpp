@@ -6,6 +6,7 @@
 #include <openssl/rand.h>
 
 #include "peal/base/error.h"
+#include "peal/base/secret.h"
 
 namespace peal::net {
 
@@ -19,6 +20,7 @@ std::string hmac_sha256(std::string_view key, std::string_view text) {
                                      text.size(),
                                      reinterpret_cast<unsigned char*>(mac.data()),
                                      &size);
+  wipe_registers();  // which may hold the key
   if (result == nullptr) throw Error(ErrorKind::kResource, "OpenSSL offers no HMAC-SHA256");
   return mac;
 }
@@ -33,6 +35,20 @@ std::string random_bytes(std::size_t count) {
     throw Error(ErrorKind::kResource, "the system gives no random numbers");
   }
   return bytes;
+}
+
+std::string random_hex(std::size_t digits) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string bytes = random_bytes(digits / 2);
+  const Wiped wiped(bytes);
+  std::string text;
+  text.reserve(digits);
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value >> 4];
+    text += kDigits[value & 15];
+  }
+  return text;
 }
 
 }  // namespace peal::net

@@ -21,4 +21,8 @@ bool is_same_mac(std::string_view a, std::string_view b);
 /// Bytes from the system's generator. Errors: resource.
 std::string random_bytes(std::size_t count);
 
+/// So many random digits in hexadecimal, an even number: for a name that nothing else has. Memory
+/// holds no copy but the result, of which a secret can be made (proof.h). Errors: resource.
+std::string random_hex(std::size_t digits);
+
 }  // namespace peal::net

@@ -142,10 +142,12 @@ std::string Proof::exchange() const {
 std::string Proof::mac_of(Role prover) const {
   Writer text;
   text.put_raw(kMagic).put_u8(static_cast<std::uint8_t>(prover)).put_raw(exchange());
-  return hmac_sha256(context_.secret, text.view());
+  return hmac_sha256(context_.secret.text(), text.view());
 }
 
-std::string Proof::key() const { return hmac_sha256(context_.secret, "peal/tls" + exchange()); }
+std::string Proof::key() const {
+  return hmac_sha256(context_.secret.text(), "peal/tls" + exchange());
+}
 
 std::optional<Hello> Proof::advance(int fd) {
   const Role other_role = role_ == Role::kConnector ? Role::kAcceptor : Role::kConnector;
@@ -167,13 +169,11 @@ std::optional<Hello> Proof::advance(int fd) {
   return other_;
 }
 
-std::string make_secret() {
-  constexpr std::size_t kSecretSize = 32;
-  std::string text;
-  for (const char byte : random_bytes(kSecretSize)) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return text;
+Secret make_secret() {
+  constexpr std::size_t kSecretDigits = 64;
+  std::string text = random_hex(kSecretDigits);
+  const Wiped wiped(text);
+  return Secret(text);
 }
 
 }  // namespace peal::net

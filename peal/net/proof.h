@@ -9,6 +9,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/sealing.h"
+#include "peal/base/secret.h"
 #include "peal/net/socket.h"
 
 namespace peal::net {
@@ -17,7 +18,7 @@ enum class Role : unsigned char { kConnector, kAcceptor };
 
 /// What a proof is bound to; a proof made for one context is worthless in any other.
 struct ProofContext {
-  std::string secret;   // the job's; may be empty where the user gave none: then nothing is proved
+  Secret secret;        // the job's; may be empty where the user gave none: then nothing is proved
   std::string job;      // distinguishes jobs that share a secret
   std::string purpose;  // "store", or the group and the rank that was dialled
   /// How what follows the proof is guarded; both ends are configured alike.
@@ -56,6 +57,7 @@ class Proof {
   short interest() const;
   /// 32 bytes that only the two ends of this very connection know, for TLS. Once it is over:
   ///   HMAC(secret, "peal/tls" + what both greetings said + job + purpose)
+  /// The caller wipes them.
   std::string key() const;
 
  private:
@@ -80,7 +82,7 @@ class Proof {
   std::string in_;   // what has come of the message that is being received
 };
 
-/// 32 random bytes in hexadecimal: a fresh job secret.
-std::string make_secret();
+/// A fresh secret for a job: 32 random bytes in hexadecimal. Errors: resource.
+Secret make_secret();
 
 }  // namespace peal::net

@@ -54,7 +54,7 @@ std::string read_text(int fd, std::size_t size) {
 
 TEST(ProofTest, TheSameContextProvesAndTellsTheRanks) {
   for (const char* secret : {"hush", ""}) {
-    const ProofContext context{secret, "job", "store"};
+    const ProofContext context{Secret(secret), "job", "store"};
     const auto [connector, acceptor] = run_both(context, context);
     ASSERT_FALSE(connector.error) << connector.error->what();
     ASSERT_FALSE(acceptor.error) << acceptor.error->what();
@@ -64,12 +64,12 @@ TEST(ProofTest, TheSameContextProvesAndTellsTheRanks) {
 }
 
 TEST(ProofTest, AnyDifferenceInTheContextIsAUsageErrorOnBothEnds) {
-  const ProofContext right{"hush", "job", "store"};
-  for (const ProofContext& wrong : {ProofContext{"other", "job", "store"},
-                                    ProofContext{"", "job", "store"},
-                                    ProofContext{"hush", "other", "store"},
-                                    ProofContext{"hush", "job", "world/data"},
-                                    ProofContext{"hush", "jobs", "tore"}}) {
+  const ProofContext right{Secret("hush"), "job", "store"};
+  for (const ProofContext& wrong : {ProofContext{Secret("other"), "job", "store"},
+                                    ProofContext{Secret(""), "job", "store"},
+                                    ProofContext{Secret("hush"), "other", "store"},
+                                    ProofContext{Secret("hush"), "job", "world/data"},
+                                    ProofContext{Secret("hush"), "jobs", "tore"}}) {
     for (const auto& outcomes : {run_both(right, wrong), run_both(wrong, right)}) {
       for (const Outcome& outcome : outcomes) {
         ASSERT_TRUE(outcome.error);
@@ -82,7 +82,7 @@ TEST(ProofTest, AnyDifferenceInTheContextIsAUsageErrorOnBothEnds) {
 
 TEST(ProofTest, WhatFollowsTheProofIsLeftInTheStream) {
   const SocketPair pair = make_socket_pair();
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   auto other = std::async(std::launch::async, [&] {
     prove(pair.b.get(), Role::kConnector, context, {}, soon());
     write_all(pair.b.get(), bytes_of("next"), soon());
@@ -119,7 +119,7 @@ Recording record_a_connector(const ProofContext& context) {
 }
 
 TEST(ProofTest, ARecordedProofIsWorthNothing) {
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   const Recording recording = record_a_connector(context);
   const SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of(recording.greeting + recording.mac), soon());
@@ -129,7 +129,7 @@ TEST(ProofTest, ARecordedProofIsWorthNothing) {
 }
 
 TEST(ProofTest, AMirrorProvesNothing) {
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   const SocketPair pair = make_socket_pair();
   auto mirror = std::async(std::launch::async, [&] {
     write_all(pair.a.get(), bytes_of(read_text(pair.a.get(), kGreeting)), soon());
@@ -141,7 +141,7 @@ TEST(ProofTest, AMirrorProvesNothing) {
 }
 
 TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   for (const char* greeting :
        {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "p", "peal/nat"}) {
     const SocketPair pair = make_socket_pair();
@@ -158,7 +158,7 @@ TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
 }
 
 TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   const Recording recording = record_a_connector(context);
   std::string future = recording.greeting;
   future[8] = 9;  // the version follows the magic
@@ -172,7 +172,7 @@ TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
 }
 
 TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   const Recording recording = record_a_connector(context);
   const std::string whole = recording.greeting + recording.mac;
   for (const std::size_t size : {std::size_t(0), kGreeting - 1, kGreeting, whole.size() - 1}) {
@@ -186,7 +186,7 @@ TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
 }
 
 TEST(ProofTest, AnEndThatLeavesIsLost) {
-  const ProofContext context{"hush", "job", "store"};
+  const ProofContext context{Secret("hush"), "job", "store"};
   SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of("peal/"), soon());
   pair.a.reset();
@@ -196,8 +196,8 @@ TEST(ProofTest, AnEndThatLeavesIsLost) {
 }
 
 TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
-  const ProofContext checked{"hush", "job", "store", Sealing::kChecked};
-  const ProofContext encrypted{"hush", "job", "store", Sealing::kEncrypted};
+  const ProofContext checked{Secret("hush"), "job", "store", Sealing::kChecked};
+  const ProofContext encrypted{Secret("hush"), "job", "store", Sealing::kEncrypted};
   const SocketPair left = make_socket_pair();   // connector - somebody
   const SocketPair right = make_socket_pair();  // somebody - acceptor
   auto connector = std::async(std::launch::async, [&] {
@@ -223,9 +223,9 @@ TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
 }
 
 TEST(ProofTest, SecretsAreLongAndNeverTheSame) {
-  const std::string secret = make_secret();
-  EXPECT_EQ(secret.size(), 64u);
-  EXPECT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
+  const Secret secret = make_secret();
+  EXPECT_EQ(secret.text().size(), 64u);
+  EXPECT_EQ(secret.text().find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_NE(make_secret(), secret);
 }
 

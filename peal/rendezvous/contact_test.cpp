@@ -112,7 +112,7 @@ TEST(ContactTest, AStoreThatStandsStillIsSaidSoSoonAfterTheDeadlineAndOthersAreL
 }
 
 TEST(ContactTest, ARankThatEndsBeforeItSaysWhereItListensIsNamedAtOnceThoughOthersAreLate) {
-  const net::ProofContext context{"hush", "job", "store"};
+  const net::ProofContext context{Secret("hush"), "job", "store"};
   std::vector<Fd> listeners;
   listeners.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
   const store::TcpStoreServer server(std::move(listeners), context);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/net/mac.h"
 #include "peal/net/proof.h"
 #include "peal/rendezvous/open_store.h"
 #include "peal/rendezvous/place.h"
@@ -80,9 +81,8 @@ std::shared_ptr<store::Store> open_on_this_machine(store::Store& given,
                                                    const Report& report,
                                                    const Interrupt& interrupt) {
   const bool serves = launch.identity.rank == 0;
-  const std::string name =
-      serves ? fmt::format("peal.{}.{}", ::getuid(), net::make_secret().substr(0, 32))
-             : await_place(given, launch, ended, deadline, interrupt);
+  const std::string name = serves ? fmt::format("peal.{}.{}", ::getuid(), net::random_hex(32))
+                                  : await_place(given, launch, ended, deadline, interrupt);
   auto store = open_store(LocalPlace{name}, launch, config, ended, deadline, report, interrupt);
   if (serves) given.set(kPlace, name);
   return store;

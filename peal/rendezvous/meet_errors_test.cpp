@@ -174,8 +174,8 @@ TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
   for (const bool by_secret : {true, false}) {
     std::vector<Attendant> attendants = ranks_of(free_url(), 3);
     if (by_secret) {
-      for (Attendant& attendant : attendants) attendant.config.secret = "one";
-      attendants[1].config.secret = "another";
+      for (Attendant& attendant : attendants) attendant.config.secret = Secret("one");
+      attendants[1].config.secret = Secret("another");
     } else {
       attendants[1].variables["PEAL_JOB"] = "another";
     }
@@ -196,7 +196,7 @@ TEST_F(MeetTest, AMasterThatDiesDuringTheMeetingIsALostPeer) {
   Child master([&] { return attend(attendants[0], soon()).meeting ? 1 : 2; });
   auto rank = std::async(std::launch::async, [&] { return attend(attendants[1], soon()); });
   const auto observer = store::connect_tcp_store(
-      {net::Address::parse(url.substr(6))}, {"", "", "store"}, seconds(60), soon());
+      {net::Address::parse(url.substr(6))}, {Secret(), "", "store"}, seconds(60), soon());
   observer->get("meeting/rank/1", soon());
   master.kill();
   expect_all({rank.get()}, ErrorKind::kPeerLost, HasSubstr("rank 0"));

@@ -42,7 +42,7 @@ class MeetInStoreTest : public MeetTest {
   }
 
   static std::vector<Attendant> secretly(std::vector<Attendant> attendants) {
-    for (Attendant& attendant : attendants) attendant.config.secret = "one";
+    for (Attendant& attendant : attendants) attendant.config.secret = Secret("one");
     return attendants;
   }
 
@@ -82,14 +82,14 @@ TEST_F(MeetInStoreTest, TheSecretIsTheirOwnWhereTheyHaveOne) {
   std::vector<Attendant> attendants = ranks_in(store_, 3);
   Guarded<std::vector<std::string>> said;
   for (Attendant& attendant : attendants) {
-    attendant.config.secret = "one";
+    attendant.config.secret = Secret("one");
     attendant.report = [&](Severity, std::string_view message) {
       said.with([&](auto& all) { all.emplace_back(message); });
     };
   }
   for (const Outcome& outcome : meet_all(attendants)) {
     ASSERT_TRUE(outcome.meeting);
-    EXPECT_EQ(outcome.meeting->secret, "one");
+    EXPECT_EQ(outcome.meeting->secret, Secret("one"));
   }
   EXPECT_THAT(said.with([](auto& all) { return all; }), SizeIs(0));
 }
@@ -126,7 +126,7 @@ TEST_F(MeetInStoreTest, TlsWithoutASecretIsAUsageErrorOnEachRank) {
 TEST_F(MeetInStoreTest, ASecretOfOneRankAloneIsAnErrorOnBoth) {
   for (const std::size_t owner : {std::size_t{0}, std::size_t{1}}) {
     std::vector<Attendant> attendants = ranks_in(part(owner == 0 ? "a" : "b"), 2);
-    attendants[owner].config.secret = "one";
+    attendants[owner].config.secret = Secret("one");
     for (const Outcome& outcome : meet_all(attendants, Deadline::after(kShort))) {
       ASSERT_TRUE(outcome.error);
       EXPECT_THAT(outcome.error->what(), AnyOf(HasSubstr("seal"), HasSubstr("did not come")));
@@ -164,7 +164,7 @@ TEST_F(MeetInStoreTest, NoKeyOfAGroupIsTheSameInTwoMeetings) {
     outcomes[0].meeting->store->set("contact", "here");
     EXPECT_EQ(outcomes[1].meeting->store->get("contact", testing::soon()), "here");
     const auto session = Session::decode(
-        *store::make_sealed_store(part(name), "one", kShort)->try_get("meeting/session"));
+        *store::make_sealed_store(part(name), Secret("one"), kShort)->try_get("meeting/session"));
     EXPECT_TRUE(store_->try_get(std::string(name) + "/session/" + session.name + "/contact"));
     parts.push_back(session.name);
   }
@@ -232,7 +232,7 @@ TEST_F(MeetInStoreTest, RankZeroWarnsOnceWhereRanksOfSeveralMachinesHaveNoTls) {
   for (const Tls tls : {Tls::kOff, Tls::kOn}) {
     const StorePtr own = part(tls == Tls::kOn ? "tls" : "plain");
     // As a rank of another machine does.
-    store::make_sealed_store(own, "one", kShort)->set("meeting/several_hosts", "");
+    store::make_sealed_store(own, Secret("one"), kShort)->set("meeting/several_hosts", "");
     std::vector<Attendant> attendants = secretly(ranks_in(own, 3));
     Guarded<std::vector<std::string>> said;
     for (Attendant& attendant : attendants) {

@@ -195,7 +195,7 @@ TEST_F(MeetTest, RanksMeetAtALinkLocalAddressWithItsInterface) {
   const auto host = own_link_local_host();
   if (!host) GTEST_SKIP() << "this machine has no link-local IPv6 address";
   std::vector<Attendant> attendants = ranks_of(free_url("[" + *host + "]"), 2);
-  for (Attendant& attendant : attendants) attendant.config.secret = "hush";
+  for (Attendant& attendant : attendants) attendant.config.secret = Secret("hush");
   expect_met(meet_all(attendants));
 }
 
@@ -236,7 +236,7 @@ TEST_F(MeetTest, RanksWithoutASecretMakeOneForTheConnectionsBetweenThem) {
   auto outcomes = meet_all(ranks_of(free_url(), 3));
   for (const Outcome& outcome : outcomes) {
     ASSERT_TRUE(outcome.meeting) << outcome.error->what();
-    EXPECT_GE(outcome.meeting->secret.size(), 64U);
+    EXPECT_GE(outcome.meeting->secret.text().size(), 64U);
     EXPECT_EQ(outcome.meeting->secret, outcomes[0].meeting->secret);
   }
   part(std::move(outcomes));
@@ -251,7 +251,7 @@ TEST_F(MeetTest, AMasterKnownByANameOfLoopbackServesOtherHostsAtItsRealAddresses
   attendants[0] = {{.url = "tcp://localhost:" + port, .rank = {}, .world_size = {}}, two_hosts};
   attendants[1] = {{.url = "tcp://" + *address + ":" + port, .rank = {}, .world_size = {}},
                    two_hosts};
-  for (Attendant& attendant : attendants) attendant.config.secret = "hush";
+  for (Attendant& attendant : attendants) attendant.config.secret = Secret("hush");
   attendants[0].variables["RANK"] = "0";
   attendants[1].variables["RANK"] = "1";
   std::vector<Outcome> outcomes = meet_all(attendants);

@@ -8,6 +8,7 @@
 
 #include "peal/base/per_process.h"
 #include "peal/net/framing.h"
+#include "peal/net/mac.h"
 #include "peal/net/proof.h"
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/held.h"
@@ -35,13 +36,13 @@ std::string name_of(const transport::Contact& contact) {
 }
 
 struct ProcessToken {
-  std::string text = net::make_secret();
+  std::string text = net::random_hex(64);
 };
 
 Claim own_claim() {
   static constinit PerProcess<ProcessToken> process;
   const transport::Contact contact = transport::own_contact();
-  return {net::make_secret(), process.get().text, contact.host_id, name_of(contact)};
+  return {net::random_hex(64), process.get().text, contact.host_id, name_of(contact)};
 }
 
 /// What a rank takes the world size for, laid down by the first to come: "4 for rank 1 (process 7
@@ -81,7 +82,7 @@ Claim Claim::decode(std::string_view bytes) {
 Registration::Registration(std::shared_ptr<store::Store> store,
                            Launch launch,
                            EndedRanks ended,
-                           std::string secret,
+                           Secret secret,
                            StoreOf store_of)
     : whole_store_(std::move(store)),
       store_(store::make_prefix_store(whole_store_, "meeting")),
@@ -163,9 +164,10 @@ std::optional<std::string> Registration::no_shared_memory() {
 
 std::string Registration::job(Deadline deadline) { return store_->get("job", deadline); }
 
-std::string Registration::secret(Deadline deadline) {
+Secret Registration::secret(Deadline deadline) {
   if (!secret_.empty()) return secret_;
   std::string made_up = store_->get("secret", deadline);
+  const Wiped wiped(made_up);
   if (made_up.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("rank 0 has a secret and rank {} has none: give all ranks the same "
@@ -173,7 +175,7 @@ std::string Registration::secret(Deadline deadline) {
                             self().rank));
   }
   if (store_->add("secret_read", 1) == self().world_size) store_->erase("secret");
-  return made_up;
+  return Secret(made_up);
 }
 
 std::shared_ptr<store::Store> Registration::part_of_session(Deadline deadline) {
@@ -246,8 +248,8 @@ Verdict Registration::object() {
   const std::string first = store_->compare_set(key, "", claim_.encode());
   if (first != claim_.encode()) return refusal(Claim::decode(first));
   if (self().rank == 0) {
-    store_->set("secret", secret_.empty() ? net::make_secret() : "");
-    store_->set("job", launch_.job.empty() ? net::make_secret().substr(0, 16) : launch_.job);
+    store_->set("secret", secret_.empty() ? net::make_secret().text() : "");
+    store_->set("job", launch_.job.empty() ? net::random_hex(16) : launch_.job);
   }
   if (store_->compare_set("host", "", claim_.host_id) != claim_.host_id) {
     store_->set("several_hosts", "");

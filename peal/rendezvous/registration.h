@@ -10,6 +10,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/base/interrupt.h"
+#include "peal/base/secret.h"
 #include "peal/base/units.h"
 #include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/launch.h"
@@ -47,7 +48,7 @@ class Registration final {
   Registration(std::shared_ptr<store::Store> store,
                Launch launch,
                EndedRanks ended,
-               std::string secret = {},
+               Secret secret = {},
                StoreOf store_of = StoreOf::kPeal);
 
   /// What this process has had to do with a meeting that went well in this store; the most of it
@@ -82,7 +83,7 @@ class Registration final {
 
   /// The job's secret: the user's, or the secret that rank 0 has made up. The last rank to read
   /// that deletes it from the store. Errors: usage (rank 0 has a secret and this rank has none).
-  std::string secret(Deadline deadline);
+  Secret secret(Deadline deadline);
 
   /// Where the ranks say where they listen: the store, or this meeting's part of it.
   std::shared_ptr<store::Store> store_of_groups(Deadline deadline);
@@ -111,7 +112,7 @@ class Registration final {
   std::unique_ptr<store::Store> store_;  // of the meeting
   Launch launch_;
   EndedRanks ended_;
-  std::string secret_;
+  Secret secret_;
   StoreOf store_of_;
   int agreed_size_ = 1;  // the smaller where ranks disagree
   Claim claim_;

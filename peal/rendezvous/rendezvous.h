@@ -62,7 +62,7 @@ struct Meeting {
   std::string job;   // the same on all ranks, different from other jobs
   /// For the connections between ranks: the config's. Without one, rank 0 makes a secret and hands
   /// it out through the store, from which it is deleted when all ranks have read it.
-  std::string secret;
+  Secret secret;
   observe::EndPlace ends;   // where a launcher notes how its ranks end, if one does
   bool is_one_host = true;  // whether all ranks can share memory and unix sockets
   /// The first rank that cannot make shared memory, and why, if there is one and the config leaves

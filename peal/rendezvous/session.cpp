@@ -6,7 +6,7 @@
 
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
-#include "peal/net/proof.h"
+#include "peal/net/mac.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -36,7 +36,7 @@ Session Session::decode(std::string_view bytes) {
 }
 
 void open_session(store::Store& meeting, std::vector<std::string> tokens) {
-  const Session session{net::make_secret().substr(0, 32), std::move(tokens)};
+  const Session session{net::random_hex(32), std::move(tokens)};
   meeting.compare_set(kKey, "", session.encode());
 }
 

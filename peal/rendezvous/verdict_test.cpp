@@ -70,7 +70,7 @@ TEST(VerdictTest, WhereTheStoreIsGoneARankGoesByWhatItHasSeen) {
   std::vector<Fd> listeners;
   listeners.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
   const net::Address address = net::local_address(listeners.front().get());
-  const net::ProofContext context{"hush", "job", "store"};
+  const net::ProofContext context{Secret("hush"), "job", "store"};
   auto server = std::make_unique<store::TcpStoreServer>(std::move(listeners), context);
   const auto store =
       store::connect_tcp_store({address}, context, seconds(30), Deadline::after(seconds(30)));

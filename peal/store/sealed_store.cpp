@@ -23,7 +23,7 @@ static_assert(kSealSize == Bytes(kSeal));
 
 class SealedStore final : public Store {
  public:
-  SealedStore(std::shared_ptr<Store> base, std::string secret, Timeout timeout)
+  SealedStore(std::shared_ptr<Store> base, Secret secret, Timeout timeout)
       : base_(std::move(base)), secret_(std::move(secret)), timeout_(timeout) {}
 
   void set(std::string_view key, std::string_view value) override {
@@ -76,7 +76,7 @@ class SealedStore final : public Store {
   std::string mac_of(std::string_view key, std::string_view nonce, std::string_view value) const {
     net::Writer text;
     text.put_raw("peal/store").put_text(key).put_raw(nonce).put_raw(value);
-    return net::hmac_sha256(secret_, text.view());
+    return net::hmac_sha256(secret_.text(), text.view());
   }
 
   std::string seal(std::string_view key, std::string_view value) const {
@@ -127,14 +127,14 @@ class SealedStore final : public Store {
   }
 
   std::shared_ptr<Store> base_;
-  std::string secret_;
+  Secret secret_;
   Timeout timeout_;
 };
 
 }  // namespace
 
 std::unique_ptr<Store> make_sealed_store(std::shared_ptr<Store> base,
-                                         std::string secret,
+                                         Secret secret,
                                          Timeout timeout) {
   return std::make_unique<SealedStore>(std::move(base), std::move(secret), timeout);
 }

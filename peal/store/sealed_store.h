@@ -4,9 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "peal/base/clock.h"
+#include "peal/base/secret.h"
 #include "peal/base/units.h"
 #include "peal/store/store.h"
 
@@ -28,7 +28,7 @@ inline constexpr Bytes kSealSize{48};
 /// Errors: as Store; usage (a value without this job's seal: names the key, and what to do).
 /// Cost: one more request to `base` for add and compare_set, two HMACs for each value.
 std::unique_ptr<Store> make_sealed_store(std::shared_ptr<Store> base,
-                                         std::string secret,
+                                         Secret secret,
                                          Timeout timeout);
 
 }  // namespace peal::store

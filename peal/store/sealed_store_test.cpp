@@ -26,7 +26,7 @@ using ::testing::Not;
 class SealedStoreTest : public ::testing::Test {
  protected:
   std::unique_ptr<Store> sealed(const std::string& secret = "the job's secret") const {
-    return make_sealed_store(open_, secret, seconds(20));
+    return make_sealed_store(open_, Secret(secret), seconds(20));
   }
 
   /// Every call that reads the key says that the value does not bear the seal.
@@ -132,8 +132,8 @@ TEST_F(SealedStoreTest, AStrangerThatChangesACounterAtEachTryEndsTheAdditionInTi
     std::shared_ptr<Store> base_;
   };
   sealed()->add("n", 1);
-  const auto store =
-      make_sealed_store(std::make_shared<Restless>(open_), "the job's secret", milliseconds(20));
+  const auto store = make_sealed_store(
+      std::make_shared<Restless>(open_), Secret("the job's secret"), milliseconds(20));
   const Error error = error_of([&] { store->add("n", 1); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.what(), HasSubstr("\"n\""));

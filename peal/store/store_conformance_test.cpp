@@ -46,7 +46,7 @@ Handles open_memory() { return Handles(kHandles, make_memory_store()); }
 
 struct Hosted {
   explicit Hosted(Sealing sealing)
-      : context{"hush", "job", "store", sealing}, server(listeners(), context) {}
+      : context{Secret("hush"), "job", "store", sealing}, server(listeners(), context) {}
 
   static std::vector<Fd> listeners() {
     std::vector<Fd> one;
@@ -78,7 +78,7 @@ Handles open_prefix() {
 
 Handles open_sealed() {
   Handles handles = open_tcp(Sealing::kPlain);
-  for (auto& handle : handles) handle = make_sealed_store(handle, "a secret", seconds(20));
+  for (auto& handle : handles) handle = make_sealed_store(handle, Secret("a secret"), seconds(20));
   return handles;
 }
 

@@ -57,7 +57,8 @@ class Conversation {
  public:
   Conversation(const Kind& kind, net::SocketPair sockets, unsigned seed)
       : random_(seed),
-        context_{.secret = "hush", .job = "job", .purpose = "store", .sealing = kind.sealing},
+        context_{
+            .secret = Secret("hush"), .job = "job", .purpose = "store", .sealing = kind.sealing},
         client_fd_(sockets.a.get()),
         greeting_(std::in_place, std::move(sockets.a), net::Role::kConnector, context_, hello_),
         session_(std::move(sockets.b), net::Address::parse("127.0.0.1:1"), context_, Clock::now()) {

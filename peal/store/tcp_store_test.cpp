@@ -29,7 +29,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const net::ProofContext kContext{"hush", "job", "store"};
+const net::ProofContext kContext{Secret("hush"), "job", "store"};
 
 Deadline soon() { return Deadline::after(seconds(60)); }
 
@@ -133,7 +133,7 @@ TEST(TcpStoreTest, AnotherSecretIsAUsageErrorAndOthersAreServed) {
   const auto server = serve();
   const auto client = client_of(*server);
   const Error error = error_of([&] {
-    connect_tcp_store({server->address()}, {"wrong", "job", "store"}, seconds(20), soon());
+    connect_tcp_store({server->address()}, {Secret("wrong"), "job", "store"}, seconds(20), soon());
   });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);
   EXPECT_THAT(error.what(), HasSubstr("PEAL_SECRET"));

@@ -13,6 +13,7 @@
 #include "peal/base/fd.h"
 #include "peal/base/open_files.h"
 #include "peal/net/line.h"
+#include "peal/net/mac.h"
 #include "peal/net/proof.h"
 #include "peal/net/socket.h"
 #include "peal/net/strangers.h"
@@ -185,7 +186,7 @@ class PendingTransport final : public Pending {
       for (const net::Address& address : options.listen_on) listen(address);
     }
     if (options.choice != TransportChoice::kTcp) {
-      listen(net::Address::abstract_unix("peal-" + net::make_secret().substr(0, 32)));
+      listen(net::Address::abstract_unix("peal-" + net::random_hex(32)));
     }
   }
 

@@ -32,7 +32,7 @@ struct ConnectOptions {
   Rank rank = 0;
   int size = 1;
   std::string group = "world";  // no other group of the job has this name
-  std::string secret = {};      // the job's, as net::ProofContext has it
+  Secret secret = {};           // the job's, as net::ProofContext has it
   std::string job = {};
   /// Of what goes between hosts; TLS needs a secret.
   Sealing sealing = Sealing::kPlain;

@@ -35,8 +35,8 @@ TEST(DoorTest, AnotherSecretIsSaidOnBothSidesAndSoon) {
   Reports reports;
   auto options = options_of_all(2);
   options[0].report = reports.sink();
-  options[0].secret = "one";
-  options[1].secret = "another";
+  options[0].secret = Secret("one");
+  options[1].secret = Secret("another");
   const auto outcomes = Meeting(options).connect();
   ASSERT_TRUE(outcomes[1].error);
   EXPECT_EQ(outcomes[1].error->kind(), ErrorKind::kUsage);
@@ -51,7 +51,7 @@ TEST(DoorTest, AnotherSecretIsSaidOnBothSidesAndSoon) {
 TEST(DoorTest, RanksWhoseLinksAreGuardedDifferentlyAreToldSo) {
   auto options = options_of_all(2, TransportChoice::kTcp);
   Reports reports;
-  for (ConnectOptions& each : options) each.secret = "a secret of the tests";
+  for (ConnectOptions& each : options) each.secret = Secret("a secret of the tests");
   options[0].report = reports.sink();
   options[1].sealing = Sealing::kEncrypted;
   const auto outcomes = Meeting(options).connect();
@@ -101,7 +101,7 @@ TEST(DoorTest, AStrangerThatGoesNoFurtherThanTheProofIsReported) {
   auto options = options_of_all(2, TransportChoice::kTcp);
   options[0].report = reports.sink();
   for (ConnectOptions& each : options) {
-    each.secret = "a secret of the tests";
+    each.secret = Secret("a secret of the tests");
     each.sealing = Sealing::kEncrypted;
   }
   Meeting meeting(options);

@@ -33,7 +33,7 @@ class MeddledPair {
     for (Rank rank = 0; rank < kRanks; ++rank) {
       pending_.push_back(transport::open({.rank = rank,
                                           .size = kRanks,
-                                          .secret = "a secret",
+                                          .secret = Secret("a secret"),
                                           .sealing = sealing,
                                           .choice = TransportChoice::kTcp,
                                           .listen_on = {net::Address::parse("127.0.0.1:0")},

@@ -23,6 +23,7 @@
 
 #include "tests/support/meddler.h"
 #include "tests/support/ranks.h"
+#include "tests/support/set.h"
 
 namespace peal::testing {
 namespace {
@@ -30,19 +31,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kRanks = 2;
-
-class Set {
- public:
-  Set(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Set() { ::unsetenv(name_); }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
-
- private:
-  const char* name_;
-};
 
 /// A store in which the stranger changes each value at the best of all moments: as it is written.
 class TappedStore : public store::Store {
@@ -224,7 +212,7 @@ class NameStore final : public TappedStore {
   std::string changed(std::string_view key, std::string_view value) override {
     if (!key.ends_with("place")) return std::string(value);
     const std::shared_ptr<store::Store> own = store::make_memory_store();
-    store::make_sealed_store(own, "", std::chrono::seconds(1))->set(key, name_);
+    store::make_sealed_store(own, Secret(""), std::chrono::seconds(1))->set(key, name_);
     return *own->try_get(key);
   }
 

@@ -15,7 +15,8 @@ void peal::fuzz::check(std::string_view input) {
     require(
         ::send(pair.b.get(), input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()),
         "send");
-    net::Proof proof(role, {.secret = "secret", .job = "job", .purpose = "purpose"}, {.rank = 0});
+    net::Proof proof(
+        role, {.secret = Secret("secret"), .job = "job", .purpose = "purpose"}, {.rank = 0});
     for (int stage = 0; stage < 4; ++stage) {
       const auto hello =
           unless_refused(ErrorKind::kUsage, [&] { return proof.advance(pair.a.get()); });

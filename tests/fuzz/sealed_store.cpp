@@ -8,7 +8,8 @@
 void peal::fuzz::check(std::string_view input) {
   const std::shared_ptr<store::Store> open = store::make_memory_store();
   open->set("key", input);
-  const auto sealed = store::make_sealed_store(open, "a secret of the tests", Timeout(1000));
+  const auto sealed =
+      store::make_sealed_store(open, Secret("a secret of the tests"), Timeout(1000));
   const auto value =
       unless_refused(ErrorKind::kUsage, [&] { return sealed->get("key", Deadline(Clock::now())); });
   require(!value, "refused");

@@ -32,7 +32,7 @@ rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Stor
   rendezvous::Meeting meeting;
   meeting.identity = identity;
   meeting.job = "job of a test";
-  meeting.secret = "a secret";
+  meeting.secret = Secret("a secret");
   meeting.store = std::move(store);
   return meeting;
 }

@@ -4,13 +4,13 @@
 #include <string>
 #include <utility>
 
-#include "peal/net/proof.h"
+#include "peal/net/mac.h"
 
 namespace peal::transport {
 namespace {
 
 std::uint64_t random_number() {
-  const std::string digits = net::make_secret().substr(0, 16);
+  const std::string digits = net::random_hex(16);
   std::uint64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
   return number;

@@ -52,7 +52,7 @@ inline Transports connect_all(int ranks,
                               ConnectOptions options,
                               std::vector<std::string> hosts = {}) {
   options.size = ranks;
-  options.secret = "a secret of the tests";
+  options.secret = Secret("a secret of the tests");
   options.listen_on = {net::Address::parse("127.0.0.1:0")};
   options.arena = 64_MiB;
   std::vector<std::unique_ptr<Pending>> pending;
