@@ -12,15 +12,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
 endif()
 # A multiplication and an addition are rounded each, on CPUs that could fuse them too: the same bits everywhere.
 target_compile_options(peal_options INTERFACE -ffp-contract=off)
+target_compile_definitions(peal_options INTERFACE PEAL_SANITIZERS="${PEAL_SANITIZE}")
 if(PEAL_SANITIZE)
   target_compile_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE}
                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
 endif()
-# Of the libraries alone. That there are threads makes g++ count atomically, as -fprofile-update would,
-# with which ccache keeps nothing.
+# Of the libraries alone. Threads may lose counts, but a line that runs has one.
 add_library(peal_coverage INTERFACE)
 if(PEAL_COVERAGE)
-  target_compile_options(peal_coverage INTERFACE --coverage -pthread)
+  target_compile_options(peal_coverage INTERFACE --coverage)
   target_link_options(peal_options INTERFACE --coverage)
 endif()

@@ -13,7 +13,9 @@ namespace peal {
 /// Limits: a process that may read this one's memory (a debugger, root) finds the text. So does a
 ///   forked child, which has a copy of the mapping. The mapping may be swapped out. If the system
 ///   does not know MADV_DONTDUMP, a core file holds the text; that is not an error. Copies that a
-///   caller makes of `text` are the caller's to wipe.
+///   caller makes of `text` are the caller's to wipe. Where the linker binds functions at their
+///   first call, it saves the vector registers on the stack, and with them perhaps a piece of a
+///   text that was just copied; programs linked with `-z now` do not.
 /// Threads: as std::shared_ptr. Cost: a mapping for each text, none for a copy or an empty one.
 class Secret final {
  public:
@@ -36,12 +38,6 @@ class Secret final {
 
 /// Overwrites the characters, which no optimization leaves out. The string is empty afterwards.
 void wipe(std::string& text) noexcept;
-
-/// Overwrites the vector registers of this thread, in which a copy or a search leaves pieces of a
-/// text: the dynamic linker saves the registers on the stack when it binds a function at its first
-/// call. So the next call after such a use of a secret is this one. Does nothing on processors
-/// other than x86-64 and AArch64. Cost: some nanoseconds.
-void wipe_registers() noexcept;
 
 /// Wipes a string at the end of the scope, for a text that has held a secret. The string must not
 /// grow meanwhile: its former memory would keep the text.

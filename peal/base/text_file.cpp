@@ -35,11 +35,9 @@ void append(std::string& text, std::string_view more) {
     const Wiped former(larger);
     larger.reserve(std::max(2 * text.capacity(), text.size() + more.size()));
     larger += text;
-    wipe_registers();
     text.swap(larger);
   }
   text += more;
-  wipe_registers();
 }
 
 }  // namespace

@@ -57,6 +57,10 @@ constexpr Bytes operator""_MiB(unsigned long long n) {
 /// A user's label on a point-to-point message; a receive takes only messages with its own tag.
 struct Tag {
   std::int32_t value = 0;
+
+  constexpr Tag() = default;
+  constexpr explicit Tag(std::int32_t v) : value(v) {}
+
   friend constexpr auto operator<=>(Tag, Tag) = default;
 };
 

@@ -245,7 +245,6 @@ TEST_F(WalkTest, ContributionsAreWeightedAndPartialResultsAreNot) {
 
 /// Of one message with its header, cut where it hurts.
 TEST_F(WalkTest, PiecesOfAnySizeAreReducedAndPutWhereTheyBelong) {
-  const Elements count(5000);
   std::vector<float> theirs(5000);
   std::iota(theirs.begin(), theirs.end(), 7.0F);
   for (const std::size_t piece : {1u, 3u, 47u, 49u, 51u, 4143u, 4145u, 20'000u}) {

@@ -20,7 +20,6 @@ std::string hmac_sha256(std::string_view key, std::string_view text) {
                                      text.size(),
                                      reinterpret_cast<unsigned char*>(mac.data()),
                                      &size);
-  wipe_registers();  // which may hold the key
   if (result == nullptr) throw Error(ErrorKind::kResource, "OpenSSL offers no HMAC-SHA256");
   return mac;
 }

@@ -373,14 +373,23 @@ Found nans(ProcessGroup& group, const Able& able) {
 
 // ---- the tests
 
-/// Calls body(group, able) on every rank with each algorithm, the built-in choice first, and
-/// returns what is wrong with the ranks' results, or that they are not the same bits.
+/// The built-in choice, "", and each algorithm. Under a sanitizer, each algorithm runs with one of
+/// three successive numbers of ranks.
+std::vector<std::string> algorithms_for(int ranks) {
+  std::vector<std::string> names = {""};
+  for (std::size_t i = 0; i < plan::algorithms().size(); ++i) {
+    if (kSanitized && i % 3 != static_cast<std::size_t>(ranks) % 3) continue;
+    names.emplace_back(plan::algorithms()[i].name);
+  }
+  return names;
+}
+
+/// Calls body(group, able) on every rank with each algorithm, and returns what is wrong with the
+/// ranks' results, or that they are not the same bits.
 template <class Body>
 std::string failures_of(Fabric fabric, int ranks, Body body) {
-  std::vector<std::string> algorithms = {""};
-  for (const plan::Algorithm& each : plan::algorithms()) algorithms.emplace_back(each.name);
   std::string all;
-  for (const std::string& algorithm : algorithms) {
+  for (const std::string& algorithm : algorithms_for(ranks)) {
     Config config;
     config.algorithm = algorithm;
     config.stage = 8_KiB;  // so that some of what is staged is cut into pieces
@@ -473,7 +482,7 @@ const auto kName = [](const auto& instance) {
 const auto kFabrics = ::testing::Values(
     Fabric::kMemory, Fabric::kHosts, Fabric::kShm, Fabric::kTcp, Fabric::kShortWrites);
 const std::vector kSeveralRanks =
-    kSanitized ? std::vector{3, 4, 6} : std::vector{2, 3, 4, 5, 6, 7, 8, 9};
+    kSanitized ? std::vector{3, 4, 5} : std::vector{2, 3, 4, 5, 6, 7, 8, 9};
 
 INSTANTIATE_TEST_SUITE_P(OneRank,
                          NumbersTest,

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -59,6 +60,7 @@ class DeafTransport final : public Transport {
 
   Channel& data() override { return inner_->data(); }
   Channel& mail() override { return mail_; }
+  std::optional<transport::SharedMail> shared_mail() override { return std::nullopt; }
   transport::Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
