@@ -186,8 +186,9 @@ class FewDescriptorsTest : public SandboxTest, public ::testing::WithParamInterf
 /// Rank 0 may open 0, 1, 2, ... files more while both make a group of the group.
 TEST_P(FewDescriptorsTest, AGroupIsMadeOnAllRanksOrOnNone) {
   if (kSanitizers.find("undefined") != std::string_view::npos) {
-    GTEST_SKIP() << "the sanitizer looks at objects through a pipe, and reports an object as invalid "
-                    "where no descriptor is left for one";
+    GTEST_SKIP()
+        << "the sanitizer looks at objects through a pipe, and reports an object as invalid "
+           "where no descriptor is left for one";
   }
   for (const int rank : {0, 1}) {
     start(rank, {PEAL_TEST_RANK, "few_files"}, {{"PEAL_TRANSPORT", GetParam()}});
