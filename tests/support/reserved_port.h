@@ -12,11 +12,13 @@ namespace peal::testing {
 /// A port of 127.0.0.1 at which a rank can listen while this lives.
 class ReservedPort final {
  public:
+  ReservedPort() : fd_(net::reserve(net::Address::parse("127.0.0.1:0"))) {}
+
   std::uint16_t number() const { return net::local_address(fd_.get()).port(); }
   std::string text() const { return std::to_string(number()); }
 
  private:
-  Fd fd_ = net::reserve(net::Address::parse("127.0.0.1:0"));
+  Fd fd_;
 };
 
 }  // namespace peal::testing
