@@ -12,13 +12,14 @@ target_precompile_headers(peal_headers PRIVATE ${peal_usual_headers})
 # saves the tests. Whether they are themselves defined in all that they do is not what they ask, and would
 # take it a third longer.
 if(PEAL_TESTS)
-  add_library(peal_test_options INTERFACE)
-  target_link_libraries(peal_test_options INTERFACE peal_options)
+  add_library(peal_test_overrides INTERFACE)
   if(PEAL_SANITIZE)
-    target_compile_options(peal_test_options INTERFACE -O0 -fno-sanitize=undefined)
+    target_compile_options(peal_test_overrides INTERFACE -O0 -fno-sanitize=undefined)
   else()
-    target_compile_options(peal_test_options INTERFACE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(peal_test_overrides INTERFACE $<$<CONFIG:Release>:-O1>)
   endif()
+  add_library(peal_test_options INTERFACE)
+  target_link_libraries(peal_test_options INTERFACE peal_options peal_test_overrides)  # in this order
 
   file(CONFIGURE OUTPUT test_headers.cpp CONTENT "int main() {}\n")
   add_executable(peal_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)

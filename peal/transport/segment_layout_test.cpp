@@ -1,9 +1,19 @@
 #include "peal/transport/segment_layout.h"
 
+#include <cstdlib>
+#include <memory>
+
 #include <gtest/gtest.h>
 
 namespace peal::transport {
 namespace {
+
+std::unique_ptr<std::byte, decltype(&std::free)> memory_for(const SegmentLayout& layout) {
+  constexpr std::int64_t kPage = 4096;
+  const std::int64_t pages = layout.size().value / kPage + 1;
+  auto* const memory = std::aligned_alloc(kPage, static_cast<std::size_t>(pages * kPage));
+  return {static_cast<std::byte*>(memory), &std::free};
+}
 
 TEST(SegmentLayoutTest, HoweverManyRanksThereAreWhatOneSharesIsLittle) {
   const auto size = [](int ranks) { return SegmentLayout{.ranks = ranks}.bounded().size(); };
@@ -18,7 +28,8 @@ TEST(SegmentLayoutTest, NothingInASegmentOverlaps) {
     SegmentLayout layout{.ranks = ranks, .stage = 5000_B};
     layout = layout.bounded();
     EXPECT_GE(layout.stage, 5000_B);
-    std::byte* const begin = nullptr;
+    const auto memory = memory_for(layout);
+    std::byte* const begin = memory.get();
     const std::byte* end = layout.control_in(begin).data() + layout.control_in(begin).size();
     for (const ChannelKind kind : kChannelKinds) {
       const auto* const bell = reinterpret_cast<std::byte*>(&layout.bell_in(begin, kind));
@@ -46,7 +57,8 @@ TEST(SegmentLayoutTest, NothingInASegmentOverlaps) {
 
 TEST(SegmentLayoutTest, WhatEveryGroupTouchesLiesInTwoPages) {
   const SegmentLayout layout = SegmentLayout{.ranks = 8}.bounded();
-  std::byte* const begin = nullptr;
+  const auto memory = memory_for(layout);
+  std::byte* const begin = memory.get();
   const auto* const last =
       reinterpret_cast<std::byte*>(&layout.ring_header_in(begin, ChannelKind::kMail, 7));
   EXPECT_LE(Bytes(last + sizeof(RingHeader) - begin), 8_KiB);

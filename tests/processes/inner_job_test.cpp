@@ -137,7 +137,7 @@ TEST_P(InnerJobTest, AnInnerJobHasTheFaultsAndRecordsThatItIsGiven) {
                    inner,
                    command("count"))});
   EXPECT_EQ(ended.code, 9) << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("ended after 14 with peer_lost: "));
+  EXPECT_THAT(ended.output, ContainsRegex("ended after 1[34] with peer_lost: "));
   EXPECT_TRUE(std::filesystem::exists(inner + "/rank-1.flight"));
 }
 
