@@ -50,6 +50,9 @@ class RingChannel final : public PollableChannel {
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
 
+  /// Whether a sleep for the interests would end at once.
+  bool is_any_ready(std::span<const Interest> interests) const;
+
   // ---- for a thread that sleeps on the event itself, for several channels (rounds.h)
   /// Call before the sleep. Returns false if the thread need not sleep: one of `interests` is
   /// ready, or `interrupt` was called since `get_up`.
@@ -69,7 +72,6 @@ class RingChannel final : public PollableChannel {
     return *peers_[index];
   }
   [[noreturn]] static void refuse(Rank rank);
-  bool is_any_ready(std::span<const Interest> interests) const;
   void wait_by_futex(std::span<const Interest> interests, Deadline deadline);
 
   const OwnerProcess owner_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -40,7 +41,10 @@ constexpr Timeout kTimeout = std::chrono::hours(1);
 /// A channel with scheduling points, which says when bytes have moved.
 class ExploredChannel final : public Channel {
  public:
-  explicit ExploredChannel(Channel& inner) : inner_(inner) {}
+  /// If `socket` is given, `wait` sleeps until it is ready, as poll(2) does on sockets: a thread
+  /// that has read everything meanwhile keeps it asleep. Else the inner channel waits.
+  ExploredChannel(Channel& inner, const transport::RingChannel* socket)
+      : inner_(inner), socket_(socket) {}
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override {
     point();
@@ -57,30 +61,50 @@ class ExploredChannel final : public Channel {
   Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
   void wait(std::span<const Interest> interests, Deadline deadline) override {
     point_before_sleep();
-    inner_.wait(interests, deadline);
+    if (socket_ == nullptr) return inner_.wait(interests, deadline);
+    const auto is_ready = [&] { return interrupted_.load() || socket_->is_any_ready(interests); };
+    while (!is_ready()) {
+      if (sleep_until(instant_of(deadline), "on sockets", is_ready) == Woken::kLate) break;
+    }
+    interrupted_ = false;
   }
   void interrupt() noexcept override {
     point();
+    interrupted_ = true;
     inner_.interrupt();
   }
 
  private:
+  static Instant instant_of(Deadline deadline) {
+    if (deadline.at() == TimePoint::max()) return Instant::never();
+    return {std::chrono::nanoseconds(deadline.at().time_since_epoch()).count()};
+  }
   static Transfer noted(const Transfer& transfer) {
     if (transfer.bytes > 0_B) progress();
     return transfer;
   }
 
   Channel& inner_;
+  const transport::RingChannel* socket_;
+  std::atomic<bool> interrupted_ = false;
 };
 
 class ExploredTransport final : public Transport {
  public:
-  ExploredTransport(std::unique_ptr<Transport> inner, int cpus)
-      : inner_(std::move(inner)), data_(inner_->data()), mail_(inner_->mail()), cpus_(cpus) {}
+  /// `has_sockets`: the rank's thread for this group's mail waits as on sockets.
+  ExploredTransport(std::unique_ptr<Transport> inner, int cpus, bool has_sockets)
+      : inner_(std::move(inner)),
+        shared_(inner_->shared_mail()),
+        has_sockets_(has_sockets),
+        data_(inner_->data(), nullptr),
+        mail_(inner_->mail(), has_sockets ? &shared_.value().channel : nullptr),
+        cpus_(cpus) {}
 
   Channel& data() override { return data_; }
   Channel& mail() override { return mail_; }
-  std::optional<transport::SharedMail> shared_mail() override { return inner_->shared_mail(); }
+  std::optional<transport::SharedMail> shared_mail() override {
+    return has_sockets_ ? std::nullopt : shared_;
+  }
   transport::Window* window() override { return inner_->window(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return cpus_; }
@@ -89,6 +113,8 @@ class ExploredTransport final : public Transport {
 
  private:
   std::unique_ptr<Transport> inner_;
+  std::optional<transport::SharedMail> shared_;
+  bool has_sockets_;
   ExploredChannel data_;
   ExploredChannel mail_;
   int cpus_;
@@ -110,6 +136,7 @@ struct Plan {
   transport::MemoryOptions memory;
   std::optional<transport::Faults> faults;
   int cpus = 1;
+  bool has_sockets = false;
   int groups = 1;  // of all ranks; the groups of a rank share its transport::Rounds
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
@@ -196,6 +223,8 @@ Plan draw(std::uint64_t seed) {
     plan.faults = transport::Faults{.seed = static_cast<unsigned>(seed),
                                     .most_per_call = 30'000_B,
                                     .idle_calls = static_cast<int>(below(2))};
+  } else {
+    plan.has_sockets = below(2) == 0;
   }
   if (below(2) == 0) {
     plan.conversations = {draw_background(below)};
@@ -354,7 +383,8 @@ std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Pl
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
       auto& one = transports[rank];
       if (plan.faults) one = transport::make_faulty(std::move(one), *plan.faults);
-      all[rank].push_back(std::make_unique<ExploredTransport>(std::move(one), plan.cpus));
+      all[rank].push_back(
+          std::make_unique<ExploredTransport>(std::move(one), plan.cpus, plan.has_sockets));
     }
   }
   return all;
