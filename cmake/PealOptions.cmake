@@ -18,7 +18,8 @@ if(PEAL_SANITIZE)
                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
 endif()
-# Of the libraries alone. Threads may lose counts, but a line that runs has one.
+# Only the libraries are counted. Threads may lose counts, so a count may be too low. Atomic counts
+# (-fprofile-update=atomic) would be exact, but ccache keeps nothing that is compiled with them.
 add_library(peal_coverage INTERFACE)
 if(PEAL_COVERAGE)
   target_compile_options(peal_coverage INTERFACE --coverage)

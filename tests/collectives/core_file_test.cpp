@@ -265,7 +265,10 @@ TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
 TEST(CoreFileSearchTest, FindsASecretThatIsInTheEnvironment) {
   if (!HiddenMemory(1).is_hidden()) GTEST_SKIP() << "this system has no MADV_DONTDUMP";
   const Secret secret = net::make_secret();
-  const Set variable("PEAL_SECRET", std::string(secret.text()));
+  EXPECT_EQ(Search().places_of(secret), "");
+  std::string text(secret.text());
+  const Set variable("PEAL_SECRET", text);
+  wipe(text);
   EXPECT_THAT(Search().places_of(secret), HasSubstr("rw"));
 }
 

@@ -137,7 +137,7 @@ struct Plan {
   std::optional<transport::Faults> faults;
   int cpus = 1;
   bool has_sockets = false;
-  int groups = 1;  // of all ranks; the groups of a rank share its transport::Rounds
+  int groups = 1;  // of all ranks; without faults and sockets they share transport::Rounds
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
   std::optional<Bytes> eager_bound;  // for small messages
@@ -373,7 +373,7 @@ void run_rank(const Plan& plan, Rank rank, std::vector<std::unique_ptr<Transport
 /// By rank, for each of its groups.
 std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Plan& plan) {
   transport::MemoryOptions options = plan.memory;
-  // With faults each group has its own thread for its mail.
+  // With faults or sockets each group has its own thread for its mail.
   for (int rank = 0; rank < kRanks && !plan.faults; ++rank) {
     options.rounds.push_back(std::make_shared<transport::Rounds>());
   }
