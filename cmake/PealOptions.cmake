@@ -10,6 +10,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(peal_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                                                 -Wno-maybe-uninitialized)
 endif()
+# Else clang's precompiled headers differ from build to build, and ccache finds nothing of another checkout.
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  target_compile_options(peal_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+endif()
 # A multiplication and an addition are rounded each, on CPUs that could fuse them too: the same bits everywhere.
 target_compile_options(peal_options INTERFACE -ffp-contract=off)
 target_compile_definitions(peal_options INTERFACE PEAL_SANITIZERS="${PEAL_SANITIZE}")
