@@ -10,7 +10,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(peal_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                                                 -Wno-maybe-uninitialized)
 endif()
-# Else clang's precompiled headers differ from build to build, and ccache finds nothing of another checkout.
+# Else clang's precompiled headers differ from build to build, and ccache finds nothing. They contain the
+# path of the checkout, so a checkout at another path compiles once more.
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(peal_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
