@@ -23,10 +23,15 @@ if(PEAL_SANITIZE)
                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
 endif()
-# Only the libraries are counted. Threads may lose counts, so a count may be too low. Atomic counts
-# (-fprofile-update=atomic) would be exact, but ccache keeps nothing that is compiled with them.
+# Only the libraries are counted. Threads may lose counts, so a count may be too low. A process writes its
+# counts once, at its end: those of gcov (--coverage) are written before exec as well, where a child of a
+# process with threads must not allocate (0034).
 add_library(peal_coverage INTERFACE)
 if(PEAL_COVERAGE)
-  target_compile_options(peal_coverage INTERFACE --coverage)
-  target_link_options(peal_options INTERFACE --coverage)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "PEAL_COVERAGE needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  target_compile_options(peal_coverage INTERFACE -fprofile-instr-generate -fcoverage-mapping
+                                                 -fcoverage-compilation-dir=.)
+  target_link_options(peal_options INTERFACE -fprofile-instr-generate)
 endif()

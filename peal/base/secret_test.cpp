@@ -53,14 +53,6 @@ TEST(SecretTest, SecretsAreEqualByTheirTexts) {
 }
 
 TEST(SecretTest, WipingOverwritesTheCharacters) {
-  for (const std::size_t size : {0U, 3U, 100U}) {
-    std::string text(size, 's');
-    wipe(text);
-    EXPECT_EQ(text, "");
-    // The memory is the string's still.
-    text.resize(size, 'x');
-    EXPECT_EQ(text, std::string(size, 'x'));
-  }
   std::string text(100, 's');
   const char* const memory = text.data();
   {
@@ -68,9 +60,8 @@ TEST(SecretTest, WipingOverwritesTheCharacters) {
     EXPECT_EQ(text.size(), 100U);
   }
   EXPECT_TRUE(text.empty());
-  text.reserve(100);
-  ASSERT_EQ(text.data(), memory);
-  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(text.data()[i], '\0') << i;
+  ASSERT_EQ(text.data(), memory);  // it is the string's still
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(memory[i], '\0') << i;
 }
 
 }  // namespace

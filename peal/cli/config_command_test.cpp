@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/scoped_variable.h"
 #include "peal/cli/testing/program.h"
 #include "peal/plan/plan.h"
 
@@ -16,23 +17,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A variable of this process, and so of the programs that it starts.
-class Set final {
- public:
-  Set(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Set() { ::unsetenv(name_); }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
-
- private:
-  const char* name_;
-};
-
 const std::vector<std::string> kRunTrue = {"run", "-n", "2", "true"};
 
 TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
-  const Set timeout("PEAL_TIMEOUT", "300");
-  const Set job("PEAL_JOB", "mine");
+  const ScopedVariable timeout("PEAL_TIMEOUT", "300");
+  const ScopedVariable job("PEAL_JOB", "mine");
   const Ended ended = run_program({"config"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.out,
@@ -44,9 +33,9 @@ TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
 }
 
 TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
-  const Set timeout("PEAL_TIMEOUT", "soon");
-  const Set secret("PEAL_SECRET_FILE", "/no/such/file");
-  const Set stage("PEAL_STAGE", "64kib");
+  const ScopedVariable timeout("PEAL_TIMEOUT", "soon");
+  const ScopedVariable secret("PEAL_SECRET_FILE", "/no/such/file");
+  const ScopedVariable stage("PEAL_STAGE", "64kib");
   const Ended ended = run_program({"config"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(
@@ -59,7 +48,7 @@ TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
 }
 
 TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
-  const Set tune("PEAL_TUNE", "all_reduce:0-64k:ring; barrier : 0-inf:pairwise");
+  const ScopedVariable tune("PEAL_TUNE", "all_reduce:0-64k:ring; barrier : 0-inf:pairwise");
   const Ended ended = run_program({"config", "--choices"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.out,
@@ -68,8 +57,9 @@ TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
 }
 
 TEST(ConfigCommandTest, AChoiceThatNeverCountsIsMarkedAndStillTaken) {
-  const Set tune("PEAL_TUNE", "all_reduce@hosts:0-inf:direct;all_reduce@host:0-inf:two_level");
-  const Set algorithm("PEAL_ALGORITHM", "two_level");
+  const ScopedVariable tune("PEAL_TUNE",
+                            "all_reduce@hosts:0-inf:direct;all_reduce@host:0-inf:two_level");
+  const ScopedVariable algorithm("PEAL_ALGORITHM", "two_level");
   const Ended ended = run_program({"config", "--choices"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(
@@ -92,7 +82,7 @@ TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
         Wrong{"PEAL_ALGORITHM", "rign", "there is no algorithm \"rign\""},
         Wrong{"PEAL_CONGESTION", "pigeons", "cannot use the congestion control pigeons"},
         Wrong{"PEAL_MASTER_PORT", "door", "\"door\" is no port"}}) {
-    const Set variable(wrong.name, wrong.value);
+    const ScopedVariable variable(wrong.name, wrong.value);
     for (const std::vector<std::string>& command :
          std::vector<std::vector<std::string>>{{"config"}, {"config", "--choices"}}) {
       const Ended ended = run_program(command);
@@ -105,7 +95,7 @@ TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
 TEST(ConfigCommandTest, InAFileOfChoicesTheLineIsNamed) {
   const std::string path = testing::TempDir() + "peal_config_command_test_tune";
   std::ofstream(path) << "# mine\n\nbarrier:0-inf:direct\nall_reduce:0-64k:rign\n";
-  const Set variable("PEAL_TUNE", ("@" + path).c_str());
+  const ScopedVariable variable("PEAL_TUNE", ("@" + path).c_str());
   const Ended ended = run_program({"config", "--choices"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(ended.out,
@@ -113,7 +103,7 @@ TEST(ConfigCommandTest, InAFileOfChoicesTheLineIsNamed) {
 }
 
 TEST(ConfigCommandTest, AFolderInPlaceOfAFileIsAWrongValue) {
-  const Set tune("PEAL_TUNE", "@/var/tmp");
+  const ScopedVariable tune("PEAL_TUNE", "@/var/tmp");
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"config"}, {"config", "--choices"}, {"bench", "barrier"}}) {
     const Ended ended = run_program(command);
@@ -135,8 +125,8 @@ TEST(ConfigCommandTest, WhatPealAlgorithmTakesIsWhatThereIs) {
 }
 
 TEST(ConfigCommandTest, NamesThatNothingReadsAreListedWithTheNearestThatIs) {
-  const Set timeout("PEAL_TIMOUT", "10");
-  const Set other("PEAL_Q", "");
+  const ScopedVariable timeout("PEAL_TIMOUT", "10");
+  const ScopedVariable other("PEAL_Q", "");
   const Ended ended = run_program({"config"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.out,
@@ -145,7 +135,7 @@ TEST(ConfigCommandTest, NamesThatNothingReadsAreListedWithTheNearestThatIs) {
 }
 
 TEST(RunWarningTest, NamesThatNothingReadsAreOneLineAndNoFailure) {
-  const Set timeout("PEAL_TIMOUT", "10");
+  const ScopedVariable timeout("PEAL_TIMOUT", "10");
   const Ended ended = run_program({"run", "-n", "2", "-x", "PEAL_STAGES=1M", "true"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.err,
@@ -154,8 +144,8 @@ TEST(RunWarningTest, NamesThatNothingReadsAreOneLineAndNoFailure) {
 }
 
 TEST(RunWarningTest, WithNamesThatAreReadAndThoseOfTestsThereIsNoWarning) {
-  const Set timeout("PEAL_TIMEOUT", "10");
-  const Set seed("PEAL_TEST_SEED", "1");
+  const ScopedVariable timeout("PEAL_TIMEOUT", "10");
+  const ScopedVariable seed("PEAL_TEST_SEED", "1");
   EXPECT_EQ(run_program(kRunTrue).err, "");
 }
 

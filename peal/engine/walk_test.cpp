@@ -9,6 +9,7 @@
 #include "peal/engine/recipe.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/rounds.h"
+#include "peal/transport/testing/forwarding.h"
 
 namespace peal::engine {
 namespace {
@@ -40,49 +41,32 @@ Step receive_and_reduce(Elements count) {
 }
 
 /// Counts what it is asked for, and passes everything on.
-class CountingChannel final : public transport::Channel {
+class CountingChannel final : public transport::ForwardingChannel {
  public:
-  explicit CountingChannel(transport::Channel& inner) : inner_(inner) {}
+  using ForwardingChannel::ForwardingChannel;
 
   transport::Transfer try_send(Rank peer, std::span<const transport::ConstPiece> pieces) override {
     ++sends;
-    return inner_.try_send(peer, pieces);
+    return ForwardingChannel::try_send(peer, pieces);
   }
   transport::Transfer try_receive(Rank peer, std::span<std::byte> into) override {
-    const transport::Transfer transfer = inner_.try_receive(peer, into);
+    const transport::Transfer transfer = ForwardingChannel::try_receive(peer, into);
     if (transfer.bytes > 0_B) ++receives;
     return transfer;
   }
-  bool try_flush(Rank peer) override { return inner_.try_flush(peer); }
-  Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
-  void wait(std::span<const transport::Interest> interests, Deadline deadline) override {
-    inner_.wait(interests, deadline);
-  }
-  void interrupt() noexcept override { inner_.interrupt(); }
 
   int sends = 0;
   int receives = 0;
-
- private:
-  transport::Channel& inner_;
 };
 
-class CountingTransport final : public transport::Transport {
+class CountingTransport final : public transport::ForwardingTransport {
  public:
   explicit CountingTransport(std::unique_ptr<Transport> inner)
-      : inner_(std::move(inner)), data_(inner_->data()) {}
+      : ForwardingTransport(std::move(inner)), data_(this->inner().data()) {}
 
   CountingChannel& data() override { return data_; }
-  transport::Channel& mail() override { return inner_->mail(); }
-  std::optional<transport::SharedMail> shared_mail() override { return inner_->shared_mail(); }
-  transport::Window* window() override { return inner_->window(); }
-  int ranks_on_host() const override { return inner_->ranks_on_host(); }
-  int cpus_on_host() const override { return inner_->cpus_on_host(); }
-  std::string describe(Rank peer) const override { return inner_->describe(peer); }
-  transport::Presence presence(Rank peer) const override { return inner_->presence(peer); }
 
  private:
-  std::unique_ptr<Transport> inner_;
   CountingChannel data_;
 };
 

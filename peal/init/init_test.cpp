@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/scoped_variable.h"
 #include "peal/observe/testing/flight_files.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
@@ -21,19 +22,6 @@ namespace peal {
 namespace {
 
 using ::testing::IsEmpty;
-
-class Set {
- public:
-  Set(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Set() { ::unsetenv(name_); }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
-
- private:
-  const char* name_;
-};
 
 class InitTest : public ::testing::Test {
  protected:
@@ -55,8 +43,8 @@ class InitTest : public ::testing::Test {
 
   std::shared_ptr<store::Store> store_ = store::make_memory_store();
   const observe::TestFolder folder_;
-  const Set flight_dir_{"PEAL_FLIGHT_DIR", folder_.path()};
-  const Set job_{"PEAL_JOB", "mine"};
+  const ScopedVariable flight_dir_{"PEAL_FLIGHT_DIR", folder_.path()};
+  const ScopedVariable job_{"PEAL_JOB", "mine"};
 };
 
 TEST_F(InitTest, TheWholeJobLeavesRecords) {
@@ -73,8 +61,8 @@ TEST_F(InitTest, AGroupThatIsNotTheWholeJobLeavesNone) {
 }
 
 TEST_F(InitTest, NorDoesOneThatDoesNotComeAbout) {
-  const Set rank("RANK", "1");
-  const Set size("WORLD_SIZE", "2");
+  const ScopedVariable rank("RANK", "1");
+  const ScopedVariable size("WORLD_SIZE", "2");
   for (const bool is_whole_job : {false, true}) {
     InitOptions lonely = options(1, 2);
     lonely.store = store::make_prefix_store(store_, is_whole_job ? "whole" : "part");
@@ -87,7 +75,7 @@ TEST_F(InitTest, NorDoesOneThatDoesNotComeAbout) {
 
 /// PEAL_INJECT speaks of the ranks of the job, of whom this group has fewer.
 TEST_F(InitTest, FaultsOfTheJobsRanksAreNoneOfAGroupsThatIsNotTheWholeJob) {
-  const Set faults("PEAL_INJECT", "rank 3 kill at operation 10");
+  const ScopedVariable faults("PEAL_INJECT", "rank 3 kill at operation 10");
   InitOptions some = options(0, 1);
   EXPECT_THROW(init_process_group(some), Error);
   some.is_whole_job = false;

@@ -17,13 +17,12 @@
 namespace peal::transport {
 namespace {
 
-/// The system's letter for the state of a thread of this process: 'S' while it sleeps.
-char state_of_thread(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name_ends = text.rfind(") ");
-  return name_ends == std::string::npos ? '?' : text[name_ends + 2];
+/// Whether a thread of this process sleeps in write(2).
+bool sleeps_in_write(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+  long number =
+      -1;  // the file begins with a word, such as "running", for a thread that does not sleep
+  return file >> number && number == SYS_write;
 }
 
 bool is_rung(const Event& event) {
@@ -58,7 +57,7 @@ class DoorbellTest : public ::testing::Test {
   }
   ~DoorbellTest() override { let_stopped_one_go_on(); }
 
-  bool is_stopped() const { return number_ != 0 && state_of_thread(number_) == 'S'; }
+  bool is_stopped() const { return number_ != 0 && sleeps_in_write(number_); }
   void let_stopped_one_go_on() {
     if (!stopped_.joinable()) return;
     full_.event()->hush();

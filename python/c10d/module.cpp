@@ -21,6 +21,7 @@
 #include "python/c10d/backend.h"
 #include "python/c10d/store.h"
 #include "python/common/errors.h"
+#include "python/common/gil.h"
 #include "python/common/leaving.h"
 #include "python/common/reports.h"
 #include "python/common/signals.h"
@@ -142,9 +143,9 @@ PYBIND11_MODULE(_c10d, module) {
              py::kw_only(),
              py::arg("lazy"),
              py::arg("store_ends_with_rank_0"),
-             py::call_guard<py::gil_scoped_release>());
-  module.def("tell_of_exception", &tell_all_of_exception, py::call_guard<py::gil_scoped_release>());
-  module.def("leave_all", &leave_all, py::call_guard<py::gil_scoped_release>());
+             py::call_guard<WithoutGil>());
+  module.def("tell_of_exception", &tell_all_of_exception, py::call_guard<WithoutGil>());
+  module.def("leave_all", &leave_all, py::call_guard<WithoutGil>());
 }
 
 }  // namespace peal::python

@@ -2,20 +2,39 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
-
-#include <optional>
+#include <unistd.h>
 
 namespace peal::python {
 
-/// This thread is without the GIL while it lives, whether it had it or not.
+/// This thread is without the GIL while it lives, whether it had it or not. Where the interpreter
+/// has ended meanwhile, the destructor does not return: up to Python 3.13 the interpreter ends a
+/// thread that takes its GIL by pthread_exit, which would unwind the thread through C++ and so end
+/// the process.
 class __attribute__((visibility("hidden"))) WithoutGil {
  public:
   WithoutGil() {
-    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) released_.emplace();
+    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) thread_ = PyEval_SaveThread();
   }
+  ~WithoutGil() noexcept(false) {
+    if (thread_ == nullptr) return;
+    EndOfThread end;
+    PyEval_RestoreThread(thread_);
+    end.has_come = false;
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  std::optional<pybind11::gil_scoped_release> released_;
+  /// Stops the thread where it is unwound: a destructor can, even while another exception is
+  /// handled. A handler of abi::__forced_unwind cannot.
+  struct EndOfThread {
+    ~EndOfThread() {
+      while (has_come) ::pause();
+    }
+    bool has_come = true;
+  };
+
+  PyThreadState* thread_ = nullptr;
 };
 
 }  // namespace peal::python

@@ -11,6 +11,7 @@
 #include "peal/init/init.h"
 
 #include "python/common/errors.h"
+#include "python/common/gil.h"
 #include "python/common/leaving.h"
 #include "python/common/reports.h"
 #include "python/common/signals.h"
@@ -31,7 +32,7 @@ PyGroup init(const std::string& init_method,
   options.timeout = timeout_of(timeout);
   options.report = report_on_stderr();
   options.interrupt = check_interrupts;
-  const py::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   return PyGroup(interruptible([&] { return peal::init_process_group(options); }));
 }
 
@@ -87,9 +88,9 @@ PYBIND11_MODULE(_core, module) {
   module.def("tell_of_exception",
              &tell_all_of_exception,
              py::arg("what"),
-             py::call_guard<py::gil_scoped_release>(),
+             py::call_guard<WithoutGil>(),
              docs::kTellOfException);
-  module.def("leave_all", &leave_all, py::call_guard<py::gil_scoped_release>(), docs::kLeaveAll);
+  module.def("leave_all", &leave_all, py::call_guard<WithoutGil>(), docs::kLeaveAll);
 }
 
 }  // namespace peal::python

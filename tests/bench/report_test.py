@@ -86,7 +86,7 @@ class TheReport(Bench):
         code, _, err, _ = self.bench("barrier", "--baseline", str(former))
         self.assertEqual(code, 1)
         self.assertRegex(err, r"barrier u8 np=2 hosts=1 0 B registered shm +floor +was +1000.00")
-        code, _, err, _ = self.bench("barrier", "--baseline", str(former), "--tolerance", "0.00001")
+        code, _, err, _ = self.bench("barrier", "--baseline", str(former), "--tolerance", "1e-9")
         self.assertEqual(code, 0, err)
 
     def test_is_not_begun_where_the_former_one_has_none_of_its_cases(self):

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -25,8 +26,10 @@
 
 #include "peal/base/config.h"
 #include "peal/base/environment.h"
+#include "peal/base/error.h"
 #include "peal/base/fd.h"
 #include "peal/base/secret.h"
+#include "peal/base/testing/scoped_variable.h"
 #include "peal/init/init.h"
 #include "peal/net/proof.h"
 #include "peal/store/memory_store.h"
@@ -34,7 +37,6 @@
 #include "tests/support/processes.h"
 #include "tests/support/ranks.h"
 #include "tests/support/reserved_port.h"
-#include "tests/support/set.h"
 
 namespace peal::testing {
 namespace {
@@ -79,7 +81,8 @@ class HiddenMemory final {
   explicit HiddenMemory(std::size_t size)
       : size_(size),
         start_(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (start_ != MAP_FAILED) ::madvise(start_, size_, MADV_DONTDUMP);
+    if (start_ == MAP_FAILED) throw system_error("mmap", errno);
+    ::madvise(start_, size_, MADV_DONTDUMP);
   }
   ~HiddenMemory() { ::munmap(start_, size_); }
   HiddenMemory(const HiddenMemory&) = delete;
@@ -98,6 +101,15 @@ class HiddenMemory final {
   std::size_t size_;
   void* start_;
 };
+
+/// Why this process cannot be searched; empty if it can be.
+std::string obstacle() {
+  if (!HiddenMemory(1).is_hidden()) return "this system has no MADV_DONTDUMP";
+  if (std::getenv("LD_BIND_NOW") == nullptr) {
+    return "without LD_BIND_NOW=1 the linker may leave a piece of the secret on the stack";
+  }
+  return "";
+}
 
 /// Whether the text has a whole piece of the secret. A memory that was freed may have lost its
 /// first bytes to the allocator's lists.
@@ -189,7 +201,7 @@ class CoreFileTest : public ::testing::TestWithParam<Way> {
          {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "PEAL_JOB", "PEAL_SECRET"}) {
       ::unsetenv(name);
     }
-    if (!HiddenMemory(1).is_hidden()) GTEST_SKIP() << "this system has no MADV_DONTDUMP";
+    if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   }
 
   /// Puts the secret into a file, without a copy of it in memory.
@@ -223,9 +235,9 @@ class CoreFileTest : public ::testing::TestWithParam<Way> {
 TEST_P(CoreFileTest, HoldsNothingOfASecretThatCameFromAFile) {
   const Secret secret = make_needle();
   const std::string path = file_of(secret);
-  const Set transport("PEAL_TRANSPORT", "tcp");
-  const Set tls("PEAL_TLS", GetParam().tls);
-  const Set file("PEAL_SECRET_FILE", path);
+  const ScopedVariable transport("PEAL_TRANSPORT", "tcp");
+  const ScopedVariable tls("PEAL_TLS", GetParam().tls);
+  const ScopedVariable file("PEAL_SECRET_FILE", path);
   ASSERT_TRUE(config_from(process_environment()).secret == secret);
   const auto outcomes = on_ranks(kRanks, [&](Rank rank) {
     const ProcessGroupPtr group = init_process_group(options(rank));
@@ -250,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(Ways,
 
 /// Else the tests above could not fail.
 TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
-  if (!HiddenMemory(1).is_hidden()) GTEST_SKIP() << "this system has no MADV_DONTDUMP";
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   const Secret secret = net::make_secret();
   EXPECT_EQ(Search().places_of(secret), "");
   std::string copy(secret.text());
@@ -263,11 +275,11 @@ TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
 
 /// As docs/security.md says.
 TEST(CoreFileSearchTest, FindsASecretThatIsInTheEnvironment) {
-  if (!HiddenMemory(1).is_hidden()) GTEST_SKIP() << "this system has no MADV_DONTDUMP";
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   const Secret secret = net::make_secret();
   EXPECT_EQ(Search().places_of(secret), "");
   std::string text(secret.text());
-  const Set variable("PEAL_SECRET", text);
+  const ScopedVariable variable("PEAL_SECRET", text);
   wipe(text);
   EXPECT_THAT(Search().places_of(secret), HasSubstr("rw"));
 }

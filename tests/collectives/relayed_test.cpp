@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/guarded.h"
+#include "peal/base/testing/scoped_variable.h"
 #include "peal/init/init.h"
 #include "peal/net/socket.h"
 #include "peal/rendezvous/contact.h"
@@ -23,7 +24,6 @@
 
 #include "tests/support/meddler.h"
 #include "tests/support/ranks.h"
-#include "tests/support/set.h"
 
 namespace peal::testing {
 namespace {
@@ -116,7 +116,7 @@ class RelayedTest : public ::testing::Test {
                                       std::pair{"LOCAL_RANK", "0"},
                                       std::pair{"LOCAL_WORLD_SIZE", "2"},
                                       std::pair{"PEAL_JOB", "relayed"}}) {
-      launcher_.push_back(std::make_unique<Set>(name, value));
+      launcher_.push_back(std::make_unique<ScopedVariable>(name, value));
     }
   }
 
@@ -167,38 +167,38 @@ class RelayedTest : public ::testing::Test {
     EXPECT_FALSE(store->has_changed_bytes());
   }
 
-  const Set tcp_{"PEAL_TRANSPORT", "tcp"};
-  std::vector<std::unique_ptr<Set>> launcher_;
+  const ScopedVariable tcp_{"PEAL_TRANSPORT", "tcp"};
+  std::vector<std::unique_ptr<ScopedVariable>> launcher_;
 };
 
 TEST_F(RelayedTest, WithASecretAForgedAddressIsAnErrorThatNamesIt) {
-  const Set secret("PEAL_SECRET", "a secret of the tests");
+  const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
   expect_all(ErrorKind::kUsage, "contact/0\" in the store where the ranks meet does not bear");
 }
 
 TEST_F(RelayedTest, WithASecretAndTlsItIsTheSame) {
-  const Set secret("PEAL_SECRET", "a secret of the tests");
-  const Set tls("PEAL_TLS", "on");
+  const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
+  const ScopedVariable tls("PEAL_TLS", "on");
   expect_all(ErrorKind::kUsage, "contact/0\" in the store where the ranks meet does not bear");
 }
 
 TEST_F(RelayedTest, TlsWithoutASecretIsRefusedWhereTheStoreMayBeOpenToOthers) {
-  const Set tls("PEAL_TLS", "on");
+  const ScopedVariable tls("PEAL_TLS", "on");
   expect_all(ErrorKind::kUsage, "PEAL_TLS=on needs a secret");
 }
 
 TEST_F(RelayedTest, RanksThatTheLauncherHasPutHereTakeNoAddressFromTheStore) {
   launch_here();
   expect_right_sums();
-  const Set secret("PEAL_SECRET", "a secret of the tests");
+  const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
   expect_right_sums();
 }
 
 TEST_F(RelayedTest, NorDoTheyWithTls) {
   launch_here();
-  const Set tls("PEAL_TLS", "on");
+  const ScopedVariable tls("PEAL_TLS", "on");
   expect_right_sums();
-  const Set secret("PEAL_SECRET", "a secret of the tests");
+  const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
   expect_right_sums();
 }
 

@@ -23,6 +23,7 @@
 #include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/rounds.h"
+#include "peal/transport/testing/forwarding.h"
 
 #include "tests/explore/scheduler.h"
 
@@ -39,29 +40,28 @@ constexpr int kRanks = 3;
 constexpr Timeout kTimeout = std::chrono::hours(1);
 
 /// A channel with scheduling points, which says when bytes have moved.
-class ExploredChannel final : public Channel {
+class ExploredChannel final : public transport::ForwardingChannel {
  public:
   /// If `socket` is given, `wait` sleeps until it is ready, as poll(2) does on sockets: a thread
   /// that has read everything meanwhile keeps it asleep. Else the inner channel waits.
   ExploredChannel(Channel& inner, const transport::RingChannel* socket)
-      : inner_(inner), socket_(socket) {}
+      : ForwardingChannel(inner), socket_(socket) {}
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override {
     point();
-    return noted(inner_.try_send(peer, pieces));
+    return noted(ForwardingChannel::try_send(peer, pieces));
   }
   bool try_flush(Rank peer) override {
     point();
-    return inner_.try_flush(peer);
+    return ForwardingChannel::try_flush(peer);
   }
   Transfer try_receive(Rank peer, std::span<std::byte> into) override {
     point();
-    return noted(inner_.try_receive(peer, into));
+    return noted(ForwardingChannel::try_receive(peer, into));
   }
-  Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
   void wait(std::span<const Interest> interests, Deadline deadline) override {
     point_before_sleep();
-    if (socket_ == nullptr) return inner_.wait(interests, deadline);
+    if (socket_ == nullptr) return ForwardingChannel::wait(interests, deadline);
     const auto is_ready = [&] { return interrupted_.load() || socket_->is_any_ready(interests); };
     while (!is_ready()) {
       if (sleep_until(instant_of(deadline), "on sockets", is_ready) == Woken::kLate) break;
@@ -71,7 +71,7 @@ class ExploredChannel final : public Channel {
   void interrupt() noexcept override {
     point();
     interrupted_ = true;
-    inner_.interrupt();
+    ForwardingChannel::interrupt();
   }
 
  private:
@@ -84,20 +84,19 @@ class ExploredChannel final : public Channel {
     return transfer;
   }
 
-  Channel& inner_;
   const transport::RingChannel* socket_;
   std::atomic<bool> interrupted_ = false;
 };
 
-class ExploredTransport final : public Transport {
+class ExploredTransport final : public transport::ForwardingTransport {
  public:
   /// `has_sockets`: the rank's thread for this group's mail waits as on sockets.
   ExploredTransport(std::unique_ptr<Transport> inner, int cpus, bool has_sockets)
-      : inner_(std::move(inner)),
-        shared_(inner_->shared_mail()),
+      : ForwardingTransport(std::move(inner)),
+        shared_(this->inner().shared_mail()),
         has_sockets_(has_sockets),
-        data_(inner_->data(), nullptr),
-        mail_(inner_->mail(), has_sockets ? &shared_.value().channel : nullptr),
+        data_(this->inner().data(), nullptr),
+        mail_(this->inner().mail(), has_sockets ? &shared_.value().channel : nullptr),
         cpus_(cpus) {}
 
   Channel& data() override { return data_; }
@@ -105,14 +104,9 @@ class ExploredTransport final : public Transport {
   std::optional<transport::SharedMail> shared_mail() override {
     return has_sockets_ ? std::nullopt : shared_;
   }
-  transport::Window* window() override { return inner_->window(); }
-  int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return cpus_; }
-  std::string describe(Rank peer) const override { return inner_->describe(peer); }
-  transport::Presence presence(Rank peer) const override { return inner_->presence(peer); }
 
  private:
-  std::unique_ptr<Transport> inner_;
   std::optional<transport::SharedMail> shared_;
   bool has_sockets_;
   ExploredChannel data_;

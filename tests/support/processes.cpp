@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/exec_image.h"
 
 namespace peal::testing {
 namespace {
@@ -28,16 +29,6 @@ bool wait_until(Deadline deadline, Happened happened) {
     std::this_thread::sleep_for(kLook);
   }
   return false;
-}
-
-[[noreturn]] void become(const std::vector<std::string>& command,
-                         const Processes::Variables& variables) {
-  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  ::execv(arguments[0], arguments.data());
-  ::_exit(127);
 }
 
 }  // namespace
@@ -55,12 +46,13 @@ void Processes::start(const std::vector<std::string>& command, const Variables& 
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("pipe", errno);
   Fd reading(ends[0]);
   const Fd writing(ends[1]);
+  const ExecImage image(command.front(), command, variables);
   const pid_t pid = ::fork();
   if (pid < 0) throw system_error("fork", errno);
   if (pid == 0) {
     ::dup2(writing.get(), STDOUT_FILENO);
     ::dup2(writing.get(), STDERR_FILENO);
-    become(command, variables);
+    image.become(127);
   }
   ::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
   processes_.push_back({pid, std::move(reading), ""});

@@ -16,59 +16,53 @@
 #include "peal/base/guarded.h"
 #include "peal/group/process_group.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/testing/forwarding.h"
 
 namespace peal::native {
 namespace {
 
-using transport::Channel;
-using transport::ConstPiece;
 using transport::Interest;
-using transport::Transfer;
 using transport::Transport;
 
 /// A channel whose peers never wake its sleeper, as if each were stopped just before it does. The
 /// bytes are there.
-class DeafChannel final : public Channel {
+class DeafChannel final : public transport::ForwardingChannel {
  public:
-  explicit DeafChannel(Channel& inner) : inner_(inner) {}
+  using ForwardingChannel::ForwardingChannel;
 
-  Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override {
-    return inner_.try_send(peer, pieces);
-  }
-  bool try_flush(Rank peer) override { return inner_.try_flush(peer); }
-  Transfer try_receive(Rank peer, std::span<std::byte> into) override {
-    return inner_.try_receive(peer, into);
-  }
-  Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
   void wait(std::span<const Interest> /*interests*/, Deadline deadline) override {
-    const auto is_interrupted = [](bool interrupted) { return interrupted; };
-    interrupted_.wait(deadline, is_interrupted, [](bool& interrupted) { interrupted = false; });
+    sleep_.update([](Sleep& sleep) { ++sleep.begun; });
+    sleep_.wait(
+        deadline,
+        [](const Sleep& sleep) { return sleep.is_interrupted; },
+        [](Sleep& sleep) { sleep.is_interrupted = false; });
   }
   void interrupt() noexcept override {
-    interrupted_.update([](bool& interrupted) { interrupted = true; });
+    sleep_.update([](Sleep& sleep) { sleep.is_interrupted = true; });
+  }
+  /// How often a thread has gone to sleep here.
+  int sleeps() {
+    return sleep_.with([](const Sleep& sleep) { return sleep.begun; });
   }
 
  private:
-  Channel& inner_;
-  Guarded<bool> interrupted_{false};
+  struct Sleep {
+    bool is_interrupted = false;
+    int begun = 0;
+  };
+
+  Guarded<Sleep> sleep_;
 };
 
-class DeafTransport final : public Transport {
+class DeafTransport final : public transport::ForwardingTransport {
  public:
   explicit DeafTransport(std::unique_ptr<Transport> inner)
-      : inner_(std::move(inner)), mail_(inner_->mail()) {}
+      : ForwardingTransport(std::move(inner)), mail_(this->inner().mail()) {}
 
-  Channel& data() override { return inner_->data(); }
-  Channel& mail() override { return mail_; }
+  DeafChannel& mail() override { return mail_; }
   std::optional<transport::SharedMail> shared_mail() override { return std::nullopt; }
-  transport::Window* window() override { return inner_->window(); }
-  int ranks_on_host() const override { return inner_->ranks_on_host(); }
-  int cpus_on_host() const override { return inner_->cpus_on_host(); }
-  std::string describe(Rank peer) const override { return inner_->describe(peer); }
-  transport::Presence presence(Rank peer) const override { return inner_->presence(peer); }
 
  private:
-  std::unique_ptr<Transport> inner_;
   DeafChannel mail_;
 };
 
@@ -84,25 +78,33 @@ ProcessGroupPtr join(Rank rank, std::unique_ptr<Transport> connected) {
                                         ProcessGroup::Options{.timeout = kTimeout});
 }
 
+template <class Holds>
+bool comes_to_hold(Holds holds) {
+  for (const Deadline hang = Deadline::after(std::chrono::seconds(60)); !hang.passed();) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
 TEST(MessageLoopTest, AMessageArrivesThoughItsSenderWakesNobody) {
   auto transports = transport::make_memory_transports(2, {});
   auto joining = std::async(std::launch::async, [&] { return join(0, std::move(transports[0])); });
-  const ProcessGroupPtr receiver =
-      join(1, std::make_unique<DeafTransport>(std::move(transports[1])));
+  auto deaf = std::make_unique<DeafTransport>(std::move(transports[1]));
+  DeafChannel& mail = deaf->mail();
+  const ProcessGroupPtr receiver = join(1, std::move(deaf));
   const ProcessGroupPtr sender = joining.get();
 
   std::vector<float> values(10);
+  const int before = mail.sleeps();
   const WorkPtr received = receiver->irecv(values, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the receiver's thread sleeps
+  // The second sleep begins after the receiver's thread has heard of the receive.
+  ASSERT_TRUE(comes_to_hold([&] { return mail.sleeps() >= before + 2; }));
   sender->send(std::vector<float>(10, 7), 1);
-  const Deadline hang = Deadline::after(std::chrono::seconds(60));
-  while (!received->is_completed() && !hang.passed()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  EXPECT_TRUE(received->is_completed());
-  EXPECT_EQ(values, received->is_completed() ? std::vector<float>(10, 7) : values);
+  EXPECT_TRUE(comes_to_hold([&] { return received->is_completed(); }));
   sender->abort("the test is over");
   receiver->abort("the test is over");
+  EXPECT_EQ(values, std::vector<float>(10, 7));
 }
 
 }  // namespace

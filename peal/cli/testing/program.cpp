@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/clock.h"
+#include "peal/base/testing/exec_image.h"
 
 namespace peal::cli {
 namespace {
@@ -83,6 +83,14 @@ std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
+/// In the child. A test may have been started in the background, where signals are ignored.
+void take_default_signals(Hangup hangup) {
+  for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    ::signal(number, SIG_DFL);
+  }
+  ::signal(SIGHUP, hangup == Hangup::kIgnored ? SIG_IGN : SIG_DFL);
+}
+
 }  // namespace
 
 void wait_until(const std::function<bool()>& holds) {
@@ -94,7 +102,14 @@ void wait_until(const std::function<bool()>& holds) {
 
 Program::Program(const std::vector<std::string>& arguments, Standard standard, Hangup hangup) {
   static int number = 0;
-  marker_ = fmt::format("PEAL_TEST_RUN={}-{}", ::getpid(), ++number);
+  const std::string run = fmt::format("{}-{}", ::getpid(), ++number);
+  marker_ = "PEAL_TEST_RUN=" + run;
+  std::vector<std::string> words = {"peal"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const ExecImage image(PEAL_PROGRAM,
+                        std::move(words),
+                        {{"PEAL_TEST_RUN", run}, {"TERM", "xterm"}},
+                        {"OMP_NUM_THREADS"});
   const bool terminal = standard == Standard::kTerminal;
   Ends out = terminal ? make_terminal() : make_pipe(Mine::kReader);
   Ends err = terminal ? Ends{} : make_pipe(Mine::kReader);
@@ -107,8 +122,8 @@ Program::Program(const std::vector<std::string>& arguments, Standard standard, H
     ::dup2(terminal ? out.theirs.get() : in.theirs.get(), STDIN_FILENO);
     ::dup2(out.theirs.get(), STDOUT_FILENO);
     ::dup2(terminal ? out.theirs.get() : err.theirs.get(), STDERR_FILENO);
-    become(arguments, hangup);
-    ::_exit(99);
+    take_default_signals(hangup);
+    image.become(99);
   }
   out_ = std::move(out.mine);
   err_ = std::move(err.mine);
@@ -118,21 +133,6 @@ Program::Program(const std::vector<std::string>& arguments, Standard standard, H
 Program::~Program() {
   for (const pid_t pid : processes()) ::kill(pid, SIGKILL);
   if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
-}
-
-/// In the child. A test may have been started in the background, where signals are ignored.
-void Program::become(const std::vector<std::string>& arguments, Hangup hangup) const {
-  for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGPIPE}) {
-    ::signal(number, SIG_DFL);
-  }
-  ::signal(SIGHUP, hangup == Hangup::kIgnored ? SIG_IGN : SIG_DFL);
-  ::putenv(const_cast<char*>(marker_.c_str()));
-  ::setenv("TERM", "xterm", 1);
-  ::unsetenv("OMP_NUM_THREADS");
-  std::vector<char*> words = {const_cast<char*>("peal")};
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::execv(PEAL_PROGRAM, words.data());
 }
 
 void Program::signal(int number) const { ::kill(pid_, number); }

@@ -64,7 +64,6 @@ class Program final {
   void wait_until_none_is_left() const;
 
  private:
-  void become(const std::vector<std::string>& arguments, Hangup hangup) const;
   void read_some();
 
   std::string marker_;  // an environment variable of its own
