@@ -19,7 +19,7 @@ if(PEAL_TESTS)
     target_compile_options(peal_test_overrides INTERFACE $<$<CONFIG:Release>:-O1>)
   endif()
   add_library(peal_test_options INTERFACE)
-  target_link_libraries(peal_test_options INTERFACE peal_options peal_test_overrides)  # in this order
+  target_link_libraries(peal_test_options INTERFACE peal_options peal_test_overrides)  # the overrides last: -fno-sanitize works only after -fsanitize
 
   file(CONFIGURE OUTPUT test_headers.cpp CONTENT "int main() {}\n")
   add_executable(peal_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)

@@ -10,8 +10,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(peal_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                                                 -Wno-maybe-uninitialized)
 endif()
-# Else clang's precompiled headers differ from build to build, and ccache finds nothing. They contain the
-# path of the checkout, so a checkout at another path compiles once more.
+# Without this option clang's precompiled headers differ in each build, and ccache never hits. They contain
+# the checkout's path, so each new path compiles once.
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(peal_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
@@ -24,8 +24,8 @@ if(PEAL_SANITIZE)
   target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
 endif()
 # Only the libraries are counted. Threads may lose counts, so a count may be too low. A process writes its
-# counts once, at its end: those of gcov (--coverage) are written before exec as well, where a child of a
-# process with threads must not allocate (0034).
+# counts when it exits; one that is killed writes none. gcov (--coverage) also writes before exec, where a
+# child of a process with threads must not allocate (0034).
 add_library(peal_coverage INTERFACE)
 if(PEAL_COVERAGE)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace peal::launch {
 namespace {
 
-/// Threads that allocate memory without a pause: at each fork one of them is inside the allocator.
+/// Threads that allocate memory without a pause: at a fork, one of them is often in the allocator.
 class Allocators {
  public:
   Allocators() {
@@ -28,19 +29,19 @@ class Allocators {
 
  private:
   void allocate() const {
-    for (std::size_t size = 1; !ends_; size = size % 100'000 + 997) {
-      std::make_unique<char[]>(size).swap(kept_);
+    std::vector<std::unique_ptr<char[]>> kept(100);
+    for (std::size_t size = 1; !ends_; size = size % 5'000 + 97) {
+      kept[size % kept.size()] = std::make_unique_for_overwrite<char[]>(size);
     }
   }
 
   std::atomic<bool> ends_ = false;
-  inline static thread_local std::unique_ptr<char[]> kept_;
   std::vector<std::thread> threads_ = std::vector<std::thread>(2);
 };
 
-// A process that forks while another thread holds a lock of the allocator has a child that can
-// never take it: between fork and exec the child must not allocate. An instrumented build may do so
-// unseen.
+// If another thread holds the allocator's lock at fork, the child can never take that lock. So the
+// child must not allocate before exec. Instrumented builds may allocate without any line in the
+// source.
 TEST(SpawnTest, AProcessStartsWhileOtherThreadsAllocate) {
   const Allocators allocators;
   const RankProcess rank{

@@ -20,8 +20,7 @@ namespace {
 /// Whether a thread of this process sleeps in write(2).
 bool sleeps_in_write(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
-  long number =
-      -1;  // the file begins with a word, such as "running", for a thread that does not sleep
+  long number = 0;  // the file has a word instead for a thread that does not sleep
   return file >> number && number == SYS_write;
 }
 

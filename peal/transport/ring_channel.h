@@ -50,7 +50,7 @@ class RingChannel final : public PollableChannel {
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
 
-  /// Whether a sleep for the interests would end at once.
+  /// Whether one of the interests is ready. Ignores `interrupt`. Threads: the one that may wait.
   bool is_any_ready(std::span<const Interest> interests) const;
 
   // ---- for a thread that sleeps on the event itself, for several channels (rounds.h)

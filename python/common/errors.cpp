@@ -3,6 +3,8 @@
 #include <exception>
 #include <string>
 
+#include "python/common/gil.h"
+
 namespace peal::python {
 namespace {
 
@@ -14,8 +16,10 @@ void translate(std::exception_ptr caught) {
   try {
     std::rethrow_exception(caught);
   } catch (const Error& error) {
-    const pybind11::object value = error_to_python(error);
-    PyErr_SetObject(pybind11::type::of(value).ptr(), value.ptr());
+    call_unless_ended([&] {
+      const pybind11::object value = error_to_python(error);
+      PyErr_SetObject(pybind11::type::of(value).ptr(), value.ptr());
+    });
   }
 }
 

@@ -4,12 +4,32 @@
 #include <pybind11/pybind11.h>
 #include <unistd.h>
 
+#include <exception>
+
 namespace peal::python {
 
-/// This thread is without the GIL while it lives, whether it had it or not. Where the interpreter
-/// has ended meanwhile, the destructor does not return: up to Python 3.13 the interpreter ends a
-/// thread that takes its GIL by pthread_exit, which would unwind the thread through C++ and so end
-/// the process.
+/// Calls `call`, which takes the GIL or runs Python code. If the interpreter has ended, this does
+/// not return. The reason: a thread that asks for the GIL then is ended by pthread_exit (up to
+/// Python 3.13). That unwinds C++ frames and would abort the process. It is never inlined: where an
+/// exception is under way, the compiler puts std::terminate in place of the destructor that stops
+/// the thread.
+template <class Call>
+[[gnu::noinline]] void call_unless_ended(Call&& call) {
+  /// A destructor can stop the thread even while an exception is handled. A handler of
+  /// abi::__forced_unwind cannot.
+  struct Unwinding {
+    ~Unwinding() {
+      while (is_possible && std::uncaught_exceptions() == exceptions) ::pause();
+    }
+    bool is_possible = true;
+    int exceptions = std::uncaught_exceptions();
+  } unwinding;
+  call();
+  unwinding.is_possible = false;
+}
+
+/// Releases the GIL while it lives, if this thread holds it. If the interpreter has ended in the
+/// meantime, the destructor does not return (call_unless_ended).
 class __attribute__((visibility("hidden"))) WithoutGil {
  public:
   WithoutGil() {
@@ -17,23 +37,12 @@ class __attribute__((visibility("hidden"))) WithoutGil {
   }
   ~WithoutGil() noexcept(false) {
     if (thread_ == nullptr) return;
-    EndOfThread end;
-    PyEval_RestoreThread(thread_);
-    end.has_come = false;
+    call_unless_ended([this] { PyEval_RestoreThread(thread_); });
   }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  /// Stops the thread where it is unwound: a destructor can, even while another exception is
-  /// handled. A handler of abi::__forced_unwind cannot.
-  struct EndOfThread {
-    ~EndOfThread() {
-      while (has_come) ::pause();
-    }
-    bool has_come = true;
-  };
-
   PyThreadState* thread_ = nullptr;
 };
 

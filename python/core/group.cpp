@@ -37,6 +37,7 @@ Timeout timeout_of(Seconds seconds) {
 PyWork::PyWork(WorkPtr work, std::vector<Arrays> held)
     : work_(std::move(work)),
       held_(new std::vector<Arrays>(std::move(held)), [](std::vector<Arrays>* arrays) {
+        // peal's threads have ended before the interpreter finalizes (leave_all).
         if (Py_IsInitialized() == 0) return;  // they go with the process
         const py::gil_scoped_acquire gil;
         delete arrays;

@@ -86,7 +86,7 @@ def rank_0(folder, what, other):
                and not os.path.exists(f"{folder}/ends")):
             time.sleep(0.01)
         if what == "under way: exit with 0":
-            time.sleep(1.5)  # longer than an end by a failure waits
+            time.sleep(1.5)  # an exit by a failure waits only one second
         mine.barrier()
         print("well")
     except RuntimeError as error:
@@ -236,33 +236,34 @@ class EndingTest(unittest.TestCase):
         self.on_each("under way: exit with 3", "has left the group", ways=["a program"])
 
     def daemons_leave(self, kind: str = "") -> None:
-        """A daemon thread of rank 1 leaves while its interpreter ends. Rank 0 comes at once, or only
-        after the end. Tries again: on a busy machine the thread may not have begun to leave when
-        the interpreter ends, or rank 0 may come after the second."""
+        """A daemon thread of rank 1 leaves its group while the interpreter exits. Rank 0 calls its
+        barrier at once ("soon") or after the exit ("late"). The test retries, because on a busy
+        machine the thread may start too late, or rank 0 may miss the one second."""
         for when, words in (("soon", "well"), ("late", "the Python interpreter ends")):
             for _ in range(10):
                 text, errors = self.heard("a program", f"daemon: {kind}{when}")
+                self.assertNotIn("terminate called", errors)
                 if words in text and errors == "":
                     break
             self.assertIn(words, text)
             self.assertEqual(errors, "")
 
-    def test_daemons_that_call_peal_do_not_disturb_the_end(self) -> None:
+    def test_daemon_threads_in_peal_do_not_disturb_the_exit(self) -> None:
         for _ in range(3):
             with tempfile.TemporaryDirectory() as folder:
                 run = subprocess.run([sys.executable, "-c", DAEMONS, folder], capture_output=True,
                                      text=True, timeout=60)
                 self.assertEqual((run.returncode, run.stderr), (0, ""))
 
-    def test_one_that_ends_while_a_daemon_leaves_waits_for_that_for_a_second(self) -> None:
+    def test_the_exit_waits_a_second_for_a_daemon_that_leaves(self) -> None:
         self.daemons_leave()
 
     @torch_wanted
-    def test_one_that_ends_while_a_daemon_leaves_torchs_group_waits_as_well(self) -> None:
+    def test_the_exit_waits_for_a_daemon_that_leaves_torchs_group(self) -> None:
         self.daemons_leave("torch, ")
 
     @torch_wanted
-    def test_it_waits_for_that_daemon_as_well_where_rank_0_serves_torchs_store(self) -> None:
+    def test_the_exit_waits_for_that_daemon_if_rank_0_serves_torchs_store(self) -> None:
         self.daemons_leave("torch, env, ")
 
     @torch_wanted

@@ -105,14 +105,15 @@ class HiddenMemory final {
 /// Why this process cannot be searched; empty if it can be.
 std::string obstacle() {
   if (!HiddenMemory(1).is_hidden()) return "this system has no MADV_DONTDUMP";
-  if (std::getenv("LD_BIND_NOW") == nullptr) {
+  const char* const binding = std::getenv("LD_BIND_NOW");
+  if (binding == nullptr || *binding == '\0') {
     return "without LD_BIND_NOW=1 the linker may leave a piece of the secret on the stack";
   }
   return "";
 }
 
-/// Whether the text has a whole piece of the secret. A memory that was freed may have lost its
-/// first bytes to the allocator's lists.
+/// Whether the text contains a whole piece of the secret. The allocator may overwrite the first
+/// bytes of freed memory.
 bool has_piece_of(const Secret& secret, std::string_view text) {
   constexpr std::size_t kPiece = 16;
   bool has_piece = false;
@@ -260,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(Ways,
                                            Way{"given_store_tls", Place::kGivenStore, "on"}),
                          [](const auto& way) { return way.param.name; });
 
-/// Else the tests above could not fail.
+/// Shows that the search finds a secret, so the tests above can fail.
 TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   const Secret secret = net::make_secret();
@@ -268,7 +269,7 @@ TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
   std::string copy(secret.text());
   EXPECT_THAT(Search().places_of(secret), HasSubstr("rw"));
   std::fill_n(copy.begin(), 24, 'x');
-  EXPECT_THAT(Search().places_of(secret), HasSubstr("rw")) << "of which a part is left";
+  EXPECT_THAT(Search().places_of(secret), HasSubstr("rw")) << "a part of the secret is left";
   wipe(copy);
   EXPECT_EQ(Search().places_of(secret), "");
 }

@@ -22,6 +22,7 @@
 #include "peal/group/process_group.h"
 #include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/ring_channel.h"
 #include "peal/transport/rounds.h"
 #include "peal/transport/testing/forwarding.h"
 
@@ -39,11 +40,11 @@ using transport::Transport;
 constexpr int kRanks = 3;
 constexpr Timeout kTimeout = std::chrono::hours(1);
 
-/// A channel with scheduling points, which says when bytes have moved.
+/// A channel with scheduling points. It reports progress when bytes move.
 class ExploredChannel final : public transport::ForwardingChannel {
  public:
-  /// If `socket` is given, `wait` sleeps until it is ready, as poll(2) does on sockets: a thread
-  /// that has read everything meanwhile keeps it asleep. Else the inner channel waits.
+  /// With `socket`, `wait` sleeps until that channel is ready, as poll(2) on sockets. If another
+  /// thread reads all bytes first, the sleep goes on. Without it the inner channel waits.
   ExploredChannel(Channel& inner, const transport::RingChannel* socket)
       : ForwardingChannel(inner), socket_(socket) {}
 
@@ -368,7 +369,7 @@ void run_rank(const Plan& plan, Rank rank, std::vector<std::unique_ptr<Transport
 std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Plan& plan) {
   transport::MemoryOptions options = plan.memory;
   // With faults or sockets each group has its own thread for its mail.
-  for (int rank = 0; rank < kRanks && !plan.faults; ++rank) {
+  for (int rank = 0; rank < kRanks && !plan.faults && !plan.has_sockets; ++rank) {
     options.rounds.push_back(std::make_shared<transport::Rounds>());
   }
   std::array<std::vector<std::unique_ptr<Transport>>, kRanks> all;

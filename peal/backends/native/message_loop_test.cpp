@@ -24,8 +24,7 @@ namespace {
 using transport::Interest;
 using transport::Transport;
 
-/// A channel whose peers never wake its sleeper, as if each were stopped just before it does. The
-/// bytes are there.
+/// The peers' bytes arrive, but the wake-up does not, as if each peer were stopped just before it.
 class DeafChannel final : public transport::ForwardingChannel {
  public:
   using ForwardingChannel::ForwardingChannel;
@@ -40,7 +39,7 @@ class DeafChannel final : public transport::ForwardingChannel {
   void interrupt() noexcept override {
     sleep_.update([](Sleep& sleep) { sleep.is_interrupted = true; });
   }
-  /// How often a thread has gone to sleep here.
+  /// The number of calls of `wait`.
   int sleeps() {
     return sleep_.with([](const Sleep& sleep) { return sleep.begun; });
   }
@@ -88,6 +87,7 @@ bool comes_to_hold(Holds holds) {
 }
 
 TEST(MessageLoopTest, AMessageArrivesThoughItsSenderWakesNobody) {
+  std::vector<float> values(10);
   auto transports = transport::make_memory_transports(2, {});
   auto joining = std::async(std::launch::async, [&] { return join(0, std::move(transports[0])); });
   auto deaf = std::make_unique<DeafTransport>(std::move(transports[1]));
@@ -95,11 +95,10 @@ TEST(MessageLoopTest, AMessageArrivesThoughItsSenderWakesNobody) {
   const ProcessGroupPtr receiver = join(1, std::move(deaf));
   const ProcessGroupPtr sender = joining.get();
 
-  std::vector<float> values(10);
   const int before = mail.sleeps();
   const WorkPtr received = receiver->irecv(values, 0);
-  // The second sleep begins after the receiver's thread has heard of the receive.
-  ASSERT_TRUE(comes_to_hold([&] { return mail.sleeps() >= before + 2; }));
+  // The receiver's thread handles the receive before it sleeps a second time.
+  EXPECT_TRUE(comes_to_hold([&] { return mail.sleeps() >= before + 2; }));
   sender->send(std::vector<float>(10, 7), 1);
   EXPECT_TRUE(comes_to_hold([&] { return received->is_completed(); }));
   sender->abort("the test is over");

@@ -1,8 +1,9 @@
-// A program that a test's child becomes.
+// The program that a test's child process executes.
 #pragma once
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
@@ -28,7 +29,8 @@ class ExecImage final {
   ExecImage(const ExecImage&) = delete;
   ExecImage& operator=(const ExecImage&) = delete;
 
-  /// In the child. Ends it with `failure` if the program cannot be executed. Async-signal-safe.
+  /// Call in the child. Executes the program, or exits with `failure` if that fails.
+  /// Async-signal-safe.
   [[noreturn]] void become(int failure) const {
     ::execve(program_.c_str(), argument_pointers_.data(), environment_pointers_.data());
     ::_exit(failure);

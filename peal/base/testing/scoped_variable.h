@@ -7,8 +7,8 @@
 
 namespace peal {
 
-/// Has the value while this lives, and what it was before that afterwards.
-/// Threads: no other thread reads or writes the environment meanwhile.
+/// Sets a variable, and restores its former value at the end of the scope.
+/// Threads: no other thread may use the environment during that time.
 class ScopedVariable final {
  public:
   ScopedVariable(const char* name, const std::string& value) : name_(name) {

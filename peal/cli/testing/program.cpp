@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,7 +84,7 @@ std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// In the child. A test may have been started in the background, where signals are ignored.
+/// Call in the child. A test that was started in the background inherits ignored signals.
 void take_default_signals(Hangup hangup) {
   for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGPIPE}) {
     ::signal(number, SIG_DFL);

@@ -11,7 +11,7 @@
 
 namespace peal::transport {
 
-/// Does what another channel does, which must live longer.
+/// Forwards every call to `inner`, which must outlive this channel.
 class ForwardingChannel : public Channel {
  public:
   explicit ForwardingChannel(Channel& inner) : inner_(inner) {}
@@ -33,7 +33,7 @@ class ForwardingChannel : public Channel {
   Channel& inner_;
 };
 
-/// Does what another transport does, which it owns.
+/// Forwards every call to the transport that it owns.
 class ForwardingTransport : public Transport {
  public:
   explicit ForwardingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
