@@ -45,12 +45,18 @@ function(peal_module name)
 endfunction()
 
 # peal_time_limit(name seconds): ends the ctest test `name` if it hangs. `seconds` is at least ten times what an
-# idle machine with two cores needs in release; a sanitizer gets three times as long.
+# idle machine with two cores needs in release; a sanitizer gets three times as long. Where lines are counted
+# (PEAL_COVERAGE), the test has files of counts of its own: two programs may have the same signature (%m), and
+# their counts cannot be merged.
 function(peal_time_limit name seconds)
   if(PEAL_SANITIZE)
     math(EXPR seconds "3 * ${seconds}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+  if(PEAL_COVERAGE)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT_MODIFICATION
+      LLVM_PROFILE_FILE=set:${PROJECT_BINARY_DIR}/coverage/counts/${name}-%4m.profraw)
+  endif()
 endfunction()
 
 # peal_busy(name...): marks ctest tests that compute all the time. In most tests the ranks mostly

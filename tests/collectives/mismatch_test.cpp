@@ -191,7 +191,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
   }
 
   void expect_mismatch(const Deed& one, const Deed& other, const std::string& what) {
-    const auto ends = ends_of(one, other, std::chrono::seconds(30));
+    const auto ends = ends_of(one, other, std::chrono::minutes(2));
     const std::string name = fmt::format("{} beside {} ({})", one.name, other.name, what);
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const End& end = ends[rank].result;
