@@ -45,12 +45,12 @@ struct Pair {
 
 /// Whether a write to the descriptor reaches anything.
 bool is_connected(int fd) { return ::send(fd, "x", 1, MSG_NOSIGNAL) == 1; }
-bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+bool is_descriptor(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 TEST(WithheldTest, AChildHasADeadDescriptorInItsPlace) {
   const Pair pair;
   EXPECT_EQ(in_child([&] {
-              if (!is_open(pair.own.get())) return 1;
+              if (!is_descriptor(pair.own.get())) return 1;
               if (is_connected(pair.own.get())) return 2;
               return is_connected(pair.other.get()) ? 0 : 3;  // which is not withheld
             }),
@@ -97,13 +97,13 @@ TEST(WithheldTest, WhatAChildWithholdsItsOwnChildLacks) {
 
 TEST(WithheldTest, AnotherDescriptorThatComesToTheNumberIsTheChilds) {
   Pair pair;
-  const int number = pair.own.release();
-  const Fd next(::dup2(pair.other.get(), number));  // closes what was there, without a word
-  const int flags = ::fcntl(number, F_GETFL);
-  EXPECT_EQ(in_child([&] { return ::fcntl(number, F_GETFL) == flags ? 0 : 1; }), 0);
+  const int freed = pair.own.release();
+  const Fd next(::dup2(pair.other.get(), freed));  // closes what was there, without a word
+  const int flags = ::fcntl(freed, F_GETFL);
+  EXPECT_EQ(in_child([&] { return ::fcntl(freed, F_GETFL) == flags ? 0 : 1; }), 0);
   const Pair second;
-  ASSERT_EQ(::dup2(second.other.get(), number), number);
-  EXPECT_EQ(in_child([&] { return is_connected(number) ? 0 : 1; }), 0);
+  ASSERT_EQ(::dup2(second.other.get(), freed), freed);
+  EXPECT_EQ(in_child([&] { return is_connected(freed) ? 0 : 1; }), 0);
 }
 
 TEST(WithheldTest, ManyAreTakenFromAChildWhoseTableIsFull) {
@@ -122,7 +122,7 @@ TEST(WithheldTest, ManyAreTakenFromAChildWhoseTableIsFull) {
   const int status = in_child([&] {
     for (const Pair& pair : pairs) {
       if (is_connected(pair.own.get())) return 1;
-      if (!is_open(pair.own.get())) return 2;
+      if (!is_descriptor(pair.own.get())) return 2;
     }
     return 0;
   });

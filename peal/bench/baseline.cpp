@@ -82,7 +82,7 @@ std::string_view sentence_of(const Json::exception& error) {
 }
 
 /// The first, and how many more.
-std::string summarize(const std::vector<Reached>& all) {
+std::string first_and_count(const std::vector<Reached>& all) {
   if (all.empty()) return "none of peal";
   const std::string more = all.size() == 1 ? "" : fmt::format(" and {} more", all.size() - 1);
   return fmt::format("\"{}\"{}", all.front().what, more);
@@ -127,8 +127,8 @@ void check_common_case(const std::vector<Reached>& baseline, const std::vector<R
   if (is_known) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("the baseline has none of the cases of this run: it has {}, this run {}",
-                          summarize(baseline),
-                          summarize(planned)));
+                          first_and_count(baseline),
+                          first_and_count(planned)));
 }
 
 Comparison compare_with(const std::vector<Reached>& baseline,

@@ -15,12 +15,12 @@
 namespace peal::bench {
 namespace {
 
-constexpr Timeout kPatience = std::chrono::seconds(10);
+constexpr Timeout kCommandLimit = std::chrono::seconds(10);
 constexpr const char* kHostPrefix = "peal-bench-";  // peal-bench-PID-INDEX, a host name too
 constexpr const char* kBridgePrefix = "pealb";      // pealbPID; names of interfaces are short
 
 Finished run(const std::vector<std::string>& words) {
-  return run_program(words, Deadline::after(kPatience));
+  return run_program(words, Deadline::after(kCommandLimit));
 }
 
 void must(const std::vector<std::string>& words) {

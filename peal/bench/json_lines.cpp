@@ -5,21 +5,23 @@
 namespace peal::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json registered(const Result& result) {
+OrderedJson registered(const Result& result) {
   if (result.variant == "registered") return true;
   if (result.variant == "foreign") return false;
   return nullptr;
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+OrderedJson or_null(const std::string& text) {
+  return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+}
 
 }  // namespace
 
 std::string to_json_line(const Result& result) {
   const Case& c = result.the_case;
-  Json line = {
+  OrderedJson line = {
       {"op", name_of(c.op)},
       {"backend", result.backend},
       {"transport", result.transport},
@@ -39,7 +41,8 @@ std::string to_json_line(const Result& result) {
       {"samples", result.time.samples},
       {"algbw_gbps", algorithm_bandwidth(result)},
       {"busbw_gbps", bus_bandwidth(result)},
-      {"floor_fraction", result.floor_fraction ? Json(*result.floor_fraction) : Json(nullptr)},
+      {"floor_fraction",
+       result.floor_fraction ? OrderedJson(*result.floor_fraction) : OrderedJson(nullptr)},
       {"times_faster", result.times_faster},
       {"note", result.note},
       {"rate", or_null(result.conditions.rate)},
@@ -52,7 +55,7 @@ std::string to_json_line(const Result& result) {
   if (result.traffic) {
     const auto& qdisc = result.traffic->qdisc_bytes;
     line["host_tx_bytes"] = result.traffic->interface_bytes;
-    line["host_qdisc_bytes"] = qdisc ? Json(*qdisc) : Json(nullptr);
+    line["host_qdisc_bytes"] = qdisc ? OrderedJson(*qdisc) : OrderedJson(nullptr);
   }
   return line.dump() + "\n";
 }

@@ -18,12 +18,13 @@
 namespace peal::bench {
 namespace {
 
-constexpr Timeout kQuestion = std::chrono::seconds(20);
+constexpr Timeout kProbeLimit = std::chrono::seconds(20);
 constexpr Timeout kBuilding = std::chrono::seconds(120);
 
 /// "openmpi", "mpich" or "", by what the launcher says of itself.
 std::string kind_of(const std::string& launcher) {
-  const std::string text = run_program({launcher, "--version"}, Deadline::after(kQuestion)).output;
+  const std::string text =
+      run_program({launcher, "--version"}, Deadline::after(kProbeLimit)).output;
   if (text.find("Open MPI") != std::string::npos) return "openmpi";
   if (text.find("HYDRA") != std::string::npos) return "mpich";
   return "";
@@ -43,7 +44,8 @@ std::filesystem::path cache_folder(const PrivateFolder& instead) {
 std::size_t fingerprint(const Mpi& mpi) {
   std::error_code unknown;
   const auto changed = std::filesystem::last_write_time(mpi.compiler, unknown).time_since_epoch();
-  const std::string flags = run_program({mpi.compiler, "-show"}, Deadline::after(kQuestion)).output;
+  const std::string flags =
+      run_program({mpi.compiler, "-show"}, Deadline::after(kProbeLimit)).output;
   return std::hash<std::string>()(
       fmt::format("{}\n{}\n{}\n{}", kMpiWorker, mpi.compiler, changed.count(), flags));
 }

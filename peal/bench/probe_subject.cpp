@@ -43,9 +43,9 @@ struct Move {
 };
 
 /// Where the buffers of all ranks lie in this process.
-class Buffers final {
+class ProbeBuffers final {
  public:
-  Buffers(const Case& c, const std::string& path)
+  ProbeBuffers(const Case& c, const std::string& path)
       : case_(c), layout_(lay_out(c)), memory_(path, layout_.size) {}
 
   std::byte* input(Rank rank) const { return at(layout_.inputs, rank); }
@@ -67,7 +67,7 @@ class Buffers final {
 
 /// The slice of `rank` from all inputs into `roots`. Slices are whole lines, so that no two ranks
 /// write into one.
-Move reduce_slice(const Case& c, Rank rank, const Buffers& buffers, int roots) {
+Move reduce_slice(const Case& c, Rank rank, const ProbeBuffers& buffers, int roots) {
   const std::int64_t size = buffers.block_size().value;
   const auto cut = [&](Rank r) { return r == c.ranks ? size : size * r / c.ranks / 64 * 64; };
   Move move{.from = {}, .to = {}, .size = Bytes(cut(rank + 1) - cut(rank))};
@@ -76,13 +76,13 @@ Move reduce_slice(const Case& c, Rank rank, const Buffers& buffers, int roots) {
   return move;
 }
 
-Move reduce_block(const Case& c, Rank rank, const Buffers& buffers) {
+Move reduce_block(const Case& c, Rank rank, const ProbeBuffers& buffers) {
   Move move{.from = {}, .to = {buffers.output(rank)}, .size = buffers.block_size()};
   for (Rank r = 0; r < c.ranks; ++r) move.from.push_back(buffers.block(buffers.input(r), rank));
   return move;
 }
 
-Move give_block(const Case& c, Rank rank, const Buffers& buffers) {
+Move give_block(const Case& c, Rank rank, const ProbeBuffers& buffers) {
   Move move{.from = {buffers.input(rank)}, .to = {}, .size = buffers.block_size()};
   for (Rank r = 0; r < c.ranks; ++r) move.to.push_back(buffers.block(buffers.output(r), rank));
   std::erase(move.to, buffers.input(rank));  // in place
@@ -90,7 +90,7 @@ Move give_block(const Case& c, Rank rank, const Buffers& buffers) {
 }
 
 /// What a rank does between the two meetings.
-std::vector<Move> moves_of(const Case& c, Rank rank, const Buffers& buffers) {
+std::vector<Move> moves_of(const Case& c, Rank rank, const ProbeBuffers& buffers) {
   const Bytes size = buffers.block_size();
   switch (c.op) {
     case Op::kAllReduce:
@@ -185,7 +185,7 @@ class ProbeTrial final : public Trial {
   Rank rank_;
   Flags& flags_;
   Stores stores_;
-  Buffers buffers_;
+  ProbeBuffers buffers_;
   std::vector<Move> moves_;
 };
 

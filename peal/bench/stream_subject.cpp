@@ -218,8 +218,8 @@ Links connect(const std::vector<std::string>& addresses, Rank host) {
 enum class Threads : unsigned char { kOne, kTwo };
 
 /// What a host sends, and where it receives.
-struct Buffers {
-  explicit Buffers(Bytes size)
+struct StreamBuffers {
+  explicit StreamBuffers(Bytes size)
       : out(static_cast<std::size_t>(size.value), std::byte{1}), in(out.size()) {}
   Bytes size() const { return Bytes(out.size()); }
   std::vector<std::byte> out, in;
@@ -230,7 +230,7 @@ class TwoWay final : public Trial {
   TwoWay(const Links& links,
          const Manner& manner,
          Threads threads,
-         std::shared_ptr<Buffers> buffers)
+         std::shared_ptr<StreamBuffers> buffers)
       : links_(links), manner_(manner), buffers_(std::move(buffers)) {
     if (threads == Threads::kTwo) sender_.emplace(links.to_next(), manner);
   }
@@ -248,7 +248,7 @@ class TwoWay final : public Trial {
  private:
   const Links& links_;
   Manner manner_;
-  std::shared_ptr<Buffers> buffers_;
+  std::shared_ptr<StreamBuffers> buffers_;
   std::optional<Sender> sender_;
 };
 
@@ -313,9 +313,9 @@ class StreamSubject final : public Subject {
 
   /// The trials of a case are prepared together and run in turn, so they share one pair, which goes
   /// with the last of them: a case without a stream takes none. `holders_of` (bench.cpp) counts so.
-  std::shared_ptr<Buffers> shared_buffers(Bytes size) {
-    std::shared_ptr<Buffers> buffers = buffers_.lock();
-    if (!buffers || buffers->size() != size) buffers = std::make_shared<Buffers>(size);
+  std::shared_ptr<StreamBuffers> shared_buffers(Bytes size) {
+    std::shared_ptr<StreamBuffers> buffers = buffers_.lock();
+    if (!buffers || buffers->size() != size) buffers = std::make_shared<StreamBuffers>(size);
     buffers_ = buffers;
     return buffers;
   }
@@ -324,7 +324,7 @@ class StreamSubject final : public Subject {
   Manner manner_;
   std::vector<std::string> addresses_;
   Links links_;
-  std::weak_ptr<Buffers> buffers_;
+  std::weak_ptr<StreamBuffers> buffers_;
 };
 
 }  // namespace

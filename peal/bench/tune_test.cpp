@@ -10,7 +10,7 @@
 namespace peal::bench {
 namespace {
 
-constexpr Bytes kStage = 3_MiB;
+constexpr Bytes kStageLimit = 3_MiB;
 
 /// On one host all_reduce of two ranks is built in as inline up to 2 KiB, and direct from there;
 /// between two hosts as pairwise up to 256 KiB.
@@ -33,7 +33,7 @@ Result with_rounds(Result result, const std::vector<double>& medians) {
 }
 
 std::string tune_text(const std::vector<Result>& results) {
-  return plan::to_text(tune(results, kStage), ";");
+  return plan::to_text(tune(results, kStageLimit), ";");
 }
 
 TEST(TuneTest, RowsSayWhatIsFasterThanTheBuiltInChoiceAndNothingElse) {
@@ -118,7 +118,7 @@ std::string_view choice(const std::string& text, Bytes size) {
                                   .ranks = 2,
                                   .ranks_per_host = 1,
                                   .count = Elements(size / size_of(DType::kU8)),
-                                  .stage_limit = Elements(kStage.value)};
+                                  .stage_limit = Elements(kStageLimit.value)};
   return plan::choose(plan::tuned(plan::parse_table(text)), problem, size_of(DType::kU8)).name;
 }
 

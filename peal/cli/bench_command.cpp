@@ -20,11 +20,11 @@
 namespace peal::cli {
 namespace {
 
-constexpr const char* kSummary = "Measure collectives, and compare them with other libraries";
+constexpr const char* kBenchSummary = "Measure collectives, and compare them with other libraries";
 
 constexpr double kLongestRound = 3600;
 
-constexpr const char* kDetails =
+constexpr const char* kBenchDetails =
     R"(OP is all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather,
 scatter, all_to_all, send_recv (a ping-pong between the first and the last
 rank, as half of the round trip), barrier, or all.
@@ -131,8 +131,8 @@ void check(const BenchRequest& request) {
 
 }  // namespace
 
-BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", kSummary)) {
-  bench_->footer(kDetails);
+BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", kBenchSummary)) {
+  bench_->footer(kBenchDetails);
   add_what();
   add_how();
   add_hosts();

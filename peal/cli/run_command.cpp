@@ -35,9 +35,9 @@
 namespace peal::cli {
 namespace {
 
-constexpr const char* kSummary = "Run a command as n ranks on this machine";
+constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
 
-constexpr const char* kDetails = R"(Everything after COMMAND belongs to it, options included.
+constexpr const char* kRunDetails = R"(Everything after COMMAND belongs to it, options included.
 
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
@@ -143,8 +143,8 @@ int line_width(const launch::Target& out, const launch::LaunchOptions& options) 
 
 }  // namespace
 
-RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kSummary)) {
-  run_->footer(kDetails);
+RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSummary)) {
+  run_->footer(kRunDetails);
   run_->add_option("-n", counts_, "How many ranks to start (also: -np, --nproc-per-node)")
       ->type_name("RANKS")
       ->expected(1)

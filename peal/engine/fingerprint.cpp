@@ -7,7 +7,7 @@
 namespace peal::engine {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'64'61'65'68'6c'65'70;  // "pelhead1"
+constexpr std::uint64_t kFingerprintMagic = 0x31'64'61'65'68'6c'65'70;  // "pelhead1"
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
 /// All of it but the sequence: 24 bytes.
@@ -102,7 +102,7 @@ std::optional<transport::ArenaOffset> PackedPlace::part(std::uint64_t half) {
 std::array<std::byte, Header::kSize> Header::encode() const {
   std::array<std::byte, kSize> bytes{};
   Packer packer(bytes);
-  packer.put(kMagic).put(fingerprint.sequence);
+  packer.put(kFingerprintMagic).put(fingerprint.sequence);
   pack(packer, fingerprint);
   packer.put(link_bytes.value);
   return bytes;
@@ -110,7 +110,7 @@ std::array<std::byte, Header::kSize> Header::encode() const {
 
 std::optional<Header> Header::decode(std::span<const std::byte, kSize> bytes) {
   Unpacker unpacker(bytes);
-  if (unpacker.get<std::uint64_t>() != kMagic) return std::nullopt;
+  if (unpacker.get<std::uint64_t>() != kFingerprintMagic) return std::nullopt;
   Header header;
   const auto sequence = unpacker.get<std::uint64_t>();
   header.fingerprint = unpack(unpacker);

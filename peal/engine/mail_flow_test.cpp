@@ -24,15 +24,17 @@ using ::testing::IsEmpty;
 using testing::MailboxTest;
 
 /// A kept message costs 1000 bytes, and four messages fill the bound.
-constexpr std::size_t kCount = 186;
-constexpr Bytes kPayload = bytes_of(Elements(kCount), DType::kF32);
-constexpr Bytes kBound = 4 * (kPayload + kKeepingCost);
+constexpr std::size_t kMessageElements = 186;
+constexpr Bytes kMessageSize = bytes_of(Elements(kMessageElements), DType::kF32);
+constexpr Bytes kFourMessages = 4 * (kMessageSize + kKeepingCost);
 
 class MailFlowTest : public MailboxTest {
  protected:
-  MailFlowTest() { connect_plain(kBound); }
+  MailFlowTest() { connect_plain(kFourMessages); }
 
-  static std::vector<float> message(float value) { return std::vector<float>(kCount, value); }
+  static std::vector<float> message(float value) {
+    return std::vector<float>(kMessageElements, value);
+  }
 
   /// Sends messages of the values 0, 1, 2 and so on.
   void send_many(Rank from, int times, Tag tag = {}) {
@@ -97,7 +99,8 @@ TEST_F(MailFlowTest, AHeldMessageOfAnotherTagIsFound) {
 TEST_F(MailFlowTest, ReceivesThatWaitTakeMessagesWithoutABound) {
   std::vector<TicketPtr> receives;
   std::deque<std::vector<float>> in;
-  for (int i = 0; i < 100; ++i) receives.push_back(receive(1, in.emplace_back(kCount), 0));
+  for (int i = 0; i < 100; ++i)
+    receives.push_back(receive(1, in.emplace_back(kMessageElements), 0));
   send_many(0, 100);
   EXPECT_EQ(ended(), 100);
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(in[i], message(static_cast<float>(i)));
@@ -108,7 +111,7 @@ TEST_F(MailFlowTest, ToTellTheSenderWhatWasReceivedIsWork) {
   for (int round = 0; round < 50; ++round) {
     EXPECT_TRUE(send_at_once(0, message(1))) << round;
     settle();
-    std::vector<float> in(kCount);
+    std::vector<float> in(kMessageElements);
     EXPECT_TRUE(receive(1, in, 0)->ended());
     EXPECT_TRUE(box(1).has_work());
     EXPECT_TRUE(box(1).has_work(0));
@@ -122,7 +125,7 @@ TEST_F(MailFlowTest, ToTellTheSenderWhatWasReceivedIsWork) {
 TEST_F(MailFlowTest, HeldMessagesAreFilledWhileTheirReceiveComes) {
   for (unsigned steps = 0; steps < 60; steps += kSanitized ? 7 : 1) {
     ends_.clear();
-    connect({.most_per_call = 100_B}, 2, kBound);
+    connect({.most_per_call = 100_B}, 2, kFourMessages);
     sent_.clear();
     send_many(0, 6);
     EXPECT_EQ(received(1, 0), 0);  // so that message 4 may come
@@ -158,7 +161,7 @@ TEST_F(MailFlowTest, EmptyMessagesAreBoundedToo) {
   std::vector<float> in;
   for (int i = 0; i < 100; ++i) sent_.push_back(send(0, nothing));
   settle();
-  EXPECT_EQ(ended(), kBound / kKeepingCost);
+  EXPECT_EQ(ended(), kFourMessages / kKeepingCost);
   for (int i = 0; i < 100; ++i) {
     const TicketPtr got = receive(1, in, 0);
     settle();
@@ -209,9 +212,9 @@ TEST_F(MailFlowTest, TheTicketOfAHeldMessageSaysWhatIsBeforeIt) {
   EXPECT_EQ(box(0).held_behind(*ticket), std::nullopt);
   const std::vector<float> data = message(1);
   box(0).send(ticket,
-              {1, {}, DType::kF32, Elements(kCount)},
+              {1, {}, DType::kF32, Elements(kMessageElements)},
               reinterpret_cast<const std::byte*>(data.data()));
-  EXPECT_EQ(box(0).held_behind(*ticket), (MailCount{4, 4 * kPayload}));
+  EXPECT_EQ(box(0).held_behind(*ticket), (MailCount{4, 4 * kMessageSize}));
   EXPECT_EQ(received(1, 0), 0);
   EXPECT_EQ(box(0).held_behind(*ticket), std::nullopt);
 }
@@ -236,7 +239,7 @@ TEST_F(MailFlowTest, ARankIsHeldBackByWhatItSendsToItself) {
 
 TEST_F(MailFlowTest, ASmallerMessageToItselfLeavesWhenTheLargerOneBeforeItIsReceived) {
   for (int i = 0; i < 3; ++i) send_to_self(memory_.emplace_back(message(1)));
-  constexpr std::size_t kMore = 2 * kCount;  // with the three, more than the bound
+  constexpr std::size_t kMore = 2 * kMessageElements;  // with the three, more than the bound
   const TicketPtr larger = send_to_self(memory_.emplace_back(kMore), Tag{1});
   const TicketPtr smaller = send_to_self(memory_.emplace_back(1), Tag{2});
   EXPECT_FALSE(larger->ended());
@@ -264,7 +267,7 @@ TEST_F(MailFlowTest, OneMessageToItselfIsAlwaysKept) {
 
 TEST_F(MailFlowTest, AMessageToItselfForWhichAReceiveWaitsIsNotCounted) {
   for (int i = 0; i < 20; ++i) {
-    std::vector<float> in(kCount);
+    std::vector<float> in(kMessageElements);
     const TicketPtr got = receive(0, in, 0);
     EXPECT_TRUE(send_to_self(memory_.emplace_back(message(2)))->ended());
     EXPECT_TRUE(got->ended());

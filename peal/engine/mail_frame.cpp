@@ -5,7 +5,7 @@
 namespace peal::engine {
 namespace {
 
-constexpr std::uint16_t kMagic = 0x6d70;  // "pm"
+constexpr std::uint16_t kFrameMagic = 0x6d70;  // "pm"
 
 /// What a payload may be at most, for a frame of this kind.
 Bytes payload_limit(const MailFrame& frame) {
@@ -51,7 +51,7 @@ bool is_consistent(const MailFrame& frame) {
 std::array<std::byte, MailFrame::kSize> MailFrame::encode() const {
   std::array<std::byte, kSize> bytes{};
   Packer(bytes)
-      .put(kMagic)
+      .put(kFrameMagic)
       .put(kind)
       .put(dtype)
       .put(tag.value)
@@ -63,7 +63,7 @@ std::array<std::byte, MailFrame::kSize> MailFrame::encode() const {
 
 std::optional<MailFrame> MailFrame::decode(std::span<const std::byte, kSize> bytes) {
   Unpacker unpacker(bytes);
-  if (unpacker.get<std::uint16_t>() != kMagic) return std::nullopt;
+  if (unpacker.get<std::uint16_t>() != kFrameMagic) return std::nullopt;
   MailFrame frame;
   frame.kind = Kind{unpacker.get<std::uint8_t>()};
   frame.dtype = unpacker.get<std::uint8_t>();

@@ -21,14 +21,14 @@ using schedule::Space;
 using schedule::Step;
 using transport::Readiness;
 
-constexpr Rank kSelf = 0;
-constexpr Rank kPeer = 1;
-constexpr Elements kCount(1 << 20);
+constexpr Rank kRankHere = 0;
+constexpr Rank kRankThere = 1;
+constexpr Elements kTransferCount(1 << 20);
 
 Slice own(Space space, Elements offset = {}) {
-  return {.space = space, .ranks = {.first = kSelf}, .offset = offset};
+  return {.space = space, .ranks = {.first = kRankHere}, .offset = offset};
 }
-const Slice kWire = {.space = Space::kWire, .ranks = {.first = kPeer}};
+const Slice kWire = {.space = Space::kWire, .ranks = {.first = kRankThere}};
 
 Step send(Elements count) {
   return Move{.from = {own(Space::kInput)}, .to = {kWire}, .count = count};
@@ -77,7 +77,7 @@ class WalkTest : public ::testing::Test {
         2, {.sharing = transport::MemoryOptions::Sharing::kMessagesOnly, .data_ring = 8_MiB});
     transport_ = std::make_unique<CountingTransport>(std::move(transports[0]));
     peer_ = std::move(transports[1]);
-    walk_ = std::make_unique<Walk>(kSelf, 2, *transport_, [](Rank) {});
+    walk_ = std::make_unique<Walk>(kRankHere, 2, *transport_, [](Rank) {});
     std::iota(input_.begin(), input_.end(), 0.0F);
   }
 
@@ -85,12 +85,12 @@ class WalkTest : public ::testing::Test {
     fingerprint_ = {.sequence = fingerprint_.sequence + 1,
                     .operation = Operation::kAllReduce,
                     .dtype = DType::kF32,
-                    .count = kCount};
+                    .count = kTransferCount};
     planned_.emplace(Part{.steps = std::move(steps)}, 2, kernels::Stores::kCached, weight);
     regions_in_.clear();
-    regions_in_.add(input_.data(), kCount);
+    regions_in_.add(input_.data(), kTransferCount);
     regions_out_.clear();
-    regions_out_.add(output_.data(), kCount);
+    regions_out_.add(output_.data(), kTransferCount);
     places_.set_own(DType::kF32, regions_in_, regions_out_);
     walk_->enter(fingerprint_, 0, Compare::kChecks);
     walk_->begin(recipe_, *planned_, places_, {});
@@ -108,7 +108,7 @@ class WalkTest : public ::testing::Test {
     Bytes taken;
     std::vector<std::byte> room(1 << 20);
     while (true) {
-      const auto transfer = peer_->data().try_receive(kSelf, room);
+      const auto transfer = peer_->data().try_receive(kRankHere, room);
       if (transfer.bytes == 0_B) return taken;
       taken += transfer.bytes;
     }
@@ -118,19 +118,19 @@ class WalkTest : public ::testing::Test {
   void send_from_peer(std::span<const float> elements, Elements total) {
     const auto header = Header{fingerprint_, bytes_of(total, DType::kF32)}.encode();
     const std::array<transport::ConstPiece, 2> pieces = {header, std::as_bytes(elements)};
-    const auto sent = peer_->data().try_send(kSelf, pieces);
+    const auto sent = peer_->data().try_send(kRankHere, pieces);
     ASSERT_EQ(sent.bytes, Bytes(Header::kSize) + Bytes(std::ssize(elements) * 4));
   }
 
-  std::vector<float> input_ = std::vector<float>(static_cast<std::size_t>(kCount.value));
-  std::vector<float> output_ = std::vector<float>(static_cast<std::size_t>(kCount.value));
+  std::vector<float> input_ = std::vector<float>(static_cast<std::size_t>(kTransferCount.value));
+  std::vector<float> output_ = std::vector<float>(static_cast<std::size_t>(kTransferCount.value));
   std::unique_ptr<CountingTransport> transport_;
   std::unique_ptr<transport::Transport> peer_;
   Fingerprint fingerprint_;
   const kernels::Reducer sum_{DType::kF32, ReduceOp::Kind::kSum};
   Recipe recipe_{.problem = {}, .fingerprint = {}, .reducer = sum_, .finisher = sum_};
   Regions regions_in_, regions_out_;
-  Places places_{kSelf, 2};
+  Places places_{kRankHere, 2};
   std::optional<PlannedPart> planned_;
   std::unique_ptr<Walk> walk_;
 };
@@ -138,8 +138,8 @@ class WalkTest : public ::testing::Test {
 constexpr Bytes kHeader(Header::kSize);
 
 TEST_F(WalkTest, InTheMiddleOfReceivingItSendsNoMoreThanTheLimitAhead) {
-  begin({send(kCount), receive(kCount)});
-  send_from_peer(std::vector<float>(1000), kCount);
+  begin({send(kTransferCount), receive(kTransferCount)});
+  send_from_peer(std::vector<float>(1000), kTransferCount);
   EXPECT_EQ(advance(), Progress::kBlocked);
   EXPECT_EQ(take_at_peer(), Pace::kLimit + kHeader + 4000_B);
   const Blocked& blocked = walk_->blocked();
@@ -149,27 +149,27 @@ TEST_F(WalkTest, InTheMiddleOfReceivingItSendsNoMoreThanTheLimitAhead) {
 }
 
 TEST_F(WalkTest, WhatItReceivesItMaySend) {
-  begin({send(kCount), receive(kCount)});
-  send_from_peer(std::vector<float>(1000), kCount);
+  begin({send(kTransferCount), receive(kTransferCount)});
+  send_from_peer(std::vector<float>(1000), kTransferCount);
   advance();
   take_at_peer();
   const std::vector<float> more(500);
   const std::array<transport::ConstPiece, 1> pieces = {std::as_bytes(std::span(more))};
-  peer_->data().try_send(kSelf, pieces);
+  peer_->data().try_send(kRankHere, pieces);
   EXPECT_EQ(advance(), Progress::kBlocked);
   EXPECT_EQ(take_at_peer(), 2000_B);
 }
 
 TEST_F(WalkTest, APeerThatHasNotBegunToSendGetsEverythingAtOnce) {
-  begin({send(kCount), receive(kCount)});
+  begin({send(kTransferCount), receive(kTransferCount)});
   EXPECT_EQ(advance(), Progress::kBlocked);
   EXPECT_EQ(take_at_peer(), kHeader + 4_MiB);
   EXPECT_FALSE(walk_->blocked().holds_back);
 }
 
 TEST_F(WalkTest, APeerThatStopsSendingGetsEverythingInTheEnd) {
-  begin({send(kCount), receive(kCount)});
-  send_from_peer(std::vector<float>(1000), kCount);
+  begin({send(kTransferCount), receive(kTransferCount)});
+  send_from_peer(std::vector<float>(1000), kTransferCount);
   Bytes sent;
   int relented = 0;
   for (advance(); walk_->blocked().holds_back; advance()) {
@@ -182,7 +182,7 @@ TEST_F(WalkTest, APeerThatStopsSendingGetsEverythingInTheEnd) {
 }
 
 TEST_F(WalkTest, WhoHasNothingToReceiveSendsAtOnce) {
-  begin({send(kCount)});
+  begin({send(kTransferCount)});
   EXPECT_EQ(advance(), Progress::kDone);
   EXPECT_EQ(take_at_peer(), kHeader + 4_MiB);
 }
@@ -241,7 +241,7 @@ TEST_F(WalkTest, PiecesOfAnySizeAreReducedAndPutWhereTheyBelong) {
     for (std::size_t at = 0; at < stream.size(); at += piece) {
       const std::array<transport::ConstPiece, 1> pieces = {
           std::span(stream).subspan(at, std::min(piece, stream.size() - at))};
-      peer_->data().try_send(kSelf, pieces);
+      peer_->data().try_send(kRankHere, pieces);
       const bool is_last = at + piece >= stream.size();
       ASSERT_EQ(advance(), is_last ? Progress::kDone : Progress::kBlocked) << piece;
     }

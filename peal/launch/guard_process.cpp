@@ -19,7 +19,7 @@ namespace {
 constexpr Timeout kTellingPause{50};
 constexpr Timeout kKillingPause{10};
 /// Until a process that SIGKILL does not end (it hangs in the kernel) is given up.
-constexpr Timeout kKillingLimit{5000};
+constexpr Timeout kGuardKillingLimit{5000};
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void GuardProcess::run() {
     if (children_ == Children::kNone) break;
     const TimePoint now = Clock::now();
     clear_up(now);
-    if (now > deadline_ && now - deadline_ > kKillingLimit) break;
+    if (now > deadline_ && now - deadline_ > kGuardKillingLimit) break;
     wait_for_news();
     obey();
   }

@@ -33,7 +33,7 @@ struct Pipe {
   Fd writer;
 };
 
-RankProcess shell(Rank rank, const std::string& script) {
+RankProcess shell_rank(Rank rank, const std::string& script) {
   return {.rank = rank,
           .program = "/bin/sh",
           .arguments = {"sh", "-c", script},
@@ -92,7 +92,7 @@ class GuardProcessTest : public testing::Test {
 };
 
 TEST_F(GuardProcessTest, ItTellsWhoEndedAndHow) {
-  const auto events = run({shell(0, "exit 7")});
+  const auto events = run({shell_rank(0, "exit 7")});
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, Kind::kEnded);
   EXPECT_EQ(events[0].rank, 0);
@@ -103,9 +103,9 @@ TEST_F(GuardProcessTest, ItTellsWhoEndedAndHow) {
 }
 
 TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheRanksThatDo) {
-  RankProcess bad = shell(1, "");
+  RankProcess bad = shell_rank(1, "");
   bad.program = "/dev/null";
-  const auto events = run({shell(0, "exec sleep 100"), bad});
+  const auto events = run({shell_rank(0, "exec sleep 100"), bad});
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, Kind::kNotStarted);
   EXPECT_EQ(events[0].rank, 1);
@@ -116,14 +116,14 @@ TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheRanksThatDo) {
 
 TEST_F(GuardProcessTest, SignalsArePassedOnToTheWholeGroup) {
   order({GuardOrder::Kind::kPassOn, SIGUSR1, SignalOrigin::kProcess});
-  const auto events = run({shell(0, "sleep 100; exit 1")});
+  const auto events = run({shell_rank(0, "sleep 100; exit 1")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGUSR1));
 }
 
 TEST_F(GuardProcessTest, ARankThatIsStoppedIsMadeToGoOnSoThatItCanEnd) {
   order({GuardOrder::Kind::kPassOn, SIGSTOP, SignalOrigin::kProcess});
   order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
-  const auto events = run({shell(0, "exec sleep 100")});
+  const auto events = run({shell_rank(0, "exec sleep 100")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGTERM));
 }
 
@@ -135,7 +135,8 @@ TEST_F(GuardProcessTest, WhoStandsStillWhenItIsToldToEndIsNamed) {
     }
     order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
   });
-  const auto events = run({shell(0, "kill -STOP $$; sleep 100"), shell(1, "exec sleep 100")});
+  const auto events =
+      run({shell_rank(0, "kill -STOP $$; sleep 100"), shell_rank(1, "exec sleep 100")});
   launcher.join();
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].kind, Kind::kStopped);
@@ -145,18 +146,18 @@ TEST_F(GuardProcessTest, WhoStandsStillWhenItIsToldToEndIsNamed) {
 TEST_F(GuardProcessTest, WhoDoesNotEndWithinTheGraceIsKilled) {
   duty_.grace = milliseconds(0);
   order({GuardOrder::Kind::kStop, SIGCONT, SignalOrigin::kProcess});  // a signal that ends nobody
-  EXPECT_THAT(statuses(run({shell(0, "exec sleep 100"), shell(1, "exec sleep 100")})),
+  EXPECT_THAT(statuses(run({shell_rank(0, "exec sleep 100"), shell_rank(1, "exec sleep 100")})),
               ElementsAre(SIGKILL, SIGKILL));
 }
 
 TEST_F(GuardProcessTest, WithoutItsLauncherItKillsEveryone) {
   lose_launcher();
-  EXPECT_THAT(statuses(run({shell(0, "trap '' TERM; setsid sleep 100 & sleep 100")})),
+  EXPECT_THAT(statuses(run({shell_rank(0, "trap '' TERM; setsid sleep 100 & sleep 100")})),
               ElementsAre(SIGKILL));
 }
 
 TEST_F(GuardProcessTest, WhatARankLeavesBehindIsTheGuardsToEnd) {
-  const auto events = run({shell(0, "setsid sh -c 'sleep 100 & sleep 100' & exit 0")});
+  const auto events = run({shell_rank(0, "setsid sh -c 'sleep 100 & sleep 100' & exit 0")});
   EXPECT_THAT(statuses(events), ElementsAre(0));
 }
 
@@ -164,7 +165,7 @@ TEST_F(GuardProcessTest, WhatTheTerminalSentIsNotSentAgainToTheRankThatSharesIt)
   duty_.terminal_group = ::getpgrp();
   order({GuardOrder::Kind::kPassOn, SIGUSR1, SignalOrigin::kTerminal});
   order({GuardOrder::Kind::kPassOn, SIGUSR2, SignalOrigin::kProcess});
-  const auto events = run({shell(0, "exec sleep 100"), shell(1, "exec sleep 100")});
+  const auto events = run({shell_rank(0, "exec sleep 100"), shell_rank(1, "exec sleep 100")});
   EXPECT_THAT(statuses(events), testing::UnorderedElementsAre(SIGUSR2, SIGUSR1));
 }
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/framing.h"
 #include "peal/net/mac.h"
 
@@ -20,18 +21,16 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
-
 ProofContext context_of(Sealing sealing, const std::string& secret = "hush") {
   return {Secret(secret), "job", "store", sealing};
 }
 
-struct Outcome {
+struct HandshakeOutcome {
   std::optional<Welcome> welcome;
   std::optional<Error> error;
 };
 
-Outcome outcome_of(Fd fd, Role role, const ProofContext& context, Rank rank) {
+HandshakeOutcome outcome_of(Fd fd, Role role, const ProofContext& context, Rank rank) {
   try {
     return {shake_hands(std::move(fd), role, context, {rank}, soon()), std::nullopt};
   } catch (const Error& error) {
@@ -40,15 +39,15 @@ Outcome outcome_of(Fd fd, Role role, const ProofContext& context, Rank rank) {
 }
 
 /// Both ends over a connection to this address: {connector, acceptor}.
-std::array<Outcome, 2> run_both(const Address& address,
-                                const ProofContext& connector,
-                                const ProofContext& acceptor) {
+std::array<HandshakeOutcome, 2> run_both(const Address& address,
+                                         const ProofContext& connector,
+                                         const ProofContext& acceptor) {
   const Fd listener = listen_on(address);
   Fd fd = connect_to(local_address(listener.get()), soon());
   auto other = std::async(std::launch::async, [&] {
     return outcome_of(*accept_from(listener.get(), soon()), Role::kAcceptor, acceptor, 7);
   });
-  Outcome own = outcome_of(std::move(fd), Role::kConnector, connector, 3);
+  HandshakeOutcome own = outcome_of(std::move(fd), Role::kConnector, connector, 3);
   return {std::move(own), other.get()};
 }
 
@@ -78,7 +77,8 @@ TEST(HandshakeTest, DifferentSealingsAreAUsageErrorOnBothEndsThatNamesBoth) {
   for (const Sealing one : kAllSealings) {
     for (const Sealing other : kAllSealings) {
       if (one == other) continue;
-      for (const Outcome& outcome : run_both(kLoopback, context_of(one), context_of(other))) {
+      for (const HandshakeOutcome& outcome :
+           run_both(kLoopback, context_of(one), context_of(other))) {
         ASSERT_TRUE(outcome.error);
         EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
         EXPECT_THAT(outcome.error->what(),
@@ -102,7 +102,7 @@ TEST(HandshakeTest, InsideAHostStreamsArePlain) {
 }
 
 TEST(HandshakeTest, TlsWithoutASecretIsAUsageErrorThatSaysToGiveOne) {
-  for (const Outcome& outcome : run_both(
+  for (const HandshakeOutcome& outcome : run_both(
            kLoopback, context_of(Sealing::kEncrypted, ""), context_of(Sealing::kEncrypted, ""))) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
@@ -112,7 +112,7 @@ TEST(HandshakeTest, TlsWithoutASecretIsAUsageErrorThatSaysToGiveOne) {
 
 TEST(HandshakeTest, AnotherSecretIsAUsageErrorOnBothEndsWhateverTheSealing) {
   for (const Sealing sealing : kAllSealings) {
-    for (const Outcome& outcome :
+    for (const HandshakeOutcome& outcome :
          run_both(kLoopback, context_of(sealing, "hush"), context_of(sealing, "other"))) {
       ASSERT_TRUE(outcome.error);
       EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/framing.h"
 #include "peal/net/testing/prove.h"
 #include "peal/net/testing/socket_pair.h"
@@ -15,20 +16,18 @@ namespace peal::net {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
 constexpr std::size_t kGreeting = 48;  // bytes of a greeting
 constexpr std::size_t kMac = 32;
 
-Deadline soon() { return Deadline::after(seconds(60)); }
-
-struct Outcome {
+struct ProofOutcome {
   Hello hello;
   std::optional<Error> error;
 };
 
-Outcome outcome_of(int fd, Role role, const ProofContext& context, Hello self, Deadline deadline) {
+ProofOutcome outcome_of(
+    int fd, Role role, const ProofContext& context, Hello self, Deadline deadline) {
   try {
     return {prove(fd, role, context, self, deadline), std::nullopt};
   } catch (const Error& error) {
@@ -37,12 +36,12 @@ Outcome outcome_of(int fd, Role role, const ProofContext& context, Hello self, D
 }
 
 /// Both ends of a proof, one in a thread of its own: {connector, acceptor}.
-std::array<Outcome, 2> run_both(const ProofContext& connector, const ProofContext& acceptor) {
+std::array<ProofOutcome, 2> run_both(const ProofContext& connector, const ProofContext& acceptor) {
   const SocketPair pair = make_socket_pair();
   auto other = std::async(std::launch::async, [&] {
     return outcome_of(pair.b.get(), Role::kAcceptor, acceptor, {7}, soon());
   });
-  const Outcome own = outcome_of(pair.a.get(), Role::kConnector, connector, {3}, soon());
+  const ProofOutcome own = outcome_of(pair.a.get(), Role::kConnector, connector, {3}, soon());
   return {own, other.get()};
 }
 
@@ -71,7 +70,7 @@ TEST(ProofTest, AnyDifferenceInTheContextIsAUsageErrorOnBothEnds) {
                                     ProofContext{Secret("hush"), "job", "world/data"},
                                     ProofContext{Secret("hush"), "jobs", "tore"}}) {
     for (const auto& outcomes : {run_both(right, wrong), run_both(wrong, right)}) {
-      for (const Outcome& outcome : outcomes) {
+      for (const ProofOutcome& outcome : outcomes) {
         ASSERT_TRUE(outcome.error);
         EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
         EXPECT_THAT(outcome.error->what(), HasSubstr("does not know this job's secret"));
@@ -123,7 +122,7 @@ TEST(ProofTest, ARecordedProofIsWorthNothing) {
   const Recording recording = record_a_connector(context);
   const SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of(recording.greeting + recording.mac), soon());
-  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
+  const ProofOutcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
   ASSERT_TRUE(outcome.error);
   EXPECT_THAT(outcome.error->what(), HasSubstr("does not know this job's secret"));
 }
@@ -134,7 +133,7 @@ TEST(ProofTest, AMirrorProvesNothing) {
   auto mirror = std::async(std::launch::async, [&] {
     write_all(pair.a.get(), bytes_of(read_text(pair.a.get(), kGreeting)), soon());
   });
-  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
+  const ProofOutcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {7}, soon());
   mirror.get();
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
@@ -148,7 +147,7 @@ TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
     write_all(pair.a.get(), bytes_of(greeting), soon());
     const bool shows = std::string_view(greeting) != "p";  // may still become a greeting
     const Deadline deadline = shows ? soon() : Deadline::after(milliseconds(10));
-    const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, deadline);
+    const ProofOutcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, deadline);
     ASSERT_TRUE(outcome.error) << greeting;
     EXPECT_EQ(outcome.error->kind(), shows ? ErrorKind::kUsage : ErrorKind::kTimeout) << greeting;
     if (shows) {
@@ -164,7 +163,7 @@ TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
   future[8] = 9;  // the version follows the magic
   const SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of(future), soon());
-  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
+  const ProofOutcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
   EXPECT_THAT(outcome.error->what(), HasSubstr("version 9"));
@@ -178,7 +177,7 @@ TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
   for (const std::size_t size : {std::size_t(0), kGreeting - 1, kGreeting, whole.size() - 1}) {
     const SocketPair pair = make_socket_pair();
     write_all(pair.a.get(), bytes_of(whole.substr(0, size)), soon());
-    const Outcome outcome =
+    const ProofOutcome outcome =
         outcome_of(pair.b.get(), Role::kAcceptor, context, {}, Deadline::after(milliseconds(10)));
     ASSERT_TRUE(outcome.error) << size;
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout) << size;
@@ -190,7 +189,7 @@ TEST(ProofTest, AnEndThatLeavesIsLost) {
   SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of("peal/"), soon());
   pair.a.reset();
-  const Outcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
+  const ProofOutcome outcome = outcome_of(pair.b.get(), Role::kAcceptor, context, {}, soon());
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
 }
@@ -216,7 +215,7 @@ TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
   pass_on(right.a.get(), left.b.get(), Sealing::kEncrypted);
   write_all(left.b.get(), bytes_of(read_text(right.a.get(), kMac)), soon());
   write_all(right.a.get(), bytes_of(read_text(left.b.get(), kMac)), soon());
-  for (const Outcome& outcome : {connector.get(), acceptor.get()}) {
+  for (const ProofOutcome& outcome : {connector.get(), acceptor.get()}) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
   }

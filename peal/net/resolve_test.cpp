@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 
 namespace peal::net {
 namespace {
@@ -18,8 +19,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Deadline soon() { return Deadline::after(seconds(60)); }
 
 TEST(ResolveTest, NumbersAndNamesAreResolved) {
   EXPECT_THAT(resolve("127.0.0.1", 80, soon()), Contains(Address::parse("127.0.0.1:80")));

@@ -2,8 +2,8 @@
 #include "peal/net/socket.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 
 #include <algorithm>
 #include <array>

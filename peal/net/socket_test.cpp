@@ -12,17 +12,15 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/framing.h"
 
 namespace peal::net {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
-
-Deadline soon() { return Deadline::after(seconds(60)); }
 
 /// A machine may have no IPv6; then the tests say so and use IPv4 alone.
 std::vector<std::string> local_addresses() {

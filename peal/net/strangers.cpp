@@ -14,7 +14,7 @@ constexpr std::size_t kMostHosts = 4096;
 
 /// The host of an address, without the port that the system gave to the connection. All processes
 /// of this machine that come to a unix socket are one host.
-std::string host_of(const Address& address) { return address.with_port(0).to_string(); }
+std::string host_key(const Address& address) { return address.with_port(0).to_string(); }
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Timeout Strangers::patience(std::size_t half_open) const {
 
 bool Strangers::is_paused(const Address& from, TimePoint now) const {
   if (failures_.empty() || now - second_ >= kSecond) return false;
-  const auto found = failures_.find(host_of(from));
+  const auto found = failures_.find(host_key(from));
   return found != failures_.end() && found->second >= limits_.failures;
 }
 
@@ -40,7 +40,7 @@ void Strangers::hung_up(const Address& from, TimePoint now) {
     second_ = now;
     failures_.clear();
   }
-  if (failures_.size() < kMostHosts) ++failures_[host_of(from)];
+  if (failures_.size() < kMostHosts) ++failures_[host_key(from)];
 }
 
 void Strangers::dropped(const Address& from, std::string_view why, TimePoint now) {

@@ -19,6 +19,7 @@
 #include <openssl/x509.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/checked_stream.h"
 #include "peal/net/encrypted_stream.h"
 #include "peal/net/framing.h"
@@ -31,8 +32,6 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kKey(32, 'k');
-
-Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 
 /// To the few kilobytes that the system gives at least.
 void shrink_buffer(int fd) {
@@ -132,7 +131,7 @@ std::pair<StreamPtr, StreamPtr> make_streams(const Kind& kind) {
   return {std::move(a), std::move(b)};
 }
 
-std::string text_of(std::size_t size) {
+std::string random_text(std::size_t size) {
   std::string text(size, '\0');
   std::uint32_t state = 1;
   for (char& c : text) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
@@ -145,14 +144,14 @@ Moved write(Stream& stream, std::string_view text) {
 }
 
 /// What can be read now, and what came of it.
-struct Outcome {
+struct ReadOutcome {
   std::string text;
   bool closed = false;
   std::optional<Error> error;
 };
 
-Outcome read_all_there_is(Stream& stream, std::size_t step = 4096) {
-  Outcome outcome;
+ReadOutcome read_all_there_is(Stream& stream, std::size_t step = 4096) {
+  ReadOutcome outcome;
   std::string bytes(step, '\0');
   try {
     while (true) {
@@ -197,7 +196,7 @@ TEST_P(StreamTest, AnyAmountArrivesInAnyPiecesThroughAnyBuffer) {
     for (const bool small : {false, true}) {
       auto [a, b] = make_streams(GetParam());
       if (small) shrink_buffer(a->fd());
-      const std::string sent = text_of(size);
+      const std::string sent = random_text(size);
       std::string received;
       std::size_t done = 0;
       while (received.size() < size) {
@@ -210,7 +209,7 @@ TEST_P(StreamTest, AnyAmountArrivesInAnyPiecesThroughAnyBuffer) {
         ASSERT_FALSE(moved.closed);
         ASSERT_EQ(moved.held, a->has_unsent());
         done += static_cast<std::size_t>(moved.bytes.value);
-        const Outcome outcome = read_all_there_is(*b, 1 + random() % 30'000);
+        const ReadOutcome outcome = read_all_there_is(*b, 1 + random() % 30'000);
         ASSERT_FALSE(outcome.error) << outcome.error->what();
         received += outcome.text;
       }
@@ -224,8 +223,8 @@ TEST_P(StreamTest, AnyAmountArrivesInAnyPiecesThroughAnyBuffer) {
 TEST_P(StreamTest, BothDirectionsMoveAtOnce) {
   auto [a, b] = make_streams(GetParam());
   for (int i = 0; i < 50; ++i) {
-    const std::string there = text_of(static_cast<std::size_t>(1 + i * 37));
-    const std::string back = text_of(static_cast<std::size_t>(2000 - i * 37));
+    const std::string there = random_text(static_cast<std::size_t>(1 + i * 37));
+    const std::string back = random_text(static_cast<std::size_t>(2000 - i * 37));
     write(*a, there);
     write(*b, back);
     EXPECT_EQ(read_all_there_is(*b).text, there);
@@ -236,7 +235,7 @@ TEST_P(StreamTest, BothDirectionsMoveAtOnce) {
 TEST_P(StreamTest, WhatIsHeldLeavesByFlushingAlone) {
   auto [a, b] = make_streams(GetParam());
   shrink_buffer(a->fd());
-  const std::string text = text_of(1 << 20);
+  const std::string text = random_text(1 << 20);
   const Moved moved = write(*a, text);
   const auto taken = static_cast<std::size_t>(moved.bytes.value);
   ASSERT_GT(taken, 0U);
@@ -272,7 +271,7 @@ TEST_P(StreamTest, WithoutAnEventNothingIsReadUnlessItIsSaidToBeReadAhead) {
     const auto below = [&](std::size_t bound) { return random() % bound; };
     auto [a, b] = make_streams(GetParam());
     if (seed % 2 == 0) shrink_buffer(a->fd());
-    const std::string text = text_of(100'000);
+    const std::string text = random_text(100'000);
     std::vector<std::byte> room(40'000);
     for (int step = 0; step < 300; ++step) {
       switch (below(3)) {
@@ -314,7 +313,7 @@ TEST_P(StreamTest, AnEndComesAfterAllThatWasSent) {
   write(*a, "last words");
   hang_up(*a);
   a.reset();
-  const Outcome outcome = read_all_there_is(*b, 3);
+  const ReadOutcome outcome = read_all_there_is(*b, 3);
   EXPECT_EQ(outcome.text, "last words");
   EXPECT_TRUE(outcome.closed);
   bool closed = false;
@@ -326,7 +325,7 @@ TEST_P(StreamTest, AnEndComesAfterAllThatWasSent) {
 TEST_P(StreamTest, ReadingAndWritingAllWaitAsTheyMust) {
   auto [a, b] = make_streams(GetParam());
   shrink_buffer(a->fd());
-  const std::string text = text_of(300'000);
+  const std::string text = random_text(300'000);
   auto writing = std::async(std::launch::async,
                             [&, &stream = *a] { write_all(stream, bytes_of(text), soon()); });
   std::string received(text.size(), '\0');
@@ -342,7 +341,7 @@ TEST_P(StreamTest, ReadingAndWritingAllWaitAsTheyMust) {
 // ---- what is done to the bytes on their way
 
 /// Three records, and what they carry.
-const std::array<std::string, 3> kTexts = {text_of(40), text_of(7), text_of(100)};
+const std::array<std::string, 3> kTexts = {random_text(40), random_text(7), random_text(100)};
 
 std::array<std::string, 3> send_three(const Wire& wire) {
   std::array<std::string, 3> records;
@@ -366,10 +365,10 @@ TEST_P(GuardedStreamTest, AByteThatIsChangedAnywhereIsNeverTaken) {
     for (std::size_t i = 0, end = 0; i < records.size(); ++i) {
       if ((end += records[i].size()) <= at) whole += kTexts[i];
     }
-    Outcome outcome = read_all_there_is(*wire.receiver);
+    ReadOutcome outcome = read_all_there_is(*wire.receiver);
     if (!outcome.error) {  // it waits for the rest of a record that was made longer
       wire.to_receiver.reset();
-      const Outcome rest = read_all_there_is(*wire.receiver);
+      const ReadOutcome rest = read_all_there_is(*wire.receiver);
       EXPECT_TRUE(rest.error || rest.closed) << at;
       outcome.text += rest.text;
     } else {
@@ -393,7 +392,7 @@ TEST_P(GuardedStreamTest, AStreamThatIsCutAnywhereEndsWithAWholeRecord) {
     for (std::size_t i = 0, end = 0; i < records.size(); ++i) {
       if ((end += records[i].size()) <= cut) whole += kTexts[i];
     }
-    const Outcome outcome = read_all_there_is(*wire.receiver);
+    const ReadOutcome outcome = read_all_there_is(*wire.receiver);
     EXPECT_EQ(outcome.text, whole) << cut;
     EXPECT_TRUE(outcome.closed || outcome.error) << cut;
   }
@@ -412,7 +411,7 @@ TEST_P(GuardedStreamTest, ARecordThatComesTwiceOrOutOfItsPlaceIsNeverTaken) {
       wire.put(records.at(test.order[i]));
       if (i < test.right) right += kTexts.at(test.order[i]);
     }
-    const Outcome outcome = read_all_there_is(*wire.receiver);
+    const ReadOutcome outcome = read_all_there_is(*wire.receiver);
     EXPECT_EQ(outcome.text, right);
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
@@ -522,7 +521,7 @@ TEST(EncryptedStreamTest, WhoeverSendsHearsThatItWasDamaged) {
   wire.put(bytes);
   EXPECT_TRUE(read_all_there_is(*wire.receiver).error);
   relay(wire.to_receiver.get(), wire.from_sender.get());
-  const Outcome heard = read_all_there_is(*wire.sender);
+  const ReadOutcome heard = read_all_there_is(*wire.sender);
   ASSERT_TRUE(heard.error);
   EXPECT_THAT(heard.error->what(), HasSubstr("alert"));
   EXPECT_TRUE(write(*wire.sender, "more").closed);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/socket_pair.h"
@@ -18,10 +19,7 @@ namespace peal::net {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
-
-Deadline soon() { return Deadline::after(seconds(60)); }
 
 std::vector<std::byte> pattern(std::size_t size) {
   std::vector<std::byte> bytes(size);

@@ -29,7 +29,9 @@ constexpr std::size_t kMostNamed = 100;
 /// Of hundreds of ranks, each of which has some 400 KB.
 constexpr Bytes kLongestDump(std::int64_t{4} << 30);
 
-Error malformed(const std::string& how) { return Error(ErrorKind::kMismatch, "the dump " + how); }
+Error malformed_dump(const std::string& how) {
+  return Error(ErrorKind::kMismatch, "the dump " + how);
+}
 
 std::string to_part(std::string_view what, std::string_view bytes) {
   return fmt::format("{} {}\n{}", what, bytes.size(), bytes);
@@ -44,13 +46,13 @@ struct Part {
 Part take_part(std::string_view& rest) {
   const std::size_t line = rest.find('\n');
   const std::size_t space = rest.find(' ');
-  if (line == std::string_view::npos || space >= line) throw malformed("breaks off");
+  if (line == std::string_view::npos || space >= line) throw malformed_dump("breaks off");
   const std::string_view digits = rest.substr(space + 1, line - space - 1);
   const bool is_number = !digits.empty() && digits.size() < 12 &&
                          std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-  if (!is_number) throw malformed("breaks off");
+  if (!is_number) throw malformed_dump("breaks off");
   const std::size_t size = std::stoull(std::string(digits));
-  if (size > rest.size() - line - 1) throw malformed("breaks off");
+  if (size > rest.size() - line - 1) throw malformed_dump("breaks off");
   const Part part{rest.substr(0, space), rest.substr(line + 1, size)};
   rest.remove_prefix(line + 1 + size);
   return part;
@@ -110,7 +112,7 @@ class Collection {
 };
 
 Dump parse_dump(std::string_view bytes, RankBudget& budget) {
-  if (!bytes.starts_with(kFirstLine)) throw malformed("is none");
+  if (!bytes.starts_with(kFirstLine)) throw malformed_dump("is none");
   bytes.remove_prefix(kFirstLine.size());
   Collection all;
   while (!bytes.empty()) {
@@ -121,7 +123,7 @@ Dump parse_dump(std::string_view bytes, RankBudget& budget) {
       } else if (part.what == kEndPart) {
         all.add(parse_rank_end(part.bytes));
       } else {
-        throw malformed("has a part of an unknown kind");
+        throw malformed_dump("has a part of an unknown kind");
       }
     } catch (const Error& error) {
       all.skip("a part of the dump", error);

@@ -20,7 +20,7 @@ namespace {
 /// No world has more ranks: what a record says of a rank has 24 bits.
 constexpr std::uint32_t kMostOperations = 1 << 20;
 
-Error malformed(const std::string& how) {
+Error malformed_record(const std::string& how) {
   return Error(ErrorKind::kMismatch, "the record of a rank's operations " + how);
 }
 
@@ -59,7 +59,7 @@ class ClockLine {
 
   explicit ClockLine(const Image& bytes) {
     const std::optional<Look> first = look(bytes, 0);
-    if (!first) throw malformed("has no clock");
+    if (!first) throw malformed_record("has no clock");
     first_ = last_ = *first;
     for (std::size_t i = 1; i < kClocks; ++i) {
       const std::optional<Look> later = look(bytes, i);
@@ -127,7 +127,8 @@ std::vector<Rank> ranks_of(
     for (std::uint64_t k = 0; k < count && ranks.size() < size; ++k) {
       const std::uint64_t rank = first + k * stride;
       if (rank >= static_cast<std::uint64_t>(world_size)) break;
-      if (!budget.try_take()) throw malformed("names more ranks than a record of its size does");
+      if (!budget.try_take())
+        throw malformed_record("names more ranks than a record of its size does");
       ranks.push_back(static_cast<Rank>(rank));
     }
   }
@@ -221,7 +222,7 @@ void read_end(const Image& bytes, const ClockLine& clock, Flight& flight) {
   const std::uint64_t verdict = bytes.word(offsetof(FlightHeader, verdict));
   if (verdict == 0) return;
   const auto kind = error_kind_of(static_cast<std::uint8_t>((verdict & 0xff) - 1));
-  if (!kind) throw malformed("has an error of an unknown kind");
+  if (!kind) throw malformed_record("has an error of an unknown kind");
   flight.verdict =
       FlightVerdict{.kind = *kind,
                     .text = bytes.text(offsetof(FlightHeader, verdict_text),
@@ -231,22 +232,22 @@ void read_end(const Image& bytes, const ClockLine& clock, Flight& flight) {
 }
 
 void check_form(const Image& bytes) {
-  if (bytes.size() < sizeof(FlightHeader)) throw malformed("is too short");
-  if (bytes.word(offsetof(FlightHeader, magic)) != kFlightMagic) throw malformed("is none");
+  if (bytes.size() < sizeof(FlightHeader)) throw malformed_record("is too short");
+  if (bytes.word(offsetof(FlightHeader, magic)) != kFlightMagic) throw malformed_record("is none");
   const std::uint32_t version = bytes.half(offsetof(FlightHeader, version));
   if (version != kFlightVersion) {
-    throw malformed(fmt::format("has version {}, not {}", version, kFlightVersion));
+    throw malformed_record(fmt::format("has version {}, not {}", version, kFlightVersion));
   }
   const std::uint32_t world = bytes.half(offsetof(FlightHeader, world_size));
   if (world == 0 || world > std::uint32_t{kMostRanks} ||
       bytes.half(offsetof(FlightHeader, rank)) >= world) {
-    throw malformed("is of a rank that cannot be");
+    throw malformed_record("is of a rank that cannot be");
   }
   const std::uint32_t groups = bytes.half(offsetof(FlightHeader, groups));
   const std::uint32_t operations = bytes.half(offsetof(FlightHeader, operations));
   if (groups > kMoreGroups + 1 || operations > kMostOperations ||
       bytes.size() != flight_size(groups, operations)) {
-    throw malformed("is not whole");
+    throw malformed_record("is not whole");
   }
 }
 

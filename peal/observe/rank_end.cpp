@@ -12,11 +12,9 @@
 namespace peal::observe {
 namespace {
 
-using Fate = RankEnd::Fate;
-
 constexpr std::size_t kLongestText = 1024;
 
-Error malformed() {
+Error malformed_end() {
   return Error(ErrorKind::kMismatch,
                "how a rank ended is one line: rank, process, nanoseconds since 1970, fate, text");
 }
@@ -35,33 +33,33 @@ Number take_number(std::string_view& rest, Number most) {
   Number number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
   const bool is_number = error == std::errc() && end == word.data() + word.size();
-  if (!is_number || number < 0 || number > most) throw malformed();
+  if (!is_number || number < 0 || number > most) throw malformed_end();
   return number;
 }
 
-Fate take_fate(std::string_view& rest) {
+RankEnd::Fate take_fate(std::string_view& rest) {
   const std::string_view word = take_word(rest);
   const auto* const found =
-      std::ranges::find_if(kAllFates, [&](Fate fate) { return name_of(fate) == word; });
-  if (found == kAllFates.end()) throw malformed();
+      std::ranges::find_if(kAllFates, [&](RankEnd::Fate fate) { return name_of(fate) == word; });
+  if (found == kAllFates.end()) throw malformed_end();
   return *found;
 }
 
 }  // namespace
 
-std::string_view name_of(Fate fate) {
+std::string_view name_of(RankEnd::Fate fate) {
   switch (fate) {
-    case Fate::kRuns:
+    case RankEnd::Fate::kRuns:
       return "runs";
-    case Fate::kStandsStill:
+    case RankEnd::Fate::kStandsStill:
       return "stands_still";
-    case Fate::kStopped:
+    case RankEnd::Fate::kStopped:
       return "stopped";
-    case Fate::kEndedWell:
+    case RankEnd::Fate::kEndedWell:
       return "ended_well";
-    case Fate::kEndedBadly:
+    case RankEnd::Fate::kEndedBadly:
       return "ended_badly";
-    case Fate::kEndedByLauncher:
+    case RankEnd::Fate::kEndedByLauncher:
       return "ended_by_launcher";
   }
   return "invalid";
@@ -90,7 +88,7 @@ RankEnd parse_rank_end(std::string_view line) {
   end.pid = take_number<std::uint64_t>(line, ~std::uint64_t{0});
   end.at = WallTime(std::chrono::nanoseconds(take_number<std::int64_t>(line, kLatest)));
   end.fate = take_fate(line);
-  if (line.size() > kLongestText || printable(line) != line) throw malformed();
+  if (line.size() > kLongestText || printable(line) != line) throw malformed_end();
   end.text = line;
   return end;
 }

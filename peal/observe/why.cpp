@@ -219,10 +219,9 @@ Rank first_to_fail(const JobView& job) {
 }
 
 bool fell_silent(const RankView& view) {
-  using Fate = RankEnd::Fate;
   if (view.flight != nullptr && (view.flight->verdict || view.flight->departure)) return false;
   return view.end == nullptr ||
-         (view.end->fate != Fate::kEndedByLauncher && has_ended(view.end->fate));
+         (view.end->fate != RankEnd::Fate::kEndedByLauncher && has_ended(view.end->fate));
 }
 
 /// Whether the last thing that some rank did was to wait for it.

@@ -19,9 +19,9 @@ using transport::Contact;
 
 constexpr std::uint8_t kVersion = 3;
 constexpr std::uint8_t kEnded = 0;  // in the place of a version
-constexpr Bytes kMaxText = 1_KiB;
+constexpr Bytes kMaxContactText = 1_KiB;
 constexpr std::uint16_t kMaxAddresses = 256;
-constexpr std::string_view kPrefix = "contact/";
+constexpr std::string_view kContactPrefix = "contact/";
 
 /// Every failure to understand is a mismatch here, whoever notices it.
 net::Address decode_address(std::string_view text) {
@@ -62,8 +62,8 @@ Contact decode(std::string_view bytes) {
                             kVersion));
   }
   Contact contact;
-  contact.host_id = reader.get_text(kMaxText);
-  contact.hostname = reader.get_text(kMaxText);
+  contact.host_id = reader.get_text(kMaxContactText);
+  contact.hostname = reader.get_text(kMaxContactText);
   contact.pid = reader.get_i64();
   contact.pid_namespace = reader.get_i64();
   contact.choice = decode_choice(reader.get_u8());
@@ -72,7 +72,7 @@ Contact decode(std::string_view bytes) {
     throw Error(ErrorKind::kMismatch, fmt::format("malformed contact: {} addresses", count));
   }
   for (std::uint16_t i = 0; i < count; ++i) {
-    contact.addresses.push_back(decode_address(reader.get_text(kMaxText)));
+    contact.addresses.push_back(decode_address(reader.get_text(kMaxContactText)));
   }
   reader.finish();
   return contact;
@@ -83,14 +83,14 @@ namespace {
 /// In the place of a contact: that there will be none.
 std::string encode_end(const std::string& who) {
   net::Writer writer;
-  writer.put_u8(kEnded).put_text(who.substr(0, static_cast<std::size_t>(kMaxText.value)));
+  writer.put_u8(kEnded).put_text(who.substr(0, static_cast<std::size_t>(kMaxContactText.value)));
   return std::move(writer).take();
 }
 
 /// The timeout, where they have not.
 std::optional<Error> wait_for(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
   std::vector<std::string> keys;
-  for (const Rank rank : ranks) keys.push_back(key_of_rank(kPrefix, rank));
+  for (const Rank rank : ranks) keys.push_back(key_of_rank(kContactPrefix, rank));
   try {
     group.wait(keys, deadline);
     return std::nullopt;
@@ -114,7 +114,7 @@ Contact decode_of(Rank rank, std::string_view text) {
   if (text.empty() || static_cast<std::uint8_t>(text.front()) != kEnded) return decode(text);
   net::Reader reader(text, "contact");
   reader.get_u8();
-  const std::string_view who = reader.get_text(kMaxText);
+  const std::string_view who = reader.get_text(kMaxContactText);
   reader.finish();
   throw Error(ErrorKind::kPeerLost,
               fmt::format("rank {} ({}) ended before it said where it listens", rank, who));
@@ -126,11 +126,11 @@ std::unique_ptr<store::Store> group_store(std::shared_ptr<store::Store> store,
 }
 
 void promise(store::Store& group, Rank rank, const std::string& who) {
-  group.set_will(key_of_rank(kPrefix, rank), encode_end(who));
+  group.set_will(key_of_rank(kContactPrefix, rank), encode_end(who));
 }
 
 void publish(store::Store& group, Rank rank, const Contact& contact) {
-  group.set(key_of_rank(kPrefix, rank), encode(contact));
+  group.set(key_of_rank(kContactPrefix, rank), encode(contact));
 }
 
 /// Whoever waits for one that is late must hear of another that is gone.
@@ -152,7 +152,7 @@ std::vector<Contact> collect(store::Store& group,
     std::vector<Rank> missing;
     for (const Rank rank : ranks) {
       if (found.contains(rank)) continue;
-      if (const auto text = group.try_get(key_of_rank(kPrefix, rank))) {
+      if (const auto text = group.try_get(key_of_rank(kContactPrefix, rank))) {
         found[rank] = decode_of(rank, *text);
       } else {
         missing.push_back(rank);
@@ -162,7 +162,7 @@ std::vector<Contact> collect(store::Store& group,
     look(missing);
     if (deadline.passed()) {
       await_ranks(group,
-                  kPrefix,
+                  kContactPrefix,
                   ranks,
                   "did not say where they listen in time",
                   kLookWhatBecameOfThem,

@@ -9,17 +9,17 @@
 namespace peal::rendezvous {
 namespace {
 
-constexpr std::string_view kPrefix = "ended/";
+constexpr std::string_view kEndedPrefix = "ended/";
 
 }  // namespace
 
 void will_end(store::Store& store, Rank rank, const std::string& who) {
-  store.set_will(key_of_rank(kPrefix, rank), who);
+  store.set_will(key_of_rank(kEndedPrefix, rank), who);
 }
 
 void check_ends(store::Store& store, std::span<const Rank> ranks, std::string_view what) {
   for (const Rank rank : ranks) {
-    const auto who = store.try_get(key_of_rank(kPrefix, rank));
+    const auto who = store.try_get(key_of_rank(kEndedPrefix, rank));
     if (!who) continue;
     throw Error(
         ErrorKind::kPeerLost,

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +18,6 @@ namespace peal::rendezvous {
 namespace {
 
 constexpr const char* kPlace = "place";
-constexpr std::array<Rank, 1> kRank0 = {0};
 
 bool puts_all_here(const Launch& launch) {
   const bool is_by_hand = launch.launcher == Launcher::kNone ||

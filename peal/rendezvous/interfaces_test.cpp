@@ -8,11 +8,11 @@
 namespace peal::rendezvous {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const std::vector<Interface> kMachine = {{"lo", net::Address::parse("127.0.0.1:0")},
                                          {"docker0", net::Address::parse("172.17.0.1:0")},

@@ -10,8 +10,8 @@
 namespace peal::rendezvous {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
 Launch launch_of(const Variables& variables, const Wish& wish = {}) {

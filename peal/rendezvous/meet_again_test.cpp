@@ -29,7 +29,6 @@ using testing::meet_all;
 using testing::MeetTest;
 using testing::Outcome;
 using testing::ranks_of;
-using testing::soon;
 
 class MeetAgainTest : public MeetTest {
  protected:

@@ -42,7 +42,6 @@ using testing::MeetTest;
 using ::testing::Not;
 using testing::Outcome;
 using testing::ranks_of;
-using testing::soon;
 using testing::Variables;
 
 TEST_F(MeetTest, RanksThatDoNotComeAreNamedOnAllThatDid) {

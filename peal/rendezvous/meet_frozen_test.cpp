@@ -31,7 +31,6 @@ using testing::meet_all;
 using testing::MeetTest;
 using testing::Outcome;
 using testing::ranks_of;
-using testing::soon;
 
 using StorePtr = std::shared_ptr<store::Store>;
 

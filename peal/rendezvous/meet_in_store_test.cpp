@@ -162,7 +162,7 @@ TEST_F(MeetInStoreTest, NoKeyOfAGroupIsTheSameInTwoMeetings) {
     const std::vector<Outcome> outcomes = meet_all(secretly(ranks_in(part(name), 2)));
     ASSERT_TRUE(outcomes[0].meeting && outcomes[1].meeting);
     outcomes[0].meeting->store->set("contact", "here");
-    EXPECT_EQ(outcomes[1].meeting->store->get("contact", testing::soon()), "here");
+    EXPECT_EQ(outcomes[1].meeting->store->get("contact", soon()), "here");
     const auto session = Session::decode(
         *store::make_sealed_store(part(name), Secret("one"), kShort)->try_get("meeting/session"));
     EXPECT_TRUE(store_->try_get(std::string(name) + "/session/" + session.name + "/contact"));

@@ -28,7 +28,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::MeetTest;
 using testing::Outcome;
-using testing::soon;
 
 /// What a program has of its own to throw, which peal knows nothing of.
 struct CtrlC : std::runtime_error {

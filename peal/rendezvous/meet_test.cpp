@@ -37,7 +37,6 @@ using testing::MeetTest;
 using testing::Outcome;
 using testing::part;
 using testing::ranks_of;
-using testing::soon;
 using testing::Variables;
 
 TEST_F(MeetTest, RanksMeetAtAPort) {

@@ -31,7 +31,6 @@ using Addresses = std::vector<net::Address>;
 
 /// For messages.
 constexpr const char* kServer = "rank 0's store";
-constexpr std::array<Rank, 1> kRank0 = {0};
 
 /// Rank 0's part: the server, and its own connection to it.
 struct Host {
@@ -155,7 +154,7 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
                                     const Interrupt& interrupt) {
   constexpr auto kPatience = std::chrono::seconds(5);
   constexpr auto kTry = std::chrono::milliseconds(500);
-  constexpr auto kPause = std::chrono::milliseconds(20);
+  constexpr auto kBetweenTries = std::chrono::milliseconds(20);
   const Deadline patience = deadline.within(kPatience);
   while (true) {
     try {
@@ -169,7 +168,7 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
       return store::connect_tcp_store(
           addresses, context, timeout, patience.within(kTry), kServer, interrupt);
     } catch (const Error&) {  // it is not our job that is there, or not any more
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kBetweenTries);
     }
   }
 }

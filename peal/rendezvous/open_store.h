@@ -1,6 +1,7 @@
 // From the place where the ranks meet to a store that all of them share. Used by `meet`.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,9 @@
 #include "peal/store/store.h"
 
 namespace peal::rendezvous {
+
+/// The rank that serves the store.
+inline constexpr std::array<Rank, 1> kRank0 = {0};
 
 /// Rank 0 serves the store for as long as it keeps it, and when it lets go waits up to 0.3 s for
 /// the others to let go too; the others come patiently. A store that is served already at a port

@@ -10,7 +10,7 @@
 namespace peal::rendezvous {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
 constexpr Process kProcess{1000, 4711};
@@ -21,7 +21,7 @@ Place place_of(const Variables& variables, const Wish& wish = {}) {
   return choose_place(url, read_launch(wish, url, environment), environment, kProcess);
 }
 
-std::string usage_of(const Variables& variables, const Wish& wish = {}) {
+std::string place_refusal(const Variables& variables, const Wish& wish = {}) {
   try {
     place_of(variables, wish);
     ADD_FAILURE() << "accepted";
@@ -32,7 +32,7 @@ std::string usage_of(const Variables& variables, const Wish& wish = {}) {
   return "";
 }
 
-Variables merged(Variables a, const Variables& b) {
+Variables with(Variables a, const Variables& b) {
   for (const auto& [name, value] : b) a[name] = value;
   return a;
 }
@@ -71,57 +71,56 @@ const Variables kSlurm = {{"SLURM_PROCID", "0"},
 
 TEST(PlaceTest, OneRankMeetsNowhere) {
   EXPECT_EQ(place_of({}), Place(NoPlace{}));
-  EXPECT_EQ(place_of(merged(kMaster, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})), Place(NoPlace{}));
+  EXPECT_EQ(place_of(with(kMaster, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})), Place(NoPlace{}));
   EXPECT_EQ(place_of({}, {.url = "tcp://h:1?rank=0&world_size=1", .rank = {}, .world_size = {}}),
             Place(NoPlace{}));
 }
 
 TEST(PlaceTest, TheUrlSaysThePlaceWhateverIsSet) {
   EXPECT_EQ(
-      place_of(merged(kTwoRanks, kMaster), {.url = "tcp://[::1]:7", .rank = {}, .world_size = {}}),
+      place_of(with(kTwoRanks, kMaster), {.url = "tcp://[::1]:7", .rank = {}, .world_size = {}}),
       Place(PortPlace{"::1", 7}));
   EXPECT_EQ(place_of(kTorchrun, {.url = "file:///f", .rank = {}, .world_size = {}}),
             Place(FilePlace{"/f"}));
 }
 
 TEST(PlaceTest, TheEnvironmentNamesTheMaster) {
-  EXPECT_EQ(place_of(merged(kTwoRanks, kMaster)), Place(PortPlace{"node1", 29500}));
-  EXPECT_EQ(place_of(merged(kOpenMpi, kMaster)), Place(PortPlace{"node1", 29500}));
-  EXPECT_EQ(place_of(merged(kSlurm, kMaster)), Place(PortPlace{"node1", 29500}));
-  EXPECT_EQ(place_of(merged(merged(kTwoRanks, kMaster), {{"PEAL_MASTER_PORT", "29600"}})),
+  EXPECT_EQ(place_of(with(kTwoRanks, kMaster)), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(with(kOpenMpi, kMaster)), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(with(kSlurm, kMaster)), Place(PortPlace{"node1", 29500}));
+  EXPECT_EQ(place_of(with(with(kTwoRanks, kMaster), {{"PEAL_MASTER_PORT", "29600"}})),
             Place(PortPlace{"node1", 29600}));
 }
 
 TEST(PlaceTest, WhatIsMissingIsNamed) {
-  EXPECT_THAT(usage_of(kTwoRanks), HasSubstr("MASTER_ADDR and MASTER_PORT are not set"));
-  EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_ADDR", "h"}})),
+  EXPECT_THAT(place_refusal(kTwoRanks), HasSubstr("MASTER_ADDR and MASTER_PORT are not set"));
+  EXPECT_THAT(place_refusal(with(kTwoRanks, {{"MASTER_ADDR", "h"}})),
               HasSubstr("MASTER_PORT is not set (MASTER_ADDR is)"));
-  EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_PORT", "1"}})),
+  EXPECT_THAT(place_refusal(with(kTwoRanks, {{"MASTER_PORT", "1"}})),
               HasSubstr("MASTER_ADDR is not set (MASTER_PORT is)"));
-  EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_ADDR", ""}, {"MASTER_PORT", "1"}})),
+  EXPECT_THAT(place_refusal(with(kTwoRanks, {{"MASTER_ADDR", ""}, {"MASTER_PORT", "1"}})),
               HasSubstr("MASTER_ADDR is empty"));
-  EXPECT_THAT(usage_of(merged(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})),
+  EXPECT_THAT(place_refusal(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})),
               HasSubstr("MASTER_ADDR"));
 }
 
 TEST(PlaceTest, AWrongPortIsNamedWithItsValue) {
   for (const char* port : {"", "0", "65536", "http"}) {
-    EXPECT_THAT(usage_of(merged(kTwoRanks, {{"MASTER_ADDR", "h"}, {"MASTER_PORT", port}})),
+    EXPECT_THAT(place_refusal(with(kTwoRanks, {{"MASTER_ADDR", "h"}, {"MASTER_PORT", port}})),
                 HasSubstr("MASTER_PORT=\"" + std::string(port) + "\""));
-    EXPECT_THAT(usage_of(merged(merged(kTwoRanks, kMaster), {{"PEAL_MASTER_PORT", port}})),
+    EXPECT_THAT(place_refusal(with(with(kTwoRanks, kMaster), {{"PEAL_MASTER_PORT", port}})),
                 HasSubstr("PEAL_MASTER_PORT"));
   }
 }
 
 TEST(PlaceTest, TorchrunsOwnStoreIsLeftAlone) {
   EXPECT_EQ(place_of(kTorchrun), Place(LocalPlace{"peal.1000.run.29500.0"}));
-  const Variables many = merged(kTorchrun, {{"LOCAL_WORLD_SIZE", "1"}});
+  const Variables many = with(kTorchrun, {{"LOCAL_WORLD_SIZE", "1"}});
   EXPECT_EQ(place_of(many), Place(PortPlace{"node1", 29501}));
-  EXPECT_EQ(place_of(merged(many, {{"MASTER_PORT", "65535"}})), Place(PortPlace{"node1", 65534}));
+  EXPECT_EQ(place_of(with(many, {{"MASTER_PORT", "65535"}})), Place(PortPlace{"node1", 65534}));
   for (const Variables& variables : {many, kTorchrun}) {
-    EXPECT_EQ(place_of(merged(variables, {{"PEAL_MASTER_PORT", "7"}})),
-              Place(PortPlace{"node1", 7}));
-    EXPECT_EQ(place_of(merged(variables, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})),
+    EXPECT_EQ(place_of(with(variables, {{"PEAL_MASTER_PORT", "7"}})), Place(PortPlace{"node1", 7}));
+    EXPECT_EQ(place_of(with(variables, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})),
               Place(PortPlace{"node1", 29500}));
   }
 }
@@ -129,44 +128,44 @@ TEST(PlaceTest, TorchrunsOwnStoreIsLeftAlone) {
 TEST(PlaceTest, RanksOfMpiOnOneMachineNeedNoFurtherVariables) {
   EXPECT_EQ(place_of(kOpenMpi), Place(LocalPlace{"peal.1000.99"}));
   EXPECT_EQ(place_of(kMpich), Place(LocalPlace{"peal.1000.mpich.4711"}));
-  EXPECT_EQ(place_of(merged(kMpich, {{"PEAL_JOB", "mine"}})), Place(LocalPlace{"peal.1000.mine"}));
+  EXPECT_EQ(place_of(with(kMpich, {{"PEAL_JOB", "mine"}})), Place(LocalPlace{"peal.1000.mine"}));
 }
 
 TEST(PlaceTest, ALongNameOfAJobIsShortenedAndStillItsOwn) {
   const std::string job(200, 'x');
-  const Place a = place_of(merged(kOpenMpi, {{"PEAL_JOB", job + "a"}}));
-  const Place b = place_of(merged(kOpenMpi, {{"PEAL_JOB", job + "b"}}));
+  const Place a = place_of(with(kOpenMpi, {{"PEAL_JOB", job + "a"}}));
+  const Place b = place_of(with(kOpenMpi, {{"PEAL_JOB", job + "b"}}));
   EXPECT_LT(std::get<LocalPlace>(a).name.size(), 107u);
   EXPECT_FALSE(a == b);
 }
 
 TEST(PlaceTest, SlurmsFirstNodeIsTheMaster) {
   EXPECT_EQ(place_of(kSlurm), Place(PortPlace{"node003", 20000 + (12345 * 31 + 1) % 10000}));
-  EXPECT_EQ(place_of(merged(kSlurm, {{"SLURM_STEP_NODELIST", "node004"}, {"MASTER_PORT", "7"}})),
+  EXPECT_EQ(place_of(with(kSlurm, {{"SLURM_STEP_NODELIST", "node004"}, {"MASTER_PORT", "7"}})),
             Place(PortPlace{"node004", 7}));
-  EXPECT_EQ(place_of(merged(kSlurm, {{"SLURM_TASKS_PER_NODE", "4"}})),
+  EXPECT_EQ(place_of(with(kSlurm, {{"SLURM_TASKS_PER_NODE", "4"}})),
             Place(LocalPlace{"peal.1000.12345.1"}));
 }
 
 TEST(PlaceTest, SlurmWithoutAJobNumberNeedsAPort) {
   Variables variables = kSlurm;
   variables.erase("SLURM_JOB_ID");
-  EXPECT_THAT(usage_of(variables), HasSubstr("MASTER_PORT is not set"));
+  EXPECT_THAT(place_refusal(variables), HasSubstr("MASTER_PORT is not set"));
 }
 
 TEST(PlaceTest, RanksOfPealRunMeetAtAUnixSocketThoughThereIsAPort) {
-  const Variables peal_run = merged(kMaster,
-                                    {{"RANK", "0"},
-                                     {"WORLD_SIZE", "2"},
-                                     {"LOCAL_RANK", "0"},
-                                     {"LOCAL_WORLD_SIZE", "2"},
-                                     {"PEAL_JOB", "mine"}});
+  const Variables peal_run = with(kMaster,
+                                  {{"RANK", "0"},
+                                   {"WORLD_SIZE", "2"},
+                                   {"LOCAL_RANK", "0"},
+                                   {"LOCAL_WORLD_SIZE", "2"},
+                                   {"PEAL_JOB", "mine"}});
   EXPECT_EQ(place_of(peal_run), Place(LocalPlace{"peal.1000.mine"}));
-  EXPECT_EQ(place_of(merged(peal_run, {{"PEAL_MASTER_PORT", "4711"}})),
+  EXPECT_EQ(place_of(with(peal_run, {{"PEAL_MASTER_PORT", "4711"}})),
             Place(PortPlace{"node1", 4711}));
-  const Variables part = merged(peal_run, {{"LOCAL_WORLD_SIZE", "1"}});
+  const Variables part = with(peal_run, {{"LOCAL_WORLD_SIZE", "1"}});
   EXPECT_EQ(place_of(part), Place(PortPlace{"node1", 29500}));
-  EXPECT_EQ(place_of(merged(part, {{"MASTER_ADDR", "127.0.0.1"}})),
+  EXPECT_EQ(place_of(with(part, {{"MASTER_ADDR", "127.0.0.1"}})),
             Place(LocalPlace{"peal.1000.mine"}))
       << "no rank of it can be elsewhere";
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kClaim = "rank/";
 constexpr std::string_view kReady = "ready/";
 constexpr std::string_view kNoSharedMemory = "no_shared_memory";
-constexpr Bytes kMaxText = 4_KiB;
+constexpr Bytes kMaxClaimText = 4_KiB;
 
 std::vector<Rank> all_ranks(int world_size) {
   std::vector<Rank> ranks;
@@ -71,10 +71,10 @@ std::string Claim::encode() const {
 Claim Claim::decode(std::string_view bytes) {
   net::Reader reader(bytes, "claim of a rank");
   Claim claim;
-  claim.token = reader.get_text(kMaxText);
-  claim.process = reader.get_text(kMaxText);
-  claim.host_id = reader.get_text(kMaxText);
-  claim.who = reader.get_text(kMaxText);
+  claim.token = reader.get_text(kMaxClaimText);
+  claim.process = reader.get_text(kMaxClaimText);
+  claim.host_id = reader.get_text(kMaxClaimText);
+  claim.who = reader.get_text(kMaxClaimText);
   reader.finish();
   return claim;
 }

@@ -12,7 +12,7 @@ namespace peal::rendezvous {
 namespace {
 
 constexpr const char* kKey = "session";
-constexpr Bytes kMaxText = 1_KiB;
+constexpr Bytes kMaxSessionText = 1_KiB;
 
 }  // namespace
 
@@ -26,10 +26,10 @@ std::string Session::encode() const {
 Session Session::decode(std::string_view bytes) {
   net::Reader reader(bytes, "session");
   Session session;
-  session.name = reader.get_text(kMaxText);
+  session.name = reader.get_text(kMaxSessionText);
   // The list grows as the tokens are read: the number alone makes no memory.
   for (std::uint32_t left = reader.get_u32(); left > 0; --left) {
-    session.tokens.emplace_back(reader.get_text(kMaxText));
+    session.tokens.emplace_back(reader.get_text(kMaxSessionText));
   }
   reader.finish();
   return session;

@@ -8,7 +8,7 @@
 namespace peal::rendezvous {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(UrlTest, EachWayToMeetHasItsForm) {
   EXPECT_EQ(parse_url("env://"), (Url{EnvironmentUrl{}}));

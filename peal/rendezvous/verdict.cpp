@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kVerdict = "verdict";
 constexpr std::string_view kJoined = "joined/";  // a mark for each rank
 constexpr std::string_view kJoinedCount = "joined";
-constexpr Bytes kMaxText = 4_KiB;
+constexpr Bytes kMaxVerdictText = 4_KiB;
 
 /// Whether another rank may know better.
 bool is_of_others(const Error& error) {
@@ -31,7 +31,7 @@ std::string encode(const Verdict& verdict) {
   writer.put_u8(verdict ? 1 : 0);
   if (verdict) {
     writer.put_u8(static_cast<std::uint8_t>(verdict->kind()));
-    writer.put_text(verdict->message().substr(0, static_cast<std::size_t>(kMaxText.value)));
+    writer.put_text(verdict->message().substr(0, static_cast<std::size_t>(kMaxVerdictText.value)));
   }
   return std::move(writer).take();
 }
@@ -41,7 +41,7 @@ Verdict decode_verdict(std::string_view bytes) {
   Verdict verdict;
   if (reader.get_u8() != 0) {
     const ErrorKind kind = error_kind_of(reader.get_u8()).value_or(ErrorKind::kBug);
-    verdict = Error(kind, std::string(reader.get_text(kMaxText)));
+    verdict = Error(kind, std::string(reader.get_text(kMaxVerdictText)));
   }
   reader.finish();
   return verdict;

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const Error kKilled(ErrorKind::kPeerLost, "rank 2 ended");
 const Error kLeft(ErrorKind::kPeerLost, "rank 0 left");

@@ -22,16 +22,14 @@
 
 #include "peal/base/fd.h"
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 #include "peal/store/file_lock.h"
 
 namespace peal::store {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
-
-Deadline soon() { return Deadline::after(seconds(60)); }
 
 class FileStoreTest : public testing::Test {
  protected:

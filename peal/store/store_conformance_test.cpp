@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/socket.h"
 #include "peal/store/file_store.h"
 #include "peal/store/memory_store.h"
@@ -32,8 +33,6 @@ using testing::Not;
 
 constexpr std::size_t kHandles = 3;
 using Handles = std::vector<std::shared_ptr<Store>>;
-
-Deadline soon() { return Deadline::after(seconds(60)); }
 
 struct Implementation {
   std::string name;

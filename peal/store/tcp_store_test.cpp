@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/frame.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
@@ -30,8 +31,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 const net::ProofContext kContext{Secret("hush"), "job", "store"};
-
-Deadline soon() { return Deadline::after(seconds(60)); }
 
 std::vector<Fd> just(Fd listener) {
   std::vector<Fd> listeners;

@@ -9,8 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 using State = Presence::State;
 
-constexpr PulseLimits kLimits;
-constexpr TimePoint kBegin{};
+constexpr PulseLimits kDefaultLimits;
+constexpr TimePoint kZero{};
 
 constexpr Pulse::Look kAllIsWell{.heard = true, .answered = true};
 constexpr Pulse::Look kOnlyItsSystem{.heard = false, .answered = true};
@@ -20,8 +20,8 @@ constexpr Pulse::Look kNothing{};
 class Looker {
  public:
   void look(const Pulse::Look& look, milliseconds duration) {
-    for (milliseconds passed{0}; passed < duration; passed += kLimits.every) {
-      now_ += kLimits.every;
+    for (milliseconds passed{0}; passed < duration; passed += kDefaultLimits.every) {
+      now_ += kDefaultLimits.every;
       pulse_.look(look, now_);
     }
   }
@@ -31,8 +31,8 @@ class Looker {
   const Pulse& pulse() const { return pulse_; }
 
  private:
-  TimePoint now_ = kBegin;
-  Pulse pulse_{kLimits, kBegin};
+  TimePoint now_ = kZero;
+  Pulse pulse_{kDefaultLimits, kZero};
 };
 
 TEST(PulseTest, APeerThatBeatsRuns) {

@@ -13,7 +13,7 @@ namespace {
 
 /// Whoever spins on a stream where nothing moves asks the system whether the peer still lives only
 /// once in so many calls: the question costs as much as a hundred empty looks.
-constexpr std::uint32_t kLookEvery = 1024;
+constexpr std::uint32_t kRoundsPerLook = 1024;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ struct RingChannel::Peer {
   }
   /// Called when nothing moves.
   void look_for_death() {
-    if (process && ++idle % kLookEvery == 0) process->has_ended();
+    if (process && ++idle % kRoundsPerLook == 0) process->has_ended();
   }
 
   RingWriter out;

@@ -6,7 +6,7 @@
 namespace peal::transport {
 namespace {
 
-constexpr std::size_t kAtOnce = 8;
+constexpr std::size_t kRanksPerLook = 8;
 
 }  // namespace
 
@@ -14,7 +14,7 @@ StoppedRanks::StoppedRanks(std::vector<Rank> ranks, std::function<Presence(Rank)
     : ranks_(std::move(ranks)), presence_(std::move(presence)) {}
 
 std::vector<Rank> StoppedRanks::look() {
-  for (std::size_t i = 0; i < std::min(kAtOnce, ranks_.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kRanksPerLook, ranks_.size()); ++i) {
     const Rank rank = ranks_[next_];
     next_ = (next_ + 1) % ranks_.size();
     if (presence_(rank).state == Presence::State::kStopped) {

@@ -8,8 +8,8 @@
 namespace peal::transport {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using State = Presence::State;
 
 TEST(StoppedRanksTest, ARankIsStoppedUntilItIsSeenToGoOn) {

@@ -196,14 +196,14 @@ Words PartForm::check_target(const Move& move) const {
 }
 
 /// A place by the memory that it is in: where input and output share one, positions in it.
-struct Spot {
+struct Footprint {
   Rank owner;
   bool in_stage;
   bool in_input;  // and not in memory that is also output's
   Elements position;
 };
 
-Spot spot(const Problem& problem, const Slice& slice, Rank owner) {
+Footprint spot(const Problem& problem, const Slice& slice, Rank owner) {
   const auto shared = placement(problem, owner);
   Elements position = slice.offset;
   if (shared && slice.space == Space::kInput) position += shared->input;
@@ -211,12 +211,12 @@ Spot spot(const Problem& problem, const Slice& slice, Rank owner) {
   return {owner, slice.space == Space::kStage, slice.space == Space::kInput && !shared, position};
 }
 
-bool same_memory(const Spot& a, const Spot& b) {
+bool same_memory(const Footprint& a, const Footprint& b) {
   return a.owner == b.owner && a.in_stage == b.in_stage && a.in_input == b.in_input;
 }
 
-std::vector<Spot> spots(const Problem& problem, const Slice* begin, const Slice* end) {
-  std::vector<Spot> all;
+std::vector<Footprint> spots(const Problem& problem, const Slice* begin, const Slice* end) {
+  std::vector<Footprint> all;
   for (const Slice* slice = begin; slice != end; ++slice) {
     if (slice->space == Space::kWire) continue;
     for (int i = 0; i < slice->ranks.count; ++i) {
@@ -227,17 +227,17 @@ std::vector<Spot> spots(const Problem& problem, const Slice* begin, const Slice*
 }
 
 Words PartForm::check_overlap(const Move& move) const {
-  const auto overlap = [&](const Spot& a, const Spot& b) {
+  const auto overlap = [&](const Footprint& a, const Footprint& b) {
     return same_memory(a, b) && a.position < b.position + move.count &&
            b.position < a.position + move.count;
   };
-  const std::vector<Spot> sources = spots(problem_, move.from.begin(), move.from.end());
-  const std::vector<Spot> targets = spots(problem_, move.to.begin(), move.to.end());
+  const std::vector<Footprint> sources = spots(problem_, move.from.begin(), move.from.end());
+  const std::vector<Footprint> targets = spots(problem_, move.to.begin(), move.to.end());
   for (std::size_t i = 0; i < targets.size(); ++i) {
     for (std::size_t j = i + 1; j < targets.size(); ++j) {
       if (overlap(targets[i], targets[j])) return "two targets overlap";
     }
-    for (const Spot& source : sources) {
+    for (const Footprint& source : sources) {
       if (!overlap(targets[i], source)) continue;
       if (targets[i].position != source.position) return "a source and a target overlap";
       if (is_copy(move)) return "a copy onto itself";

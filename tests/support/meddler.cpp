@@ -10,15 +10,10 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/socket.h"
 
 namespace peal::testing {
-namespace {
-
-Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
-
-}  // namespace
-
 Meddler::Meddler(net::Address target)
     : target_(std::move(target)),
       listener_(net::listen_on(net::Address::parse("127.0.0.1:0"))),

@@ -7,11 +7,10 @@
 namespace peal::native {
 namespace {
 
-using State = transport::Presence::State;
-
 constexpr int kNamed = 8;
 
 bool runs(const transport::Presence& presence) {
+  using State = transport::Presence::State;
   return presence.state == State::kRunning || presence.state == State::kUnknown;
 }
 

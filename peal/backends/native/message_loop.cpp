@@ -23,7 +23,7 @@ using engine::TicketPtr;
 constexpr auto kPause = std::chrono::milliseconds(10);
 
 /// How long the loop keeps out before it looks again whether calls attend to the mailbox.
-constexpr auto kNap = std::chrono::milliseconds(1);
+constexpr auto kPauseOutside = std::chrono::milliseconds(1);
 
 /// A call that polls looks at the peer that it waits for, and once in so many polls at all.
 constexpr int kPollsPerRound = 16;
@@ -285,7 +285,7 @@ TimePoint MessageLoop::try_round(std::vector<transport::Interest>& interests) {
   if (has_napped && attended_) return kAtOnce;  // a call moves everything
   if (!has_napped && is_attended()) {
     naps_ = true;
-    return Clock::now() + kNap;
+    return Clock::now() + kPauseOutside;
   }
   TimePoint next = TimePoint::max();
   const bool moved =

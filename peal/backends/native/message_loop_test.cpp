@@ -66,15 +66,16 @@ class DeafTransport final : public transport::ForwardingTransport {
 };
 
 ProcessGroupPtr join(Rank rank, std::unique_ptr<Transport> connected) {
-  constexpr Timeout kTimeout = std::chrono::hours(1);
+  constexpr Timeout kNeverReached = std::chrono::hours(1);
   Options options;
   options.rank = rank;
   options.world_ranks = {0, 1};
   options.connect = [&](auto&&, auto&&, Deadline, auto&&, const UseTransport& use) {
     use(std::move(connected));
   };
-  return std::make_shared<ProcessGroup>(make_backend(std::move(options), Deadline::after(kTimeout)),
-                                        ProcessGroup::Options{.timeout = kTimeout});
+  return std::make_shared<ProcessGroup>(
+      make_backend(std::move(options), Deadline::after(kNeverReached)),
+      ProcessGroup::Options{.timeout = kNeverReached});
 }
 
 template <class Holds>

@@ -20,14 +20,12 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/testing/exec_image.h"
+#include "peal/base/testing/soon.h"
 
 namespace peal::cli {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// For each wait of a test: far more than any takes.
-Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
 
 struct Ends {
   Fd mine;

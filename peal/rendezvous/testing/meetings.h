@@ -19,14 +19,13 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/socket.h"
 #include "peal/rendezvous/rendezvous.h"
 
 namespace peal::rendezvous::testing {
 
 using Variables = std::map<std::string, std::string>;
-
-inline Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 
 inline std::uint16_t free_port() {
   const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kPiece = 64 << 10;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_gzip(const std::string& why) {
   throw Error(ErrorKind::kUsage, "not a sound gzip file: " + why);
 }
 
@@ -44,7 +44,9 @@ class Inflater {
     if (result == Z_STREAM_END) {
       next_member();
     } else if (result != Z_OK) {
-      refuse(result == Z_BUF_ERROR ? "it ends too early" : stream_.msg ? stream_.msg : "corrupt");
+      refuse_gzip(result == Z_BUF_ERROR ? "it ends too early"
+                  : stream_.msg         ? stream_.msg
+                                        : "corrupt");
     }
     return piece.size() - stream_.avail_out;
   }
@@ -69,13 +71,13 @@ bool is_gzip(std::span<const std::byte> bytes) {
 }
 
 std::vector<std::byte> gunzip(std::span<const std::byte> bytes, Bytes limit) {
-  if (!is_gzip(bytes)) refuse("it does not begin with 1f 8b");
+  if (!is_gzip(bytes)) refuse_gzip("it does not begin with 1f 8b");
   std::vector<std::byte> content;
   std::vector<std::byte> piece(kPiece);
   for (Inflater inflater(bytes); !inflater.done();) {
     const std::size_t filled = inflater.unpack(piece);
     if (content.size() + filled > static_cast<std::size_t>(limit.value)) {
-      refuse(fmt::format("it unpacks to more than the {} bytes allowed", limit.value));
+      refuse_gzip(fmt::format("it unpacks to more than the {} bytes allowed", limit.value));
     }
     content.insert(
         content.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(filled));

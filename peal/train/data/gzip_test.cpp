@@ -32,7 +32,7 @@ std::vector<std::byte> gzip(const std::string& text) {
   return packed;
 }
 
-std::string refusal(const std::vector<std::byte>& bytes, Bytes limit = 1_MiB) {
+std::string gzip_refusal(const std::vector<std::byte>& bytes, Bytes limit = 1_MiB) {
   try {
     gunzip(bytes, limit);
   } catch (const Error& error) {
@@ -60,18 +60,18 @@ TEST(GzipTest, EveryTruncationIsRefused) {
   const std::vector<std::byte> whole = gzip("a text that is long enough to be cut in many places");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<long>(size));
-    EXPECT_THAT(refusal(part), testing::HasSubstr("not a sound gzip file")) << size;
+    EXPECT_THAT(gzip_refusal(part), testing::HasSubstr("not a sound gzip file")) << size;
   }
 }
 
 TEST(GzipTest, AFlippedBitIsRefusedByTheChecksum) {
   std::vector<std::byte> bytes = gzip("abcdefgh");
   bytes[bytes.size() - 6] ^= std::byte{1};  // in the CRC
-  EXPECT_THAT(refusal(bytes), testing::HasSubstr("not a sound gzip file"));
+  EXPECT_THAT(gzip_refusal(bytes), testing::HasSubstr("not a sound gzip file"));
 }
 
 TEST(GzipTest, ABombIsRefusedAtTheLimit) {
-  EXPECT_THAT(refusal(gzip(std::string(300'000, 'x')), 100_KiB),
+  EXPECT_THAT(gzip_refusal(gzip(std::string(300'000, 'x')), 100_KiB),
               testing::HasSubstr("102400 bytes"));
 }
 

@@ -18,7 +18,7 @@ constexpr std::uint8_t kUnsignedBytes = 0x08;
 constexpr std::size_t kMagicSize = 4;
 constexpr std::size_t kSizeSize = 4;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_idx(const std::string& why) {
   throw Error(ErrorKind::kUsage, "not a sound IDX file: " + why);
 }
 
@@ -46,16 +46,17 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
 }  // namespace
 
 Idx parse_idx(std::span<const std::byte> bytes) {
-  if (bytes.size() < kMagicSize) refuse("it ends within the magic number");
-  if (big_endian(bytes.first(2)) != 0) refuse("the magic number does not begin with two zeros");
+  if (bytes.size() < kMagicSize) refuse_idx("it ends within the magic number");
+  if (big_endian(bytes.first(2)) != 0) refuse_idx("the magic number does not begin with two zeros");
   const auto type = std::to_integer<std::uint8_t>(bytes[2]);
   if (type != kUnsignedBytes) {
-    refuse(fmt::format("elements of type 0x{:02x}, where unsigned bytes (0x08) are read", type));
+    refuse_idx(
+        fmt::format("elements of type 0x{:02x}, where unsigned bytes (0x08) are read", type));
   }
   const std::size_t dimensions = std::to_integer<std::size_t>(bytes[3]);
   const std::size_t header = kMagicSize + dimensions * kSizeSize;
-  if (dimensions == 0) refuse("it has no dimensions");
-  if (bytes.size() < header) refuse("it ends within its sizes");
+  if (dimensions == 0) refuse_idx("it has no dimensions");
+  if (bytes.size() < header) refuse_idx("it ends within its sizes");
 
   const std::span<const std::byte> body = bytes.subspan(header);
   Idx idx;
@@ -64,17 +65,17 @@ Idx parse_idx(std::span<const std::byte> bytes) {
     const std::size_t extent = big_endian(bytes.subspan(kMagicSize + d * kSizeSize, kSizeSize));
     idx.shape.push_back(extent);
     if (extent != 0 && elements > body.size() / extent) {  // no overflow: the product never exceeds
-      refuse(fmt::format("its sizes {} ask for more than the {} bytes that follow",
-                         fmt::join(idx.shape, " x "),
-                         body.size()));
+      refuse_idx(fmt::format("its sizes {} ask for more than the {} bytes that follow",
+                             fmt::join(idx.shape, " x "),
+                             body.size()));
     }
     elements *= extent;
   }
   if (elements != body.size()) {
-    refuse(fmt::format("its sizes {} ask for {} bytes, and {} follow",
-                       fmt::join(idx.shape, " x "),
-                       elements,
-                       body.size()));
+    refuse_idx(fmt::format("its sizes {} ask for {} bytes, and {} follow",
+                           fmt::join(idx.shape, " x "),
+                           elements,
+                           body.size()));
   }
   idx.values.resize(elements);
   if (elements != 0) std::memcpy(idx.values.data(), body.data(), elements);

@@ -19,7 +19,7 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
   return out;
 }
 
-std::string refusal(const std::vector<std::byte>& file) {
+std::string idx_refusal(const std::vector<std::byte>& file) {
   try {
     parse_idx(file);
   } catch (const Error& error) {
@@ -44,29 +44,30 @@ TEST(IdxTest, EveryTruncationIsRefused) {
   for (std::size_t size = 0; size < kTwoByThree.size(); ++size) {
     const std::vector<std::byte> part(kTwoByThree.begin(),
                                       kTwoByThree.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_THAT(refusal(part), HasSubstr("not a sound IDX file")) << size << " bytes";
+    EXPECT_THAT(idx_refusal(part), HasSubstr("not a sound IDX file")) << size << " bytes";
   }
 }
 
 TEST(IdxTest, BytesLeftOverAreRefused) {
   std::vector<std::byte> longer = kTwoByThree;
   longer.push_back(std::byte{0});
-  EXPECT_THAT(refusal(longer), HasSubstr("ask for 6 bytes, and 7 follow"));
+  EXPECT_THAT(idx_refusal(longer), HasSubstr("ask for 6 bytes, and 7 follow"));
 }
 
 TEST(IdxTest, AWrongMagicNumberIsRefused) {
-  EXPECT_THAT(refusal(bytes({1, 0, 8, 1, 0, 0, 0, 0})), HasSubstr("magic number"));
-  EXPECT_THAT(refusal(bytes({0, 0, 0x0d, 1, 0, 0, 0, 0})), HasSubstr("0x0d"));
-  EXPECT_THAT(refusal(bytes({0, 0, 8, 0})), HasSubstr("no dimensions"));
+  EXPECT_THAT(idx_refusal(bytes({1, 0, 8, 1, 0, 0, 0, 0})), HasSubstr("magic number"));
+  EXPECT_THAT(idx_refusal(bytes({0, 0, 0x0d, 1, 0, 0, 0, 0})), HasSubstr("0x0d"));
+  EXPECT_THAT(idx_refusal(bytes({0, 0, 8, 0})), HasSubstr("no dimensions"));
 }
 
 TEST(IdxTest, SizesWhoseProductOverflowsAreRefusedWithoutTakingMemory) {
   std::vector<std::byte> huge = bytes({0, 0, 8, 255});
   huge.resize(4 + 255 * 4, std::byte{0xff});
-  EXPECT_THAT(refusal(huge), HasSubstr("ask for more than the 0 bytes"));
+  EXPECT_THAT(idx_refusal(huge), HasSubstr("ask for more than the 0 bytes"));
   // 2^32 - 1 to the power of three, with a zero behind it.
-  EXPECT_THAT(refusal(bytes({0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 1})),
-              HasSubstr("ask for more than the 1 bytes"));
+  EXPECT_THAT(
+      idx_refusal(bytes({0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 1})),
+      HasSubstr("ask for more than the 1 bytes"));
 }
 
 TEST(IdxTest, ErrorsOfAFileNameIt) {

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::bytes_of;
-using State = FaultyLine::State;
+using LineState = FaultyLine::State;
 
 /// Any moment; the line reads no clock.
 constexpr TimePoint kBegin{std::chrono::hours(1)};
@@ -34,18 +34,18 @@ TEST(FaultyLineTest, WithoutFaultsWhatArrivesIsReady) {
   line.arrive(bytes_of("lo"), kBegin);
   EXPECT_EQ(line.held(), 5_B);
   EXPECT_EQ(take(line, kBegin), "hello");
-  EXPECT_EQ(line.state(), State::kOpen);
+  EXPECT_EQ(line.state(), LineState::kOpen);
   line.end();
-  EXPECT_EQ(line.state(), State::kEnded);
+  EXPECT_EQ(line.state(), LineState::kEnded);
 }
 
 TEST(FaultyLineTest, TheEndComesAfterEverythingElse) {
   FaultyLine line({.delay = milliseconds(20)});
   line.arrive(bytes_of("x"), kBegin);
   line.end();
-  EXPECT_EQ(line.state(), State::kOpen);
+  EXPECT_EQ(line.state(), LineState::kOpen);
   EXPECT_EQ(take(line, kBegin + milliseconds(20)), "x");
-  EXPECT_EQ(line.state(), State::kEnded);
+  EXPECT_EQ(line.state(), LineState::kEnded);
 }
 
 TEST(FaultyLineTest, EachArrivalIsDelayedByTheSameTime) {
@@ -90,16 +90,16 @@ TEST(FaultyLineTest, WhatIsDroppedIsGoneAndNobodyIsTold) {
   line.end();
   EXPECT_EQ(take(line, kBegin), "");
   EXPECT_EQ(line.held(), 0_B);
-  EXPECT_EQ(line.state(), State::kOpen);
+  EXPECT_EQ(line.state(), LineState::kOpen);
 }
 
 TEST(FaultyLineTest, ACutComesWhenWhatWasBeforeItIsTaken) {
   FaultyLine line({.cut_after = 3_B});
   line.arrive(bytes_of("hello"), kBegin);
-  EXPECT_EQ(line.state(), State::kOpen);
+  EXPECT_EQ(line.state(), LineState::kOpen);
   EXPECT_EQ(take(line, kBegin), "hel");
-  EXPECT_EQ(line.state(), State::kCut);
-  EXPECT_EQ(FaultyLine({.cut_after = 0_B}).state(), State::kCut);
+  EXPECT_EQ(line.state(), LineState::kCut);
+  EXPECT_EQ(FaultyLine({.cut_after = 0_B}).state(), LineState::kCut);
 }
 
 TEST(FaultyLineTest, ExactlyTheNamedBytesAreOthers) {

@@ -27,7 +27,7 @@ namespace {
 
 /// How long the end of a stream waits for what was sent before it.
 constexpr Timeout kPatience{1000};
-constexpr std::size_t kAtOnce = 64 << 10;
+constexpr std::size_t kMostPerRead = 64 << 10;
 
 struct Pair {
   Fd near;
@@ -51,9 +51,10 @@ Pair make_pair() {
 }
 
 /// One direction: from a descriptor over a line to another.
-class Direction {
+class WireDirection {
  public:
-  Direction(int from, int to, LineFaults faults) : from_(from), to_(to), line_(std::move(faults)) {}
+  WireDirection(int from, int to, LineFaults faults)
+      : from_(from), to_(to), line_(std::move(faults)) {}
 
   /// Moves what can be moved now.
   void advance(TimePoint now) {
@@ -105,7 +106,7 @@ class Direction {
   FaultyLine line_;
   bool has_ended_ = false;
   bool is_over_ = false;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(kAtOnce);
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kMostPerRead);
 };
 
 class Wire final : public net::Stream {
@@ -159,8 +160,8 @@ class Wire final : public net::Stream {
 
  private:
   struct Ways {
-    std::optional<Direction> out;  // what is sent
-    std::optional<Direction> in;
+    std::optional<WireDirection> out;  // what is sent
+    std::optional<WireDirection> in;
     bool are_over = false;  // the thread has ended
   };
 
@@ -192,7 +193,7 @@ class Wire final : public net::Stream {
       ways.out->advance(now);
       ways.in->advance(now);
       if (ways.in->is_cut()) return false;
-      const auto watch = [&](const Direction& way, pollfd& from, pollfd& to) {
+      const auto watch = [&](const WireDirection& way, pollfd& from, pollfd& to) {
         if (way.reads()) from.events |= POLLIN;
         if (way.writes(now)) {
           to.events |= POLLOUT;

@@ -21,7 +21,7 @@ constexpr Bytes kSendBuffer = 256_KiB;
 /// machine it is 30 to 60 KiB.)
 constexpr Bytes kShortLine = kSendBuffer / 2;
 /// How much is sent between one look at the line and the next, which costs a system call.
-constexpr Bytes kLookEvery = 1_MiB;
+constexpr Bytes kBytesPerLook = 1_MiB;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ struct TcpChannel::Peer {
   void has_sent(Bytes bytes) {
     if (!is_bounded) return;
     unlooked += bytes;
-    if (unlooked < kLookEvery) return;
+    if (unlooked < kBytesPerLook) return;
     unlooked = 0_B;
     if (net::line_capacity(stream->fd()) <= kShortLine) return;
     net::unbound_send_buffer(stream->fd());
