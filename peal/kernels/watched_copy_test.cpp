@@ -51,16 +51,16 @@ std::vector<std::byte> copied(WatchedCopy& watched, const std::vector<std::byte>
 }
 
 TEST(WatchedCopyTest, WhateverItSuspectsItCopiesEveryByteAndNoOther) {
-  struct Case {
+  struct CopyCase {
     int slow_copies;
     Stores stores;
     Bytes at_once;
   };
   for (const auto& [slow_copies, stores, at_once] :
-       {Case{0, Stores::kCached, 1_MiB},
-        Case{1, Stores::kCached, 16_KiB},
-        Case{2, Stores::kStreaming, 1_MiB},
-        Case{2 + 64, Stores::kCached, 16_KiB}}) {  // it tries again
+       {CopyCase{0, Stores::kCached, 1_MiB},
+        CopyCase{1, Stores::kCached, 16_KiB},
+        CopyCase{2, Stores::kStreaming, 1_MiB},
+        CopyCase{2 + 64, Stores::kCached, 16_KiB}}) {  // it tries again
     const WatchedCopy suspicious = after_slow_copies(slow_copies);
     ASSERT_EQ(suspicious.next(1_MiB).stores, stores);
     ASSERT_EQ(suspicious.next(1_MiB).size, at_once);

@@ -352,10 +352,10 @@ TEST(WhyTest, BetweenHostsTimesAreNotCompared) {
 }
 
 TEST(WhyTest, ASlowRankIsNamedWithItsShareOfTheWaiting) {
-  const auto waits = [](Rank rank, int milliseconds) {
+  const auto waits = [](Rank rank, int waited_ms) {
     return FlightOf(rank, 3)
         .did(kAllReduce, 100, 200)
-        .waited(milliseconds, 2)
+        .waited(waited_ms, 2)
         .left(Departure::kInOrder, 210);
   };
   const Diagnosis why =

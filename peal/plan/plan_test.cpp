@@ -22,7 +22,7 @@ using schedule::Space;
 using schedule::Step;
 
 /// 4-byte elements.
-constexpr Bytes kElement(4);
+constexpr Bytes kElementSize(4);
 
 TEST(PlanTest, ANameThatIsNoneIsAnErrorThatListsTheNames) {
   try {
@@ -98,7 +98,7 @@ TEST(PlanTest, ARankNeedsOnlyTheCountsThatItKnows) {
               << describe(problem);
           ++checked;
         }
-        EXPECT_EQ(choose(known, kElement).name, choose(problem, kElement).name);
+        EXPECT_EQ(choose(known, kElementSize).name, choose(problem, kElementSize).name);
       }
     }
   }

@@ -8,7 +8,7 @@
 namespace peal::train {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 GradientSize f32(std::int64_t count) { return {Elements(count), DType::kF32}; }
 

@@ -54,13 +54,13 @@ TEST(DistributedSamplerTest, EpochsDifferAndAnEpochIsTheSameEachTime) {
 
 TEST(DistributedSamplerTest, SequentialOrderIsDealtOutLikeCards) {
   DistributedSampler sampler(7, 1, 3, {.order = SamplerOptions::Order::kSequential});
-  EXPECT_THAT(take_all(sampler, 2), testing::ElementsAre(1, 4, 0));
+  EXPECT_THAT(take_all(sampler, 2), ::testing::ElementsAre(1, 4, 0));
 }
 
 TEST(DistributedSamplerTest, ResetTakesANewSize) {
   DistributedSampler sampler(7, 0, 2, {.order = SamplerOptions::Order::kSequential});
   sampler.reset(4);
-  EXPECT_THAT(take_all(sampler, 2), testing::ElementsAre(0, 2));
+  EXPECT_THAT(take_all(sampler, 2), ::testing::ElementsAre(0, 2));
 }
 
 TEST(DistributedSamplerTest, AnEpochIsContinuedByAnotherNumberOfRanks) {

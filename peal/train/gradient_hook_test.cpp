@@ -16,7 +16,7 @@ using ::testing::Each;
 using testing::on_ranks;
 using torch::Tensor;
 
-Tensor input(Rank rank) { return torch::full({1, 3}, rank + 1.0); }
+Tensor input_of(Rank rank) { return torch::full({1, 3}, rank + 1.0); }
 
 TEST(GradientHookTest, EachHookOfAParameterIsCalledOncePerPassUntilItEnds) {
   torch::nn::Linear net(2, 1);
@@ -62,15 +62,15 @@ TEST(GradientHookTest, NothingOfTheWrapperRemainsInTheModule) {
     for (int round = 0; round < 2; ++round) {
       {
         DistributedDataParallel model(net, group);
-        model.forward(input(group->rank())).sum().backward();
+        model.forward(input_of(group->rank())).sum().backward();
         net->to(torch::kDouble);
         net->to(torch::kFloat);
-        model.forward(input(group->rank())).sum().backward();
+        model.forward(input_of(group->rank())).sum().backward();
       }
       right.push_back(net->weight.use_count() == uses);
       net->zero_grad();
-      net(input(group->rank())).sum().backward();
-      right.push_back(net->weight.grad().equal(input(group->rank())));
+      net(input_of(group->rank())).sum().backward();
+      right.push_back(net->weight.grad().equal(input_of(group->rank())));
     }
     return right;
   });
@@ -83,12 +83,12 @@ TEST(GradientHookTest, AGraphThatOutlivesTheWrapperRunsAlone) {
     Tensor loss;
     {
       DistributedDataParallel model(net, group);
-      model.forward(input(group->rank())).sum().backward();
-      loss = model.forward(input(group->rank())).sum();
+      model.forward(input_of(group->rank())).sum().backward();
+      loss = model.forward(input_of(group->rank())).sum();
     }
     net->zero_grad();
     loss.backward();
-    return net->weight.grad().equal(input(group->rank()));
+    return net->weight.grad().equal(input_of(group->rank()));
   });
   EXPECT_THAT(results, Each(true));
 }
@@ -98,9 +98,9 @@ TEST(GradientHookTest, AutogradGradSendsNothing) {
     torch::nn::Linear net(3, 1);
     DistributedDataParallel model(net, group);
     if (group->rank() == 0) {
-      torch::autograd::grad({model.forward(input(0)).sum()}, {net->weight, net->bias});
+      torch::autograd::grad({model.forward(input_of(0)).sum()}, {net->weight, net->bias});
     }
-    model.forward(input(group->rank())).sum().backward();
+    model.forward(input_of(group->rank())).sum().backward();
     return net->weight.grad().equal(torch::full({1, 3}, 1.5));
   });
   EXPECT_THAT(results, Each(true));
