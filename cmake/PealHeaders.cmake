@@ -18,11 +18,12 @@ if(PEAL_TESTS)
   else()
     target_compile_options(peal_test_overrides INTERFACE $<$<CONFIG:Release>:-O1>)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # it takes a source of a unity build for a header
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # g++ takes the sources inside a unity file for headers
     target_compile_options(peal_test_overrides INTERFACE -Wno-subobject-linkage)
   endif()
   add_library(peal_test_options INTERFACE)
-  target_link_libraries(peal_test_options INTERFACE peal_options peal_test_overrides)  # the overrides last: -fno-sanitize works only after -fsanitize
+  # The overrides come last: -fno-sanitize works only after -fsanitize.
+  target_link_libraries(peal_test_options INTERFACE peal_options peal_test_overrides)
 
   file(CONFIGURE OUTPUT test_headers.cpp CONTENT "int main() {}\n")
   add_executable(peal_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)

@@ -7,6 +7,15 @@ function(peal_precompile target shared)
   endif()
 endfunction()
 
+# peal_compile_together(target): compiles up to eight of its sources as one, in half the time. Names in their
+# anonymous namespaces must differ. -DCMAKE_UNITY_BUILD=OFF compiles each source by itself.
+function(peal_compile_together target)
+  if(NOT DEFINED CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_RELOCATABLE ON)  # CMake 4.0 or newer
+endfunction()
+
 # peal_module(base SOURCES error.cpp ... HEADERS error.h ... TESTS error_test.cpp ... LINKS peal::net ...)
 #
 # One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
@@ -29,6 +38,9 @@ function(peal_module name)
   target_link_libraries(peal_${target} PUBLIC ${ARG_LINKS} PRIVATE fmt::fmt $<BUILD_INTERFACE:peal_options>
                                                         $<BUILD_INTERFACE:peal_coverage>)
   peal_precompile(peal_${target} peal_headers ${ARG_PRECOMPILE})
+  if(NOT PEAL_SANITIZE)  # what users link compiles file by file
+    set_target_properties(peal_${target} PROPERTIES UNITY_BUILD OFF)
+  endif()
   set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})
   if(ARG_PURE AND PEAL_SANITIZE)
     set_target_properties(peal_${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # built if a program links it
@@ -45,14 +57,18 @@ function(peal_module name)
 endfunction()
 
 # peal_time_limit(name seconds): ends the ctest test `name` if it hangs. `seconds` is at least ten times what an
-# idle machine with two cores needs in release; a sanitizer gets three times as long. Where lines are counted
-# (PEAL_COVERAGE), the test has files of counts of its own: two programs may have the same signature (%m), and
-# their counts cannot be merged.
+# idle machine with two cores needs in release; a sanitizer gets three times as long.
 function(peal_time_limit name seconds)
   if(PEAL_SANITIZE)
     math(EXPR seconds "3 * ${seconds}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+  peal_count_apart(${name})
+endfunction()
+
+# peal_count_apart(name): where lines are counted, the test writes files of counts of its own. Two programs may
+# have the same signature (%m), and their counts cannot be merged.
+function(peal_count_apart name)
   if(PEAL_COVERAGE)
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT_MODIFICATION
       LLVM_PROFILE_FILE=set:${PROJECT_BINARY_DIR}/coverage/counts/${name}-%4m.profraw)
@@ -67,7 +83,7 @@ function(peal_busy)
 endfunction()
 
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name. Its
-# sources compile together, up to eight at once, in half the time: the names that they share must differ.
+# sources compile together (peal_compile_together).
 #   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
 #   TIMEOUT s     see peal_time_limit; 300 if none is given
 #   PRECOMPILE    headers of a precompiled header of its own
@@ -84,7 +100,7 @@ function(peal_test name)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
+  peal_compile_together(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_test_options fmt::fmt GTest::gmock
                                         GTest::gtest_main)
   peal_precompile(${name} peal_test_headers ${ARG_PRECOMPILE})

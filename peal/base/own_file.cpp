@@ -10,16 +10,13 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/unreadable.h"
 
 namespace peal {
 namespace {
 
 bool is_own(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
-}
-
-Error unreadable_own_file(const std::string& why) {
-  return Error(ErrorKind::kUsage, "cannot be read: " + why);
 }
 
 }  // namespace
@@ -53,11 +50,11 @@ void write_all(const Fd& file, std::string_view bytes, const std::string& path) 
 Fd open_own_file(const std::string& path) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   Fd file(::open(path.c_str(), kFlags));
-  if (!file) throw unreadable_own_file(errno == ELOOP ? "it is a link" : std::strerror(errno));
+  if (!file) throw unreadable(errno == ELOOP ? "it is a link" : std::strerror(errno));
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw unreadable_own_file(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) throw unreadable_own_file("it is not a regular file");
-  if (!is_own(status)) throw unreadable_own_file("it belongs to another user");
+  if (::fstat(file.get(), &status) != 0) throw unreadable(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw unreadable("it is not a regular file");
+  if (!is_own(status)) throw unreadable("it belongs to another user");
   return file;
 }
 

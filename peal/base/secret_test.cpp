@@ -54,9 +54,9 @@ TEST(SecretTest, SecretsAreEqualByTheirTexts) {
 
 TEST(SecretTest, WipingOverwritesTheCharacters) {
   for (const std::size_t size : {0U, 3U, 100U}) {
-    std::string short_or_long(size, 's');
-    wipe(short_or_long);
-    EXPECT_TRUE(short_or_long.empty());
+    std::string secret(size, 's');
+    wipe(secret);
+    EXPECT_TRUE(secret.empty());
   }
   std::string text(100, 's');
   const char* const memory = text.data();

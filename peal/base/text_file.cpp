@@ -11,18 +11,15 @@
 
 #include "peal/base/error.h"
 #include "peal/base/secret.h"
+#include "peal/base/unreadable.h"
 
 namespace peal {
 namespace {
 
-Error unreadable_file(const std::string& why) {
-  return Error(ErrorKind::kUsage, "cannot be read: " + why);
-}
-
 /// A pipe without a writer is an empty file, where a plain open() would wait for one.
 Fd open_now(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) throw unreadable_file(std::strerror(errno));
+  if (!file) throw unreadable(std::strerror(errno));
   const int flags = ::fcntl(file.get(), F_GETFL);
   ::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK);
   return file;
@@ -53,11 +50,11 @@ std::string read_text(const Fd& file, Bytes longest) {
   while (true) {
     const ssize_t size = ::read(file.get(), part.data(), part.size());
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) throw unreadable_file(std::strerror(errno));
+    if (size < 0) throw unreadable(std::strerror(errno));
     if (size == 0) return text;
     append(text, std::string_view(part).substr(0, static_cast<std::size_t>(size)));
     if (Bytes(static_cast<std::int64_t>(text.size())) > longest) {
-      throw unreadable_file(fmt::format("it holds more than {} bytes", longest.value));
+      throw unreadable(fmt::format("it holds more than {} bytes", longest.value));
     }
   }
 }

@@ -45,12 +45,12 @@ struct Pair {
 
 /// Whether a write to the descriptor reaches anything.
 bool is_connected(int fd) { return ::send(fd, "x", 1, MSG_NOSIGNAL) == 1; }
-bool is_descriptor(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+bool is_open_fd(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 TEST(WithheldTest, AChildHasADeadDescriptorInItsPlace) {
   const Pair pair;
   EXPECT_EQ(in_child([&] {
-              if (!is_descriptor(pair.own.get())) return 1;
+              if (!is_open_fd(pair.own.get())) return 1;
               if (is_connected(pair.own.get())) return 2;
               return is_connected(pair.other.get()) ? 0 : 3;  // which is not withheld
             }),
@@ -122,7 +122,7 @@ TEST(WithheldTest, ManyAreTakenFromAChildWhoseTableIsFull) {
   const int status = in_child([&] {
     for (const Pair& pair : pairs) {
       if (is_connected(pair.own.get())) return 1;
-      if (!is_descriptor(pair.own.get())) return 2;
+      if (!is_open_fd(pair.own.get())) return 2;
     }
     return 0;
   });

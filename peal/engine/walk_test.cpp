@@ -21,14 +21,14 @@ using schedule::Space;
 using schedule::Step;
 using transport::Readiness;
 
-constexpr Rank kRankHere = 0;
-constexpr Rank kRankThere = 1;
+constexpr Rank kOwnRank = 0;
+constexpr Rank kOtherRank = 1;
 constexpr Elements kTransferCount(1 << 20);
 
 Slice own(Space space, Elements offset = {}) {
-  return {.space = space, .ranks = {.first = kRankHere}, .offset = offset};
+  return {.space = space, .ranks = {.first = kOwnRank}, .offset = offset};
 }
-const Slice kWire = {.space = Space::kWire, .ranks = {.first = kRankThere}};
+const Slice kWire = {.space = Space::kWire, .ranks = {.first = kOtherRank}};
 
 Step send(Elements count) {
   return Move{.from = {own(Space::kInput)}, .to = {kWire}, .count = count};
@@ -77,7 +77,7 @@ class WalkTest : public ::testing::Test {
         2, {.sharing = transport::MemoryOptions::Sharing::kMessagesOnly, .data_ring = 8_MiB});
     transport_ = std::make_unique<CountingTransport>(std::move(transports[0]));
     peer_ = std::move(transports[1]);
-    walk_ = std::make_unique<Walk>(kRankHere, 2, *transport_, [](Rank) {});
+    walk_ = std::make_unique<Walk>(kOwnRank, 2, *transport_, [](Rank) {});
     std::iota(input_.begin(), input_.end(), 0.0F);
   }
 
@@ -108,7 +108,7 @@ class WalkTest : public ::testing::Test {
     Bytes taken;
     std::vector<std::byte> room(1 << 20);
     while (true) {
-      const auto transfer = peer_->data().try_receive(kRankHere, room);
+      const auto transfer = peer_->data().try_receive(kOwnRank, room);
       if (transfer.bytes == 0_B) return taken;
       taken += transfer.bytes;
     }
@@ -118,7 +118,7 @@ class WalkTest : public ::testing::Test {
   void send_from_peer(std::span<const float> elements, Elements total) {
     const auto header = Header{fingerprint_, bytes_of(total, DType::kF32)}.encode();
     const std::array<transport::ConstPiece, 2> pieces = {header, std::as_bytes(elements)};
-    const auto sent = peer_->data().try_send(kRankHere, pieces);
+    const auto sent = peer_->data().try_send(kOwnRank, pieces);
     ASSERT_EQ(sent.bytes, Bytes(Header::kSize) + Bytes(std::ssize(elements) * 4));
   }
 
@@ -130,7 +130,7 @@ class WalkTest : public ::testing::Test {
   const kernels::Reducer sum_{DType::kF32, ReduceOp::Kind::kSum};
   Recipe recipe_{.problem = {}, .fingerprint = {}, .reducer = sum_, .finisher = sum_};
   Regions regions_in_, regions_out_;
-  Places places_{kRankHere, 2};
+  Places places_{kOwnRank, 2};
   std::optional<PlannedPart> planned_;
   std::unique_ptr<Walk> walk_;
 };
@@ -155,7 +155,7 @@ TEST_F(WalkTest, WhatItReceivesItMaySend) {
   take_at_peer();
   const std::vector<float> more(500);
   const std::array<transport::ConstPiece, 1> pieces = {std::as_bytes(std::span(more))};
-  peer_->data().try_send(kRankHere, pieces);
+  peer_->data().try_send(kOwnRank, pieces);
   EXPECT_EQ(advance(), Progress::kBlocked);
   EXPECT_EQ(take_at_peer(), 2000_B);
 }
@@ -241,7 +241,7 @@ TEST_F(WalkTest, PiecesOfAnySizeAreReducedAndPutWhereTheyBelong) {
     for (std::size_t at = 0; at < stream.size(); at += piece) {
       const std::array<transport::ConstPiece, 1> pieces = {
           std::span(stream).subspan(at, std::min(piece, stream.size() - at))};
-      peer_->data().try_send(kRankHere, pieces);
+      peer_->data().try_send(kOwnRank, pieces);
       const bool is_last = at + piece >= stream.size();
       ASSERT_EQ(advance(), is_last ? Progress::kDone : Progress::kBlocked) << piece;
     }

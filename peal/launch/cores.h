@@ -12,11 +12,11 @@ struct Core {
   friend bool operator==(const Core&, const Core&) = default;
 };
 
-/// The cores that this process may use (its affinity, and with it its cpuset), in the machine's
-/// order: neighbours in the list share caches and memory. Where the system forbids to ask for the
-/// affinity, as many as there are CPUs online, without their hardware threads: ranks are not bound
-/// to them. Throws Error(resource).
-/// Cost: hwloc looks at the machine, some 10 ms.
+/// The cores that this process may use (the affinity of all its threads together, and with it its
+/// cpuset), in the machine's order: neighbours in the list share caches and memory. Where the
+/// system forbids to ask for the affinity, as many as there are CPUs online, without their hardware
+/// threads: ranks are not bound to them. Throws Error(resource). Cost: hwloc looks at the machine,
+/// some 10 ms.
 std::vector<Core> usable_cores();
 
 /// What one rank gets.

@@ -2,7 +2,9 @@
 
 #include <sched.h>
 
+#include <filesystem>
 #include <set>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,10 +69,11 @@ TEST(CoresTest, AQuotaBelowTheCoresIsDividedInTheirPlaceAndBindsNobody) {
   EXPECT_EQ(divide_cores(single_threaded(4), 2, 4.0), divide_cores(single_threaded(4), 2));
 }
 
+/// The affinity of all threads of this process: the thread sanitizer has one of its own.
 class Affinity {
  public:
   Affinity() { ::sched_getaffinity(0, sizeof before_, &before_); }
-  ~Affinity() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  ~Affinity() { set(before_); }
   std::set<int> cpus() const {
     std::set<int> cpus;
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -82,10 +85,16 @@ class Affinity {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    ::sched_setaffinity(0, sizeof one, &one);
+    set(one);
   }
 
  private:
+  static void set(const cpu_set_t& cpus) {
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      ::sched_setaffinity(std::stoi(thread.path().filename()), sizeof cpus, &cpus);
+    }
+  }
+
   cpu_set_t before_{};
 };
 

@@ -9,7 +9,7 @@
 namespace peal::launch {
 namespace {
 
-constexpr const char* kJobOfFlights = "test";
+constexpr const char* kFlightsJob = "test";
 
 TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
   std::string folder;
@@ -25,15 +25,15 @@ TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
 
 TEST(FlightsTest, AFolderThatTheUserHasNamedStaysWithoutTheEndsOfFormerLaunches) {
   const PrivateFolder named("peal-test.");
-  leave_end({named.path(), kJobOfFlights}, {.rank = 1, .pid = 7, .status = 9});
+  leave_end({named.path(), kFlightsJob}, {.rank = 1, .pid = 7, .status = 9});
   {
     const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
     EXPECT_EQ(flights.folder(), named.path());
     EXPECT_EQ(flights.private_folder(), "");
-    EXPECT_EQ(observe::try_read_end_file({named.path(), kJobOfFlights}, 1), std::nullopt);
-    leave_end({flights.folder(), kJobOfFlights}, {.rank = 1, .pid = 8, .status = 9});
+    EXPECT_EQ(observe::try_read_end_file({named.path(), kFlightsJob}, 1), std::nullopt);
+    leave_end({flights.folder(), kFlightsJob}, {.rank = 1, .pid = 8, .status = 9});
   }
-  EXPECT_EQ(observe::try_read_end_file({named.path(), kJobOfFlights}, 1)->pid, 8u);
+  EXPECT_EQ(observe::try_read_end_file({named.path(), kFlightsJob}, 1)->pid, 8u);
 }
 
 TEST(FlightsTest, AFolderThatCannotBeWrittenIsAProblemThatNamesIt) {
@@ -51,14 +51,14 @@ TEST(FlightsTest, TheRanksEnvironmentSaysWhereTheEndsAreLeft) {
   EXPECT_FALSE(end_place_of({}).is_any());
   RankProcess rank;
   EXPECT_FALSE(end_place_of({rank}).is_any());
-  rank.environment = {{"PEAL_FLIGHT_DIR", "flights"}, {"PEAL_JOB", kJobOfFlights}};
+  rank.environment = {{"PEAL_FLIGHT_DIR", "flights"}, {"PEAL_JOB", kFlightsJob}};
   EXPECT_EQ(end_place_of({rank}).folder, "flights");
-  EXPECT_EQ(end_place_of({rank}).job, kJobOfFlights);
+  EXPECT_EQ(end_place_of({rank}).job, kFlightsJob);
 }
 
 TEST(FlightsTest, AnEndThatCannotBeLeftIsNoError) {
-  leave_end({"", kJobOfFlights}, {.rank = 1});
-  leave_end({"/no/such/folder", kJobOfFlights}, {.rank = 1});
+  leave_end({"", kFlightsJob}, {.rank = 1});
+  leave_end({"/no/such/folder", kFlightsJob}, {.rank = 1});
 }
 
 }  // namespace

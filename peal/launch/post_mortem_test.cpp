@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kJobExamined = "test";  // as the records of the test have it
+constexpr const char* kPostMortemJob = "test";  // the job's name in small_record
 
 /// Rank 1 of two was killed while rank 0 waited for it.
 LaunchReport leave_records(const std::string& folder) {
@@ -25,13 +25,13 @@ LaunchReport leave_records(const std::string& folder) {
   waiting->begin(observe::sum_in(group), 1, Elements(10));
   observe::FlightRecorder::make(observe::small_record(folder, 1))->add_group("world", world);
   const ProcessEnd killed{.rank = 1, .pid = 7, .status = SIGKILL};
-  leave_end({folder, kJobExamined}, killed);
+  leave_end({folder, kPostMortemJob}, killed);
   LaunchReport report;
   report.ends = {killed, {.rank = 0, .pid = 6, .status = SIGTERM, .ending = Ending::kTold}};
   return report;
 }
 
-LaunchOptions two_ranks_with_logs(const std::string& logs = "") {
+LaunchOptions options_with_logs(const std::string& logs) {
   LaunchOptions options;
   options.ranks = 2;
   options.log_directory = logs;
@@ -42,7 +42,7 @@ TEST(PostMortemTest, TheRecordsOfAFailedLaunchAreMergedAndTheCauseIsNamed) {
   const PrivateFolder logs("peal-test.");
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());
-  const auto found = examine(report, flights, kJobExamined, two_ranks_with_logs(logs.path()));
+  const auto found = examine(report, flights, kPostMortemJob, options_with_logs(logs.path()));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->sentence, HasSubstr("The process of rank 1 was killed by SIGKILL"));
   EXPECT_EQ(found->records, logs.path() / "peal.dump");
@@ -57,7 +57,7 @@ TEST(PostMortemTest, RecordsInAFolderOfTheUsersStayThere) {
   const PrivateFolder named("peal-test.");
   const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
   const LaunchReport report = leave_records(named.path());
-  const auto found = examine(report, flights, kJobExamined, two_ranks_with_logs());
+  const auto found = examine(report, flights, kPostMortemJob, options_with_logs(""));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->records, named.path());
 }
@@ -69,7 +69,7 @@ TEST(PostMortemTest, AnEndThatTheUserHasAskedForIsNobodysFault) {
   LaunchReport report;
   report.signal = SIGINT;
   report.ends = {{.rank = 1, .pid = 7, .status = SIGINT, .ending = Ending::kTold}};
-  const auto found = examine(report, flights, kJobExamined, two_ranks_with_logs(logs.path()));
+  const auto found = examine(report, flights, kPostMortemJob, options_with_logs(logs.path()));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->sentence, "");
   EXPECT_EQ(found->records, logs.path() / "peal.dump");
@@ -80,20 +80,21 @@ TEST(PostMortemTest, WhereAllWentWellOrNobodyHasRecordedAnythingThereIsNone) {
   const LaunchReport report = leave_records(flights.folder());
   LaunchReport well;
   well.ends = {{.rank = 0}, {.rank = 1}};
-  EXPECT_EQ(examine(well, flights, kJobExamined, two_ranks_with_logs()), std::nullopt);
-  EXPECT_EQ(examine(report, flights, "another job", two_ranks_with_logs()), std::nullopt);
-  EXPECT_EQ(examine(report, Flights(Variables{}), kJobExamined, two_ranks_with_logs()),
+  EXPECT_EQ(examine(well, flights, kPostMortemJob, options_with_logs("")), std::nullopt);
+  EXPECT_EQ(examine(report, flights, "another job", options_with_logs("")), std::nullopt);
+  EXPECT_EQ(examine(report, Flights(Variables{}), kPostMortemJob, options_with_logs("")),
             std::nullopt);
-  EXPECT_EQ(
-      examine(
-          report, Flights(Variables{{"PEAL_FLIGHT_DIR", ""}}), kJobExamined, two_ranks_with_logs()),
-      std::nullopt);
+  EXPECT_EQ(examine(report,
+                    Flights(Variables{{"PEAL_FLIGHT_DIR", ""}}),
+                    kPostMortemJob,
+                    options_with_logs("")),
+            std::nullopt);
 }
 
 TEST(PostMortemTest, WhatCannotBeKeptIsSaidAndTheCauseIsNamedAllTheSame) {
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());
-  const auto found = examine(report, flights, kJobExamined, two_ranks_with_logs("/no/such/folder"));
+  const auto found = examine(report, flights, kPostMortemJob, options_with_logs("/no/such/folder"));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->sentence, HasSubstr("rank 1"));
   EXPECT_EQ(found->records, "");

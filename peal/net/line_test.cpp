@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/soon.h"
 #include "peal/net/socket.h"
 
 namespace peal::net {
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 
 class LineTest : public ::testing::Test {
  protected:
-  Deadline soon_ = Deadline::after(std::chrono::seconds(60));
+  Deadline soon_ = soon();
   Fd listener_ = listen_on(Address::parse("127.0.0.1:0"));
   Fd client_ = connect_to(local_address(listener_.get()), soon_);
   Fd server_ = std::move(*accept_from(listener_.get(), soon_));

@@ -15,7 +15,7 @@
 
 namespace peal::rendezvous {
 
-/// The rank that serves the store.
+/// Rank 0, which serves the store, as the list of ranks that EndedRanks and error texts take.
 inline constexpr std::array<Rank, 1> kRank0 = {0};
 
 /// Rank 0 serves the store for as long as it keeps it, and when it lets go waits up to 0.3 s for

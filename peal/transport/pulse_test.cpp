@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 using State = Presence::State;
 
 constexpr PulseLimits kDefaultLimits;
-constexpr TimePoint kZero{};
+constexpr TimePoint kFirstLook{};
 
 constexpr Pulse::Look kAllIsWell{.heard = true, .answered = true};
 constexpr Pulse::Look kOnlyItsSystem{.heard = false, .answered = true};
@@ -31,8 +31,8 @@ class Looker {
   const Pulse& pulse() const { return pulse_; }
 
  private:
-  TimePoint now_ = kZero;
-  Pulse pulse_{kDefaultLimits, kZero};
+  TimePoint now_ = kFirstLook;
+  Pulse pulse_{kDefaultLimits, kFirstLook};
 };
 
 TEST(PulseTest, APeerThatBeatsRuns) {

@@ -11,9 +11,9 @@
 namespace peal::transport {
 namespace {
 
-/// Whoever spins on a stream where nothing moves asks the system whether the peer still lives only
-/// once in so many calls: the question costs as much as a hundred empty looks.
-constexpr std::uint32_t kRoundsPerLook = 1024;
+/// A thread that polls a stream without progress asks the system once in so many calls whether the
+/// peer lives: the question costs as much as a hundred empty looks.
+constexpr std::uint32_t kCallsPerLook = 1024;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ struct RingChannel::Peer {
   }
   /// Called when nothing moves.
   void look_for_death() {
-    if (process && ++idle % kRoundsPerLook == 0) process->has_ended();
+    if (process && ++idle % kCallsPerLook == 0) process->has_ended();
   }
 
   RingWriter out;

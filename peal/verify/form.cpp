@@ -203,7 +203,7 @@ struct Footprint {
   Elements position;
 };
 
-Footprint spot(const Problem& problem, const Slice& slice, Rank owner) {
+Footprint footprint(const Problem& problem, const Slice& slice, Rank owner) {
   const auto shared = placement(problem, owner);
   Elements position = slice.offset;
   if (shared && slice.space == Space::kInput) position += shared->input;
@@ -215,12 +215,12 @@ bool same_memory(const Footprint& a, const Footprint& b) {
   return a.owner == b.owner && a.in_stage == b.in_stage && a.in_input == b.in_input;
 }
 
-std::vector<Footprint> spots(const Problem& problem, const Slice* begin, const Slice* end) {
+std::vector<Footprint> footprints(const Problem& problem, const Slice* begin, const Slice* end) {
   std::vector<Footprint> all;
   for (const Slice* slice = begin; slice != end; ++slice) {
     if (slice->space == Space::kWire) continue;
     for (int i = 0; i < slice->ranks.count; ++i) {
-      all.push_back(spot(problem, *slice, slice->ranks[i]));
+      all.push_back(footprint(problem, *slice, slice->ranks[i]));
     }
   }
   return all;
@@ -231,8 +231,8 @@ Words PartForm::check_overlap(const Move& move) const {
     return same_memory(a, b) && a.position < b.position + move.count &&
            b.position < a.position + move.count;
   };
-  const std::vector<Footprint> sources = spots(problem_, move.from.begin(), move.from.end());
-  const std::vector<Footprint> targets = spots(problem_, move.to.begin(), move.to.end());
+  const std::vector<Footprint> sources = footprints(problem_, move.from.begin(), move.from.end());
+  const std::vector<Footprint> targets = footprints(problem_, move.to.begin(), move.to.end());
   for (std::size_t i = 0; i < targets.size(); ++i) {
     for (std::size_t j = i + 1; j < targets.size(); ++j) {
       if (overlap(targets[i], targets[j])) return "two targets overlap";

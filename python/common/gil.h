@@ -8,24 +8,24 @@
 
 namespace peal::python {
 
-/// Calls `call`, which takes the GIL or runs Python code. If the interpreter has ended, this does
-/// not return. The reason: a thread that asks for the GIL then is ended by pthread_exit (up to
-/// Python 3.13). That unwinds C++ frames and would abort the process. It is never inlined: where an
-/// exception is under way, the compiler puts std::terminate in place of the destructor that stops
-/// the thread.
+/// Calls `call`, which takes the GIL or runs Python code, and does not return if the interpreter
+/// has ended. Up to Python 3.13 a thread that asks for the GIL then is ended by pthread_exit, which
+/// unwinds C++ frames and would abort the process. Frames inside `call` are unwound first, without
+/// the GIL: none of them may hold a Python object. noinline: while an exception is handled, the
+/// compiler would replace ~Unwinding by std::terminate.
 template <class Call>
 [[gnu::noinline]] void call_unless_ended(Call&& call) {
   /// A destructor can stop the thread even while an exception is handled. A handler of
   /// abi::__forced_unwind cannot.
   struct Unwinding {
     ~Unwinding() {
-      while (is_possible && std::uncaught_exceptions() == exceptions) ::pause();
+      while (is_running && std::uncaught_exceptions() == exceptions) ::pause();
     }
-    bool is_possible = true;
+    bool is_running = true;
     int exceptions = std::uncaught_exceptions();
   } unwinding;
   call();
-  unwinding.is_possible = false;
+  unwinding.is_running = false;
 }
 
 /// Releases the GIL while it lives, if this thread holds it. If the interpreter has ended in the

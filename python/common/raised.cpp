@@ -1,6 +1,9 @@
 #include "python/common/raised.h"
 
 #include <exception>
+#include <optional>
+
+#include "python/common/gil.h"
 
 namespace peal::python {
 
@@ -20,7 +23,8 @@ Raised describe_raised(const pybind11::object& exception) noexcept {
 
 Raised handled_exception() noexcept {
   if (Py_IsInitialized() == 0) return {};
-  const pybind11::gil_scoped_acquire gil;
+  std::optional<pybind11::gil_scoped_acquire> gil;
+  call_unless_ended([&] { gil.emplace(); });
   const pybind11::error_scope raised_meanwhile;
   try {
     return describe_raised(pybind11::module_::import("peal._ending").attr("handled")());

@@ -32,12 +32,12 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = seconds(60);
+constexpr auto kPatience = seconds(120);
 
 /// The settings of one job.
 struct Job {
   std::string rate = {};            // of the lines between the hosts
-  std::string timeout = "60";       // in seconds
+  std::string timeout = "300";      // in seconds
   std::optional<int> stopped = {};  // the rank that the test stops
 };
 

@@ -22,8 +22,9 @@ using engine::TicketPtr;
 /// What cannot be done is not tried again at once.
 constexpr auto kPause = std::chrono::milliseconds(10);
 
-/// How long the loop keeps out before it looks again whether calls attend to the mailbox.
-constexpr auto kPauseOutside = std::chrono::milliseconds(1);
+/// How long the loop leaves the mailbox to the calls before it checks again whether they attend to
+/// it.
+constexpr auto kMailNap = std::chrono::milliseconds(1);
 
 /// A call that polls looks at the peer that it waits for, and once in so many polls at all.
 constexpr int kPollsPerRound = 16;
@@ -285,7 +286,7 @@ TimePoint MessageLoop::try_round(std::vector<transport::Interest>& interests) {
   if (has_napped && attended_) return kAtOnce;  // a call moves everything
   if (!has_napped && is_attended()) {
     naps_ = true;
-    return Clock::now() + kPauseOutside;
+    return Clock::now() + kMailNap;
   }
   TimePoint next = TimePoint::max();
   const bool moved =

@@ -1,3 +1,4 @@
+// The deadline that tests give to steps which must not hang.
 #pragma once
 
 #include <chrono>
@@ -6,7 +7,7 @@
 
 namespace peal {
 
-/// The deadline of a test's step that takes moments: only a hang reaches it.
+/// A minute from now. Only a hang reaches it, also on a busy machine.
 inline Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 
 }  // namespace peal
