@@ -1,4 +1,4 @@
-// The error of a file that cannot be read. Used by what reads files.
+// The error of a file that cannot be read.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace peal {
 
-/// usage: "cannot be read: <why>". Whoever knows the file's name puts it before.
+/// An Error(usage) that says "cannot be read: <why>". The text does not name the file: the caller
+/// adds the name.
 inline Error unreadable(const std::string& why) {
   return Error(ErrorKind::kUsage, "cannot be read: " + why);
 }
