@@ -64,13 +64,13 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     if ranks < 1:
         raise Error(f"spawn on {ranks} ranks: it takes 1 or more", "usage")
     context = multiprocessing.get_context("spawn")
-    port, peals_port = _free_ports()
+    torchs_port, peals_port = _reserved_port(), _reserved_port()
     common = {
         "WORLD_SIZE": str(ranks),
         "LOCAL_WORLD_SIZE": str(ranks),
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "PEAL_MASTER_PORT": str(peals_port),  # the other one is for torch's groups
+        "MASTER_PORT": str(torchs_port.getsockname()[1]),
+        "PEAL_MASTER_PORT": str(peals_port.getsockname()[1]),
         "PEAL_JOB": secrets.token_hex(8),  # not that of a launcher, whose rank this process may be
         "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
     }
@@ -93,6 +93,8 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
                 process.kill()
             process.join()
             here.close()
+        torchs_port.close()
+        peals_port.close()
 
 
 def _start(process: BaseProcess) -> None:
@@ -107,11 +109,14 @@ def _start(process: BaseProcess) -> None:
             "that is defined in another function", "usage") from error
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+def _reserved_port() -> socket.socket:
+    """A free port for rank 0's server. While this socket is open, the system gives the port to no
+    process that asks for any port. Rank 0 can listen there because its server sets SO_REUSEADDR, as
+    torch's store and peal's do."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("127.0.0.1", 0))
+    return reservation
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from typing import Iterator
 
 EXAMPLES = Path(os.environ.get("PEAL_EXAMPLES")
                 or Path(__file__).resolve().parents[2] / "examples" / "python")
@@ -71,8 +73,7 @@ _context.set_forkserver_preload(["torch", "torch.distributed", "torch.distribute
 def script_on_ranks(ranks: int, script: Path, *arguments: str) -> str:
     """What `peal run -n RANKS python SCRIPT ARGUMENTS` would show, without the time that it takes
     to import torch on each rank."""
-    with tempfile.TemporaryDirectory() as folder:
-        port = free_port()
+    with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
         files = [Path(folder, f"rank-{rank}") for rank in range(ranks)]
         processes = [
             _context.Process(target=_run_script, args=(
@@ -138,7 +139,11 @@ def losses_of(text: str) -> dict[str, float]:
             for where, loss in re.findall(r"(rank \d+(?:, \w+ \d+)+): loss ([\d.]+|nan|inf)", text)}
 
 
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+@contextlib.contextmanager
+def reserved_port() -> Iterator[str]:
+    """A free port for a server of this machine. Inside the block the system gives it to no other
+    process that asks for any port; the server itself sets SO_REUSEADDR, as torch's store does."""
+    with socket.socket() as reservation:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reservation.bind(("127.0.0.1", 0))
+        yield str(reservation.getsockname()[1])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Sequence
 
 from needs import torch_wanted
-from programs import free_port
+from programs import reserved_port
 
 # The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
 # exception of its own.
@@ -191,12 +191,12 @@ else:
 class EndingTest(unittest.TestCase):
     def heard(self, how: str, what: str) -> tuple[str, str]:
         """What rank 0 hears, and what both write on stderr."""
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
             script = Path(folder, "script.py")
             script.write_text(SCRIPT)
             run = subprocess.run([sys.executable, str(script), folder, how, what],
                                  env={**os.environ, "PEAL_SECRET": SECRET,
-                                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
+                                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
                                       "PYTHONWARNINGS": "ignore"},  # torch's, without NumPy
                                  capture_output=True, text=True, timeout=120)
             self.assertEqual(run.returncode, 0, run.stderr)

@@ -14,8 +14,8 @@ import threading
 import unittest
 
 from needs import numpy_wanted, torch_wanted
-from programs import (EXAMPLES, PATIENCE, example, free_port, lines_of, losses_of, output_of,
-                      peal_run, script_on_ranks)
+from programs import (EXAMPLES, PATIENCE, example, lines_of, losses_of, output_of, peal_run,
+                      reserved_port, script_on_ranks)
 
 MNIST = os.environ.get("PEAL_TEST_MNIST", "")
 
@@ -30,10 +30,10 @@ class ArraysTest(unittest.TestCase):
 class BasicsTest(unittest.TestCase):
     def test_processes_of_torch_multiprocessing_meet_in_every_way(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            for place in ("env://", f"tcp://127.0.0.1:{free_port()}", f"file://{folder}/meet"):
-                with self.subTest(place=place):
+            for place in ("env://", "tcp://127.0.0.1:{port}", f"file://{folder}/meet"):
+                with self.subTest(place=place), reserved_port() as port:
                     text = output_of(*example("first_group.py"), "--ranks", "3", "--init-method",
-                                     place, MASTER_PORT=free_port())
+                                     place.format(port=port), MASTER_PORT=port)
                     self.assertEqual(lines_of(text),
                                      [f"rank {r} of 3 is one of 3" for r in range(3)])
 
@@ -106,9 +106,10 @@ class TrainingTest(unittest.TestCase):
         self.trains_as_on_gloo(2, "train_optimizer.py", "--epochs", "2")
 
     def test_ddp_with_a_trainer(self) -> None:
-        ours, theirs = (losses_of(output_of(*example("train_ddp.py"), "--epochs", "1", "--backend",
-                                            backend, MASTER_PORT=free_port()))
-                        for backend in ("peal", "gloo"))
+        with reserved_port() as port:
+            ours, theirs = (losses_of(output_of(*example("train_ddp.py"), "--epochs", "1",
+                                                "--backend", backend, MASTER_PORT=port))
+                            for backend in ("peal", "gloo"))
         self.compare(2, ours, theirs)
 
     def test_the_script_of_a_managed_cluster(self) -> None:

@@ -8,6 +8,7 @@ import itertools
 import multiprocessing.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,20 @@ def raise_on_rank_1(error: type[Exception], *arguments: str) -> str:
 
 def return_on_rank_1(error: type[Exception], *arguments: str) -> Any:
     return error(*arguments) if os.environ["RANK"] == "1" else "well"
+
+
+def ports_that_others_may_take() -> list[str]:
+    """Of the ports for the stores those that the system lets a process take which does not set
+    SO_REUSEADDR, as it would one that asks for any port."""
+    free = []
+    for name in ("MASTER_PORT", "PEAL_MASTER_PORT"):
+        with socket.socket() as other:
+            try:
+                other.bind(("127.0.0.1", int(os.environ[name])))
+                free.append(name)
+            except OSError:
+                pass
+    return free
 
 
 def return_a_tensor() -> Any:
@@ -423,6 +438,9 @@ class OutcomesTest(unittest.TestCase):
             self.assertIn("cannot hand its function and arguments", str(caught.exception))
             self.assertIn("top level of a module", str(caught.exception))
         self.assertEqual(multiprocessing.active_children(), [])
+
+    def test_ports_of_the_stores_are_kept_from_other_processes(self) -> None:
+        self.assertEqual(peal.spawn(ports_that_others_may_take, ranks=RANKS), [[], []])
 
     @torch_wanted
     def test_tensors_come_back_whole(self) -> None:

@@ -19,6 +19,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/base/fd.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/socket.h"
 #include "peal/rendezvous/rendezvous.h"
@@ -27,9 +28,11 @@ namespace peal::rendezvous::testing {
 
 using Variables = std::map<std::string, std::string>;
 
+/// A port that the system gives to no other test until this process ends.
 inline std::uint16_t free_port() {
-  const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
-  return net::local_address(listener.get()).port();
+  static std::vector<Fd> reservations;
+  reservations.push_back(net::reserve(net::Address::parse("127.0.0.1:0")));
+  return net::local_address(reservations.back().get()).port();
 }
 
 inline std::string free_url(const std::string& host = "127.0.0.1") {
