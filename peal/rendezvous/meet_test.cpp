@@ -44,7 +44,7 @@ TEST_F(MeetTest, RanksMeetAtAPort) {
 }
 
 TEST_F(MeetTest, RanksMeetByNameAndByIPv6) {
-  expect_met(meet_all(ranks_of(free_url("localhost"), 2)));
+  expect_met(meet_all(ranks_of("tcp://localhost:" + std::to_string(free_port()), 2)));
   try {
     net::listen_on(net::Address::parse("[::1]:0"));
   } catch (const Error& error) {
@@ -199,7 +199,7 @@ TEST_F(MeetTest, RanksMeetAtALinkLocalAddressWithItsInterface) {
 }
 
 TEST_F(MeetTest, ALinkLocalAddressWithoutItsInterfaceIsAnErrorThatSaysSo) {
-  for (const Outcome& outcome : meet_all(ranks_of(free_url("[fe80::1]"), 2))) {
+  for (const Outcome& outcome : meet_all(ranks_of("tcp://[fe80::1]:29500", 2))) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
     EXPECT_THAT(outcome.error->what(), HasSubstr("lacks its interface"));

@@ -110,9 +110,9 @@ def _start(process: BaseProcess) -> None:
 
 
 def _reserved_port() -> socket.socket:
-    """A free port for rank 0's server. While this socket is open, the system gives the port to no
-    process that asks for any port. Rank 0 can listen there because its server sets SO_REUSEADDR, as
-    torch's store and peal's do."""
+    """A socket that keeps a free port for rank 0's server. While the socket is open, the system does
+    not give the port to a process that binds port 0. Rank 0's server can listen on the port because
+    it sets SO_REUSEADDR, as torch's store and peal's store do."""
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reservation.bind(("127.0.0.1", 0))

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,8 @@ import time
 import traceback
 from pathlib import Path
 from typing import Iterator
+
+from peal import _spawn
 
 EXAMPLES = Path(os.environ.get("PEAL_EXAMPLES")
                 or Path(__file__).resolve().parents[2] / "examples" / "python")
@@ -141,9 +142,6 @@ def losses_of(text: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[str]:
-    """A free port for a server of this machine. Inside the block the system gives it to no other
-    process that asks for any port; the server itself sets SO_REUSEADDR, as torch's store does."""
-    with socket.socket() as reservation:
-        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reservation.bind(("127.0.0.1", 0))
+    """A free port for a server that sets SO_REUSEADDR. The block keeps the port from others."""
+    with _spawn._reserved_port() as reservation:
         yield str(reservation.getsockname()[1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import_torch()
 import torch
 import torch.distributed as dist
 
+from programs import reserved_port
 from ranks import outcomes, results
 
 # Much less than the waits that must not happen. A longer wait is a hang, even on a busy machine.
@@ -316,10 +316,7 @@ class ProcessesTest(unittest.TestCase):
         self.ends_by_ctrl_c("let go", "threw: KeyboardInterrupt")
 
     def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(self) -> None:
-        with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-            probe.close()
+        with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
             for place in (f"tcp://127.0.0.1:{port}", f"file://{folder}/store"):
                 for rank in (0, 1):
                     with self.subTest(place=place, rank=rank):

@@ -82,8 +82,8 @@ def return_on_rank_1(error: type[Exception], *arguments: str) -> Any:
 
 
 def ports_that_others_may_take() -> list[str]:
-    """Of the ports for the stores those that the system lets a process take which does not set
-    SO_REUSEADDR, as it would one that asks for any port."""
+    """The variables of the stores' ports that another process can still take. A bind without
+    SO_REUSEADDR fails while a port is reserved, as a bind of port 0 avoids it."""
     free = []
     for name in ("MASTER_PORT", "PEAL_MASTER_PORT"):
         with socket.socket() as other:

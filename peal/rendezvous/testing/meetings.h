@@ -28,15 +28,15 @@ namespace peal::rendezvous::testing {
 
 using Variables = std::map<std::string, std::string>;
 
-/// A port that the system gives to no other test until this process ends.
-inline std::uint16_t free_port() {
+/// A port of a numeric host. This process keeps it from other processes until it ends.
+inline std::uint16_t free_port(const std::string& host = "127.0.0.1") {
   static std::vector<Fd> reservations;
-  reservations.push_back(net::reserve(net::Address::parse("127.0.0.1:0")));
+  reservations.push_back(net::reserve(net::Address::parse(host + ":0")));
   return net::local_address(reservations.back().get()).port();
 }
 
 inline std::string free_url(const std::string& host = "127.0.0.1") {
-  return "tcp://" + host + ":" + std::to_string(free_port());
+  return "tcp://" + host + ":" + std::to_string(free_port(host));
 }
 
 struct Attendant {
