@@ -23,7 +23,6 @@ using testing::Attendant;
 using testing::Child;
 using testing::expect_all;
 using testing::expect_met;
-using testing::free_url;
 using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;
@@ -32,7 +31,7 @@ using testing::ranks_of;
 
 class MeetAgainTest : public MeetTest {
  protected:
-  std::vector<std::string> urls() const { return {free_url(), "file://" + path_}; }
+  std::vector<std::string> urls() { return {free_url(), "file://" + path_}; }
 };
 
 void expect_refused_at_once(const std::vector<Attendant>& attendants) {
@@ -54,7 +53,7 @@ TEST_F(MeetAgainTest, WhoHoldsTheFirstMeetingIsRefusedAtOnceAndDoesNotDisturbIt)
 }
 
 TEST_F(MeetAgainTest, WhoSpellsThePlaceInAnotherWayIsRefusedAsWell) {
-  const std::string port = std::to_string(testing::free_port());
+  const std::string port = free_port();
   std::vector<Outcome> at_port = meet_all(ranks_of("tcp://127.0.0.1:" + port, 2));
   expect_refused_at_once(ranks_of("tcp://localhost:" + port, 2));
   expect_met(std::move(at_port));

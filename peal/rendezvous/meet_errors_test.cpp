@@ -35,7 +35,6 @@ using testing::Attendant;
 using testing::Child;
 using ::testing::ContainsRegex;
 using testing::expect_all;
-using testing::free_url;
 using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;

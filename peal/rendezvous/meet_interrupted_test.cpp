@@ -141,7 +141,7 @@ class MeetInterruptedTest : public MeetTest {
 };
 
 TEST_F(MeetInterruptedTest, WhereRankZeroDoesNotServeYet) {
-  expect_interrupted({.url = testing::free_url(), .rank = 1, .world_size = 2});
+  expect_interrupted({.url = free_url(), .rank = 1, .world_size = 2});
 }
 
 TEST_F(MeetInterruptedTest, WhereTheEnvironmentLeads) {
@@ -149,7 +149,7 @@ TEST_F(MeetInterruptedTest, WhereTheEnvironmentLeads) {
                      {{"RANK", "1"},
                       {"WORLD_SIZE", "2"},
                       {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", std::to_string(testing::free_port())}});
+                      {"MASTER_PORT", free_port()}});
 }
 
 TEST_F(MeetInterruptedTest, WhereSomebodyIsAtTheMastersPortWhoDoesNotAnswer) {
@@ -163,7 +163,7 @@ TEST_F(MeetInterruptedTest, WhereTheMastersNameIsNotKnownYet) {
 }
 
 TEST_F(MeetInterruptedTest, WhereRankZeroWaitsForTheOthers) {
-  expect_interrupted({.url = testing::free_url(), .rank = 0, .world_size = 2});
+  expect_interrupted({.url = free_url(), .rank = 0, .world_size = 2});
 }
 
 TEST_F(MeetInterruptedTest, WhereTheyMeetInAFile) {
@@ -180,7 +180,7 @@ TEST_F(MeetInterruptedTest, WhereTheyMeetInAStoreThatIsGiven) {
 }
 
 TEST_F(MeetInterruptedTest, WhoHasComeHearsOfItAtAPort) {
-  for (const Rank rank : {0, 1}) expect_told(testing::free_url(), rank);
+  for (const Rank rank : {0, 1}) expect_told(free_url(), rank);
 }
 
 TEST_F(MeetInterruptedTest, WhoHasComeHearsOfItInAFile) {

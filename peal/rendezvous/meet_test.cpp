@@ -29,8 +29,6 @@ using testing::Attendant;
 using testing::Child;
 using testing::expect_all;
 using testing::expect_met;
-using testing::free_port;
-using testing::free_url;
 using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;
@@ -44,7 +42,7 @@ TEST_F(MeetTest, RanksMeetAtAPort) {
 }
 
 TEST_F(MeetTest, RanksMeetByNameAndByIPv6) {
-  expect_met(meet_all(ranks_of("tcp://localhost:" + std::to_string(free_port()), 2)));
+  expect_met(meet_all(ranks_of("tcp://localhost:" + free_port("0.0.0.0"), 2)));
   try {
     net::listen_on(net::Address::parse("[::1]:0"));
   } catch (const Error& error) {
@@ -62,7 +60,7 @@ TEST_F(MeetTest, RanksMeetInAFile) {
 }
 
 TEST_F(MeetTest, RanksMeetWhereTheEnvironmentSays) {
-  const std::string port = std::to_string(free_port());
+  const std::string port = free_port();
   std::vector<Attendant> attendants;
   for (const char* rank : {"0", "1"}) {
     attendants.push_back({{},
@@ -244,7 +242,7 @@ TEST_F(MeetTest, RanksWithoutASecretMakeOneForTheConnectionsBetweenThem) {
 TEST_F(MeetTest, AMasterKnownByANameOfLoopbackServesOtherHostsAtItsRealAddresses) {
   const auto address = real_address();
   if (!address) GTEST_SKIP() << "this machine has loopback only";
-  const std::string port = std::to_string(free_port());
+  const std::string port = free_port("0.0.0.0");
   const Variables two_hosts = {{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
   std::vector<Attendant> attendants(2);
   attendants[0] = {{.url = "tcp://localhost:" + port, .rank = {}, .world_size = {}}, two_hosts};

@@ -64,37 +64,35 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     if ranks < 1:
         raise Error(f"spawn on {ranks} ranks: it takes 1 or more", "usage")
     context = multiprocessing.get_context("spawn")
-    torchs_port, peals_port = _reserved_port(), _reserved_port()
-    common = {
-        "WORLD_SIZE": str(ranks),
-        "LOCAL_WORLD_SIZE": str(ranks),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(torchs_port.getsockname()[1]),
-        "PEAL_MASTER_PORT": str(peals_port.getsockname()[1]),
-        "PEAL_JOB": secrets.token_hex(8),  # not that of a launcher, whose rank this process may be
-        "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
-    }
-    started: list[tuple[BaseProcess, Connection]] = []
-    try:
-        for rank in range(ranks):
-            here, there = context.Pipe(duplex=False)
-            own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-            process: BaseProcess = context.Process(
-                target=_run, args=(there, own, function, arguments))
-            _start(process)
-            there.close()
-            started.append((process, here))
-        outcomes = _outcomes(started)
-        _let_end([process for process, _ in started])
-        return _results(outcomes)
-    finally:  # who is left is late, or nobody waits for it any more
-        for process, here in started:
-            if process.is_alive():
-                process.kill()
-            process.join()
-            here.close()
-        torchs_port.close()
-        peals_port.close()
+    with _reserve_port() as torch_reservation, _reserve_port() as peal_reservation:
+        common = {
+            "WORLD_SIZE": str(ranks),
+            "LOCAL_WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(torch_reservation.getsockname()[1]),
+            "PEAL_MASTER_PORT": str(peal_reservation.getsockname()[1]),
+            "PEAL_JOB": secrets.token_hex(8),  # not that of the launcher of this process
+            "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
+        }
+        started: list[tuple[BaseProcess, Connection]] = []
+        try:
+            for rank in range(ranks):
+                here, there = context.Pipe(duplex=False)
+                own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+                process: BaseProcess = context.Process(
+                    target=_run, args=(there, own, function, arguments))
+                _start(process)
+                there.close()
+                started.append((process, here))
+            outcomes = _outcomes(started)
+            _let_end([process for process, _ in started])
+            return _results(outcomes)
+        finally:  # who is left is late, or nobody waits for it any more
+            for process, here in started:
+                if process.is_alive():
+                    process.kill()
+                process.join()
+                here.close()
 
 
 def _start(process: BaseProcess) -> None:
@@ -109,13 +107,17 @@ def _start(process: BaseProcess) -> None:
             "that is defined in another function", "usage") from error
 
 
-def _reserved_port() -> socket.socket:
-    """A socket that keeps a free port for rank 0's server. While the socket is open, the system does
-    not give the port to a process that binds port 0. Rank 0's server can listen on the port because
-    it sets SO_REUSEADDR, as torch's store and peal's store do."""
+def _reserve_port() -> socket.socket:
+    """Reserves a free port for rank 0's server until the returned socket is closed. Until then, the
+    system does not give the port to a process that binds port 0. Rank 0's server can listen on the
+    port, because torch's store and peal's store set SO_REUSEADDR."""
     reservation = socket.socket()
-    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reservation.bind(("127.0.0.1", 0))
+    try:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reservation.bind(("127.0.0.1", 0))
+    except BaseException:
+        reservation.close()
+        raise
     return reservation
 
 

@@ -16,8 +16,6 @@ import traceback
 from pathlib import Path
 from typing import Iterator
 
-from peal import _spawn
-
 EXAMPLES = Path(os.environ.get("PEAL_EXAMPLES")
                 or Path(__file__).resolve().parents[2] / "examples" / "python")
 PATIENCE = 120.0  # seconds: a bound on what hangs; on an idle machine programs take a few
@@ -142,6 +140,8 @@ def losses_of(text: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[str]:
-    """A free port for a server that sets SO_REUSEADDR. The block keeps the port from others."""
-    with _spawn._reserved_port() as reservation:
+    """A free port for a server that sets SO_REUSEADDR. The port stays reserved during the block."""
+    from peal import _spawn  # here, since ranks import this file, and torch is to load peal there
+
+    with _spawn._reserve_port() as reservation:
         yield str(reservation.getsockname()[1])

@@ -29,11 +29,12 @@ class ArraysTest(unittest.TestCase):
 @torch_wanted
 class BasicsTest(unittest.TestCase):
     def test_processes_of_torch_multiprocessing_meet_in_every_way(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            for place in ("env://", "tcp://127.0.0.1:{port}", f"file://{folder}/meet"):
-                with self.subTest(place=place), reserved_port() as port:
+        with tempfile.TemporaryDirectory() as folder, reserved_port() as port, \
+                reserved_port() as master_port:
+            for place in ("env://", f"tcp://127.0.0.1:{port}", f"file://{folder}/meet"):
+                with self.subTest(place=place):
                     text = output_of(*example("first_group.py"), "--ranks", "3", "--init-method",
-                                     place.format(port=port), MASTER_PORT=port)
+                                     place, MASTER_PORT=master_port)
                     self.assertEqual(lines_of(text),
                                      [f"rank {r} of 3 is one of 3" for r in range(3)])
 

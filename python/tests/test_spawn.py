@@ -81,9 +81,9 @@ def return_on_rank_1(error: type[Exception], *arguments: str) -> Any:
     return error(*arguments) if os.environ["RANK"] == "1" else "well"
 
 
-def ports_that_others_may_take() -> list[str]:
-    """The variables of the stores' ports that another process can still take. A bind without
-    SO_REUSEADDR fails while a port is reserved, as a bind of port 0 avoids it."""
+def unreserved_ports() -> list[str]:
+    """The variables whose ports are not reserved. A bind without SO_REUSEADDR fails on a reserved
+    port."""
     free = []
     for name in ("MASTER_PORT", "PEAL_MASTER_PORT"):
         with socket.socket() as other:
@@ -439,8 +439,8 @@ class OutcomesTest(unittest.TestCase):
             self.assertIn("top level of a module", str(caught.exception))
         self.assertEqual(multiprocessing.active_children(), [])
 
-    def test_ports_of_the_stores_are_kept_from_other_processes(self) -> None:
-        self.assertEqual(peal.spawn(ports_that_others_may_take, ranks=RANKS), [[], []])
+    def test_ports_of_the_stores_stay_reserved_while_the_ranks_run(self) -> None:
+        self.assertEqual(peal.spawn(unreserved_ports, ranks=RANKS), [[]] * RANKS)
 
     @torch_wanted
     def test_tensors_come_back_whole(self) -> None:

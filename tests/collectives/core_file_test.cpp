@@ -32,11 +32,11 @@
 #include "peal/base/testing/scoped_variable.h"
 #include "peal/init/init.h"
 #include "peal/net/proof.h"
+#include "peal/net/testing/reserved_port.h"
 #include "peal/store/memory_store.h"
 
 #include "tests/support/processes.h"
 #include "tests/support/ranks.h"
-#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -229,7 +229,7 @@ class CoreFileTest : public ::testing::TestWithParam<Way> {
   }
 
   const TemporaryFolder folder_;
-  const ReservedPort port_;
+  const net::ReservedPort port_;
   const std::shared_ptr<store::Store> store_ = store::make_memory_store();
 };
 

@@ -13,11 +13,11 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/testing/sanitized.h"
+#include "peal/net/testing/reserved_port.h"
 
 #include "tests/support/belongings.h"
 #include "tests/support/notice.h"
 #include "tests/support/processes.h"
-#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -258,7 +258,7 @@ class Run {
 
   const Drill& drill_;
   std::string mark_;
-  ReservedPort port_;
+  net::ReservedPort port_;
   Gate gate_;
   Processes processes_;
   DrillResult result_;

@@ -25,11 +25,11 @@
 #include "peal/base/error.h"
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
+#include "peal/net/testing/reserved_port.h"
 
 #include "tests/drill/drill.h"
 #include "tests/support/meddler.h"
 #include "tests/support/processes.h"
-#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -210,7 +210,7 @@ class StrangersTest : public ::testing::Test {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  ReservedPort reserved_;
+  net::ReservedPort reserved_;
   std::uint16_t port_ = reserved_.number();
   std::unique_ptr<Meddler> meddler_;
   Processes processes_;

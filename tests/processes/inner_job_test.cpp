@@ -11,8 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/net/testing/reserved_port.h"
+
 #include "tests/support/processes.h"
-#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -76,7 +77,7 @@ class InnerJobTest : public ::testing::TestWithParam<InnerJob> {
   }
 
   const TemporaryFolder folder_;
-  const ReservedPort port_;
+  const net::ReservedPort port_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Jobs,
@@ -144,7 +145,7 @@ TEST_P(InnerJobTest, AnInnerJobHasTheFaultsAndRecordsThatItIsGiven) {
 /// As a checkpoint that is written by a process beside each rank.
 TEST(HelpersTest, AJobOfOneHelperForEachRankHasNeitherItsRecordsNorItsFaults) {
   const TemporaryFolder folder;
-  const ReservedPort port;
+  const net::ReservedPort port;
   const std::string faults = folder.path() + "/faults";
   std::ofstream(faults) << "rank 1 kill at operation 15";
   const std::string flights = folder.path() + "/flights";

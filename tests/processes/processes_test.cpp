@@ -14,9 +14,9 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/sanitized.h"
+#include "peal/net/testing/reserved_port.h"
 
 #include "tests/support/belongings.h"
-#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -117,7 +117,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
   }
 
   /// Where the job's ranks meet, which a test starts once.
-  const ReservedPort port_;
+  const net::ReservedPort port_;
   Processes processes_;
   std::string job_ = std::to_string(::getpid()) + "." + GetParam();
 };

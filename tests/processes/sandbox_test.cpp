@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/sanitized.h"
+#include "peal/net/testing/reserved_port.h"
 
 #include "tests/support/processes.h"
-#include "tests/support/reserved_port.h"
 
 namespace peal::testing {
 namespace {
@@ -60,7 +60,7 @@ class SandboxTest : public ::testing::Test {
     return wait().front();
   }
 
-  const ReservedPort port_;
+  const net::ReservedPort port_;
   Processes processes_;
 };
 

@@ -19,25 +19,13 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/base/testing/soon.h"
-#include "peal/net/socket.h"
+#include "peal/net/testing/reserved_port.h"
 #include "peal/rendezvous/rendezvous.h"
 
 namespace peal::rendezvous::testing {
 
 using Variables = std::map<std::string, std::string>;
-
-/// A port of a numeric host. This process keeps it from other processes until it ends.
-inline std::uint16_t free_port(const std::string& host = "127.0.0.1") {
-  static std::vector<Fd> reservations;
-  reservations.push_back(net::reserve(net::Address::parse(host + ":0")));
-  return net::local_address(reservations.back().get()).port();
-}
-
-inline std::string free_url(const std::string& host = "127.0.0.1") {
-  return "tcp://" + host + ":" + std::to_string(free_port(host));
-}
 
 struct Attendant {
   Wish wish;
@@ -133,7 +121,16 @@ class MeetTest : public ::testing::Test {
     std::filesystem::remove(path_);
   }
 
+  /// A free port of `host`, which is numeric. The port stays reserved until the test ends.
+  std::string free_port(const std::string& host = "127.0.0.1") {
+    return ports_.emplace_back(host).text();
+  }
+  std::string free_url(const std::string& host = "127.0.0.1") {
+    return "tcp://" + host + ":" + free_port(host);
+  }
+
   TimePoint begin_ = Clock::now();
+  std::vector<net::ReservedPort> ports_;
   std::string path_ = ::testing::TempDir() + "peal-meet-" + std::to_string(::getpid());
 };
 
