@@ -1,12 +1,12 @@
 #include "peal/base/config.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/private_folder.h"
 
 namespace peal {
 namespace {
@@ -91,8 +91,8 @@ TEST(ConfigTest, TlsIncludesWhatACheckIsFor) {
 }
 
 TEST(ConfigTest, TheSecretCanComeFromAFile) {
-  const std::string path = testing::TempDir() + "peal_config_test_secret";
-  std::ofstream(path) << "0123456789abcdef\nnot this line";
+  const PrivateFolder folder("peal-test.");
+  const std::string path = folder.write("secret", "0123456789abcdef\nnot this line");
   const std::string own = "another of 16 or more";
   const Config config = config_from(fixed_environment({{"PEAL_SECRET_FILE", path}}));
   EXPECT_EQ(config.secret.text(), "0123456789abcdef");
@@ -103,9 +103,9 @@ TEST(ConfigTest, TheSecretCanComeFromAFile) {
 }
 
 TEST(ConfigTest, ASecretThatIsFoundByTryingIsRefusedAndNotShown) {
-  const std::string path = testing::TempDir() + "peal_config_test_short_secret";
+  const PrivateFolder folder("peal-test.");
   const std::string weak = "swordfish";
-  std::ofstream(path) << weak << "\n";
+  const std::string path = folder.write("short_secret", weak + "\n");
   for (const auto& [name, value] :
        {std::pair<std::string, std::string>{"PEAL_SECRET", weak}, {"PEAL_SECRET_FILE", path}}) {
     const ConfigReading reading = read_config(fixed_environment({{name, value}}));
@@ -128,8 +128,8 @@ TEST(ConfigTest, ASecretThatIsSetAndEmptyIsAnError) {
 }
 
 TEST(ConfigTest, ASecretThatCannotBeReadSaysWhy) {
-  const std::string empty = testing::TempDir() + "peal_config_test_empty";
-  std::ofstream(empty) << "\n";
+  const PrivateFolder folder("peal-test.");
+  const std::string empty = folder.write("empty", "\n");
   for (const auto& [path, reason] :
        {std::pair<std::string, std::string>{"/no/such", "No such file"},
         {empty, "its first line is empty"}}) {
@@ -140,8 +140,9 @@ TEST(ConfigTest, ASecretThatCannotBeReadSaysWhy) {
 }
 
 TEST(ConfigTest, TheChoiceOfAlgorithmsCanComeFromAFile) {
-  const std::string path = testing::TempDir() + "peal_config_test_tune";
-  std::ofstream(path) << "all_reduce:0-4k:inline\nall_reduce:4k-inf:direct\n";
+  const PrivateFolder folder("peal-test.");
+  const std::string path =
+      folder.write("tune", "all_reduce:0-4k:inline\nall_reduce:4k-inf:direct\n");
   const Config config = config_from(fixed_environment({{"PEAL_TUNE", "@" + path}}));
   EXPECT_EQ(config.tune, "all_reduce:0-4k:inline\nall_reduce:4k-inf:direct\n");
   Config again;
@@ -154,8 +155,9 @@ TEST(ConfigTest, TheChoiceOfAlgorithmsCanComeFromAFile) {
 
 TEST(ConfigTest, FaultsAreATextOrTheFileOfOne) {
   const FaultPlan plan = parse_faults("rank 1 kill at operation 10; link 0-1 delay 20 ms");
-  const std::string path = testing::TempDir() + "peal_config_test_faults";
-  std::ofstream(path) << "rank 1 kill at operation 10\nlink 0-1 delay 20 ms\n";
+  const PrivateFolder folder("peal-test.");
+  const std::string path =
+      folder.write("faults", "rank 1 kill at operation 10\nlink 0-1 delay 20 ms\n");
   for (const std::string& value : {to_text(plan), "@" + path}) {
     const Config config = config_from(fixed_environment({{"PEAL_INJECT", value}}));
     EXPECT_EQ(config.faults, plan);
@@ -169,8 +171,8 @@ TEST(ConfigTest, FaultsAreATextOrTheFileOfOne) {
 }
 
 TEST(ConfigTest, AFileThatIsNoneIsAWrongValueOfItsVariable) {
-  const std::string empty = testing::TempDir() + "peal_config_test_nothing";
-  std::ofstream(empty, std::ios::trunc);
+  const PrivateFolder folder("peal-test.");
+  const std::string empty = folder.write("nothing", "");
   struct Wrong {
     std::string path;
     std::string tune;

@@ -1,11 +1,11 @@
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/private_folder.h"
 #include "peal/base/testing/scoped_variable.h"
 #include "peal/cli/testing/program.h"
 #include "peal/plan/plan.h"
@@ -93,8 +93,9 @@ TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
 }
 
 TEST(ConfigCommandTest, InAFileOfChoicesTheLineIsNamed) {
-  const std::string path = testing::TempDir() + "peal_config_command_test_tune";
-  std::ofstream(path) << "# mine\n\nbarrier:0-inf:direct\nall_reduce:0-64k:rign\n";
+  const PrivateFolder folder("peal-test.");
+  const std::string path =
+      folder.write("tune", "# mine\n\nbarrier:0-inf:direct\nall_reduce:0-64k:rign\n");
   const ScopedVariable variable("PEAL_TUNE", ("@" + path).c_str());
   const Ended ended = run_program({"config", "--choices"});
   EXPECT_EQ(ended.status, 2);

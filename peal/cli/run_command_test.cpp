@@ -120,16 +120,10 @@ TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
   }
 }
 
-/// The path of a file that holds the text.
-std::string file_of(const std::string& text) {
-  const std::string path = testing::TempDir() + "peal_run_command_test_faults";
-  std::ofstream(path) << text;
-  return path;
-}
-
 TEST(RunInjectTest, EachFaultIsAnnouncedAndTheRanksAreToldAllOfThem) {
+  const PrivateFolder folder("peal-test.");
   const std::string path =
-      file_of("rank 1 kill at operation 10  # a comment\nlink 0>1 delay 20ms\n");
+      folder.write("faults", "rank 1 kill at operation 10  # a comment\nlink 0>1 delay 20ms\n");
   const Ended ended = run_program(
       shell(2, "echo $PEAL_INJECT", {"--inject", path, "-x", "PEAL_TRANSPORT=tcp", "--no-prefix"}));
   EXPECT_EQ(ended.status, 0);
@@ -161,11 +155,13 @@ TEST(RunInjectTest, AWrongPlanIsAnErrorBeforeAnythingStarts) {
     const char* problem;
   };
   for (const auto& [text, problem] :
-       {Case{"\nrank 1 jump at operation 10\n", "_faults: line 2, \"rank 1 jump at operation 10\""},
+       {Case{"\nrank 1 jump at operation 10\n", "/faults: line 2, \"rank 1 jump at operation 10\""},
         Case{"# nothing\n", "there are no faults in it"},
         Case{"rank 2 kill at operation 1", "there is no rank 2 in a job of 2"},
         Case{"link 0-1 delay 1 s", "add -x PEAL_TRANSPORT=tcp"}}) {
-    const Ended ended = run_program(shell(2, "echo started", {"--inject", file_of(text)}));
+    const PrivateFolder folder("peal-test.");
+    const Ended ended =
+        run_program(shell(2, "echo started", {"--inject", folder.write("faults", text)}));
     EXPECT_EQ(ended.status, 2) << text;
     EXPECT_EQ(ended.out, "") << text;
     EXPECT_THAT(ended.err, HasSubstr(problem));

@@ -1,12 +1,12 @@
 #include "peal/train/data/idx.h"
 
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/private_folder.h"
 
 namespace peal::train::data {
 namespace {
@@ -71,8 +71,8 @@ TEST(IdxTest, SizesWhoseProductOverflowsAreRefusedWithoutTakingMemory) {
 }
 
 TEST(IdxTest, ErrorsOfAFileNameIt) {
-  const std::filesystem::path path = testing::TempDir() + "/peal_idx_test";
-  std::ofstream(path) << "not IDX at all";
+  const PrivateFolder folder("peal-test.");
+  const std::filesystem::path path = folder.write("peal_idx_test", "not IDX at all");
   try {
     read_idx(path);
     FAIL() << "accepted";

@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "peal/base/error.h"
+#include "peal/base/private_folder.h"
 #include "peal/train/data/idx.h"
 
 namespace peal::train::data {
@@ -15,18 +16,9 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A folder of its own that ends with the test.
+/// Files of MNIST's form, in a folder that is removed when the test ends.
 class MnistTest : public testing::Test {
  protected:
-  MnistTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                (std::string("peal_mnist_") +
-                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~MnistTest() override { std::filesystem::remove_all(folder_); }
-
   /// `count` pictures of 2 x 2; picture i has the pixels 4 i .. 4 i + 3 and the label i mod 10.
   void write_pair(const std::string& name, std::size_t count, std::size_t labels) {
     std::string pixels, classes;
@@ -58,7 +50,8 @@ class MnistTest : public testing::Test {
     return "accepted";
   }
 
-  std::filesystem::path folder_;
+  PrivateFolder own_folder_{"peal-test."};
+  std::filesystem::path folder_ = own_folder_.path();
 };
 
 TEST_F(MnistTest, BothPairsAreReadAsTheyAre) {
