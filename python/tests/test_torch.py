@@ -78,19 +78,26 @@ def within_gloo() -> float:
 
 
 def made_and_destroyed_again(folder: str, rank: int, size: int) -> int:
+    """The ranks destroy their groups one after the other, and the last finds torch's file gone.
+    Where two destroy theirs at once, torch's FileStore may leave the file with either backend: its
+    destructor counts twice under two locks, and removes the file where both counts say so."""
     times = 0
     for k in range(20):
-        dist.init_process_group("peal", init_method=f"file://{folder}/store-{k}", rank=rank,
-                                world_size=size)
+        store, ended = f"{folder}/store-{k}", f"{folder}/ended-{k}-"
+        dist.init_process_group("peal", init_method=f"file://{store}", rank=rank, world_size=size)
         all_reduced()
+        while rank > 0 and not os.path.exists(f"{ended}{rank - 1}"):
+            time.sleep(0.001)
+        assert os.path.exists(store)
         dist.destroy_process_group()
-        times += 1
+        with open(f"{ended}{rank}", "x", encoding="utf-8"):
+            pass
+        times += rank < size - 1 or not os.path.exists(store)
     return times
 
 
 def again() -> int:
     rank, size = dist.get_rank(), dist.get_world_size()
-    folder = [None]
     path = os.environ["PEAL_TEST_FOLDER"]
     dist.destroy_process_group()
     times = made_and_destroyed_again(path, rank, size)
@@ -371,7 +378,6 @@ class ProcessesTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(
                 results(2, again, environment={"PEAL_TEST_FOLDER": folder}), [20, 20])
-            self.assertEqual(os.listdir(folder), [])
 
     def test_torch_alone_knows_it_and_loads_nothing_of_it(self) -> None:
         ended = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True,
