@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -109,6 +110,21 @@ struct TorchWork::State {
   State(WorkPtr w, Operands o, Results r)
       : work(std::move(w)), operands(std::move(o)), results(std::move(r)) {}
 
+  /// Whether the work has completed. Then its record in a profile has ended too: a caller that is
+  /// told so may stop the profile, of which the record uses memory.
+  bool completed() {
+    if (!work->is_completed()) return false;
+    end_record();
+    return true;
+  }
+
+  /// To be called when the work has completed. Waits where another thread is at it.
+  void end_record() {
+    std::call_once(recorded, [this] {
+      if (record_ends) std::exchange(record_ends, nullptr)();
+    });
+  }
+
   /// To be called when the work has completed, by whoever needs its results.
   void settle() {
     std::call_once(settled, [this] {
@@ -127,6 +143,7 @@ struct TorchWork::State {
   /// The same on a thread of the backend, for the future.
   void settle_future() noexcept {
     try {
+      end_record();
       settle();
       if (const auto failure = work->exception()) return future->setError(failure);
       future->markCompleted(value_of(results));
@@ -138,6 +155,8 @@ struct TorchWork::State {
   WorkPtr work;
   Operands operands;
   Results results;
+  std::function<void()> record_ends;  // if somebody takes a profile
+  std::once_flag recorded;
   std::once_flag settled;
   std::mutex asking;  // for the future
   c10::intrusive_ptr<c10::ivalue::Future> future;
@@ -153,14 +172,14 @@ TorchWork::TorchWork(int rank,
     : c10d::Work(rank, kind.type, kind.title, inputs),
       state_(std::make_shared<State>(std::move(work), std::move(operands), std::move(results))),
       sequence_(sequence) {
-  if (recordFunctionEndCallback_) {  // somebody takes a profile
-    keep_until_completed(*state_->work,
-                         [ended = std::exchange(recordFunctionEndCallback_, nullptr)] { ended(); });
+  if (recordFunctionEndCallback_) {
+    state_->record_ends = std::exchange(recordFunctionEndCallback_, nullptr);
+    keep_until_completed(*state_->work, [state = state_] { state->end_record(); });
   }
 }
 
 TorchWork::~TorchWork() {
-  if (state_->work->is_completed()) {
+  if (state_->completed()) {
     state_->settle_quietly();
   } else {
     keep_until_completed(*state_->work, [state = state_] { state->settle_quietly(); });
@@ -169,18 +188,20 @@ TorchWork::~TorchWork() {
 
 /// Whoever hears that it has ended may use its results.
 bool TorchWork::isCompleted() {
-  if (!state_->work->is_completed()) return false;
+  if (!state_->completed()) return false;
   state_->settle();
   return true;
 }
 
 bool TorchWork::isSuccess() const {
-  if (!state_->work->is_completed() || state_->work->exception() != nullptr) return false;
+  if (!state_->completed() || state_->work->exception() != nullptr) return false;
   state_->settle();
   return true;
 }
 
-std::exception_ptr TorchWork::exception() const { return state_->work->exception(); }
+std::exception_ptr TorchWork::exception() const {
+  return state_->completed() ? state_->work->exception() : nullptr;
+}
 
 int TorchWork::sourceRank() const { return state_->work->source(); }
 
@@ -197,7 +218,14 @@ std::vector<at::Tensor> TorchWork::result() {
 void TorchWork::synchronize() { wait(kNoTimeout); }
 
 bool TorchWork::wait(std::chrono::milliseconds timeout) {
-  interruptible([&] { wait_for(*state_->work, timeout == kNoTimeout ? kGroupTimeout : timeout); });
+  try {
+    interruptible(
+        [&] { wait_for(*state_->work, timeout == kNoTimeout ? kGroupTimeout : timeout); });
+  } catch (...) {
+    state_->completed();
+    throw;
+  }
+  state_->completed();
   state_->settle();
   return true;
 }

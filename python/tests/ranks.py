@@ -26,7 +26,9 @@ class Outcome:
     where: str | None = None
 
     def __str__(self) -> str:
-        return f"returned {self.result!r}" if self.error is None else f"raised {self.where}"
+        if self.error is None:
+            return f"returned {self.result!r}"
+        return f"raised {self.where}" if self.where else self.error
 
 
 def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: str = "peal",

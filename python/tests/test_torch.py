@@ -255,7 +255,40 @@ def profiled_messages() -> dict[str, tuple[int, bool, Any]]:
     return seen
 
 
+PAUSE = 0.2  # seconds
+
+
+def waited_for_while_callbacks_are_busy() -> list[float]:
+    """How long the two receives of rank 0 took by the profile, in seconds."""
+    data = torch.ones(5)
+    if dist.get_rank() == 1:
+        for _ in range(2):
+            dist.recv(data, 0)
+            time.sleep(PAUSE)
+            dist.send(data, 0)
+        return []
+    profile_has_ended = threading.Event()
+    with torch.autograd.profiler.profile() as profile:
+        first = dist.irecv(data, 1)
+        first.get_future().then(lambda _: profile_has_ended.wait())  # keeps the callbacks' thread busy
+        dist.send(data, 1)
+        first.wait()
+        second = dist.irecv(data, 1)
+        dist.send(data, 1)
+        second.wait()
+    profile_has_ended.set()
+    return [(event.time_range.end - event.time_range.start) / 1e6
+            for event in profile.function_events if event.name == "peal:recv"]
+
+
 class ProfilesTest(unittest.TestCase):
+    def test_an_operation_that_was_waited_for_has_ended_in_the_profile(self) -> None:
+        # A record that ends later writes into memory that the profile has freed.
+        durations = results(2, waited_for_while_callbacks_are_busy)[0]
+        self.assertEqual(len(durations), 2)
+        for duration in durations:
+            self.assertGreaterEqual(duration, PAUSE)
+
     def test_messages_stand_in_profiles_as_those_of_torchs_own_backends(self) -> None:
         self.assertEqual(results(2, profiled_messages), [
             {"peal:recv": (1, True, [[5]]), "peal:recvAnySource": (2, True, [[5]])},
