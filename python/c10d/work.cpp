@@ -110,18 +110,22 @@ struct TorchWork::State {
   State(WorkPtr w, Operands o, Results r)
       : work(std::move(w)), operands(std::move(o)), results(std::move(r)) {}
 
-  /// Whether the work has completed. Then its record in a profile has ended too: a caller that is
-  /// told so may stop the profile, of which the record uses memory.
+  /// Whether the work has completed. If it has, its record in a profile has ended too: the caller
+  /// may stop the profile next, which frees memory that the record uses.
   bool completed() {
     if (!work->is_completed()) return false;
     end_record();
     return true;
   }
 
-  /// To be called when the work has completed. Waits where another thread is at it.
+  /// To be called when the work has completed. Waits while another thread is ending the record.
   void end_record() {
-    std::call_once(recorded, [this] {
-      if (record_ends) std::exchange(record_ends, nullptr)();
+    // Freed after the call_once: freeing it may need the GIL, which a thread that waits there may
+    // hold.
+    std::function<void()> ends;
+    std::call_once(recorded, [this, &ends] {
+      ends = std::exchange(record_ends, nullptr);
+      if (ends) ends();
     });
   }
 
