@@ -209,7 +209,7 @@ void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& recor
   while (true) {
     const Progress progress = collective_.advance();
     if (progress == Progress::kDone) return record.done();
-    if (parts_.verdict.reached()) return;
+    if (parts_.verdict.reached()) return record_wait(record);
     if (progress == Progress::kMoved) {
       if (seldom.is_due()) check_deadlines(due);
       record.moved();
@@ -218,13 +218,18 @@ void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& recor
     }
     record.blocked();
     if (patience.wait()) continue;
+    record_wait(record);
     check_deadlines(due);
     look_around();
     if (due.interrupt != nullptr) reach_if_interrupted(parts_.verdict, *due.interrupt);
-    const std::vector<Rank> missing = collective_.waiting_for();
-    if (!missing.empty()) record.sleeps_for(missing.front());
     sleep(due.at());
   }
+}
+
+/// Before anything ends a blocked operation: `peal why` needs to know for which rank it waited.
+void CollectiveLoop::record_wait(CollectiveRecord& record) const {
+  const std::vector<Rank> missing = collective_.waiting_for();
+  if (!missing.empty()) record.sleeps_for(missing.front());
 }
 
 void CollectiveLoop::sleep(Deadline deadline) {

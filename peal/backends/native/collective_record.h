@@ -31,7 +31,7 @@ class CollectiveRecord final {
 
   /// The walk cannot go on.
   void blocked() { has_blocked_ = true; }
-  /// It is about to sleep until `rank` does something.
+  /// It is about to sleep until `rank` does something, or ends without that.
   void sleeps_for(Rank rank) {
     const std::uint64_t now = cycles();
     if (!is_waiting_) since_ = now;

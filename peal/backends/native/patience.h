@@ -32,7 +32,7 @@ class Patience {
   bool wait() {
     if (spins_ && may_spin()) {
       if (polls_ > kEager) relax();
-    } else if (yields_ < kYields && (share_ == nullptr || !share_->is_crowded())) {
+    } else if (may_yield()) {
       ++yields_;
       yield();
     } else {
@@ -50,6 +50,10 @@ class Patience {
   static constexpr std::chrono::microseconds kSpin{100};
   static constexpr int kPollsPerLook = 64;
   static constexpr int kYields = 100;
+  /// Where many processes share the cores, a yield can take 10 ms, and the loop looks at its
+  /// deadline only before it sleeps. Most waits end before the first look at the clock.
+  static constexpr std::chrono::milliseconds kYield{20};
+  static constexpr int kYieldsPerLook = 8;
 
   bool may_spin() {
     if (yields_ > 0) return false;
@@ -57,6 +61,14 @@ class Patience {
     const TimePoint now = Clock::now();
     if (polls_ == kPollsPerLook) since_ = now;
     return now - since_ < kSpin;
+  }
+
+  bool may_yield() {
+    if (yields_ >= kYields || (share_ != nullptr && share_->is_crowded())) return false;
+    if (yields_ == 0 || yields_ % kYieldsPerLook != 0) return true;
+    const TimePoint now = Clock::now();
+    if (yields_ == kYieldsPerLook) since_ = now;
+    return now - since_ < kYield;
   }
 
   void yield() {
@@ -79,7 +91,7 @@ class Patience {
   CoreShare* share_ = nullptr;
   int polls_ = 0;
   int yields_ = 0;
-  TimePoint since_;
+  TimePoint since_;  // the first look at the clock while spinning, then while yielding
 };
 
 /// For what a loop that goes round too fast for it is to do now and then, as asking for the time.

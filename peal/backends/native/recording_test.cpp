@@ -2,6 +2,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,17 +62,26 @@ class Job {
     return observe::parse_flight(read_text_file(observe::flight_file_in(folder_.path(), rank)));
   }
 
-  /// Whether a rank, which may not be there yet, waits for another.
+  /// Whether a rank has begun an operation.
+  bool has_begun(Rank rank) const { return last_of(rank).has_value(); }
+
+  /// Whether a rank waits for another.
   bool waits(Rank rank, Rank whom) const {
-    try {
-      const Flight now = flight(rank);
-      return !now.operations.empty() && now.operations.back().waited_for == whom;
-    } catch (const Error&) {  // there is no record yet
-      return false;
-    }
+    const auto last = last_of(rank);
+    return last && last->waited_for == whom;
   }
 
  private:
+  /// The last operation that a rank has begun. A rank that has not joined yet has no record.
+  std::optional<FlightOperation> last_of(Rank rank) const {
+    try {
+      const Flight now = flight(rank);
+      return now.operations.empty() ? std::nullopt : std::optional(now.operations.back());
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
   observe::TestFolder folder_;
   std::vector<std::unique_ptr<transport::Transport>> transports_ =
       transport::make_memory_transports(2, {});
@@ -119,6 +129,22 @@ TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   EXPECT_EQ(operation.waited_for, 1);
   EXPECT_GE(operation.waited, std::chrono::milliseconds(50));
   EXPECT_GE(*operation.past_waiting - operation.start, std::chrono::milliseconds(50));
+}
+
+/// Even if it fails before it has waited so long that it sleeps.
+TEST(RecordingTest, AnOperationThatFailsSaysForWhomItWaited) {
+  for (int i = 0; i < 20; ++i) {
+    Job job;
+    job.run([&](const ProcessGroupPtr& group) {
+      if (group->rank() == 0) {
+        EXPECT_THROW(group->barrier(), Error);
+      } else {
+        while (!job.has_begun(0)) std::this_thread::yield();
+        group->abort("the test ends the group");
+      }
+    });
+    EXPECT_EQ(job.flight(0).operations.at(0).waited_for, 1);
+  }
 }
 
 TEST(RecordingTest, MessagesAreRecordedWithPeerAndTagHoweverTheyLeave) {
