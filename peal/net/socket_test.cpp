@@ -14,6 +14,7 @@
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/framing.h"
+#include "peal/net/testing/unix_address.h"
 
 namespace peal::net {
 namespace {
@@ -24,7 +25,7 @@ using testing::HasSubstr;
 
 /// A machine may have no IPv6; then the tests say so and use IPv4 alone.
 std::vector<std::string> local_addresses() {
-  std::vector<std::string> addresses = {"127.0.0.1:0", "unix:@peal-socket-test"};
+  std::vector<std::string> addresses = {"127.0.0.1:0", unix_address("local").to_string()};
   try {
     listen_on(Address::parse("[::1]:0"));
     addresses.push_back("[::1]:0");
@@ -90,9 +91,10 @@ TEST(SocketTest, ATakenPortIsNamedWithWhatToDo) {
 }
 
 TEST(SocketTest, ATakenNameIsNamed) {
-  const Fd listener = listen_on(Address::parse("unix:@peal-taken"));
-  EXPECT_THAT(error_of([] { listen_on(Address::parse("unix:@peal-taken")); }).what(),
-              HasSubstr("unix:@peal-taken is already in use"));
+  const Address address = unix_address("taken");
+  const Fd listener = listen_on(address);
+  EXPECT_THAT(error_of([&] { listen_on(address); }).what(),
+              HasSubstr(address.to_string() + " is already in use"));
 }
 
 TEST(SocketTest, AnAddressOfAnotherMachineCannotBeListenedOn) {
@@ -114,19 +116,19 @@ TEST(SocketTest, ARefusedConnectionNamesTheAddress) {
   const Error error = error_of([&] { connect_to(address, soon()); });
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
   EXPECT_THAT(error.what(), HasSubstr(address.to_string()));
-  EXPECT_THAT(error_of([] { connect_to(Address::parse("unix:@peal-nobody"), soon()); }).what(),
-              HasSubstr("unix:@peal-nobody"));
+  const Address nobody = unix_address("nobody");
+  EXPECT_THAT(error_of([&] { connect_to(nobody, soon()); }).what(), HasSubstr(nobody.to_string()));
 }
 
 TEST(SocketTest, AListenerThatNeverAcceptsMakesAConnectionTimeOut) {
-  const Address address = Address::parse("unix:@peal-full");
+  const Address address = unix_address("full");
   const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(socket.get(), address.raw(), address.size()), 0);
   ASSERT_EQ(::listen(socket.get(), 0), 0);
   const Fd queued = connect_to(address, soon());
   const Error error = error_of([&] { connect_to(address, Deadline::after(milliseconds(20))); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
-  EXPECT_THAT(error.what(), HasSubstr("unix:@peal-full"));
+  EXPECT_THAT(error.what(), HasSubstr(address.to_string()));
 }
 
 TEST(SocketTest, APatientConnectionWaitsForTheListener) {
@@ -205,7 +207,7 @@ TEST(SocketTest, HangingUpDeliversWhatWasWrittenThoughSomethingIsUnread) {
 }
 
 TEST(SocketTest, AUnixSocketTellsWhoIsAtTheOtherEnd) {
-  const Fd listener = listen_on(Address::parse("unix:@peal-socket-test-neighbour"));
+  const Fd listener = listen_on(unix_address("neighbour"));
   const Fd client = connect_to(local_address(listener.get()), soon());
   const std::optional<Fd> server = accept_from(listener.get(), soon());
   for (const int fd : {client.get(), server->get()}) {

@@ -19,6 +19,7 @@
 #include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/prove.h"
+#include "peal/net/testing/unix_address.h"
 #include "peal/store/tcp_protocol.h"
 #include "peal/store/tcp_store_server.h"
 
@@ -291,7 +292,7 @@ TEST(TcpStoreTest, AServerListensAtSeveralAddresses) {
 }
 
 TEST(TcpStoreTest, AServerServesIPv6AndUnixSocketsToo) {
-  std::vector<std::string> addresses = {"unix:@peal-tcp-store-test", "[::1]:0"};
+  std::vector<std::string> addresses = {net::unix_address("store").to_string(), "[::1]:0"};
   try {
     net::listen_on(net::Address::parse("[::1]:0"));
   } catch (const Error& error) {
