@@ -56,13 +56,10 @@ function(peal_module name)
   endif()
 endfunction()
 
-# peal_time_limit(name seconds): ends the ctest test `name` if it hangs. `seconds` is at least ten times what an
-# idle machine with two cores needs in release; a sanitizer gets three times as long.
-function(peal_time_limit name seconds)
-  if(PEAL_SANITIZE)
-    math(EXPR seconds "3 * ${seconds}")
-  endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+# peal_time_limit(name): ends the ctest test `name` if it hangs. On an idle machine with two cores, the longest test
+# needs a minute or two. Beside other programs a test can need thirty times as long as alone.
+function(peal_time_limit name)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1200)
   peal_count_apart(${name})
 endfunction()
 
@@ -85,19 +82,15 @@ endfunction()
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name. Its
 # sources compile together (peal_compile_together).
 #   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
-#   TIMEOUT s     see peal_time_limit; 300 if none is given
 #   PRECOMPILE    headers of a precompiled header of its own
 #   LABELS        ctest labels; `scripts/test quick` leaves out the label `long`
 #   ONE_THREAD    the program has one thread: it is not built for the thread sanitizer
 #   PURE          the program tests pure functions of values: it is not built for any sanitizer
 #   BUSY          see peal_busy
 function(peal_test name)
-  cmake_parse_arguments(ARG "BUSY;ONE_THREAD;PURE" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY;ONE_THREAD;PURE" "SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
   if((ARG_PURE AND PEAL_SANITIZE) OR (ARG_ONE_THREAD AND PEAL_SANITIZE STREQUAL thread))
     return()
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   peal_compile_together(${name})
@@ -107,7 +100,7 @@ function(peal_test name)
   if(NOT ARG_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
-    peal_time_limit(${name} ${ARG_TIMEOUT})
+    peal_time_limit(${name})
     if(ARG_BUSY)
       peal_busy(${name})
     endif()
@@ -119,7 +112,7 @@ function(peal_test name)
     set_tests_properties(${name}_${shard} PROPERTIES
       LABELS "${ARG_LABELS}"
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
-    peal_time_limit(${name}_${shard} ${ARG_TIMEOUT})
+    peal_time_limit(${name}_${shard})
     if(ARG_BUSY)
       peal_busy(${name}_${shard})
     endif()
@@ -133,5 +126,5 @@ function(peal_script_test name script)
     return()
   endif()
   add_test(NAME ${name} COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
-  peal_time_limit(${name} 120)
+  peal_time_limit(${name})
 endfunction()

@@ -18,7 +18,7 @@ from typing import Iterator
 
 EXAMPLES = Path(os.environ.get("PEAL_EXAMPLES")
                 or Path(__file__).resolve().parents[2] / "examples" / "python")
-PATIENCE = 120.0  # seconds: a bound on what hangs; on an idle machine programs take a few
+PATIENCE = 300.0  # seconds: a bound on what hangs; on an idle machine programs take a few
 
 
 def output_of(*command: str | Path, **environment: str) -> str:

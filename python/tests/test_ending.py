@@ -199,7 +199,7 @@ class EndingTest(unittest.TestCase):
             if "env" in what:  # torch's store warns if the name of this host is unknown
                 variables["TORCH_CPP_LOG_LEVEL"] = "ERROR"
             run = subprocess.run([sys.executable, str(script), folder, how, what], env=variables,
-                                 capture_output=True, text=True, timeout=120)
+                                 capture_output=True, text=True, timeout=300)
             self.assertEqual(run.returncode, 0, run.stderr)
             return run.stdout, run.stderr
 
@@ -253,7 +253,7 @@ class EndingTest(unittest.TestCase):
         for _ in range(3):
             with tempfile.TemporaryDirectory() as folder:
                 run = subprocess.run([sys.executable, "-c", DAEMONS, folder], capture_output=True,
-                                     text=True, timeout=60)
+                                     text=True, timeout=300)
                 self.assertEqual((run.returncode, run.stderr), (0, ""))
 
     def test_the_exit_waits_a_second_for_a_daemon_that_leaves(self) -> None:
@@ -286,8 +286,8 @@ class EndingTest(unittest.TestCase):
                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                           stderr=subprocess.PIPE, text=True)
                          for rank in range(2)]
-                out, errors = ranks[0].communicate(timeout=60)
-                ranks[1].communicate("", timeout=60)
+                out, errors = ranks[0].communicate(timeout=300)
+                ranks[1].communicate("", timeout=300)
                 self.assertEqual(ranks[0].returncode, 0, errors)
                 self.assertEqual(out, "over\n")
 

@@ -10,7 +10,7 @@ import time
 import unittest
 
 PROGRAM = sys.argv.pop(1)  # the first argument of every test that imports this
-PATIENCE = 60  # seconds
+PATIENCE = 300  # seconds
 QUICK = ["--rounds", "1", "--seconds", "0.02"]
 
 # A worker that greets as gloo does, and answers its first command with `ANSWER`, or ends.

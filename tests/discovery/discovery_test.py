@@ -78,7 +78,7 @@ class Discovery(unittest.TestCase):
         environment = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", **variables}
         return subprocess.run(
             [CMAKE, "-S", self.folder, "-B", self.folder / "build", "-G", "Ninja", *arguments],
-            env=environment, timeout=60, text=True,
+            env=environment, timeout=300, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def finds(self, prefix, *arguments, **variables):

@@ -32,7 +32,7 @@ constexpr milliseconds kShortTimeout{kSanitized ? 4000 : 2000};
 /// How long a rank that is to go on stays frozen.
 constexpr milliseconds kPaused{500};
 /// Longer than each of the timeouts.
-constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kPatience = std::chrono::seconds(300);
 
 /// No rank waits for the timeout if the victim goes on, or if its death is noticed. The death of a
 /// victim before the meeting is not noticed.

@@ -32,7 +32,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = seconds(120);
+constexpr auto kPatience = seconds(300);
 
 /// The settings of one job.
 struct Job {

@@ -37,7 +37,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kPatience = seconds(60);
+constexpr auto kPatience = seconds(300);
 
 int number_of_strangers() {
   const char* const text = std::getenv("PEAL_STRANGERS");

@@ -63,7 +63,7 @@ class User(unittest.TestCase):
         return subprocess.run(
             [CMAKE, "-S", self.folder, "-B", self.folder / "build", "-G", "Ninja",
              f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_PREFIX_PATH={prefix}", *arguments],
-            env=environment, timeout=60, text=True, stdout=subprocess.PIPE,
+            env=environment, timeout=300, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
 
     def output(self, calls, *arguments, **options):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 60  # seconds
+PATIENCE = 300  # seconds
 SKIPPED = 77   # the exit code that ctest takes for it
 
 LAUNCHERS = {

@@ -22,7 +22,7 @@ constexpr int kMany = 256;
 constexpr int kMany = 64;
 #endif
 constexpr int kRanks = kSanitized ? 12 : kMany;
-constexpr auto kPatience = std::chrono::seconds(180);
+constexpr auto kPatience = std::chrono::seconds(300);
 constexpr std::int64_t kMostStaged = 32'000'000;
 
 Processes::Ended launch(int ranks) {

@@ -21,7 +21,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kPatience = std::chrono::seconds(300);
 
 /// `peal run --inject` of two ranks with these faults, which do `what` (rank.cpp).
 Processes::Ended rehearse(const std::string& faults,

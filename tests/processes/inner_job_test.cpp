@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kPatience = std::chrono::seconds(300);
 
 /// A way to start ranks 0 to 2 of a job inside a rank, which do `what` (rank.cpp).
 struct InnerJob {

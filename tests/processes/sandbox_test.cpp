@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Command = std::vector<std::string>;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kPatience = std::chrono::seconds(300);
 
 Command without(const Command& rules, const Command& command) {
   Command all = {PEAL_WITHOUT};

@@ -18,7 +18,7 @@ import unittest
 
 PEAL, MNIST = sys.argv[1:3]
 FOLDER = os.environ.get("PEAL_TEST_MNIST", "")
-PATIENCE = 240  # seconds
+PATIENCE = 300  # seconds
 SKIPPED = 77    # the exit code that ctest takes for it
 
 
