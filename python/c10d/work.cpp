@@ -9,6 +9,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
 
+#include "python/common/gil.h"
 #include "python/common/signals.h"
 #include "python/common/waiting.h"
 
@@ -118,15 +119,13 @@ struct TorchWork::State {
     return true;
   }
 
-  /// To be called when the work has completed. Waits while another thread is ending the record.
+  /// To be called when the work has completed. Waits while another thread ends the record. Without
+  /// the GIL: ending the record takes the GIL if hooks of Python's are active
+  /// (saved_tensors_hooks).
   void end_record() {
-    // Freed after the call_once: freeing it may need the GIL, which a thread that waits there may
-    // hold.
-    std::function<void()> ends;
-    std::call_once(recorded, [this, &ends] {
-      ends = std::exchange(record_ends, nullptr);
-      if (ends) ends();
-    });
+    if (!is_profiled) return;
+    const WithoutGil without_gil;
+    std::call_once(record_ended, [this] { std::exchange(end_profile_record, nullptr)(); });
   }
 
   /// To be called when the work has completed, by whoever needs its results.
@@ -159,8 +158,9 @@ struct TorchWork::State {
   WorkPtr work;
   Operands operands;
   Results results;
-  std::function<void()> record_ends;  // if somebody takes a profile
-  std::once_flag recorded;
+  bool is_profiled = false;
+  std::function<void()> end_profile_record;
+  std::once_flag record_ended;
   std::once_flag settled;
   std::mutex asking;  // for the future
   c10::intrusive_ptr<c10::ivalue::Future> future;
@@ -177,7 +177,8 @@ TorchWork::TorchWork(int rank,
       state_(std::make_shared<State>(std::move(work), std::move(operands), std::move(results))),
       sequence_(sequence) {
   if (recordFunctionEndCallback_) {
-    state_->record_ends = std::exchange(recordFunctionEndCallback_, nullptr);
+    state_->is_profiled = true;
+    state_->end_profile_record = std::exchange(recordFunctionEndCallback_, nullptr);
     keep_until_completed(*state_->work, [state = state_] { state->end_record(); });
   }
 }
@@ -235,15 +236,16 @@ bool TorchWork::wait(std::chrono::milliseconds timeout) {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
-  const std::lock_guard lock(state_->asking);
-  if (!state_->future) {
+  {
+    const std::lock_guard lock(state_->asking);
+    if (state_->future) return state_->future;
     state_->future = c10::make_intrusive<c10::ivalue::Future>(type_of(state_->results));
-    try {
-      when_completed(*state_->work, [state = state_] { state->settle_future(); });
-    } catch (const std::exception&) {
-      state_->future.reset();  // nobody would ever complete it
-      throw;
-    }
+  }
+  try {
+    when_completed(*state_->work, [state = state_] { state->settle_future(); });
+  } catch (const std::exception&) {
+    state_->future->setError(std::current_exception());  // nothing else would complete it
+    throw;
   }
   return state_->future;
 }

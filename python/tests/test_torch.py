@@ -77,17 +77,25 @@ def within_gloo() -> float:
     return all_reduced(dist.new_group(backend="peal"))
 
 
+def await_file(path: str) -> None:
+    deadline = time.monotonic() + 60
+    while not os.path.exists(path):
+        assert time.monotonic() < deadline, path
+        time.sleep(0.001)
+
+
 def made_and_destroyed_again(folder: str, rank: int, size: int) -> int:
     """The ranks destroy their groups one after the other, and the last finds torch's file gone.
-    Where two destroy theirs at once, torch's FileStore may leave the file with either backend: its
-    destructor counts twice under two locks, and removes the file where both counts say so."""
+    If two destroy theirs at once, torch's FileStore may leave the file behind, with any backend. Its
+    destructor reads two counters under separate locks, and removes the file only if both are at the
+    end."""
     times = 0
     for k in range(20):
         store, ended = f"{folder}/store-{k}", f"{folder}/ended-{k}-"
         dist.init_process_group("peal", init_method=f"file://{store}", rank=rank, world_size=size)
         all_reduced()
-        while rank > 0 and not os.path.exists(f"{ended}{rank - 1}"):
-            time.sleep(0.001)
+        if rank > 0:
+            await_file(f"{ended}{rank - 1}")
         assert os.path.exists(store)
         dist.destroy_process_group()
         with open(f"{ended}{rank}", "x", encoding="utf-8"):
@@ -268,20 +276,45 @@ def waited_for_while_callbacks_are_busy() -> list[float]:
             dist.send(data, 0)
         return []
     profile_has_ended = threading.Event()
-    with torch.autograd.profiler.profile() as profile:
-        first = dist.irecv(data, 1)
-        first.get_future().then(lambda _: profile_has_ended.wait())  # keeps the callbacks' thread busy
-        dist.send(data, 1)
-        first.wait()
-        second = dist.irecv(data, 1)
-        dist.send(data, 1)
-        second.wait()
-    profile_has_ended.set()
+    try:
+        with torch.autograd.profiler.profile() as profile:
+            first = dist.irecv(data, 1)
+            # Keeps the callbacks' thread busy.
+            first.get_future().then(lambda _: profile_has_ended.wait())
+            dist.send(data, 1)
+            first.wait()
+            second = dist.irecv(data, 1)
+            dist.send(data, 1)
+            second.wait()
+    finally:
+        profile_has_ended.set()
     return [(event.time_range.end - event.time_range.start) / 1e6
             for event in profile.function_events if event.name == "peal:recv"]
 
 
+def polled_under_hooks() -> int:
+    """With these hooks, the end of an operation's record takes the GIL."""
+    data = torch.ones(5)
+    completed = 0
+    for _ in range(100):
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+        with torch.autograd.profiler.profile(), hooks:
+            if dist.get_rank() == 0:
+                work = dist.irecv(data, 1)
+                dist.send(data, 1)
+                while not work.is_completed():
+                    pass
+                completed += 1
+            else:
+                dist.recv(data, 0)
+                dist.send(data, 0)
+    return completed
+
+
 class ProfilesTest(unittest.TestCase):
+    def test_operations_are_polled_while_hooks_for_saved_tensors_are_active(self) -> None:
+        self.assertEqual(results(2, polled_under_hooks), [100, 0])
+
     def test_an_operation_that_was_waited_for_has_ended_in_the_profile(self) -> None:
         # A record that ends later writes into memory that the profile has freed.
         durations = results(2, waited_for_while_callbacks_are_busy)[0]

@@ -207,29 +207,47 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Patience patienc
 void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& record) {
   Seldom seldom;
   while (true) {
-    const Progress progress = collective_.advance();
+    const Progress progress = advance(record);
     if (progress == Progress::kDone) return record.done();
-    if (parts_.verdict.reached()) return record_wait(record);
+    if (parts_.verdict.reached()) return record_missing_rank(record);
     if (progress == Progress::kMoved) {
-      if (seldom.is_due()) check_deadlines(due);
+      if (seldom.is_due() || patience.has_taken_long()) check_deadlines(due, record);
       record.moved();
       patience.renew();
       continue;
     }
     record.blocked();
     if (patience.wait()) continue;
-    record_wait(record);
-    check_deadlines(due);
+    record_missing_rank(record);
+    check_deadlines(due, record);
     look_around();
     if (due.interrupt != nullptr) reach_if_interrupted(parts_.verdict, *due.interrupt);
     sleep(due.at());
   }
 }
 
-/// Before anything ends a blocked operation: `peal why` needs to know for which rank it waited.
-void CollectiveLoop::record_wait(CollectiveRecord& record) const {
+Progress CollectiveLoop::advance(CollectiveRecord& record) {
+  try {
+    return collective_.advance();
+  } catch (const engine::PeerClosed& end) {
+    record.waits_for(end.peer);
+    throw;
+  }
+}
+
+/// Before the operation fails or sleeps, so that `peal why` can name the rank that it waits for.
+void CollectiveLoop::record_missing_rank(CollectiveRecord& record) const {
   const std::vector<Rank> missing = collective_.waiting_for();
-  if (!missing.empty()) record.sleeps_for(missing.front());
+  if (!missing.empty()) record.waits_for(missing.front());
+}
+
+void CollectiveLoop::check_deadlines(Due& due, CollectiveRecord& record) {
+  try {
+    check_deadlines(due);
+  } catch (const Error&) {
+    record_missing_rank(record);
+    throw;
+  }
 }
 
 void CollectiveLoop::sleep(Deadline deadline) {

@@ -31,8 +31,8 @@ class CollectiveRecord final {
 
   /// The walk cannot go on.
   void blocked() { has_blocked_ = true; }
-  /// It is about to sleep until `rank` does something, or ends without that.
-  void sleeps_for(Rank rank) {
+  /// The walk waits for `rank`: it is about to sleep, or fails without that.
+  void waits_for(Rank rank) {
     const std::uint64_t now = cycles();
     if (!is_waiting_) since_ = now;
     is_waiting_ = true;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 
 #include "peal/backends/native/core_share.h"
 #include "peal/base/clock.h"
@@ -19,6 +20,33 @@ enum class Cores : std::uint8_t {
   kShared,  // whoever is waited for may need this very core
 };
 
+/// How often and for how long one wait may yield. Where many processes share the cores, a yield can
+/// take 10 ms or more, and the caller looks at its deadline only when the wait is over.
+class YieldLimit {
+ public:
+  void renew() { yields_ = 0; }
+
+  /// Whether the thread may yield once more.
+  bool allows_another(TimePoint now) {
+    if (yields_ == 0) since_ = now;
+    if (yields_ >= kYields || now - since_ >= kLongest) return false;
+    ++yields_;
+    return true;
+  }
+
+  bool has_begun() const { return yields_ > 0; }
+  /// Whether more than a moment has passed since the first yield.
+  bool has_taken_long(TimePoint now) const { return has_begun() && now - since_ >= kMoment; }
+
+ private:
+  static constexpr int kYields = 100;
+  static constexpr std::chrono::milliseconds kLongest{20};
+  static constexpr std::chrono::milliseconds kMoment{2};
+
+  int yields_ = 0;
+  TimePoint since_;
+};
+
 class Patience {
  public:
   explicit Patience(Cores cores) : spins_(cores == Cores::kOwn) {}
@@ -26,19 +54,27 @@ class Patience {
   explicit Patience(CoreShare& share) : share_(&share) {}
 
   /// Something moved: start over.
-  void renew() { polls_ = yields_ = 0; }
+  void renew() {
+    polls_ = 0;
+    yields_.renew();
+  }
 
   /// Waits for a moment; returns false when it is time to sleep instead.
   bool wait() {
     if (spins_ && may_spin()) {
       if (polls_ > kEager) relax();
-    } else if (may_yield()) {
-      ++yields_;
+    } else if ((share_ == nullptr || !share_->is_crowded()) &&
+               yields_.allows_another(coarse_now())) {
       yield();
     } else {
       return false;
     }
     return true;
+  }
+
+  /// Whether this wait has yielded for so long that a deadline may have passed.
+  bool has_taken_long() const {
+    return yields_.has_begun() && yields_.has_taken_long(coarse_now());
   }
 
  private:
@@ -49,26 +85,13 @@ class Patience {
   /// costs as much as a few polls of a flag.
   static constexpr std::chrono::microseconds kSpin{100};
   static constexpr int kPollsPerLook = 64;
-  static constexpr int kYields = 100;
-  /// Where many processes share the cores, a yield can take 10 ms, and the loop looks at its
-  /// deadline only before it sleeps. Most waits end before the first look at the clock.
-  static constexpr std::chrono::milliseconds kYield{20};
-  static constexpr int kYieldsPerLook = 8;
 
   bool may_spin() {
-    if (yields_ > 0) return false;
+    if (yields_.has_begun()) return false;
     if (++polls_ % kPollsPerLook != 0) return true;
     const TimePoint now = Clock::now();
     if (polls_ == kPollsPerLook) since_ = now;
     return now - since_ < kSpin;
-  }
-
-  bool may_yield() {
-    if (yields_ >= kYields || (share_ != nullptr && share_->is_crowded())) return false;
-    if (yields_ == 0 || yields_ % kYieldsPerLook != 0) return true;
-    const TimePoint now = Clock::now();
-    if (yields_ == kYieldsPerLook) since_ = now;
-    return now - since_ < kYield;
   }
 
   void yield() {
@@ -87,11 +110,18 @@ class Patience {
 #endif
   }
 
+  /// The time of the last tick of the system's timer, some milliseconds ago at most. Cost: 5 ns.
+  static TimePoint coarse_now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return TimePoint(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  }
+
   bool spins_ = false;
   CoreShare* share_ = nullptr;
   int polls_ = 0;
-  int yields_ = 0;
-  TimePoint since_;  // the first look at the clock while spinning, then while yielding
+  TimePoint since_;  // the first look at the clock while spinning
+  YieldLimit yields_;
 };
 
 /// For what a loop that goes round too fast for it is to do now and then, as asking for the time.

@@ -23,12 +23,16 @@ namespace {
 
 using observe::Flight;
 using observe::FlightOperation;
+using Sharing = transport::MemoryOptions::Sharing;
 using testing::ElementsAre;
 using testing::SizeIs;
 
 /// Two ranks as threads, each with a recorder.
 class Job {
  public:
+  explicit Job(Sharing sharing = Sharing::kWindow)
+      : transports_(transport::make_memory_transports(2, {.sharing = sharing})) {}
+
   ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::minutes(1)) {
     Options options;
     options.rank = rank;
@@ -83,8 +87,7 @@ class Job {
   }
 
   observe::TestFolder folder_;
-  std::vector<std::unique_ptr<transport::Transport>> transports_ =
-      transport::make_memory_transports(2, {});
+  std::vector<std::unique_ptr<transport::Transport>> transports_;
 };
 
 TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
@@ -131,19 +134,22 @@ TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   EXPECT_GE(*operation.past_waiting - operation.start, std::chrono::milliseconds(50));
 }
 
-/// Even if it fails before it has waited so long that it sleeps.
-TEST(RecordingTest, AnOperationThatFailsSaysForWhomItWaited) {
-  for (int i = 0; i < 20; ++i) {
-    Job job;
-    job.run([&](const ProcessGroupPtr& group) {
-      if (group->rank() == 0) {
-        EXPECT_THROW(group->barrier(), Error);
-      } else {
-        while (!job.has_begun(0)) std::this_thread::yield();
-        group->abort("the test ends the group");
-      }
-    });
-    EXPECT_EQ(job.flight(0).operations.at(0).waited_for, 1);
+/// The operation fails while its rank still polls, before the rank's first sleep.
+TEST(RecordingTest, AFailedOperationNamesTheRankThatItWaitedFor) {
+  for (const auto sharing : {Sharing::kWindow, Sharing::kMessagesOnly}) {
+    for (int i = 0; i < 20; ++i) {
+      Job job(sharing);
+      job.run([&](const ProcessGroupPtr& group) {
+        if (group->rank() == 0) {
+          EXPECT_THROW(group->barrier(), Error);
+          return;
+        }
+        const Deadline deadline = Deadline::after(std::chrono::minutes(1));
+        while (!job.has_begun(0) && !deadline.passed()) std::this_thread::yield();
+        if (i % 2 == 0) group->abort("the test ends the group");
+      });
+      EXPECT_EQ(job.flight(0).operations.at(0).waited_for, 1);
+    }
   }
 }
 

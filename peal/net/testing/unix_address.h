@@ -1,5 +1,5 @@
-// Addresses of Unix sockets for tests. Abstract names count for the whole machine, on which other
-// tests may run.
+// Addresses of Unix sockets for tests. All processes of the machine share abstract socket names, so
+// each name contains the process id.
 #pragma once
 
 #include <unistd.h>
