@@ -56,8 +56,8 @@ function(peal_module name)
   endif()
 endfunction()
 
-# peal_time_limit(name): ends the ctest test `name` if it hangs. On an idle machine with two cores, the longest test
-# needs a minute or two. Beside other programs a test can need thirty times as long as alone.
+# peal_time_limit(name): ends the ctest test `name` after 20 minutes. The longest test takes less than three on an
+# idle machine with two cores.
 function(peal_time_limit name)
   set_tests_properties(${name} PROPERTIES TIMEOUT 1200)
   peal_count_apart(${name})

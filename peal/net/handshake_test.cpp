@@ -14,6 +14,7 @@
 #include "peal/base/testing/soon.h"
 #include "peal/net/framing.h"
 #include "peal/net/mac.h"
+#include "peal/net/testing/unix_address.h"
 
 namespace peal::net {
 namespace {
@@ -90,7 +91,7 @@ TEST(HandshakeTest, DifferentSealingsAreAUsageErrorOnBothEndsThatNamesBoth) {
 }
 
 TEST(HandshakeTest, InsideAHostStreamsArePlain) {
-  const auto address = Address::abstract_unix("peal-handshake-test-" + random_hex(16));
+  const auto address = unix_address("handshake-test");
   const auto [connector, acceptor] =
       run_both(address, context_of(Sealing::kEncrypted), context_of(Sealing::kChecked));
   ASSERT_TRUE(connector.welcome) << connector.error->what();

@@ -192,8 +192,7 @@ constexpr auto kLongBeforeAllAreCounted = seconds(10);
 
 TEST(TcpStoreTest, OtherUsersProcessesCannotKeepAClientOut) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
-  const auto address =
-      net::Address::abstract_unix("peal-tcp-store-test-" + std::to_string(::getpid()));
+  const auto address = net::unix_address("tcp-store-test");
   std::vector<std::string> reports;
   const Report report = [&](Severity, std::string_view text) { reports.emplace_back(text); };
   Fd listener = net::listen_on(address);

@@ -111,21 +111,24 @@ struct TorchWork::State {
   State(WorkPtr w, Operands o, Results r)
       : work(std::move(w)), operands(std::move(o)), results(std::move(r)) {}
 
-  /// Whether the work has completed. If it has, its record in a profile has ended too: the caller
-  /// may stop the profile next, which frees memory that the record uses.
+  /// Whether the work has completed. Where it has, this ends its record in a profile first: the
+  /// caller may then stop the profile, which frees memory that the record uses.
   bool completed() {
     if (!work->is_completed()) return false;
     end_record();
     return true;
   }
 
-  /// To be called when the work has completed. Waits while another thread ends the record. Without
-  /// the GIL: ending the record takes the GIL if hooks of Python's are active
+  /// To be called when the work has completed. If another thread is ending the record, waits until
+  /// it has. Releases the GIL meanwhile, because that thread needs it where Python hooks are active
   /// (saved_tensors_hooks).
   void end_record() {
     if (!is_profiled) return;
     const WithoutGil without_gil;
-    std::call_once(record_ended, [this] { std::exchange(end_profile_record, nullptr)(); });
+    std::call_once(record_ended, [this] {
+      // A callback that throws leaves the flag open, and nothing to call.
+      if (const auto end = std::exchange(end_profile_record, nullptr)) end();
+    });
   }
 
   /// To be called when the work has completed, by whoever needs its results.
@@ -151,7 +154,7 @@ struct TorchWork::State {
       if (const auto failure = work->exception()) return future->setError(failure);
       future->markCompleted(value_of(results));
     } catch (const std::exception&) {
-      if (!future->completed()) future->setError(std::current_exception());
+      future->setErrorIfNeeded(std::current_exception());
     }
   }
 
@@ -244,7 +247,7 @@ c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
   try {
     when_completed(*state_->work, [state = state_] { state->settle_future(); });
   } catch (const std::exception&) {
-    state_->future->setError(std::current_exception());  // nothing else would complete it
+    state_->future->setErrorIfNeeded(std::current_exception());  // nothing else would complete it
     throw;
   }
   return state_->future;

@@ -10,6 +10,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Callable
 
+from programs import PATIENCE
+
 # Ranks are forked from a process that has imported torch, which takes seconds: importing it, and
 # the backend with it, must start neither a thread nor a connection.
 _context = multiprocessing.get_context("forkserver")
@@ -32,9 +34,10 @@ class Outcome:
 
 
 def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: str = "peal",
-             timeout: float = 60.0, environment: dict[str, str] | None = None) -> list[Outcome]:
+             timeout: float = PATIENCE, environment: dict[str, str] | None = None) -> list[Outcome]:
     """Calls function(*arguments) on each rank of a default group of `size`, and says how it went.
-    A rank that ends without a word has the error "ended with exit code ..."."""
+    `timeout` is the group's, in seconds. A rank that ends without a word has the error "ended with
+    exit code ..."."""
     with tempfile.TemporaryDirectory() as folder:
         ranks = []
         for rank in range(size):
@@ -48,14 +51,14 @@ def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: 
         ends = []
         for process, here in ranks:
             try:
-                end = here.recv()
+                end = here.recv() if here.poll(timeout + PATIENCE) else None
             except EOFError:
                 end = None
-            process.join(timeout)
+            process.join(PATIENCE if end else 0)
             if process.is_alive():
                 process.kill()
                 process.join()
-                end = Outcome(error=f"hung: it was killed after {timeout} s")
+                end = Outcome(error="hung, and was killed")
             ends.append(end or Outcome(error=f"ended with exit code {process.exitcode}"))
         return ends
 

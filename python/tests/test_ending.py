@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Sequence
 
 from needs import torch_wanted
-from programs import reserved_port
+from programs import PATIENCE, reserved_port
 
 # The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
 # exception of its own.
@@ -162,7 +162,7 @@ from peal import _torch
 
 folder, rank, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 store = dist.FileStore(f"{folder}/store", 2)
-held = [_torch._load().create(store, rank, 2, 60.0, [], lazy=False, store_ends_with_rank_0=False)]
+held = [_torch._load().create(store, rank, 2, 3600.0, [], lazy=False, store_ends_with_rank_0=False)]
 
 def linger(done):
     for _ in range(3000):  # longer than operations are waited for
@@ -199,7 +199,7 @@ class EndingTest(unittest.TestCase):
             if "env" in what:  # torch's store warns if the name of this host is unknown
                 variables["TORCH_CPP_LOG_LEVEL"] = "ERROR"
             run = subprocess.run([sys.executable, str(script), folder, how, what], env=variables,
-                                 capture_output=True, text=True, timeout=300)
+                                 capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(run.returncode, 0, run.stderr)
             return run.stdout, run.stderr
 
@@ -253,7 +253,7 @@ class EndingTest(unittest.TestCase):
         for _ in range(3):
             with tempfile.TemporaryDirectory() as folder:
                 run = subprocess.run([sys.executable, "-c", DAEMONS, folder], capture_output=True,
-                                     text=True, timeout=300)
+                                     text=True, timeout=PATIENCE)
                 self.assertEqual((run.returncode, run.stderr), (0, ""))
 
     def test_the_exit_waits_a_second_for_a_daemon_that_leaves(self) -> None:
@@ -286,8 +286,8 @@ class EndingTest(unittest.TestCase):
                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                           stderr=subprocess.PIPE, text=True)
                          for rank in range(2)]
-                out, errors = ranks[0].communicate(timeout=300)
-                ranks[1].communicate("", timeout=300)
+                out, errors = ranks[0].communicate(timeout=PATIENCE)
+                ranks[1].communicate("", timeout=PATIENCE)
                 self.assertEqual(ranks[0].returncode, 0, errors)
                 self.assertEqual(out, "over\n")
 

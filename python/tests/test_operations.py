@@ -201,7 +201,7 @@ def run_grid() -> Seen:
     """The grid on groups of 1 to RANKS."""
     seen = Seen()
     for size in range(1, RANKS + 1):
-        for found in results(RANKS, grid, size, timeout=30):
+        for found in results(RANKS, grid, size):
             for name in found:
                 getattr(seen, name).extend(found[name])
     return seen

@@ -20,6 +20,7 @@ import torch.distributed as dist
 
 from peal import _c10d
 
+from programs import PATIENCE
 from ranks import all_reduced, results
 
 
@@ -86,7 +87,7 @@ def aborts_sparse() -> str:
         return "told" if "abort" in str(error) else str(error)
 
 
-def group_with_sums(timeout: float = 60.0) -> Any:
+def group_with_sums(timeout: float = PATIENCE) -> Any:
     """A group that has summed sparse tensors, and so has all that this needs."""
     group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=timeout))
     dist.all_reduce(one_at_0(), group=group)
@@ -154,7 +155,7 @@ def backends_freed_where_an_operation_ends() -> int:
     store = dist.distributed_c10d._get_default_store()
     freed = []
     for name, data in (("dense", torch.ones(4)), ("sparse", one_at_0())):
-        backend = [_c10d.create(dist.PrefixStore(name, store), dist.get_rank(), 2, 60.0, [0, 1],
+        backend = [_c10d.create(dist.PrefixStore(name, store), dist.get_rank(), 2, PATIENCE, [0, 1],
                                 lazy=False, store_ends_with_rank_0=False)]
         backend[0].allreduce([data.clone()]).wait()
         if dist.get_rank() == 1:

@@ -31,9 +31,6 @@ constexpr milliseconds kLongTimeout{60'000};
 constexpr milliseconds kShortTimeout{kSanitized ? 4000 : 2000};
 /// How long a rank that is to go on stays frozen.
 constexpr milliseconds kPaused{500};
-/// Longer than each of the timeouts.
-constexpr auto kPatience = std::chrono::seconds(300);
-
 /// No rank waits for the timeout if the victim goes on, or if its death is noticed. The death of a
 /// victim before the meeting is not noticed.
 milliseconds timeout_of(const Drill& drill) {
@@ -94,7 +91,7 @@ class Run {
   DrillResult operator()() {
     start();
     let_all_go();
-    if (!processes_.wait_for_output_or_end(victim(), "dying", Deadline::after(kPatience))) {
+    if (!processes_.wait_for_output_or_end(victim(), "dying", Deadline::after(kLimit))) {
       complain("the victim was not struck");
     }
     const Belongings before = belongings_of(mark_);
@@ -103,7 +100,7 @@ class Run {
       release();
     }
     if (drill_.action == Action::kFreeze) release_when_the_others_have_ended();
-    judge(processes_.wait(Deadline::after(kPatience)));
+    judge(processes_.wait(Deadline::after(kLimit)));
     if (const Belongings left = left_of(before, mark_); left != Belongings{}) {
       complain(fmt::format("left behind: {}", (std::ostringstream() << left).str()));
     }
@@ -143,7 +140,7 @@ class Run {
 
   /// The timeouts of all ranks begin here, when all ranks can come to the meeting.
   void let_all_go() {
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kLimit);
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(drill_.ranks); ++rank) {
       if (!processes_.wait_for_output(rank, "ready", deadline)) {
         complain(fmt::format("rank {} did not start", rank));
@@ -164,7 +161,7 @@ class Run {
 
   /// Until it has ended: a signal is lost on a victim that has only said that it will stop.
   void release() {
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kLimit);
     do {
       processes_.signal(victim(), SIGCONT);
     } while (!processes_.wait_for_end(victim(), Deadline::after(milliseconds(50))) &&

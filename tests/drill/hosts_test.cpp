@@ -32,8 +32,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = seconds(300);
-
 /// The settings of one job.
 struct Job {
   std::string rate = {};            // of the lines between the hosts
@@ -52,9 +50,9 @@ class HostsTest : public ::testing::Test {
     std::vector<std::string> program = {PEAL_DRILL_RANK};
     for (const std::string& argument : rank_arguments(drill)) program.push_back(argument);
     start(program, job);
-    const Deadline patience = Deadline::after(kPatience);
+    const Deadline limit = Deadline::after(kLimit);
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
-      ASSERT_TRUE(processes_.wait_for_output(rank, "ready", patience)) << "rank " << rank;
+      ASSERT_TRUE(processes_.wait_for_output(rank, "ready", limit)) << "rank " << rank;
     }
     gate_.open();
     expect_all_go_on();
@@ -108,7 +106,7 @@ class HostsTest : public ::testing::Test {
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
       before.push_back(processes_.output(rank).size());
     }
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kLimit);
     for (std::size_t rank = 0; rank < before.size(); ++rank) {
       while (processes_.output(rank).find("at ", before[rank]) == std::string::npos) {
         ASSERT_THAT(processes_.output(rank), Not(HasSubstr("ended"))) << "rank " << rank;
@@ -124,7 +122,7 @@ class HostsTest : public ::testing::Test {
     std::string error;
   };
   std::optional<End> end_of(std::size_t rank, TimePoint since) {
-    if (!processes_.wait_for_output(rank, "again", Deadline::after(kPatience))) return std::nullopt;
+    if (!processes_.wait_for_output(rank, "again", Deadline::after(kLimit))) return std::nullopt;
     std::istringstream words(
         processes_.output(rank).substr(processes_.output(rank).find("ended ") + 6));
     std::int64_t time = 0;
@@ -146,7 +144,7 @@ class HostsTest : public ::testing::Test {
     lay_hosts(2, 1);
     if (IsSkipped()) return;
     start({PEAL_TEST_RANK, what});
-    for (const std::size_t rank : {0, 1}) ASSERT_TRUE(says(rank, "working", kPatience)) << rank;
+    for (const std::size_t rank : {0, 1}) ASSERT_TRUE(says(rank, "working", kLimit)) << rank;
     send_signal(1, SIGKILL);
     EXPECT_TRUE(says(0, "ended with peer_lost: rank 1", notice_limit()));
     for (const pid_t child : belongings_of("PEAL_TEST_JOB=" + job_).processes)

@@ -37,8 +37,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kPatience = seconds(300);
-
 int number_of_strangers() {
   const char* const text = std::getenv("PEAL_STRANGERS");
   return text != nullptr ? std::stoi(text) : 300;
@@ -165,10 +163,10 @@ class StrangersTest : public ::testing::Test {
   void start() {
     start(0, port_);
     const net::Address store = net::Address::parse(fmt::format("127.0.0.1:{}", port_));
-    net::connect_patiently({store}, Deadline::after(kPatience));  // until it serves
+    net::connect_patiently({store}, Deadline::after(kLimit));  // until it serves
     meddler_ = std::make_unique<Meddler>(store);
     start(1, meddler_->address().port());
-    ASSERT_TRUE(processes_.wait_for_output(0, "at ", Deadline::after(kPatience)));
+    ASSERT_TRUE(processes_.wait_for_output(0, "at ", Deadline::after(kLimit)));
   }
 
   void start(Rank rank, std::uint16_t port) {
@@ -185,8 +183,7 @@ class StrangersTest : public ::testing::Test {
                       {"MASTER_ADDR", "127.0.0.1"},
                       {"MASTER_PORT", std::to_string(port)},
                       {"PEAL_SECRET", "a secret of the drill"},
-                      {"PEAL_TRANSPORT", "tcp"},
-                      {"PEAL_TIMEOUT", "60"}});
+                      {"PEAL_TRANSPORT", "tcp"}});
   }
 
   /// How many operations rank 0 has carried out.
@@ -264,7 +261,7 @@ TEST_F(StrangersTest, NobodyUnknownGetsInAndTheJobGoesOn) {
     EXPECT_EQ(said.find("ended"), std::string::npos) << "rank " << rank << ": " << last_line(said);
   }
   const long then = rounds();
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kLimit);
   while (rounds() == then && !deadline.passed()) std::this_thread::sleep_for(milliseconds(5));
   EXPECT_GT(rounds(), then) << "the job does not go on";
   std::cout << fmt::format(

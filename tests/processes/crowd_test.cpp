@@ -22,13 +22,12 @@ constexpr int kMany = 256;
 constexpr int kMany = 64;
 #endif
 constexpr int kRanks = kSanitized ? 12 : kMany;
-constexpr auto kPatience = std::chrono::seconds(300);
 constexpr std::int64_t kMostStaged = 32'000'000;
 
 Processes::Ended launch(int ranks) {
   Processes processes;
   processes.start({PEAL_PROGRAM, "run", "-n", std::to_string(ranks), PEAL_TEST_CROWD}, {});
-  return processes.wait(Deadline::after(kPatience)).front();
+  return processes.wait(Deadline::after(kLimit)).front();
 }
 
 TEST(CrowdTest, HundredsOfRanksRunEveryOperationAndStageLittle) {

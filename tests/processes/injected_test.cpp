@@ -21,8 +21,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = std::chrono::seconds(300);
-
 /// `peal run --inject` of two ranks with these faults, which do `what` (rank.cpp).
 Processes::Ended rehearse(const std::string& faults,
                           const std::string& what,
@@ -33,7 +31,7 @@ Processes::Ended rehearse(const std::string& faults,
   Processes processes;
   processes.start({PEAL_PROGRAM, "run", "-n", "2", "--inject", path, PEAL_TEST_RANK, what},
                   variables);
-  Processes::Ended ended = processes.wait(Deadline::after(kPatience)).front();
+  Processes::Ended ended = processes.wait(Deadline::after(kLimit)).front();
   EXPECT_TRUE(ended.in_time) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("peal: injects: " + faults + "\n"));
   return ended;
@@ -170,7 +168,7 @@ TEST(InjectedLinkTest, ARankThatIsNotThereIsRefusedByTheRanksToo) {
   Processes processes;
   processes.start({PEAL_TEST_RANK, "count"},
                   {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"PEAL_INJECT", "link 0-1 delay 1 s"}});
-  const auto ended = processes.wait(Deadline::after(kPatience)).front();
+  const auto ended = processes.wait(Deadline::after(kLimit)).front();
   EXPECT_EQ(ended.code, 2) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("there is no rank 1 in a job of 1"));
 }

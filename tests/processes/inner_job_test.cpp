@@ -24,8 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr auto kPatience = std::chrono::seconds(300);
-
 /// A way to start ranks 0 to 2 of a job inside a rank, which do `what` (rank.cpp).
 struct InnerJob {
   std::string name;
@@ -65,7 +63,7 @@ class InnerJobTest : public ::testing::TestWithParam<InnerJob> {
     more.insert({"TMPDIR", folder_.path()});
     Processes processes;
     processes.start(arguments, more);
-    return processes.wait(Deadline::after(kPatience)).front();
+    return processes.wait(Deadline::after(kLimit)).front();
   }
   std::string command(const std::string& what) const {
     return GetParam().command(port_.text(), what);
@@ -160,12 +158,12 @@ TEST(HelpersTest, AJobOfOneHelperForEachRankHasNeitherItsRecordsNorItsFaults) {
                    "helpers",
                    fmt::format("PEAL_MASTER_PORT={} {} count", port.text(), PEAL_TEST_RANK)},
                   {{"PEAL_FLIGHT_DIR", flights}});
-  const Processes::Ended ended = processes.wait(Deadline::after(kPatience)).front();
+  const Processes::Ended ended = processes.wait(Deadline::after(kLimit)).front();
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, AllOf(HasSubstr("[1] counted"), Not(HasSubstr("peer_lost"))));
   Processes why;
   why.start({PEAL_PROGRAM, "why", flights}, {});
-  EXPECT_THAT(why.wait(Deadline::after(kPatience)).front().output,
+  EXPECT_THAT(why.wait(Deadline::after(kLimit)).front().output,
               StartsWith("Nothing went wrong in the last 0 operations of 3 ranks"));
 }
 

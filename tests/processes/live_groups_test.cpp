@@ -15,8 +15,6 @@ namespace {
 
 constexpr int kRanks = kSanitized ? 4 : 8;
 constexpr int kGroups = kSanitized ? 20 : 200;
-constexpr auto kPatience = std::chrono::seconds(300);
-
 TEST(LiveGroupsTest, AGroupCostsTheMemoryThatItUsesAndADescriptorAndNoThread) {
   Processes processes;
   processes.start({PEAL_PROGRAM,
@@ -26,7 +24,7 @@ TEST(LiveGroupsTest, AGroupCostsTheMemoryThatItUsesAndADescriptorAndNoThread) {
                    PEAL_TEST_LIVE_GROUPS,
                    std::to_string(kGroups)},
                   {});
-  const Processes::Ended ended = processes.wait(Deadline::after(kPatience)).front();
+  const Processes::Ended ended = processes.wait(Deadline::after(kLimit)).front();
   EXPECT_TRUE(ended.in_time);
   ASSERT_EQ(ended.code, 0) << ended.output;
   EXPECT_EQ(number_after(ended.output, "wrong: "), 0) << ended.output;

@@ -26,9 +26,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// Much less than the timeout of a group, which is minutes: a longer wait is a hang.
-constexpr auto kPatience = std::chrono::seconds(300);
-
 class PostMortemTest : public ::testing::Test {
  protected:
   /// `peal ARGUMENTS`, with a folder for temporary files of its own.
@@ -37,7 +34,7 @@ class PostMortemTest : public ::testing::Test {
     more.insert({"TMPDIR", temporary_.path()});
     Processes processes;
     processes.start(arguments, more);
-    return processes.wait(Deadline::after(kPatience)).front();
+    return processes.wait(Deadline::after(kLimit)).front();
   }
   Processes::Ended run(const std::string& what, const Processes::Variables& more = {}) {
     return peal({"run", "-n", "3", PEAL_TEST_RANK, what}, more);
@@ -201,12 +198,12 @@ TEST_F(PostMortemTest, WhatAKilledLauncherHasLeftIsRemovedByTheNextOne) {
   Processes processes;
   processes.start({PEAL_PROGRAM, "run", "-n", "2", PEAL_TEST_RANK, "work"},
                   {{"TMPDIR", temporary_.path()}});
-  ASSERT_TRUE(processes.wait_for_output(0, "working", Deadline::after(kPatience)));
+  ASSERT_TRUE(processes.wait_for_output(0, "working", Deadline::after(kLimit)));
   processes.signal(0, SIGKILL);
-  processes.wait(Deadline::after(kPatience));
+  processes.wait(Deadline::after(kLimit));
   EXPECT_FALSE(has_nothing());
-  const Deadline patience = Deadline::after(kPatience);  // the guard has to end the ranks first
-  while (!has_nothing() && !patience.passed()) run("meet");
+  const Deadline limit = Deadline::after(kLimit);  // the guard has to end the ranks first
+  while (!has_nothing() && !limit.passed()) run("meet");
   EXPECT_TRUE(has_nothing());
 }
 

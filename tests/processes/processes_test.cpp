@@ -24,10 +24,6 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-/// Much less than the timeout of a group, which is minutes. tests/drill checks how soon survivors
-/// notice.
-constexpr auto kPatience = std::chrono::seconds(300);
-
 class ProcessesTest : public ::testing::TestWithParam<std::string> {
  protected:
   /// Starts the ranks of one job. `stopped` is the rank that the test stops.
@@ -53,7 +49,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
   }
 
   void wait_until_working(std::size_t ranks) {
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kLimit);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       ASSERT_TRUE(processes_.wait_for_output(rank, "working", deadline)) << "rank " << rank;
     }
@@ -63,11 +59,11 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     start(4, what);
     wait_until_working(4);
     processes_.signal(2, SIGKILL);
-    const Deadline patience = Deadline::after(kPatience);
+    const Deadline limit = Deadline::after(kLimit);
     for (const std::size_t rank : {0, 1, 3}) {
-      EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", patience)) << "rank " << rank;
+      EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", limit)) << "rank " << rank;
     }
-    const auto ended = processes_.wait(Deadline::after(kPatience));
+    const auto ended = processes_.wait(Deadline::after(kLimit));
     EXPECT_EQ(ended[2].code, -SIGKILL);
     for (const std::size_t rank : {0, 1, 3}) {
       EXPECT_TRUE(ended[rank].in_time) << "rank " << rank << " hung";
@@ -80,7 +76,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
   /// Ranks 0 and 2 make a group with rank 1, which has ended.
   void expect_that_rank_1_is_missed(const std::string& what) {
     start(3, what);
-    const Deadline soon = Deadline::after(kPatience);
+    const Deadline soon = Deadline::after(kLimit);
     for (const std::size_t rank : {0, 2}) {
       EXPECT_TRUE(processes_.wait_for_output(rank, "working", soon));
       EXPECT_TRUE(processes_.wait_for_output(rank, "ended with", soon));
@@ -108,7 +104,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
   Processes::Ended launch_with_bad_luck(const std::string& what) {
     processes_.start({PEAL_PROGRAM, "run", "-n", "3", PEAL_TEST_RANK, what},
                      {{"PEAL_STAGE", "8K"}, {"PEAL_TRANSPORT", GetParam()}});
-    return processes_.wait(Deadline::after(kPatience)).front();
+    return processes_.wait(Deadline::after(kLimit)).front();
   }
 
   Belongings belongings() const { return belongings_of("PEAL_TEST_JOB=" + job_); }
@@ -124,7 +120,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
   start(3, "grid");
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 0) << ended.output;
   }
@@ -134,7 +130,7 @@ TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
 /// back.
 TEST_P(ProcessesTest, ABurstOfSmallMessagesDoesNotFillTheMemoryOfItsReceiver) {
   start(2, "burst");
-  const auto ended = processes_.wait(Deadline::after(kPatience));
+  const auto ended = processes_.wait(Deadline::after(kLimit));
   for (const auto& one : ended) {
     EXPECT_TRUE(one.in_time);
     EXPECT_EQ(one.code, 0) << one.output;
@@ -148,7 +144,7 @@ TEST_P(ProcessesTest, ABurstOfSmallMessagesDoesNotFillTheMemoryOfItsReceiver) {
 
 TEST_P(ProcessesTest, TheSameProcessesMeetAgainAndAgainAtTheSamePlace) {
   start(3, "again");
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_EQ(ended.code, 0) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("done"));
   }
@@ -208,11 +204,11 @@ TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {
   start(3, "work", {{"PEAL_TEST_TIMEOUT", "1000"}}, 1);
   wait_until_working(3);
   processes_.signal(1, SIGSTOP);
-  EXPECT_TRUE(processes_.wait_for_output(0, "timeout", Deadline::after(kPatience)));
-  EXPECT_TRUE(processes_.wait_for_output(2, "timeout", Deadline::after(kPatience)));
+  EXPECT_TRUE(processes_.wait_for_output(0, "timeout", Deadline::after(kLimit)));
+  EXPECT_TRUE(processes_.wait_for_output(2, "timeout", Deadline::after(kLimit)));
   processes_.signal(1, SIGCONT);
-  EXPECT_TRUE(processes_.wait_for_output(1, "timeout", Deadline::after(kPatience)));
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+  EXPECT_TRUE(processes_.wait_for_output(1, "timeout", Deadline::after(kLimit)));
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 3) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("timeout"));
@@ -222,17 +218,17 @@ TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {
 TEST_P(ProcessesTest, AFrozenRankThatGoesOnInTimeDisturbsNobody) {
   start(3, "grid", {}, 1);
   wait_until_working(3);
-  const Deadline patience = Deadline::after(kPatience);
+  const Deadline limit = Deadline::after(kLimit);
   int freezes = 0;
   do {
     processes_.signal(1, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(60));  // for the others to feel it
     processes_.signal(1, SIGCONT);
     ++freezes;
-  } while (!patience.passed() &&
-           !processes_.wait_for_output(1, "done", patience.within(std::chrono::milliseconds(10))));
+  } while (!limit.passed() &&
+           !processes_.wait_for_output(1, "done", limit.within(std::chrono::milliseconds(10))));
   EXPECT_GE(freezes, 2);
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience)))
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit)))
     EXPECT_EQ(ended.code, 0) << ended.output;
 }
 
@@ -245,7 +241,7 @@ TEST_P(ProcessesTest, AKilledJobLeavesNothingBehind) {
   EXPECT_FALSE(before.sockets.empty());
   EXPECT_EQ(before.memory.empty(), GetParam() != "shm");
   for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
-  processes_.wait(Deadline::after(kPatience));
+  processes_.wait(Deadline::after(kLimit));
   EXPECT_EQ(left(before), Belongings());
   EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
 }
@@ -255,7 +251,7 @@ TEST_P(ProcessesTest, WhatAJobLeavesBehindIsSeen) {
   wait_until_working(3);
   const Belongings before = belongings();
   for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
-  processes_.wait(Deadline::after(kPatience));
+  processes_.wait(Deadline::after(kLimit));
   const Belongings seen = left(before);
   end_children();
   EXPECT_EQ(seen.processes.size(), 3u);
@@ -275,7 +271,7 @@ TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
                       {"PEAL_TIMEOUT", "2"},
                       {"PEAL_TRANSPORT", GetParam()}});
   }
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 2);
     EXPECT_THAT(ended.output, ::testing::AllOf(HasSubstr("timeout"), HasSubstr("rank 1")));
@@ -291,7 +287,7 @@ TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
                       {"MASTER_PORT", port_.text()},
                       {"PEAL_TRANSPORT", rank == 1 ? "auto" : GetParam()}});
   }
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 2);
     EXPECT_THAT(ended.output,
@@ -311,7 +307,7 @@ TEST_P(ProcessesTest, RanksThatWereGivenDifferentAlgorithmsAllHearWhereToLook) {
                       {"PEAL_TUNE", rank == 1 ? "all_reduce:0-inf:recursive_doubling" : ""},
                       {"PEAL_TRANSPORT", GetParam()}});
   }
-  for (const auto& ended : processes_.wait(Deadline::after(kPatience))) {
+  for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 3);
     EXPECT_THAT(ended.output,

@@ -24,8 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Command = std::vector<std::string>;
 
-constexpr auto kPatience = std::chrono::seconds(300);
-
 Command without(const Command& rules, const Command& command) {
   Command all = {PEAL_WITHOUT};
   all.insert(all.end(), rules.begin(), rules.end());
@@ -47,13 +45,12 @@ class SandboxTest : public ::testing::Test {
                                       {"WORLD_SIZE", "2"},
                                       {"MASTER_ADDR", "127.0.0.1"},
                                       {"MASTER_PORT", port_.text()},
-                                      {"PEAL_SECRET", "a secret of the test"},
-                                      {"PEAL_TIMEOUT", "30"}};
+                                      {"PEAL_SECRET", "a secret of the test"}};
     variables.insert(more.begin(), more.end());
     processes_.start(command, variables);
   }
 
-  std::vector<Processes::Ended> wait() { return processes_.wait(Deadline::after(kPatience)); }
+  std::vector<Processes::Ended> wait() { return processes_.wait(Deadline::after(kLimit)); }
 
   Processes::Ended wait_for_one(const Command& command, const Processes::Variables& more = {}) {
     processes_.start(command, more);
@@ -116,7 +113,7 @@ TEST_P(NoPidfdTest, WithoutAPidfdAConnectionTellsOfTheEndOfARankAndNothingElseDo
   for (const int rank : {0, 1}) {
     start(rank, rank == GetParam() ? without({"pidfd_open=EPERM"}, work) : work);
   }
-  const Deadline soon = Deadline::after(kPatience);
+  const Deadline soon = Deadline::after(kLimit);
   for (const std::size_t rank : {0, 1}) {
     ASSERT_TRUE(processes_.wait_for_output(rank, "working", soon)) << processes_.output(rank);
   }

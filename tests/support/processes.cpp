@@ -46,7 +46,9 @@ void Processes::start(const std::vector<std::string>& command, const Variables& 
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("pipe", errno);
   Fd reading(ends[0]);
   const Fd writing(ends[1]);
-  const ExecImage image(command.front(), command, variables);
+  Variables environment = variables;
+  environment.try_emplace("PEAL_TIMEOUT", "3600");
+  const ExecImage image(command.front(), command, environment);
   const pid_t pid = ::fork();
   if (pid < 0) throw system_error("fork", errno);
   if (pid == 0) {

@@ -13,6 +13,10 @@
 
 namespace peal::testing {
 
+/// How long a test waits for the next step of its processes, which takes seconds on an idle
+/// machine. A step that takes longer counts as a hang.
+inline constexpr std::chrono::seconds kLimit{300};
+
 /// Ends, with SIGKILL, whatever is left when it goes out of scope.
 class Processes {
  public:
@@ -23,7 +27,8 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  /// Starts a program with variables added to the environment of this process.
+  /// Starts a program with variables added to the environment of this process. Unless PEAL_TIMEOUT
+  /// is among them, it is an hour: a group that hangs is the test's to find, by kLimit.
   void start(const std::vector<std::string>& command, const Variables& variables);
 
   struct Ended {

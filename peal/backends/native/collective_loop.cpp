@@ -192,7 +192,15 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Patience patienc
     tell_from_ = TimePoint::max();
     compare_standings();
     CollectiveRecord record(parts_.recorder, collective_.fingerprint());
-    drive(due, patience, record);
+    try {
+      drive(due, patience, record);
+    } catch (const engine::PeerClosed& end) {
+      record.waits_for(end.peer);
+      throw;
+    } catch (const std::exception&) {
+      record_missing_rank(record);
+      throw;
+    }
   } catch (const engine::PeerClosed& end) {
     parts_.verdict.reach(closed(end.peer));
   } catch (const std::exception&) {
@@ -205,13 +213,12 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Patience patienc
 }
 
 void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& record) {
-  Seldom seldom;
   while (true) {
-    const Progress progress = advance(record);
+    const Progress progress = collective_.advance();
     if (progress == Progress::kDone) return record.done();
-    if (parts_.verdict.reached()) return record_missing_rank(record);
+    parts_.verdict.check();
     if (progress == Progress::kMoved) {
-      if (seldom.is_due() || patience.has_taken_long()) check_deadlines(due, record);
+      if (patience.is_time_for_deadline()) check_deadlines(due);
       record.moved();
       patience.renew();
       continue;
@@ -219,35 +226,17 @@ void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& recor
     record.blocked();
     if (patience.wait()) continue;
     record_missing_rank(record);
-    check_deadlines(due, record);
+    check_deadlines(due);
     look_around();
     if (due.interrupt != nullptr) reach_if_interrupted(parts_.verdict, *due.interrupt);
     sleep(due.at());
   }
 }
 
-Progress CollectiveLoop::advance(CollectiveRecord& record) {
-  try {
-    return collective_.advance();
-  } catch (const engine::PeerClosed& end) {
-    record.waits_for(end.peer);
-    throw;
-  }
-}
-
-/// Before the operation fails or sleeps, so that `peal why` can name the rank that it waits for.
+/// Before the operation sleeps, and when it fails: `peal why` names the rank that it waits for.
 void CollectiveLoop::record_missing_rank(CollectiveRecord& record) const {
   const std::vector<Rank> missing = collective_.waiting_for();
   if (!missing.empty()) record.waits_for(missing.front());
-}
-
-void CollectiveLoop::check_deadlines(Due& due, CollectiveRecord& record) {
-  try {
-    check_deadlines(due);
-  } catch (const Error&) {
-    record_missing_rank(record);
-    throw;
-  }
 }
 
 void CollectiveLoop::sleep(Deadline deadline) {

@@ -116,10 +116,9 @@ class CollectiveLoop {
 
   /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
   void carry_out(const Request& request, Due due, Patience patience);
+  /// Until it is done. Throws what it fails with.
   void drive(Due& due, Patience& patience, CollectiveRecord& record);
-  engine::Progress advance(CollectiveRecord& record);
   void record_missing_rank(CollectiveRecord& record) const;
-  void check_deadlines(Due& due, CollectiveRecord& record);
   void sleep(Deadline deadline);
   /// For one that has been blocked for a while: is there still hope?
   void look_around();

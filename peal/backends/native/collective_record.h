@@ -1,5 +1,5 @@
 // One collective in the flight recorder, from its beginning to its end: when it got past waiting
-// for peers, and for whom it has waited long. `CollectiveLoop` tells it how the walk goes on.
+// for peers, and for whom it has waited long. `CollectiveLoop` tells it how the operation goes on.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@ class CollectiveRecord final {
   CollectiveRecord(const CollectiveRecord&) = delete;
   CollectiveRecord& operator=(const CollectiveRecord&) = delete;
 
-  /// The walk cannot go on.
+  /// The operation cannot go on.
   void blocked() { has_blocked_ = true; }
-  /// The walk waits for `rank`: it is about to sleep, or fails without that.
+  /// The operation waits for `rank`: it is about to sleep, or has failed.
   void waits_for(Rank rank) {
     const std::uint64_t now = cycles();
     if (!is_waiting_) since_ = now;
     is_waiting_ = true;
     recorder_.waits_for(place_, rank, waited_);
   }
-  /// The walk has gone on.
+  /// The operation has gone on.
   void moved() {
     if (is_waiting_) waits_no_more();
     if (!has_blocked_ || has_got_past_) return;

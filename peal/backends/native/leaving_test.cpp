@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/backends/native/native.h"
+#include "peal/backends/native/testing/join.h"
 #include "peal/base/clock.h"
 #include "peal/group/process_group.h"
 #include "peal/transport/faulty/faulty.h"
@@ -31,19 +31,7 @@ class Pair {
   }
 
   ProcessGroupPtr join(Rank rank) {
-    Options options;
-    options.rank = rank;
-    options.world_ranks = {0, 1};
-    options.connect = [this, rank](std::span<const Rank>,
-                                   const std::string&,
-                                   Deadline,
-                                   const std::function<void()>&,
-                                   const UseTransport& use) {
-      use(std::move(transports_[static_cast<std::size_t>(rank)]));
-    };
-    return std::make_shared<ProcessGroup>(
-        make_backend(std::move(options), Deadline::after(kTimeout)),
-        ProcessGroup::Options{.timeout = kTimeout});
+    return join_pair(rank, std::move(transports_[static_cast<std::size_t>(rank)]), kTimeout);
   }
 
  private:

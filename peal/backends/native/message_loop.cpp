@@ -243,12 +243,12 @@ void MessageLoop::attend(Inside& mailbox, Rank peer, engine::Ticket& ticket) {
   const Attending attending(attended_);
   calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
   Patience patience(cores_);
-  Seldom seldom;
   for (int poll = 0;; ++poll) {
     const bool all = peer == kAnySource || poll % kPollsPerRound == 0;
-    if (all ? mailbox->advance() : mailbox->advance(peer)) patience.renew();
+    const bool moved = all ? mailbox->advance() : mailbox->advance(peer);
     if (ticket.ended() || verdict_.reached()) return;
-    if (seldom.is_due() && ticket.reckon().passed()) return;
+    if (patience.is_time_for_deadline() && ticket.reckon().passed()) return;
+    if (moved) patience.renew();
     if (!patience.wait()) return;
     mailbox.let_others_in();
   }

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/backends/native/native.h"
+#include "peal/backends/native/testing/join.h"
 #include "peal/base/clock.h"
 #include "peal/base/guarded.h"
 #include "peal/group/process_group.h"
@@ -65,18 +65,7 @@ class DeafTransport final : public transport::ForwardingTransport {
   DeafChannel mail_;
 };
 
-ProcessGroupPtr join(Rank rank, std::unique_ptr<Transport> connected) {
-  constexpr Timeout kNeverReached = std::chrono::hours(1);
-  Options options;
-  options.rank = rank;
-  options.world_ranks = {0, 1};
-  options.connect = [&](auto&&, auto&&, Deadline, auto&&, const UseTransport& use) {
-    use(std::move(connected));
-  };
-  return std::make_shared<ProcessGroup>(
-      make_backend(std::move(options), Deadline::after(kNeverReached)),
-      ProcessGroup::Options{.timeout = kNeverReached});
-}
+constexpr Timeout kNeverReached = std::chrono::hours(1);
 
 template <class Holds>
 bool comes_to_hold(Holds holds) {
@@ -90,10 +79,11 @@ bool comes_to_hold(Holds holds) {
 TEST(MessageLoopTest, AMessageArrivesThoughItsSenderWakesNobody) {
   std::vector<float> values(10);
   auto transports = transport::make_memory_transports(2, {});
-  auto joining = std::async(std::launch::async, [&] { return join(0, std::move(transports[0])); });
+  auto joining = std::async(std::launch::async,
+                            [&] { return join_pair(0, std::move(transports[0]), kNeverReached); });
   auto deaf = std::make_unique<DeafTransport>(std::move(transports[1]));
   DeafChannel& mail = deaf->mail();
-  const ProcessGroupPtr receiver = join(1, std::move(deaf));
+  const ProcessGroupPtr receiver = join_pair(1, std::move(deaf), kNeverReached);
   const ProcessGroupPtr sender = joining.get();
 
   const int before = mail.sleeps();

@@ -72,12 +72,15 @@ class Patience {
     return true;
   }
 
-  /// Whether this wait has yielded for so long that a deadline may have passed.
-  bool has_taken_long() const {
+  /// Whether the caller, which asks after each poll and before it renews, should check its deadline
+  /// now: asking for the time after each poll would cost more than the poll.
+  bool is_time_for_deadline() {
+    if (++asked_ % kAsksPerDeadline == 0) return true;
     return yields_.has_begun() && yields_.has_taken_long(coarse_now());
   }
 
  private:
+  static constexpr std::uint32_t kAsksPerDeadline = 256;
   /// Polls without a pause: less than a microsecond, in which most small operations end. A pause
   /// takes up to 40 ns, a fifth of such an operation.
   static constexpr int kEager = 100;
@@ -110,7 +113,7 @@ class Patience {
 #endif
   }
 
-  /// The time of the last tick of the system's timer, some milliseconds ago at most. Cost: 5 ns.
+  /// The time of the system timer's last tick, at most 10 ms ago. Cost: 5 ns.
   static TimePoint coarse_now() {
     timespec time{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -121,17 +124,8 @@ class Patience {
   CoreShare* share_ = nullptr;
   int polls_ = 0;
   TimePoint since_;  // the first look at the clock while spinning
-  YieldLimit yields_;
-};
-
-/// For what a loop that goes round too fast for it is to do now and then, as asking for the time.
-class Seldom {
- public:
-  bool is_due() { return ++asked_ % kEvery == 0; }
-
- private:
-  static constexpr std::uint32_t kEvery = 256;
   std::uint32_t asked_ = 0;
+  YieldLimit yields_;
 };
 
 }  // namespace peal::native

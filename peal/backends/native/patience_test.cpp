@@ -1,5 +1,7 @@
 #include "peal/backends/native/patience.h"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 namespace peal::native {
@@ -8,7 +10,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// How long one wait yields where each yield takes so long.
+/// How long one wait goes on where one yield takes as long as `each`.
 Duration time_of_yields(Duration each) {
   YieldLimit limit;
   TimePoint now;
@@ -20,7 +22,7 @@ TEST(YieldLimitTest, AWaitYieldsAHundredTimesWhereTheCoreComesBackSoon) {
   EXPECT_EQ(time_of_yields(microseconds(1)), microseconds(100));
 }
 
-TEST(YieldLimitTest, OnACrowdedMachineItIsOneYieldLateAtMost) {
+TEST(YieldLimitTest, OnACrowdedMachineAWaitEndsWithTheFirstYieldPast20Milliseconds) {
   for (const milliseconds each : {milliseconds(3), milliseconds(10), milliseconds(100)}) {
     EXPECT_LT(time_of_yields(each), milliseconds(20) + each);
   }
@@ -38,6 +40,26 @@ TEST(YieldLimitTest, EachWaitHasItsOwnLimit) {
     limit.renew();
     EXPECT_FALSE(limit.has_taken_long(now));
   }
+}
+
+TEST(PatienceTest, AfterALongYieldTheDeadlineIsToBeChecked) {
+  Patience patience(Cores::kShared);
+  EXPECT_FALSE(patience.is_time_for_deadline()) << "it has not waited yet";
+  ASSERT_TRUE(patience.wait());
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_TRUE(patience.is_time_for_deadline());
+  patience.renew();
+  EXPECT_FALSE(patience.is_time_for_deadline());
+}
+
+TEST(PatienceTest, ADeadlineIsToBeCheckedOnceIn256PollsWhateverElseHappens) {
+  Patience patience(Cores::kOwn);
+  int checks = 0;
+  for (int poll = 0; poll < 1024; ++poll) {
+    checks += patience.is_time_for_deadline() ? 1 : 0;
+    patience.renew();
+  }
+  EXPECT_EQ(checks, 4);
 }
 
 }  // namespace

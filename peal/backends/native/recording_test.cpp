@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/backends/native/native.h"
+#include "peal/backends/native/testing/join.h"
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/group/process_group.h"
@@ -34,24 +34,14 @@ class Job {
       : transports_(transport::make_memory_transports(2, {.sharing = sharing})) {}
 
   ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::minutes(1)) {
-    Options options;
-    options.rank = rank;
-    options.world_ranks = {0, 1};
-    options.connect = [this, rank](std::span<const Rank>,
-                                   const std::string&,
-                                   Deadline,
-                                   const std::function<void()>&,
-                                   const UseTransport& use) {
-      use(std::move(transports_[static_cast<std::size_t>(rank)]));
-    };
     observe::RecorderOptions recorder;
     recorder.rank = rank;
     recorder.world_size = 2;
     recorder.path = observe::flight_file_in(folder_.path(), rank);
-    options.recorder = observe::FlightRecorder::make(recorder);
-    return std::make_shared<ProcessGroup>(
-        make_backend(std::move(options), Deadline::after(timeout)),
-        ProcessGroup::Options{.timeout = timeout});
+    return join_pair(rank,
+                     std::move(transports_[static_cast<std::size_t>(rank)]),
+                     timeout,
+                     observe::FlightRecorder::make(recorder));
   }
 
   /// Calls body(group) on both ranks, each on a thread of its own.
@@ -134,7 +124,8 @@ TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   EXPECT_GE(*operation.past_waiting - operation.start, std::chrono::milliseconds(50));
 }
 
-/// The operation fails while its rank still polls, before the rank's first sleep.
+/// The operation fails soon after it has begun: while its rank polls or yields, or after the first
+/// sleep.
 TEST(RecordingTest, AFailedOperationNamesTheRankThatItWaitedFor) {
   for (const auto sharing : {Sharing::kWindow, Sharing::kMessagesOnly}) {
     for (int i = 0; i < 20; ++i) {

@@ -1,0 +1,31 @@
+// One rank of a group of two, for tests.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "peal/backends/native/native.h"
+#include "peal/base/clock.h"
+#include "peal/group/process_group.h"
+
+namespace peal::native {
+
+/// Joins a group of two ranks as `rank`. The group's operations have `timeout`.
+inline ProcessGroupPtr join_pair(Rank rank,
+                                 std::unique_ptr<transport::Transport> connected,
+                                 Timeout timeout,
+                                 std::shared_ptr<observe::FlightRecorder> recorder = nullptr) {
+  Options options;
+  options.rank = rank;
+  options.world_ranks = {0, 1};
+  options.connect = [&](auto&&, auto&&, Deadline, auto&&, const UseTransport& use) {
+    use(std::move(connected));
+  };
+  options.recorder = std::move(recorder);
+  return std::make_shared<ProcessGroup>(
+      make_backend(std::move(options), Deadline::after(std::chrono::minutes(5))),
+      ProcessGroup::Options{.timeout = timeout});
+}
+
+}  // namespace peal::native
