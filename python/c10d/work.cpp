@@ -126,8 +126,10 @@ struct TorchWork::State {
     if (!is_profiled) return;
     const WithoutGil without_gil;
     std::call_once(record_ended, [this] {
-      // A callback that throws leaves the flag open, and nothing to call.
-      if (const auto end = std::exchange(end_profile_record, nullptr)) end();
+      try {
+        std::exchange(end_profile_record, nullptr)();
+      } catch (const std::exception&) {  // the operation has ended all the same
+      }
     });
   }
 
@@ -247,7 +249,8 @@ c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
   try {
     when_completed(*state_->work, [state = state_] { state->settle_future(); });
   } catch (const std::exception&) {
-    state_->future->setErrorIfNeeded(std::current_exception());  // nothing else would complete it
+    const std::lock_guard lock(state_->asking);  // the next call tries again
+    std::exchange(state_->future, nullptr)->setErrorIfNeeded(std::current_exception());
     throw;
   }
   return state_->future;

@@ -18,7 +18,7 @@ from typing import Iterator
 
 EXAMPLES = Path(os.environ.get("PEAL_EXAMPLES")
                 or Path(__file__).resolve().parents[2] / "examples" / "python")
-PATIENCE = 300.0  # seconds; a step of a program takes a few, and one that takes longer hangs
+PATIENCE = 300.0  # seconds; a step takes a few, and a step that takes longer counts as a hang
 
 
 def output_of(*command: str | Path, **environment: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import multiprocessing
 import os
 import tempfile
+import time
 import traceback
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -36,7 +38,7 @@ class Outcome:
 def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: str = "peal",
              timeout: float = PATIENCE, environment: dict[str, str] | None = None) -> list[Outcome]:
     """Calls function(*arguments) on each rank of a default group of `size`, and says how it went.
-    `timeout` is the group's, in seconds. A rank that ends without a word has the error "ended with
+    `timeout` is the group's, in seconds. A rank that ends without a result has the error "ended with
     exit code ..."."""
     with tempfile.TemporaryDirectory() as folder:
         ranks = []
@@ -49,12 +51,13 @@ def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: 
             there.close()
             ranks.append((process, here))
         ends = []
+        deadline = time.monotonic() + min(timeout, PATIENCE) + PATIENCE
         for process, here in ranks:
-            try:
-                end = here.recv() if here.poll(timeout + PATIENCE) else None
-            except EOFError:
-                end = None
-            process.join(PATIENCE if end else 0)
+            end = None
+            with contextlib.suppress(EOFError):
+                if here.poll(max(0, deadline - time.monotonic())):
+                    end = here.recv()
+            process.join(max(1, deadline - time.monotonic()))
             if process.is_alive():
                 process.kill()
                 process.join()

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from programs import PATIENCE
 from ranks import results
 
 WIDTH = 256  # of a layer: 256 KiB of gradients, in a bucket
@@ -122,7 +123,7 @@ def in_the_next_group(folder: str) -> list[bool]:
     seen = [train(before, 20)]
     dist.destroy_process_group()
     dist.init_process_group("peal", init_method=f"file://{folder}/again", rank=rank, world_size=2,
-                            timeout=datetime.timedelta(seconds=60))
+                            timeout=datetime.timedelta(seconds=PATIENCE))
     model = make_model(gradient_as_bucket_view=True)
     seen.append(train(model, 20))
     del before

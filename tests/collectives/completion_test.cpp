@@ -286,7 +286,7 @@ TEST_P(CompletionTest, AGroupEndsThoughWhoWasToldStillWaits) {
     both.arrive_and_wait();  // each is told before the other leaves
     const TimePoint begin = Clock::now();
     group->destroy();
-    if (Clock::now() - begin > seconds(10)) return "it took long";
+    if (Clock::now() - begin > std::chrono::minutes(5)) return "it took long";
     return failed ? "" : "the wait goes on";
   });
   EXPECT_EQ(complaints(ended), "");

@@ -371,7 +371,7 @@ TEST_P(FailuresTest, ManyGroupsThatARankLeavesByAnExceptionFailAtTheSameTime) {
     return complaints;
   });
   EXPECT_EQ(ended[0].error, "");
-  EXPECT_LT(took, std::chrono::seconds(30));
+  EXPECT_LT(took, std::chrono::minutes(5));
 }
 
 TEST_P(FailuresTest, TellingPeersOfExceptionsChangesNothingWhereThereAreNone) {

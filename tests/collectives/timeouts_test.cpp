@@ -29,10 +29,10 @@ using ::testing::HasSubstr;
 
 constexpr Timeout kShort{300};
 /// The timeout of a group whose ranks have to meet first. The meeting takes some 10 ms.
-constexpr Timeout kTimeToMeet{1000};
-constexpr Timeout kLong = std::chrono::minutes(5);
+constexpr Timeout kTimeToMeet{3000};
+constexpr Timeout kLong = std::chrono::hours(1);
 /// Much less than kLong: a call with a shorter timeout must not wait so long.
-constexpr Duration kHang = seconds(30);
+constexpr Duration kHang = std::chrono::minutes(5);
 
 /// Two ranks as threads, which meet at a file; rank 0 is the one that waits.
 class TimeoutsTest : public ::testing::Test {

@@ -27,7 +27,7 @@ using std::chrono::nanoseconds;
 
 /// The timeout of the job: short if the drill waits for it. It counts from when all ranks have
 /// started.
-constexpr milliseconds kLongTimeout{60'000};
+constexpr milliseconds kLongTimeout{3'600'000};
 constexpr milliseconds kShortTimeout{kSanitized ? 4000 : 2000};
 /// How long a rank that is to go on stays frozen.
 constexpr milliseconds kPaused{500};

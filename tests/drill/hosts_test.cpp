@@ -35,7 +35,7 @@ using ::testing::Not;
 /// The settings of one job.
 struct Job {
   std::string rate = {};            // of the lines between the hosts
-  std::string timeout = "300";      // in seconds
+  std::string timeout = "3600";     // in seconds
   std::optional<int> stopped = {};  // the rank that the test stops
 };
 

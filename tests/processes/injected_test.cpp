@@ -59,7 +59,7 @@ TEST_P(InjectedProcessTest, AKilledRankIsLost) {
 }
 
 TEST_P(InjectedProcessTest, AFrozenRankIsATimeout) {
-  Processes::Variables variables = {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TEST_TIMEOUT", "1000"}};
+  Processes::Variables variables = {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TEST_TIMEOUT", "10000"}};
   variables.merge(without_leak_check());
   const auto ended = rehearse("rank 1 freeze at operation 10", "count", variables);
   EXPECT_NE(ended.code, 0) << ended.output;
@@ -115,7 +115,7 @@ TEST(InjectedLinkTest, DamageGoesUnnoticedWhereNobodyLooks) {
 
 TEST(InjectedLinkTest, ALinkThatDropsEverythingIsATimeout) {
   const auto ended =
-      rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TEST_TIMEOUT", "1000"}});
+      rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TEST_TIMEOUT", "10000"}});
   EXPECT_EQ(ended.code, 3) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("with timeout: "));
   EXPECT_THAT(ended.output, ContainsRegex("peal: why: .* look at the line between them"));

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kRanks = kSanitized ? 4 : 8;
 constexpr int kGroups = kSanitized ? 20 : 200;
+
 TEST(LiveGroupsTest, AGroupCostsTheMemoryThatItUsesAndADescriptorAndNoThread) {
   Processes processes;
   processes.start({PEAL_PROGRAM,

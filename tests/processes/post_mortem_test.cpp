@@ -115,7 +115,7 @@ TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
 }
 
 TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndStoodStill) {
-  Processes::Variables variables = {{"PEAL_TEST_TIMEOUT", "1000"}};
+  Processes::Variables variables = {{"PEAL_TEST_TIMEOUT", "10000"}};
   variables.merge(without_leak_check());
   const Processes::Ended ended = run("freeze", variables);
   EXPECT_EQ(ended.code, 2);

@@ -162,7 +162,7 @@ void wait_at_gate() {
   if (gate == nullptr) return;
   constexpr std::string_view kReady = "ready\n";
   [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, kReady.data(), kReady.size());
-  ::alarm(60);                                          // ends the process if the test has died
+  ::alarm(2 * kLimit.count());                          // ends the process if the test has died
   const Fd opened(::open(gate, O_RDONLY | O_CLOEXEC));  // waits until the test opens the other end
   ::alarm(0);
   if (!opened) throw system_error("open", errno);

@@ -218,7 +218,10 @@ void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& recor
     if (progress == Progress::kDone) return record.done();
     parts_.verdict.check();
     if (progress == Progress::kMoved) {
-      if (patience.is_time_for_deadline()) check_deadlines(due);
+      if (patience.is_time_for_deadline()) {
+        check_deadlines(due);
+        interrupt_now_and_then(due);
+      }
       record.moved();
       patience.renew();
       continue;
@@ -308,6 +311,15 @@ void CollectiveLoop::check_deadlines(Due& due) {
     return found != queue.jobs.end() ? found->ticket : nullptr;
   });
   if (late) throw never_begun(*late);
+}
+
+void CollectiveLoop::interrupt_now_and_then(Due& due) {
+  if (due.interrupt == nullptr || !*due.interrupt) return;
+  if (due.next_interrupt && due.next_interrupt->passed()) {
+    reach_if_interrupted(parts_.verdict, *due.interrupt);
+    due.next_interrupt.reset();
+  }
+  if (!due.next_interrupt) due.next_interrupt = Deadline::after(kInterruptEvery);
 }
 
 Error CollectiveLoop::never_begun(const engine::Ticket& late) const {

@@ -94,7 +94,8 @@ class CollectiveLoop {
   struct Due {
     Timeout timeout;
     std::optional<Deadline> known = {};
-    const Interrupt* interrupt = nullptr;  // where somebody's own call carries it out
+    const Interrupt* interrupt = nullptr;         // where somebody's own call carries it out
+    std::optional<Deadline> next_interrupt = {};  // when it is called next while data moves
 
     Deadline at() {
       if (!known) known = Deadline::after(timeout);
@@ -116,7 +117,7 @@ class CollectiveLoop {
 
   /// Carries one out on this thread. Throws what it ended with, which is then the group's verdict.
   void carry_out(const Request& request, Due due, Patience patience);
-  /// Until it is done. Throws what it fails with.
+  /// Runs the operation to its end. Throws the operation's error.
   void drive(Due& due, Patience& patience, CollectiveRecord& record);
   void record_missing_rank(CollectiveRecord& record) const;
   void sleep(Deadline deadline);
@@ -127,6 +128,8 @@ class CollectiveLoop {
   void tell_standing();
   /// Throws if it, or one that waits behind it, has had its time.
   void check_deadlines(Due& due);
+  /// Calls the interrupt once in kInterruptEvery.
+  void interrupt_now_and_then(Due& due);
   Error closed(Rank peer);
   Error never_begun(const engine::Ticket& late) const;
   Error timed_out(Timeout timeout) const;

@@ -1,5 +1,5 @@
 // One collective in the flight recorder, from its beginning to its end: when it got past waiting
-// for peers, and for whom it has waited long. `CollectiveLoop` tells it how the operation goes on.
+// for peers, and which ranks it waited for. `CollectiveLoop` reports progress to it.
 #pragma once
 
 #include <cstdint>

@@ -26,13 +26,13 @@
 
 namespace {
 
-/// How long a yield of this thread takes; 0: as long as the system takes.
+/// How long each yield of this thread takes; 0 means the system's time.
 thread_local std::chrono::milliseconds time_of_a_yield{0};
 thread_local int yields = 0;
 
 }  // namespace
 
-/// In place of the system's.
+/// Replaces the system's sched_yield.
 extern "C" int sched_yield() noexcept {
   ++yields;
   if (time_of_a_yield.count() == 0) return static_cast<int>(::syscall(SYS_sched_yield));
@@ -49,7 +49,8 @@ using transport::Transport;
 constexpr milliseconds kYield{5};
 constexpr Timeout kShortTimeout{200};
 
-/// A thread whose yields take long finds some bytes after each, one small message or two.
+/// On a thread with slow yields, each yield is followed by at most 64 bytes: one or two small
+/// messages.
 class SlowChannel final : public transport::ForwardingChannel {
  public:
   using ForwardingChannel::ForwardingChannel;
@@ -65,7 +66,7 @@ class SlowChannel final : public transport::ForwardingChannel {
   int yields_seen_ = 0;
 };
 
-/// Of a rank that shares its only core.
+/// The transport of a rank that shares its only core.
 class SlowTransport final : public transport::ForwardingTransport {
  public:
   explicit SlowTransport(std::unique_ptr<Transport> inner)
@@ -83,58 +84,90 @@ class SlowTransport final : public transport::ForwardingTransport {
   SlowChannel mail_;
 };
 
-/// Rank 0 does `waits`, which does not end within its timeout though data arrives all the time;
-/// rank 1 does `sends`. Returns how often rank 0 has yielded: a slow machine makes it less.
+/// Rank 0 calls `waits` when rank 1 has begun `sends`, and is to fail with `kind`. Returns how
+/// often rank 0 has yielded. On a slow machine the count is lower.
 template <class Waits, class Sends>
-int yields_until_the_timeout(Waits waits, Sends sends) {
+int yields_until(ErrorKind kind, Waits waits, Sends sends, Interrupt interrupt = {}) {
+  constexpr Timeout kLong = std::chrono::hours(1);
   auto transports = transport::make_memory_transports(
       2, {.sharing = transport::MemoryOptions::Sharing::kMessagesOnly});
-  std::promise<void> failed;
-  auto other = std::async(std::launch::async, [&] {
-    const auto group = join_pair(1, std::move(transports[1]), std::chrono::minutes(5));
+  const auto other = std::async(std::launch::async, [&] {
+    const auto group = join_pair(1, std::move(transports[1]), kLong);
     try {
-      sends(*group);
-    } catch (const Error&) {  // rank 0 has failed before all was sent
+      group->send(std::span<const float>(), 0);
+      while (true) sends(*group);
+    } catch (const Error&) {  // rank 0 has failed
     }
-    failed.get_future().wait();
   });
-  const auto group =
-      join_pair(0, std::make_unique<SlowTransport>(std::move(transports[0])), kShortTimeout);
+  Options options;
+  options.interrupt = std::move(interrupt);
+  const auto group = join_pair(
+      0, std::make_unique<SlowTransport>(std::move(transports[0])), kLong, std::move(options));
+  group->recv(std::span<float>(), 1);
   yields = 0;
   time_of_a_yield = kYield;
   try {
     waits(*group);
-    ADD_FAILURE() << "it has ended";
+    ADD_FAILURE() << "the operation ended without an error";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kTimeout) << error.what();
+    EXPECT_EQ(error.kind(), kind) << error.what();
   }
   time_of_a_yield = {};
-  failed.set_value();
-  other.get();
   return yields;
 }
 
-/// Twice as many yields as fit into the timeout.
-constexpr int kTooMany = 2 * static_cast<int>(kShortTimeout / kYield);
+/// Twice as many yields as fit into the time.
+constexpr int too_many(Duration time) { return 2 * static_cast<int>(time / kYield); }
+
+void broadcast(ProcessGroup& group, Timeout timeout = kGroupTimeout) {
+  std::vector<float> data(1 << 14);
+  group.broadcast(std::span(data), 1, timeout);
+}
+
+void receive(ProcessGroup& group, Timeout timeout = kGroupTimeout) {
+  float value = 0;
+  group.recv(std::span(&value, 1), 1, Tag{1}, timeout);
+}
+
+void send_something_else(ProcessGroup& group) {
+  const float value = 0;
+  group.send(std::span(&value, 1), 0, Tag{2});
+}
 
 TEST(CrowdedTest, ACollectiveWhoseDataTricklesInEndsAtItsDeadline) {
-  std::vector<float> mine(1 << 14);
-  std::vector<float> others(1 << 14);
-  const int count = yields_until_the_timeout(
-      [&](ProcessGroup& group) { group.broadcast(std::span<float>(mine), 1); },
-      [&](ProcessGroup& group) { group.broadcast(std::span<float>(others), 1); });
-  EXPECT_LT(count, kTooMany);
+  EXPECT_LT(yields_until(
+                ErrorKind::kTimeout,
+                [](ProcessGroup& group) { broadcast(group, kShortTimeout); },
+                [](ProcessGroup& group) { broadcast(group); }),
+            too_many(kShortTimeout));
 }
 
 TEST(CrowdedTest, AReceiveEndsAtItsDeadlineWhileOtherMessagesTrickleIn) {
-  float mine = 0;
-  const float others = 0;
-  const int count = yields_until_the_timeout(
-      [&](ProcessGroup& group) { group.recv(std::span(&mine, 1), 1, Tag{1}); },
-      [&](ProcessGroup& group) {
-        for (int i = 0; i < 2000; ++i) group.send(std::span(&others, 1), 0, Tag{2});
-      });
-  EXPECT_LT(count, kTooMany);
+  EXPECT_LT(yields_until(
+                ErrorKind::kTimeout,
+                [](ProcessGroup& group) { receive(group, kShortTimeout); },
+                send_something_else),
+            too_many(kShortTimeout));
+}
+
+/// An interrupt that throws when it is first called while yields are slow.
+void stop_the_wait() {
+  if (time_of_a_yield.count() > 0) throw Error(ErrorKind::kUsage, "interrupted");
+}
+
+TEST(CrowdedTest, ACollectiveWhoseDataTricklesInIsInterrupted) {
+  const auto call = [](ProcessGroup& group) { broadcast(group); };
+  EXPECT_LT(yields_until(ErrorKind::kUsage, call, call, stop_the_wait),
+            too_many(2 * kInterruptEvery));
+}
+
+TEST(CrowdedTest, AReceiveIsInterruptedWhileOtherMessagesTrickleIn) {
+  EXPECT_LT(yields_until(
+                ErrorKind::kUsage,
+                [](ProcessGroup& group) { receive(group); },
+                send_something_else,
+                stop_the_wait),
+            too_many(2 * kInterruptEvery));
 }
 
 }  // namespace

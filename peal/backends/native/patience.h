@@ -1,7 +1,7 @@
 // How a thread waits for something that is usually near: it polls, then yields, then sleeps. Where
-// ranks share cores it does not spin: that would only keep from the core the peer that it waits
-// for. A thread beside the application's does not yield either while those compute: who yields gets
-// the core back after a slice of milliseconds, who is woken gets it at once.
+// ranks share cores the thread does not spin, because the peer may need the core. A thread beside
+// the application's threads does not yield while those compute: a thread that yields gets the core
+// back after a slice of milliseconds, and a thread that sleeps is woken at once.
 #pragma once
 
 #include <sched.h>
@@ -17,7 +17,7 @@ namespace peal::native {
 
 enum class Cores : std::uint8_t {
   kOwn,     // a core for each thread that polls: spinning costs nobody anything
-  kShared,  // whoever is waited for may need this very core
+  kShared,  // the peer may need this core
 };
 
 /// How often and for how long one wait may yield. Where many processes share the cores, a yield can
@@ -35,13 +35,10 @@ class YieldLimit {
   }
 
   bool has_begun() const { return yields_ > 0; }
-  /// Whether more than a moment has passed since the first yield.
-  bool has_taken_long(TimePoint now) const { return has_begun() && now - since_ >= kMoment; }
 
  private:
   static constexpr int kYields = 100;
   static constexpr std::chrono::milliseconds kLongest{20};
-  static constexpr std::chrono::milliseconds kMoment{2};
 
   int yields_ = 0;
   TimePoint since_;
@@ -72,15 +69,22 @@ class Patience {
     return true;
   }
 
-  /// Whether the caller, which asks after each poll and before it renews, should check its deadline
-  /// now: asking for the time after each poll would cost more than the poll.
+  /// Whether the caller should check its deadline now. It asks after each poll that has moved
+  /// something, before it renews. Most answers are no, because reading the clock can cost more than
+  /// the poll.
   bool is_time_for_deadline() {
     if (++asked_ % kAsksPerDeadline == 0) return true;
-    return yields_.has_begun() && yields_.has_taken_long(coarse_now());
+    if (!yields_.has_begun()) return false;
+    const TimePoint now = coarse_now();
+    if (now - checked_ < kMoment) return false;
+    checked_ = now;
+    return true;
   }
 
  private:
   static constexpr std::uint32_t kAsksPerDeadline = 256;
+  /// Where the thread yields, a check is due after this time at most, plus one yield.
+  static constexpr std::chrono::milliseconds kMoment{2};
   /// Polls without a pause: less than a microsecond, in which most small operations end. A pause
   /// takes up to 40 ns, a fifth of such an operation.
   static constexpr int kEager = 100;
@@ -125,6 +129,7 @@ class Patience {
   int polls_ = 0;
   TimePoint since_;  // the first look at the clock while spinning
   std::uint32_t asked_ = 0;
+  TimePoint checked_;
   YieldLimit yields_;
 };
 

@@ -33,22 +33,24 @@ class Job {
   explicit Job(Sharing sharing = Sharing::kWindow)
       : transports_(transport::make_memory_transports(2, {.sharing = sharing})) {}
 
-  ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::minutes(1)) {
+  ProcessGroupPtr join(Rank rank) {
     observe::RecorderOptions recorder;
     recorder.rank = rank;
     recorder.world_size = 2;
     recorder.path = observe::flight_file_in(folder_.path(), rank);
+    Options options;
+    options.recorder = observe::FlightRecorder::make(recorder);
     return join_pair(rank,
                      std::move(transports_[static_cast<std::size_t>(rank)]),
-                     timeout,
-                     observe::FlightRecorder::make(recorder));
+                     std::chrono::minutes(5),
+                     std::move(options));
   }
 
   /// Calls body(group) on both ranks, each on a thread of its own.
   template <class Body>
-  void run(Body body, Timeout timeout = std::chrono::minutes(1)) {
-    auto other = std::async(std::launch::async, [&] { body(join(1, timeout)); });
-    body(join(0, timeout));
+  void run(Body body) {
+    auto other = std::async(std::launch::async, [&] { body(join(1)); });
+    body(join(0));
     other.get();
   }
 
@@ -111,8 +113,7 @@ TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   Job job;
   job.run([&](const ProcessGroupPtr& group) {
     if (group->rank() == 1) {
-      const Deadline deadline = Deadline::after(std::chrono::minutes(1));
-      while (!job.waits(0, 1) && !deadline.passed()) std::this_thread::yield();
+      while (!job.waits(0, 1)) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
     }
     group->barrier();
@@ -135,8 +136,7 @@ TEST(RecordingTest, AFailedOperationNamesTheRankThatItWaitedFor) {
           EXPECT_THROW(group->barrier(), Error);
           return;
         }
-        const Deadline deadline = Deadline::after(std::chrono::minutes(1));
-        while (!job.has_begun(0) && !deadline.passed()) std::this_thread::yield();
+        while (!job.has_begun(0)) std::this_thread::yield();
         if (i % 2 == 0) group->abort("the test ends the group");
       });
       EXPECT_EQ(job.flight(0).operations.at(0).waited_for, 1);
@@ -173,16 +173,15 @@ TEST(RecordingTest, MessagesAreRecordedWithPeerAndTagHoweverTheyLeave) {
 
 TEST(RecordingTest, AFailureIsRecordedOnBothRanksWithWhatEachWasIn) {
   Job job;
-  job.run(
-      [](const ProcessGroupPtr& group) {
-        std::vector<float> values(1);
-        if (group->rank() == 0) {
-          EXPECT_THROW(group->barrier(), Error);
-        } else {
-          EXPECT_THROW(group->recv(std::span<float>(values), 0), Error);
-        }
-      },
-      std::chrono::milliseconds(200));
+  job.run([&](const ProcessGroupPtr& group) {
+    std::vector<float> values(1);
+    if (group->rank() == 1) {
+      EXPECT_THROW(group->recv(std::span<float>(values), 0), Error);
+      return;
+    }
+    while (!job.has_begun(1)) std::this_thread::yield();
+    EXPECT_THROW(group->barrier(std::chrono::milliseconds(200)), Error);
+  });
   for (const Rank rank : {0, 1}) {
     const Flight flight = job.flight(rank);
     ASSERT_TRUE(flight.verdict);

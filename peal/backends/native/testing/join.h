@@ -11,18 +11,17 @@
 
 namespace peal::native {
 
-/// Joins a group of two ranks as `rank`. The group's operations have `timeout`.
+/// Joins a group of two ranks as `rank`, with these `options` beyond those of the connection. The
+/// group's operations have `timeout`.
 inline ProcessGroupPtr join_pair(Rank rank,
                                  std::unique_ptr<transport::Transport> connected,
                                  Timeout timeout,
-                                 std::shared_ptr<observe::FlightRecorder> recorder = nullptr) {
-  Options options;
+                                 Options options = {}) {
   options.rank = rank;
   options.world_ranks = {0, 1};
   options.connect = [&](auto&&, auto&&, Deadline, auto&&, const UseTransport& use) {
     use(std::move(connected));
   };
-  options.recorder = std::move(recorder);
   return std::make_shared<ProcessGroup>(
       make_backend(std::move(options), Deadline::after(std::chrono::minutes(5))),
       ProcessGroup::Options{.timeout = timeout});
