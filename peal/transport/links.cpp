@@ -252,7 +252,36 @@ std::map<Rank, std::unique_ptr<net::Stream>> take(Links& links, LinkKind kind) {
   return taken;
 }
 
-void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
+namespace {
+
+bool has_left(const LinkPlan& plan, const Links& links, Rank peer, Deadline deadline) {
+  for (const auto& [key, stream] : links) {
+    if (key.peer == peer) return net::is_closed(stream->fd());
+  }
+  return is_gone(plan.peers.at(peer), deadline);
+}
+
+/// The loss of a peer, with the other peers that have left. That peer may have ended because
+/// another one did, which only the name of the other one explains.
+Error with_others_that_left(const Error& loss, const LinkPlan& plan, const Links& links) {
+  constexpr std::size_t kNamed = 4;
+  constexpr milliseconds kLookForAll{1000};
+  const Deadline until = Deadline::after(kLookForAll);
+  const std::string message(loss.message());
+  std::vector<std::string> others;
+  for (const auto& [rank, peer] : plan.peers) {
+    if (others.size() == kNamed || until.passed()) break;
+    if (message.find(peer.name) != std::string::npos) continue;
+    if (has_left(plan, links, rank, until)) others.push_back(peer.name);
+  }
+  if (others.empty()) return loss;
+  return Error(
+      loss.kind(),
+      fmt::format(
+          "{}; {} ended before the group was connected too", message, fmt::join(others, ", ")));
+}
+
+void try_make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
   Dialler dialler(plan);
   for (const auto& [rank, peer] : plan.peers) {
     if (rank >= plan.self) break;
@@ -261,6 +290,17 @@ void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
     }
   }
   Doorkeeper(plan, links).run(deadline);
+}
+
+}  // namespace
+
+void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
+  try {
+    try_make_links(plan, links, deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;
+    throw with_others_that_left(error, plan, links);
+  }
 }
 
 }  // namespace peal::transport
