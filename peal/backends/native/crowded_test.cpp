@@ -20,6 +20,7 @@
 #include "peal/backends/native/testing/join.h"
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/base/interrupt.h"
 #include "peal/group/process_group.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/testing/forwarding.h"
