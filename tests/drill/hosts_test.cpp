@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -30,13 +32,29 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 /// The settings of one job.
 struct Job {
   std::string rate = {};            // of the lines between the hosts
   std::string timeout = "3600";     // in seconds
   std::optional<int> stopped = {};  // the rank that the test stops
+};
+
+/// How late this machine lets a thread run, measured from the construction on.
+class Lateness {
+ public:
+  Duration longest() const { return longest_.load(); }
+
+ private:
+  std::atomic<Duration> longest_{Duration::zero()};
+  std::jthread thread_{[this](const std::stop_token& stop) {
+    constexpr milliseconds kSleep{10};
+    while (!stop.stop_requested()) {
+      const TimePoint due = Clock::now() + kSleep;
+      std::this_thread::sleep_until(due);
+      longest_ = std::max(longest_.load(), Clock::now() - due);
+    }
+  }};
 };
 
 /// A host is lost after 800 ms of silence, which begins with the last beat that came through.
@@ -100,8 +118,10 @@ class HostsTest : public ::testing::Test {
 
   int ranks() const { return net_->options().hosts * net_->options().ranks_per_host; }
 
-  /// Waits until every rank has carried out operations from now on.
-  void expect_all_go_on() {
+  void expect_all_go_on() { EXPECT_TRUE(all_go_on()); }
+
+  /// Waits until every rank has carried out operations from now on, or one has ended.
+  ::testing::AssertionResult all_go_on() {
     std::vector<std::size_t> before;
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
       before.push_back(processes_.output(rank).size());
@@ -109,11 +129,15 @@ class HostsTest : public ::testing::Test {
     const Deadline deadline = Deadline::after(kLimit);
     for (std::size_t rank = 0; rank < before.size(); ++rank) {
       while (processes_.output(rank).find("at ", before[rank]) == std::string::npos) {
-        ASSERT_THAT(processes_.output(rank), Not(HasSubstr("ended"))) << "rank " << rank;
-        ASSERT_FALSE(deadline.passed()) << "rank " << rank << " does not go on";
+        const bool has_ended = processes_.output(rank).find("ended") != std::string::npos;
+        if (has_ended || deadline.passed()) {
+          return ::testing::AssertionFailure()
+                 << "rank " << rank << " does not go on: " << processes_.output(rank);
+        }
         std::this_thread::sleep_for(milliseconds(5));
       }
     }
+    return ::testing::AssertionSuccess();
   }
 
   /// How long after `since` the rank ended, and with what.
@@ -198,15 +222,19 @@ TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {
 TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
   lay(2, 1);
   if (IsSkipped()) return;
+  const Lateness lateness;
   for (int i = 0; i < 5; ++i) {
     const TimePoint down = Clock::now();
     net().unplug(1);
     std::this_thread::sleep_for(milliseconds(300));
     net().plug_in(1);
-    if (Clock::now() - down > milliseconds(600)) {  // a host is lost after 800 ms
-      GTEST_SKIP() << "the machine is too busy to plug a line in when it is due";
+    const bool was_down_longer = Clock::now() - down > milliseconds(400);
+    const auto go_on = all_go_on();
+    if (!go_on && (was_down_longer || lateness.longest() > milliseconds(50))) {
+      GTEST_SKIP()
+          << "the machine is too busy to plug a line in, or to send a beat, when it is due";
     }
-    expect_all_go_on();
+    ASSERT_TRUE(go_on);
     // Data may come through before the beats do: a line that goes down again at once is down
     // longer.
     std::this_thread::sleep_for(seconds(1));
