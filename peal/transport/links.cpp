@@ -50,6 +50,35 @@ net::StrangerLimits limits_for(const LinkPlan& plan) {
   return limits;
 }
 
+/// Whether the peer has closed its link to this rank or, without a link, does not listen any more.
+bool has_left(const LinkPlan& plan, const Links& links, Rank peer, Deadline deadline) {
+  for (const auto& [key, stream] : links) {
+    if (key.peer == peer) return net::is_closed(stream->fd());
+  }
+  return is_gone(plan.peers.at(peer), deadline);
+}
+
+/// The loss of the peer `lost`, with the other peers that have left: `lost` may have ended only
+/// because one of them did. Each peer is tried once, even after the deadline, because a refusal
+/// comes at once.
+Error with_others_that_left(
+    const Error& loss, Rank lost, const LinkPlan& plan, const Links& links, Deadline deadline) {
+  constexpr std::size_t kShown = 16;
+  const Deadline until = deadline.within(kLookFor);
+  std::vector<std::string> others;
+  for (const auto& [rank, peer] : plan.peers) {
+    if (rank != lost && has_left(plan, links, rank, until)) others.push_back(peer.name);
+  }
+  if (others.empty()) return loss;
+  const std::size_t more = others.size() - std::min(others.size(), kShown);
+  others.resize(others.size() - more);
+  return Error(loss.kind(),
+               fmt::format("{}; these ranks have left too: {}{}",
+                           loss.message(),
+                           fmt::join(others, ", "),
+                           more == 0 ? "" : fmt::format(", and {} more", more)));
+}
+
 class Doorkeeper {
  public:
   Doorkeeper(const LinkPlan& plan, Links& links)
@@ -71,7 +100,7 @@ class Doorkeeper {
       welcome();
       const std::size_t crowd = half_open();
       std::erase_if(guests_, [&](Guest& guest) { return attend(guest, crowd); });
-      look_for_the_dead();
+      look_for_the_dead(deadline);
     }
   }
 
@@ -199,7 +228,7 @@ class Doorkeeper {
 
   /// Ranks that are still to dial hold their listeners open until all have come to them, this one
   /// included: where nobody listens, nobody will dial.
-  void look_for_the_dead() {
+  void look_for_the_dead(Deadline deadline) {
     const TimePoint now = Clock::now();
     if (missing_.empty() || now - looked_ < kLookEvery) return;
     const Deadline until(now + kLookFor);
@@ -210,8 +239,9 @@ class Doorkeeper {
       last_looked_for_ = key.peer;
       const LinkPlan::Peer& peer = plan_.peers.at(key.peer);
       if (!is_gone(peer, until)) continue;
-      throw Error(ErrorKind::kPeerLost,
-                  fmt::format("{} ended before the group was connected", peer.name));
+      const Error loss(ErrorKind::kPeerLost,
+                       fmt::format("{} ended before the group was connected", peer.name));
+      throw with_others_that_left(loss, key.peer, plan_, links_, deadline);
     }
     if (last_looked_for_ >= missing.rbegin()->peer) last_looked_for_ = plan_.self;
     looked_ = Clock::now();
@@ -252,55 +282,20 @@ std::map<Rank, std::unique_ptr<net::Stream>> take(Links& links, LinkKind kind) {
   return taken;
 }
 
-namespace {
-
-bool has_left(const LinkPlan& plan, const Links& links, Rank peer, Deadline deadline) {
-  for (const auto& [key, stream] : links) {
-    if (key.peer == peer) return net::is_closed(stream->fd());
-  }
-  return is_gone(plan.peers.at(peer), deadline);
-}
-
-/// The loss of a peer, with the other peers that have left. That peer may have ended because
-/// another one did, which only the name of the other one explains.
-Error with_others_that_left(const Error& loss, const LinkPlan& plan, const Links& links) {
-  constexpr std::size_t kNamed = 4;
-  constexpr milliseconds kLookForAll{1000};
-  const Deadline until = Deadline::after(kLookForAll);
-  const std::string message(loss.message());
-  std::vector<std::string> others;
-  for (const auto& [rank, peer] : plan.peers) {
-    if (others.size() == kNamed || until.passed()) break;
-    if (message.find(peer.name) != std::string::npos) continue;
-    if (has_left(plan, links, rank, until)) others.push_back(peer.name);
-  }
-  if (others.empty()) return loss;
-  return Error(
-      loss.kind(),
-      fmt::format(
-          "{}; {} ended before the group was connected too", message, fmt::join(others, ", ")));
-}
-
-void try_make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
+void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
   Dialler dialler(plan);
   for (const auto& [rank, peer] : plan.peers) {
     if (rank >= plan.self) break;
     for (const LinkKind kind : peer.kinds) {
-      links[{rank, kind}] = dialler.dial({rank, kind}, deadline);
+      try {
+        links[{rank, kind}] = dialler.dial({rank, kind}, deadline);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kPeerLost) throw;
+        throw with_others_that_left(error, rank, plan, links, deadline);
+      }
     }
   }
   Doorkeeper(plan, links).run(deadline);
-}
-
-}  // namespace
-
-void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
-  try {
-    try_make_links(plan, links, deadline);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kPeerLost) throw;
-    throw with_others_that_left(error, plan, links);
-  }
 }
 
 }  // namespace peal::transport

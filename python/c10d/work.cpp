@@ -111,16 +111,16 @@ struct TorchWork::State {
   State(WorkPtr w, Operands o, Results r)
       : work(std::move(w)), operands(std::move(o)), results(std::move(r)) {}
 
-  /// Whether the work has completed. Where it has, this ends its record in a profile first: the
-  /// caller may then stop the profile, which frees memory that the record uses.
+  /// Whether the work has completed. If it has, this call first ends the work's record in a
+  /// profile: the caller may then stop the profile, which frees memory that the record uses.
   bool completed() {
     if (!work->is_completed()) return false;
     end_record();
     return true;
   }
 
-  /// To be called when the work has completed. If another thread is ending the record, waits until
-  /// it has. Releases the GIL meanwhile, because that thread needs it where Python hooks are active
+  /// Call this when the work has completed. If another thread is ending the record, this call waits
+  /// for that thread, without the GIL: the thread needs the GIL where Python hooks are active
   /// (saved_tensors_hooks).
   void end_record() {
     if (!is_profiled) return;
@@ -249,8 +249,12 @@ c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
   try {
     when_completed(*state_->work, [state = state_] { state->settle_future(); });
   } catch (const std::exception&) {
-    const std::lock_guard lock(state_->asking);  // the next call tries again
-    std::exchange(state_->future, nullptr)->setErrorIfNeeded(std::current_exception());
+    c10::intrusive_ptr<c10::ivalue::Future> failed;
+    {
+      const std::lock_guard lock(state_->asking);
+      failed = std::exchange(state_->future, nullptr);  // the next call tries again
+    }
+    failed->setErrorIfNeeded(std::current_exception());  // runs callbacks, which may ask too
     throw;
   }
   return state_->future;

@@ -144,7 +144,7 @@ TEST_F(InterruptTest, ASendThatNobodyReceivesEnds) {
 }
 
 TEST_F(InterruptTest, AMonitoredBarrierThatWaitsForAPeerEnds) {
-  const auto enter = [](ProcessGroup& group) { group.monitored_barrier(std::chrono::hours(1)); };
+  const auto enter = [](ProcessGroup& group) { group.monitored_barrier(std::chrono::minutes(10)); };
   expect_both_end(enter, receive_nothing);
 }
 

@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 constexpr Timeout kShort{300};
 /// The timeout of a group whose ranks have to meet first. The meeting takes some 10 ms.
 constexpr Timeout kTimeToMeet{3000};
-constexpr Timeout kLong = std::chrono::hours(1);
+constexpr Timeout kLong = std::chrono::minutes(10);
 /// Much less than kLong: a call with a shorter timeout must not wait so long.
 constexpr Duration kHang = std::chrono::minutes(5);
 

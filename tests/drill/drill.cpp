@@ -28,7 +28,7 @@ using std::chrono::nanoseconds;
 /// The timeout of the job: short if the drill waits for it. It counts from when all ranks have
 /// started.
 constexpr milliseconds kLongTimeout{3'600'000};
-constexpr milliseconds kShortTimeout{kSanitized ? 4000 : 2000};
+constexpr milliseconds kShortTimeout{kSanitized ? 10'000 : 5'000};
 /// How long a rank that is to go on stays frozen.
 constexpr milliseconds kPaused{500};
 /// No rank waits for the timeout if the victim goes on, or if its death is noticed. The death of a
@@ -150,7 +150,7 @@ class Run {
   }
 
   void release_when_the_others_have_ended() {
-    const Deadline deadline = Deadline::after(timeout_of(drill_) + 2 * notice_limit());
+    const Deadline deadline = Deadline::after(kLimit);
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       if (rank == drill_.victim) continue;
       const auto which = static_cast<std::size_t>(rank);
@@ -170,10 +170,15 @@ class Run {
 
   void judge(const std::vector<Processes::Ended>& ranks) {
     const Words fate = words_of(ranks[victim()].output);
-    result_.was_struck = fate.dying.has_value();
+    const bool too_slow = std::ranges::any_of(ranks, [&](const Processes::Ended& ended) {
+      return was_too_slow(words_of(ended.output), fate.dying);
+    });
+    result_.in_vain = !fate.dying || too_slow;
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       const auto& ended = ranks[static_cast<std::size_t>(rank)];
-      const std::string complaint = !fate.dying ? objection_to_unharmed(ended)
+      const std::string complaint = !ended.in_time ? "hangs"
+                                    : too_slow     ? ""
+                                    : !fate.dying  ? objection_to_unharmed(ended)
                                     : rank == drill_.victim
                                         ? objection_to_victim(ended)
                                         : objection_to_survivor(ended, *fate.dying);
@@ -186,17 +191,15 @@ class Run {
     }
   }
 
-  /// Whether an operation took longer than the short timeout. On a crowded machine that happens to
-  /// operations before the strike, and the drill shows nothing.
-  bool was_too_slow(const Words& words) const {
+  /// Whether an operation before the strike took longer than the short timeout. That happens on a
+  /// crowded machine, ends the other ranks too, and shows nothing.
+  bool was_too_slow(const Words& words, std::optional<nanoseconds> strike) const {
     return timeout_of(drill_) == kShortTimeout && words.ended &&
-           words.error.starts_with("timeout: ");
+           words.error.starts_with("timeout: ") && (!strike || *words.ended < *strike);
   }
 
   /// Where the victim was quicker than its fate.
   std::string objection_to_unharmed(const Processes::Ended& ended) const {
-    if (!ended.in_time) return "hangs";
-    if (was_too_slow(words_of(ended.output))) return "";
     if (drill_.phase == Phase::kOperation && drill_.action != Action::kPause) {
       return "ended though it has work until the victim is struck";
     }
@@ -206,7 +209,6 @@ class Run {
   }
 
   std::string objection_to_victim(const Processes::Ended& ended) const {
-    if (!ended.in_time) return "hangs";
     switch (drill_.action) {
       case Action::kKill:
         return ended.code == -SIGKILL ? "" : "was not killed";
@@ -219,10 +221,8 @@ class Run {
   }
 
   std::string objection_to_survivor(const Processes::Ended& ended, nanoseconds strike) {
-    if (!ended.in_time) return "hangs";
     const Words words = words_of(ended.output);
     if (!words.wrong.empty()) return "got a wrong result";
-    if (was_too_slow(words) && *words.ended < strike) return "";
     if (!words.ended) return may_end_well() && words.left ? "" : "ended without an error";
     if (drill_.action == Action::kPause) return "did not wait for a rank that went on in time";
     ++result_.survivors_ended;

@@ -52,7 +52,8 @@ struct DrillResult {
   std::vector<std::string> complaints;        // empty if all was as it must be
   std::chrono::nanoseconds slowest_notice{};  // of a kill, or of a timeout after it was due
   int survivors_ended = 0;                    // by the error of the drill
-  bool was_struck = false;                    // the victim; else it was quicker
+  /// The victim was quicker than the strike, or an operation before the strike was too slow.
+  bool in_vain = false;
 };
 
 DrillResult run(const Drill& drill);

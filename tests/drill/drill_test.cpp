@@ -25,11 +25,11 @@ TEST(DrillTest, SurvivorsEndInTimeWithTheTrueCauseAndLeaveNothingBehind) {
   std::map<std::string, int> kinds;
   std::chrono::nanoseconds slowest{};
   int survivors = 0;
-  unsigned spared = 0;
+  unsigned in_vain = 0;
   for (unsigned seed = first; seed < first + count; ++seed) {
     const Drill drill = random_drill(seed);
     const DrillResult result = run(drill);
-    if (!result.was_struck) ++spared;
+    if (result.in_vain) ++in_vain;
     ++kinds[fmt::format(
         "{} in {} over {}", name_of(drill.action), name_of(drill.phase), drill.transport)];
     slowest = std::max(slowest, result.slowest_notice);
@@ -42,7 +42,7 @@ TEST(DrillTest, SurvivorsEndInTimeWithTheTrueCauseAndLeaveNothingBehind) {
       "{} drills, {} of them in vain, {} survivors ended by them, the slowest {:.0f} ms after the "
       "kill or the timeout\n",
       count,
-      spared,
+      in_vain,
       survivors,
       std::chrono::duration<double, std::milli>(slowest).count());
   for (const auto& [kind, times] : kinds) std::cout << fmt::format("  {:3} {}\n", times, kind);

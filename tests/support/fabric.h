@@ -47,7 +47,7 @@ class Job {
 
   int ranks() const;
   /// The world as `rank` sees it. Called by the thread of each rank.
-  ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::hours(1));
+  ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::minutes(10));
 
  private:
   struct Impl;

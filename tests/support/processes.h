@@ -27,8 +27,8 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  /// Starts a program with variables added to the environment of this process. The
-  /// default of PEAL_TIMEOUT is an hour, so that the test notices a hang first, after kLimit.
+  /// Starts a program with variables added to the environment of this process. The default of
+  /// PEAL_TIMEOUT is an hour, so that the test notices a hang first, after kLimit.
   void start(const std::vector<std::string>& command, const Variables& variables);
 
   struct Ended {

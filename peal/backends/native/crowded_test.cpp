@@ -85,11 +85,11 @@ class SlowTransport final : public transport::ForwardingTransport {
   SlowChannel mail_;
 };
 
-/// Rank 0 calls `waits` when rank 1 has begun `sends`, and is to fail with `kind`. Returns how
-/// often rank 0 has yielded. On a slow machine the count is lower.
+/// Rank 0 calls waits(group) while rank 1 repeats sends(group), and must fail with `kind`. Returns
+/// how often rank 0 has yielded. On a slow machine the count is lower.
 template <class Waits, class Sends>
 int yields_until(ErrorKind kind, Waits waits, Sends sends, Interrupt interrupt = {}) {
-  constexpr Timeout kLong = std::chrono::hours(1);
+  constexpr Timeout kLong = std::chrono::minutes(10);
   auto transports = transport::make_memory_transports(
       2, {.sharing = transport::MemoryOptions::Sharing::kMessagesOnly});
   const auto other = std::async(std::launch::async, [&] {

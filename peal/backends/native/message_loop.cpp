@@ -243,15 +243,17 @@ void MessageLoop::attend(Inside& mailbox, Rank peer, engine::Ticket& ticket) {
   const Attending attending(attended_);
   calls_.store(calls_.load(kRelaxed) + 1, kRelaxed);
   Patience patience(cores_);
-  Deadline end(TimePoint::max());
+  // From then on the loop moves the data, and this call waits where it calls the interrupt.
+  Deadline leave_at(TimePoint::max());
   for (int poll = 0;; ++poll) {
     const bool all = peer == kAnySource || poll % kPollsPerRound == 0;
     const bool moved = all ? mailbox->advance() : mailbox->advance(peer);
     if (ticket.ended() || verdict_.reached()) return;
     if (patience.is_time_for_deadline()) {
-      if (ticket.reckon().passed() || end.passed()) return;
-      // After that the loop moves the rest, and this call lets itself be interrupted.
-      if (interrupt_ && end.at() == TimePoint::max()) end = Deadline::after(kInterruptEvery);
+      if (ticket.reckon().passed() || leave_at.passed()) return;
+      if (interrupt_ && leave_at.at() == TimePoint::max()) {
+        leave_at = Deadline::after(kInterruptEvery);
+      }
     }
     if (moved) patience.renew();
     if (!patience.wait()) return;

@@ -65,7 +65,7 @@ class DeafTransport final : public transport::ForwardingTransport {
   DeafChannel mail_;
 };
 
-constexpr Timeout kNeverReached = std::chrono::hours(1);
+constexpr Timeout kNeverReached = std::chrono::minutes(10);
 
 template <class Holds>
 bool comes_to_hold(Holds holds) {

@@ -69,9 +69,8 @@ class Patience {
     return true;
   }
 
-  /// Whether the caller should check its deadline now. It asks after each poll that has moved
-  /// something, before it renews. Most answers are no, because reading the clock can cost more than
-  /// the poll.
+  /// Whether the caller should check its deadline now. The caller asks after a poll and before
+  /// renew(). Most answers are no, because reading the clock can cost more than the poll.
   bool is_time_for_deadline() {
     if (++asked_ % kAsksPerDeadline == 0) return true;
     if (!yields_.has_begun()) return false;
@@ -83,7 +82,8 @@ class Patience {
 
  private:
   static constexpr std::uint32_t kAsksPerDeadline = 256;
-  /// Where the thread yields, a check is due after this time at most, plus one yield.
+  /// Where the thread yields, a check is due after this time, plus one yield and one tick of the
+  /// system's timer.
   static constexpr std::chrono::milliseconds kMoment{2};
   /// Polls without a pause: less than a microsecond, in which most small operations end. A pause
   /// takes up to 40 ns, a fifth of such an operation.

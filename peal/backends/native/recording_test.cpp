@@ -1,5 +1,6 @@
 // What the backend's ranks leave in their flight recorders.
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -109,11 +110,17 @@ TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
   }
 }
 
+/// Waits until holds(), or until only a hang explains the wait.
+void await(const std::function<bool()>& holds) {
+  const Deadline limit = Deadline::after(std::chrono::minutes(5));
+  while (!holds() && !limit.passed()) std::this_thread::yield();
+}
+
 TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   Job job;
   job.run([&](const ProcessGroupPtr& group) {
     if (group->rank() == 1) {
-      while (!job.waits(0, 1)) std::this_thread::yield();
+      await([&] { return job.waits(0, 1); });
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
     }
     group->barrier();
@@ -125,8 +132,7 @@ TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
   EXPECT_GE(*operation.past_waiting - operation.start, std::chrono::milliseconds(50));
 }
 
-/// The operation fails soon after it has begun: while its rank polls or yields, or after the first
-/// sleep.
+/// The operation fails early: while its rank polls or yields, or soon after the first sleep.
 TEST(RecordingTest, AFailedOperationNamesTheRankThatItWaitedFor) {
   for (const auto sharing : {Sharing::kWindow, Sharing::kMessagesOnly}) {
     for (int i = 0; i < 20; ++i) {
@@ -136,7 +142,7 @@ TEST(RecordingTest, AFailedOperationNamesTheRankThatItWaitedFor) {
           EXPECT_THROW(group->barrier(), Error);
           return;
         }
-        while (!job.has_begun(0)) std::this_thread::yield();
+        await([&] { return job.has_begun(0); });
         if (i % 2 == 0) group->abort("the test ends the group");
       });
       EXPECT_EQ(job.flight(0).operations.at(0).waited_for, 1);
@@ -179,7 +185,7 @@ TEST(RecordingTest, AFailureIsRecordedOnBothRanksWithWhatEachWasIn) {
       EXPECT_THROW(group->recv(std::span<float>(values), 0), Error);
       return;
     }
-    while (!job.has_begun(1)) std::this_thread::yield();
+    await([&] { return job.has_begun(1); });
     EXPECT_THROW(group->barrier(std::chrono::milliseconds(200)), Error);
   });
   for (const Rank rank : {0, 1}) {

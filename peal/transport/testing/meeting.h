@@ -28,9 +28,6 @@ inline ConnectOptions options_of(Rank rank,
           .arena = 16_MiB};
 }
 
-/// Much less than the timeout of a connect. A longer wait is a hang, even on a busy machine.
-inline constexpr Duration kHang = std::chrono::seconds(30);
-
 /// What a rank's connect ended with.
 struct Outcome {
   std::unique_ptr<Transport> transport;
@@ -52,7 +49,7 @@ class Meeting {
   Contact& contact(Rank rank) { return contacts_[static_cast<std::size_t>(rank)]; }
 
   /// Lets those connect who are still there. Who fails is gone at once, as a process would be.
-  std::vector<Outcome> connect(Timeout timeout = std::chrono::minutes(5)) {
+  std::vector<Outcome> connect(Timeout timeout = std::chrono::minutes(10)) {
     return run_ranks(static_cast<int>(pending_.size()), [&](Rank rank) {
       Outcome outcome;
       if (!pending(rank)) return outcome;

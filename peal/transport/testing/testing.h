@@ -21,8 +21,12 @@ namespace peal::transport::testing {
 
 using Transports = std::vector<std::unique_ptr<Transport>>;
 
-/// No test waits longer for anything.
-inline Deadline test_deadline() { return Deadline::after(std::chrono::seconds(30)); }
+/// A longer wait is a hang, even on a busy machine.
+inline constexpr Duration kHang = std::chrono::minutes(5);
+
+/// No test waits longer for anything. More than kHang, so that a test can tell a wait that ended
+/// early from one that ended here.
+inline Deadline test_deadline() { return Deadline::after(std::chrono::minutes(10)); }
 
 /// Calls `body(rank)` in a thread for each rank; returns what they returned, by rank, or throws
 /// what the first of them threw.

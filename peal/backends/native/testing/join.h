@@ -19,9 +19,9 @@ inline ProcessGroupPtr join_pair(Rank rank,
                                  Options options = {}) {
   options.rank = rank;
   options.world_ranks = {0, 1};
-  options.connect = [&](auto&&, auto&&, Deadline, auto&&, const UseTransport& use) {
-    use(std::move(connected));
-  };
+  options.connect =
+      [held = std::make_shared<std::unique_ptr<transport::Transport>>(std::move(connected))](
+          auto&&, auto&&, Deadline, auto&&, const UseTransport& use) { use(std::move(*held)); };
   return std::make_shared<ProcessGroup>(
       make_backend(std::move(options), Deadline::after(std::chrono::minutes(5))),
       ProcessGroup::Options{.timeout = timeout});
