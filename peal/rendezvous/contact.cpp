@@ -100,14 +100,6 @@ std::optional<Error> wait_for(store::Store& group, std::span<const Rank> ranks, 
   }
 }
 
-/// Of a store that stands still, and may be asked no more than whether it answers: all else would
-/// wait for as long as that was made to be waited for.
-Error silence(const Error& timeout) {
-  return Error(
-      ErrorKind::kTimeout,
-      fmt::format("the store in which the ranks met does not answer: {}", timeout.message()));
-}
-
 }  // namespace
 
 Contact decode_of(Rank rank, std::string_view text) {

@@ -38,6 +38,13 @@ std::vector<Rank> absent_ranks(store::Store& store,
   return absent;
 }
 
+Error silence(const Error& timeout) {
+  return Error(ErrorKind::kTimeout,
+               fmt::format("the store in which the ranks met does not answer: the process that "
+                           "serves it stands still, or the way to it is lost ({})",
+                           timeout.message()));
+}
+
 Error absence(std::span<const Rank> absent,
               std::size_t all,
               std::string_view did_what,

@@ -36,6 +36,11 @@ std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks);
 
+/// timeout, for a store that does not answer. A caller asks such a store only whether it answers:
+/// all other calls would wait for as long as the store was made to wait. `timeout`: of the last
+/// call.
+Error silence(const Error& timeout);
+
 /// timeout: "<n> of <all> ranks <did what>: rank <numbers>; <advice>".
 Error absence(std::span<const Rank> absent,
               std::size_t all,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -76,14 +77,15 @@ Verdict tell_others(store::Store& group, const Error& failure, int others, Deadl
   return first;
 }
 
-/// The verdict, if it comes before the deadline.
-std::optional<Verdict> await_verdict(store::Store& group, Deadline deadline) {
-  try {
-    return decode_verdict(group.get(kVerdict, deadline));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) throw;
-    return std::nullopt;
-  }
+/// `missing`: of the group's `ranks`, when the store last answered. `timeout`: of a store that does
+/// not answer now.
+Error not_joined(const std::vector<Rank>& missing, int ranks, const std::optional<Error>& timeout) {
+  const auto all = static_cast<std::size_t>(ranks);
+  const Error late = absence(missing, all, "did not join the group in time", kLookWhatBecameOfThem);
+  if (!timeout) return late;
+  const Error silent = silence(*timeout);
+  if (missing.size() == all) return silent;  // the store has never answered
+  return Error(silent.kind(), fmt::format("{}; before, {}", silent.message(), late.message()));
 }
 
 }  // namespace
@@ -99,23 +101,26 @@ void agree_on_success(
   } else {
     group.set(key_of_rank(kJoined, self), "");
   }
-  std::vector<Rank> missing(static_cast<std::size_t>(ranks));
+  std::vector<Rank> missing(static_cast<std::size_t>(ranks));  // when the store last answered
   std::iota(missing.begin(), missing.end(), 0);
   while (true) {
-    if (const auto verdict = await_verdict(group, deadline.within(kLookEvery))) {
-      if (*verdict) throw Error(**verdict);
-      return;
+    Verdict verdict;
+    std::optional<Error> timeout;
+    try {
+      verdict = decode_verdict(group.get(kVerdict, deadline.within(kLookEvery)));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kTimeout) throw;
+      timeout = error;
     }
+    if (verdict) throw Error(*verdict);
+    if (!timeout) return;
     const bool answers = group.answers(Deadline::after(kToAnswer));
     const auto has_come = [&](Rank rank) {
       return group.try_get(key_of_rank(kJoined, rank)).has_value();
     };
     if (answers) std::erase_if(missing, has_come);
     if (deadline.passed()) {
-      throw absence(missing,
-                    static_cast<std::size_t>(ranks),
-                    "did not join the group in time",
-                    kLookWhatBecameOfThem);
+      throw not_joined(missing, ranks, answers ? std::nullopt : timeout);
     }
     look(answers ? missing : std::vector<Rank>());
   }

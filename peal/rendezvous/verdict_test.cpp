@@ -2,8 +2,11 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +22,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Error kKilled(ErrorKind::kPeerLost, "rank 2 ended");
 const Error kLeft(ErrorKind::kPeerLost, "rank 0 left");
@@ -126,6 +131,59 @@ TEST(VerdictTest, ARankThatDoesNotJoinInTimeIsNamed) {
   EXPECT_THAT(join(*store, 2, deadline).get(),
               HasSubstr("1 of 3 ranks did not join the group in time: rank 1"));
   EXPECT_THAT(first.get(), HasSubstr("did not join the group in time"));
+}
+
+/// The store of a group, whose server is stopped after so many answers.
+class StoppingStore final : public store::Store {
+ public:
+  explicit StoppingStore(int answers) : answers_(answers) {}
+
+  void set(std::string_view key, std::string_view value) override { base_->set(key, value); }
+  std::string get(std::string_view key, Deadline) override {
+    return base_->get(key, Deadline::after(Timeout(0)));
+  }
+  std::optional<std::string> try_get(std::string_view key) override {
+    EXPECT_LE(asked_, answers_) << "this call would wait";
+    return base_->try_get(key);
+  }
+  std::int64_t add(std::string_view key, std::int64_t amount) override {
+    return base_->add(key, amount);
+  }
+  std::string compare_set(std::string_view key,
+                          std::string_view expected,
+                          std::string_view desired) override {
+    return base_->compare_set(key, expected, desired);
+  }
+  void wait(const std::vector<std::string>& keys, Deadline deadline) override {
+    base_->wait(keys, deadline);
+  }
+  bool erase(std::string_view key) override { return base_->erase(key); }
+  void set_will(std::string_view, std::string_view) override {}
+  bool answers(Deadline) override { return ++asked_ <= answers_; }
+
+  bool is_stopped() const { return asked_ > answers_; }
+
+ private:
+  std::shared_ptr<store::Store> base_ = store::make_memory_store();
+  int answers_;
+  int asked_ = 0;
+};
+
+TEST(VerdictTest, AStoreThatDoesNotAnswerIsNotTakenForRanksThatDoNotJoin) {
+  const auto outcome = [](StoppingStore& store) {
+    const Deadline deadline = Deadline::after(milliseconds(20));
+    return error_of([&] { agree_on_success(store, 0, 3, deadline, [](auto) {}); });
+  };
+  StoppingStore silent(0);
+  EXPECT_THAT(outcome(silent).what(),
+              AllOf(HasSubstr("does not answer"), Not(HasSubstr("did not join"))));
+  StoppingStore stops(1);
+  const Error error = outcome(stops);
+  EXPECT_THAT(error.what(), HasSubstr("2 of 3 ranks did not join the group in time: rank 1, 2"));
+  // On a slow machine the deadline passes before the second question.
+  if (stops.is_stopped()) {
+    EXPECT_THAT(error.what(), HasSubstr("does not answer"));
+  }
 }
 
 }  // namespace
