@@ -41,7 +41,8 @@ std::vector<Rank> absent_ranks(store::Store& store,
 Error silence(const Error& timeout) {
   return Error(ErrorKind::kTimeout,
                fmt::format("the store in which the ranks met does not answer: the process that "
-                           "serves it stands still, or the way to it is lost ({})",
+                           "serves it, or that has locked its file, stands still, or the "
+                           "connection to it is lost ({})",
                            timeout.message()));
 }
 

@@ -1,5 +1,6 @@
 // Waiting in the store for something from each of several ranks, so that a wait in vain says who is
-// missing. Used by the meeting and by contacts.
+// missing. Used by the meeting, by contacts and by
+// verdicts.
 #pragma once
 
 #include <span>
@@ -36,9 +37,8 @@ std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks);
 
-/// timeout, for a store that does not answer. A caller asks such a store only whether it answers:
-/// all other calls would wait for as long as the store was made to wait. `timeout`: of the last
-/// call.
+/// Error(timeout) for a store that does not answer. `timeout`: of the last call. Ask `answers()`
+/// before any other call: calls without a deadline wait for the store's own timeout.
 Error silence(const Error& timeout);
 
 /// timeout: "<n> of <all> ranks <did what>: rank <numbers>; <advice>".

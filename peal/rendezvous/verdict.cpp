@@ -81,11 +81,14 @@ Verdict tell_others(store::Store& group, const Error& failure, int others, Deadl
 /// not answer now.
 Error not_joined(const std::vector<Rank>& missing, int ranks, const std::optional<Error>& timeout) {
   const auto all = static_cast<std::size_t>(ranks);
-  const Error late = absence(missing, all, "did not join the group in time", kLookWhatBecameOfThem);
-  if (!timeout) return late;
+  if (!timeout) {
+    return absence(missing, all, "did not join the group in time", kLookWhatBecameOfThem);
+  }
   const Error silent = silence(*timeout);
-  if (missing.size() == all) return silent;  // the store has never answered
-  return Error(silent.kind(), fmt::format("{}; before, {}", silent.message(), late.message()));
+  if (missing.size() == all) return silent;  // the store has not answered since this rank joined
+  const Error last = absence(
+      missing, all, "had not joined the group when the store last answered", kLookWhatBecameOfThem);
+  return Error(silent.kind(), fmt::format("{}; {}", silent.message(), last.message()));
 }
 
 }  // namespace

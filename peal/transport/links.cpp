@@ -59,24 +59,31 @@ bool has_left(const LinkPlan& plan, const Links& links, Rank peer, Deadline dead
 }
 
 /// The loss of the peer `lost`, with the other peers that have left: `lost` may have ended only
-/// because one of them did. Each peer is tried once, even after the deadline, because a refusal
-/// comes at once.
-Error with_others_that_left(
-    const Error& loss, Rank lost, const LinkPlan& plan, const Links& links, Deadline deadline) {
+/// because one of them did. Tries each peer once. A refusal takes a round trip at most; the time
+/// for all peers is bounded for those that give no sign.
+Error with_others_that_left(const Error& loss,
+                            Rank lost,
+                            const LinkPlan& plan,
+                            const Links& links) {
   constexpr std::size_t kShown = 16;
-  const Deadline until = deadline.within(kLookFor);
+  constexpr milliseconds kForEach{20};
+  const Deadline until = Deadline::after(milliseconds(500));
   std::vector<std::string> others;
+  std::vector<Rank> more;
   for (const auto& [rank, peer] : plan.peers) {
-    if (rank != lost && has_left(plan, links, rank, until)) others.push_back(peer.name);
+    if (rank == lost || !has_left(plan, links, rank, until.within(kForEach))) continue;
+    if (others.size() < kShown) {
+      others.push_back(peer.name);
+    } else {
+      more.push_back(rank);
+    }
   }
   if (others.empty()) return loss;
-  const std::size_t more = others.size() - std::min(others.size(), kShown);
-  others.resize(others.size() - more);
   return Error(loss.kind(),
                fmt::format("{}; these ranks have left too: {}{}",
                            loss.message(),
                            fmt::join(others, ", "),
-                           more == 0 ? "" : fmt::format(", and {} more", more)));
+                           more.empty() ? "" : fmt::format(", and {}", fmt::join(more, ", "))));
 }
 
 class Doorkeeper {
@@ -100,7 +107,7 @@ class Doorkeeper {
       welcome();
       const std::size_t crowd = half_open();
       std::erase_if(guests_, [&](Guest& guest) { return attend(guest, crowd); });
-      look_for_the_dead(deadline);
+      look_for_the_dead();
     }
   }
 
@@ -228,7 +235,7 @@ class Doorkeeper {
 
   /// Ranks that are still to dial hold their listeners open until all have come to them, this one
   /// included: where nobody listens, nobody will dial.
-  void look_for_the_dead(Deadline deadline) {
+  void look_for_the_dead() {
     const TimePoint now = Clock::now();
     if (missing_.empty() || now - looked_ < kLookEvery) return;
     const Deadline until(now + kLookFor);
@@ -241,7 +248,7 @@ class Doorkeeper {
       if (!is_gone(peer, until)) continue;
       const Error loss(ErrorKind::kPeerLost,
                        fmt::format("{} ended before the group was connected", peer.name));
-      throw with_others_that_left(loss, key.peer, plan_, links_, deadline);
+      throw with_others_that_left(loss, key.peer, plan_, links_);
     }
     if (last_looked_for_ >= missing.rbegin()->peer) last_looked_for_ = plan_.self;
     looked_ = Clock::now();
@@ -291,7 +298,7 @@ void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
         links[{rank, kind}] = dialler.dial({rank, kind}, deadline);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::kPeerLost) throw;
-        throw with_others_that_left(error, rank, plan, links, deadline);
+        throw with_others_that_left(error, rank, plan, links);
       }
     }
   }

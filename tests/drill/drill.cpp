@@ -146,6 +146,7 @@ class Run {
         complain(fmt::format("rank {} did not start", rank));
       }
     }
+    opened_ = Clock::now();
     gate_.open();
   }
 
@@ -176,9 +177,10 @@ class Run {
     result_.in_vain = !fate.dying || too_slow;
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       const auto& ended = ranks[static_cast<std::size_t>(rank)];
-      const std::string complaint = !ended.in_time ? "hangs"
-                                    : too_slow     ? ""
-                                    : !fate.dying  ? objection_to_unharmed(ended)
+      const std::string complaint = !ended.in_time                          ? "hangs"
+                                    : !words_of(ended.output).wrong.empty() ? "got a wrong result"
+                                    : too_slow && ends_by_error(ended)      ? ""
+                                    : !fate.dying ? objection_to_unharmed(ended)
                                     : rank == drill_.victim
                                         ? objection_to_victim(ended)
                                         : objection_to_survivor(ended, *fate.dying);
@@ -195,7 +197,13 @@ class Run {
   /// crowded machine, ends the other ranks too, and shows nothing.
   bool was_too_slow(const Words& words, std::optional<nanoseconds> strike) const {
     return timeout_of(drill_) == kShortTimeout && words.ended &&
-           words.error.starts_with("timeout: ") && (!strike || *words.ended < *strike);
+           words.error.starts_with("timeout: ") && (!strike || *words.ended < *strike) &&
+           *words.ended >= opened_.time_since_epoch() + kShortTimeout;
+  }
+
+  /// Or as the victim does.
+  static bool ends_by_error(const Processes::Ended& ended) {
+    return ended.code == 3 || ended.code == 0 || ended.code == -SIGKILL;
   }
 
   /// Where the victim was quicker than its fate.
@@ -222,7 +230,6 @@ class Run {
 
   std::string objection_to_survivor(const Processes::Ended& ended, nanoseconds strike) {
     const Words words = words_of(ended.output);
-    if (!words.wrong.empty()) return "got a wrong result";
     if (!words.ended) return may_end_well() && words.left ? "" : "ended without an error";
     if (drill_.action == Action::kPause) return "did not wait for a rank that went on in time";
     ++result_.survivors_ended;
@@ -266,6 +273,7 @@ class Run {
   std::string mark_;
   net::ReservedPort port_;
   Gate gate_;
+  TimePoint opened_;  // the gate
   Processes processes_;
   DrillResult result_;
 };

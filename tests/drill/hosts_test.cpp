@@ -251,7 +251,7 @@ TEST_F(HostsTest, ARankThatReadsNothingForThreeSecondsIsNoLoss) {
 }
 
 TEST_F(HostsTest, ARankThatIsStoppedIsKnownToBeOnTheOtherHostToo) {
-  lay(2, 2, {.timeout = "2", .stopped = 3});
+  lay(2, 2, {.timeout = "5", .stopped = 3});
   if (IsSkipped()) return;
   send_signal(3, SIGSTOP);
   for (const std::size_t rank : {0, 1, 2}) {
