@@ -1,16 +1,17 @@
-// How fast the kernels are: bytes read and written a second. Run by hand, on a machine at rest:
+// Measures the speed of the kernels: bytes read and written for each second. Run by hand, on an
+// idle machine:
 //   cmake -B build -DPEAL_BENCH=ON && cmake --build build --target kernels_bench
 //   build/bin/kernels_bench --benchmark_filter=^tiny
 //   build/bin/kernels_bench --target=AVX2 --benchmark_filter=^halves --benchmark_repetitions=9
-// The names begin with what is asked:
-//   sizes      the commonest reduction at every size
-//   types      every type and operator, in the first cache
+// The names begin with the subject:
+//   sizes      the most common reduction at every size
+//   types      every type and operator, in the level 1 cache
 //   counts     several inputs to several outputs
-//   halves     bf16 and f16 beside f32, of the same bytes
-//   stores     cached and streaming stores beyond the caches
-//   copies     the same for copies, to one target and to two
-//   tiny       what a call costs
-// --target=NAME leaves out the instruction sets that are better than it: SCALAR, AVX2, AVX3, ...
+//   halves     bf16 and f16 compared with f32, for the same number of bytes
+//   stores     cached and streaming stores for data larger than the caches
+//   copies     the same for copies, to one and to two targets
+//   tiny       the cost of a call
+// --target=NAME disables the instruction sets that are better than NAME: SCALAR, AVX2, AVX3, ...
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ namespace {
 
 using Kind = ReduceOp::Kind;
 
-/// Whole pages of zeros, as ranks share them.
+/// Whole pages of zeros, like the memory that ranks share.
 class Pages {
  public:
   explicit Pages(Bytes size) : bytes_(static_cast<std::byte*>(::operator new(to(size), kPage))) {
@@ -49,8 +50,8 @@ class Pages {
   std::unique_ptr<std::byte, Delete> bytes_;
 };
 
-/// Where outputs lie: on the first inputs, as in an all_reduce in place, or elsewhere.
-enum class Place { kInPlace, kApart };
+/// The memory of the outputs: that of the first inputs, as in an all_reduce in place, or separate.
+enum class Placement { kInPlace, kApart };
 
 struct Case {
   DType dtype = DType::kF32;
@@ -59,7 +60,7 @@ struct Case {
   std::size_t outputs = 1;
   Bytes size;  // of each input and output
   Stores stores = Stores::kCached;
-  Place place = Place::kInPlace;
+  Placement place = Placement::kInPlace;
 };
 
 void count_bytes(benchmark::State& state, std::size_t streams, Bytes size) {
@@ -67,7 +68,7 @@ void count_bytes(benchmark::State& state, std::size_t streams, Bytes size) {
 }
 
 void reduce_case(benchmark::State& state, const Case& c) {
-  const std::size_t first_output = c.place == Place::kInPlace ? 0 : c.inputs;
+  const std::size_t first_output = c.place == Placement::kInPlace ? 0 : c.inputs;
   std::vector<Pages> memory;
   std::vector<const std::byte*> inputs;
   std::vector<std::byte*> outputs;
@@ -107,7 +108,7 @@ void add(std::string_view group, const Case& c) {
                                        name_of(c.op),
                                        c.inputs,
                                        c.outputs,
-                                       c.place == Place::kInPlace ? "in_place" : "apart",
+                                       c.place == Placement::kInPlace ? "in_place" : "apart",
                                        name_of_stores(c.stores),
                                        c.size.value);
   benchmark::RegisterBenchmark(name.c_str(), reduce_case, c);
@@ -141,7 +142,7 @@ void add_halves() {
 }
 
 void add_stores() {
-  for (const Place place : {Place::kInPlace, Place::kApart}) {
+  for (const Placement place : {Placement::kInPlace, Placement::kApart}) {
     for (const std::size_t outputs : {1, 2}) {
       for (const Bytes size : {1_MiB, 4_MiB, 16_MiB, 64_MiB}) {
         for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
@@ -174,8 +175,8 @@ void add_tiny() {
   }
 }
 
-/// Takes "--target=NAME" out of the arguments, and every better instruction set from the kernels.
-/// Whether there is such a one here.
+/// Removes "--target=NAME" from the arguments, and disables every better instruction set. Returns
+/// whether this CPU and build have the target.
 bool choose_target(int& argc, char** argv) {
   constexpr std::string_view kFlag = "--target=";
   bool found = true;
@@ -200,7 +201,7 @@ int main(int argc, char** argv) {
   using namespace peal;
   using namespace peal::kernels;
   if (!choose_target(argc, argv)) {
-    std::fputs("this CPU or this build has no such instruction set\n", stderr);
+    std::fputs("this CPU or this build lacks the instruction set of --target\n", stderr);
     return 2;
   }
   for (const Bytes size : {4_B, 64_B, 1_KiB, 4_KiB, 64_KiB, 1_MiB, 16_MiB, 64_MiB}) {

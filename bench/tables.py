@@ -1,15 +1,16 @@
-"""Puts tables of measurements into a Markdown file: tables.py FILE.
+"""Writes tables of measurements into a Markdown file: tables.py FILE.
 
-A table stands between the comments `<!-- table KIND NAME... -->` and `<!-- end -->`; NAME.jsonl is
-what `peal bench --json` wrote, in a folder named as the file is without its ending. What was not
-measured is an empty cell. Kinds:
+A table is between the comments `<!-- table KIND NAME... -->` and `<!-- end -->`. `peal bench --json` wrote
+NAME.jsonl; its folder has the name of the Markdown file without its ending. A cell without a measurement
+is empty. Kinds:
 
 times     one operation: median times and floor, a row for each size
 faster    how many times as fast as a peer, a row for each operation: `faster PEER NAME...`
-in_place  several operations in place: times, and what part of all_reduce's they are
-types     time per byte against that of f32
-hosts     one operation between hosts on foreign memory: times, and the bare stream's
-python    what bench/python/backends.py measured: `python PART NAME...`
+in_place  several operations in place: times, and their fraction of the time of all_reduce
+types     time per byte relative to f32
+hosts     one operation between hosts on foreign memory: times, and times of the bare stream
+sealing   one operation with different protection of data, relative to the first NAME
+python    results of bench/python/backends.py: `python PART NAME...`
 """
 import json
 import re
@@ -18,7 +19,7 @@ import sys
 from pathlib import Path
 
 MEMORY = ("registered", "foreign")
-# Their sizes are rounded up to whole elements in each rank's block.
+# The sizes of these operations are rounded up to whole elements in each rank's block.
 WITH_BLOCKS = ("reduce_scatter", "all_gather", "gather", "scatter", "all_to_all")
 
 
@@ -67,7 +68,7 @@ def table(head, rows):
 
 
 def find(results, **fields):
-    """The fastest of those that have these fields; None for none."""
+    """The fastest result with these fields, or None."""
     found = [r for r in results if all(r[k] == v for k, v in fields.items())]
     return min(found, key=lambda r: r["median_us"], default=None)
 
@@ -92,7 +93,7 @@ def times(results):
 
 
 def asked_size(result, sizes):
-    """The smallest of `sizes` that this case may have been rounded up from."""
+    """The smallest of `sizes` from which this case may have been rounded up."""
     block = int(re.search(r"\d+", result["dtype"])[0]) // 8 * result["np"]
     slack = block if result["op"] in WITH_BLOCKS else 1
     return min(s for s in sizes if 0 <= result["bytes"] - s < slack)
@@ -148,7 +149,7 @@ def hosts(results):
 
 
 def sealing(results):
-    """Of runs after each other: each against the bare stream of its own run."""
+    """Compares separate runs; each run is relative to its bare stream."""
     rows = []
     runs = list(dict.fromkeys(r["run"] for r in results))
     for size in sorted({r["bytes"] for r in results}):
@@ -159,8 +160,8 @@ def sealing(results):
 
 
 def python(results, part):
-    """Medians of the rounds; of steps, what backends add to those of processes that do not talk, as
-    a share of what gloo does: the quartiles of the rounds' own shares."""
+    """Medians of the rounds. For steps, also the time that each backend adds to processes that do not
+    communicate, as a fraction of gloo's: the quartiles over the rounds."""
     samples = {}
     for r in results:
         if r["part"] == part:
@@ -186,7 +187,7 @@ def share_text(rounds, base, to):
     if len(rounds) == 1:
         return f"{share(rounds[0]):.2f}"
     quartiles = statistics.quantiles(map(share, rounds), n=4)
-    low, middle, high = (round(value, 2) + 0.0 for value in quartiles)  # no -0.00
+    low, middle, high = (round(value, 2) + 0.0 for value in quartiles)  # avoids -0.00
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
@@ -195,7 +196,7 @@ def fill(folder, match):
     has_argument = kind in ("faster", "python")
     missing = [n for n in names[has_argument:] if not (folder / f"{n}.jsonl").exists()]
     if missing:
-        print(f"tables: left as it is for want of {', '.join(missing)}: {match['what']}")
+        print(f"tables: {', '.join(missing)} is missing, so this table is not updated: {match['what']}")
         return match[0]
     if has_argument:
         text = {"faster": faster, "python": python}[kind](load(folder, names[1:]), names[0])

@@ -1,4 +1,4 @@
-# Everything that the project takes from elsewhere, in one place. scripts/bootstrap installs the same list.
+# All external dependencies of the project. scripts/bootstrap installs the same list.
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(fmt REQUIRED)

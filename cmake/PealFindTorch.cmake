@@ -1,9 +1,9 @@
-# How LibTorch is chosen and linked, for peal's own build (PealTorch.cmake) and for projects that use an
-# installed peal (pealConfig.cmake), beside which this file is installed. Each has an order of its own.
+# Chooses and links LibTorch, for peal's build (PealTorch.cmake) and for projects that use an installed peal
+# (pealConfig.cmake). This file is installed beside pealConfig.cmake. The two search in different orders.
 set(PEAL_TORCH_OLDEST 2.11)
 
-# Puts the folder that the user named, if he did, into PEAL_TORCH_NAMED: Torch_DIR, also of the environment.
-# Nothing else is tried then.
+# Sets PEAL_TORCH_NAMED to the folder that the user named, if any: Torch_DIR, as a variable or in the
+# environment. No other folder is tried then.
 macro(peal_read_torch_dir)
   set(PEAL_TORCH_NAMED "${Torch_DIR}")
   if(NOT PEAL_TORCH_NAMED)
@@ -11,11 +11,11 @@ macro(peal_read_torch_dir)
   endif()
 endmacro()
 
-# peal_try_torch([find_package's arguments that say where]): unless an earlier call found one, puts the
-# folder and version of the first LibTorch there into PEAL_TORCH_CHOICE and PEAL_TORCH_CHOICE_VERSION.
-# Those that are too old it passes over and appends to PEAL_TORCH_TOO_OLD. Torch_DIR stays as it was.
+# peal_try_torch([find_package's arguments for the places]): unless an earlier call has found a LibTorch, sets
+# PEAL_TORCH_CHOICE and PEAL_TORCH_CHOICE_VERSION to the folder and version of the first LibTorch there.
+# Appends versions that are too old to PEAL_TORCH_TOO_OLD. Does not change Torch_DIR.
 #
-# No LibTorch has the version asked for, so find_package only lists what it considered, and loads nothing.
+# Asks for a version that does not exist, so find_package only lists the candidates and loads nothing.
 function(peal_try_torch)
   if(PEAL_TORCH_CHOICE)
     return()
@@ -43,7 +43,7 @@ function(peal_try_torch)
   set(PEAL_TORCH_TOO_OLD "${PEAL_TORCH_TOO_OLD}" PARENT_SCOPE)
 endfunction()
 
-# The same for the `torch` that this Python imports.
+# peal_try_torch for the `torch` that this Python imports.
 macro(peal_try_torch_of_python python)
   if(NOT PEAL_TORCH_CHOICE)
     execute_process(
@@ -58,24 +58,24 @@ macro(peal_try_torch_of_python python)
   endif()
 endmacro()
 
-# What to tell of those that were passed over; empty if none was.
+# A text about the LibTorchs that are too old; empty without any.
 function(peal_tell_too_old result)
-  set(told "")
+  set(reasons "")
   foreach(torch IN LISTS PEAL_TORCH_TOO_OLD)
-    string(APPEND told " ${torch} is too old: peal needs ${PEAL_TORCH_OLDEST} or newer.")
+    string(APPEND reasons " ${torch} is too old: peal needs ${PEAL_TORCH_OLDEST} or newer.")
   endforeach()
-  set(${result} "${told}" PARENT_SCOPE)
+  set(${result} "${reasons}" PARENT_SCOPE)
 endfunction()
 
-# Where PEAL_TORCH_NAMED is that has no LibTorch, and what to do then.
+# The error text for a PEAL_TORCH_NAMED without a LibTorch: the folder, and what to do.
 function(peal_tell_named result)
   peal_tell_too_old(too_old)
   set(${result} " in Torch_DIR, which is ${PEAL_TORCH_NAMED}.${too_old} Set Torch_DIR to the folder of its \
-TorchConfig.cmake, or take it out of the cache with -UTorch_DIR and out of the environment" PARENT_SCOPE)
+TorchConfig.cmake, or remove it from the cache with -UTorch_DIR and from the environment" PARENT_SCOPE)
 endfunction()
 
-# The compile definitions with which the LibTorch of the package in `folder` is to be used, since they change
-# the layout of its classes: those of its torch_cpu. None if it names none.
+# The compile definitions of torch_cpu in the package in `folder`; may be empty. Users of LibTorch need them,
+# because they change the layout of its classes.
 function(peal_read_torch_definitions folder result)
   set(text "")
   if(EXISTS "${folder}/../Caffe2/Caffe2Targets.cmake")
@@ -89,21 +89,20 @@ function(peal_read_torch_definitions folder result)
   set(${result} "${words}" PARENT_SCOPE)
 endfunction()
 
-# Makes the target peal::torch of the LibTorch whose package lies in `folder`, or says in `result` what
-# that one lacks.
+# Makes the target peal::torch for the LibTorch of the package in `folder`, or sets `result` to a text about
+# the missing file.
 #
-# Not by its TorchConfig.cmake: with CUDA that ends the configuration where no toolkit is installed, although
-# nothing of peal needs one, and enables languages. What peal needs are headers, the definitions with which
-# to read them, and three libraries.
-# Imported, so that the headers are the system's (their warnings are not ours) and an installed peal::train
-# asks for it by name.
+# Does not use TorchConfig.cmake: with CUDA it fails without an installed toolkit, which peal does not need,
+# and it enables languages. peal needs only headers, their compile definitions, and three libraries.
+# The target is imported, so that its headers are system headers without warnings, and an installed
+# peal::train refers to it by name.
 function(peal_make_torch folder result)
   get_filename_component(root "${folder}/../../.." ABSOLUTE)
   set(headers "${root}/include" "${root}/include/torch/csrc/api/include")
   foreach(file IN ITEMS include/torch/csrc/api/include/torch/torch.h lib/libtorch.so lib/libtorch_cpu.so
                         lib/libc10.so)
     if(NOT EXISTS "${root}/${file}")
-      set(${result} "the LibTorch in ${folder} has no ${root}/${file}" PARENT_SCOPE)
+      set(${result} "the LibTorch in ${folder} lacks ${root}/${file}" PARENT_SCOPE)
       return()
     endif()
   endforeach()
@@ -113,8 +112,8 @@ function(peal_make_torch folder result)
     target_include_directories(peal::torch INTERFACE ${headers})
     peal_read_torch_definitions("${folder}" definitions)
     target_compile_definitions(peal::torch INTERFACE ${definitions})
-    # Nobody names anything of libtorch.so; it is linked all the same, for the devices that come with it.
-    # libstdc++ before it: the libtorch.so of 2.11 exports parts of an older std::filesystem, which crash.
+    # No code uses a symbol of libtorch.so, but it must be linked for its devices. libstdc++ comes first,
+    # because the libtorch.so of 2.11 exports parts of an older std::filesystem, which crash.
     target_link_libraries(peal::torch INTERFACE stdc++
       "-Wl,--no-as-needed,\"${root}/lib/libtorch.so\" -Wl,--as-needed"
       "${root}/lib/libtorch_cpu.so" "${root}/lib/libc10.so")

@@ -1,5 +1,5 @@
-# Precompiled headers: one for the libraries, one for their tests. Nothing may lean on them: `scripts/lint`
-# compiles without.
+# Precompiled headers: one for the libraries, one for their tests. Files must also compile without them, as in
+# `scripts/lint`.
 set(peal_usual_headers <fmt/format.h> <algorithm> <array> <chrono> <functional> <map> <memory> <optional>
                        <span> <string> <thread> <vector>)
 
@@ -8,9 +8,9 @@ add_library(peal_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp)
 target_link_libraries(peal_headers PRIVATE peal_options peal_coverage fmt::fmt)
 target_precompile_headers(peal_headers PRIVATE ${peal_usual_headers})
 
-# Tests are optimised a little, and under the sanitizers not at all: more takes the compiler longer than it
-# saves the tests. Whether they are themselves defined in all that they do is not what they ask, and would
-# take it a third longer.
+# Tests are optimised a little, and under the sanitizers not at all: more optimisation would cost more compile
+# time than it saves test time. Tests are not checked for undefined behaviour, because that would take a third
+# more compile time.
 if(PEAL_TESTS)
   add_library(peal_test_overrides INTERFACE)
   if(PEAL_SANITIZE)
@@ -18,7 +18,7 @@ if(PEAL_TESTS)
   else()
     target_compile_options(peal_test_overrides INTERFACE $<$<CONFIG:Release>:-O1>)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # g++ takes the sources inside a unity file for headers
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # g++ treats the sources inside a unity file as headers
     target_compile_options(peal_test_overrides INTERFACE -Wno-subobject-linkage)
   endif()
   add_library(peal_test_options INTERFACE)

@@ -1,18 +1,18 @@
-# `cmake --install build/release --prefix X`: the programs, the libraries, the headers that a user
-# includes, and a CMake package, so that in another project this is enough:
+# `cmake --install build/release --prefix X` installs the programs, the libraries, the public headers, and a
+# CMake package. Another project then needs only:
 #   find_package(peal REQUIRED COMPONENTS train)  # `COMPONENTS train` asks for LibTorch
 #   target_link_libraries(app PRIVATE peal::peal peal::train)
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(PEAL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/peal)
 
-# What a user links: the front door, and through it the rest. As a target to build it is all that is
-# installed, and no test: it has a source so that there is such a target.
+# The target that users link; it links the other libraries. Building this target builds everything that is
+# installed, but no tests. It has a source, because otherwise CMake would make no target to build.
 add_library(peal INTERFACE EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/peal/init/init.h)
 add_library(peal::peal ALIAS peal)
 target_link_libraries(peal INTERFACE peal::init)
 
-# Everything but train is one export; train has its own, since it needs LibTorch to be read.
+# All libraries but train are one export. train has a separate export, because reading it needs LibTorch.
 get_property(core GLOBAL PROPERTY PEAL_MODULES)
 add_dependencies(peal ${core})
 set(train ${core})
@@ -28,9 +28,10 @@ endif()
 if(TARGET peal_program)
   add_dependencies(peal peal_program)
   install(TARGETS peal_program DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/share/peal/bench DESTINATION share/peal)
 endif()
 
-# Where a user's project looks for LibTorch unless it names one: where that is with which train was built.
+# Without a LibTorch from the user, a project uses the folder of the LibTorch with which train was built.
 set(PEAL_TORCH_FOLDER "")
 if(train)
   set(PEAL_TORCH_FOLDER ${PEAL_TORCH_CHOICE})

@@ -1,5 +1,5 @@
-# Links with LLVM's lld where that is installed: a test program takes a fifth of the time that GNU ld takes.
-# Only builds with tests do so, and only where the user has not chosen a linker.
+# Links with LLVM's lld if it is installed: linking a test program takes a fifth of the time of GNU ld. Only
+# for builds with tests, and only if the user has not chosen a linker.
 if((PEAL_TESTS OR PEAL_FUZZ) AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld")
   include(CheckLinkerFlag)
   check_linker_flag(CXX -fuse-ld=lld PEAL_HAS_LLD)

@@ -1,4 +1,4 @@
-# A target shares the project's precompiled header, or has one of its own, of the headers given.
+# Lets a target share the project's precompiled header, or gives it its own for the given headers.
 function(peal_precompile target shared)
   if(ARGN)
     target_precompile_headers(${target} PRIVATE ${ARGN})
@@ -8,7 +8,7 @@ function(peal_precompile target shared)
 endfunction()
 
 # peal_compile_together(target): compiles up to eight of its sources as one, in half the time. Names in their
-# anonymous namespaces must differ. -DCMAKE_UNITY_BUILD=OFF compiles each source by itself.
+# anonymous namespaces must differ. -DCMAKE_UNITY_BUILD=OFF compiles each source separately.
 function(peal_compile_together target)
   if(NOT DEFINED CMAKE_UNITY_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
@@ -18,10 +18,10 @@ endfunction()
 
 # peal_module(base SOURCES error.cpp ... HEADERS error.h ... TESTS error_test.cpp ... LINKS peal::net ...)
 #
-# One folder under peal/ is one static library `peal_<name>`, known to everyone as peal::<name>,
-# and one test program `<name>_test`. The link graph is the include graph: LINKS names the folders
-# that this one may look into, and nothing else reaches it. HEADERS are those that users include:
-# they are installed. PRECOMPILE: headers of a precompiled header of its own. ONE_THREAD, PURE: see peal_test.
+# One folder under peal/ is one static library `peal_<name>`, with the alias peal::<name>, and one test
+# program `<name>_test`. The link graph is the include graph: the folder may include only the folders in
+# LINKS. HEADERS are the public headers, which are installed. PRECOMPILE: headers of a separate precompiled
+# header. ONE_THREAD, PURE: see peal_test.
 function(peal_module name)
   cmake_parse_arguments(ARG "ONE_THREAD;PURE" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
   string(REPLACE "/" "_" target ${name})
@@ -38,7 +38,7 @@ function(peal_module name)
   target_link_libraries(peal_${target} PUBLIC ${ARG_LINKS} PRIVATE fmt::fmt $<BUILD_INTERFACE:peal_options>
                                                         $<BUILD_INTERFACE:peal_coverage>)
   peal_precompile(peal_${target} peal_headers ${ARG_PRECOMPILE})
-  if(NOT PEAL_SANITIZE)  # what users link compiles file by file
+  if(NOT PEAL_SANITIZE)  # installed libraries compile file by file
     set_target_properties(peal_${target} PROPERTIES UNITY_BUILD OFF)
   endif()
   set_property(GLOBAL APPEND PROPERTY PEAL_MODULES peal_${target})
@@ -63,8 +63,8 @@ function(peal_time_limit name)
   peal_count_apart(${name})
 endfunction()
 
-# peal_count_apart(name): where lines are counted, the test writes files of counts of its own. Two programs may
-# have the same signature (%m), and their counts cannot be merged.
+# peal_count_apart(name): for line coverage, the test writes its counts into separate files. Two programs may
+# have the same signature (%m), and counts of different programs cannot be merged.
 function(peal_count_apart name)
   if(PEAL_COVERAGE)
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT_MODIFICATION
@@ -82,7 +82,7 @@ endfunction()
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name. Its
 # sources compile together (peal_compile_together).
 #   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
-#   PRECOMPILE    headers of a precompiled header of its own
+#   PRECOMPILE    headers of a separate precompiled header
 #   LABELS        ctest labels; `scripts/test quick` leaves out the label `long`
 #   ONE_THREAD    the program has one thread: it is not built for the thread sanitizer
 #   PURE          the program tests pure functions of values: it is not built for any sanitizer
@@ -119,8 +119,8 @@ function(peal_test name)
   endforeach()
 endfunction()
 
-# peal_script_test(name SCRIPT ARGUMENTS...): a test in Python that runs no program of this build. It runs in
-# the builds without a sanitizer alone.
+# peal_script_test(name SCRIPT ARGUMENTS...): a test in Python that runs no program of this build. It runs only
+# in builds without a sanitizer.
 function(peal_script_test name script)
   if(PEAL_SANITIZE)
     return()

@@ -1,11 +1,11 @@
-# One interface target carries what every file of the project is compiled with.
+# An interface target with the compile options of all files of the project.
 add_library(peal_options INTERFACE)
 target_compile_features(peal_options INTERFACE cxx_std_20)
 target_compile_options(peal_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                               -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
-# When g++ 12 optimises it takes "text" + std::string() for an overlap (GCC bug 105651, gone in 13), which
-# wears three names, and members of temporaries in braces for uninitialised. Clang and the sanitizers
-# look for the real ones.
+# With optimisation, g++ 12 wrongly warns of an overlap in "text" + std::string() (GCC bug 105651, fixed in 13),
+# under three names, and of uninitialised members of temporaries in braces. Clang and the sanitizers find the
+# real errors.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(peal_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                                                 -Wno-maybe-uninitialized)
@@ -15,7 +15,8 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(peal_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
-# A multiplication and an addition are rounded each, on CPUs that could fuse them too: the same bits everywhere.
+# Rounds each multiplication and addition separately, even on CPUs that could fuse them, for the same bits on
+# all CPUs.
 target_compile_options(peal_options INTERFACE -ffp-contract=off)
 target_compile_definitions(peal_options INTERFACE PEAL_SANITIZERS="${PEAL_SANITIZE}")
 if(PEAL_SANITIZE)
@@ -23,9 +24,9 @@ if(PEAL_SANITIZE)
                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE})
 endif()
-# Only the libraries are counted. Threads may lose counts, so a count may be too low. A process writes its
-# counts when it exits; one that is killed writes none. gcov (--coverage) also writes before exec, where a
-# child of a process with threads must not allocate (0034).
+# Coverage counts only the libraries. Threads may lose counts, so a count may be too low. A process writes its
+# counts when it exits; a killed process writes no counts. gcov (--coverage) would also write before exec, but a
+# child of a process with threads must not allocate there (0034).
 add_library(peal_coverage INTERFACE)
 if(PEAL_COVERAGE)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)

@@ -21,6 +21,7 @@ import peal._objects
 
 OUTPUT = Path(__file__).parent / "guide/python_reference.md"
 PACKAGE = Path(peal.__file__).parent
+SOURCE = Path(__file__).parent.parent / "python/core/_core.pyi.in"
 WIDTH = 100
 
 LABEL = re.compile(r"(Shape|Order|Threads|Errors|Cost): ")
@@ -162,7 +163,7 @@ def overloads(body: list[ast.stmt]) -> dict[str, list[ast.FunctionDef]]:
 
 
 def methods_section(level: int, definition: ast.ClassDef, owner: type) -> Iterator[str]:
-    """A heading for each method; one that waits and its `_async` share theirs."""
+    """A heading for each method. A method and its `_async` form share one."""
     methods = overloads(definition.body)
     properties = [forms[0] for forms in methods.values() if is_property(forms[0])]
     for name, forms in methods.items():
@@ -174,21 +175,18 @@ def methods_section(level: int, definition: ast.ClassDef, owner: type) -> Iterat
                 yield "\n".join(f"- `{p.name}: {text_of(p.returns or p)}`: "
                                 f"{docstring(getattr(owner, p.name))}" for p in properties)
             continue
-        if name.endswith("_async"):
-            continue
         lines = [signature(form) for form in forms]
         texts = [docstring(getattr(owner, name))]
-        started = methods.get(f"{name}_async")
-        if started:
-            _check_same(forms, started)
+        both = has_twin(forms[0])
+        if both:
             texts.append(f"`{name}_async` takes the same and returns a `Work` at once.")
-        title = f"{name}, {name}_async" if started else name
+        title = f"{name}, {name}_async" if both else name
         yield from section(level + 1, title, code(lines), *texts)
 
 
-def _check_same(forms: list[ast.FunctionDef], started: list[ast.FunctionDef]) -> None:
-    assert [ast.dump(f.args) for f in forms] == [ast.dump(f.args) for f in started], forms[0].name
-    assert all(ast.unparse(f.returns or f) == "Work" for f in started), forms[0].name
+def has_twin(function: ast.FunctionDef) -> bool:
+    """An `_async` form: see python/core/generate.py."""
+    return any(isinstance(d, ast.Name) and d.id == "_both" for d in function.decorator_list)
 
 
 def constants(definition: ast.ClassDef) -> str:
@@ -228,7 +226,7 @@ def torch_section() -> Iterator[str]:
 
 
 def sections() -> Iterator[str]:
-    file = PACKAGE / "_core.pyi"
+    file = SOURCE
     stub = tree(file)
     yield from section(
         1, "Python: reference",

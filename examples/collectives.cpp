@@ -1,5 +1,5 @@
-// Every collective operation once, each with its picture. Rank r begins with values made of r, so
-// that the output shows what went where.
+// Runs every collective operation once and shows the result. Rank r begins with values that depend
+// on r, so that the output shows how the data moved.
 //   build/release/bin/peal run -n 4 build/release/bin/collectives
 #include <iostream>
 #include <numeric>
@@ -34,11 +34,11 @@ void run(peal::ProcessGroup& group) {
   show(group, "broadcast from the last rank", data);
 
   data = {rank, 10 * rank};
-  group.reduce(data, root, peal::ReduceOp::kSum);
+  group.reduce(data, root, {.op = peal::ReduceOp::kSum});
   show(group, "reduce to rank 0 by sum", data);
 
   data = {rank, 10 * rank};
-  group.all_reduce(data, peal::ReduceOp::kMax);
+  group.all_reduce(data, {.op = peal::ReduceOp::kMax});
   show(group, "all_reduce by max", data);
 
   Values all(ranks);
@@ -55,7 +55,7 @@ void run(peal::ProcessGroup& group) {
   group.all_gather(own, everything);
   show(group, "all_gather", everything);
 
-  group.reduce_scatter(everything, own, peal::ReduceOp::kSum);
+  group.reduce_scatter(everything, own, {.op = peal::ReduceOp::kSum});
   show(group, "reduce_scatter by sum", own);
 
   Values to(ranks), from(ranks);
@@ -64,10 +64,10 @@ void run(peal::ProcessGroup& group) {
   show(group, "all_to_all", from);
 }
 
-/// Operations run in a group: the world of all ranks, or a part of it.
+/// Operations run in a group: all ranks, or some of them.
 void run_in_a_part(peal::ProcessGroup& world) {
   const Values members = {0, 1};
-  if (world.rank() >= 2 || world.size() < 2) return;  // called by its members only
+  if (world.rank() >= 2 || world.size() < 2) return;  // only members call new_group
   const peal::ProcessGroupPtr pair = world.new_group(members);
   Values data = {1};
   pair->all_reduce(data);

@@ -1,4 +1,4 @@
-// What docs/guide/groups.md shows, in its order; a test holds the two together.
+// The code of docs/guide/groups.md, in the same order; a test compares the two.
 //   build/release/bin/peal run -n 2 build/release/bin/groups
 #include <chrono>
 #include <cstddef>
@@ -17,10 +17,10 @@
 namespace {
 
 void expect(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(std::string("not so: ") + what);
+  if (!holds) throw std::runtime_error(std::string("the check failed: ") + what);
 }
 
-/// Who and where comes from the environment, or from the arguments: METHOD RANK WORLD_SIZE.
+/// Rank, size and address come from the environment, or from the arguments METHOD RANK WORLD_SIZE.
 peal::InitOptions options_of(const std::vector<std::string>& arguments) {
   peal::InitOptions options;
   if (arguments.size() == 3) {
@@ -29,18 +29,16 @@ peal::InitOptions options_of(const std::vector<std::string>& arguments) {
     options.world_size = std::stoi(arguments[2]);
   }
   options.timeout = std::chrono::seconds(30);
-  options.report = [](peal::Severity, std::string_view message) {
-    std::cerr << std::string(message) + "\n";
-  };
+  options.report = [](std::string_view message) { std::cerr << std::string(message) + "\n"; };
   return options;
 }
 
 void whole_buffers(peal::ProcessGroup& group) {
   std::vector<float> values(1000, static_cast<float>(group.rank()));
-  group.broadcast(values, 0);                      // everyone has rank 0's values
-  group.all_reduce(values, peal::ReduceOp::kAvg);  // everyone has the mean over ranks
-  group.reduce(values, 0, peal::ReduceOp::kMax);   // rank 0 has the largest, others what they had
-  expect(values.front() == 0, "all have rank 0's");
+  group.broadcast(values, 0);                              // all ranks have rank 0's values
+  group.all_reduce(values, {.op = peal::ReduceOp::kAvg});  // all ranks have the mean over ranks
+  group.reduce(values, 0, {.op = peal::ReduceOp::kMax});   // only rank 0 has the maximum
+  expect(values.front() == 0, "all ranks have rank 0's values");
 }
 
 void blocks(peal::ProcessGroup& group) {
@@ -51,7 +49,7 @@ void blocks(peal::ProcessGroup& group) {
   group.scatter(all, mine, 0);      // mine: my three of rank 0's all
   group.all_to_all(all, other);     // block r of other: my block of rank r's all
   group.reduce_scatter(all, mine);  // mine: my three of the sum over ranks of all
-  expect(mine[2] == group.rank() * group.size(), "the sum of my blocks");
+  expect(mine[2] == group.rank() * group.size(), "each rank has the sum of its blocks");
 }
 
 void unequal_blocks(peal::ProcessGroup& group) {
@@ -60,7 +58,7 @@ void unequal_blocks(peal::ProcessGroup& group) {
   std::vector<int> mine(own, group.rank()), all(total);
   std::vector<peal::Elements> counts;
   for (int r = 0; r < group.size(); ++r) counts.emplace_back(r + 1);  // rank r has r + 1 numbers
-  group.all_gather(mine, all, counts);
+  group.all_gather(mine, all, {.counts = counts});
   expect(all.back() == group.size() - 1, "the last block is the last rank's");
 }
 
@@ -68,13 +66,13 @@ void a_buffer_for_each_rank(peal::ProcessGroup& group) {
   std::vector<int> mine = {group.rank()};
   std::vector<std::vector<int>> rows(static_cast<std::size_t>(group.size()), std::vector<int>(1));
   const std::vector<peal::Buffer> out(rows.begin(), rows.end());
-  group.all_gather(mine, out);  // rows[r] has what rank r gave
+  group.all_gather(mine, out);  // rows[r] has the values of rank r
   expect(rows.back().front() == group.size() - 1, "the last row is the last rank's");
 }
 
 void several_buffers_at_once(peal::ProcessGroup& group) {
   std::vector<float> weight(6, 1), bias(2, 1);
-  group.all_reduce(std::vector<peal::Buffer>{weight, bias});  // one operation, at the cost of one
+  group.all_reduce({weight, bias});  // one operation, at the cost of one
   expect(bias[1] == static_cast<float>(group.size()), "each of them is the sum");
 }
 
@@ -90,12 +88,12 @@ void any_source(peal::ProcessGroup& group) {
   std::vector<double> answers(static_cast<std::size_t>(group.size()));
   if (group.rank() == 0) {
     for (int i = 1; i < group.size(); ++i) {
-      const peal::Rank from = group.recv(answer, peal::kAnySource, peal::Tag{7});
+      const peal::Rank from = group.recv(answer, peal::kAnySource, {.tag = peal::Tag{7}});
       answers[static_cast<std::size_t>(from)] = answer[0];
     }
     expect(answers.back() == group.size() - 1, "each answer is its rank's");
   } else {
-    group.send(answer, 0, peal::Tag{7});
+    group.send(answer, 0, {.tag = peal::Tag{7}});
   }
 }
 
@@ -107,7 +105,7 @@ void exchange(peal::ProcessGroup& group) {
   const std::vector<peal::PointToPoint> both = {{Kind::kSend, out, next, {}},
                                                 {Kind::kRecv, in, before, {}}};
   group.batch_isend_irecv(both)->wait();
-  expect(in[0] == before, "the one before has sent");
+  expect(in[0] == before, "the value of the rank before has arrived");
 }
 
 double compute() { return 1; }
@@ -115,9 +113,9 @@ double compute() { return 1; }
 void asynchronous(peal::ProcessGroup& group) {
   std::vector<float> values(1000, 1);
   const peal::WorkPtr work = group.all_reduce_async(values);
-  compute();     // anything that leaves `values` alone
-  work->wait();  // throws what the operation ended with
-  expect(values[999] == static_cast<float>(group.size()), "the sum is there");
+  compute();     // must not use `values`
+  work->wait();  // throws if the operation has failed
+  expect(values[999] == static_cast<float>(group.size()), "the sum is complete");
 }
 
 void groups_of_some(peal::ProcessGroup& group) {
@@ -127,13 +125,13 @@ void groups_of_some(peal::ProcessGroup& group) {
   const std::vector<peal::Rank> members = {1, 0};  // rank 1 of `group` is rank 0 of `pair`
   if (group.rank() < 2) {
     const peal::ProcessGroupPtr pair = group.new_group(members);
-    expect(pair->global_rank(0) == 1, "in the order of the list");
+    expect(pair->global_rank(0) == 1, "ranks are in the order of the list");
   }
 }
 
 void meet(peal::ProcessGroup& group) {
   group.barrier();
-  group.monitored_barrier(std::chrono::seconds(10));
+  group.monitored_barrier({.timeout = std::chrono::seconds(10)});
 }
 
 void registered_memory(peal::ProcessGroup& group) {
@@ -141,23 +139,23 @@ void registered_memory(peal::ProcessGroup& group) {
   const peal::Memory memory = group.allocate(peal::Bytes(count * sizeof(float)));  // zeros
   const std::span<float> values(reinterpret_cast<float*>(memory.get()), count);
   group.all_reduce(values);
-  expect(values.back() == 0, "zeros, summed");
+  expect(values.back() == 0, "the sum of zeros is zero");
 
   std::vector<float> gradients(count, 1);
   const peal::Registration registration =
       group.register_memory(gradients.data(), peal::Bytes(count * sizeof(float)));
   group.all_reduce(gradients);
-  expect(gradients.back() == static_cast<float>(group.size()), "one of each");
+  expect(gradients.back() == static_cast<float>(group.size()), "the sum of ones is the size");
 }
 
 void a_timeout_of_its_own(peal::ProcessGroup& group) {
   std::vector<int> values = {1};
-  group.all_reduce(values, peal::ReduceOp::kSum, std::chrono::seconds(5));
-  expect(values[0] == group.size(), "one of each");
+  group.all_reduce(values, {.timeout = std::chrono::seconds(5)});
+  expect(values[0] == group.size(), "the sum of ones is the size");
 }
 
-/// Ends the group: the last thing that this program does with it. The end is for every call that
-/// has not returned, so rank 0 waits here until the others have none.
+/// Ends the group, as the last step of this program. The end of the group ends every call that has
+/// not returned, so rank 0 first waits until the other ranks have returned from their calls.
 void fail(peal::ProcessGroup& group) {
   std::vector<int> values(4);
   if (group.rank() != 0) group.send(values, 0);
@@ -166,10 +164,10 @@ void fail(peal::ProcessGroup& group) {
     if (group.rank() == 0) throw std::runtime_error("cannot read batch 17");
     group.all_reduce(values);
   } catch (const peal::Error& error) {
-    if (error.kind() != peal::ErrorKind::kPeerLost) throw;
-    std::cerr << std::string(error.message()) + "\n";  // who, where, why
+    if (!peal::is_loss(error.kind())) throw;
+    std::cerr << std::string(error.message()) + "\n";  // the rank, the operation, the reason
   } catch (const std::exception& error) {
-    group.abort(error.what());  // the others throw this text now, and do not wait for this rank
+    group.abort(error.what());  // the other ranks throw this text at once, without a timeout
   }
 }
 
@@ -196,11 +194,11 @@ int main(int argc, char** argv) try {
   const peal::InitOptions options = options_of({argv + 1, argv + argc});
   const peal::ProcessGroupPtr group = peal::init_process_group(options);
   if (group->size() < 2) {
-    std::cout << "Two ranks are needed: start this with peal run -n 2.\n";
+    std::cout << "This program needs two ranks: start it with peal run -n 2.\n";
     return 0;
   }
   run(*group);
-  if (group->rank() == 0) std::cout << "All went as it should, the abort at the end too.\n";
+  if (group->rank() == 0) std::cout << "All results are right, and the abort worked.\n";
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";

@@ -11,7 +11,7 @@ int main() try {
   const peal::ProcessGroupPtr group = peal::init_process_group();
   const std::string name = "Rank " + std::to_string(group->rank());
   if (group->size() < 2) {
-    std::cout << "Two ranks are needed: start this with peal run -n 2.\n";
+    std::cout << "This program needs two ranks: start it with peal run -n 2.\n";
     return 0;
   }
 
@@ -26,8 +26,8 @@ int main() try {
     std::cout << name + " started receiving\n";
   }
 
-  // Until the Work has ended, data must not be written (it may still be on its way out) nor read
-  // (it may not have come yet). What needs neither can be done here.
+  // Until the Work has ended, do not write data (it may not have been sent yet) and do not read it
+  // (it may not have arrived yet). Other work can be done here.
   if (work) work->wait();
 
   std::cout << name + " has data " + std::to_string(data[0]) + "\n";

@@ -15,7 +15,7 @@ int main() try {
     data[0] += 1;
     for (peal::Rank to = 1; to < group->size(); ++to) group->send(data, to);
   } else {
-    group->recv(data, 0);  // returns when the data is there
+    group->recv(data, 0);  // returns when the data has arrived
   }
 
   std::cout << "Rank " + std::to_string(group->rank()) + " has data " + std::to_string(data[0]) +

@@ -1,11 +1,11 @@
-// A user's own collective: the ring all-reduce of DeepSpeech, from isend and recv, in chunks.
+// A collective in user code: the ring all-reduce of DeepSpeech, from isend and recv, in chunks.
 //   build/release/bin/peal run -n 4 build/release/bin/ring_all_reduce
 //
-// The data is cut into as many chunks as there are ranks, and chunks travel to the right.
-//   Reduce: in each of n - 1 rounds a rank passes on a chunk and adds its own part to the one that
-//           comes in. Then rank r has the whole sum of chunk r + 1.
-//   Share:  in n - 1 more rounds the finished chunks go around once.
-// Each rank sends 2 (n - 1) / n of the data, whatever n is: no algorithm can send less.
+// The data is cut into n chunks for n ranks, and ranks send chunks to the right.
+//   Reduce: in each of n - 1 rounds a rank sends a chunk and adds its part to the chunk that it
+//           receives. Then rank r has the complete sum of chunk r + 1.
+//   Share:  in n - 1 more rounds the complete chunks go around the ring once.
+// Each rank sends 2 (n - 1) / n of the data. No algorithm can send less.
 // Source: Patarasuk and Yuan 2009; Gibiansky 2017 (Baidu's DeepSpeech).
 #include <iostream>
 #include <span>
@@ -48,7 +48,8 @@ class Ring {
     return data_.subspan(begin, end - begin);
   }
 
-  /// To the right and from the left at once: if all sent first, all might wait for each other.
+  /// Sends to the right and receives from the left at once. If all ranks sent first, all ranks
+  /// might wait for each other.
   void exchange(std::span<float> to_right, std::span<float> from_left) {
     const auto right = static_cast<peal::Rank>((rank() + 1) % size());
     const auto left = static_cast<peal::Rank>((rank() + size() - 1) % size());
@@ -75,7 +76,7 @@ int main() try {
   Ring(*group, by_hand).all_reduce();
   group->all_reduce(by_peal);
 
-  const bool same = by_hand == by_peal;  // whole numbers, so that their order does not matter
+  const bool same = by_hand == by_peal;  // sums of whole numbers do not depend on the order
   std::cout << "Rank " + std::to_string(group->rank()) + ": the ring and all_reduce " +
                    (same ? "agree" : "DISAGREE") + " on " + std::to_string(by_hand.size()) +
                    " sums\n";

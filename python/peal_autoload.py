@@ -1,6 +1,6 @@
-"""Makes ``torch.distributed.init_process_group("peal")`` known to torch, which calls `register`
-when it is imported (entry points ``torch.backends`` and ``torch.distributed.backends``). Nothing
-else of peal is loaded before the first group is made; so this is no part of the package."""
+"""Registers the backend of ``torch.distributed.init_process_group("peal")``. torch calls `register`
+at its import (entry points ``torch.backends`` and ``torch.distributed.backends``). This file is outside
+the package, so that torch loads no other part of peal before the first group is made."""
 
 
 def register() -> None:

@@ -1,5 +1,5 @@
-"""Prints how many tests passed and how many failed, from the JUnit report of a ctest run, and then a
-line for each that was skipped, with the reason.
+"""Prints the numbers of passed and failed tests, from the JUnit report of a ctest run. Then prints a line for
+each skipped test, with the reason.
 
 A GoogleTest program counts as the tests in it, any other test as one. Called by scripts/test.
 """
@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 def skipped(case):
-    """Why a test that can say so was not to run here; None if it was."""
+    """The reason of a skipped test; None if the test was not skipped."""
     message = case.find("skipped")
     if message is None or not message.get("message").startswith("SKIP_RETURN_CODE"):
         return None
@@ -24,7 +24,7 @@ def count(case):
     if case.get("status") == "run":
         return total, 0
     listed = re.search(r"^ *(\d+) FAILED TESTS?$", output, re.MULTILINE)
-    # A program that died says nothing of the tests after that.
+    # A program that crashed reports no further tests, so all its tests count as failed.
     return (total - int(listed[1]), int(listed[1])) if listed else (0, total)
 
 
@@ -34,7 +34,7 @@ def main(report):
     except (OSError, ElementTree.ParseError):
         cases = []
     counts = [count(case) for case in cases if skipped(case) is None]
-    # No report, or an empty one, is a failure and not a success of nothing.
+    # A missing or empty report counts as a failure.
     print(*(map(sum, zip(*counts)) if counts else (0, 1)))
     for case in cases:
         if reason := skipped(case):

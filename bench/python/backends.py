@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""torch.distributed on peal, gloo and torch's own "fake" backend, side by side in one run.
+"""Compares torch.distributed on peal, gloo and torch's "fake" backend in one run.
 
     bench/python/backends.py [--rounds N] [--json FILE] [PART...]
 
-Two ranks on this machine, a core and a thread each. The parts: `calls` (what a call of a small
-operation costs), `ddp` (what DistributedDataParallel adds to a step, over two processes that do not
-talk: "alone") and `fsdp` (a step of FSDP2). "reducer" is DistributedDataParallel that sends
-nothing: what torch's own reducer adds, whatever the backend; "lockstep" the same where the ranks
-also end each backward pass together, by a barrier: what the wait for the slower one adds to that.
+Two ranks run on this machine, each with a core and a thread. The parts are:
 
-Each round is in fresh processes, since where their memory happens to lie is worth some percent of a
-step. In `calls` and `ddp` all take turns in the same two processes, some steps each, as the machine
-is not the same from one second to the next; each round begins with another one, since who comes
-last may have the end of the heap, which glibc gives back and takes anew in each step. So of a part
-whose columns share processes there are a few rounds more, until each has come last as often as the
-others. Shown are medians over the rounds, and from two rounds on the quartiles.
+- `calls`: the cost of a call of a small operation
+- `ddp`: the time that DistributedDataParallel adds to a step of two processes that do not communicate
+  ("alone"). "reducer" is DistributedDataParallel that sends nothing: the cost of torch's reducer, for any
+  backend. "lockstep" also ends each backward pass with a barrier: the cost of the wait for the slower rank.
+- `fsdp`: a step of FSDP2
+
+Each round uses new processes, because the placement of their memory changes a step by some percent. In
+`calls` and `ddp`, all columns take turns in the same two processes, because the speed of the machine
+changes from second to second. Each round begins with another column: the last column may own the end of
+the heap, which glibc releases and allocates again in each step. So a part whose columns share processes
+has a few more rounds, until each column has been last equally often. The output is the medians over the
+rounds, and with at least two rounds the quartiles.
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ from typing import Any, Callable
 RANKS = 2
 
 
-# ---- what is measured, in a rank: microseconds for each of some calls or steps, by column
+# ---- measurements in a rank: microseconds for each call or step, by column
 
 Figures = dict[str, dict[str, float]]
 
 
 def calls(columns: list[str]) -> Figures:
-    """A call of each operation on 4 bytes, blocking, as a script makes it."""
+    """The time of a blocking call of each operation, most on 4 bytes, as in a script."""
     import torch
     import torch.distributed as dist
-    from torch.testing._internal.distributed import fake_pg  # which makes "fake" known
+    from torch.testing._internal.distributed import fake_pg  # registers "fake"
 
     assert fake_pg
     one = torch.ones(1)
@@ -100,8 +102,8 @@ def ddp(columns: list[str]) -> Figures:
 
 
 def _in_turns(steps: dict[str, Callable[[], None]], turns: int, times: int = 1) -> dict[str, float]:
-    """The median of what each one's steps take: three samples a turn, of as many steps each. The
-    first in a turn does not count, nor those before."""
+    """The median time of the steps of each column. Each turn has three samples of `times` steps. The first
+    step of a turn and the steps before all turns do not count."""
     samples: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         for _ in range(20):
@@ -167,7 +169,7 @@ def fsdp(columns: list[str]) -> Figures:
     return {columns[0]: {"step of FSDP2, 6 million parameters": statistics.median(times)}}
 
 
-# With the columns: those of a list share processes.
+# The columns of a part; the columns of one list share processes.
 PARTS: dict[str, tuple[Callable[[list[str]], Figures], list[list[str]]]] = {
     "calls": (calls, [["fake", "gloo", "peal"]]),
     "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal"]]),
@@ -175,7 +177,7 @@ PARTS: dict[str, tuple[Callable[[list[str]], Figures], list[list[str]]]] = {
 }
 
 
-# ---- how it is run
+# ---- running
 
 
 def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> None:
@@ -194,7 +196,7 @@ def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> 
 
 
 def measure(part: str, columns: list[str]) -> Figures:
-    """The mean of the ranks."""
+    """The means over the ranks."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         ends, processes = [], []
@@ -208,7 +210,7 @@ def measure(part: str, columns: list[str]) -> Figures:
         figures = [end.recv() for end in ends]
         for rank, process in enumerate(processes):
             process.join()
-            if process.exitcode != 0:  # its figures have come, so they count
+            if process.exitcode != 0:  # its figures have arrived, so they count
                 print(f"rank {rank} of {part} ({', '.join(columns)}) ended with {process.exitcode}",
                       file=sys.stderr)
     return {column: {what: statistics.mean(of[column][what] for of in figures) for what in of_one}
@@ -235,13 +237,13 @@ def _summary(rounds: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; default: all")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", help="where every sample is written too, a line each")
+    parser.add_argument("--json", help="also write every sample to this file, one on each line")
     arguments = parser.parse_args()
     for part in arguments.parts or PARTS:
         if part not in PARTS:
-            parser.error(f"there is no part \"{part}\"; there are {', '.join(PARTS)}")
+            parser.error(f"unknown part \"{part}\"; use one of {', '.join(PARTS)}")
     lines = []
     for part in arguments.parts or PARTS:
         samples: dict[str, dict[str, list[float]]] = {

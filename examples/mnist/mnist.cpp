@@ -1,9 +1,8 @@
 // Trains a network on handwritten digits, data-parallel, in two ways (from build/release/bin):
-//   peal run -n 2 ./mnist        the tutorial's: a partition of the data for each rank, gradients
-//                                averaged by hand after backward
-//   peal run -n 2 ./mnist --ddp  the real thing: DistributedDataParallel and DistributedSampler
-// `--data DIR` reads MNIST's own files; else the digits are drawn. `--help` tells the rest.
-#include "peal/train/data/mnist.h"
+//   peal run -n 2 ./mnist        as in the tutorial: a partition of the data for each rank, and
+//                                gradients averaged by hand after backward
+//   peal run -n 2 ./mnist --ddp  with DistributedDataParallel and DistributedSampler
+// `--data DIR` reads MNIST's files; without it the digits are drawn. `--help` lists all options.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,14 +21,15 @@
 
 #include "peal/base/error.h"
 #include "peal/init/init.h"
-#include "peal/train/data/digits.h"
 #include "peal/train/data/partitioner.h"
 #include "peal/train/distributed_data_parallel.h"
 #include "peal/train/distributed_sampler.h"
-#include "peal/train/images.h"
 #include "peal/train/parameters.h"
 #include "peal/train/tensors.h"
 
+#include "mnist/digits.h"
+#include "mnist/images.h"
+#include "mnist/mnist_files.h"
 #include "mnist/net.h"
 #include "mnist/options.h"
 #include "mnist/progress.h"
@@ -41,7 +41,7 @@ namespace train = peal::train;
 /// One run, on one rank.
 class Training {
  public:
-  Training(peal::ProcessGroupPtr group, const Options& options, const train::data::DigitSets& sets)
+  Training(peal::ProcessGroupPtr group, const Options& options, const mnist::DigitSets& sets)
       : group_(std::move(group)),
         options_(options),
         train_(sets.train),
@@ -54,12 +54,11 @@ class Training {
                   options.epochs,
                   local_batch() * group_->size()) {
     require_a_step();
-    torch::manual_seed(options.seed + static_cast<std::uint64_t>(group_->rank()));  // of dropout
+    torch::manual_seed(options.seed + static_cast<std::uint64_t>(group_->rank()));  // for dropout
     progress_.say("Digits: " + sets.source);
   }
 
-  /// As the tutorial does: each rank shuffles a partition of its own, and averages gradients
-  /// itself.
+  /// As in the tutorial: each rank shuffles its partition, and averages gradients after backward.
   void by_hand() {
     train::broadcast_parameters(*group_, *net_);
     const auto parts = train::data::DataPartitioner::equal(
@@ -86,7 +85,7 @@ class Training {
     }
   }
 
-  /// The same with peal's tools: gradients are averaged while backward still computes others.
+  /// With DistributedDataParallel, which averages gradients while backward still computes others.
   void by_distributed_data_parallel() {
     train::DistributedDataParallel model(net_, group_);
     train::DistributedSampler sampler(
@@ -130,11 +129,11 @@ class Training {
     if (steps_per_epoch() > 0) return;
     throw peal::Error(peal::ErrorKind::kUsage,
                       c10::str(train_.labels().size(0),
-                               " digits to train on are less than one batch of ",
+                               " training digits are less than one batch of ",
                                local_batch(),
                                " for each of ",
                                group_->size(),
-                               " ranks: take a smaller --batch or fewer ranks"));
+                               " ranks: use a smaller --batch or fewer ranks"));
   }
 
   std::int64_t local_batch() const {
@@ -162,7 +161,7 @@ class Training {
 
   void end_epoch() {
     torch::Tensor loss = torch::tensor(epoch_loss_ / epoch_steps_, torch::kFloat64);
-    train::all_reduce(*group_, loss, peal::ReduceOp::kAvg);
+    train::all_reduce(*group_, loss, {.op = peal::ReduceOp::kAvg});
     loss_ = loss.item<double>();
     accuracy_ = held_out_accuracy();
     progress_.end_epoch(loss_, accuracy_);
@@ -184,8 +183,8 @@ class Training {
 
   peal::ProcessGroupPtr group_;
   const Options& options_;
-  train::ImageDataset train_;
-  train::ImageDataset test_;
+  mnist::ImageDataset train_;
+  mnist::ImageDataset test_;
   Net net_;
   torch::optim::SGD optimizer_;
   torch::optim::StepLR schedule_;
@@ -207,9 +206,8 @@ void write(const std::filesystem::path& path, const std::string& text) {
 }
 
 void run(const Options& options) {
-  const train::data::DigitSets sets = options.data.empty()
-                                          ? train::data::generated_digits(options.seed)
-                                          : train::data::read_mnist(options.data);
+  const mnist::DigitSets sets = options.data.empty() ? mnist::generated_digits(options.seed)
+                                                     : mnist::read_mnist(options.data);
   const peal::ProcessGroupPtr group = peal::init_process_group();
   torch::manual_seed(options.seed);
   Training training(group, options, sets);
@@ -233,7 +231,7 @@ int main(int argc, char** argv) try {
   if (const std::optional<int> code = parse(argc, argv, options)) return *code;
   run(options);
   return 0;
-} catch (const c10::Error& error) {  // whose what() is a page of stack frames
+} catch (const c10::Error& error) {  // what() would be a page of stack frames
   std::cerr << "mnist: " << error.what_without_backtrace() << "\n";
   return 1;
 } catch (const std::exception& error) {

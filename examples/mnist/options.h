@@ -1,4 +1,4 @@
-// What the mnist example can be told on its command line.
+// The command line options of the mnist example.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ enum class Method { kByHand, kDistributedDataParallel };
 
 struct Options {
   Method method = Method::kByHand;
-  std::filesystem::path data;  // a folder with MNIST's files; empty: draw digits
+  std::filesystem::path data;  // the folder of MNIST's files; empty: draw digits
   int epochs = 5;
-  std::optional<int> steps;  // stop after so many, whatever the epochs
+  std::optional<int> steps;  // stop after this number, for any number of epochs
   std::int64_t global_batch = 128;
   double learning_rate = 0.05;
   double decay = 0.6;
   double momentum = 0.9;
   double dropout = 0.25;
   std::uint64_t seed = 1234;
-  std::filesystem::path report;  // where to write what came out; empty: nowhere
+  std::filesystem::path report;  // the file for the results; empty: no file
 };
 
-/// Fills `options`, or returns the code with which to exit at once (after --help, or a mistake).
+/// Fills `options`. After --help or an error, returns the exit code instead.
 std::optional<int> parse(int argc, char** argv, Options& options);

@@ -15,11 +15,12 @@ constexpr int kBesideTheBar = 52;  // columns
 constexpr int kLongestBar = 40;
 constexpr int kUsualColumns = 80;
 constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
-constexpr const char* kClearRest = "\033[K";  // of the row; nothing else may stand there
+constexpr const char* kClearRest = "\033[K";  // clears old text behind the new text of the row
 
-/// Of the terminal that shows our output; 0: none does. Under `peal run` our own output is a pipe.
+/// The width of the terminal that shows our output; 0 without a terminal. Under `peal run` our
+/// output is a pipe, and the launcher passes the width.
 int columns_of_terminal() {
-  if (const char* const told = std::getenv("PEAL_TERMINAL_WIDTH")) return std::atoi(told);
+  if (const char* const width = std::getenv("PEAL_TERMINAL_WIDTH")) return std::atoi(width);
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col > 0 ? size.ws_col : kUsualColumns;
@@ -75,7 +76,7 @@ double Progress::samples_per_second() const {
   return seconds > 0 ? static_cast<double>(step_ * global_batch_) / seconds : 0;
 }
 
-/// The next line is written over this one: it ends in a carriage return.
+// The line ends in a carriage return, so the next line overwrites it.
 void Progress::draw(double loss) {
   const int length = std::clamp(columns_ - kBesideTheBar, 1, kLongestBar);
   const auto done = static_cast<std::size_t>(length * step_ / steps_);

@@ -1,4 +1,4 @@
-// How far the training is, for people: a bar on a terminal, a line for each epoch elsewhere.
+// Shows the progress of training: a bar on a terminal, otherwise a line for each epoch.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,13 @@ class Progress {
   void say(const std::string& line);
   void begin_epoch(int epoch, std::int64_t steps);
   void step(double loss);
-  /// With the figures of all ranks.
+  /// Takes the loss and accuracy over all ranks.
   void end_epoch(double loss, double accuracy);
 
-  /// Of all steps so far, without what happens between epochs.
+  /// The time of all steps so far, without the time between epochs.
   double seconds() const;
-  /// Of this epoch, over all ranks. The first epoch is slower than the others: caches are cold.
+  /// For this epoch, over all ranks. The first epoch is slower than the others, because caches are
+  /// cold.
   double samples_per_second() const;
 
  private:
@@ -28,13 +29,13 @@ class Progress {
   void draw(double loss);
 
   Voice voice_;
-  int columns_;  // of the terminal; 0: there is none
+  int columns_;  // of the terminal; 0 without a terminal
   int epochs_;
   std::int64_t global_batch_;
   int epoch_ = 0;
   std::int64_t steps_ = 0;
   std::int64_t step_ = 0;
-  Clock::duration busy_{};  // of all epochs
+  Clock::duration busy_{};  // in all epochs
   Clock::duration busy_in_epoch_{};
   Clock::time_point last_;
   Clock::time_point drawn_;

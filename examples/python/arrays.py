@@ -1,4 +1,4 @@
-"""A group without torch: data are arrays of any kind, here of Python's own.
+"""A group without torch: data are arrays of any kind, here Python's array.array.
 
     peal run -n 2 python examples/python/arrays.py           # or torchrun, mpirun, srun
     python examples/python/arrays.py --spawn 2
@@ -33,7 +33,7 @@ def work() -> list[float]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--spawn", type=int, metavar="RANKS",
-                        help="start this many ranks here, instead of being one of a launcher's")
+                        help="start this number of ranks, instead of being a rank of a launcher")
     arguments = parser.parse_args()
     if arguments.spawn:
         print(f"results by rank: {peal.spawn(work, ranks=arguments.spawn)}")

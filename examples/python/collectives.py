@@ -1,5 +1,5 @@
-"""Every collective operation once. Rank r begins with values made of r, so that the output shows
-what went where.
+"""Runs every collective operation once. Rank r begins with values that depend on r, so that the output
+shows how the data moved.
 
     peal run -n 4 python examples/python/collectives.py
 """
@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 
 def show(what: str, *tensors: torch.Tensor) -> None:
-    """A line for each rank that has something to show, in the order of the ranks."""
+    """Prints a line for each rank with values, in the order of the ranks."""
     values = " ".join(str(value) for tensor in tensors for value in tensor.tolist())
     for turn in range(dist.get_world_size()):
         if values and turn == dist.get_rank():
@@ -28,7 +28,7 @@ def to_one_or_from_one(rank: int, size: int) -> None:
 
     data = torch.tensor([rank + 1, 10 * (rank + 1)])
     dist.reduce(data, dst=0)
-    show("reduce to rank 0", *([data] if rank == 0 else []))  # elsewhere it may hold anything
+    show("reduce to rank 0", *([data] if rank == 0 else []))  # undefined on other ranks
 
     own = torch.zeros(1, dtype=torch.int64)
     parts = [torch.tensor([100 + r]) for r in range(size)] if rank == 0 else None
@@ -48,7 +48,7 @@ def reduced_for_all(rank: int, size: int) -> None:
 
     data = torch.tensor([rank + 1])
     work = dist.all_reduce(data, async_op=True)
-    work.wait()  # until then, data is neither to be read nor to be written
+    work.wait()  # before this, do not read or write data
     show("all_reduce without waiting", data)
 
     blocks = torch.tensor([10 * rank + r for r in range(size)])  # block r is for rank r
@@ -79,7 +79,7 @@ def all_from_all(rank: int, size: int) -> None:
 
 
 def in_a_smaller_group(rank: int) -> None:
-    group = dist.new_group([0, 1])  # called by all ranks, made of some
+    group = dist.new_group([0, 1])  # all ranks call it, not only the members
     data = torch.tensor([rank + 1])
     if rank < 2:
         dist.all_reduce(data, op=dist.ReduceOp.SUM, group=group)

@@ -1,4 +1,4 @@
-"""Digits to train on: MNIST's files where they are given, else drawn ones that need no download."""
+"""Digits for training: from MNIST's files if a folder is given, else drawn, without a download."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils.data import TensorDataset
 
 
 def load(folder: str | None, count: int = 2000) -> TensorDataset:
-    """(image, label) pairs, images of 1 x 28 x 28, normalised as MNIST's usually are."""
+    """(image, label) pairs; images are 1 x 28 x 28, normalised with the usual values for MNIST."""
     images, labels = _read(Path(folder), count) if folder else _draw(count)
     return TensorDataset((images.double() - 0.1307) / 0.3081, labels)
 
@@ -30,7 +30,7 @@ def _read(folder: Path, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _draw(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Each digit is a pattern of its own, shifted a little, with noise."""
+    """Draws digits: each digit has its random pattern, shifted a little, with noise."""
     random = torch.Generator().manual_seed(0)
     patterns = torch.rand(10, 1, 20, 20, generator=random).round()
     labels = torch.randint(10, (count,), generator=random)

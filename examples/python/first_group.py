@@ -1,4 +1,4 @@
-"""Processes that make a group, started by torch.multiprocessing.
+"""Processes started by torch.multiprocessing make a group.
 
     python examples/python/first_group.py --ranks 4
     python examples/python/first_group.py --init-method tcp://127.0.0.1:29511
@@ -22,7 +22,7 @@ def run(rank: int, size: int) -> None:
 
 
 def init_process(rank: int, size: int, backend: str, init_method: str) -> None:
-    """Every process is told where rank 0 is, joins the group there, and goes to work."""
+    """Every process gets the address of rank 0, joins the group there, and runs."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29500")
     dist.init_process_group(backend, init_method=init_method, rank=rank, world_size=size)
@@ -34,7 +34,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--backend", default="peal")
-    parser.add_argument("--init-method", default="env://", help="where the processes meet")
+    parser.add_argument("--init-method", default="env://", help="the place where the processes meet")
     arguments = parser.parse_args()
     processes = []
     for rank in range(arguments.ranks):

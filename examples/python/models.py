@@ -1,5 +1,5 @@
-"""The networks that the examples train, in double precision: so no printed digit of a loss depends
-on the order in which numbers are added, which backends are free to choose."""
+"""The networks that the examples train. They use double precision, so that the printed digits of a loss
+do not depend on the order of additions, which backends may choose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Digits(nn.Module):
-    """Two convolutions and two layers, to the logarithms of ten probabilities."""
+    """Two convolutions and two linear layers; the output is ten log probabilities."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Digits(nn.Module):
 
 
 class Block(nn.Module):
-    """A layer to more features and one back, around which the input goes straight."""
+    """A layer to more features and a layer back, with a residual connection."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

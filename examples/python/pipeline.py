@@ -1,5 +1,5 @@
-"""A pipeline of as many stages as there are ranks: micro-batches go from stage to stage, and their
-gradients back.
+"""A pipeline with one stage on each rank: micro-batches go from stage to stage, and their gradients go
+back.
 
     peal run -n 2 python examples/python/pipeline.py
 """
@@ -17,7 +17,7 @@ from models import blocks
 
 def train(steps: int, width: int = 64, micro_batches: int = 4) -> None:
     rank, size = dist.get_rank(), dist.get_world_size()
-    module = blocks(number=size, width=width)[rank]  # the same seed everywhere, a stage each
+    module = blocks(number=size, width=width)[rank]  # the same seed on every rank
     stage = PipelineStage(module, rank, size, torch.device("cpu"))
     schedule = ScheduleGPipe(stage, micro_batches,
                              loss_fn=lambda y, target: (y - target).square().mean())

@@ -1,4 +1,4 @@
-"""A number goes from rank 0 to rank 1: blocking, then without waiting.
+"""Sends a number from rank 0 to rank 1: first blocking, then asynchronously.
 
     peal run -n 2 python examples/python/point_to_point.py
 """
@@ -23,8 +23,8 @@ def blocking() -> torch.Tensor:
 
 
 def non_blocking() -> torch.Tensor:
-    """Both calls return at once: until wait() has, the data is not to be written, nor to be read
-    where it is received."""
+    """Both calls return at once. Before wait() returns, do not write the data, and do not read received
+    data."""
     data = torch.zeros(1)
     request = None
     if dist.get_rank() == 0:

@@ -1,4 +1,5 @@
-"""An all_reduce by hand: every rank passes on what it gets from the left, until all have had all.
+"""An all_reduce by hand: every rank passes on the data that it receives from the left, until every rank
+has added the data of all ranks.
 
     peal run -n 4 python examples/python/ring_all_reduce.py
 """
@@ -12,7 +13,7 @@ import torch.distributed as dist
 
 
 def all_reduce(data: torch.Tensor) -> torch.Tensor:
-    """The sum over all ranks, in n - 1 steps of a message each."""
+    """The sum over all ranks, in n - 1 steps with one message each."""
     rank, size = dist.get_rank(), dist.get_world_size()
     left, right = (rank - 1) % size, (rank + 1) % size
     total = data.clone()

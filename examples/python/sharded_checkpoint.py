@@ -1,4 +1,4 @@
-"""A checkpoint that each rank writes its part of, and that another number of ranks can read.
+"""A sharded checkpoint: each rank writes its part, and another number of ranks can read it.
 
     peal run -n 2 python examples/python/sharded_checkpoint.py save FOLDER
     peal run -n 3 python examples/python/sharded_checkpoint.py load FOLDER

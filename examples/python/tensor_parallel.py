@@ -1,5 +1,5 @@
-"""Tensor parallelism by DTensor: the first layer of a block is divided by its columns, the second
-by its rows, so that ranks meet once in each block.
+"""Tensor parallelism by DTensor: the first layer of a block is split by columns, the second layer by
+rows, so that ranks communicate once in each block.
 
     peal run -n 2 python examples/python/tensor_parallel.py
 """
@@ -23,7 +23,7 @@ def train(steps: int, width: int = 64) -> None:
     for block in model:
         parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    random = torch.Generator().manual_seed(0)  # the same data on every rank: the model is divided
+    random = torch.Generator().manual_seed(0)  # all ranks need the same data, because the model is split
     for step in range(steps):
         data = torch.randn(16, width, generator=random, dtype=torch.float64)
         loss = (model(data) - data.roll(1, dims=1)).square().mean()

@@ -1,5 +1,5 @@
-"""Distributed SGD by hand: each rank has a part of the digits, and gradients are averaged by an
-all_reduce of each.
+"""Distributed SGD by hand: each rank has a part of the digits, and an all_reduce averages each
+gradient.
 
     peal run -n 2 python examples/python/train_by_hand.py [--data FOLDER_OF_MNIST]
 """
@@ -19,7 +19,7 @@ from models import Digits
 
 
 class DataPartitioner:
-    """Divides a data set into parts of the given fractions, at random, and alike on every rank."""
+    """Splits a data set at random into parts of the given fractions, in the same way on every rank."""
 
     def __init__(self, data: Dataset, fractions: Sequence[float], seed: int = 1234) -> None:
         self.data = data
@@ -36,7 +36,7 @@ class DataPartitioner:
 
 
 def partition_digits(data: str | None, batch: int) -> DataLoader:
-    """This rank's part; all ranks together take `batch` digits a step."""
+    """The part of this rank. All ranks together take `batch` digits for each step."""
     size = dist.get_world_size()
     part = DataPartitioner(digits.load(data), [1 / size] * size).use(dist.get_rank())
     return DataLoader(part, batch_size=batch // size, shuffle=True,

@@ -1,5 +1,5 @@
-"""What a managed cluster starts on each of its machines: who this process is, and where rank 0 is,
-stand in RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+"""A script for a managed cluster, which starts it on each machine. The cluster sets RANK, WORLD_SIZE,
+MASTER_ADDR and MASTER_PORT.
 
     peal run -n 2 python examples/python/train_cluster.py
     torchrun --nproc-per-node 2 examples/python/train_cluster.py

@@ -25,7 +25,7 @@ def set_up(rank: int, size: int, backend: str) -> None:
 
 
 def prepare_loader(data: Dataset, batch: int) -> DataLoader:
-    """The sampler gives each rank digits of its own, and shuffles them."""
+    """The sampler gives each rank other digits, and shuffles them."""
     return DataLoader(data, batch_size=batch, shuffle=False, sampler=DistributedSampler(data))
 
 
@@ -41,7 +41,7 @@ class Trainer:
             self._run_epoch(epoch)
 
     def _run_epoch(self, epoch: int) -> None:
-        self.loader.sampler.set_epoch(epoch)  # another order in each
+        self.loader.sampler.set_epoch(epoch)  # each epoch has another order
         self.model.train()
         for step, (images, labels) in enumerate(self.loader):
             loss = torch.nn.functional.nll_loss(self.model(images), labels)

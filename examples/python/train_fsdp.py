@@ -1,5 +1,5 @@
-"""Fully sharded training (FSDP2): each rank keeps a part of every parameter, and gathers a layer's
-when it is that layer's turn.
+"""Fully sharded training (FSDP2): each rank keeps a part of every parameter, and gathers the parameters
+of a layer just before it runs the layer.
 
     peal run -n 2 python examples/python/train_fsdp.py
 """

@@ -1,5 +1,5 @@
-"""An optimizer that averages gradients itself, as Horovod's does: each is on its way as soon as
-backward has made it, and step() waits for all of them.
+"""An optimizer that averages gradients, as in Horovod: it sends each gradient as soon as backward has
+computed it, and step() waits for all gradients.
 
     peal run -n 2 python examples/python/train_optimizer.py [--data FOLDER_OF_MNIST]
 """
@@ -44,7 +44,7 @@ def broadcast_parameters(model: torch.nn.Module, root: int) -> None:
 
 def train(data: str | None, epochs: int) -> None:
     rank, size = dist.get_rank(), dist.get_world_size()
-    torch.manual_seed(1234 + rank)  # ranks begin with different weights, and go on with rank 0's
+    torch.manual_seed(1234 + rank)  # ranks begin with different weights and then get rank 0's
     model = Digits()
     broadcast_parameters(model, root=0)
     optimizer = DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=1e-3), model)

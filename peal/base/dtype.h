@@ -68,7 +68,7 @@ constexpr Bytes size_of(DType dtype) {
 constexpr Bytes bytes_of(Elements count, DType dtype) { return size_of(dtype) * count.value; }
 
 /// "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128".
-/// "invalid" for a number that is no type (a corrupt message).
+/// "invalid" for a number that is not a type (a corrupt message).
 constexpr std::string_view name_of(DType dtype) {
   switch (dtype) {
     case DType::kBool:

@@ -1,6 +1,7 @@
 #include "peal/base/error.h"
 
 #include <system_error>
+#include <utility>
 
 namespace peal {
 
@@ -20,6 +21,8 @@ std::string_view name_of(ErrorKind kind) {
       return "resource";
     case ErrorKind::kBug:
       return "bug";
+    case ErrorKind::kAborted:
+      return "aborted";
   }
   return "invalid";
 }
@@ -29,16 +32,50 @@ std::optional<ErrorKind> error_kind_of(std::uint8_t number) {
   return kAllErrorKinds[number];
 }
 
-Error::Error(ErrorKind kind, const std::string& message)
-    : std::runtime_error(std::string(name_of(kind)) + ": " + message), kind_(kind) {}
+std::string_view name_of(ErrorCause cause) {
+  switch (cause) {
+    case ErrorCause::kUnknown:
+      return "unknown";
+    case ErrorCause::kKilled:
+      return "killed";
+    case ErrorCause::kExited:
+      return "exited";
+    case ErrorCause::kThrew:
+      return "threw";
+    case ErrorCause::kAborted:
+      return "aborted";
+    case ErrorCause::kLeft:
+      return "left";
+    case ErrorCause::kStopped:
+      return "stopped";
+    case ErrorCause::kUnreachable:
+      return "unreachable";
+    case ErrorCause::kMismatch:
+      return "mismatch";
+    case ErrorCause::kInterrupted:
+      return "interrupted";
+  }
+  return "invalid";
+}
+
+std::optional<ErrorCause> error_cause_of(std::uint8_t number) {
+  if (number >= kAllErrorCauses.size()) return std::nullopt;
+  return kAllErrorCauses[number];
+}
+
+Error::Error(ErrorKind kind, const std::string& message, ErrorDetails details)
+    : std::runtime_error(std::string(name_of(kind)) + ": " + message),
+      kind_(kind),
+      details_(std::move(details)) {}
 
 Error::Error(const Error& other)
-    : std::runtime_error(std::string(other.what())), kind_(other.kind_) {}
+    : std::runtime_error(std::string(other.what())), kind_(other.kind_), details_(other.details_) {}
 
 Error& Error::operator=(const Error& other) {
   if (this == &other) return *this;
   std::runtime_error::operator=(std::runtime_error(std::string(other.what())));
   kind_ = other.kind_;
+  details_ = other.details_;
   return *this;
 }
 
@@ -63,7 +100,8 @@ Error current_error(std::string_view during) {
   } catch (const std::exception& exception) {
     return Error(ErrorKind::kBug, std::string(during) + " threw: " + exception.what());
   } catch (...) {
-    return Error(ErrorKind::kBug, std::string(during) + " threw what is no exception");
+    return Error(ErrorKind::kBug,
+                 std::string(during) + " threw something that is not an exception");
   }
 }
 

@@ -19,7 +19,7 @@ TEST(ErrorTest, WhatIsTheKindAndTheMessage) {
   EXPECT_EQ(error.message(), "rank 3 ended");
 }
 
-TEST(ErrorTest, EveryKindHasANameOfItsOwn) {
+TEST(ErrorTest, EachKindHasADifferentName) {
   std::set<std::string_view> names;
   for (const ErrorKind kind : kAllErrorKinds) names.insert(name_of(kind));
   EXPECT_EQ(names.size(), kAllErrorKinds.size());
@@ -27,25 +27,46 @@ TEST(ErrorTest, EveryKindHasANameOfItsOwn) {
   EXPECT_EQ(name_of(static_cast<ErrorKind>(200)), "invalid");
 }
 
-TEST(ErrorTest, AKindIsFoundByTheNumberThatItIsSentAs) {
+TEST(ErrorTest, AKindIsFoundByItsNumber) {
   for (const ErrorKind kind : kAllErrorKinds) {
     EXPECT_EQ(error_kind_of(static_cast<std::uint8_t>(kind)), kind);
   }
 }
 
-TEST(ErrorTest, OtherNumbersAreNoKind) {
+TEST(ErrorTest, AnUnknownNumberIsNotAKind) {
   for (std::size_t number = kAllErrorKinds.size(); number < 256; ++number) {
     EXPECT_EQ(error_kind_of(static_cast<std::uint8_t>(number)), std::nullopt) << number;
   }
 }
 
-TEST(ErrorTest, ASystemErrorIsAResourceErrorInTheSystemsWords) {
+TEST(ErrorTest, EachCauseHasADifferentNameAndNumber) {
+  std::set<std::string_view> names;
+  for (const ErrorCause cause : kAllErrorCauses) {
+    names.insert(name_of(cause));
+    EXPECT_EQ(error_cause_of(static_cast<std::uint8_t>(cause)), cause);
+  }
+  EXPECT_EQ(names.size(), kAllErrorCauses.size());
+  EXPECT_FALSE(names.contains("invalid"));
+  EXPECT_EQ(name_of(static_cast<ErrorCause>(200)), "invalid");
+  EXPECT_EQ(error_cause_of(200), std::nullopt);
+}
+
+TEST(ErrorTest, DetailsAreCopied) {
+  const ErrorDetails details{.rank = 3, .host = "node-7", .cause = ErrorCause::kKilled};
+  const Error error(ErrorKind::kPeerLost, "rank 3 was lost", details);
+  Error copy(ErrorKind::kBug, "another");
+  copy = error;
+  EXPECT_EQ(copy.details(), details);
+  EXPECT_EQ(Error(copy).details(), details);
+}
+
+TEST(ErrorTest, ASystemErrorIsAResourceErrorWithTheTextOfTheSystem) {
   const Error error = system_error("opening /x", ENOENT);
   EXPECT_EQ(error.kind(), ErrorKind::kResource);
   EXPECT_THAT(error.what(), testing::EndsWith("opening /x: No such file or directory"));
 }
 
-TEST(ErrorTest, WhateverWasCaughtIsAnErrorThatSaysWhen) {
+TEST(ErrorTest, AnyCaughtExceptionBecomesAnErrorThatNamesTheActivity) {
   const auto caught = [](const auto& thrown) {
     try {
       throw thrown;

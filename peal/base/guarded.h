@@ -1,4 +1,4 @@
-// Data that lives inside its mutex: it can only be reached while the mutex is held.
+// Data inside its mutex: the data can only be accessed while the mutex is held.
 #pragma once
 
 #include <condition_variable>
@@ -9,21 +9,22 @@
 
 namespace peal {
 
+/// Threads: any number at once.
 template <class T>
 class Guarded {
  public:
   template <class... Args>
   explicit Guarded(Args&&... args) : value_(std::forward<Args>(args)...) {}
 
-  /// Calls `use(value)` while the mutex is held and returns what it returns.
+  /// Calls `use(value)` while the mutex is held, and returns its result.
   template <class Use>
   decltype(auto) with(Use&& use) {
     const std::lock_guard lock(mutex_);
     return std::forward<Use>(use)(value_);
   }
 
-  /// As `with`, and wakes everyone who waits in `wait`. They are woken before the mutex is left:
-  /// whoever sees the change may end the life of this object.
+  /// Like `with`, and wakes all threads in `wait`. They are woken while the mutex is still held: a
+  /// thread that sees the change may destroy this object.
   template <class Use>
   decltype(auto) update(Use&& use) {
     struct Notify {
@@ -35,8 +36,8 @@ class Guarded {
     return std::forward<Use>(use)(value_);
   }
 
-  /// Waits until `ready(value)` or the deadline; then calls `use(value)` if it was ready.
-  /// Returns whether it was.
+  /// Waits until `ready(value)` is true or the deadline passes. If `ready` is true, calls
+  /// `use(value)`. Returns whether `ready` was true.
   template <class Ready, class Use>
   bool wait(Deadline deadline, Ready&& ready, Use&& use) {
     std::unique_lock lock(mutex_);

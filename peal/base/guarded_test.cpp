@@ -11,7 +11,7 @@ namespace {
 
 const auto kNothing = [](int&) {};
 
-TEST(GuardedTest, UsesFromManyThreadsDoNotGetLost) {
+TEST(GuardedTest, ConcurrentUsesAreNotLost) {
   Guarded<int> count(0);
   const auto add = [&] {
     for (int i = 0; i < 1000; ++i) count.with([](int& value) { ++value; });
@@ -22,7 +22,7 @@ TEST(GuardedTest, UsesFromManyThreadsDoNotGetLost) {
   EXPECT_EQ(count.with([](int& value) { return value; }), 2000);
 }
 
-TEST(GuardedTest, AnUpdateWakesWhoWaitsForIt) {
+TEST(GuardedTest, AnUpdateWakesAWaitingThread) {
   Guarded<int> value(0);
   std::thread other([&] { value.update([](int& v) { v = 7; }); });
   int seen = 0;
@@ -34,7 +34,7 @@ TEST(GuardedTest, AnUpdateWakesWhoWaitsForIt) {
   EXPECT_EQ(seen, 7);
 }
 
-TEST(GuardedTest, AnUpdateThatThrowsLeavesTheMutexFree) {
+TEST(GuardedTest, AnUpdateThatThrowsReleasesTheMutex) {
   Guarded<int> value(0);
   const auto fail = [](int& v) {
     v = 1;
@@ -44,7 +44,7 @@ TEST(GuardedTest, AnUpdateThatThrowsLeavesTheMutexFree) {
   EXPECT_EQ(value.with([](int& v) { return v; }), 1);
 }
 
-TEST(GuardedTest, WhoSeesAnUpdateMayDestroyTheValue) {
+TEST(GuardedTest, AThreadThatSeesAnUpdateMayDestroyTheValue) {
   const auto is_done = [](const bool& done) { return done; };
   for (int round = 0; round < 200; ++round) {
     auto value = std::make_unique<Guarded<bool>>(false);
@@ -62,7 +62,7 @@ TEST(GuardedTest, AWaitEndsAtTheDeadline) {
   EXPECT_FALSE(value.wait(Deadline::after(Timeout(1)), never, kNothing));
 }
 
-TEST(GuardedTest, WhatIsReadyIsNotWaitedForEvenAfterTheDeadline) {
+TEST(GuardedTest, AReadyValueIsReturnedEvenAfterTheDeadline) {
   Guarded<int> value(1);
   const auto ready = [](const int& v) { return v == 1; };
   EXPECT_TRUE(value.wait(Deadline(TimePoint()), ready, kNothing));

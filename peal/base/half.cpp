@@ -20,7 +20,7 @@ constexpr std::uint32_t round_off(std::uint32_t value, int shift) {
 BFloat16::BFloat16(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) {
-    bits = static_cast<std::uint16_t>((word >> 16) | 0x40u);  // quiet, never rounded to infinity
+    bits = static_cast<std::uint16_t>((word >> 16) | 0x40u);  // quiet NaN, not rounded to infinity
   } else {
     bits = static_cast<std::uint16_t>(round_off(word, 16));
   }
@@ -31,7 +31,7 @@ Float16::Float16(float value) {
   const auto sign = static_cast<std::uint16_t>((word & kF32Sign) >> 16);
   const std::uint32_t magnitude = word & ~kF32Sign;
   if (magnitude > kF32Infinity) {
-    bits = static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));  // quiet
+    bits = static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));  // quiet NaN
   } else if (magnitude >= 0x4780'0000u) {  // 65536 and beyond: infinity
     bits = static_cast<std::uint16_t>(sign | 0x7c00u);
   } else if (magnitude >= 0x3880'0000u) {  // normal: rebias the exponent from 127 to 15

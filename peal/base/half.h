@@ -1,6 +1,6 @@
 // 16-bit floating point as storage: bits that convert to float and back, round to nearest even.
-// Arithmetic happens in float; the kernels convert whole vectors, this is for single values and
-// tests.
+// Arithmetic happens in float. The kernels convert whole vectors; these types are for single values
+// and tests.
 #pragma once
 
 #include <bit>

@@ -30,7 +30,7 @@ constexpr int kInfinityBits<BFloat16> = 0x7f80;
 using Halves = testing::Types<Float16, BFloat16>;
 TYPED_TEST_SUITE(HalfTest, Halves);
 
-TYPED_TEST(HalfTest, EveryValueSurvivesTheWayToFloatAndBack) {
+TYPED_TEST(HalfTest, EveryValueSurvivesConversionToFloatAndBack) {
   for (int bits = 0; bits < 0x10000; ++bits) {
     const auto half = from_bits<TypeParam>(bits);
     const auto value = static_cast<float>(half);
@@ -42,7 +42,7 @@ TYPED_TEST(HalfTest, EveryValueSurvivesTheWayToFloatAndBack) {
   }
 }
 
-/// What the bits mean by the format's definition: exponent and mantissa, in exact arithmetic.
+/// The value of the bits by the format's definition: exponent and mantissa, in exact arithmetic.
 template <class Half>
 double value_of(int bits) {
   const int mantissa_bits = std::is_same_v<Half, Float16> ? 10 : 7;
@@ -54,7 +54,7 @@ double value_of(int bits) {
   return std::copysign(std::ldexp(implicit + mantissa, power), bits & 0x8000 ? -1.0 : 1.0);
 }
 
-TYPED_TEST(HalfTest, EveryPatternHasTheValueThatItsFormatDefines) {
+TYPED_TEST(HalfTest, EveryPatternHasTheValueOfItsFormat) {
   for (int bits = 0; bits < 0x10000; ++bits) {
     const auto value = static_cast<float>(from_bits<TypeParam>(bits));
     const int magnitude = bits & 0x7fff;
@@ -69,14 +69,14 @@ TYPED_TEST(HalfTest, EveryPatternHasTheValueThatItsFormatDefines) {
   }
 }
 
-TYPED_TEST(HalfTest, NoNeighbourIsNearerToAFloatThanWhatItBecomes) {
+TYPED_TEST(HalfTest, ConversionGivesTheNearestValue) {
   std::mt19937 random(11);
   for (int i = 0; i < 200'000; ++i) {
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
     if (std::isnan(value)) continue;
     const int bits = TypeParam(value).bits;
     ASSERT_EQ(std::signbit(value), (bits & 0x8000) != 0);
-    // The bits of infinity stand for the power of two that the format would go on with.
+    // The bits of infinity count as the next power of two, as if the format continued.
     const int magnitude = bits & 0x7fff;
     const double wanted = std::abs(double{value});
     const double here = value_of<TypeParam>(magnitude);
@@ -89,7 +89,7 @@ TYPED_TEST(HalfTest, NoNeighbourIsNearerToAFloatThanWhatItBecomes) {
   }
 }
 
-TYPED_TEST(HalfTest, NotANumberStaysSoAndKeepsItsUpperBits) {
+TYPED_TEST(HalfTest, ANaNStaysANaNAndKeepsItsUpperBits) {
   const int mantissa_bits = std::is_same_v<TypeParam, Float16> ? 10 : 7;
   const int quiet = 1 << (mantissa_bits - 1);
   const auto at_the_top = std::bit_cast<float>(0xffa0'0001u);
@@ -112,7 +112,7 @@ TYPED_TEST(HalfTest, ConversionRoundsToTheNearestAndTiesToEven) {
   }
 }
 
-TYPED_TEST(HalfTest, WhatIsTooLargeBecomesInfinity) {
+TYPED_TEST(HalfTest, AValueThatIsTooLargeBecomesInfinity) {
   const auto infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(TypeParam(infinity).bits, kInfinityBits<TypeParam>);
   EXPECT_EQ(TypeParam(std::numeric_limits<float>::max()).bits, kInfinityBits<TypeParam>);
@@ -127,7 +127,7 @@ TYPED_TEST(HalfTest, ZerosKeepTheirSignAndAreEqual) {
 TEST(Float16Test, KnownValuesHaveTheirKnownBits) {
   EXPECT_EQ(Float16(1.0f).bits, 0x3c00);
   EXPECT_EQ(Float16(65504.0f).bits, 0x7bff);
-  EXPECT_EQ(Float16(65520.0f).bits, 0x7c00) << "the first that rounds to infinity";
+  EXPECT_EQ(Float16(65520.0f).bits, 0x7c00) << "the smallest value that rounds to infinity";
   EXPECT_EQ(Float16(0x1p-24f).bits, 0x0001) << "the smallest subnormal";
   EXPECT_EQ(Float16(0x1p-26f).bits, 0x0000);
 }

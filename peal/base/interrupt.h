@@ -1,5 +1,6 @@
-// How somebody ends a call that waits, where he cannot do so from outside: the call asks him now
-// and then. A program whose signal handlers only take notes, as Python's, ends one so at Ctrl-C.
+// Lets a caller end a blocking call from inside: the call invokes a callback regularly, which may
+// throw. Python needs this, for example: its signal handlers only set a flag, and Ctrl-C takes
+// effect when the callback checks the flag.
 #pragma once
 
 #include <chrono>
@@ -12,33 +13,36 @@
 
 namespace peal {
 
-/// Asked on the thread of the call that waits, which it ends by throwing. Empty: nobody wants to.
+/// Called on the thread of the blocking call; ends the call by throwing. Empty: no interrupts.
 using Interrupt = std::function<void()>;
 
 inline constexpr auto kInterruptEvery = std::chrono::milliseconds(50);
 
-/// What an Interrupt has thrown, on its way through code that makes something else of errors, as by
-/// trying again: it is none. Whoever was given the Interrupt throws the cause; a group, which tells
-/// its other calls and its peers too, throws what `error_of` makes of it.
+/// Wraps the user's exception, so that retry loops do not take it for a peal error. The code that
+/// received the Interrupt rethrows `cause`. A group also ends its other calls, and notifies its
+/// peers, with the Error of `error_of`.
 struct Interrupted {
   std::exception_ptr cause;
 };
 
-/// What it was, for a group: an Error as it is; anything else, which is no fault of this program,
-/// as an abort.
+/// The exception as an Error for a group: an Error stays unchanged, any other becomes an abort.
 inline Error error_of(const Interrupted& interrupted) {
   try {
     std::rethrow_exception(interrupted.cause);
   } catch (const Error& error) {
     return error;
   } catch (const std::exception& exception) {
-    return Error(ErrorKind::kPeerLost, std::string("an interrupt threw: ") + exception.what());
+    return Error(ErrorKind::kAborted,
+                 std::string("an interrupt threw: ") + exception.what(),
+                 {.cause = ErrorCause::kInterrupted, .reason = exception.what()});
   } catch (...) {
-    return Error(ErrorKind::kPeerLost, "an interrupt threw what is no exception");
+    return Error(ErrorKind::kAborted,
+                 "an interrupt threw something that is not an exception",
+                 {.cause = ErrorCause::kInterrupted});
   }
 }
 
-/// Throws Interrupted.
+/// Calls the interrupt. Throws Interrupted if it throws.
 inline void let_interrupt(const Interrupt& interrupt) {
   if (!interrupt) return;
   try {
@@ -48,8 +52,8 @@ inline void let_interrupt(const Interrupt& interrupt) {
   }
 }
 
-/// Waits by `wait(until)`, which returns whether what it waits for has come, until the deadline;
-/// returns what it returned last. Throws Interrupted.
+/// Calls `wait(until)` repeatedly until it returns true or the deadline passes, and calls the
+/// interrupt in between. Returns the last result of `wait`. Throws Interrupted.
 template <class Wait>
 bool wait_or_interrupt(Deadline deadline, const Interrupt& interrupt, Wait&& wait) {
   while (true) {

@@ -21,24 +21,24 @@ const auto kNever = [](Deadline until) {
 
 [[noreturn]] void ctrl_c() { throw std::runtime_error("Ctrl-C"); }
 
-TEST(InterruptTest, AWaitEndsSoonThoughItsDeadlineIsFar) {
+TEST(InterruptTest, AnInterruptEndsAWaitLongBeforeItsDeadline) {
   const TimePoint begin = Clock::now();
   EXPECT_THROW(wait_or_interrupt(Deadline::after(std::chrono::minutes(5)), ctrl_c, kNever),
                Interrupted);
   EXPECT_LT(Clock::now() - begin, std::chrono::minutes(1));
 }
 
-TEST(InterruptTest, WhatThrewIsKept) {
+TEST(InterruptTest, TheExceptionIsKept) {
   try {
     let_interrupt(ctrl_c);
     FAIL();
   } catch (const Interrupted& interrupted) {
     EXPECT_THROW(std::rethrow_exception(interrupted.cause), std::runtime_error);
-    EXPECT_STREQ(error_of(interrupted).what(), "peer_lost: an interrupt threw: Ctrl-C");
+    EXPECT_STREQ(error_of(interrupted).what(), "aborted: an interrupt threw: Ctrl-C");
   }
 }
 
-TEST(InterruptTest, CodeThatTriesAgainAfterAnErrorDoesNotTakeItForOne) {
+TEST(InterruptTest, RetryLoopsDoNotCatchAnInterrupt) {
   const Interrupt interrupt = [] { throw Error(ErrorKind::kPeerLost, "Ctrl-C"); };
   const auto try_twice = [&] {
     for (int i = 0; i < 2; ++i) {
@@ -52,11 +52,11 @@ TEST(InterruptTest, CodeThatTriesAgainAfterAnErrorDoesNotTakeItForOne) {
   EXPECT_THROW(try_twice(), Interrupted);
 }
 
-TEST(InterruptTest, NobodyIsAskedWhereTheWaitIsOverAtOnce) {
+TEST(InterruptTest, AWaitThatEndsAtOnceIsNotInterrupted) {
   EXPECT_TRUE(wait_or_interrupt(Deadline(TimePoint::max()), ctrl_c, [](Deadline) { return true; }));
 }
 
-TEST(InterruptTest, AWaitThatNobodyInterruptsEndsAtItsDeadline) {
+TEST(InterruptTest, AWaitWithoutAnInterruptEndsAtItsDeadline) {
   int asked = 0;
   const TimePoint begin = Clock::now();
   EXPECT_FALSE(wait_or_interrupt(

@@ -1,4 +1,4 @@
-// The operations of a process group, by the field's names.
+// The operations of a process group.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr std::array kAllCollectives = {Operation::kBroadcast,
                                                Operation::kAllToAll,
                                                Operation::kBarrier};
 
-/// "broadcast", "reduce", "all_reduce", ...; "invalid" for a number that is none.
+/// "broadcast", "reduce", "all_reduce", ...; "invalid" for a number that is not an operation.
 constexpr std::string_view name_of(Operation operation) {
   switch (operation) {
     case Operation::kBroadcast:

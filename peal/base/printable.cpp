@@ -13,7 +13,7 @@ bool is_control(std::uint32_t letter) {
   return letter < 0x20 || (letter >= 0x7f && letter < 0xa0);  // C0, DEL and C1
 }
 
-/// The number of bytes of a character, by the first of them; 0: no character begins so.
+/// The number of bytes of a UTF-8 character, by its first byte; 0 if no character begins with it.
 std::size_t size_of_character(unsigned char first) {
   if (first < 0x80) return 1;
   if (first < 0xc2) return 0;
@@ -22,7 +22,7 @@ std::size_t size_of_character(unsigned char first) {
   return first < 0xf5 ? 4 : 0;
 }
 
-/// The number of bytes of the character at the front of `text` if a terminal may get it; else 0.
+/// The number of bytes of the first character of `text` if it is safe for a terminal; else 0.
 /// Source: RFC 3629.
 std::size_t printable_front(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
@@ -60,6 +60,11 @@ std::string printable_line(std::string_view text) {
   std::ranges::replace_if(
       line, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
   return printable(line);
+}
+
+std::string quoted_beginning(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  return fmt::format("\"{}{}\"", text.substr(0, kShown), text.size() > kShown ? "..." : "");
 }
 
 }  // namespace peal

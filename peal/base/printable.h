@@ -1,4 +1,4 @@
-// Text of others, such as names of files and words that ranks recorded, made fit for a terminal.
+// Makes text from outside, such as names of files and texts of ranks, safe for a terminal.
 #pragma once
 
 #include <string>
@@ -6,11 +6,14 @@
 
 namespace peal {
 
-/// `text` with each byte of a control character (C0, DEL, C1), or of anything that is not UTF-8, as
-/// \xNN. The rest stays as it is, so what this returned once stays as it is too.
+/// `text` with each byte of a control character (C0, DEL, C1) and each byte that is not UTF-8
+/// escaped as \xNN. All other text stays unchanged. A second call changes nothing more.
 std::string printable(std::string_view text);
 
-/// The same for text that may have several lines: C0 and DEL become spaces.
+/// The same for text with several lines: C0 and DEL become spaces.
 std::string printable_line(std::string_view text);
+
+/// A wrong text in quotes, for errors. Shows only the first 60 bytes of a longer text.
+std::string quoted_beginning(std::string_view text);
 
 }  // namespace peal

@@ -5,13 +5,13 @@
 namespace peal {
 namespace {
 
-TEST(PrintableTest, WhatATerminalOnlyShowsStays) {
+TEST(PrintableTest, HarmlessTextIsUnchanged) {
   const std::string text = "rank-0.flight, \"caf\xc3\xa9\", \xe2\x82\xac, \xf0\x9f\x94\x94 \\x1b";
   EXPECT_EQ(printable(text), text);
   EXPECT_EQ(printable(""), "");
 }
 
-TEST(PrintableTest, WhatATerminalWouldObeyIsEscaped) {
+TEST(PrintableTest, ControlCharactersAreEscaped) {
   EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a\\x1b[2Jb\\x0a\\x7f");
   EXPECT_EQ(printable("\xc2\x9b"
                       "2J"),
@@ -31,7 +31,7 @@ TEST(PrintableTest, BytesThatAreNotUtf8AreEscaped) {
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 }
 
-TEST(PrintableTest, ALineHasSpacesInsteadOfItsOwnControls) {
+TEST(PrintableTest, InALineControlCharactersBecomeSpaces) {
   EXPECT_EQ(printable_line("two\nlines\tand \x1b[2J\xc2\x9b"), "two lines and  [2J\\xc2\\x9b");
 }
 

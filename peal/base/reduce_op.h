@@ -1,4 +1,4 @@
-// The operators that reduce collectives apply, and which types they have a meaning for.
+// The operators of the reducing collectives, and the types that each operator supports.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ struct ReduceOp {
   };
 
   Kind kind = Kind::kSum;
-  double factor = 1.0;  // of kPremulSum: this rank's own
+  double factor = 1.0;  // for kPremulSum: the factor of this rank
 
   friend constexpr bool operator==(const ReduceOp&, const ReduceOp&) = default;
 
@@ -71,7 +71,7 @@ inline constexpr std::array kAllReduceOpKinds = {ReduceOp::Kind::kSum,
                                                  ReduceOp::Kind::kBxor,
                                                  ReduceOp::Kind::kPremulSum};
 
-/// "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum"; "invalid" for none.
+/// "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum"; else "invalid".
 constexpr std::string_view name_of(ReduceOp::Kind kind) {
   switch (kind) {
     case ReduceOp::Kind::kSum:
@@ -102,8 +102,8 @@ constexpr bool is_floating(DType dtype) {
 }
 constexpr bool is_complex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
 
-/// Whether the operator has a meaning for the type: complex numbers have no order, floating ones no
-/// bits, and the average of bools is not a bool.
+/// Whether the operator supports the type: complex numbers have no order, floating ones no bits,
+/// and the average of bools is not a bool.
 constexpr bool has_meaning(ReduceOp::Kind kind, DType dtype) {
   switch (kind) {
     case ReduceOp::Kind::kSum:

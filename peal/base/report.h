@@ -1,4 +1,4 @@
-// Where the library says what the application may want to know. It never prints by itself.
+// The sink for warnings to the application. The library never prints by itself.
 #pragma once
 
 #include <functional>
@@ -6,14 +6,12 @@
 
 namespace peal {
 
-enum class Severity : unsigned char { kInfo, kWarning };
+/// Given by the application. Called from any thread, and never while a lock of peal is held.
+using Report = std::function<void(std::string_view warning)>;
 
-/// Given by the application; called from any thread, and never with a lock of peal's held.
-using Report = std::function<void(Severity, std::string_view message)>;
-
-/// Says nothing.
+/// Drops all warnings.
 inline Report silent_report() {
-  return [](Severity, std::string_view) {};
+  return [](std::string_view) {};
 }
 
 }  // namespace peal

@@ -17,7 +17,7 @@ class Secret::Page final {
     void* const start = ::mmap(nullptr, size_, kProtection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) throw system_error("cannot map memory for the job's secret", errno);
     start_ = static_cast<char*>(start);
-    ::madvise(start_, size_, MADV_DONTDUMP);  // before the text is there
+    ::madvise(start_, size_, MADV_DONTDUMP);  // before the text is written
     std::ranges::copy(text, start_);
   }
   ~Page() {

@@ -1,5 +1,5 @@
-// A job's secret in memory: it is in no core file, and nothing of it stays in memory that was
-// freed. Used wherever the secret is held for longer than a call.
+// A job's secret in memory: no core file contains it, and no part of it stays in freed memory. Used
+// wherever the secret is held for longer than a call.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,16 @@
 
 namespace peal {
 
-/// Copies share one text, which never changes. The text lies in a mapping of its own that core
-/// files leave out (MADV_DONTDUMP). It is overwritten before the mapping ends.
-/// Limits: a process that may read this one's memory (a debugger, root) finds the text. So does a
-///   forked child, which has a copy of the mapping. The mapping may be swapped out. If the system
-///   does not know MADV_DONTDUMP, a core file holds the text; that is not an error. Copies that a
-///   caller makes of `text` are the caller's to wipe. Where the linker binds functions at their
-///   first call, it saves the vector registers on the stack, and with them perhaps a piece of a
-///   text that was just copied; programs linked with `-z now` do not.
-/// Threads: as std::shared_ptr. Cost: a mapping for each text, none for a copy or an empty one.
+/// Copies share one text, which never changes. The text has a separate mapping, which core files
+/// omit (MADV_DONTDUMP). The text is overwritten before the mapping ends.
+/// Limits: a process that may read this process's memory (a debugger, root) finds the text. A
+///   forked child has a copy of the mapping. The mapping may be swapped out. If the system does not
+///   know MADV_DONTDUMP, a core file contains the text; that is not an error. A caller that copies
+///   `text` must wipe the copy. With lazy binding, the dynamic linker saves the vector registers on
+///   the stack at the first call of a function, perhaps with a piece of a text that was just
+///   copied. Programs linked with `-z now` do not have this problem.
+/// Threads: as std::shared_ptr.
+/// Cost: a mapping for each text, none for a copy or an empty text.
 class Secret final {
  public:
   /// No secret.
@@ -25,10 +26,10 @@ class Secret final {
   explicit Secret(std::string_view text);
 
   bool empty() const { return page_ == nullptr; }
-  /// Valid while this or a copy lives.
+  /// Valid while this object or a copy lives.
   std::string_view text() const;
 
-  /// Whether the texts are equal, in a time that depends on them: not for what a stranger sends.
+  /// Compares the texts, in a time that depends on them: do not use it on data of strangers.
   friend bool operator==(const Secret& a, const Secret& b);
 
  private:
@@ -36,11 +37,11 @@ class Secret final {
   std::shared_ptr<const Page> page_;
 };
 
-/// Overwrites the characters, which no optimization leaves out. The string is empty afterwards.
+/// Overwrites the characters; the optimizer cannot remove this. The string is empty afterwards.
 void wipe(std::string& text) noexcept;
 
-/// Wipes a string at the end of the scope, for a text that has held a secret. The string must not
-/// grow meanwhile: its former memory would keep the text.
+/// Wipes a string that holds a secret at the end of the scope. The string must not grow meanwhile,
+/// because its old memory would keep the text.
 class Wiped final {
  public:
   explicit Wiped(std::string& text) noexcept : text_(text) {}

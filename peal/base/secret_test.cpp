@@ -19,7 +19,7 @@ concept CanBePrinted = requires(std::ostream& stream, const T& value) {
 };
 static_assert(!CanBePrinted<Secret>);
 
-TEST(SecretTest, ItHoldsATextOfAnyLength) {
+TEST(SecretTest, ASecretHoldsATextOfAnyLength) {
   for (const std::size_t size : {1U, 16U, 4095U, 4096U, 4097U, 100000U}) {
     std::string text(size, 's');
     text.front() = 'b';
@@ -30,14 +30,14 @@ TEST(SecretTest, ItHoldsATextOfAnyLength) {
   }
 }
 
-TEST(SecretTest, AnEmptyTextIsNoSecret) {
+TEST(SecretTest, AnEmptyTextIsAnEmptySecret) {
   EXPECT_TRUE(Secret().empty());
   EXPECT_TRUE(Secret("").empty());
   EXPECT_EQ(Secret().text(), "");
   EXPECT_EQ(Secret(), Secret(""));
 }
 
-TEST(SecretTest, CopiesShareOneTextThatLivesAsLongAsTheLast) {
+TEST(SecretTest, CopiesShareOneTextUntilTheLastIsDestroyed) {
   Secret first("the job's secret");
   const Secret second = first;
   EXPECT_EQ(second.text().data(), first.text().data());
@@ -65,7 +65,7 @@ TEST(SecretTest, WipingOverwritesTheCharacters) {
     EXPECT_EQ(text.size(), 100U);
   }
   EXPECT_TRUE(text.empty());
-  ASSERT_EQ(text.data(), memory);  // it is the string's still
+  ASSERT_EQ(text.data(), memory);  // the string still owns the memory
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(memory[i], '\0') << i;
 }
 

@@ -21,7 +21,7 @@ struct Unit {
 constexpr std::array kUnits = {Unit{30, "g", " GiB"}, Unit{20, "m", " MiB"}, Unit{10, "k", " KiB"}};
 constexpr Unit kByte = {0, "", " B"};
 
-/// By how many bits the unit shifts a number: 10 for "K", "kb" and "KiB".
+/// The shift of a unit in bits: 10 for "K", "kb" and "KiB".
 std::optional<int> try_parse_unit(std::string_view text) {
   constexpr std::string_view kLetters = "kmg";
   if (text.empty()) return 0;

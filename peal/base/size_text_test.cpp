@@ -7,13 +7,13 @@
 namespace peal {
 namespace {
 
-TEST(SizeTextTest, ANumberAloneIsBytes) {
+TEST(SizeTextTest, ANumberWithoutAUnitIsBytes) {
   EXPECT_EQ(try_parse_size("0"), 0_B);
   EXPECT_EQ(try_parse_size("4096"), 4_KiB);
   EXPECT_EQ(try_parse_size("9223372036854775807"), Bytes(INT64_MAX));
 }
 
-TEST(SizeTextTest, UnitsArePowersOf1024HoweverTheyAreWritten) {
+TEST(SizeTextTest, UnitsArePowersOf1024InAnySpelling) {
   for (const char* text : {"3k", "3K", "3kb", "3KB", "3Kb", "3kib", "3KiB"}) {
     EXPECT_EQ(try_parse_size(text), 3_KiB) << text;
   }
@@ -25,7 +25,7 @@ TEST(SizeTextTest, UnitsArePowersOf1024HoweverTheyAreWritten) {
   }
 }
 
-TEST(SizeTextTest, WhatIsNoWholeNumberOfBytesIsNoSize) {
+TEST(SizeTextTest, AnyOtherTextIsNotASize) {
   for (const char* text : {"",           "x",    "K",   "-1",   "-0",
                            "+1",         " 1",   "1 K", "1.5M", "1e3",
                            "1T",         "4K4",  "1kk", "1ki",  "1b",
@@ -35,7 +35,7 @@ TEST(SizeTextTest, WhatIsNoWholeNumberOfBytesIsNoSize) {
   }
 }
 
-TEST(SizeTextTest, IsWrittenInTheLargestUnitOfWhichItIsAWholeNumber) {
+TEST(SizeTextTest, ASizeIsWrittenInTheLargestUnitThatGivesAWholeNumber) {
   EXPECT_EQ(size_text(0_B, SizeStyle::kLong), "0 B");
   EXPECT_EQ(size_text(4_B, SizeStyle::kLong), "4 B");
   EXPECT_EQ(size_text(64_KiB, SizeStyle::kLong), "64 KiB");
@@ -44,7 +44,7 @@ TEST(SizeTextTest, IsWrittenInTheLargestUnitOfWhichItIsAWholeNumber) {
   EXPECT_EQ(size_text(2048_MiB, SizeStyle::kLong), "2 GiB");
 }
 
-TEST(SizeTextTest, WhatIsWrittenShortIsReadAsTheSame) {
+TEST(SizeTextTest, AShortTextReadsBackAsWritten) {
   EXPECT_EQ(size_text(64_KiB, SizeStyle::kShort), "64k");
   for (const Bytes size : {0_B, 1_B, 1023_B, 1_KiB, 1025_B, 1_MiB, 1536_KiB, 2048_MiB}) {
     EXPECT_EQ(try_parse_size(size_text(size, SizeStyle::kShort)), size);

@@ -6,7 +6,7 @@
 
 namespace peal {
 
-/// What stands before, between and after the `at`s, one part more than there are of those:
+/// The parts of `text` between the separators `at`, one part more than separators:
 /// "a,,b" -> "a", "", "b"; "" -> "". The parts are views of `text`.
 std::vector<std::string_view> split(std::string_view text, char at);
 

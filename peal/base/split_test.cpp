@@ -8,17 +8,17 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(SplitTest, ThereIsOnePartMoreThanSeparators) {
+TEST(SplitTest, ThereIsOnePartMoreThanThereAreSeparators) {
   EXPECT_THAT(split("", ','), ElementsAre(""));
   EXPECT_THAT(split("one", ','), ElementsAre("one"));
   EXPECT_THAT(split("one,two", ','), ElementsAre("one", "two"));
 }
 
-TEST(SplitTest, EmptyPartsCountAtBothEndsAndBetween) {
+TEST(SplitTest, EmptyPartsCount) {
   EXPECT_THAT(split(",a,,b,", ','), ElementsAre("", "a", "", "b", ""));
 }
 
-TEST(SplitTest, OtherSeparatorsAreText) {
+TEST(SplitTest, OtherSeparatorsAreOrdinaryText) {
   EXPECT_THAT(split("a,b;c", ';'), ElementsAre("a,b", "c"));
 }
 

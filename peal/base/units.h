@@ -1,5 +1,5 @@
 // Units that must not be mixed up: bytes with elements, ranks with counts, tags with either.
-// Everyone speaks these words.
+// Used by the whole library.
 #pragma once
 
 #include <compare>
@@ -7,11 +7,11 @@
 
 namespace peal {
 
-/// Index of a process within a group, 0 .. size-1. Planners do arithmetic on ranks, so it is an int
-/// by name and not a class (decisions/0002).
+/// Index of a process within a group, 0 .. size-1. Planners do arithmetic on ranks, so Rank is an
+/// int and not a class (decisions/0002).
 using Rank = int;
 
-/// Receives take this in place of a rank: whoever sends first.
+/// A receive takes this in place of a rank, to accept the first message of any sender.
 inline constexpr Rank kAnySource = -1;
 
 /// A number with a unit. Sums, differences and scalings keep the unit; a ratio loses it.
@@ -54,7 +54,7 @@ constexpr Bytes operator""_MiB(unsigned long long n) {
   return Bytes(static_cast<std::int64_t>(n << 20));
 }
 
-/// A user's label on a point-to-point message; a receive takes only messages with its own tag.
+/// A user's label on a point-to-point message. A receive takes only messages with the same tag.
 struct Tag {
   std::int32_t value = 0;
 

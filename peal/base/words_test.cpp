@@ -1,10 +1,9 @@
-// The enumerations and small values of base: names, sizes, meanings.
+// Tests the enumerations and small values of base: names, sizes, meanings.
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "peal/base/dtype.h"
-#include "peal/base/inline_vector.h"
 #include "peal/base/operation.h"
 #include "peal/base/reduce_op.h"
 
@@ -19,13 +18,13 @@ void expect_names_of_their_own(const List& list) {
   EXPECT_FALSE(names.contains("invalid"));
 }
 
-TEST(WordsTest, EveryValueHasANameOfItsOwn) {
+TEST(WordsTest, EachValueHasADifferentName) {
   expect_names_of_their_own(kAllDTypes);
   expect_names_of_their_own(kAllReduceOpKinds);
   expect_names_of_their_own(kAllCollectives);
 }
 
-TEST(WordsTest, NumbersThatNameNothingAreInvalid) {
+TEST(WordsTest, UnknownNumbersAreInvalid) {
   EXPECT_EQ(name_of(static_cast<DType>(200)), "invalid");
   EXPECT_EQ(name_of(static_cast<ReduceOp::Kind>(200)), "invalid");
   EXPECT_EQ(name_of(static_cast<Operation>(200)), "invalid");
@@ -33,7 +32,7 @@ TEST(WordsTest, NumbersThatNameNothingAreInvalid) {
   EXPECT_FALSE(has_meaning(static_cast<ReduceOp::Kind>(200), DType::kF32));
 }
 
-TEST(WordsTest, SizesAreThoseOfTheCppTypes) {
+TEST(WordsTest, SizesMatchTheCppTypes) {
   EXPECT_EQ(size_of(dtype_of<Float16>).value, sizeof(Float16));
   EXPECT_EQ(size_of(dtype_of<BFloat16>).value, sizeof(BFloat16));
   EXPECT_EQ(size_of(dtype_of<std::int16_t>).value, sizeof(std::int16_t));
@@ -43,7 +42,7 @@ TEST(WordsTest, SizesAreThoseOfTheCppTypes) {
   EXPECT_EQ(bytes_of(Elements(std::int64_t{1} << 33), DType::kF32), Bytes(std::int64_t{1} << 35));
 }
 
-TEST(WordsTest, AnOperatorHasAMeaningWhereTheFieldGivesItOne) {
+TEST(WordsTest, EachOperatorSupportsTheRightTypes) {
   using Kind = ReduceOp::Kind;
   const auto types_of = [](Kind kind) {
     int count = 0;
@@ -69,9 +68,9 @@ concept HasDType = requires {
   dtype_of<T>;
 };
 
-TEST(WordsTest, OnlyTheTypesThatAreMovedHaveADType) {
+TEST(WordsTest, OnlySupportedTypesHaveADType) {
   EXPECT_TRUE(HasDType<std::int64_t>);
-  EXPECT_FALSE(HasDType<std::uint16_t>) << "it must not pass for another type in silence";
+  EXPECT_FALSE(HasDType<std::uint16_t>) << "it must not silently count as another type";
   EXPECT_FALSE(HasDType<const float>);
   EXPECT_FALSE(HasDType<long double>);
 }
@@ -84,15 +83,6 @@ TEST(WordsTest, QuantitiesKeepTheirUnit) {
   EXPECT_EQ(1_MiB / 4_KiB, 256);
   EXPECT_EQ(2 * size / 4, 2_KiB);
   EXPECT_LT(size - 1_MiB, 0_B);
-}
-
-TEST(WordsTest, AnInlineVectorComparesWhatItHoldsAndNotWhatItHeld) {
-  InlineVector<int, 3> values = {1, 2, 3};
-  values.pop_back();
-  EXPECT_EQ(values, (InlineVector<int, 3>{1, 2}));
-  EXPECT_NE(values, (InlineVector<int, 3>{1, 3}));
-  EXPECT_NE(values, (InlineVector<int, 3>{1, 2, 3}));
-  EXPECT_EQ(values.size(), 2u);
 }
 
 }  // namespace

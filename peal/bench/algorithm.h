@@ -1,25 +1,25 @@
-// What peal's planner makes of a case: which algorithm does it, and which ones could. Pure.
+// Which algorithm peal's planner uses for a case, and which algorithms apply. Pure.
 #pragma once
 
 #include <string>
 
 #include "peal/bench/case.h"
-#include "peal/plan/choices.h"
+#include "peal/plan/algorithm_settings.h"
 
 namespace peal::bench {
 
-/// Where peal's ranks are, as far as the choice depends on it.
+/// The placement of peal's ranks, as far as the choice depends on it.
 struct Surroundings {
-  int ranks_per_host = 1;  // neighbours that share memory
-  Bytes stage = {};        // as Config names it
+  int ranks_per_host = 1;  // ranks that share memory
+  Bytes stage = {};        // the size of the staging buffer, as in Config
 };
 
-Operation operation_of(Op op);
-
-/// Whether the algorithm can do the case there. If it cannot, peal takes another instead.
+/// Whether the algorithm applies to the case there. If not, peal uses another algorithm.
 bool algorithm_applies(const std::string& name, const Case& c, Surroundings where);
 
-/// The algorithm that peal does the case by; "" for send_recv, which has but one way.
-std::string algorithm_of(const plan::Choices& choices, const Case& c, Surroundings where);
+/// The algorithm that peal uses for the case; "" for send_recv, which has only one.
+std::string algorithm_of(const plan::AlgorithmSettings& settings,
+                         const Case& c,
+                         Surroundings where);
 
 }  // namespace peal::bench

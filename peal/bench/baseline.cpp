@@ -6,15 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
+#include "peal/bench/json_lines.h"
 
 namespace peal::bench {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string_view text_of(Place place) { return place == Place::kIn ? " in place" : ""; }
-
-/// ", rate 1gbit, PEAL_ALGORITHM=ring": what is not as it is by itself.
+/// The conditions that differ from the defaults: ", rate 1gbit, PEAL_ALGORITHM=ring".
 std::string text_of(const Conditions& conditions) {
   std::string text;
   if (!conditions.rate.empty()) text += ", rate " + conditions.rate;
@@ -26,7 +25,7 @@ std::string text_of(const Conditions& conditions) {
   return text;
 }
 
-/// Lines of older versions do not say it all; what they do not say was not there.
+/// Lines of older versions lack some fields; those conditions did not exist then.
 Conditions conditions_in(const Json& line) {
   const auto text = [&](const char* field) {
     const auto found = line.find(field);
@@ -47,7 +46,7 @@ std::string what_of(const Json& line) {
                      line.at("np").get<int>(),
                      line.at("hosts").get<int>(),
                      line.at("bytes").get<std::int64_t>(),
-                     text_of(line.at("in_place").get<bool>() ? Place::kIn : Place::kOut),
+                     line.at("in_place").get<bool>() ? " in place" : "",
                      line.at("variant").get<std::string>(),
                      line.at("transport").get<std::string>(),
                      text_of(conditions_in(line)));
@@ -60,28 +59,14 @@ Reached parse(const Json& line) {
   return reached;
 }
 
-std::string what_of(const Result& result) {
-  const Case& c = result.the_case;
-  return fmt::format("{} {} np={} hosts={} {} B{} {} {}{}",
-                     name_of(c.op),
-                     name_of(c.dtype),
-                     c.ranks,
-                     result.hosts,
-                     bytes_of(c).value,
-                     text_of(place_of(c)),
-                     result.variant,
-                     result.transport,
-                     text_of(result.conditions));
-}
-
-/// What the library says, without "[json.exception.parse_error.101] " before it.
+/// The library's text without its prefix "[json.exception.parse_error.101] ".
 std::string_view sentence_of(const Json::exception& error) {
   const std::string_view text = error.what();
   const auto end = text.find("] ");
   return end == std::string_view::npos ? text : text.substr(end + 2);
 }
 
-/// The first, and how many more.
+/// The first case, and the number of the others.
 std::string first_and_count(const std::vector<Reached>& all) {
   if (all.empty()) return "none of peal";
   const std::string more = all.size() == 1 ? "" : fmt::format(" and {} more", all.size() - 1);
@@ -91,13 +76,9 @@ std::string first_and_count(const std::vector<Reached>& all) {
 }  // namespace
 
 std::vector<Reached> reached_by(const std::vector<Result>& results) {
-  std::vector<Reached> all;
-  for (const Result& result : results) {
-    if (result.backend != "peal") continue;
-    Reached& reached = all.emplace_back(Reached{what_of(result), result.times_faster});
-    if (result.floor_fraction) reached.ratios["floor"] = *result.floor_fraction;
-  }
-  return all;
+  std::string lines;
+  for (const Result& result : results) lines += to_json_line(result);
+  return parse_baseline(lines);
 }
 
 std::vector<Reached> parse_baseline(std::string_view lines) {
@@ -125,10 +106,12 @@ void check_common_case(const std::vector<Reached>& baseline, const std::vector<R
     return std::ranges::count(baseline, reached.what, &Reached::what) > 0;
   });
   if (is_known) return;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("the baseline has none of the cases of this run: it has {}, this run {}",
-                          first_and_count(baseline),
-                          first_and_count(planned)));
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format(
+          "the baseline and this run have no case in common: the baseline has {}, this run has {}",
+          first_and_count(baseline),
+          first_and_count(planned)));
 }
 
 Comparison compare_with(const std::vector<Reached>& baseline,
@@ -149,9 +132,9 @@ Comparison compare_with(const std::vector<Reached>& baseline,
   return comparison;
 }
 
-std::string describe(const std::vector<Worse>& worse) {
+std::string describe(const std::vector<SlowerCase>& worse) {
   std::string table;
-  for (const Worse& one : worse) {
+  for (const SlowerCase& one : worse) {
     table += fmt::format("{:<56} {:<8} was {:8.2f}, is {:8.2f}\n",
                          one.what,
                          one.ratio == "floor" ? one.ratio : "x " + one.ratio,

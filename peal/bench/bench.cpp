@@ -8,31 +8,31 @@
 #include <fmt/format.h>
 
 #include "peal/base/clock.h"
-#include "peal/base/environment.h"
-#include "peal/base/error.h"
-#include "peal/base/free_memory.h"
-#include "peal/base/private_folder.h"
 #include "peal/base/size_text.h"
 #include "peal/bench/algorithm.h"
 #include "peal/bench/fleet.h"
 #include "peal/bench/folder.h"
+#include "peal/bench/free_memory.h"
 #include "peal/bench/memory_need.h"
 #include "peal/bench/mpi_fleet.h"
 #include "peal/bench/session.h"
 #include "peal/bench/stream_subject.h"
 #include "peal/bench/tune.h"
+#include "peal/config/environment.h"
 #include "peal/net/socket.h"
 #include "peal/plan/table.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::bench {
 namespace {
 
-/// With --tune: what takes so many times as long as another algorithm will not win. Much, since a
-/// neighbour on the machine makes things take several times as long for a second.
+/// With --tune: an algorithm that takes this many times as long as another cannot win. The factor
+/// is large, because another program on the machine can slow an operation several times for a
+/// second.
 constexpr double kFarBehind = 3;
 
-/// What is to be started for one number of ranks, and what is not.
-struct Muster {
+/// The fleets to start for one number of ranks, and the backends that cannot be measured.
+struct FleetPlan {
   std::vector<Fleet> fleets;
   std::vector<Absent> absent;
 
@@ -49,31 +49,31 @@ bool wants(const BenchOptions& options, const std::string& peer) {
   return std::ranges::count(options.peers, peer) > 0;
 }
 
-Muster muster(const BenchOptions& options, const Ground& ground) {
-  Muster all;
+FleetPlan plan_fleets(const BenchOptions& options, const Setup& setup) {
+  FleetPlan all;
   for (const std::string& algorithm : options.algorithms) {
-    Fleet fleet = peal_fleet(ground, tuned_backend(algorithm), options.transport, options.memory);
-    for (launch::RankProcess& process : fleet.processes) {
+    Fleet fleet = peal_fleet(setup, tuned_backend(algorithm), options.transport, options.memory);
+    for (launch::RankCommand& process : fleet.processes) {
       process.environment["PEAL_ALGORITHM"] = algorithm;
     }
     all.add(std::move(fleet));
   }
   if (!options.algorithms.empty()) return all;
-  all.add(peal_fleet(ground, "peal", options.transport, options.memory));
-  all.add(ground.net == nullptr ? probe_fleet(ground) : stream_fleet(ground));
-  if (wants(options, "gloo")) all.add(gloo_fleet(ground));
+  all.add(peal_fleet(setup, "peal", options.transport, options.memory));
+  all.add(setup.net == nullptr ? probe_fleet(setup) : stream_fleet(setup));
+  if (wants(options, "gloo")) all.add(gloo_fleet(setup));
   const std::vector<Mpi> mpis = options.peers.empty() ? std::vector<Mpi>{} : find_mpis();
   for (const Mpi& mpi : mpis) {
-    if (wants(options, "mpi") || wants(options, mpi.name)) all.add(mpi_fleet(ground, mpi));
+    if (wants(options, "mpi") || wants(options, mpi.name)) all.add(mpi_fleet(setup, mpi));
   }
   for (const std::string name : {"openmpi", "mpich"}) {
     const bool is_there = std::ranges::count(mpis, name, &Mpi::name) > 0;
     if (!is_there && wants(options, name)) {
-      all.absent.push_back({name, "there is no mpicc and mpirun of it in PATH"});
+      all.absent.push_back({name, "its mpicc or mpirun is not in PATH"});
     }
   }
   if (mpis.empty() && wants(options, "mpi")) {
-    all.absent.push_back({"mpi", "there is no mpicc in PATH"});
+    all.absent.push_back({"mpi", "mpicc is not in PATH"});
   }
   return all;
 }
@@ -95,26 +95,26 @@ std::vector<std::string> describe(const Session& session, const std::vector<Abse
   return lines;
 }
 
-/// What peal's fleets do a case by.
+/// The algorithms of peal's fleets for each case.
 class Planning final {
  public:
   explicit Planning(const BenchOptions& options)
       : options_(options), config_(config_from(process_environment())) {  // the ranks inherit it
-    choices_.emplace("peal", config_);
+    settings_.emplace("peal", config_);
     for (const std::string& algorithm : options.algorithms) {
       Config forced = config_;
       forced.algorithm = algorithm;
-      choices_.emplace(tuned_backend(algorithm), forced);
+      settings_.emplace(tuned_backend(algorithm), forced);
     }
   }
 
-  /// "" for what is not peal's.
+  /// "" for other backends than peal.
   std::string algorithm(const std::string& backend, const Case& c) const {
-    const auto choices = choices_.find(backend);
-    return choices == choices_.end() ? "" : algorithm_of(choices->second, c, surroundings(c));
+    const auto settings = settings_.find(backend);
+    return settings == settings_.end() ? "" : algorithm_of(settings->second, c, surroundings(c));
   }
 
-  /// Whether the fleet of one of peal's algorithms does the case by that algorithm.
+  /// Whether `backend` is the fleet of an algorithm of peal that applies to the case.
   bool can_do(const std::string& backend, const Case& c) const {
     return std::ranges::any_of(options_.algorithms, [&](const std::string& algorithm) {
       return backend == tuned_backend(algorithm) &&
@@ -131,10 +131,10 @@ class Planning final {
 
   const BenchOptions& options_;
   Config config_;
-  std::map<std::string, plan::Choices> choices_;  // by backend
+  std::map<std::string, plan::AlgorithmSettings> settings_;  // by backend
 };
 
-/// How long the rest of the cases will take: as expected, times what the first ones took of that.
+/// Estimates the time for the remaining cases: the expected time, corrected by the pace so far.
 class Outlook final {
  public:
   Outlook(const Session& session, const std::vector<Case>& cases, const MeasureOptions& options) {
@@ -150,11 +150,11 @@ class Outlook final {
 
  private:
   TimePoint begin_ = Clock::now();
-  std::vector<double> ends_ = {0};  // of the first cases, in seconds
+  std::vector<double> ends_ = {0};  // expected end of the first k cases, in seconds
 };
 
-/// What has buffers for the case at the same time: all that take part, since they take turns;
-/// `peers` too that will turn out to be missing.
+/// The backends that hold buffers for the case at the same time: all that take part, because they
+/// take turns. Also counts `peers` that later turn out to be missing.
 std::vector<Holder> holders_of(const BenchOptions& options,
                                const std::vector<std::string>& peers,
                                const Planning& planning,
@@ -173,8 +173,8 @@ std::vector<Holder> holders_of(const BenchOptions& options,
   if (!options.algorithms.empty()) return holders;
   add_peal("peal");
   const int hosts = options.hosts.hosts;
-  if (hosts == 0) holders.push_back({"probe", buffers});  // both ways to store share them
-  if (hosts > 0) {  // what each host sends and what it receives; both ways to send share them
+  if (hosts == 0) holders.push_back({"probe", buffers});  // both kinds of stores share them
+  if (hosts > 0) {  // the bytes that each host sends and receives; both variants share them
     holders.push_back({"stream", bytes_between_hosts(c, hosts) * (2 * hosts)});
   }
   for (const std::string& peer : peers) holders.push_back({peer, buffers});
@@ -205,10 +205,10 @@ Conditions conditions_of(const BenchOptions& options) {
           .rewriting = options.measure.rewriting};
 }
 
-/// What runs have left that were killed.
+/// Removes folders and hosts of runs that were killed.
 void remove_leftovers() {
-  remove_folders_of_the_dead(kFolderPrefix, kSharedMemory);
-  if (::geteuid() == 0) remove_hosts_of_the_dead();
+  remove_folders_of_ended_processes(kFolderPrefix, kSharedMemory);
+  if (::geteuid() == 0) remove_hosts_of_ended_processes();
 }
 
 void run_ranks(const BenchOptions& options,
@@ -217,11 +217,11 @@ void run_ranks(const BenchOptions& options,
                const BenchSink& sink,
                launch::SignalReader& signals) {
   const PrivateFolder folder(kFolderPrefix);
-  Ground ground = lay_ground(ranks, folder);
-  ground.net = net;
-  ground.ranks_per_host = options.hosts.ranks_per_host;
-  Muster all = muster(options, ground);
-  Fd socket = net::listen_on(net::Address::parse("unix:" + ground.socket));
+  Setup setup = make_setup(ranks, folder);
+  setup.net = net;
+  setup.ranks_per_host = options.hosts.ranks_per_host;
+  FleetPlan all = plan_fleets(options, setup);
+  Fd socket = net::listen_on(net::Address::parse("unix:" + setup.socket));
   Session session(std::move(all.fleets), std::move(socket), signals);
   sink.begin(ranks, describe(session, all.absent));
   for (std::size_t i = 0; i < session.size(); ++i) {
@@ -250,7 +250,7 @@ void run_ranks(const BenchOptions& options,
   }
 }
 
-/// On this machine as it is, or between hosts that are removed in the end.
+/// Runs on this machine, or between hosts that are removed at the end.
 void run_all(const BenchOptions& options, const BenchSink& sink, launch::SignalReader& signals) {
   if (options.hosts.hosts == 0) {
     for (const int ranks : numbers_of_ranks(options)) {
@@ -326,8 +326,8 @@ void run(const BenchOptions& options, const BenchSink& sink) {
   launch::SignalReader signals;
   try {
     run_all(options, sink, signals);
-  } catch (const Interrupted&) {
-    while (signals.try_next()) {  // who presses again has been heard
+  } catch (const SignalReceived&) {
+    while (signals.try_next()) {  // drops further signals: the run ends anyway
     }
     throw;
   }

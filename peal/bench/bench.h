@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "peal/base/config.h"
 #include "peal/base/dtype.h"
 #include "peal/bench/case.h"
 #include "peal/bench/host_net.h"
 #include "peal/bench/measure.h"
 #include "peal/bench/result.h"
+#include "peal/config/config.h"
 
 namespace peal::bench {
 
@@ -19,28 +19,28 @@ struct BenchOptions {
   std::vector<int> ranks = {2};
   std::vector<Bytes> sizes;
   std::vector<DType> dtypes = {DType::kF32};
-  std::vector<std::string> peers;  // "gloo", "openmpi", "mpich"; "mpi": all MPIs that there are
+  std::vector<std::string> peers;  // "gloo", "openmpi", "mpich"; "mpi": all installed MPIs
   std::vector<std::string> memory = {"registered", "foreign"};
-  Place place = Place::kOut;
+  BlockPlace place = BlockPlace::kOut;
   TransportChoice transport = TransportChoice::kAuto;
   MeasureOptions measure;
   HostOptions hosts;  // network namespaces (host_net.h)
-  /// Names of peal's algorithms to measure against each other, instead of anything else (tune.h).
+  /// Algorithms of peal to compare with each other, instead of comparing backends (tune.h).
   std::vector<std::string> algorithms;
 };
 
-/// Before a case: how far the run has come with this number of ranks.
+/// The progress of the cases with this number of ranks, before a case.
 struct Progress {
   std::size_t done = 0;
   std::size_t cases = 0;
-  double seconds_left = 0;  // about, if it goes on as so far
+  double seconds_left = 0;  // an estimate from the pace so far
   Case next;
 };
 
-/// What the caller hears while it goes on.
+/// Callbacks during a run.
 struct BenchSink {
-  /// Before the cases of so many ranks: what takes part ("openmpi": "Open MPI v4.1.4") and what is
-  /// left out, with the reason.
+  /// Before the cases with `ranks` ranks: the backends that take part ("openmpi": "Open MPI
+  /// v4.1.4"), and those that are left out, with the reason.
   std::function<void(int ranks, const std::vector<std::string>& lines)> begin;
   std::function<void(const Progress&)> progress;
   std::function<void(const std::vector<Result>& of_one_case)> results;
@@ -49,17 +49,17 @@ struct BenchSink {
 
 /// The names that `peers` may have.
 const std::vector<std::string>& known_peers();
-/// `peers` with "mpi" and duplicates resolved, as far as it is installed.
+/// `peers` without duplicates, and with the installed MPIs instead of "mpi".
 std::vector<std::string> resolve_peers(const std::vector<std::string>& peers);
-/// All cases for so many ranks, each once, in the order of the options.
+/// All cases for this number of ranks, each once, in the order of the options.
 std::vector<Case> cases_of(const BenchOptions& options, int ranks);
 
-/// Of peal itself, what a run will measure: a result without times for each case and kind of
-/// memory.
+/// The measurements of peal in a run: a result without times for each case and kind of memory.
 std::vector<Result> planned_results(const BenchOptions& options);
 
-/// Measures all cases. Threads: the program's only one, since it forks. Signal handling is changed
-/// while it runs. Errors: usage, resource; Interrupted (session.h).
+/// Measures all cases. Changes the handling of signals while it runs.
+/// Threads: the only thread of the program, because it forks.
+/// Errors: usage, resource; SignalReceived (session.h).
 void run(const BenchOptions& options, const BenchSink& sink);
 
 }  // namespace peal::bench

@@ -6,21 +6,21 @@
 namespace peal::bench {
 namespace {
 
-/// Up to here an operation is too short to be timed alone.
+/// Up to this size an operation is too short to be timed alone.
 constexpr Bytes kBatched = 256_B;
 constexpr double kBatchMicroseconds = 35;
 constexpr int kLargestBatch = 10'000;
 constexpr int kFewest = 2;
 constexpr int kMost = 20'000;
 constexpr int kMostWarmup = 20;
-/// Of a round's time, what the tries and then the round itself are given.
+/// The parts of a round's time for the trials, and then for the round.
 constexpr std::array kShares = {0.1, 0.2, 1.0};
-/// The check of a large case by an interpreter takes its time.
+/// A Python worker needs time to check a large case.
 constexpr std::chrono::seconds kLeastPatience{120};
-/// A neighbour may have the cores while it is measured, and not while it was calibrated.
+/// Other programs may use the cores during the measurement, but not during the calibration.
 constexpr double kSlack = 10;
 
-/// The timing that has room for so many iterations, where an operation takes `one` microseconds.
+/// A timing with `room` iterations, for an operation that takes `one` microseconds.
 Timing fit(const Case& c, Timing timing, double one, double room) {
   if (bytes_of(c) <= kBatched) {
     const int batch =
@@ -46,14 +46,14 @@ std::optional<Timing> calibrate(const Case& c, Timing first, double seconds, con
     if (!tried) return std::nullopt;
     const double each = tried->seconds / (timing.warmup + timing.iterations);
     const bool is_slow = kFewest * each > seconds;
-    if (is_slow && i == 0) continue;  // it may have been the machine: the same again
+    if (is_slow && i == 0) continue;  // the machine may have been busy: try again
     timing = fit(c, timing, tried->median, kShares[i] * seconds / each);
     if (is_slow) break;
   }
   return timing;
 }
 
-Timeout patience_for(double seconds) {
+Timeout time_limit_for(double seconds) {
   return kLeastPatience +
          std::chrono::duration_cast<Timeout>(std::chrono::duration<double>(kSlack * seconds));
 }

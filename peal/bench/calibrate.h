@@ -1,5 +1,5 @@
-// How often an operation is repeated in a round, found by trying. Pure: whoever calls it
-// (measure.h) does the timing.
+// Finds by trial how often an operation is repeated in a round. Pure: the caller (measure.h) does
+// the timing.
 #pragma once
 
 #include <functional>
@@ -11,23 +11,23 @@
 
 namespace peal::bench {
 
-/// What a timing took.
+/// The result of a trial.
 struct Tried {
-  double seconds = 0;  // all of it, the rewriting included
+  double seconds = 0;  // the whole trial, with rewriting
   double median = 0;   // of one operation, in microseconds
 };
-/// Nothing: it failed.
+/// Returns nullopt if the trial failed.
 using Try = std::function<std::optional<Tried>(const Timing&)>;
 
-/// Two messages for a ping-pong, of which half is reported; else 1.
+/// 2 for a ping-pong, which has two messages and reports half its time; else 1.
 int operations_in(const Case&);
 
-/// How many operations make a batch, and how many batches fit `seconds`, the rewriting included: as
-/// `first` is for slot and rewriting. Nothing where a try fails.
-/// Cost: some 0.3 of `seconds`, or of an operation that takes longer than half of them, two.
+/// Finds the number of operations in a batch, and of batches that fit `seconds`, with rewriting.
+/// Takes slot and rewriting from `first`. Returns nullopt if a trial fails. Cost: about 0.3 of
+/// `seconds`; for an operation that takes more than half of `seconds`, two runs.
 std::optional<Timing> calibrate(const Case&, Timing first, double seconds, const Try&);
 
-/// How long to wait for what takes `seconds` if all goes well.
-Timeout patience_for(double seconds);
+/// The timeout for an action that normally takes `seconds`.
+Timeout time_limit_for(double seconds);
 
 }  // namespace peal::bench

@@ -9,12 +9,14 @@ using std::chrono::seconds;
 
 constexpr double kRound = 0.1;  // seconds
 
-Case all_reduce(Bytes size) { return make_case(Op::kAllReduce, DType::kF32, 2, size, Place::kOut); }
+Case all_reduce(Bytes size) {
+  return make_case(Op::kAllReduce, DType::kF32, 2, size, BlockPlace::kOut);
+}
 
-/// A machine on which an operation takes that long, except that one try has a hiccup.
+/// A machine on which an operation takes `operation` seconds; one trial is slower by a hiccup.
 struct Machine {
   double operation = 1e-6;  // seconds
-  int hiccup_in = 0;        // which try: 1 is the first, 0 none
+  int hiccup_in = 0;        // the trial with the hiccup: 1 is the first; 0: no trial
   double hiccup = 0;
   int tries = 0;
   int repeated = 0;  // operations in all
@@ -34,7 +36,7 @@ Timing calibrated(const Case& c, Machine& machine) {
       .value();
 }
 
-TEST(CalibrateTest, WhatIsShortFillsARoundInBatches) {
+TEST(CalibrateTest, AShortOperationFillsARoundInBatches) {
   Machine machine{.operation = 1e-6};
   const Timing timing = calibrated(all_reduce(256_B), machine);
   EXPECT_EQ(timing.slot, 3);
@@ -43,14 +45,14 @@ TEST(CalibrateTest, WhatIsShortFillsARoundInBatches) {
   EXPECT_EQ(timing.warmup, 20);
 }
 
-TEST(CalibrateTest, WhatIsLargeIsTimedOneByOne) {
+TEST(CalibrateTest, LargeOperationsAreTimedOneByOne) {
   Machine machine{.operation = 100e-6};
   const Timing timing = calibrated(all_reduce(1_MiB), machine);
   EXPECT_EQ(timing.batch, 1);
   EXPECT_NEAR(timing.iterations, 1000, 1);
 }
 
-TEST(CalibrateTest, AHiccupInTheFirstTryChangesNothing) {
+TEST(CalibrateTest, AHiccupInTheFirstTrialDoesNotChangeTheResult) {
   for (const Bytes size : {4_B, 1_MiB}) {
     for (const double hiccup : {0.05, 0.5, 5.0}) {
       Machine calm{.operation = 10e-6};
@@ -63,7 +65,7 @@ TEST(CalibrateTest, AHiccupInTheFirstTryChangesNothing) {
   }
 }
 
-TEST(CalibrateTest, WhatTakesLongerThanARoundIsTriedTwiceAndRepeatedAsRarelyAsMayBe) {
+TEST(CalibrateTest, AnOperationLongerThanARoundHasTwoTrialsAndTheFewestIterations) {
   Machine machine{.operation = 3};
   const Timing timing = calibrated(all_reduce(64_MiB), machine);
   EXPECT_EQ(machine.repeated, 2);
@@ -71,14 +73,14 @@ TEST(CalibrateTest, WhatTakesLongerThanARoundIsTriedTwiceAndRepeatedAsRarelyAsMa
   EXPECT_EQ(timing.warmup, 1);
 }
 
-TEST(CalibrateTest, NoRoundIsSoLongThatItsIterationsCannotBeCounted) {
+TEST(CalibrateTest, TheNumberOfIterationsIsLimitedForAVeryLongRound) {
   Machine machine{.operation = 1e-9};
   const Timing timing =
       calibrate(all_reduce(1_MiB), {}, 1e9, [&](const Timing& t) { return machine(t); }).value();
   EXPECT_EQ(timing.iterations, 20'000);
 }
 
-TEST(CalibrateTest, ATryThatFailsEndsIt) {
+TEST(CalibrateTest, AFailedTrialEndsTheCalibration) {
   for (const int failing : {1, 2, 3}) {
     Machine machine;
     const auto attempt = [&](const Timing& timing) -> std::optional<Tried> {
@@ -91,10 +93,10 @@ TEST(CalibrateTest, ATryThatFailsEndsIt) {
   }
 }
 
-TEST(CalibrateTest, PatienceIsLongerThanWhatIsWaitedFor) {
-  EXPECT_GE(patience_for(0.1), seconds(120));
+TEST(CalibrateTest, TheTimeoutIsLongerThanTheExpectedTime) {
+  EXPECT_GE(time_limit_for(0.1), seconds(120));
   for (const int round : {1, 100, 130, 3600}) {
-    EXPECT_GE(patience_for(round), seconds(120 + 2 * round));
+    EXPECT_GE(time_limit_for(round), seconds(120 + 2 * round));
   }
 }
 

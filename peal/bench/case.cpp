@@ -7,7 +7,7 @@
 namespace peal::bench {
 namespace {
 
-/// How much a rank gives or gets.
+/// The part of the data that a rank has as input or output.
 enum class Share : std::uint8_t { kNothing, kBlock, kWhole, kWholeAtRoot, kWholeAtEnds };
 
 struct Shares {
@@ -60,7 +60,7 @@ Elements count_of(Share share, const Case& c, Rank rank) {
 
 }  // namespace
 
-Case make_case(Op op, DType dtype, int ranks, Bytes bytes, Place place) {
+Case make_case(Op op, DType dtype, int ranks, Bytes bytes, BlockPlace place) {
   Case made{.op = op, .dtype = dtype, .ranks = ranks, .count = {}, .place = place};
   if (op == Op::kBarrier) return made;
   const Bytes unit = size_of(dtype) * (has_blocks(op) ? ranks : 1);
@@ -85,7 +85,7 @@ Elements output_count(const Case& c, Rank rank) {
 }
 
 Placement placement(const Case& c, Rank rank) {
-  const bool in_place = c.place == Place::kIn;
+  const bool in_place = c.place == BlockPlace::kIn;
   const Elements own = c.count * rank;
   switch (c.op) {
     case Op::kAllReduce:
@@ -99,7 +99,7 @@ Placement placement(const Case& c, Rank rank) {
       if (in_place) return {.sharing = Sharing::kOneMemory, .output = own};
       return {};
     case Op::kGather:
-    case Op::kScatter:  // the root is the first rank, so its block is the first too
+    case Op::kScatter:  // the root is rank 0, so its block is the first
       if (in_place && rank == kRoot) return {.sharing = Sharing::kOneMemory};
       return {};
     case Op::kAllToAll:
@@ -110,8 +110,8 @@ Placement placement(const Case& c, Rank rank) {
   return {};
 }
 
-Place place_of(const Case& c) {
-  return placement(c, kRoot).sharing == Sharing::kOneMemory ? Place::kIn : Place::kOut;
+BlockPlace place_of(const Case& c) {
+  return placement(c, kRoot).sharing == Sharing::kOneMemory ? BlockPlace::kIn : BlockPlace::kOut;
 }
 
 }  // namespace peal::bench

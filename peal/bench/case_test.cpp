@@ -9,7 +9,7 @@
 namespace peal::bench {
 namespace {
 
-/// A rank's buffers, as a backend would have them.
+/// A rank's buffers, as in a backend.
 struct Buffers {
   std::vector<std::byte> input_memory, output_memory;
   Placement where;
@@ -37,13 +37,13 @@ struct Buffers {
   }
 };
 
-/// Every operation, type, place and number of ranks, some elements each.
+/// Cases with every operation, type, place and number of ranks, and a few elements.
 std::vector<Case> grid() {
   std::vector<Case> cases;
   for (const Op op : kAllOps) {
     for (const DType dtype : kAllDTypes) {
       for (const int ranks : {2, 3, 8}) {
-        for (const Place place : {Place::kOut, Place::kIn}) {
+        for (const BlockPlace place : {BlockPlace::kOut, BlockPlace::kIn}) {
           if (is_measured(dtype)) cases.push_back(make_case(op, dtype, ranks, 96_B, place));
         }
       }
@@ -52,7 +52,7 @@ std::vector<Case> grid() {
   return cases;
 }
 
-/// What the operation means, on floats, from all ranks' inputs.
+/// The right result of the operation on floats, from the inputs of all ranks.
 std::vector<float> meaning(const Case& c, Rank rank, const std::vector<std::vector<float>>& in) {
   const auto block = static_cast<std::size_t>(c.count.value);
   const auto own = block * static_cast<std::size_t>(rank);
@@ -65,7 +65,7 @@ std::vector<float> meaning(const Case& c, Rank rank, const std::vector<std::vect
     out.insert(out.end(), more.begin(), more.end());
   };
   std::vector<float> sum;
-  if (reduces(c.op)) {
+  if (reduces(operation_of(c.op))) {
     sum.resize(in[0].size());
     for (const auto& values : in) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
@@ -108,10 +108,10 @@ std::vector<float> floats(std::span<const std::byte> bytes) {
 }
 
 TEST(CaseTest, SizesAreRoundedUpToWholeElementsInEachBlock) {
-  EXPECT_EQ(bytes_of(make_case(Op::kAllReduce, DType::kF32, 3, 5_B, Place::kOut)), 8_B);
-  EXPECT_EQ(bytes_of(make_case(Op::kAllGather, DType::kF32, 3, 4_B, Place::kOut)), 12_B);
-  EXPECT_EQ(bytes_of(make_case(Op::kAllGather, DType::kF32, 3, 13_B, Place::kOut)), 24_B);
-  EXPECT_EQ(bytes_of(make_case(Op::kBarrier, DType::kF32, 3, 4_B, Place::kOut)), 0_B);
+  EXPECT_EQ(bytes_of(make_case(Op::kAllReduce, DType::kF32, 3, 5_B, BlockPlace::kOut)), 8_B);
+  EXPECT_EQ(bytes_of(make_case(Op::kAllGather, DType::kF32, 3, 4_B, BlockPlace::kOut)), 12_B);
+  EXPECT_EQ(bytes_of(make_case(Op::kAllGather, DType::kF32, 3, 13_B, BlockPlace::kOut)), 24_B);
+  EXPECT_EQ(bytes_of(make_case(Op::kBarrier, DType::kF32, 3, 4_B, BlockPlace::kOut)), 0_B);
 }
 
 TEST(CaseTest, InputsAndOutputsInOneMemoryStayInsideIt) {
@@ -126,7 +126,7 @@ TEST(CaseTest, InputsAndOutputsInOneMemoryStayInsideIt) {
   }
 }
 
-TEST(ValuesTest, TheExpectedOutputIsWhatTheOperationMeans) {
+TEST(ValuesTest, TheExpectedOutputIsTheResultOfTheOperation) {
   for (const Case& c : grid()) {
     if (c.dtype != DType::kF32) continue;
     std::vector<std::vector<float>> inputs;
@@ -158,7 +158,7 @@ TEST(ValuesTest, ASumOverAllRanksIsExactInEveryType) {
   }
 }
 
-TEST(ValuesTest, AMisplacedOrForeignValueShows) {
+TEST(ValuesTest, AMisplacedOrForeignValueIsFound) {
   int same_neighbour = 0;
   int same_rank = 0;
   for (std::int64_t i = 0; i < 1000; ++i) {
@@ -169,22 +169,24 @@ TEST(ValuesTest, AMisplacedOrForeignValueShows) {
   EXPECT_EQ(same_rank, 0);
 }
 
-TEST(ValuesTest, AWrongValueIsNamedWithItsPlace) {
-  const Case c = make_case(Op::kAllReduce, DType::kI32, 2, 16_B, Place::kOut);
+TEST(ValuesTest, AWrongValueIsReportedWithItsIndex) {
+  const Case c = make_case(Op::kAllReduce, DType::kI32, 2, 16_B, BlockPlace::kOut);
   Buffers buffers(c, 0);
   EXPECT_TRUE(find_wrong(buffers.output(), c, 0)->starts_with("index 0: got 0, expected "));
 }
 
-TEST(CaseTest, WhereOperationsLieIsAskedOfSomeOnly) {
+TEST(CaseTest, TheRequestedPlaceAppliesOnlyToSomeOperations) {
   for (const Op op : kAllOps) {
-    const auto place = [&](Place asked) {
+    const auto place = [&](BlockPlace asked) {
       return place_of(make_case(op, DType::kF32, 2, 64_B, asked));
     };
     const bool has_one_buffer = op == Op::kAllReduce || op == Op::kBroadcast || op == Op::kReduce;
     const bool has_a_choice =
         op == Op::kAllGather || op == Op::kReduceScatter || op == Op::kGather || op == Op::kScatter;
-    EXPECT_EQ(place(Place::kOut), has_one_buffer ? Place::kIn : Place::kOut) << name_of(op);
-    EXPECT_EQ(place(Place::kIn), has_one_buffer || has_a_choice ? Place::kIn : Place::kOut)
+    EXPECT_EQ(place(BlockPlace::kOut), has_one_buffer ? BlockPlace::kIn : BlockPlace::kOut)
+        << name_of(op);
+    EXPECT_EQ(place(BlockPlace::kIn),
+              has_one_buffer || has_a_choice ? BlockPlace::kIn : BlockPlace::kOut)
         << name_of(op);
   }
 }

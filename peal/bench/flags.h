@@ -1,5 +1,6 @@
-// A barrier of flags in memory that the workers of a fleet share: the same for every backend, so
-// that none is measured by its own. The workers in other languages do the same.
+// A barrier of flags in memory that the workers of a fleet share. It is the same for every backend,
+// so that no backend is measured with its own barrier. The workers in other languages have a copy
+// of it.
 #pragma once
 
 #include <sched.h>
@@ -10,31 +11,34 @@
 #include <cstdint>
 
 #include "peal/base/units.h"
+#include "peal/system/cpu_pause.h"
 
 namespace peal::bench {
 
-/// What to do while waiting.
+/// How to wait.
 enum class Waiting : unsigned char {
-  kSpin,   // each rank has a core: look as often as possible for a while, then as kYield
-  kYield,  // they share cores
+  kSpin,   // each rank has a core: spin for a while, then as kYield
+  kYield,  // ranks share cores
 };
 
-/// What to do when the wait is long.
+/// How to treat a long wait.
 enum class Rest : unsigned char {
-  kNone,   // the wait is a part of what is measured
-  kSleep,  // what is measured may have threads that still have to send what the others wait for, on
-           // this very core; and a rank that begins late does no harm
+  kNone,   // does not sleep, because the wait is a part of the measurement
+  kSleep,  // sleeps: threads of the backend may still have to send on this core, and a late start
+           // of a rank does not change the result
 };
 
-/// One look in vain after another.
-class Patience final {
+/// The pauses between repeated checks of a flag. peal's own waits have other pauses
+/// (backends/native/backoff.h): the workers of all backends must wait in the same way, and a change
+/// of peal must not change the barrier.
+class SpinWait final {
  public:
-  Patience(Waiting waiting, Rest rest)
+  SpinWait(Waiting waiting, Rest rest)
       : spins_(waiting == Waiting::kSpin ? kSpins : 0), rest_(rest) {}
   void pause() {
     if (spins_ > 0) {
       --spins_;
-      relax();
+      cpu_pause();
     } else if (rest_ == Rest::kNone || yields_ > 0) {
       --yields_;
       ::sched_yield();
@@ -48,20 +52,12 @@ class Patience final {
   static constexpr int kYields = 50;
   static constexpr useconds_t kNapMicroseconds = 20;
 
-  static void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-  }
-
   int spins_;
   std::int64_t yields_ = kYields;
   Rest rest_;
 };
 
-/// Each rank has one counter in a line of 64 bytes, which only it writes.
+/// Each rank has a counter in its own line of 64 bytes. Only that rank writes the counter.
 /// Threads: one; the other ranks are processes.
 class Flags final {
  public:
@@ -71,17 +67,17 @@ class Flags final {
   Flags(std::byte* lines, Rank rank, int ranks, Waiting waiting, Rest rest)
       : lines_(lines), rank_(rank), ranks_(ranks), waiting_(waiting), rest_(rest) {}
 
-  /// Returns when all ranks have called it as often. Has no deadline: a worker whose peer is gone
-  /// is killed by the coordinator.
+  /// Returns when all ranks have called it the same number of times. Has no deadline: the
+  /// coordinator kills a worker whose peer has ended.
   void meet() {
     signal();
     for (Rank rank = 0; rank < ranks_; ++rank) await(rank);
   }
   void signal() { flag_of(rank_).store(++count_, std::memory_order_release); }
-  /// Returns when `rank` has signalled as often as this one.
+  /// Returns when `rank` has signalled as often as this rank.
   void await(Rank rank) const {
-    Patience patience(waiting_, rest_);
-    while (flag_of(rank).load(std::memory_order_acquire) < count_) patience.pause();
+    SpinWait wait(waiting_, rest_);
+    while (flag_of(rank).load(std::memory_order_acquire) < count_) wait.pause();
   }
 
  private:

@@ -1,82 +1,80 @@
-// A fleet is the workers of one backend: what to start for it. The functions here are called before
-// anything is started; `Session` (session.h) starts all fleets and talks to them.
+// A fleet: the workers of one backend, as processes to start. The functions here only prepare
+// fleets; `Session` (session.h) starts the fleets and talks to them.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "peal/base/config.h"
-#include "peal/base/private_folder.h"
 #include "peal/bench/flags.h"
 #include "peal/bench/host_net.h"
-#include "peal/bench/shared_file.h"
+#include "peal/config/config.h"
 #include "peal/launch/job.h"
-#include "peal/launch/rank_process.h"
+#include "peal/launch/rank_command.h"
+#include "peal/system/fd.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::bench {
 
 struct Fleet {
   std::string backend;    // "peal", "probe", "gloo", "openmpi", ...: its name among the fleets
   std::string transport;  // for the report: "shm", "tcp", "default"
-  std::vector<std::string> variants = {"default"};  // the ways in which it does each case
+  std::vector<std::string> variants = {"default"};  // each case is measured in each variant
   int ranks = 0;
-  std::vector<launch::RankProcess> processes = {};       // one for each rank, or one launcher
-  std::vector<std::unique_ptr<SharedFile>> memory = {};  // kept for the workers: flags, and others
-  launch::NewJob job = {};                               // of peal's ranks; keeps their port
-  std::unique_ptr<PrivateFolder> segments = {};          // of shared memory that has names
+  std::vector<launch::RankCommand> processes = {};  // one for each rank, or one launcher
+  std::vector<Fd> memory = {};  // shared files for the workers: flags, and other memory
+  launch::NewJob job = {};      // of peal's ranks; reserves their port
+  std::unique_ptr<PrivateFolder> segments = {};  // for named shared memory
 };
 
-/// What cannot be measured, and why.
+/// A backend that cannot be measured, and the reason.
 struct Absent {
   std::string backend;
   std::string reason;
 };
 using FleetOrAbsent = std::variant<Fleet, Absent>;
 
-/// What all fleets of a session have in common.
-struct Ground {
+/// The common settings of all fleets of a session.
+struct Setup {
   int ranks = 2;
-  /// The CPUs of each rank: one core each, in the machine's order, the same for every backend but
-  /// gloo and the stream; empty where there are more ranks than cores.
+  /// The CPUs of each rank: one core for each, in the machine's order, for all backends except gloo
+  /// and the stream. Empty if there are more ranks than cores.
   std::vector<std::vector<int>> cpus;
   Waiting waiting = Waiting::kSpin;
   std::string socket = {};   // of the coordinator
-  std::string program = {};  // this one
+  std::string program = {};  // the path of this program
   launch::Variables inherited = {};
   const PrivateFolder* folder = nullptr;
-  const HostNet* net = nullptr;  // nothing: one host, this machine
-  int ranks_per_host = 1;        // where there is a net; neighbours share a host
+  const HostNet* net = nullptr;  // null: all ranks are on this machine
+  int ranks_per_host = 1;        // with a net; consecutive ranks share a host
 };
 
-/// Where `ranks` ranks run on this machine. Errors: resource.
-Ground lay_ground(int ranks, const PrivateFolder& folder);
-/// `process` started on its rank's host, where there are several.
-launch::RankProcess on_its_host(const Ground&, launch::RankProcess process);
+/// The settings for `ranks` ranks on this machine. Errors: resource.
+Setup make_setup(int ranks, const PrivateFolder& folder);
+/// The process, changed to start on its rank's host if there is a net.
+launch::RankCommand on_its_host(const Setup&, launch::RankCommand process);
 
-/// How peal's ranks really reach each other: "shm", "tcp", "shm+tcp".
+/// The transport that peal's ranks really use: "shm", "tcp", "shm+tcp".
 std::string transport_words(TransportChoice choice, const HostOptions& hosts);
 
-/// peal itself. `variants`: "registered", "foreign".
-Fleet peal_fleet(const Ground&,
+/// peal. `variants`: "registered", "foreign".
+Fleet peal_fleet(const Setup&,
                  const std::string& backend,
                  TransportChoice transport,
                  std::vector<std::string> variants);
 /// The floor on one host.
-Fleet probe_fleet(const Ground&);
-/// The floor between hosts; one worker for each, not bound, since it may have a thread for each
-/// way.
-Fleet stream_fleet(const Ground&);
-/// gloo of $PEAL_BENCH_PYTHON's torch, or python3's. Its ranks are not bound: each has several
-/// threads, and on one core they were seen to wait for each other by the scheduler's ticks (64 KiB,
-/// two ranks: 0.3 to 3.5 ms bound, 0.5 ms not bound).
-FleetOrAbsent gloo_fleet(const Ground&);
+Fleet probe_fleet(const Setup&);
+/// The floor between hosts: one worker on each host. Workers are not bound to cores, because a
+/// worker may have a thread for each direction.
+Fleet stream_fleet(const Setup&);
+/// gloo from the torch of $PEAL_BENCH_PYTHON, or of python3. Its ranks are not bound to cores,
+/// because each rank has several threads. On one core these threads waited for each other by the
+/// scheduler's ticks (64 KiB, two ranks: 0.3 to 3.5 ms bound, 0.5 ms not bound).
+FleetOrAbsent gloo_fleet(const Setup&);
 
-/// A shared page with a line for each rank.
-std::unique_ptr<SharedFile> make_flags(int ranks);
+/// A shared file with a line for each rank.
+Fd make_flags(int ranks);
 /// "spin", "yield"
 std::string name_of(Waiting waiting);
 

@@ -1,12 +1,11 @@
-// What the private folders of a run of a benchmark (base/private_folder.h) are called, and where
-// they are.
+// The names and places of a benchmark's private folders (system/private_folder.h).
 #pragma once
 
 namespace peal::bench {
 
 inline constexpr const char* kFolderPrefix = "peal-bench.";
 
-/// Where the system has memory that is shared by name.
+/// The folder of named shared memory.
 inline constexpr const char* kSharedMemory = "/dev/shm";
 
 }  // namespace peal::bench

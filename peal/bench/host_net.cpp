@@ -9,15 +9,15 @@
 #include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
-#include "peal/base/private_folder.h"
 #include "peal/bench/subprocess.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::bench {
 namespace {
 
 constexpr Timeout kCommandLimit = std::chrono::seconds(10);
 constexpr const char* kHostPrefix = "peal-bench-";  // peal-bench-PID-INDEX, a host name too
-constexpr const char* kBridgePrefix = "pealb";      // pealbPID; names of interfaces are short
+constexpr const char* kBridgePrefix = "pealb";      // pealbPID; interface names must be short
 
 Finished run(const std::vector<std::string>& words) {
   return run_program(words, Deadline::after(kCommandLimit));
@@ -41,10 +41,10 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-/// The end of a host's line at the bridge.
+/// The name of a host's interface at the bridge.
 std::string port_of(int index) { return fmt::format("pealv{}.{}", ::getpid(), index); }
 
-/// Runs at the same time have subnets of their own, as far as their numbers differ.
+/// Runs at the same time have different subnets, if their process numbers differ enough.
 std::string subnet_prefix() {
   const int process = ::getpid();
   return fmt::format("10.{}.{}", 100 + process / 250 % 100, process % 250);
@@ -74,12 +74,12 @@ std::int64_t qdisc_bytes(const Host& host) {
 
 }  // namespace
 
-void remove_hosts_of_the_dead() {
+void remove_hosts_of_ended_processes() {
   for (const std::string& name : names_in("/run/netns")) {
-    if (is_left_by_the_dead(name, kHostPrefix)) run({"ip", "netns", "del", name});
+    if (is_of_an_ended_process(name, kHostPrefix)) run({"ip", "netns", "del", name});
   }
   for (const std::string& name : names_in("/sys/class/net")) {
-    if (is_left_by_the_dead(name, kBridgePrefix)) run({"ip", "link", "del", name});
+    if (is_of_an_ended_process(name, kBridgePrefix)) run({"ip", "link", "del", name});
   }
 }
 
@@ -105,7 +105,7 @@ HostNet::HostNet(const HostOptions& options)
 HostNet::~HostNet() {
   try {
     remove();
-  } catch (const Error&) {  // the next run removes it
+  } catch (const std::exception&) {  // the next run removes the hosts
   }
 }
 
@@ -114,7 +114,7 @@ void HostNet::remove() const {
     run({"ip",
          "link",
          "del",
-         port_of(static_cast<int>(i))});  // with its namespace it would go later
+         port_of(static_cast<int>(i))});  // the removal with its namespace would be delayed
     run({"ip", "netns", "del", hosts_[i].name});
   }
   run({"ip", "link", "del", bridge_});
@@ -168,7 +168,7 @@ void HostNet::limit(const Host& host) const {
                                 "50ms"});
   if (limited.status == 0) return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("--rate \"{}\": tc does not take it ({}); it takes a rate as in 1gbit",
+              fmt::format("--rate \"{}\": tc rejects it ({}); pass a rate such as 1gbit",
                           options_.rate,
                           limited.output.substr(0, limited.output.find('\n'))));
 }
@@ -188,17 +188,17 @@ void HostNet::choose_congestion(const Host& host) const {
   std::string allowed;
   std::getline(std::ifstream(settings + "allowed_congestion_control"), allowed);
   throw Error(ErrorKind::kUsage,
-              fmt::format("--congestion \"{}\": the system allows its namespaces {} (those that "
-                          "sysctl net.ipv4.tcp_allowed_congestion_control lists)",
+              fmt::format("--congestion \"{}\" is not allowed in namespaces: use one of {} (see "
+                          "sysctl net.ipv4.tcp_allowed_congestion_control)",
                           options_.congestion,
                           allowed));
 }
 
-void HostNet::unplug(std::size_t host) const {
+void HostNet::disconnect_host(std::size_t host) const {
   must({"ip", "link", "set", port_of(static_cast<int>(host)), "nomaster"});
 }
 
-void HostNet::plug_in(std::size_t host) const {
+void HostNet::connect_host(std::size_t host) const {
   must({"ip", "link", "set", port_of(static_cast<int>(host)), "master", bridge_});
 }
 

@@ -1,5 +1,5 @@
-// Several hosts on this machine: network namespaces, each with an interface into one bridge. For
-// measuring what goes between hosts without having any. Called by `peal bench --hosts-netns`.
+// Several hosts on this machine: network namespaces, each with an interface into one bridge.
+// Measures operations between hosts on a single machine. Called by `peal bench --hosts-netns`.
 #pragma once
 
 #include <cstdint>
@@ -9,41 +9,41 @@
 
 namespace peal::bench {
 
-/// A host: the namespace to start its processes in, and where others reach it.
+/// A host: the namespace of its processes, and its address.
 struct Host {
-  std::string name;     // as `ip netns exec` takes it
+  std::string name;     // for `ip netns exec`
   std::string address;  // "10.123.45.1"
 };
 
-/// What a host has sent since it was made.
+/// The bytes that a host has sent since it was made.
 struct Traffic {
   std::int64_t interface_bytes = 0;              // by the interface's counter
-  std::optional<std::int64_t> qdisc_bytes = {};  // by `tc -s qdisc`, where the rate is limited
+  std::optional<std::int64_t> qdisc_bytes = {};  // by `tc -s qdisc`, if the rate is limited
 };
 
 struct HostOptions {
-  int hosts = 0;  // 0: none, all ranks are on this machine
+  int hosts = 0;  // 0: all ranks are on this machine
   int ranks_per_host = 1;
-  /// Of each host's sending, as `tc` takes it ("1gbit"), by a token bucket filter (burst 128k,
-  /// latency 50ms) on the interface inside the namespace; empty: no limit. What comes to a host is
-  /// limited by what others send.
+  /// The limit for sending of each host, in the syntax of `tc` ("1gbit"). A token bucket filter
+  /// (burst 128k, latency 50ms) on the interface inside the namespace enforces it; empty: no limit.
+  /// Receiving is limited only by the senders.
   std::string rate;
-  /// Of all TCP on the hosts; empty: as on this machine.
+  /// The congestion control of all TCP on the hosts; empty: as on this machine.
   std::string congestion;
 };
 
-/// The interface that every host has.
+/// The name of each host's interface.
 inline constexpr const char* kHostInterface = "eth0";
 
-/// Removes the hosts of runs that were killed. Takes root. Cost: nothing where there are none.
-void remove_hosts_of_the_dead();
+/// Removes the hosts of runs that were killed. Needs root. Cost: nothing if no hosts remain.
+void remove_hosts_of_ended_processes();
 
 class HostNet final {
  public:
-  /// Errors: usage (not root, no `ip`, a rate or a congestion control that the system does not
-  /// take), resource.
+  /// Errors: usage (not root, `ip` is missing, a rate or congestion control that the system
+  ///   rejects), resource.
   explicit HostNet(const HostOptions& options);
-  /// Removes all of it.
+  /// Removes the hosts and the bridge.
   ~HostNet();
   HostNet(const HostNet&) = delete;
   HostNet& operator=(const HostNet&) = delete;
@@ -52,13 +52,13 @@ class HostNet final {
   const std::vector<Host>& hosts() const { return hosts_; }
   /// "10.123.45.0/24"
   const std::string& subnet() const { return subnet_; }
-  /// Of each host. Cost: two short programs for each.
+  /// The traffic of each host. Cost: starts two short programs for each host.
   std::vector<Traffic> traffic() const;
 
-  /// From now on nothing comes to this host or from it, and nobody is told: as when a cable is cut
-  /// somewhere on the way; or again. Errors: resource.
-  void unplug(std::size_t host) const;
-  void plug_in(std::size_t host) const;
+  /// For drills. disconnect_host cuts the host's connection without notice, as if a cable were cut
+  /// somewhere on the way. connect_host restores the connection. Errors: resource.
+  void disconnect_host(std::size_t host) const;
+  void connect_host(std::size_t host) const;
 
  private:
   void lay_bridge();

@@ -29,7 +29,7 @@ std::string to_json_line(const Result& result) {
       {"np", c.ranks},
       {"hosts", result.hosts},
       {"bytes", bytes_of(c).value},
-      {"in_place", place_of(c) == Place::kIn},
+      {"in_place", place_of(c) == BlockPlace::kIn},
       {"registered", registered(result)},
       {"variant", result.variant},
       {"algorithm", or_null(result.algorithm)},

@@ -10,21 +10,21 @@
 namespace peal::bench {
 namespace {
 
-/// Operations in which bytes are counted.
+/// The number of operations for which bytes are counted.
 constexpr int kCounted = 20;
 
-/// One backend doing the case in one way.
+/// One backend in one variant.
 struct Contestant {
   std::size_t fleet = 0;
   int slot = 0;
   std::string variant;
   Timing timing = {};
-  double tried = 0;  // the median when it was tried out
+  double tried = 0;  // the median of the trials
   std::vector<std::vector<double>> rounds = {};
   std::optional<Traffic> traffic = {};
   enum class State : unsigned char {
     kIn,
-    kBehind,  // has no further rounds
+    kBehind,  // gets no further rounds
     kOut,     // has failed
   } state = State::kIn;
 };
@@ -64,12 +64,12 @@ class Contest final {
 
   std::optional<std::vector<Answer>> ask(std::size_t fleet, const Command& command) {
     if (!session_.loss(fleet).empty()) return std::nullopt;
-    auto answers = session_.ask(fleet, command, Deadline::after(patience_for(options_.seconds)));
+    auto answers = session_.ask(fleet, command, Deadline::after(time_limit_for(options_.seconds)));
     report_losses();
     return answers;
   }
 
-  /// While one fleet is asked, the session notices the loss of any.
+  /// While the session waits for one fleet, it notices the loss of any fleet.
   void report_losses() {
     for (std::size_t i = 0; i < session_.size(); ++i) {
       if (known_losses_[i] || session_.loss(i).empty()) continue;
@@ -78,7 +78,7 @@ class Contest final {
     }
   }
 
-  /// Has the fleet prepare each of its variants; those that do it right take part.
+  /// Lets the fleet prepare each of its variants; variants with the right result take part.
   void enter(std::size_t fleet) {
     int slot = 0;
     for (const std::string& variant : session_.fleet(fleet).variants) {
@@ -99,7 +99,8 @@ class Contest final {
       if (std::ranges::count(options_.floors, backend(fleet)) > 0) return false;
       report(Incident::Kind::kMissing,
              fleet,
-             fmt::format("no {} of {}: {}", name_of(case_.op), name_of(case_.dtype), bad->text));
+             fmt::format(
+                 "cannot do {} of {}: {}", name_of(case_.op), name_of(case_.dtype), bad->text));
       return false;
     }
     const bool is_wrong = bad->kind == Answer::Kind::kWrong;
@@ -114,7 +115,7 @@ class Contest final {
     return false;
   }
 
-  /// What fails once is out, since all have as many rounds.
+  /// A contestant that fails once is out, because all need the same number of rounds.
   std::optional<std::vector<double>> time(Contestant& contestant, const Timing& timing) {
     auto samples = try_time(contestant, timing);
     if (!samples) contestant.state = Contestant::State::kOut;
@@ -138,7 +139,8 @@ class Contest final {
     return samples_of(times, timing.batch * operations_in(case_));
   }
 
-  /// Whoever was far behind one with the same memory both when tried out and in the first round.
+  /// Stops contestants that are far behind another one with the same memory, both in the trials and
+  /// in the first round.
   void leave_behind() {
     const auto times = [](const Contestant& c) {
       return std::array{c.tried, summarize(c.rounds).median};
@@ -164,10 +166,10 @@ class Contest final {
       return Tried{wall, contestant.tried};
     };
     const auto timing = bench::calibrate(case_, first, options_.seconds, attempt);
-    if (timing) contestant.timing = *timing;  // else it takes part no more
+    if (timing) contestant.timing = *timing;  // else it takes no further part
   }
 
-  /// Counts what some more operations send.
+  /// Counts the bytes that some more operations send.
   void count_traffic(Contestant& contestant) {
     Timing timing = contestant.timing;
     timing.warmup = 0;
@@ -224,7 +226,7 @@ std::vector<Result> measure(Session& session, const Case& c, const MeasureOption
 }
 
 double expected_seconds(const Session& session, const Case& c, const MeasureOptions& options) {
-  constexpr double kPreparing = 0.5;  // of a round: checking the result, trying out
+  constexpr double kPreparing = 0.5;  // of a round: checking the result, and trials
   std::size_t ways = 0;
   for (std::size_t i = 0; i < session.size(); ++i) {
     const std::string& backend = session.fleet(i).backend;

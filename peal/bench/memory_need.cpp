@@ -37,8 +37,8 @@ void check_memory(const Case& c, const std::vector<Holder>& holders, Bytes avail
   if (all <= available) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("{} takes {} of memory for the buffers of all ranks ({}), and this "
-                          "machine, or the limit of its container, has {} left; measure less: see "
-                          "--bytes, --np, --memory and --against",
+                          "machine, or the limit of its container, has {} left; reduce --bytes, "
+                          "--np, --memory or --against",
                           describe(c),
                           in_gibibytes(all),
                           shares,

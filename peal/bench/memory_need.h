@@ -1,5 +1,5 @@
-// How much memory a case takes, told before any rank is started: ranks that together take more than
-// there is are killed, or something else is. Called by `run` (bench.h).
+// The memory that a case needs, checked before any rank starts: if ranks take more memory than the
+// machine has, the system kills them or another process. Called by `run` (bench.h).
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace peal::bench {
 
-/// The inputs and outputs of all ranks together, as one backend has them in one kind of memory.
+/// The size of the inputs and outputs of all ranks together, for one backend in one kind of memory.
 Bytes buffers_of(const Case&);
 
-/// Something that holds buffers while a case is measured: "peal registered", "probe", "openmpi".
+/// A holder of buffers during the measurement of a case: "peal registered", "probe", "openmpi".
 struct Holder {
   std::string name;
   Bytes size;
 };
 
-/// Throws Error(usage) that says who takes how much, unless there is so much for all of them.
+/// Errors: usage, with the size of each holder, if all holders together need more than `available`.
 void check_memory(const Case&, const std::vector<Holder>& holders, Bytes available);
 
 }  // namespace peal::bench

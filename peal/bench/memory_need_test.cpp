@@ -10,21 +10,21 @@ namespace {
 
 using testing::HasSubstr;
 
-Bytes buffers_of(Op op, Place place) {
+Bytes buffers_of(Op op, BlockPlace place) {
   return bench::buffers_of(make_case(op, DType::kF32, 4, 64_KiB, place));
 }
 
-TEST(MemoryNeedTest, BuffersAreThoseOfAllRanks) {
-  EXPECT_EQ(buffers_of(Op::kAllReduce, Place::kOut), 4 * 64_KiB);
-  EXPECT_EQ(buffers_of(Op::kAllGather, Place::kOut), 4 * 64_KiB + 64_KiB);
-  EXPECT_EQ(buffers_of(Op::kAllGather, Place::kIn), 4 * 64_KiB);
-  EXPECT_EQ(buffers_of(Op::kGather, Place::kOut), 2 * 64_KiB);
-  EXPECT_EQ(buffers_of(Op::kAllToAll, Place::kOut), 8 * 64_KiB);
-  EXPECT_EQ(buffers_of(Op::kBarrier, Place::kOut), 0_B);
+TEST(MemoryNeedTest, BuffersOfAllRanksAreCounted) {
+  EXPECT_EQ(buffers_of(Op::kAllReduce, BlockPlace::kOut), 4 * 64_KiB);
+  EXPECT_EQ(buffers_of(Op::kAllGather, BlockPlace::kOut), 4 * 64_KiB + 64_KiB);
+  EXPECT_EQ(buffers_of(Op::kAllGather, BlockPlace::kIn), 4 * 64_KiB);
+  EXPECT_EQ(buffers_of(Op::kGather, BlockPlace::kOut), 2 * 64_KiB);
+  EXPECT_EQ(buffers_of(Op::kAllToAll, BlockPlace::kOut), 8 * 64_KiB);
+  EXPECT_EQ(buffers_of(Op::kBarrier, BlockPlace::kOut), 0_B);
 }
 
-TEST(MemoryNeedTest, AllThatHoldBuffersAtOnceMustHaveRoom) {
-  const Case c = make_case(Op::kAllReduce, DType::kF32, 2, 1024_MiB, Place::kOut);
+TEST(MemoryNeedTest, TheBuffersOfAllHoldersMustFitTogether) {
+  const Case c = make_case(Op::kAllReduce, DType::kF32, 2, 1024_MiB, BlockPlace::kOut);
   const std::vector<Holder> holders = {{"peal registered", 2048_MiB}, {"probe", 1024_MiB}};
   EXPECT_NO_THROW(check_memory(c, holders, 3072_MiB));
   const Error error = error_of([&] { check_memory(c, holders, 3071_MiB); });

@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/private_folder.h"
-#include "peal/bench/embedded.h"
 #include "peal/bench/folder.h"
 #include "peal/bench/subprocess.h"
+#include "peal/bench/worker_file.h"
+#include "peal/system/private_folder.h"
+#include "peal/system/shared_file.h"
+#include "peal/system/text_file.h"
 
 namespace peal::bench {
 namespace {
@@ -21,7 +23,7 @@ namespace {
 constexpr Timeout kProbeLimit = std::chrono::seconds(20);
 constexpr Timeout kBuilding = std::chrono::seconds(120);
 
-/// "openmpi", "mpich" or "", by what the launcher says of itself.
+/// "openmpi", "mpich" or "", by the version text of the launcher.
 std::string kind_of(const std::string& launcher) {
   const std::string text =
       run_program({launcher, "--version"}, Deadline::after(kProbeLimit)).output;
@@ -40,17 +42,17 @@ std::filesystem::path cache_folder(const PrivateFolder& instead) {
   return instead.path();
 }
 
-/// Differs for every source, compiler and set of its flags.
-std::size_t fingerprint(const Mpi& mpi) {
+/// Differs for different sources, compilers and compiler flags.
+std::size_t fingerprint(const Mpi& mpi, const std::string& source) {
   std::error_code unknown;
   const auto changed = std::filesystem::last_write_time(mpi.compiler, unknown).time_since_epoch();
   const std::string flags =
       run_program({mpi.compiler, "-show"}, Deadline::after(kProbeLimit)).output;
   return std::hash<std::string>()(
-      fmt::format("{}\n{}\n{}\n{}", kMpiWorker, mpi.compiler, changed.count(), flags));
+      fmt::format("{}\n{}\n{}\n{}", source, mpi.compiler, changed.count(), flags));
 }
 
-/// What lies in the cache is executed, so nobody else may be able to put anything there.
+/// Programs in the cache are executed, so only this user may be able to write there.
 bool is_own_folder(const std::filesystem::path& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
@@ -58,7 +60,7 @@ bool is_own_folder(const std::filesystem::path& path) {
          ::access(path.c_str(), W_OK | X_OK) == 0;
 }
 
-/// Made by a former run of this user, and changed by nobody else.
+/// Whether an earlier run of this user made the program, and only this user can change it.
 bool is_own_program(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
@@ -77,21 +79,22 @@ Built build_worker(const Mpi& mpi, const PrivateFolder& folder) {
   std::filesystem::create_directories(cache.parent_path(), error);
   ::mkdir(cache.c_str(), 0700);
   if (error || !is_own_folder(cache)) cache = folder.path();
-  const std::string program = cache / fmt::format("bench-{}-{:016x}", mpi.name, fingerprint(mpi));
+  const std::string source = worker_file("mpi_worker.c");
+  const std::string program =
+      cache / fmt::format("bench-{}-{:016x}", mpi.name, fingerprint(mpi, read_text_file(source)));
   if (is_own_program(program)) return {program, ""};
-  const std::string source = folder.write(mpi.name + "_worker.c", kMpiWorker);
   const std::string made = fmt::format("{}.{}", program, ::getpid());
   const Finished compiled =
       run_program({mpi.compiler, "-O3", "-o", made, source}, Deadline::after(kBuilding));
-  ::chmod(made.c_str(), 0700);  // whatever the mask
+  ::chmod(made.c_str(), 0700);  // for any umask
   if (compiled.status == 0) std::filesystem::rename(made, program, error);
   if (compiled.status == 0 && !error) return {program, ""};
   std::filesystem::remove(made, error);
   return {"", compiled.output.substr(0, compiled.output.find('\n'))};
 }
 
-/// Starts OpenMPI's daemon on the host of that address, as ssh would: the words that follow it are
-/// a command for a shell. Each host needs a name of its own.
+/// A script that starts Open MPI's daemon on the host with the given address, as ssh would. The
+/// words after the address are a shell command. Each host needs a different host name.
 std::string agent_script(const HostNet& net) {
   std::string script = "#!/bin/sh\nhost=$1\nshift\ncase $host in\n";
   for (const Host& host : net.hosts()) {
@@ -103,14 +106,15 @@ std::string agent_script(const HostNet& net) {
          "sh -c 'hostname \"$0\"; exec sh -c \"$1\"' $name \"$*\"\n";
 }
 
-/// OpenMPI over several hosts. Ranks are not bound: each host would bind to the first core.
-std::vector<std::string> start_between_hosts(const Mpi& mpi, const Ground& ground) {
-  const HostNet& net = *ground.net;
-  const std::string agent = ground.folder->write("agent", agent_script(net));
+/// Open MPI over several hosts. Ranks are not bound to cores, because each host would bind to the
+/// first core.
+std::vector<std::string> start_between_hosts(const Mpi& mpi, const Setup& setup) {
+  const HostNet& net = *setup.net;
+  const std::string agent = setup.folder->write("agent", agent_script(net));
   std::filesystem::permissions(agent, std::filesystem::perms::owner_all);
   std::string hosts;
   for (const Host& host : net.hosts()) {
-    hosts += fmt::format("{}{}:{}", hosts.empty() ? "" : ",", host.address, ground.ranks_per_host);
+    hosts += fmt::format("{}{}:{}", hosts.empty() ? "" : ",", host.address, setup.ranks_per_host);
   }
   const std::string first = net.hosts().front().name;
   return {"ip",
@@ -143,17 +147,17 @@ std::vector<std::string> start_between_hosts(const Mpi& mpi, const Ground& groun
           "--host",
           hosts,
           "-n",
-          fmt::format("{}", ground.ranks)};
+          fmt::format("{}", setup.ranks)};
 }
 
-std::vector<std::string> start_of(const Mpi& mpi, const Ground& ground) {
-  const bool has_cores = ground.waiting == Waiting::kSpin;
-  const std::string ranks = fmt::format("{}", ground.ranks);
-  if (ground.net != nullptr) return start_between_hosts(mpi, ground);
+std::vector<std::string> start_of(const Mpi& mpi, const Setup& setup) {
+  const bool has_cores = setup.waiting == Waiting::kSpin;
+  const std::string ranks = fmt::format("{}", setup.ranks);
+  if (setup.net != nullptr) return start_between_hosts(mpi, setup);
   if (mpi.name == "mpich") {
     return {mpi.launcher, "-bind-to", has_cores ? "core" : "none", "-n", ranks};
   }
-  // "isolated": on this machine, so without ssh, which need not be there.
+  // "isolated": on this machine only, without ssh, which may be missing.
   std::vector<std::string> words = {
       mpi.launcher, "--allow-run-as-root", "--mca", "plm", "isolated", "-n", ranks};
   const auto binding = has_cores ? std::vector<std::string>{"--map-by", "core", "--bind-to", "core"}
@@ -162,8 +166,8 @@ std::vector<std::string> start_of(const Mpi& mpi, const Ground& ground) {
   return words;
 }
 
-/// OpenMPI's ranks share files, which stay if they are killed: in this folder they are ours to
-/// remove, in the same memory. The second name is that of version 5.
+/// Open MPI's ranks share files, which remain if the ranks are killed. A folder in the same memory
+/// lets peal remove these files. The second variable is for version 5.
 void give_segments(Fleet& fleet, launch::Variables& variables) {
   if (::access(kSharedMemory, W_OK | X_OK) != 0) return;
   fleet.segments = std::make_unique<PrivateFolder>(kFolderPrefix, kSharedMemory);
@@ -189,24 +193,27 @@ std::vector<Mpi> find_mpis() {
   return {{kind, *compiler, *launcher}};
 }
 
-FleetOrAbsent mpi_fleet(const Ground& ground, const Mpi& mpi) {
-  if (ground.net != nullptr && mpi.name != "openmpi") {
-    return Absent{mpi.name, "it is not measured between hosts"};
+FleetOrAbsent mpi_fleet(const Setup& setup, const Mpi& mpi) {
+  if (setup.net != nullptr && mpi.name != "openmpi") {
+    return Absent{mpi.name, "peal bench does not measure it between hosts"};
   }
-  const Built built = build_worker(mpi, *ground.folder);
+  const Built built = build_worker(mpi, *setup.folder);
   if (built.program.empty()) {
     return Absent{mpi.name,
                   fmt::format("{} could not build the worker: {}", mpi.compiler, built.problem)};
   }
-  Fleet fleet{.backend = mpi.name, .transport = "default", .ranks = ground.ranks};
-  fleet.memory.push_back(make_flags(ground.ranks));
-  std::vector<std::string> words = start_of(mpi, ground);
-  words.insert(
-      words.end(),
-      {built.program, mpi.name, ground.socket, fleet.memory[0]->path(), name_of(ground.waiting)});
+  Fleet fleet{.backend = mpi.name, .transport = "default", .ranks = setup.ranks};
+  fleet.memory.push_back(make_flags(setup.ranks));
+  std::vector<std::string> words = start_of(mpi, setup);
+  words.insert(words.end(),
+               {built.program,
+                mpi.name,
+                setup.socket,
+                path_of_shared_file(fleet.memory[0]),
+                name_of(setup.waiting)});
   std::string program = find_program(words.front()).value();
-  launch::Variables variables = ground.inherited;
-  variables["TMPDIR"] = ground.folder->path();  // so that what it leaves there is removed
+  launch::Variables variables = setup.inherited;
+  variables["TMPDIR"] = setup.folder->path();  // so that remaining files are removed
   if (mpi.name == "openmpi") give_segments(fleet, variables);
   fleet.processes.push_back({.rank = 0,
                              .program = std::move(program),

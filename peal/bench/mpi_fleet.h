@@ -1,5 +1,5 @@
-// OpenMPI and MPICH as peers: finds what is installed, builds the project's worker with it, and
-// says how to start that. Called by `peal bench`.
+// Open MPI and MPICH as peers: finds the installed MPIs, builds the worker with them, and prepares
+// the start of the worker. Called by `peal bench`.
 #pragma once
 
 #include <string>
@@ -15,15 +15,14 @@ struct Mpi {
   std::string launcher;
 };
 
-/// What PATH has: mpicc.openmpi and mpicc.mpich with their launchers (as Debian names them), else
-/// mpicc, which is asked which it is. Cost: starts a few short programs.
+/// The MPIs in PATH: mpicc.openmpi and mpicc.mpich with their launchers (the names of Debian), else
+/// mpicc; the text of mpirun --version tells which MPI that is. Cost: starts a few short programs.
 std::vector<Mpi> find_mpis();
 
-/// Between hosts only OpenMPI is measured. Builds the worker, or takes the one that an earlier run
-/// has built from the same source with the same compiler (in $XDG_CACHE_HOME/peal or
-/// ~/.cache/peal). Its settings are the MPI's defaults, but that OpenMPI's files in
-/// /dev/shm lie in a folder there, and that each rank is bound to a core, or
-/// none where there are more ranks than cores.
-FleetOrAbsent mpi_fleet(const Ground&, const Mpi& mpi);
+/// Builds the worker, or uses the worker that an earlier run has built from the same source with
+/// the same compiler (in $XDG_CACHE_HOME/peal or ~/.cache/peal). Between hosts, only Open MPI is
+/// measured. Uses the MPI's default settings with two exceptions: the files of Open MPI in /dev/shm
+/// are in a folder there, and each rank is bound to a core, if there are enough cores.
+FleetOrAbsent mpi_fleet(const Setup&, const Mpi& mpi);
 
 }  // namespace peal::bench

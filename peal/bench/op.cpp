@@ -2,30 +2,34 @@
 
 namespace peal::bench {
 
-std::string_view name_of(Op op) {
+Operation operation_of(Op op) {
   switch (op) {
     case Op::kAllReduce:
-      return "all_reduce";
+      return Operation::kAllReduce;
     case Op::kReduceScatter:
-      return "reduce_scatter";
+      return Operation::kReduceScatter;
     case Op::kAllGather:
-      return "all_gather";
+      return Operation::kAllGather;
     case Op::kBroadcast:
-      return "broadcast";
+      return Operation::kBroadcast;
     case Op::kReduce:
-      return "reduce";
+      return Operation::kReduce;
     case Op::kGather:
-      return "gather";
+      return Operation::kGather;
     case Op::kScatter:
-      return "scatter";
+      return Operation::kScatter;
     case Op::kAllToAll:
-      return "all_to_all";
+      return Operation::kAllToAll;
     case Op::kSendRecv:
-      return "send_recv";
+      return Operation::kSend;
     case Op::kBarrier:
-      return "barrier";
+      return Operation::kBarrier;
   }
-  return "invalid";
+  return Operation::kBarrier;
+}
+
+std::string_view name_of(Op op) {
+  return op == Op::kSendRecv ? "send_recv" : name_of(operation_of(op));
 }
 
 std::optional<Op> op_named(std::string_view name) {
@@ -53,29 +57,11 @@ bool has_blocks(Op op) {
   return false;
 }
 
-bool reduces(Op op) {
-  return op == Op::kAllReduce || op == Op::kReduceScatter || op == Op::kReduce;
-}
-
 double bus_factor(Op op, int ranks) {
+  if (op == Op::kBarrier) return 0;
   const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (op) {
-    case Op::kAllReduce:
-      return 2 * others;
-    case Op::kReduceScatter:
-    case Op::kAllGather:
-    case Op::kGather:
-    case Op::kScatter:
-    case Op::kAllToAll:
-      return others;
-    case Op::kBroadcast:
-    case Op::kReduce:
-    case Op::kSendRecv:
-      return 1;
-    case Op::kBarrier:
-      return 0;
-  }
-  return 0;
+  if (op == Op::kAllReduce) return 2 * others;
+  return has_blocks(op) ? others : 1;
 }
 
 }  // namespace peal::bench

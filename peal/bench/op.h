@@ -1,9 +1,11 @@
-// The operations that are measured, and what each of them moves. Used by everything in this folder.
+// The operations that are measured, and their properties. Used by all files of this folder.
 #pragma once
 
 #include <array>
 #include <optional>
 #include <string_view>
+
+#include "peal/base/operation.h"
 
 namespace peal::bench {
 
@@ -31,16 +33,18 @@ inline constexpr std::array kAllOps = {Op::kAllReduce,
                                        Op::kSendRecv,
                                        Op::kBarrier};
 
+/// peal's operation; a send for kSendRecv.
+Operation operation_of(Op op);
+
 /// "all_reduce", ..., "send_recv", "barrier"
 std::string_view name_of(Op op);
 std::optional<Op> op_named(std::string_view name);
 
-/// Whether each rank has a block of its own in a buffer that holds all of them.
+/// Whether the operation has a buffer with a block for each rank.
 bool has_blocks(Op op);
-bool reduces(Op op);
 
-/// Bus bandwidth over algorithm bandwidth: the share of the bytes that the busiest link of a
-/// perfect network must carry. 0 for a barrier. Source: NCCL's tests, doc/PERFORMANCE.md.
+/// Bus bandwidth divided by algorithm bandwidth: the fraction of the bytes that the busiest link of
+/// a perfect network must carry. 0 for a barrier. Source: NCCL's tests, doc/PERFORMANCE.md.
 double bus_factor(Op op, int ranks);
 
 }  // namespace peal::bench

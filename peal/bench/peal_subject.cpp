@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/group/process_group.h"
 #include "peal/init/init.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::align_val_t kLine{64};
 
-/// As a tensor library allocates.
+/// Allocates as a tensor library does.
 Memory allocate_foreign(Bytes size) {
   auto* const data =
       static_cast<std::byte*>(::operator new[](static_cast<std::size_t>(size.value), kLine));
@@ -112,11 +112,11 @@ class PealSubject final : public Subject {
     std::string congestion = config.congestion;
     if (congestion.empty())
       std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> congestion;
-    const Sealing sealing = sealing_of(config);
+    const LinkProtection protection = link_protection_of(config);
     return fmt::format("congestion control {}{}{}",
                        congestion,
-                       sealing == Sealing::kPlain ? "" : ", ",
-                       sealing == Sealing::kPlain ? "" : settings_of(sealing));
+                       protection == LinkProtection::kPlain ? "" : ", ",
+                       protection == LinkProtection::kPlain ? "" : settings_of(protection));
   }
   bool can(const Case&, const std::string&) const override { return true; }
   std::unique_ptr<Trial> prepare(const Case& c, const std::string& variant) override {

@@ -1,4 +1,4 @@
-// peal itself, measured through its public API. Made by `work` (worker.h).
+// peal, measured through its public API. Made by `work` (worker.h).
 #pragma once
 
 #include <memory>
@@ -9,8 +9,9 @@
 namespace peal::bench {
 
 /// Joins the group that the environment names. Variants: "registered", memory of
-/// ProcessGroup::allocate; "foreign", memory of the process's own. `transport`: as transport_words
-/// (fleet.h) has it, for the note. Errors: of init_process_group.
+/// ProcessGroup::allocate; "foreign", memory of this process. `transport`: the words of
+/// transport_words (fleet.h), for the note.
+/// Errors: those of init_process_group.
 std::unique_ptr<Subject> make_peal_subject(const std::string& transport);
 
 }  // namespace peal::bench

@@ -11,7 +11,8 @@ namespace peal::bench::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A number of pointers that is known when compiling, so that they stay in registers; 0: it is not.
+/// kCount pointers; the constant keeps them in registers. kCount is 0 for a number that is known
+/// only at run time.
 template <class Byte, std::size_t kCount>
 struct Pointers {
   explicit Pointers(std::span<Byte* const> all) {
@@ -117,18 +118,13 @@ void combine_as(std::span<const std::byte* const> in,
   }
 }
 
-void combine_plain(std::span<const std::byte* const> in,
-                   std::span<std::byte* const> out,
-                   Bytes size,
-                   DType dtype) {
-  combine_as<Stores::kPlain>(in, out, size, dtype);
-}
-
-void combine_streaming(std::span<const std::byte* const> in,
+void combine_on_target(std::span<const std::byte* const> in,
                        std::span<std::byte* const> out,
                        Bytes size,
-                       DType dtype) {
-  combine_as<Stores::kStreaming>(in, out, size, dtype);
+                       DType dtype,
+                       Stores stores) {
+  if (stores == Stores::kStreaming) return combine_as<Stores::kStreaming>(in, out, size, dtype);
+  combine_as<Stores::kPlain>(in, out, size, dtype);
 }
 
 }  // namespace peal::bench::HWY_NAMESPACE
@@ -139,8 +135,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace peal::bench {
 
-HWY_EXPORT(combine_plain);
-HWY_EXPORT(combine_streaming);
+HWY_EXPORT(combine_on_target);
 
 void combine(std::span<const std::byte* const> inputs,
              std::span<std::byte* const> outputs,
@@ -150,11 +145,8 @@ void combine(std::span<const std::byte* const> inputs,
   const bool aligned = std::ranges::all_of(outputs, [](const std::byte* out) {
     return reinterpret_cast<std::uintptr_t>(out) % 64 == 0;
   });
-  if (stores == Stores::kStreaming && aligned) {
-    HWY_DYNAMIC_DISPATCH(combine_streaming)(inputs, outputs, size, dtype);
-  } else {
-    HWY_DYNAMIC_DISPATCH(combine_plain)(inputs, outputs, size, dtype);
-  }
+  const Stores used = aligned ? stores : Stores::kPlain;
+  HWY_DYNAMIC_DISPATCH(combine_on_target)(inputs, outputs, size, dtype, used);
 }
 
 }  // namespace peal::bench

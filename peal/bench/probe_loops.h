@@ -1,4 +1,4 @@
-// The loops of the probe. Called by probe_subject.cpp alone.
+// The loops of the probe. Called only by probe_subject.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@ namespace peal::bench {
 
 enum class Stores : unsigned char {
   kPlain,
-  kStreaming,  // past the caches; outputs begin at multiples of 64 bytes, else plain
+  kStreaming,  // bypass the caches; plain unless all outputs begin at multiples of 64 bytes
 };
 
-/// out_k[i] = in_0[i] + in_1[i] + ... for each output k; one input is a copy.
-/// Shape: `size` bytes of `dtype` each. Outputs may be the same memory as inputs.
+/// out_k[i] = in_0[i] + in_1[i] + ... for each output k; with one input, a copy.
+/// Shape: each input and output has `size` bytes of `dtype`. Outputs may be the same memory as
+/// inputs.
 void combine(std::span<const std::byte* const> inputs,
              std::span<std::byte* const> outputs,
              Bytes size,

@@ -1,10 +1,13 @@
 #include "peal/bench/probe_subject.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <vector>
 
 #include "peal/bench/probe_loops.h"
-#include "peal/bench/shared_file.h"
+#include "peal/system/mapping.h"
+#include "peal/system/shared_file.h"
 
 namespace peal::bench {
 namespace {
@@ -13,7 +16,7 @@ constexpr std::int64_t kPage = 4096;
 
 std::int64_t whole_pages(Bytes size) { return (size.value + kPage - 1) / kPage * kPage; }
 
-/// Where every rank's buffers begin in the shared memory. The flags have the first pages.
+/// The beginnings of all ranks' buffers in the shared memory. The flags use the first pages.
 struct Layout {
   std::vector<std::int64_t> inputs, outputs;
   Bytes size;
@@ -42,22 +45,30 @@ struct Move {
   Bytes size;
 };
 
-/// Where the buffers of all ranks lie in this process.
+Mapping map(const std::string& path, Bytes size) {
+  Mapping mapping = Mapping::of_file(open_shared_file(path, size).get(), size);
+  const std::span<std::byte> bytes = mapping.bytes();
+  ::madvise(
+      bytes.data(), bytes.size(), MADV_HUGEPAGE);  // fewer TLB misses, if there are huge pages
+  return mapping;
+}
+
+/// The buffers of all ranks, mapped into this process.
 class ProbeBuffers final {
  public:
   ProbeBuffers(const Case& c, const std::string& path)
-      : case_(c), layout_(lay_out(c)), memory_(path, layout_.size) {}
+      : case_(c), layout_(lay_out(c)), memory_(map(path, layout_.size)) {}
 
   std::byte* input(Rank rank) const { return at(layout_.inputs, rank); }
   std::byte* output(Rank rank) const { return at(layout_.outputs, rank); }
-  /// A rank's block in the buffer that begins there.
+  /// A rank's block in the buffer that begins at `whole`.
   std::byte* block(std::byte* whole, Rank rank) const { return whole + block_size().value * rank; }
-  /// Of a block, where there are blocks; else of the buffer.
+  /// The size of a block, for operations with blocks; else of the buffer.
   Bytes block_size() const { return peal::bytes_of(case_.count, case_.dtype); }
 
  private:
   std::byte* at(const std::vector<std::int64_t>& places, Rank rank) const {
-    return memory_.data() + places[static_cast<std::size_t>(rank)];
+    return memory_.bytes().data() + places[static_cast<std::size_t>(rank)];
   }
 
   Case case_;
@@ -65,8 +76,8 @@ class ProbeBuffers final {
   Mapping memory_;
 };
 
-/// The slice of `rank` from all inputs into `roots`. Slices are whole lines, so that no two ranks
-/// write into one.
+/// Adds the slice of `rank` from all inputs and stores it in the outputs of the first `roots`
+/// ranks. Slices are whole cache lines, so that no two ranks write to one line.
 Move reduce_slice(const Case& c, Rank rank, const ProbeBuffers& buffers, int roots) {
   const std::int64_t size = buffers.block_size().value;
   const auto cut = [&](Rank r) { return r == c.ranks ? size : size * r / c.ranks / 64 * 64; };
@@ -89,7 +100,7 @@ Move give_block(const Case& c, Rank rank, const ProbeBuffers& buffers) {
   return move;
 }
 
-/// What a rank does between the two meetings.
+/// The moves of a rank between the two barriers.
 std::vector<Move> moves_of(const Case& c, Rank rank, const ProbeBuffers& buffers) {
   const Bytes size = buffers.block_size();
   switch (c.op) {
@@ -126,7 +137,7 @@ std::vector<Move> moves_of(const Case& c, Rank rank, const ProbeBuffers& buffers
 
 class ProbeTrial final : public Trial {
  public:
-  /// `flags` belong to the subject, since their counts go on from trial to trial.
+  /// The subject owns `flags`, because their counts continue from trial to trial.
   ProbeTrial(const Case& c, Rank rank, const std::string& path, Flags& flags, Stores stores)
       : case_(c),
         rank_(rank),
@@ -163,8 +174,8 @@ class ProbeTrial final : public Trial {
     for (const Move& m : moves_) combine(m.from, m.to, m.size, case_.dtype, stores_);
   }
 
-  /// Whoever receives copies straight out of the sender's buffer. The third signal of the first
-  /// rank says that the last one may write its input again.
+  /// The receiver copies directly from the sender's buffer. The third signal of the first rank
+  /// allows the last rank to write its input again.
   void ping_pong() {
     const Rank last = case_.ranks - 1;
     flags_.signal();
@@ -194,8 +205,8 @@ class ProbeSubject final : public Subject {
   ProbeSubject(std::string path, Rank rank, int ranks, Waiting waiting)
       : path_(std::move(path)),
         rank_(rank),
-        lines_(path_, Bytes(Flags::kLine) * ranks),
-        flags_(lines_.data(), rank, ranks, waiting, Rest::kNone) {}
+        lines_(map(path_, Bytes(Flags::kLine) * ranks)),
+        flags_(lines_.bytes().data(), rank, ranks, waiting, Rest::kNone) {}
 
   std::string note() const override { return "bare copies and additions in shared memory"; }
   bool can(const Case&, const std::string&) const override { return true; }

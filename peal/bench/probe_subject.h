@@ -1,7 +1,7 @@
-// The floor: what an operation costs at least on one machine. Each rank's buffers lie in memory
-// that all map; whoever owns a slice reads it from all, adds in registers and stores it where it
-// belongs; flags are the only synchronisation. No check, no choice, no engine. Made by `work`
-// (worker.h).
+// The floor: the minimum cost of an operation on one machine. The buffers of all ranks are in
+// memory that all ranks map. The owner of a slice reads it from all ranks, adds in registers and
+// stores the result. Flags are the only synchronisation; the probe has no checks, no choices and no
+// engine. Made by `work` (worker.h).
 #pragma once
 
 #include <memory>
@@ -13,8 +13,9 @@
 
 namespace peal::bench {
 
-/// Variants: "plain" and "streaming" stores. f16 and bf16 are added as 16-bit integers: the floor
-/// is that of the memory, not of converting. `path`: of a SharedFile that all ranks have.
+/// Variants: "plain" and "streaming" stores. f16 and bf16 are added as 16-bit integers, because the
+/// floor measures memory, not conversions. `path`: the path of a file that all ranks share
+/// (system/shared_file.h).
 std::unique_ptr<Subject> make_probe_subject(const std::string& path,
                                             Rank rank,
                                             int ranks,

@@ -1,4 +1,4 @@
-// The probe does every operation right: a floor that does less than the operation is none.
+// The probe gives the right result of every operation: a floor must do the whole operation.
 #include <barrier>
 #include <thread>
 #include <vector>
@@ -7,13 +7,13 @@
 
 #include "peal/base/testing/sanitized.h"
 #include "peal/bench/probe_subject.h"
-#include "peal/bench/shared_file.h"
 #include "peal/bench/values.h"
+#include "peal/system/shared_file.h"
 
 namespace peal::bench {
 namespace {
 
-/// What a rank finds wrong after two runs of each case; ranks are threads.
+/// The errors that a rank finds after two runs of each case; ranks are threads.
 void run_rank(const std::string& path,
               Rank rank,
               int ranks,
@@ -32,7 +32,7 @@ void run_rank(const std::string& path,
         wrong.push_back(describe(c) + ", " + variant + ": " + *found);
       }
     }
-    everyone.arrive_and_wait();  // the next case lies in the same memory
+    everyone.arrive_and_wait();  // the next case uses the same memory
   }
 }
 
@@ -43,7 +43,7 @@ std::vector<Case> cases_for(int ranks) {
   for (const Op op : kAllOps) {
     for (const DType dtype : dtypes) {
       for (const Bytes size : {4_B, 1000_B, kSanitized ? 10_KiB : 100_KiB}) {
-        for (const Place place : {Place::kOut, Place::kIn}) {
+        for (const BlockPlace place : {BlockPlace::kOut, BlockPlace::kIn}) {
           cases.push_back(make_case(op, dtype, ranks, size, place));
         }
       }
@@ -55,14 +55,14 @@ std::vector<Case> cases_for(int ranks) {
 TEST(ProbeTest, EveryOperationIsRightWithBothKindsOfStores) {
   for (const int ranks : kSanitized ? std::vector{2, 3} : std::vector{2, 3, 4}) {
     for (const std::string variant : {"plain", "streaming"}) {
-      const SharedFile file("probe test", 1_MiB);
+      const Fd file = make_shared_file("probe test", 1_MiB);
       const std::vector<Case> cases = cases_for(ranks);
       std::vector<std::vector<std::string>> wrong(static_cast<std::size_t>(ranks));
       std::barrier<> everyone(ranks);
       std::vector<std::thread> threads;
       for (Rank rank = 0; rank < ranks; ++rank) {
         threads.emplace_back([&, rank] {
-          run_rank(file.path(),
+          run_rank(path_of_shared_file(file),
                    rank,
                    ranks,
                    cases,

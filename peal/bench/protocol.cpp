@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/bench/values.h"
 
 namespace peal::bench {
@@ -28,10 +28,10 @@ constexpr std::array kAnswerWords = {AnswerWord{Answer::Kind::kOk, "ok"},
 Error malformed(std::string_view line) {
   return Error(
       ErrorKind::kMismatch,
-      fmt::format("a worker or its coordinator said \"{}\", which means nothing here", line));
+      fmt::format("a worker or the coordinator sent \"{}\", which is not valid here", line));
 }
 
-/// The word before the first space of `rest`, which is taken out of it.
+/// Removes the word before the first space from `rest` and returns it.
 std::string_view take_word(std::string_view& rest) {
   const auto end = std::min(rest.find(' '), rest.size());
   const std::string_view word = rest.substr(0, end);
@@ -56,11 +56,8 @@ class Fields {
     return found->second;
   }
   std::int64_t number(std::string_view key) const {
-    const std::string_view digits = text(key);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) throw malformed(line_);
-    return value;
+    if (const auto value = try_parse_number<std::int64_t>(text(key))) return *value;
+    throw malformed(line_);
   }
   int small(std::string_view key) const { return static_cast<int>(number(key)); }
 
@@ -79,7 +76,7 @@ Prepare parse_prepare(std::string_view line, const Fields& fields) {
                        .dtype = *dtype,
                        .ranks = fields.small("ranks"),
                        .count = Elements(fields.number("count")),
-                       .place = fields.text("place") == "in" ? Place::kIn : Place::kOut},
+                       .place = fields.text("place") == "in" ? BlockPlace::kIn : BlockPlace::kOut},
           .variant = std::string(fields.text("variant"))};
 }
 
@@ -101,7 +98,7 @@ std::string encode(const Prepare& command) {
       c.ranks,
       c.count.value,
       modulus(c.dtype, c.ranks),
-      c.place == Place::kIn ? "in" : "out",
+      c.place == BlockPlace::kIn ? "in" : "out",
       command.variant);
 }
 
@@ -115,11 +112,9 @@ std::string encode(const Timing& command) {
 }
 
 std::int64_t parse_count(std::string_view line, std::string_view digits) {
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-  if (!is_number || count < 0 || count > kMostTimes) throw malformed(line);
-  return count;
+  const auto count = try_parse_number<std::int64_t>(digits);
+  if (!count || *count < 0 || *count > kMostTimes) throw malformed(line);
+  return *count;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What the coordinator and its workers say to each other over a unix socket. A command and an
-// answer are one line each, so that workers in other languages need no parser; "ok" to a timing is
-// followed by its times as they lie in memory.
+// The messages between the coordinator and its workers over a unix socket. Each command and each
+// answer is one line, so that workers in other languages need no parser. After "ok" to a timing,
+// the times follow in binary form.
 //
 //   worker:       hello BACKEND RANK NOTE
 //   coordinator:  prepare slot=0 op=all_reduce dtype=f32 ranks=2 count=16384 modulus=1024 place=out
@@ -9,8 +9,8 @@
 //   coordinator:  time slot=0 warmup=2 iterations=100 batch=1 rewrite=1
 //   worker:       ok 100, then 100 times (begin, end) as int64 nanoseconds of CLOCK_MONOTONIC
 //
-// A slot keeps a prepared case until it is prepared again; slot 0 frees them all first. The end of
-// the file ends the worker.
+// A slot keeps a prepared case until the next prepare of the slot; slot 0 first frees all slots.
+// The end of the file ends the worker.
 #pragma once
 
 #include <string>
@@ -36,16 +36,17 @@ Hello parse_hello(std::string_view line);
 struct Prepare {
   int slot = 0;
   Case the_case;
-  std::string variant;  // what memory, or which way to do it: see the backends
+  std::string variant;  // the kind of memory, or another variant of the backend
 };
 
 enum class Rewriting : unsigned char {
   kNone,
-  kInputs,  // each rank writes its input anew before each operation, as a user would
+  kInputs,  // each rank rewrites its input before each operation, as a user would
 };
 
-/// Do `warmup` + `iterations` times: rewrite, meet, take the time, `batch` operations, take the
-/// time. In a batch of several each operation has its rewriting before it, inside the time taken.
+/// Do `warmup` + `iterations` times: rewrite, meet, read the clock, run `batch` operations, read
+/// the clock. In a batch of several operations, the rewriting before each operation is inside the
+/// time.
 struct Timing {
   int slot = 0;
   int warmup = 0;
@@ -62,17 +63,17 @@ Command parse_command(std::string_view line);
 struct Answer {
   enum class Kind : unsigned char {
     kOk,
-    kMissing,  // this backend has no such operation or type
-    kWrong,    // the result is not what it must be
+    kMissing,  // this backend lacks the operation or type
+    kWrong,    // the result is wrong
     kFailed,
   };
   Kind kind = Kind::kOk;
-  std::string text;             // of all but kOk
-  std::vector<Interval> times;  // of kOk
+  std::string text;             // for all kinds but kOk
+  std::vector<Interval> times;  // for kOk
 };
-/// The answer, times included, as it goes over the socket.
+/// The answer with its times, as sent over the socket.
 std::string encode(const Answer&);
-/// Takes an answer from the beginning of `bytes` if all of it is there. Errors: mismatch.
+/// Takes an answer from the beginning of `bytes`, if it is complete. Errors: mismatch.
 std::optional<Answer> try_take_answer(std::string& bytes);
 
 }  // namespace peal::bench

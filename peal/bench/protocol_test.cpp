@@ -14,9 +14,9 @@ std::string line_of(const Command& command) {
   return line;
 }
 
-TEST(ProtocolTest, APreparationComesBackAsItWas) {
+TEST(ProtocolTest, APreparationIsUnchangedAfterEncodingAndParsing) {
   for (const Op op : kAllOps) {
-    const Prepare sent{1, make_case(op, DType::kBF16, 3, 600_B, Place::kIn), "registered"};
+    const Prepare sent{1, make_case(op, DType::kBF16, 3, 600_B, BlockPlace::kIn), "registered"};
     const auto got = std::get<Prepare>(parse_command(line_of(sent)));
     EXPECT_EQ(got.slot, sent.slot);
     EXPECT_EQ(got.the_case, sent.the_case);
@@ -24,7 +24,7 @@ TEST(ProtocolTest, APreparationComesBackAsItWas) {
   }
 }
 
-TEST(ProtocolTest, ATimingComesBackAsItWas) {
+TEST(ProtocolTest, ATimingIsUnchangedAfterEncodingAndParsing) {
   const Timing sent{2, 3, 400, 50, Rewriting::kNone};
   const auto got = std::get<Timing>(parse_command(line_of(sent)));
   EXPECT_EQ(got.slot, 2);
@@ -34,7 +34,7 @@ TEST(ProtocolTest, ATimingComesBackAsItWas) {
   EXPECT_EQ(got.rewriting, Rewriting::kNone);
 }
 
-TEST(ProtocolTest, AGreetingSaysWhoAndWhat) {
+TEST(ProtocolTest, AHelloHasBackendRankAndNote) {
   const Hello got = parse_hello("hello openmpi 3 Open MPI v4.1.4");
   EXPECT_EQ(got.backend, "openmpi");
   EXPECT_EQ(got.rank, 3);
@@ -42,7 +42,7 @@ TEST(ProtocolTest, AGreetingSaysWhoAndWhat) {
   EXPECT_EQ(parse_hello("hello gloo 0").note, "");
 }
 
-TEST(ProtocolTest, AnswersAreTakenOneByOneWhenTheyAreWhole) {
+TEST(ProtocolTest, AnswersAreTakenOneByOneWhenTheyAreComplete) {
   Answer times;
   times.times = {{1, 2}, {3, 4}};
   const Answer wrong{.kind = Answer::Kind::kWrong, .text = "index 7:\ngot 3", .times = {}};
@@ -61,7 +61,7 @@ TEST(ProtocolTest, AnswersAreTakenOneByOneWhenTheyAreWhole) {
   EXPECT_EQ(received, "");
 }
 
-TEST(ProtocolTest, WhatMeansNothingIsAMismatch) {
+TEST(ProtocolTest, AnInvalidMessageIsAMismatch) {
   for (const char* line : {"",
                            "dance",
                            "prepare",

@@ -1,4 +1,4 @@
-// From results to what people and programs read: comparisons, tables, JSON lines, plots, baselines.
+// Reports of results for people and programs: comparisons, tables, JSON lines, baselines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,6 @@
 #include "peal/base/testing/error_of.h"
 #include "peal/bench/baseline.h"
 #include "peal/bench/json_lines.h"
-#include "peal/bench/plot.h"
 #include "peal/bench/result.h"
 #include "peal/bench/table.h"
 
@@ -20,7 +19,7 @@ using testing::Not;
 using testing::Pair;
 
 Result make_result(const std::string& backend, const std::string& variant, double median) {
-  return {.the_case = make_case(Op::kAllReduce, DType::kF32, 4, 64_KiB, Place::kOut),
+  return {.the_case = make_case(Op::kAllReduce, DType::kF32, 4, 64_KiB, BlockPlace::kOut),
           .backend = backend,
           .transport = "shm",
           .variant = variant,
@@ -33,7 +32,7 @@ Result make_result(const std::string& backend, const std::string& variant, doubl
                    .samples = 100}};
 }
 
-/// peal beside a floor and two peers.
+/// peal, a floor and two peers.
 std::vector<Result> one_case() {
   std::vector<Result> results = {make_result("peal", "registered", 4),
                                  make_result("peal", "foreign", 8),
@@ -50,7 +49,7 @@ TEST(ResultTest, BandwidthsAreOfTheMedian) {
   EXPECT_DOUBLE_EQ(bus_bandwidth(result), 16.384 * 1.5);
 }
 
-TEST(ResultTest, TheBetterProbeIsTheFloorAndOnlyPeersAreComparedWith) {
+TEST(ResultTest, TheFasterProbeIsTheFloorAndOnlyPeersAreCompared) {
   const std::vector<Result> results = one_case();
   EXPECT_DOUBLE_EQ(results[0].floor_fraction.value(), 0.5);
   EXPECT_DOUBLE_EQ(results[1].floor_fraction.value(), 0.25);
@@ -59,12 +58,12 @@ TEST(ResultTest, TheBetterProbeIsTheFloorAndOnlyPeersAreComparedWith) {
   EXPECT_THAT(results[4].times_faster, IsEmpty());
 }
 
-TEST(ResultTest, ComparisonsAreOfWhatWasMeasuredInTheSameRound) {
+TEST(ResultTest, ComparisonsUseTimesOfTheSameRound) {
   std::vector<Result> results = {make_result("peal", "registered", 4),
                                  make_result("probe", "plain", 1),
                                  make_result("openmpi", "default", 30)};
-  results[0].time.medians = {2, 4, 4};  // in the second round the cores shared no cache
-  results[1].time.medians = {1, 1, 2};  // and in the third all was slow
+  results[0].time.medians = {2, 4, 4};  // in round 2 the cores shared no cache
+  results[1].time.medians = {1, 1, 2};  // in round 3 the machine was slow
   results[2].time.medians = {10, 30, 40};
   compare(results, {"probe"});
   EXPECT_DOUBLE_EQ(results[0].floor_fraction.value(), 0.5);
@@ -72,7 +71,7 @@ TEST(ResultTest, ComparisonsAreOfWhatWasMeasuredInTheSameRound) {
   EXPECT_DOUBLE_EQ(results[1].floor_fraction.value(), 1);
 }
 
-TEST(ResultTest, WhatHasFewerRoundsIsNotComparedRoundByRound) {
+TEST(ResultTest, ResultsWithFewerRoundsAreNotCompared) {
   std::vector<Result> results = {make_result("peal", "registered", 4),
                                  make_result("openmpi", "default", 16)};
   results[1].time.medians = {16};
@@ -81,7 +80,7 @@ TEST(ResultTest, WhatHasFewerRoundsIsNotComparedRoundByRound) {
   EXPECT_THAT(results[0].times_faster, IsEmpty());
 }
 
-TEST(ResultTest, WithoutAFloorThereIsNoFraction) {
+TEST(ResultTest, WithoutAFloorTheFractionIsEmpty) {
   std::vector<Result> results = {make_result("peal", "registered", 4)};
   compare(results, {"probe"});
   EXPECT_FALSE(results[0].floor_fraction.has_value());
@@ -114,7 +113,7 @@ TEST(TableTest, TimesHaveThreeDigitsAndTheUnitThatFits) {
   EXPECT_EQ(describe_time(2.5e6), "2.50 s");
 }
 
-TEST(JsonTest, ALineHasWhatOthersReadFromIt) {
+TEST(JsonTest, ALineHasAllFields) {
   const auto line = nlohmann::json::parse(to_json_line(one_case()[1]));
   EXPECT_EQ(line.at("op"), "all_reduce");
   EXPECT_EQ(line.at("backend"), "peal");
@@ -140,7 +139,7 @@ TEST(JsonTest, ALineHasWhatOthersReadFromIt) {
   EXPECT_FALSE(line.contains("host_tx_bytes"));
 }
 
-TEST(JsonTest, WhatHasNoMeaningIsNull) {
+TEST(JsonTest, FieldsWithoutAMeaningAreNull) {
   Result result = make_result("gloo", "default", 4);
   result.traffic = Traffic{.interface_bytes = 70000};
   const auto line = nlohmann::json::parse(to_json_line(result));
@@ -156,7 +155,7 @@ std::string lines_of(const std::vector<Result>& results) {
   return lines;
 }
 
-TEST(BaselineTest, WhatItsLinesSayIsWhatWasReached) {
+TEST(BaselineTest, ParsedLinesEqualTheResults) {
   const auto parsed = parse_baseline(lines_of(one_case()));
   const auto reached = reached_by(one_case());
   ASSERT_EQ(parsed.size(), 2);
@@ -168,9 +167,9 @@ TEST(BaselineTest, WhatItsLinesSayIsWhatWasReached) {
 
 TEST(BaselineTest, InPlaceIsAnotherCase) {
   Result out = make_result("peal", "registered", 4);
-  out.the_case = make_case(Op::kAllGather, DType::kF32, 4, 64_KiB, Place::kOut);
+  out.the_case = make_case(Op::kAllGather, DType::kF32, 4, 64_KiB, BlockPlace::kOut);
   Result in = out;
-  in.the_case.place = Place::kIn;
+  in.the_case.place = BlockPlace::kIn;
   out.floor_fraction = 0.5;
   in.floor_fraction = 0.9;
   const auto before = parse_baseline(lines_of({out, in}));
@@ -183,12 +182,12 @@ TEST(BaselineTest, InPlaceIsAnotherCase) {
   EXPECT_THAT(less.worse[0].what, HasSubstr("65536 B in place registered"));
 }
 
-TEST(BaselineTest, AskingForAnotherPlaceIsTheSameCaseWhereTheOperationHasButOne) {
+TEST(BaselineTest, TheRequestedPlaceDoesNotMatterForOperationsWithOnePlace) {
   for (const Op op : {Op::kAllReduce, Op::kBroadcast, Op::kReduce, Op::kAllToAll, Op::kSendRecv}) {
     Result out = make_result("peal", "registered", 4);
-    out.the_case = make_case(op, DType::kF32, 4, 64_KiB, Place::kOut);
+    out.the_case = make_case(op, DType::kF32, 4, 64_KiB, BlockPlace::kOut);
     Result in = out;
-    in.the_case.place = Place::kIn;
+    in.the_case.place = BlockPlace::kIn;
     EXPECT_EQ(reached_by({out})[0].what, reached_by({in})[0].what);
     EXPECT_EQ(to_json_line(out), to_json_line(in));
     EXPECT_EQ(parse_baseline(to_json_line(out))[0].what, reached_by({in})[0].what);
@@ -214,7 +213,7 @@ TEST(BaselineTest, ARunUnderOtherConditionsIsAnotherCase) {
   }
 }
 
-TEST(BaselineTest, LinesThatSayNothingOfConditionsAreOfARunWithoutAny) {
+TEST(BaselineTest, LinesWithoutConditionsAreOfARunWithoutConditions) {
   Result plain = make_result("peal", "registered", 4);
   plain.floor_fraction = 0.5;
   auto line = nlohmann::json::parse(to_json_line(plain));
@@ -225,7 +224,7 @@ TEST(BaselineTest, LinesThatSayNothingOfConditionsAreOfARunWithoutAny) {
   EXPECT_EQ(compare_with(parse_baseline(line.dump()), reached_by({plain}), 1).compared, 1);
 }
 
-TEST(BaselineTest, OnlyWhatIsBelowTheToleranceIsWorse) {
+TEST(BaselineTest, OnlyRatiosBelowTheToleranceAreWorse) {
   const std::vector<Reached> before = {{"a", {{"floor", 0.8}, {"openmpi", 10}, {"gloo", 5}}}};
   const std::vector<Reached> now = {{"a", {{"floor", 0.41}, {"openmpi", 4}}},
                                     {"b", {{"floor", 0}}}};
@@ -236,66 +235,22 @@ TEST(BaselineTest, OnlyWhatIsBelowTheToleranceIsWorse) {
   EXPECT_THAT(describe(comparison.worse), HasSubstr("x openmpi was    10.00, is     4.00"));
 }
 
-TEST(BaselineTest, WithoutACaseInCommonThereIsNothingToCompare) {
+TEST(BaselineTest, RunsWithoutACommonCaseAreAnError) {
   const std::vector<Reached> before = {{"a", {{"floor", 0.8}}}, {"b", {}}};
   EXPECT_NO_THROW(check_common_case(before, {{"c", {}}, {"b", {}}}));
   const Error error = error_of([&] { check_common_case(before, {{"c", {}}}); });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-  EXPECT_THAT(error.what(), HasSubstr("it has \"a\" and 1 more, this run \"c\""));
+  EXPECT_THAT(error.what(), HasSubstr("the baseline has \"a\" and 1 more, this run has \"c\""));
   EXPECT_THAT(error_of([] {
                 check_common_case({}, {{"c", {}}});
               }).what(),
-              HasSubstr("it has none of peal"));
+              HasSubstr("the baseline has none of peal"));
 }
 
-TEST(BaselineTest, AFileThatIsNoneIsAnErrorThatNamesTheLine) {
+TEST(BaselineTest, AnInvalidFileIsAnErrorThatNamesTheLine) {
   const Error error = error_of([] { parse_baseline("{\"backend\": \"gloo\"}\n\n{\"op\": 3}\n"); });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);
   EXPECT_THAT(error.what(), HasSubstr("line 3 of the baseline"));
-}
-
-/// Every element is closed, and nothing stands where XML does not allow it.
-bool is_well_formed(const std::string& xml) {
-  std::vector<std::string> open;
-  for (std::size_t at = xml.find('<'); at != std::string::npos; at = xml.find('<', at + 1)) {
-    const std::size_t end = xml.find('>', at);
-    const std::string tag = xml.substr(at + 1, end - at - 1);
-    if (end == std::string::npos || tag.find('<') != std::string::npos) return false;
-    if (tag.ends_with('/')) continue;
-    if (!tag.starts_with('/')) {
-      open.push_back(tag.substr(0, tag.find(' ')));
-    } else {
-      if (open.empty() || open.back() != tag.substr(1)) return false;
-      open.pop_back();
-    }
-  }
-  return open.empty();
-}
-
-TEST(PlotTest, IsWellFormedAndNamesItsLines) {
-  std::vector<Result> results = one_case();
-  for (const Result& result : one_case()) {
-    results.push_back(result);
-    results.back().the_case.count = results.back().the_case.count * 4;
-  }
-  const std::string page = draw(results);
-  EXPECT_TRUE(is_well_formed(page));
-  EXPECT_THAT(page, HasSubstr("all_reduce of f32 on 4 ranks"));
-  EXPECT_THAT(page, HasSubstr("peal, registered"));
-  EXPECT_THAT(page, HasSubstr("64K"));
-  EXPECT_THAT(page, Not(HasSubstr("nan")));
-  EXPECT_THAT(page, Not(HasSubstr("inf")));
-}
-
-TEST(PlotTest, OneSizeAloneAndNothingAtAllAreDrawnToo) {
-  EXPECT_TRUE(is_well_formed(draw({})));
-  const std::string page = draw(one_case());
-  EXPECT_TRUE(is_well_formed(page));
-  EXPECT_THAT(page, Not(HasSubstr("nan")));
-}
-
-TEST(PlotTest, WordsAreEscaped) {
-  EXPECT_THAT(draw({make_result("a<b&\"c", "default", 1)}), HasSubstr("a&lt;b&amp;&quot;c"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What was measured, as a value: made by `measure`, shown by tables, JSON lines and plots.
+// The result of a measurement, as a value: made by `measure`, shown in tables and JSON lines.
 #pragma once
 
 #include <map>
@@ -13,28 +13,28 @@
 
 namespace peal::bench {
 
-/// What a run was told that changes what it finds, beside its cases.
+/// The settings of a run that change its results, besides its cases.
 struct Conditions {
-  std::string rate = {};        // that hosts send at most (HostOptions); "": as much as they can
-  std::string congestion = {};  // --congestion, else PEAL_CONGESTION; "": as the system has it
+  std::string rate = {};        // the sending limit of hosts (HostOptions); "": no limit
+  std::string congestion = {};  // --congestion, else PEAL_CONGESTION; "": the system's default
   std::string algorithm = {};   // PEAL_ALGORITHM
-  std::string tune = {};        // PEAL_TUNE, as plan::to_text writes it
-  std::string stage = {};       // PEAL_STAGE, where it is not what it is by itself: "1 MiB"
+  std::string tune = {};        // PEAL_TUNE, in the form of plan::to_text
+  std::string stage = {};       // PEAL_STAGE, if it is not the default: "1 MiB"
   Rewriting rewriting = Rewriting::kInputs;
 };
 
-/// One case done by one backend in one way.
+/// One case of one backend in one variant.
 struct Result {
   Case the_case;
   std::string backend;
   std::string transport;
-  std::string variant;  // "registered", "foreign", "plain", ...; "default" where there is one way
+  std::string variant;  // "registered", "foreign", "plain", ...; "default" for a single variant
   int hosts = 1;
   Conditions conditions = {};
-  std::string algorithm = {};           // that peal did it by; "" for others
+  std::string algorithm = {};           // the algorithm of peal; "" for other backends
   Summary time;                         // of one operation, in microseconds
-  std::string note = {};                // what the backend said of itself
-  std::optional<Traffic> traffic = {};  // of one operation: the most that a host has sent
+  std::string note = {};                // the backend's version and settings
+  std::optional<Traffic> traffic = {};  // of one operation: the maximum over the hosts
   std::optional<double> floor_fraction =
       {};  // ratio (statistics.h) of the floor's time to this one's
   std::map<std::string, double> times_faster = {};  // by peer: ratio of its time to this one's
@@ -45,9 +45,9 @@ double algorithm_bandwidth(const Result&);
 /// algorithm_bandwidth * bus_factor
 double bus_bandwidth(const Result&);
 
-/// Fills in floor_fraction and times_faster of the results of one case, among those of as many
-/// rounds. The floor is what is the fastest beside this one of the backends named in `floors`;
-/// peers are those that are neither peal nor floors.
+/// Sets floor_fraction and times_faster of the results of one case. Compares only results with the
+/// same number of rounds. The floor is the fastest result of the backends in `floors`; peers are
+/// all backends except peal and the floors.
 void compare(std::vector<Result>& results, const std::vector<std::string>& floors);
 
 }  // namespace peal::bench

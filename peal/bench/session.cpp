@@ -3,37 +3,34 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
-#include "peal/base/open_files.h"
 #include "peal/net/socket.h"
+#include "peal/system/open_files.h"
+#include "peal/system/pipe.h"
+#include "peal/system/process_state.h"
 
 namespace peal::bench {
 namespace {
 
-/// An interpreter that loads torch takes seconds, many of them on few cores longer.
+/// A Python worker that loads torch takes seconds, and longer if many workers share few cores.
 constexpr Timeout kMeeting = std::chrono::seconds(90);
-/// Between a worker's end and what its launcher says of it.
-constexpr Timeout kLastWords = std::chrono::milliseconds(500);
-/// What workers have to end by themselves, and then after having been told.
+/// Between the end of a worker and the report of its launcher.
+constexpr Timeout kLeaveGrace = std::chrono::milliseconds(500);
+/// The time for workers to end by themselves, and then the time after SIGTERM.
 constexpr Timeout kOwnEnd = std::chrono::seconds(3);
 constexpr Timeout kGrace = std::chrono::seconds(2);
 
-std::string describe_status(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
-  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
-}
-
-/// Appends what there is to read; false at the end.
+/// Appends the available bytes; returns false at the end of the file.
 bool read_more(int fd, std::string& text) {
   std::array<std::byte, 1 << 16> bytes;
   const net::Moved moved = net::try_read(fd, bytes);
@@ -42,8 +39,8 @@ bool read_more(int fd, std::string& text) {
   return !moved.closed;
 }
 
-/// Of each worker its connection and a pidfd; of each process that is started, which may be one for
-/// all workers, three ends of pipes.
+/// For each worker: its connection and a pidfd. For each started process: three ends of pipes. A
+/// fleet has at most one process for each worker.
 long descriptors_of(const std::vector<Fleet>& fleets) {
   constexpr long kForOthers = 64;
   constexpr long kForEach = 5;
@@ -56,7 +53,7 @@ long descriptors_of(const std::vector<Fleet>& fleets) {
 
 Session::Session(std::vector<Fleet> fleets, Fd socket, launch::SignalReader& signals)
     : listener_(std::move(socket)), signals_(signals) {
-  allow_open_files(descriptors_of(fleets), "measuring so many ranks");
+  allow_open_files(descriptors_of(fleets), "measuring this many ranks");
   for (Fleet& fleet : fleets) {
     const auto ranks = static_cast<std::size_t>(fleet.ranks);
     crews_.push_back({.fleet = std::move(fleet), .members = {}, .note = {}, .loss = {}});
@@ -77,20 +74,19 @@ Session::~Session() { end_workers(); }
 launch::GuardDuty Session::make_duty() {
   launch::GuardDuty duty{.mask = signals_.previous_mask(), .grace = kGrace};
   for (std::size_t i = 0; i < crews_.size(); ++i) {
-    for (const launch::RankProcess& process : crews_[i].fleet.processes) {
-      std::array<int, 2> ends{};
-      if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-      ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    for (const launch::RankCommand& process : crews_[i].fleet.processes) {
+      Pipe pipe = make_pipe();
+      ::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
       duty.ranks.push_back(process);
-      // The guard closes each of its outputs, so the two cannot be one descriptor.
-      const int copy = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
-      duty.outputs.insert(duty.outputs.end(), {ends[1], copy});
-      writers_.emplace_back(ends[1]);
+      // The guard closes both outputs, so they must be two descriptors.
+      const int copy = ::fcntl(pipe.writer.get(), F_DUPFD_CLOEXEC, 3);
+      duty.outputs.insert(duty.outputs.end(), {pipe.writer.get(), copy});
+      writers_.push_back(std::move(pipe.writer));
       writers_.emplace_back(copy);
       Process& added = processes_.emplace_back();
       added.crew = i;
       added.rank = process.rank;
-      added.output = Fd(ends[0]);
+      added.output = std::move(pipe.reader);
       added.lines = std::make_unique<launch::LineSplitter>(
           [tail = added.tail.get()](launch::LineEnd, std::string_view line) { tail->add(line); });
     }
@@ -112,12 +108,12 @@ void Session::meet(Deadline deadline) {
     const auto missing =
         std::ranges::count_if(crew.members, [](const Member& m) { return !m.socket; });
     if (crew.loss.empty() && missing > 0) {
-      lose(crew, fmt::format("{} of {} workers did not come", missing, crew.fleet.ranks));
+      lose(crew, fmt::format("{} of {} workers did not connect", missing, crew.fleet.ranks));
     }
   }
 }
 
-/// One look at everything that can happen.
+// Waits for the next events and handles them.
 void Session::wait_for_news(Deadline deadline) {
   std::vector<pollfd> entries = {{signals_.fd(), POLLIN, 0},
                                  {guarded_ == Guarded::kSome ? guard_->events() : -1, POLLIN, 0},
@@ -135,27 +131,27 @@ void Session::wait_for_news(Deadline deadline) {
   }
   const std::size_t newcomers = newcomers_.size();
   for (std::size_t i = 0; i < newcomers; ++i) {
-    if ((entry++)->revents != 0) hear(newcomers_[i]);
+    if ((entry++)->revents != 0) read_from(newcomers_[i]);
   }
   for (Crew& crew : crews_) {
     for (Member& member : crew.members) {
-      if ((entry++)->revents != 0 && member.socket) hear(crew, member);
+      if ((entry++)->revents != 0 && member.socket) read_from(crew, member);
     }
   }
   std::erase_if(newcomers_, [](const Newcomer& newcomer) { return !newcomer.socket; });
   if (entries[2].revents != 0) accept_newcomer();
   if (entries[1].revents != 0) take_events();
-  if (entries[0].revents != 0) obey_signals();
+  if (entries[0].revents != 0) handle_signals();
 }
 
-void Session::obey_signals() {
+void Session::handle_signals() {
   while (const auto taken = signals_.try_next()) {
     const int signal = taken->signal;
     const bool ends =
         signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
     if (!ends || stage_ == Stage::kEnding) continue;
     stage_ = Stage::kInterrupted;
-    throw Interrupted(signal);
+    throw SignalReceived(signal);
   }
 }
 
@@ -171,19 +167,20 @@ void Session::take_events() {
       throw system_error(fmt::format("cannot start {}", crew.fleet.processes.front().program),
                          event->value);
     }
+    if (event->kind != launch::GuardEvent::Kind::kEnded) continue;
     process.status = event->value;
     while (process.output) read_output(process);
     lose(crew,
          fmt::format("{} {}{}",
                      crew.fleet.processes.size() == 1 ? "its launcher"
                                                       : fmt::format("rank {}", process.rank),
-                     describe_status(event->value),
+                     describe_wait_status(event->value),
                      last_words(crew)));
   }
   if (guard_->has_ended()) guarded_ = Guarded::kNone;
 }
 
-/// Closes the output where nothing more is to be had now that its process has ended.
+// Closes the output when the process has ended and all its output is read.
 void Session::read_output(Process& process) {
   std::array<char, 1 << 16> bytes;
   const auto got = ::read(process.output.get(), bytes.data(), bytes.size());
@@ -202,7 +199,7 @@ void Session::accept_newcomer() {
   }
 }
 
-void Session::hear(Newcomer& newcomer) {
+void Session::read_from(Newcomer& newcomer) {
   if (!read_more(newcomer.socket.get(), newcomer.read)) return newcomer.socket.reset();
   const auto end = newcomer.read.find('\n');
   if (end == std::string::npos) return;
@@ -217,7 +214,7 @@ void Session::hear(Newcomer& newcomer) {
   if (hello.rank == 0) crew->note = hello.note;
 }
 
-void Session::hear(Crew& crew, Member& member) {
+void Session::read_from(Crew& crew, Member& member) {
   const bool is_open = read_more(member.socket.get(), member.read);
   if (!member.answer) member.answer = try_take_answer(member.read);
   if (is_open) return;
@@ -225,9 +222,9 @@ void Session::hear(Crew& crew, Member& member) {
   if (crew.loss.empty() && stage_ == Stage::kRunning) lose_by_silence(crew);
 }
 
-/// A worker is gone; what started it will say more, if it is given a moment.
+// A worker has closed its connection. Waits a moment for the report of its end.
 void Session::lose_by_silence(Crew& crew) {
-  const Deadline deadline = Deadline::after(kLastWords);
+  const Deadline deadline = Deadline::after(kLeaveGrace);
   const auto has_ended = [&] {
     return std::ranges::any_of(processes_, [&](const Process& process) {
       return &crews_[process.crew] == &crew && process.status;
@@ -241,7 +238,7 @@ void Session::lose_by_silence(Crew& crew) {
   if (crew.loss.empty()) lose(crew, "a worker ended" + last_words(crew));
 }
 
-/// The last lines of those of its processes that have written any.
+// The last lines of a process of the crew that has written output.
 std::string Session::last_words(const Crew& crew) const {
   std::vector<std::string> lines;
   for (const Process& process : processes_) {
@@ -279,7 +276,8 @@ std::optional<std::vector<Answer>> Session::ask(std::size_t index,
   }
   const auto has_answered = [](const Member& member) { return member.answer.has_value(); };
   while (crew.loss.empty() && !std::ranges::all_of(crew.members, has_answered)) {
-    if (deadline.passed()) lose(crew, "no answer in time to: " + text.substr(0, text.size() - 1));
+    if (deadline.passed())
+      lose(crew, "did not answer in time to: " + text.substr(0, text.size() - 1));
     wait_for_news(deadline);
   }
   if (!crew.loss.empty()) return std::nullopt;
@@ -288,7 +286,7 @@ std::optional<std::vector<Answer>> Session::ask(std::size_t index,
   return answers;
 }
 
-/// Idle workers end by themselves when their sockets are closed; busy ones are told to.
+// Idle workers end by themselves when their sockets are closed. Busy workers get SIGTERM.
 void Session::end_workers() noexcept try {
   const bool is_idle = stage_ == Stage::kRunning;
   stage_ = Stage::kEnding;
@@ -300,7 +298,7 @@ void Session::end_workers() noexcept try {
   if (guarded_ == Guarded::kNone) return;
   guard_->stop(SIGTERM, launch::SignalOrigin::kProcess);
   wait_for_end(Deadline::after(2 * kGrace));
-} catch (const std::exception&) {  // the guard kills who is left
+} catch (const std::exception&) {  // the guard kills the remaining workers
 }
 
 void Session::wait_for_end(Deadline deadline) {

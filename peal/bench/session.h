@@ -1,6 +1,6 @@
-// The fleets of one run, alive: starts their processes, takes their connections, asks them, and
-// ends them. Whoever asks here is the coordinator; a backend whose worker dies is lost, and the
-// others go on.
+// The running fleets: starts their processes, accepts their connections, sends them commands, and
+// ends them. The caller is the coordinator. If a worker dies, its backend is lost, and the others
+// continue.
 #pragma once
 
 #include <exception>
@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/bench/fleet.h"
 #include "peal/bench/protocol.h"
 #include "peal/launch/guard.h"
 #include "peal/launch/line_splitter.h"
 #include "peal/launch/signals.h"
 #include "peal/launch/tail.h"
+#include "peal/system/fd.h"
 
 namespace peal::bench {
 
-/// A signal has told the program to end.
-class Interrupted final : public std::exception {
+/// Thrown when a signal asks the program to end.
+class SignalReceived final : public std::exception {
  public:
-  explicit Interrupted(int signal) : signal_(signal) {}
+  explicit SignalReceived(int signal) : signal_(signal) {}
   const char* what() const noexcept override { return "interrupted"; }
   int signal() const { return signal_; }
 
@@ -31,26 +31,27 @@ class Interrupted final : public std::exception {
   int signal_;
 };
 
-/// Threads: one, the program's only one, since it forks. One at a time.
+/// One session at a time.
+/// Threads: the only thread of the program, because it forks.
 class Session final {
  public:
-  /// Starts all fleets and returns when every worker has come, or its fleet is lost. `socket`: a
-  /// listener at Ground::socket. Errors: resource; Interrupted.
+  /// Starts all fleets. Returns when every worker has connected, or its fleet is lost. `socket`: a
+  /// listener at Setup::socket. Errors: resource; SignalReceived.
   Session(std::vector<Fleet> fleets, Fd socket, launch::SignalReader& signals);
-  /// Lets the workers end, and ends those that do not.
+  /// Lets the workers end, and kills workers that do not end.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   std::size_t size() const { return crews_.size(); }
   const Fleet& fleet(std::size_t index) const { return crews_[index].fleet; }
-  /// What rank 0 has said of itself.
+  /// The note of rank 0: versions and settings.
   const std::string& note(std::size_t index) const { return crews_[index].note; }
-  /// Why the fleet is lost; empty: it is not.
+  /// Why the fleet is lost; empty if it is not lost.
   const std::string& loss(std::size_t index) const { return crews_[index].loss; }
 
-  /// Says it to every rank of the fleet, and returns their answers in rank order; nothing if the
-  /// fleet is lost, now or before. Errors: resource; Interrupted.
+  /// Sends the command to every rank of the fleet, and returns the answers in rank order. Returns
+  /// nullopt if the fleet is lost, now or before. Errors: resource; SignalReceived.
   std::optional<std::vector<Answer>> ask(std::size_t index,
                                          const Command& command,
                                          Deadline deadline);
@@ -67,7 +68,7 @@ class Session final {
     std::vector<Member> members;  // by rank
     std::string note, loss;
   };
-  /// One process that was started, and what it writes.
+  /// A started process and its output.
   struct Process {
     std::size_t crew = 0;
     Rank rank = 0;
@@ -86,12 +87,12 @@ class Session final {
   void meet(Deadline deadline);
   bool all_have_come() const;
   void wait_for_news(Deadline deadline);
-  void obey_signals();
+  void handle_signals();
   void take_events();
   void read_output(Process& process);
   void accept_newcomer();
-  void hear(Newcomer& newcomer);
-  void hear(Crew& crew, Member& member);
+  void read_from(Newcomer& newcomer);
+  void read_from(Crew& crew, Member& member);
   void lose(Crew& crew, const std::string& why);
   void lose_by_silence(Crew& crew);
   std::string last_words(const Crew& crew) const;

@@ -1,12 +1,11 @@
 #include "peal/bench/sizes.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/base/size_text.h"
 #include "peal/base/split.h"
 
@@ -15,25 +14,18 @@ namespace {
 
 constexpr Bytes kLargest{std::int64_t{1} << 40};
 
-std::optional<std::int64_t> try_parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 void add_range(const std::vector<std::string_view>& parts, std::vector<Bytes>& sizes) {
   const Bytes first = parse_size(parts[0]);
   const Bytes last = parse_size(parts[1]);
-  const auto factor = parts.size() == 3 ? try_parse_number(parts[2]) : 4;
+  const auto factor = parts.size() == 3 ? try_parse_number<std::int64_t>(parts[2]) : 4;
   if (!factor || *factor < 2) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("\"{}\" is no step between sizes: it is 2 or more, as in 4:256M:2", parts[2]));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("\"{}\" is not a step between sizes: pass 2 or more, as in 4:256M:2",
+                            parts[2]));
   }
   if (first > last) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}:{} goes down: the smaller size comes first", parts[0], parts[1]));
+                fmt::format("{}:{} descends: the smaller size comes first", parts[0], parts[1]));
   }
   sizes.push_back(first);
   while (sizes.back() <= last / *factor) sizes.push_back(sizes.back() * *factor);
@@ -45,7 +37,7 @@ Bytes parse_size(std::string_view text) {
   const auto size = try_parse_size(text);
   if (!size || *size < 1_B || *size > kLargest) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("\"{}\" is no size: it takes bytes, as in 4, 64K, 1M or 2G", text));
+                fmt::format("\"{}\" is not a size: pass bytes, as in 4, 64K, 1M or 2G", text));
   }
   return *size;
 }
@@ -57,7 +49,7 @@ std::vector<Bytes> parse_sizes(std::string_view text) {
     if (ends.size() > 3) {
       throw Error(
           ErrorKind::kUsage,
-          fmt::format("\"{}\" is no range of sizes: it takes FROM:TO or FROM:TO:FACTOR", part));
+          fmt::format("\"{}\" is not a range of sizes: pass FROM:TO or FROM:TO:FACTOR", part));
     }
     if (ends.size() == 1) {
       sizes.push_back(parse_size(part));

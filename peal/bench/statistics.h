@@ -1,4 +1,4 @@
-// From samples to the few numbers that a report shows. Pure.
+// Summarizes samples to the few numbers of a report. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace peal::bench {
 
-/// When a rank entered and left an operation, or a batch of them: nanoseconds of CLOCK_MONOTONIC,
-/// which is one clock for all processes of a machine.
+/// The times when a rank entered and left an operation or a batch, in nanoseconds of
+/// CLOCK_MONOTONIC. All processes of a machine have the same clock.
 struct Interval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 
-/// sample[i] = (max over ranks of end[i] - max over ranks of begin[i]) / operations, in
-/// microseconds: from when the last rank entered until the last one left, so how unevenly the ranks
-/// came does not count. `ranks`: each rank's intervals, all of the same number.
+///   sample[i] = (max over ranks of end[i] - max over ranks of begin[i]) / operations
+/// In microseconds: the time from the last entry to the last exit, so uneven arrival of the ranks
+/// does not count. `ranks`: the intervals of each rank; all ranks have the same number.
 std::vector<double> samples_of(std::span<const std::vector<Interval>> ranks, double operations);
 
-/// The value below which the fraction lies, interpolated between neighbours. `sorted` ascends and
-/// has one value at least.
+/// The value below which the fraction of all values lies, interpolated between neighbours. `sorted`
+/// ascends and has at least one value.
 double quantile(std::span<const double> sorted, double fraction);
 
 struct Summary {
@@ -28,21 +28,22 @@ struct Summary {
   double p99 = 0;
   double least = 0;  // of the rounds' medians
   double most = 0;
-  std::vector<double> medians = {};  // of each round, in their order
+  std::vector<double> medians = {};  // of each round, in order
   int rounds = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Summary&, const Summary&) = default;
 };
 
-/// median over rounds i of other.medians[i] / own.medians[i]: what moves both in a round, as a
-/// neighbour on the machine does, leaves it as it is. Both have as many rounds, one at least.
+/// median over rounds i of other.medians[i] / own.medians[i]
+/// If another program slows both in a round, the ratio does not change. Both have the same number
+/// of rounds, at least one.
 double ratio(const Summary& other, const Summary& own);
 
-/// Whether it took more than so many times what the other took, in each of the times that both were
-/// measured: once may be a neighbour on the machine.
+/// Whether each time of `own` is more than `times` times that of `other`. Each must be, because
+/// another program on the machine may slow one measurement.
 bool is_far_behind(std::span<const double> own, std::span<const double> other, double times);
 
-/// `rounds`: the samples of each round, none of them empty; one round at least.
+/// `rounds`: the samples of each round; at least one round, and no round is empty.
 Summary summarize(std::span<const std::vector<double>> rounds);
 
 }  // namespace peal::bench

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 
 using Intervals = std::vector<Interval>;
 
-TEST(StatisticsTest, ASampleLastsFromTheLastWhoEntersUntilTheLastWhoLeaves) {
+TEST(StatisticsTest, ASampleLastsFromTheLastEntryToTheLastExit) {
   const std::vector<Intervals> ranks = {{{1000, 9000}, {20000, 21000}},
                                         {{3000, 5000}, {20500, 24500}}};
   EXPECT_THAT(samples_of(ranks, 1), ElementsAre(DoubleEq(6.0), DoubleEq(4.0)));
@@ -40,7 +40,7 @@ TEST(StatisticsTest, TheMedianIsOverAllSamplesAndTheRangeOverTheRounds) {
   EXPECT_THAT(summary.medians, ElementsAre(DoubleEq(2), DoubleEq(20)));
 }
 
-TEST(StatisticsTest, ARatioIsTheMedianOfThoseOfTheRounds) {
+TEST(StatisticsTest, ARatioIsTheMedianOfTheRatiosOfTheRounds) {
   const Summary own{.median = 4, .medians = {2, 4, 4}};
   const Summary other{.median = 1, .medians = {1, 1, 2}};
   EXPECT_DOUBLE_EQ(ratio(other, own), 0.5);
@@ -48,7 +48,7 @@ TEST(StatisticsTest, ARatioIsTheMedianOfThoseOfTheRounds) {
   EXPECT_DOUBLE_EQ(ratio(own, own), 1);
 }
 
-TEST(StatisticsTest, WhatSlowsAllOfARoundLeavesTheRatio) {
+TEST(StatisticsTest, ASlowRoundDoesNotChangeTheRatio) {
   const std::vector<std::vector<double>> calm = {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
   const std::vector<std::vector<double>> busy = {{2, 2, 2}, {6, 6, 6}, {6, 6, 6}};
   const std::vector<std::vector<double>> busy_too = {{1, 1, 1, 1, 1, 1, 1}, {3, 3, 3}, {3, 3, 3}};
@@ -56,7 +56,7 @@ TEST(StatisticsTest, WhatSlowsAllOfARoundLeavesTheRatio) {
   EXPECT_DOUBLE_EQ(ratio(summarize(calm), summarize(calm)), 1);
 }
 
-TEST(StatisticsTest, FarBehindIsWhoIsItEachTime) {
+TEST(StatisticsTest, FarBehindMeansFarBehindInEachMeasurement) {
   constexpr std::array kFast = {1.0, 2.0};
   EXPECT_TRUE(is_far_behind(std::array{3.5, 6.5}, kFast, 3));
   EXPECT_FALSE(is_far_behind(std::array{3.5, 5.5}, kFast, 3));

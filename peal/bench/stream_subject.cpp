@@ -17,46 +17,46 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
-#include "peal/base/thread.h"
 #include "peal/bench/sizes.h"
-#include "peal/net/line.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/net/socket.h"
+#include "peal/net/tcp_options.h"
+#include "peal/system/thread.h"
 
 namespace peal::bench {
 namespace {
 
-/// Free in a namespace that has just been made.
+/// The port is free in a new namespace.
 constexpr std::uint16_t kPort = 47000;
 constexpr Bytes kRoundTrips = 256_B;
-/// Two threads were seen to win from 64 MiB on, and to lose up to 4 MiB.
+/// In measurements two threads were faster from 64 MiB on, and slower up to 4 MiB.
 constexpr Bytes kTwoThreads = 4_MiB;
 
-/// What is still to be sent, and to be received.
+/// The data that is still to be sent and received.
 struct Left {
   std::span<const std::byte> out = {};
   std::span<std::byte> in = {};
   bool is_done() const { return out.empty() && in.empty(); }
 };
 
-/// What a call that moves bytes has moved. Throws where it says that the peer is not to be had any
-/// more.
+/// The number of bytes that a call has moved. Throws if the call reports that the peer is lost.
 std::size_t moved(ssize_t count, int fd, std::string_view doing) {
   if (count >= 0) return static_cast<std::size_t>(count);
   const int error = errno;
   if (error == EAGAIN || error == EINTR) return 0;
   throw Error(ErrorKind::kPeerLost,
-              fmt::format("the bare stream has ended while {} {}: {}",
+              fmt::format("the bare stream failed while {} {}: {}",
                           doing,
                           net::peer_name(fd),
                           std::generic_category().message(error)));
 }
 
-/// Sends what the socket takes; whether that is anything. Not by net::try_write, since sendmsg(2)
-/// was seen to make a round trip of 4 bytes some 0.4 us longer (of 11): this is a floor.
+/// Sends as much as the socket accepts; returns whether it sent any byte. Does not use
+/// net::try_write: sendmsg(2) made a round trip of 4 bytes about 0.4 us longer (of 11), and this is
+/// a floor.
 bool send_some(int fd, Left& left) {
   if (left.out.empty()) return false;
   const ssize_t count = ::send(fd, left.out.data(), left.out.size(), MSG_NOSIGNAL);
@@ -70,7 +70,7 @@ bool receive_some(int fd, Left& left) {
   const ssize_t count = ::read(fd, left.in.data(), left.in.size());
   if (count == 0) {
     throw Error(ErrorKind::kPeerLost,
-                fmt::format("the bare stream from {} has ended", net::peer_name(fd)));
+                fmt::format("{} has closed the bare stream", net::peer_name(fd)));
   }
   const std::size_t received = moved(count, fd, "receiving from");
   left.in = left.in.subspan(received);
@@ -80,26 +80,26 @@ bool receive_some(int fd, Left& left) {
 /// How a thread waits for the sockets.
 struct Manner {
   Waiting waiting = Waiting::kSpin;
-  Timeout patience{};  // while nothing moves
+  Timeout timeout{};  // the longest time without progress
 };
 
-/// Sends all of it to one and receives all of it from the other, on the calling thread: looks again
-/// and again for a while where it has a core of its own, then sleeps until there is something to
-/// do. A peer that is gone ends it, and so does one that stands still.
+/// Sends all data to one socket and receives all data from the other, on the calling thread. With
+/// its own core the thread polls for a while, then sleeps until a socket is ready. Fails if a peer
+/// has ended or makes no progress.
 void exchange(int to, int from, const Manner& manner, Left left) {
   const int looks = manner.waiting == Waiting::kSpin ? 1000 : 1;
-  int in_vain = 0;
+  int idle_looks = 0;
   while (!left.is_done()) {
     const bool sent = send_some(to, left);
     const bool received = receive_some(from, left);
-    in_vain = sent || received ? 0 : in_vain + 1;
-    if (in_vain < looks) continue;
+    idle_looks = sent || received ? 0 : idle_looks + 1;
+    if (idle_looks < looks) continue;
     std::array entries = {pollfd{left.out.empty() ? -1 : to, POLLOUT, 0},
                           pollfd{left.in.empty() ? -1 : from, POLLIN, 0}};
-    if (net::poll_until(entries, Deadline::after(manner.patience))) continue;
+    if (net::poll_until(entries, Deadline::after(manner.timeout))) continue;
     throw Error(ErrorKind::kTimeout,
-                fmt::format("the bare stream stands still: {} bytes are still to go to {}, {} to "
-                            "come from {}",
+                fmt::format("the bare stream makes no progress: {} bytes are still to be sent to "
+                            "{}, {} to be received from {}",
                             left.out.size(),
                             net::peer_name(to),
                             left.in.size(),
@@ -107,13 +107,13 @@ void exchange(int to, int from, const Manner& manner, Left left) {
   }
 }
 
-/// Sends on a thread of its own while the caller receives.
+/// Sends on its own thread while the caller receives.
 class Sender final {
  public:
   Sender(int fd, const Manner& manner)
       : fd_(fd), manner_(manner), thread_(start_thread([this] { work(); })) {}
-  /// Gives up what is being sent, and the connection with it: its other end cannot tell what is
-  /// missing.
+  /// Cancels a send in progress and ends the connection, because the receiver cannot tell which
+  /// bytes are missing.
   ~Sender() {
     const bool is_sending = state_.update([](State& state) {
       state.has_ended = true;
@@ -125,23 +125,23 @@ class Sender final {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  /// `data` stays as it is until `wait` has returned, or this has ended. Throws what went wrong
-  /// before.
+  /// `data` must not change until `wait` has returned or this object is destroyed. Throws the error
+  /// of an earlier send.
   void start(std::span<const std::byte> data) {
     wait();
     state_.update([&](State& state) { state.data = data; });
   }
-  /// Returns when it has been sent. Throws what went wrong.
+  /// Returns when the data has been sent. Throws the error of the send.
   void wait() {
     std::optional<Error> error;
     const bool has_come = state_.wait(
-        Deadline::after(manner_.patience),
+        Deadline::after(manner_.timeout),
         [](const State& state) { return !state.data.has_value(); },
         [&](const State& state) { error = state.error; });
     if (error) throw *error;
     if (has_come) return;
     throw Error(ErrorKind::kTimeout,
-                fmt::format("the bare stream takes too long to send to {}", net::peer_name(fd_)));
+                fmt::format("the bare stream timed out sending to {}", net::peer_name(fd_)));
   }
 
  private:
@@ -166,7 +166,8 @@ class Sender final {
       });
     }
   }
-  /// Nothing at the end. Waits without a deadline: between trials there is nothing to send.
+  /// The next data, or nullopt at the end. Waits without a deadline, because between trials there
+  /// is nothing to send.
   Data next() {
     Data data;
     state_.wait(
@@ -184,7 +185,8 @@ class Sender final {
   std::thread thread_;
 };
 
-/// This host's connections: to the next host, and from the one before; of two hosts they are one.
+/// This host's connections: to the next host, and from the previous host. Two hosts have a single
+/// connection.
 struct Links {
   Fd next, previous;
   int to_next() const { return next.get(); }
@@ -192,14 +194,14 @@ struct Links {
 };
 
 Links connect(const std::vector<std::string>& addresses, Rank host) {
-  const Deadline deadline = Deadline::after(kStreamPatience);
+  const Deadline deadline = Deadline::after(kStreamTimeout);
   const auto address_of = [&](Rank h) {
     const auto index = static_cast<std::size_t>(h) % addresses.size();
     return net::Address::parse(fmt::format("{}:{}", addresses[index], kPort));
   };
   const auto accept = [&](int listener) {
     auto accepted = net::accept_from(listener, deadline);
-    if (!accepted) throw Error(ErrorKind::kTimeout, "the host before did not connect its stream");
+    if (!accepted) throw Error(ErrorKind::kTimeout, "the previous host did not connect in time");
     return std::move(*accepted);
   };
   const Fd listener = net::listen_on(address_of(host));
@@ -214,10 +216,10 @@ Links connect(const std::vector<std::string>& addresses, Rank host) {
   return links;
 }
 
-/// A thread for each way costs more than it gains where little is sent.
+/// A thread for each direction costs more than it gains for small sizes.
 enum class Threads : unsigned char { kOne, kTwo };
 
-/// What a host sends, and where it receives.
+/// The buffers of a host, for sending and receiving.
 struct StreamBuffers {
   explicit StreamBuffers(Bytes size)
       : out(static_cast<std::size_t>(size.value), std::byte{1}), in(out.size()) {}
@@ -252,7 +254,7 @@ class TwoWay final : public Trial {
   std::optional<Sender> sender_;
 };
 
-/// Between two hosts.
+/// A ping-pong between two hosts.
 class RoundTrip final : public Trial {
  public:
   RoundTrip(const Links& links, const Manner& manner, Rank host, Bytes size)
@@ -294,7 +296,7 @@ class StreamSubject final : public Subject {
     const Bytes sent = bytes_between_hosts(c, hosts());
     if (sent == 0_B) return false;
     const bool is_small = bytes_of(c) <= kRoundTrips;
-    // Of more hosts a round trip is no measure: who waits for no message is faster.
+    // With more hosts a round trip is not a floor: a host that waits for no message is faster.
     if (variant == "round-trip") return is_small && hosts() == 2;
     if (variant == "two-threads") return sent >= kTwoThreads;
     return !is_small;
@@ -311,8 +313,9 @@ class StreamSubject final : public Subject {
  private:
   int hosts() const { return static_cast<int>(addresses_.size()); }
 
-  /// The trials of a case are prepared together and run in turn, so they share one pair, which goes
-  /// with the last of them: a case without a stream takes none. `holders_of` (bench.cpp) counts so.
+  /// The trials of a case are prepared together and run in turn, so they share one pair of buffers.
+  /// The last trial frees the pair, so a case without a stream uses no memory. `holders_of`
+  /// (bench.cpp) counts memory in this way.
   std::shared_ptr<StreamBuffers> shared_buffers(Bytes size) {
     std::shared_ptr<StreamBuffers> buffers = buffers_.lock();
     if (!buffers || buffers->size() != size) buffers = std::make_shared<StreamBuffers>(size);
@@ -353,8 +356,8 @@ Bytes bytes_between_hosts(const Case& c, int hosts) {
 std::unique_ptr<Subject> make_stream_subject(const std::string& addresses,
                                              Rank host,
                                              Waiting waiting,
-                                             Timeout patience) {
-  return std::make_unique<StreamSubject>(addresses, host, Manner{waiting, patience});
+                                             Timeout timeout) {
+  return std::make_unique<StreamSubject>(addresses, host, Manner{waiting, timeout});
 }
 
 }  // namespace peal::bench

@@ -1,6 +1,5 @@
-// What bare TCP does between hosts, as the floor there: one stream that sends and receives at the
-// same time; and for small sizes a ping-pong. Made by `work`
-// (worker.h), one worker for each host.
+// Bare TCP between hosts, as the floor there: a stream that sends and receives at the same time,
+// and a ping-pong for small sizes. Made by `work` (worker.h), one worker on each host.
 #pragma once
 
 #include <memory>
@@ -13,23 +12,28 @@
 
 namespace peal::bench {
 
-/// Less than the coordinator's own (`patience_for`, calibrate.h), which hears the reason so.
-inline constexpr Timeout kStreamPatience = std::chrono::seconds(60);
+/// Shorter than the coordinator's timeout (`time_limit_for`, calibrate.h), so that the coordinator
+/// receives the reason.
+inline constexpr Timeout kStreamTimeout = std::chrono::seconds(60);
 
-/// Variants, each for the sizes that it is meant for. "two-way", above 256 bytes: each host sends
-/// to the next one what a host must send at least in the operation. "two-threads", where that is 4
-/// MiB or more: the same by a thread for each way; the better counts. "round-trip", up to 256
-/// bytes: of the operation's bytes, where there are two hosts. All by peal's own congestion control
-/// (PEAL_CONGESTION, else the system's). `addresses`: of all hosts, with commas between.
-/// `patience`: how long a trial may stand still.
-/// Errors: timeout, peer_lost, of the trials too; resource. After one the stream is of no more use.
+/// Variants:
+/// - "two-way", above 256 bytes: each host sends the minimum that a host must send in the operation
+///   to the next host;
+/// - "two-threads", for 4 MiB or more: the same with a thread for each direction; the faster of the
+///   two variants counts;
+/// - "round-trip", up to 256 bytes and between two hosts: a ping-pong with the operation's bytes.
+/// All variants use peal's congestion control (PEAL_CONGESTION, else the system's default).
+/// `addresses`: of all hosts, separated by commas. `timeout`: how long a trial may make no
+/// progress.
+/// Errors: timeout, peer_lost, also from the trials; resource. After an error the stream is
+///   unusable.
 std::unique_ptr<Subject> make_stream_subject(const std::string& addresses,
                                              Rank host,
                                              Waiting waiting,
-                                             Timeout patience = kStreamPatience);
+                                             Timeout timeout = kStreamTimeout);
 
-/// What each host must send at least, in bytes, where `hosts` have the same number of ranks; 0: the
-/// operation has no two-way stream to be compared with.
+/// The minimum number of bytes that each host must send, if all `hosts` have the same number of
+/// ranks. 0 for operations that have no stream as a floor.
 Bytes bytes_between_hosts(const Case& c, int hosts);
 
 }  // namespace peal::bench

@@ -1,4 +1,4 @@
-// The bare stream, with hosts that are threads on addresses of the loopback interface.
+// The bare stream. Hosts are threads with addresses of the loopback interface.
 #include <unistd.h>
 
 #include <barrier>
@@ -18,7 +18,7 @@
 namespace peal::bench {
 namespace {
 
-/// Of this process alone, so that others that test may run beside it.
+/// Addresses of this process only, so that other tests may run at the same time.
 std::string addresses_of(int hosts) {
   std::string all;
   for (int host = 1; host <= hosts; ++host) {
@@ -29,25 +29,25 @@ std::string addresses_of(int hosts) {
   return all;
 }
 
-/// Calls body(host, stream, all) on a thread for each host. A host whose body has returned closes
-/// its connections.
+/// Calls body(host, stream, all) on a thread for each host. A host closes its connections when its
+/// body has returned.
 template <class Body>
-void on_hosts(int hosts, Waiting waiting, const Body& body, Timeout patience = kStreamPatience) {
+void on_hosts(int hosts, Waiting waiting, const Body& body, Timeout timeout = kStreamTimeout) {
   std::barrier<> all(hosts);
   std::vector<std::thread> threads;
   for (Rank host = 0; host < hosts; ++host) {
     threads.emplace_back([&, host] {
-      body(host, *make_stream_subject(addresses_of(hosts), host, waiting, patience), all);
+      body(host, *make_stream_subject(addresses_of(hosts), host, waiting, timeout), all);
     });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
 Case all_reduce(int ranks, Bytes size) {
-  return make_case(Op::kAllReduce, DType::kF32, ranks, size, Place::kOut);
+  return make_case(Op::kAllReduce, DType::kF32, ranks, size, BlockPlace::kOut);
 }
 
-/// Of what it throws.
+/// The kind of the error that the trial throws.
 std::optional<ErrorKind> error_of(Trial& trial) {
   try {
     trial.run();
@@ -62,7 +62,7 @@ std::ptrdiff_t threads_here() {
   return std::distance(Folder("/proc/self/task"), Folder());
 }
 
-/// What this process has in memory. Source: proc(5), statm: the second number, in pages.
+/// The resident memory of this process. Source: proc(5), statm: the second number, in pages.
 Bytes memory_here() {
   std::ifstream file("/proc/self/statm");
   std::int64_t all = 0;
@@ -71,7 +71,7 @@ Bytes memory_here() {
   return Bytes(resident * ::sysconf(_SC_PAGESIZE));
 }
 
-TEST(StreamTest, EveryWayEndsAtEverySizeThatItIsFor) {
+TEST(StreamTest, EveryVariantEndsAtEverySizeThatItSupports) {
   for (const int hosts : {2, 3}) {
     for (const Waiting waiting : {Waiting::kSpin, Waiting::kYield}) {
       on_hosts(hosts, waiting, [&](Rank, Subject& stream, std::barrier<>& all) {
@@ -89,7 +89,7 @@ TEST(StreamTest, EveryWayEndsAtEverySizeThatItIsFor) {
   }
 }
 
-TEST(StreamTest, ASizeHasTheWaysThatAreMeantForIt) {
+TEST(StreamTest, ASizeHasTheVariantsThatSupportIt) {
   on_hosts(2, Waiting::kYield, [](Rank host, Subject& stream, std::barrier<>&) {
     const auto can = [&](Bytes size, const char* variant) {
       return stream.can(all_reduce(2, size), variant);
@@ -105,7 +105,7 @@ TEST(StreamTest, ASizeHasTheWaysThatAreMeantForIt) {
   });
 }
 
-TEST(StreamTest, NothingIsHandedToAThreadUnlessAsked) {
+TEST(StreamTest, OnlyTheVariantWithTwoThreadsStartsAThread) {
   on_hosts(2, Waiting::kYield, [](Rank, Subject& stream, std::barrier<>& all) {
     all.arrive_and_wait();
     const auto before = threads_here();
@@ -120,8 +120,8 @@ TEST(StreamTest, NothingIsHandedToAThreadUnlessAsked) {
   });
 }
 
-/// As `holders_of` (bench.cpp) counts it: what each host sends and what it receives.
-TEST(StreamTest, BothWaysOfACaseShareTheirMemory) {
+/// `holders_of` (bench.cpp) counts the bytes that each host sends and receives once.
+TEST(StreamTest, BothVariantsOfACaseShareTheirMemory) {
   Bytes first, second;
   on_hosts(2, Waiting::kYield, [&](Rank host, Subject& stream, std::barrier<>& all) {
     const Case c = all_reduce(2, 64_MiB);
@@ -139,9 +139,8 @@ TEST(StreamTest, BothWaysOfACaseShareTheirMemory) {
   EXPECT_LT(second, 20_MiB);
 }
 
-/// The first host has sent some of what it has to send and got some of what it is to get when the
-/// last one, from which that comes, closes its connections. The second one has got all that it
-/// reads by then.
+/// Host 0 has sent and received a part of its data when host 2, its sender, closes its connections.
+/// Host 1 has received all its data by then.
 TEST(StreamTest, AHostThatClosesInTheMiddleEndsTheTrialOfAnother) {
   for (const char* variant : {"two-way", "two-threads"}) {
     std::optional<ErrorKind> error;
@@ -162,11 +161,11 @@ TEST(StreamTest, AHostThatClosesInTheMiddleEndsTheTrialOfAnother) {
       all.arrive_and_wait();
     });
     EXPECT_EQ(error, ErrorKind::kPeerLost) << variant;
-    EXPECT_LT(ending, kStreamPatience / 2) << variant;
+    EXPECT_LT(ending, kStreamTimeout / 2) << variant;
   }
 }
 
-TEST(StreamTest, AHostThatIsGoneEndsTheTrialOfItsOnlyPeerAgainAndAgain) {
+TEST(StreamTest, EveryTrialFailsAfterTheOnlyPeerHasEnded) {
   for (const char* variant : {"two-way", "two-threads"}) {
     std::vector<std::optional<ErrorKind>> errors;
     on_hosts(2, Waiting::kYield, [&](Rank host, Subject& stream, std::barrier<>&) {
@@ -178,7 +177,7 @@ TEST(StreamTest, AHostThatIsGoneEndsTheTrialOfItsOnlyPeerAgainAndAgain) {
   }
 }
 
-TEST(StreamTest, AHostThatStandsStillIsWaitedForNoLongerThanThePatience) {
+TEST(StreamTest, ATrialTimesOutIfAHostMakesNoProgress) {
   for (const char* variant : {"two-way", "two-threads"}) {
     std::optional<ErrorKind> error;
     on_hosts(

@@ -1,5 +1,5 @@
-// What a worker measures, as an interface: implemented by peal's own group, by the probe and by the
-// bare stream; driven by `serve` (worker.h).
+// The interface of the backends that a worker measures: peal's group, the probe and the bare stream
+// implement it; `work` (worker.h) calls it.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,7 @@ namespace peal::bench {
 class Trial {
  public:
   virtual ~Trial() = default;
-  /// What this rank gives, and what it gets; empty where there is none. They may be the same
-  /// memory.
+  /// The input and output of this rank; empty if it has none. They may be the same memory.
   virtual std::span<std::byte> input() = 0;
   virtual std::span<std::byte> output() = 0;
   virtual void run() = 0;
@@ -26,11 +25,11 @@ class Subject {
  public:
   virtual ~Subject() = default;
   virtual std::string note() const = 0;
-  /// Whether it can do that at all; if not, `prepare` is not called.
+  /// Whether the backend supports the case in the variant; if not, `prepare` is not called.
   virtual bool can(const Case&, const std::string& variant) const = 0;
-  /// How the values are to be checked: as those of this type. Most have the case's own.
+  /// The type as which the values are checked; for most backends the type of the case.
   virtual DType checked_as(DType dtype) const { return dtype; }
-  /// Called by all ranks. Errors: of what is measured; usage for a variant that there is not.
+  /// Called by all ranks. Errors: those of the backend; usage for an unknown variant.
   virtual std::unique_ptr<Trial> prepare(const Case&, const std::string& variant) = 0;
 };
 

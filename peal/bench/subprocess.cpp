@@ -12,14 +12,14 @@
 #include <cstdlib>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/launch/command.h"
 #include "peal/net/socket.h"
+#include "peal/system/pipe.h"
 
 namespace peal::bench {
 namespace {
 
-/// What posix_spawn does with files, freed at the end.
+/// The file actions of posix_spawn; the destructor frees them.
 class FileActions final {
  public:
   explicit FileActions(int output) {
@@ -38,7 +38,7 @@ class FileActions final {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// Everything until the other end is closed; false at the deadline.
+/// Reads until the other end is closed; returns false at the deadline.
 bool read_to_end(int fd, std::string& text, Deadline deadline) {
   std::array<char, 4096> bytes;
   while (true) {
@@ -54,23 +54,20 @@ bool read_to_end(int fd, std::string& text, Deadline deadline) {
 }  // namespace
 
 Finished run_program(const std::vector<std::string>& words, Deadline deadline) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  const Fd reader(ends[0]);
-  Fd writer(ends[1]);
+  Pipe pipe = make_pipe();
   std::vector<std::string> copies = words;
   std::vector<char*> pointers;
   for (std::string& word : copies) pointers.push_back(word.data());
   pointers.push_back(nullptr);
 
-  const FileActions files(writer.get());
+  const FileActions files(pipe.writer.get());
   pid_t pid = -1;
   const int error =
       ::posix_spawnp(&pid, pointers[0], files.get(), nullptr, pointers.data(), ::environ);
   if (error != 0) return {.status = 127, .output = system_error(words.front(), error).what()};
-  writer.reset();
+  pipe.writer.reset();
   Finished finished;
-  if (!read_to_end(reader.get(), finished.output, deadline)) ::kill(pid, SIGKILL);
+  if (!read_to_end(pipe.reader.get(), finished.output, deadline)) ::kill(pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

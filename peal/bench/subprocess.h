@@ -1,7 +1,6 @@
-// Short programs whose output is wanted: compilers, `ip`, and questions to an interpreter.
+// Runs short programs and returns their output: compilers, `ip`, Python.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,16 +10,16 @@
 namespace peal::bench {
 
 struct Finished {
-  int status = 0;  // as a shell gives it: the exit code, or 128 + signal; 127: not to be executed
+  int status = 0;      // as in a shell: the exit code, or 128 + signal; 127: cannot be executed
   std::string output;  // stdout and stderr together
 };
 
-/// Runs `words` (the program is looked for in PATH) and waits for its end; at the deadline it is
-/// killed. Its stdin is empty; the signals that are blocked here are blocked there too, so that no
-/// Ctrl-C breaks off what removes the hosts of a run. Errors: resource.
+/// Runs `words`, with the program from PATH, and waits for its end. At the deadline, kills the
+/// program. Its stdin is empty. The program inherits the blocked signals, so that Ctrl-C does not
+/// interrupt the removal of a run's hosts. Errors: resource.
 Finished run_program(const std::vector<std::string>& words, Deadline deadline);
 
-/// Where PATH has a program of that name, if it has.
+/// The path of the program in PATH, if it is there.
 std::optional<std::string> find_program(const std::string& name);
 
 }  // namespace peal::bench

@@ -2,21 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/bench/shared_file.h"
-
 namespace peal::bench {
 namespace {
 
-TEST(SharedFileTest, WhatOneMappingWritesAnotherReads) {
-  const SharedFile file("test", 64_B);
-  const Mapping small(file.path(), 64_B);
-  small.data()[63] = std::byte{7};
-  const Mapping large(file.path(), 8192_B);
-  EXPECT_EQ(large.data()[63], std::byte{7});
-  EXPECT_EQ(large.data()[8191], std::byte{0});
-}
-
-TEST(SubprocessTest, TheOutputAndTheStatusAreTheProgramsOwn) {
+TEST(SubprocessTest, TheResultHasTheOutputAndTheStatusOfTheProgram) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(20));
   const Finished finished = run_program({"sh", "-c", "echo out; echo err >&2; exit 3"}, deadline);
   EXPECT_EQ(finished.status, 3);

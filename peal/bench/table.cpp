@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kColumns =
     "{:<14} {:<5} {:>3} {:>9} {:<{}} {:<10} {:<18} {:>9} {:>19} {:>9} {:>7} {:>7} {:>6}";
 
-/// Three digits that count.
+/// Three significant digits.
 std::string three_digits(double value) {
   if (value < 0.1) return fmt::format("{:.2g}", value);
   return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);

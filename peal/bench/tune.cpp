@@ -1,7 +1,6 @@
 #include "peal/bench/tune.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 
@@ -11,23 +10,23 @@ namespace peal::bench {
 namespace {
 
 constexpr std::string_view kPrefix = "peal-";
-/// What peal does without any row: the built-in choice of each case.
+/// Stands for the built-in choice of each case, which peal uses without a row.
 constexpr const char* kBuiltIn = "";
-/// What another algorithm must win at least, as a part of the time; and where one round is all that
-/// tells of it.
+/// The minimum gain of another algorithm, as a fraction of the time; the second is for a single
+/// round.
 constexpr double kWorthIt = 0.05;
 constexpr double kWorthItOnce = 0.2;
-/// Up to here an operation takes the same time whatever its size.
+/// Up to this size the time of an operation does not depend on its size.
 constexpr Bytes kSmall = 256_B;
 
-/// Of one way to do all cases of a size: sums of the logarithms of their times.
+/// The score of an algorithm over all cases of a size: sums of the logarithms of the times.
 struct Score {
   double all = 0;
-  std::vector<double> rounds;  // as many as all of the cases have
+  std::vector<double> rounds;  // the rounds that all cases have
   int cases = 0;
 };
-using Scores = std::map<std::string, Score>;  // by algorithm, and kBuiltIn
-/// By operation and size.
+using Scores = std::map<std::string, Score>;  // by algorithm, with kBuiltIn
+/// Scores by operation and size.
 using Board = std::map<Op, std::map<Bytes, Scores>>;
 
 void add(const Summary& time, Score& score) {
@@ -45,7 +44,7 @@ Surroundings surroundings_of(const Result& result, Bytes stage) {
 }
 
 Board make_board(const std::vector<Result>& results, Bytes stage) {
-  const plan::Choices built_in{Config()};
+  const plan::AlgorithmSettings built_in{Config()};
   Board board;
   for (const Result& result : results) {
     if (!result.backend.starts_with(kPrefix)) continue;
@@ -60,7 +59,7 @@ Board make_board(const std::vector<Result>& results, Bytes stage) {
   return board;
 }
 
-/// Whether it wins by enough, and not in half of the rounds only: three of four at least.
+/// Whether `score` is better by the minimum gain, and in at least three of four rounds.
 bool beats(const Score& score, const Score& other) {
   const std::size_t rounds = std::min(score.rounds.size(), other.rounds.size());
   const double worth = rounds > 1 ? kWorthIt : kWorthItOnce;
@@ -70,8 +69,8 @@ bool beats(const Score& score, const Score& other) {
   return 4 * won >= 3 * rounds;
 }
 
-/// The best of those that did as many cases as any, if it beats the built-in choice; `before` if it
-/// does so too and is not beaten by the best.
+/// The best algorithm among those with the most cases, if it beats the built-in choice. Returns
+/// `before` instead if that also beats the built-in choice and the best one does not beat `before`.
 std::string winner(const Scores& scores, const std::string& before) {
   int most = 0;
   for (const auto& [name, score] : scores) most = std::max(most, score.cases);
@@ -90,9 +89,9 @@ std::string winner(const Scores& scores, const std::string& before) {
   return wins(*best, before) || !wins(before, kBuiltIn) ? *best : before;
 }
 
-/// Up to where the winner at `smaller` has it, this size included, where another won at `larger`:
-/// the power of two next to their geometric mean of those from `smaller` up to below `larger`, so
-/// that each has what it won; `smaller` itself where there is none.
+/// The last size of the range of the winner at `smaller`, if another algorithm won at `larger`. It
+/// is the power of two closest to the geometric mean, among those from `smaller` to below `larger`,
+/// so that each winner keeps its size. It is `smaller` if no power of two lies there.
 Bytes between(Bytes smaller, Bytes larger) {
   const double mean =
       std::sqrt(static_cast<double>(smaller.value) * static_cast<double>(larger.value));
@@ -102,8 +101,8 @@ Bytes between(Bytes smaller, Bytes larger) {
   return std::max(border, smaller);
 }
 
-/// Where a row counts that ranks found which had that transport. `direct` and `inline` say so
-/// themselves, since they apply on one host only.
+/// Where a row applies that was measured with `transport`. Rows of `direct` and `inline` need no
+/// condition, because these algorithms apply only on one host.
 plan::Where where(std::string_view algorithm, std::string_view transport) {
   if (transport == "shm+tcp") return plan::Where::kLevels;
   if (transport != "shm") return plan::Where::kSeveralHosts;
@@ -111,7 +110,7 @@ plan::Where where(std::string_view algorithm, std::string_view transport) {
   return is_local ? plan::Where::kAnywhere : plan::Where::kOneHost;
 }
 
-/// From where what was found at the smallest size counts.
+/// The lower end of the range of the smallest size.
 Bytes below(Bytes smallest) { return smallest <= kSmall ? Bytes(-1) : smallest / 2; }
 
 void add_rows(Op op,

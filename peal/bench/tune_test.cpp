@@ -12,14 +12,14 @@ namespace {
 
 constexpr Bytes kStageLimit = 3_MiB;
 
-/// On one host all_reduce of two ranks is built in as inline up to 2 KiB, and direct from there;
-/// between two hosts as pairwise up to 256 KiB.
+/// The built-in choices for all_reduce of two ranks: on one host inline up to 2 KiB and direct
+/// above; between two hosts pairwise up to 256 KiB.
 Result took(const std::string& algorithm,
             Bytes size,
             double median,
             const char* variant = "foreign",
             const char* transport = "shm") {
-  return {.the_case = make_case(Op::kAllReduce, DType::kF32, 2, size, Place::kOut),
+  return {.the_case = make_case(Op::kAllReduce, DType::kF32, 2, size, BlockPlace::kOut),
           .backend = tuned_backend(algorithm),
           .transport = transport,
           .variant = variant,
@@ -36,7 +36,7 @@ std::string tune_text(const std::vector<Result>& results) {
   return plan::to_text(tune(results, kStageLimit), ";");
 }
 
-TEST(TuneTest, RowsSayWhatIsFasterThanTheBuiltInChoiceAndNothingElse) {
+TEST(TuneTest, RowsHaveOnlyAlgorithmsThatAreFasterThanTheBuiltInChoice) {
   EXPECT_EQ(tune_text({took("inline", 1_KiB, 1),
                        took("direct", 1_KiB, 2),
                        took("inline", 4_KiB, 3),
@@ -48,7 +48,7 @@ TEST(TuneTest, RowsSayWhatIsFasterThanTheBuiltInChoiceAndNothingElse) {
   EXPECT_EQ(tune_text({}), "");
 }
 
-TEST(TuneTest, RowsDoNotReachBeyondWhatWasMeasured) {
+TEST(TuneTest, RowsDoNotExceedTheMeasuredSizes) {
   EXPECT_EQ(tune_text({took("ring", 1_MiB, 1), took("direct", 1_MiB, 2)}),
             "all_reduce@host:512k-1m:ring");
   EXPECT_EQ(tune_text({took("direct", 64_B, 1),
@@ -58,7 +58,7 @@ TEST(TuneTest, RowsDoNotReachBeyondWhatWasMeasured) {
             "all_reduce:0-1k:direct");
 }
 
-TEST(TuneTest, OneRoundMustShowMore) {
+TEST(TuneTest, ASingleRoundNeedsALargerGain) {
   const auto text = [](double median, const std::vector<double>& medians) {
     return tune_text(
         {with_rounds(took("direct", 64_B, median), medians),
@@ -69,7 +69,7 @@ TEST(TuneTest, OneRoundMustShowMore) {
   EXPECT_EQ(text(0.9, {0.9, 0.9}), "all_reduce:0-64:direct");
 }
 
-TEST(TuneTest, WhatWinsInHalfOfTheRoundsIsATie) {
+TEST(TuneTest, AWinInHalfOfTheRoundsIsATie) {
   const auto text = [](const std::vector<double>& medians) {
     return tune_text({with_rounds(took("direct", 64_B, 0.8), medians), took("inline", 64_B, 1)});
   };
@@ -77,26 +77,26 @@ TEST(TuneTest, WhatWinsInHalfOfTheRoundsIsATie) {
   EXPECT_EQ(text({0.7, 0.8, 0.8, 1.1}), "all_reduce:0-64:direct");
 }
 
-TEST(TuneTest, WhatIsChosenByTheNumberOfRanksIsBuiltInTheSame) {
+TEST(TuneTest, TheBuiltInChoiceMayDependOnTheNumberOfRanks) {
   const auto of = [](const std::string& algorithm, int ranks, double median) {
     Result result = took(algorithm, 4_KiB, median);
-    result.the_case = make_case(Op::kAllReduce, DType::kF32, ranks, 4_KiB, Place::kOut);
+    result.the_case = make_case(Op::kAllReduce, DType::kF32, ranks, 4_KiB, BlockPlace::kOut);
     return result;
   };
-  // direct for two, inline for four: together better than either.
+  // direct for two ranks, inline for four: together better than each alone.
   EXPECT_EQ(
       tune_text({of("direct", 2, 1), of("inline", 2, 2), of("direct", 4, 2), of("inline", 4, 1)}),
       "");
 }
 
-TEST(TuneTest, WhatWasMeasuredBetweenHostsIsSaidOfThoseOnly) {
+TEST(TuneTest, RowsMeasuredBetweenHostsApplyOnlyBetweenHosts) {
   EXPECT_EQ(tune_text({took("ring", 4_B, 1, "default", "tcp"),
                        took("pairwise", 4_B, 2, "default", "tcp")}),
             "all_reduce@hosts:0-4:ring");
   EXPECT_EQ(tune_text({took("ring", 4_B, 1), took("inline", 4_B, 2)}), "all_reduce@host:0-4:ring");
 }
 
-TEST(TuneTest, TheTextIsWhatPealTuneTakes) {
+TEST(TuneTest, PealTuneAcceptsTheText) {
   std::vector<Result> results = {took("ring", 1_KiB, 1, "default", "shm+tcp"),
                                  took("pairwise", 1_KiB, 2, "default", "shm+tcp"),
                                  took("ring", 1_MiB, 2, "default", "shm+tcp"),
@@ -112,7 +112,8 @@ TEST(TuneTest, TheTextIsWhatPealTuneTakes) {
   EXPECT_EQ(plan::to_text(table, ";"), text);
 }
 
-/// What a rank told that text would take for an all_reduce of that size between two hosts.
+/// The algorithm that a rank with that PEAL_TUNE uses for an all_reduce of that size between two
+/// hosts.
 std::string_view choice(const std::string& text, Bytes size) {
   const schedule::Problem problem{.operation = Operation::kAllReduce,
                                   .ranks = 2,
@@ -122,11 +123,11 @@ std::string_view choice(const std::string& text, Bytes size) {
   return plan::choose(plan::tuned(plan::parse_table(text)), problem, size_of(DType::kU8)).name;
 }
 
-TEST(TuneTest, EachSizeThatWasMeasuredGoesToItsWinner) {
+TEST(TuneTest, EachMeasuredSizeUsesItsWinner) {
   const std::vector<std::string> names = {"pairwise", "ring", "halving_doubling"};
   for (const auto& sizes : std::vector<std::vector<Bytes>>{
-           {4_KiB, 8_KiB, 16_KiB, 32_KiB},  // each border is next to a size
-           {4_KiB, 5_KiB, 6_KiB, 7_KiB},    // no power of two lies between
+           {4_KiB, 8_KiB, 16_KiB, 32_KiB},  // the borders are close to the sizes
+           {4_KiB, 5_KiB, 6_KiB, 7_KiB},    // no power of two lies between the sizes
            {1_B, 2_B, 3_B, 4_B, 5_B, 6_B, 7_B},
            {3000_B, 5000_B, 4097_KiB, 4098_KiB}}) {
     std::vector<Result> results;
@@ -145,7 +146,7 @@ TEST(TuneTest, EachSizeThatWasMeasuredGoesToItsWinner) {
   }
 }
 
-TEST(TuneTest, NoiseDoesNotTakeOver) {
+TEST(TuneTest, NoiseDoesNotChangeTheWinner) {
   EXPECT_EQ(tune_text({took("inline", 4_B, 9),
                        took("ring", 4_B, 1),
                        took("pairwise", 4_B, 2),
@@ -155,7 +156,7 @@ TEST(TuneTest, NoiseDoesNotTakeOver) {
             "all_reduce@host:0-64:ring");
 }
 
-TEST(TuneTest, WhatWonBeforeStaysOnlyWhereItBeatsTheBuiltInChoiceToo) {
+TEST(TuneTest, ThePreviousWinnerStaysOnlyIfItBeatsTheBuiltInChoiceToo) {
   const auto text = [](const Result& built_in, const Result& before, const Result& best) {
     return tune_text({took("direct", 4_KiB, 9), took("ring", 4_KiB, 1), built_in, before, best});
   };
@@ -171,7 +172,7 @@ TEST(TuneTest, WhatWonBeforeStaysOnlyWhereItBeatsTheBuiltInChoiceToo) {
       "all_reduce@host:2k-16k:ring");
 }
 
-TEST(TuneTest, AllKindsOfMemoryCountAndAllMustHaveBeenDone) {
+TEST(TuneTest, TheWinnerMustHaveDoneAllKindsOfMemory) {
   EXPECT_EQ(tune_text({took("direct", 4_B, 2, "registered"),
                        took("direct", 4_B, 3, "foreign"),
                        took("inline", 4_B, 1, "registered"),

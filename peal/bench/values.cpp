@@ -12,7 +12,7 @@
 namespace peal::bench {
 namespace {
 
-/// Calls body(T()) with the C++ type of `dtype`, one of those listed.
+/// Calls body(T()) with the C++ type of `dtype`, which must be one of the listed types.
 template <class T, class... Others, class Body>
 auto with_type_of(DType dtype, const Body& body) {
   if (dtype == dtype_of<T>) return body(T());
@@ -20,7 +20,7 @@ auto with_type_of(DType dtype, const Body& body) {
   throw Error(ErrorKind::kUnsupported, fmt::format("{} is not measured", name_of(dtype)));
 }
 
-/// The same with all types that are measured.
+/// The same for all types that are measured.
 template <class Body>
 auto with_type(DType dtype, const Body& body) {
   return with_type_of<float,
@@ -52,7 +52,7 @@ double to_double(T value) {
   }
 }
 
-/// Where a rank's input begins in the whole.
+/// The index of a rank's first input element in the whole.
 std::int64_t input_begin(const Case& c, Rank rank) {
   const bool has_own_block = c.op == Op::kAllGather || c.op == Op::kGather;
   return has_own_block ? rank * c.count.value : 0;
@@ -64,7 +64,7 @@ int sum_at(std::int64_t index, int ranks, int modulus) {
   return sum;
 }
 
-/// What rank must have at `index` of its output.
+/// The right value at `index` of the output of `rank`.
 int expected_at(const Case& c, Rank rank, std::int64_t index, int modulus) {
   const std::int64_t block = c.count.value;
   switch (c.op) {
@@ -124,14 +124,15 @@ std::optional<std::string> find_wrong(std::span<const std::byte> output, const C
 }
 
 void rewrite(std::span<std::byte> input, DType dtype) {
-  if (input.empty()) return;  // and may point nowhere, which memcpy does not take
+  if (input.empty()) return;  // its pointer may be null, which memcpy does not accept
   std::uint64_t word = 0;
   with_type(dtype, [&]<class T>(T) {
     std::array<T, sizeof word / sizeof(T)> ones;
     ones.fill(from_int<T>(1));
     word = std::bit_cast<std::uint64_t>(ones);
   });
-  // A compiler that knows of equal bytes calls memset, which writes large memory past the caches.
+  // Hides the value: for equal bytes the compiler would call memset, which bypasses the caches for
+  // large memory.
   __asm__ volatile("" : "+r"(word));
   const std::size_t whole = input.size() / sizeof word;
   for (std::size_t i = 0; i < whole; ++i) {

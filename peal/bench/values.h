@@ -1,5 +1,6 @@
-// What the ranks give to an operation before it is timed, and what it must make of that: small
-// whole numbers in closed form, exact in every type, chosen so that a misplaced chunk shows.
+// The inputs and expected outputs of an operation, for the check before it is timed. Values are
+// small whole numbers in closed form, exact in every type, and chosen so that a misplaced chunk is
+// found.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace peal::bench {
 
-/// Values are whole numbers below this: so small that a sum over all ranks is exact in the type.
+/// Values are whole numbers below this modulus, which is so small that a sum over all ranks is
+/// exact in the type.
 int modulus(DType dtype, int ranks);
 
 /// The value of `rank` at `index` of the whole: (hash(index) + 7 rank) mod modulus, where
@@ -25,16 +27,15 @@ constexpr int value_at(Rank rank, std::int64_t index, int modulus) {
 /// The rank's input, element by element.
 void fill_input(std::span<std::byte> input, const Case&, Rank rank);
 
-/// The first element of a rank's output that is not what it must be, in words: "index 7: got 3,
-/// expected 5". Nothing if all are right.
+/// Describes the first wrong element of a rank's output: "index 7: got 3, expected 5". nullopt if
+/// all elements are right.
 std::optional<std::string> find_wrong(std::span<const std::byte> output, const Case&, Rank rank);
 
-/// Fills with ones, with plain stores, as a user's program would write new values. Sizes that are
-/// no multiple of the element's leave a rest.
+/// Fills the input with ones, by plain stores, as a user's program would write new values. Bytes
+/// after the last whole element do not change.
 void rewrite(std::span<std::byte> input, DType dtype);
 
-/// Whether all values are what it takes to test a type: a number of any size. bool and complex
-/// numbers are not measured.
+/// Whether the benchmark supports the type: all numbers except bool and complex numbers.
 bool is_measured(DType dtype);
 
 }  // namespace peal::bench

@@ -1,4 +1,4 @@
-// What is written before each operation, here and in the worker for MPI.
+// The values that are written before each operation, here and in the worker for MPI.
 #include "peal/bench/values.h"
 
 #include <cstring>
@@ -9,9 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/half.h"
-#include "peal/base/private_folder.h"
-#include "peal/bench/embedded.h"
 #include "peal/bench/subprocess.h"
+#include "peal/bench/worker_file.h"
+#include "peal/system/private_folder.h"
+#include "peal/system/text_file.h"
 
 namespace peal::bench {
 namespace {
@@ -43,8 +44,8 @@ TEST(ValuesTest, RewritingMakesOnesOfAllWholeElements) {
   }
 }
 
-/// Says of each type of the worker for MPI whether what it rewrites is whole elements of ones.
-/// After the worker's source.
+/// A program for the end of the MPI worker's source: prints for each type of the worker whether the
+/// rewriting writes whole elements of ones.
 constexpr const char* kCheckFill = R"(
 #undef main
 int main(void) {
@@ -66,10 +67,11 @@ int main(void) {
 
 TEST(ValuesTest, TheWorkerForMpiWritesTheSameOnes) {
   const auto compiler = find_program("mpicc");
-  if (!compiler) GTEST_SKIP() << "there is no mpicc";
+  if (!compiler) GTEST_SKIP() << "mpicc is not in PATH";
   const PrivateFolder folder("peal-test.");
-  const std::string source =
-      folder.write("fill.c", "#define main worker_main\n" + std::string(kMpiWorker) + kCheckFill);
+  const std::string source = folder.write(
+      "fill.c",
+      "#define main worker_main\n" + read_text_file(worker_file("mpi_worker.c")) + kCheckFill);
   const std::string program = folder.path() / "fill";
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   const Finished built = run_program(

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <array>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,20 +10,22 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/bench/flags.h"
 #include "peal/bench/peal_subject.h"
 #include "peal/bench/probe_subject.h"
 #include "peal/bench/protocol.h"
-#include "peal/bench/shared_file.h"
 #include "peal/bench/stream_subject.h"
 #include "peal/bench/subject.h"
 #include "peal/bench/values.h"
 #include "peal/net/socket.h"
+#include "peal/system/mapping.h"
+#include "peal/system/shared_file.h"
 
 namespace peal::bench {
 namespace {
 
-constexpr Timeout kPatience = std::chrono::seconds(60);
+constexpr Timeout kLimit = std::chrono::seconds(60);
 
 std::int64_t now() {
   timespec time{};
@@ -32,17 +33,17 @@ std::int64_t now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// The coordinator, as lines from it and answers to it.
+/// The connection to the coordinator: lines from it and answers to it.
 class Line final {
  public:
   explicit Line(const std::string& socket)
-      : fd_(net::connect_to(net::Address::parse("unix:" + socket), Deadline::after(kPatience))) {}
+      : fd_(net::connect_to(net::Address::parse("unix:" + socket), Deadline::after(kLimit))) {}
 
   void say(std::string_view text) {
-    net::write_all(fd_.get(), std::as_bytes(std::span(text)), Deadline::after(kPatience));
+    net::write_all(fd_.get(), std::as_bytes(std::span(text)), Deadline::after(kLimit));
   }
-  /// The next line; nothing when the coordinator is gone. Waits without a deadline and without
-  /// using any CPU: it is what an idle worker does.
+  /// The next line; nullopt when the coordinator has closed the connection. An idle worker waits
+  /// here, without a deadline and without using a CPU.
   std::optional<std::string> next() {
     while (true) {
       if (const auto end = read_.find('\n'); end != std::string::npos) {
@@ -124,10 +125,8 @@ class Worker final {
 };
 
 int parse_number(const std::string& text) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
-  throw Error(ErrorKind::kUsage, fmt::format("{} \"{}\": no number", kWorkerCommand, text));
+  if (const auto number = try_parse_number<int>(text)) return *number;
+  throw Error(ErrorKind::kUsage, fmt::format("{}: \"{}\" is not a number", kWorkerCommand, text));
 }
 
 struct Arguments {
@@ -140,7 +139,7 @@ struct Arguments {
 
 Arguments parse(const std::vector<std::string>& words) {
   if (words.size() < 7) {
-    throw Error(ErrorKind::kUsage, fmt::format("{} is for `peal bench` alone", kWorkerCommand));
+    throw Error(ErrorKind::kUsage, fmt::format("only `peal bench` may call {}", kWorkerCommand));
   }
   return {.kind = words[0],
           .backend = words[1],
@@ -160,7 +159,7 @@ std::unique_ptr<Subject> make_subject(const Arguments& arguments) {
   if (arguments.kind == "stream") {
     return make_stream_subject(arguments.more, arguments.rank, arguments.waiting);
   }
-  throw Error(ErrorKind::kUsage, fmt::format("there is no worker \"{}\"", arguments.kind));
+  throw Error(ErrorKind::kUsage, fmt::format("unknown kind of worker \"{}\"", arguments.kind));
 }
 
 }  // namespace
@@ -168,12 +167,13 @@ std::unique_ptr<Subject> make_subject(const Arguments& arguments) {
 int work(const std::vector<std::string>& words) {
   const Arguments arguments = parse(words);
   Line line(arguments.socket);
-  const Mapping page(arguments.flags, Bytes(Flags::kLine) * arguments.ranks);
+  const Bytes size = Bytes(Flags::kLine) * arguments.ranks;
+  const auto page = Mapping::of_file(open_shared_file(arguments.flags, size).get(), size);
   const auto subject = make_subject(arguments);
   line.say(encode(Hello{arguments.backend, arguments.rank, subject->note()}));
   Worker worker(
       *subject,
-      Flags(page.data(), arguments.rank, arguments.ranks, arguments.waiting, Rest::kSleep),
+      Flags(page.bytes().data(), arguments.rank, arguments.ranks, arguments.waiting, Rest::kSleep),
       arguments.rank);
   while (const auto command = line.next()) {
     Answer answer;

@@ -1,5 +1,5 @@
-// The inside of a worker process: takes commands until its coordinator is gone. Started by the
-// program `peal` with a hidden command.
+// The main function of a worker process: follows commands until the coordinator closes the
+// connection. The program `peal` starts it by a hidden command.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace peal::bench {
 
-/// The hidden command, and its arguments: KIND BACKEND SOCKET FLAGS spin|yield RANK RANKS, and for
-/// some kinds one more. BACKEND is the name that the worker calls itself by.
+/// The hidden command. Its arguments: KIND BACKEND SOCKET FLAGS spin|yield RANK RANKS, and one more
+/// for some kinds. The worker reports BACKEND as its name.
 inline constexpr const char* kWorkerCommand = "bench-worker";
 
 /// Returns the exit code. `arguments`: those after the command.
-/// Errors: usage; of what is measured, before the first command.
+/// Errors: usage; errors of the backend before the first command.
 int work(const std::vector<std::string>& arguments);
 
 }  // namespace peal::bench

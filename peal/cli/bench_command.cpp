@@ -10,12 +10,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/bench/sizes.h"
 #include "peal/bench/tune.h"
 #include "peal/cli/bench_words.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 
 namespace peal::cli {
 namespace {
@@ -29,28 +29,28 @@ constexpr const char* kBenchDetails =
 scatter, all_to_all, send_recv (a ping-pong between the first and the last
 rank, as half of the round trip), barrier, or all.
 
-The ranks are started here, each on a core of its own where there are enough.
-Every result is checked before it is timed. A sample is the time from when the
-last rank enters the operation until the last one leaves it; before each
-operation every rank writes its input anew. Up to 256 B operations are timed in
-batches. The median and p99 are those of all samples of all rounds, "rounds" is
-the range of the medians of the rounds.
+The ranks are started on this machine, each on its own core if there are enough.
+Every result is checked before it is timed. A sample is the time from the moment
+when the last rank enters the operation until the last rank leaves it. Before
+each operation every rank rewrites its input. Operations of up to 256 B are
+timed in batches. The median and p99 are over all samples of all rounds;
+"rounds" is the range of the medians of the rounds.
 
 bytes   of the whole buffer: all_reduce, broadcast, reduce and send_recv: the
         buffer; all_gather and gather: the output of all blocks;
         reduce_scatter and scatter: the input of all blocks; all_to_all: what
         one rank sends. Rounded up to whole elements in each block
 memory  peal's buffers: registered, from ProcessGroup::allocate, or foreign
-algorithm  what peal did it by; peal config --choices shows what it chooses from
+algorithm  the algorithm of peal; peal config --choices shows all choices
 algbw   bytes / median, in 10^9 bytes per second
 busbw   algbw x 2(n-1)/n for all_reduce, (n-1)/n for operations with a block for
-        each rank, 1 for others: what NCCL's tests call bus bandwidth
-floor   the time of a bare probe in shared memory in the same round, over this
-        one's: the median over the rounds; the better of its plain and its
-        streaming stores counts. Between hosts: of a bare stream that sends and
-        receives what each host must send at least, and of two hosts up to 256 B
-        a round trip of these bytes
-x PEER  how many times as fast as that peer: the median over the rounds
+        each rank, 1 for others: called bus bandwidth by NCCL's tests
+floor   the time of a bare probe in shared memory in the same round, divided by
+        the time of the operation: the median over the rounds; the better of the
+        probe's plain and streaming stores counts. Between hosts the probe is a
+        bare stream that sends and receives the least bytes of each host, and
+        between two hosts up to 256 B a round trip of these bytes
+x PEER  the time of that peer divided by peal's: the median over the rounds
 
 Examples:
   peal bench all_reduce
@@ -59,7 +59,7 @@ Examples:
   peal bench all_reduce --hosts-netns 2 --rate 1gbit --bytes 64M --against gloo
   peal bench --tune)";
 
-/// Whether both are, or would be, one file that keeps what is written to it.
+/// Whether both paths are, or would be, the same file, and the file keeps the data written to it.
 bool is_one_file(const std::filesystem::path& a, const std::filesystem::path& b) {
   using namespace std::filesystem;
   std::error_code error;
@@ -70,7 +70,7 @@ bool is_one_file(const std::filesystem::path& a, const std::filesystem::path& b)
   return place_of(a) == place_of(b) || equivalent(a, b, error);
 }
 
-/// Whether that is the file that the table goes to.
+/// Whether the path is the file of standard output, which gets the table.
 bool is_standard_output(const std::string& path) {
   struct stat file {
   }, output{};
@@ -81,13 +81,12 @@ bool is_standard_output(const std::string& path) {
 void check_files(const BenchRequest& request) {
   const std::vector<std::pair<const char*, std::string>> files = {
       {"--json", request.json_path},
-      {"--plot", request.plot_path},
       {"--tune", request.tune_path},
       {"--baseline", request.baseline_path}};
   for (auto one = files.begin(); one != files.end(); ++one) {
     if (!one->second.empty() && is_standard_output(one->second)) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("{} {} is the file that the table goes to; it takes its own",
+                  fmt::format("{} {} is the file that the table goes to; give another file",
                               one->first,
                               one->second));
     }
@@ -95,7 +94,7 @@ void check_files(const BenchRequest& request) {
       if (one->second.empty() || other->second.empty()) continue;
       if (!is_one_file(one->second, other->second)) continue;
       throw Error(ErrorKind::kUsage,
-                  fmt::format("{} and {} are one file, {}; each takes its own",
+                  fmt::format("{} and {} are one file, {}; give each its own file",
                               one->first,
                               other->first,
                               one->second));
@@ -109,19 +108,14 @@ void check(const BenchRequest& request) {
   if (shares_memory && request.options.hosts.hosts > 0) {
     throw Error(
         ErrorKind::kUsage,
-        "--transport shm does not go with --hosts-netns, nor does PEAL_TRANSPORT=shm: hosts "
+        "--transport shm (or PEAL_TRANSPORT=shm) cannot be combined with --hosts-netns: hosts "
         "share no memory");
-  }
-  const std::string& plot = request.plot_path;
-  if (!plot.empty() && !plot.ends_with(".svg") && !plot.ends_with(".html")) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--plot {}: only .svg and .html can be drawn", plot));
   }
   if (request.options.measure.rounds < 1) {
     throw Error(ErrorKind::kUsage, "--rounds takes 1 or more");
   }
   const double seconds = request.options.measure.seconds;
-  const bool is_round = seconds > 0 && seconds <= kLongestRound;  // and no NaN
+  const bool is_round = seconds > 0 && seconds <= kLongestRound;  // false for NaN
   if (!is_round) {
     throw Error(
         ErrorKind::kUsage,
@@ -140,17 +134,17 @@ BenchCommand::BenchCommand(CLI::App& app) : bench_(app.add_subcommand("bench", k
 }
 
 void BenchCommand::add_what() {
-  bench_->add_option("OP", ops_, "What to measure")->type_name("");
-  bench_->add_option("-n,--np", ranks_, "How many ranks (also: -np, --nproc-per-node)")
+  bench_->add_option("OP", ops_, "The operations to measure")->type_name("");
+  bench_->add_option("-n,--np", ranks_, "The number of ranks (also: -np, --nproc-per-node)")
       ->type_name("N[,N...]")
       ->capture_default_str();
-  bench_->add_option("--bytes", sizes_, "Sizes: a list; FROM:TO goes up four times, :2 twice")
+  bench_->add_option("--bytes", sizes_, "Sizes: a list; FROM:TO multiplies by 4, FROM:TO:2 by 2")
       ->type_name("4:64M|4K,1M")
       ->capture_default_str();
   bench_
       ->add_option("--dtype",
                    dtypes_,
-                   fmt::format("Element types: {}, or as torch calls them",
+                   fmt::format("Element types: {}, or torch's names for them",
                                fmt::join(measured_dtypes(), ", ")))
       ->type_name("T[,T...]")
       ->capture_default_str();
@@ -159,7 +153,7 @@ void BenchCommand::add_what() {
   bench_->add_option("--memory", memory_, "peal's buffers: registered, foreign")
       ->type_name("NAME[,...]")
       ->capture_default_str();
-  bench_->add_option("--transport", transport_, "How peal's ranks reach each other")
+  bench_->add_option("--transport", transport_, "The transport between peal's ranks")
       ->type_name("auto|shm|tcp")
       ->capture_default_str();
   bench_->add_flag(
@@ -167,19 +161,18 @@ void BenchCommand::add_what() {
 }
 
 void BenchCommand::add_how() {
-  bench_->add_flag("--untouched", untouched_, "Do not write the inputs anew between operations");
-  bench_->add_option("--rounds", rounds_, "How often all backends have their turn")
+  bench_->add_flag("--untouched", untouched_, "Do not rewrite the inputs between operations");
+  bench_->add_option("--rounds", rounds_, "The number of rounds; each runs all backends")
       ->type_name("N")
       ->capture_default_str();
-  bench_->add_option("--seconds", seconds_, "What a backend has for a case in a round")
+  bench_->add_option("--seconds", seconds_, "The time of a backend for one case in a round")
       ->type_name("S")
       ->capture_default_str();
   bench_
-      ->add_flag(
-          "--tune{-}",
-          tune_path_,
-          "Measure peal's own algorithms against each other, and print what PEAL_TUNE should "
-          "be; --tune=FILE also writes it there")
+      ->add_flag("--tune{-}",
+                 tune_path_,
+                 "Measure peal's algorithms against each other, and print the best PEAL_TUNE; "
+                 "--tune=FILE also writes it to FILE")
       ->type_name("");
 }
 
@@ -187,33 +180,31 @@ void BenchCommand::add_hosts() {
   bench_
       ->add_option("--hosts-netns",
                    hosts_,
-                   "Lay so many hosts as network namespaces on this machine, and measure between "
-                   "them (root)")
+                   "Create this number of hosts as network namespaces on this machine, and "
+                   "measure between them (needs root)")
       ->type_name("HOSTS");
   bench_->add_option("--ranks-per-host", ranks_per_host_, "Ranks on each of those hosts")
       ->type_name("N")
       ->capture_default_str();
-  bench_->add_option("--rate", rate_, "Limit what each of those hosts sends, as tc(8) writes it")
+  bench_->add_option("--rate", rate_, "Limit the sending rate of each of those hosts, as in tc(8)")
       ->type_name("1gbit");
   bench_
       ->add_option("--congestion",
                    congestion_,
-                   "The congestion control of all TCP on those hosts, in place of the system's")
+                   "The congestion control of all TCP on those hosts, instead of the system's")
       ->type_name("NAME");
 }
 
 void BenchCommand::add_files() {
-  bench_->add_option("--json", json_path_, "Also write the results there, a JSON object a line")
-      ->type_name("FILE");
-  bench_->add_option("--plot", plot_path_, "Draw the results there, as .svg or .html")
+  bench_->add_option("--json", json_path_, "Also write the results there, one JSON object a line")
       ->type_name("FILE");
   bench_
       ->add_option("--baseline",
                    baseline_path_,
-                   "Compare floor and x PEER with the --json of a former run; end with 1 if any is "
-                   "too much worse")
+                   "Compare floor and x PEER with the --json of an earlier run; end with 1 if any "
+                   "is worse than --tolerance allows")
       ->type_name("FILE");
-  bench_->add_option("--tolerance", tolerance_, "How much of a former ratio is enough")
+  bench_->add_option("--tolerance", tolerance_, "The part of an earlier ratio that is enough")
       ->type_name("PART")
       ->capture_default_str();
 }
@@ -222,16 +213,14 @@ bench::HostOptions BenchCommand::parse_hosts() const {
   const bool among_hosts = bench_->count("--hosts-netns") > 0;
   for (const char* option : {"--rate", "--ranks-per-host", "--congestion"}) {
     if (!among_hosts && bench_->count(option) > 0) {
-      throw Error(
-          ErrorKind::kUsage,
-          fmt::format("{} is about the hosts of --hosts-netns, which is not there", option));
+      throw Error(ErrorKind::kUsage, fmt::format("{} needs --hosts-netns", option));
     }
   }
   if (!among_hosts) return {};
   if (bench_->count("--np") > 0) {
-    throw Error(
-        ErrorKind::kUsage,
-        "--np does not go with --hosts-netns: there are --ranks-per-host ranks on each host");
+    throw Error(ErrorKind::kUsage,
+                "--np cannot be combined with --hosts-netns: there are --ranks-per-host ranks on "
+                "each host");
   }
   if (hosts_ < 2 || hosts_ > 64 || ranks_per_host_ < 1 || ranks_per_host_ > 64) {
     throw Error(ErrorKind::kUsage, "--hosts-netns takes 2 to 64, --ranks-per-host 1 to 64");
@@ -240,8 +229,7 @@ bench::HostOptions BenchCommand::parse_hosts() const {
 }
 
 BenchRequest BenchCommand::request() const {
-  for (const char* option :
-       {"--json", "--plot", "--baseline", "--against", "--rate", "--congestion"}) {
+  for (const char* option : {"--json", "--baseline", "--against", "--rate", "--congestion"}) {
     if (bench_->count(option) > 0 && bench_->get_option(option)->as<std::string>().empty()) {
       throw Error(ErrorKind::kUsage, fmt::format("the value of {} is empty", option));
     }
@@ -258,30 +246,30 @@ BenchRequest BenchCommand::request() const {
   options.transport = bench_->count("--transport") > 0
                           ? parse_transport(transport_)
                           : read_config(process_environment()).config.transport;
-  options.place = in_place_ ? bench::Place::kIn : bench::Place::kOut;
+  options.place = in_place_ ? bench::BlockPlace::kIn : bench::BlockPlace::kOut;
   options.measure.rounds = rounds_;
   options.measure.seconds = seconds_;
   options.hosts = parse_hosts();
   if (untouched_) options.measure.rewriting = bench::Rewriting::kNone;
   request.json_path = json_path_;
-  request.plot_path = plot_path_;
   request.baseline_path = baseline_path_;
   request.tolerance = parse_tolerance(tolerance_);
   if (bench_->count("--tolerance") > 0 && baseline_path_.empty()) {
-    throw Error(ErrorKind::kUsage, "--tolerance is about --baseline, which is not there");
+    throw Error(ErrorKind::kUsage, "--tolerance needs --baseline");
   }
   if (tunes) {
     if (!options.peers.empty()) {
       throw Error(ErrorKind::kUsage,
-                  "--tune measures peal alone, so --against does not go with it");
+                  "--tune measures peal alone, so --against cannot be combined with it");
     }
     if (!baseline_path_.empty()) {
-      throw Error(ErrorKind::kUsage,
-                  "--tune compares algorithms with each other, so --baseline does not go with it");
+      throw Error(
+          ErrorKind::kUsage,
+          "--tune compares algorithms with each other, so --baseline cannot be combined with it");
     }
     std::erase(options.ops, bench::Op::kSendRecv);
     if (options.ops.empty()) {
-      throw Error(ErrorKind::kUsage, "--tune send_recv: there is but one way to do that");
+      throw Error(ErrorKind::kUsage, "--tune send_recv: there is only one algorithm for it");
     }
     options.algorithms = bench::algorithm_names();
     if (tune_path_ != "-") request.tune_path = tune_path_;

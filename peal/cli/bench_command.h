@@ -1,4 +1,4 @@
-// `peal bench`: what its arguments ask for.
+// `peal bench`: parses its arguments.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace peal::cli {
 
 class BenchCommand final {
  public:
-  /// Adds `bench` to the program. `app` must outlive this.
+  /// Adds `bench` to the program. `app` must outlive this object.
   explicit BenchCommand(CLI::App& app);
   BenchCommand(const BenchCommand&) = delete;
 
   bool was_asked_for() const { return bench_->parsed(); }
-  /// What the arguments asked for. Throws Error(usage).
+  /// The request of the arguments. Errors: usage.
   BenchRequest request() const;
 
  private:
@@ -36,7 +36,7 @@ class BenchCommand final {
   std::string memory_ = "registered,foreign";
   std::string transport_ = "auto";
   std::string tolerance_ = "0.5";
-  std::string rate_, congestion_, json_path_, plot_path_, baseline_path_, tune_path_;
+  std::string rate_, congestion_, json_path_, baseline_path_, tune_path_;
   double seconds_ = 0.1;
   int rounds_ = 5;
   int hosts_ = 0;

@@ -6,21 +6,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/size_text.h"
-#include "peal/base/text_file.h"
 #include "peal/bench/baseline.h"
 #include "peal/bench/json_lines.h"
-#include "peal/bench/plot.h"
 #include "peal/bench/session.h"
 #include "peal/bench/table.h"
 #include "peal/bench/tune.h"
@@ -28,14 +23,17 @@
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/output_file.h"
 #include "peal/cli/say.h"
-#include "peal/launch/rank_process.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
+#include "peal/launch/rank_command.h"
 #include "peal/rendezvous/interfaces.h"
+#include "peal/system/text_file.h"
 
 namespace peal::cli {
 namespace {
 
-/// What the ranks would find wrong with it, each for itself when it has been started; and what they
-/// would not find.
+/// Checks the environment here, so that a wrong value is reported once and not by each rank. Also
+/// warns of unknown variables, which the ranks ignore.
 void check_environment(const bench::BenchOptions& options) {
   const launch::Variables variables = launch::process_variables();
   const Config config = checked_config(variables);
@@ -46,25 +44,19 @@ void check_environment(const bench::BenchOptions& options) {
       rendezvous::own_interfaces(), config.interfaces, rendezvous::Reach::kThisHost);
 }
 
-/// An SVG, or a page with one in it where the name asks for that.
-std::string page_of(const std::string& path, const std::vector<bench::Result>& results) {
-  std::string drawing = bench::draw(results);
-  if (!path.ends_with(".html")) return drawing;
-  return "<!doctype html>\n<meta charset=\"utf-8\">\n<title>peal bench</title>\n" + drawing;
-}
-
 plan::Table tuning(const std::vector<bench::Result>& results) {
   return bench::tune(results, config_from(process_environment()).stage);
 }
 
-/// Ends as other programs do when nobody reads on: as by SIGPIPE, which the guard has blocked.
+/// Ends like other programs if the reader of the table is gone: as by SIGPIPE, which the guard
+/// blocks.
 void flush_table() {
   if (std::fflush(stdout) == 0) return;
-  if (errno == EPIPE) throw bench::Interrupted(SIGPIPE);
+  if (errno == EPIPE) throw bench::SignalReceived(SIGPIPE);
   throw system_error("cannot write the table", errno);
 }
 
-/// The text for PEAL_TUNE.
+/// Prints the text for PEAL_TUNE and writes it to the file.
 void tell_tuning(OutputFile& file, const std::vector<bench::Result>& results) {
   if (results.empty()) return;
   const plan::Table table = tuning(results);
@@ -75,10 +67,10 @@ void tell_tuning(OutputFile& file, const std::vector<bench::Result>& results) {
               plan::to_text(table, "\n") + "\n");
 }
 
-/// What is known when the run is broken off; the file is left as it was.
+/// Prints the partial result of an interrupted run; does not change the file.
 void tell_partial_tuning(const bench::Progress& last, const std::vector<bench::Result>& results) {
   if (results.empty()) return;
-  fmt::print("\n# partial: broken off in case {} of {} with {} ranks\nPEAL_TUNE=\"{}\"\n",
+  fmt::print("\n# partial: interrupted in case {} of {} with {} ranks\nPEAL_TUNE=\"{}\"\n",
              last.done + 1,
              last.cases,
              last.next.ranks,
@@ -97,18 +89,19 @@ std::vector<bench::Reached> read_baseline(const std::string& path) {
 }
 
 void tell(const bench::Comparison& comparison, double tolerance) {
-  say(fmt::format(
-      "{} ratios compared with the baseline, {} of them below {} times what they were\n{}",
-      comparison.compared,
-      comparison.worse.size(),
-      tolerance,
-      describe(comparison.worse)));
+  say(
+      fmt::format("{} ratios compared with the baseline, {} of them are below {} times their "
+                  "baseline value\n{}",
+                  comparison.compared,
+                  comparison.worse.size(),
+                  tolerance,
+                  describe(comparison.worse)));
 }
 
-/// Seconds that somebody waits for without asking how many more.
+/// A run that takes longer shows its progress.
 constexpr double kLong = 10;
 
-/// "case 3 of 18, all_reduce of 64 KiB; about 31 s left": a line on any terminal.
+/// "case 3 of 18, all_reduce of 64 KiB; about 31 s left": fits into a line of any terminal.
 std::string describe_progress(const bench::Progress& progress) {
   const double left = progress.seconds_left;
   const std::string time =
@@ -121,7 +114,7 @@ std::string describe_progress(const bench::Progress& progress) {
                      time);
 }
 
-/// What a run writes while it goes on, and what it ends with.
+/// Writes the output of a run, and decides its exit code.
 class Reporter final {
  public:
   explicit Reporter(const BenchRequest& request)
@@ -142,7 +135,7 @@ class Reporter final {
   const std::vector<bench::Result>& results() const { return results_; }
   const bench::Progress& progress() const { return progress_; }
   int exit_code() const { return failed_ ? kFailure : 0; }
-  /// Takes away what is shown until there is something else to show.
+  /// Removes the progress line from the terminal.
   void clear_progress() {
     if (std::exchange(shows_progress_, false)) say("\r\x1b[K");
   }
@@ -155,7 +148,8 @@ class Reporter final {
     flush_table();
   }
 
-  /// Of a run that takes its time: a line that goes away on a terminal, else one that stays.
+  /// Shows the progress of a long run: on a terminal a line that is replaced, else a line that
+  /// stays.
   void look_ahead(const bench::Progress& progress) {
     progress_ = progress;
     is_long_ = is_long_ || progress.seconds_left > kLong;
@@ -175,7 +169,7 @@ class Reporter final {
     results_.insert(results_.end(), results.begin(), results.end());
   }
 
-  /// A file that takes no more does not end the run: what follows is still in the table.
+  /// A full file does not end the run: later results are still in the table.
   void keep(const std::vector<bench::Result>& results) try {
     for (const bench::Result& result : results) {
       if (json_) json_->append(bench::to_json_line(result));
@@ -186,20 +180,21 @@ class Reporter final {
     failed_ = true;
   }
 
-  /// What a backend cannot do is said once for each operation and type.
+  /// Reports an incident. A missing feature of a backend is reported once for each operation and
+  /// type.
   void tell(const bench::Incident& incident) {
     clear_progress();
     const bool is_failure = incident.kind != bench::Incident::Kind::kMissing;
     failed_ = failed_ || is_failure;
-    if (!is_failure && !told_.insert(incident.backend + incident.text).second) return;
-    // The program's name and that of its own backend are one.
+    if (!is_failure && !reported_.insert(incident.backend + incident.text).second) return;
+    // The program and its backend have the same name.
     const std::string_view program = incident.backend == "peal" ? "" : "peal: ";
     say(fmt::format("{}{}\n", program, describe(incident)));
   }
 
   bench::Columns columns_;
   std::optional<OutputFile> json_;
-  std::set<std::string> told_;
+  std::set<std::string> reported_;
   std::vector<bench::Result> results_;
   bench::Progress progress_;
   bool is_long_ = false;
@@ -207,7 +202,7 @@ class Reporter final {
   bool failed_ = false;
 };
 
-/// What the run ends with: whether all went well, and nothing got worse; says what did.
+/// Compares with the baseline, reports worse ratios, and returns the exit code.
 int compare(const std::vector<bench::Reached>& baseline,
             const Reporter& reporter,
             double tolerance) {
@@ -217,7 +212,7 @@ int compare(const std::vector<bench::Reached>& baseline,
     tell(comparison, tolerance);
   } else if (reporter.exit_code() == 0) {
     throw Error(ErrorKind::kUsage,
-                "the baseline has none of these ratios: measure with the peers that it has");
+                "the baseline has none of these ratios: measure with the peers of the baseline");
   }
   return comparison.worse.empty() ? reporter.exit_code() : kFailure;
 }
@@ -231,25 +226,19 @@ int run(const BenchRequest& request) {
     baseline = read_baseline(request.baseline_path);
     check_common_case(*baseline, bench::reached_by(bench::planned_results(request.options)));
   }
-  OutputFile plot(request.plot_path);  // what cannot be written is better told now than too late
-  OutputFile tune(request.tune_path);
+  OutputFile tune(request.tune_path);  // a file that cannot be written is reported before the run
   Reporter reporter(request);
   const std::vector<bench::Result>& results = reporter.results();
-  const auto draw = [&] {
-    if (!results.empty()) plot.append(page_of(request.plot_path, results));
-  };
   try {
     bench::run(request.options, reporter.sink());
-  } catch (const bench::Interrupted& interrupted) {
+  } catch (const bench::SignalReceived& interrupted) {
     reporter.clear_progress();
-    draw();
-    const bool is_heard = interrupted.signal() != SIGPIPE;
-    if (is_heard && !request.options.algorithms.empty()) {
+    const bool has_reader = interrupted.signal() != SIGPIPE;
+    if (has_reader && !request.options.algorithms.empty()) {
       tell_partial_tuning(reporter.progress(), results);
     }
     return 128 + interrupted.signal();
   }
-  draw();
   if (!request.options.algorithms.empty()) tell_tuning(tune, results);
   return baseline ? compare(*baseline, reporter, request.tolerance) : reporter.exit_code();
 }

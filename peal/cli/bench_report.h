@@ -1,4 +1,4 @@
-// The second half of `peal bench`: runs what was asked for, and writes what comes of it.
+// The second half of `peal bench`: runs the request and writes the results.
 #pragma once
 
 #include <string>
@@ -7,18 +7,19 @@
 
 namespace peal::cli {
 
-/// What `peal bench` was asked for. A path that is empty stands for no such file.
+/// The request of the arguments of `peal bench`. An empty path means no file.
 struct BenchRequest {
   bench::BenchOptions options;
-  std::string json_path, plot_path, baseline_path;
+  std::string json_path, baseline_path;
   double tolerance = 0.5;
-  /// With options.algorithms: where the text for PEAL_TUNE goes, beside stdout.
+  /// With options.algorithms: the file for the text of PEAL_TUNE, which also goes to stdout.
   std::string tune_path;
 };
 
-/// Measures, writes the table to stdout, what is left out and what went wrong to stderr, and the
-/// files. Returns the exit code: 1 when a result was wrong, a worker died, or a ratio is worse than
-/// the baseline allows. Errors: usage, resource.
+/// Measures, and writes the files. The table goes to stdout; failures and missing features go to
+/// stderr. Returns the exit code: 1 if a result was wrong, a worker died, or a ratio is worse than
+/// the baseline allows.
+/// Errors: usage, resource.
 int run(const BenchRequest& request);
 
 }  // namespace peal::cli

@@ -2,34 +2,27 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/difference.h"
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/bench/sizes.h"
 #include "peal/bench/values.h"
+#include "peal/cli/difference.h"
 
 namespace peal::cli {
 namespace {
-
-template <class Named>
-std::string known_names(const Named& all) {
-  std::vector<std::string_view> names;
-  for (const auto& one : all) names.push_back(name_of(one));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
 
 std::string in_lower_case(std::string word) {
   std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
   return word;
 }
 
-/// "there is no operation "all_redcue"; did you mean all_reduce?"
+/// "there is no operation "all_redcue"; did you mean all_reduce?" (`what` is "operation")
 Error no_such(std::string_view what, const std::string& word, std::vector<std::string> names) {
   const std::string lower = in_lower_case(word);
   const std::string nearest = *std::ranges::min_element(
@@ -117,14 +110,13 @@ std::vector<DType> parse_dtypes(const std::string& text) {
 std::vector<int> parse_ranks(const std::string& text) {
   std::vector<int> ranks;
   for (const std::string& word : bench::parse_list("--np", text)) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc() || end != word.data() + word.size() || number < 2 || number > 1024) {
+    const auto number = try_parse_number<int>(word);
+    if (!number || *number < 2 || *number > 1024) {
       throw Error(
           ErrorKind::kUsage,
-          fmt::format("--np \"{}\": it takes how many ranks, 2 to 1024, as in 2 or 2,4", word));
+          fmt::format("--np \"{}\": it takes a number of ranks, 2 to 1024, as in 2 or 2,4", word));
     }
-    ranks.push_back(number);
+    ranks.push_back(*number);
   }
   return ranks;
 }
@@ -142,26 +134,22 @@ std::vector<std::string> parse_names(std::string_view option,
 }
 
 TransportChoice parse_transport(const std::string& text) {
+  std::vector<std::string_view> names;
   for (const TransportChoice choice : kAllTransportChoices) {
     if (text == name_of(choice)) return choice;
+    names.push_back(name_of(choice));
   }
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format("--transport \"{}\": it takes {}", text, known_names(kAllTransportChoices)));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("--transport \"{}\": it takes {}", text, fmt::join(names, ", ")));
 }
 
 double parse_tolerance(const std::string& text) {
-  double part = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
-  const bool is_part = part > 0 && part <= 1;  // and no NaN
-  if (error != std::errc() || end != text.data() + text.size() || !is_part) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("--tolerance \"{}\": it takes how much of a former ratio is enough, more "
-                    "than 0 and at most 1, as in 0.5",
-                    text));
-  }
-  return part;
+  const auto part = try_parse_number<double>(text);
+  if (part && *part > 0 && *part <= 1) return *part;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("--tolerance \"{}\": it takes the part of an earlier ratio that is "
+                          "enough, more than 0 and at most 1, as in 0.5",
+                          text));
 }
 
 }  // namespace peal::cli

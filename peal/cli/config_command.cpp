@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
-#include "peal/base/unknown_variables.h"
 #include "peal/cli/exit_codes.h"
-#include "peal/net/line.h"
-#include "peal/plan/choices.h"
+#include "peal/cli/unknown_variables.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
+#include "peal/net/tcp_options.h"
+#include "peal/plan/algorithm_settings.h"
 #include "peal/plan/choose.h"
 #include "peal/plan/plan.h"
 #include "peal/rendezvous/url.h"
@@ -23,7 +23,7 @@ namespace {
 
 std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
 
-/// What is wrong with a variable, and what it means; empty where nothing is.
+/// Describes a wrong value, with the meaning of the variable; empty if the value is right.
 template <class AnyVariable>
 std::string describe_wrong(const AnyVariable& variable, const ConfigReading& reading) {
   const auto wrong = std::ranges::find(reading.wrong, variable.name, &WrongValue::name);
@@ -31,7 +31,7 @@ std::string describe_wrong(const AnyVariable& variable, const ConfigReading& rea
   return fmt::format("\n! {}\n    {}\n", wrong->problem, variable.meaning);
 }
 
-/// "PEAL_TIMEOUT = 300 (default)" and what it means.
+/// "PEAL_TIMEOUT = 300 (default)", with the meaning.
 std::string describe(const Variable& variable,
                      const ConfigReading& reading,
                      const launch::Variables& set) {
@@ -47,7 +47,7 @@ std::string describe(const Variable& variable,
                      variable.value);
 }
 
-/// "PEAL_JOB = mine" and what it means.
+/// "PEAL_JOB = mine", with the meaning.
 std::string describe(const OtherVariable& variable,
                      const ConfigReading& reading,
                      const Environment& environment) {
@@ -60,7 +60,7 @@ std::string describe(const OtherVariable& variable,
 void check_port(const std::string& text) {
   if (rendezvous::parse_port(text)) return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("PEAL_MASTER_PORT: \"{}\" is no port, from 1 to 65535", text));
+              fmt::format("PEAL_MASTER_PORT: \"{}\" is not a port, from 1 to 65535", text));
 }
 
 void check_congestion(const std::string& name) {
@@ -72,8 +72,7 @@ void check_congestion(const std::string& name) {
   }
 }
 
-/// Finds what is wrong with algorithms, congestion controls and ports too, of which `base` knows
-/// nothing.
+/// Also checks algorithms, congestion controls and ports, which peal/config cannot check.
 ConfigReading read_all(const Environment& environment) {
   ConfigReading reading = read_config(environment);
   const auto check = [&](const char* name, auto&& read) {
@@ -104,13 +103,14 @@ std::vector<std::string> unknown_in(const launch::Variables& variables) {
   return texts;
 }
 
-/// The rows, one a line; what never counts is marked, as what PEAL_TUNE takes for a comment.
+/// Prints the rows, one a line. Marks rows that never apply with a comment, as PEAL_TUNE allows.
 void print_rows(const plan::Table& table, Bytes stage) {
   for (const plan::Row& row : table.rows) {
     const std::string mark =
         plan::may_count(row, stage)
             ? ""
-            : fmt::format("   # never counts: {} cannot do any of this", row.algorithm->name);
+            : fmt::format("   # never applies: {} cannot do this operation here",
+                          row.algorithm->name);
     fmt::print("{}{}\n", plan::to_text(row), mark);
   }
 }
@@ -128,7 +128,7 @@ int show_config(const launch::Variables& variables) {
     fmt::print("{}", describe(variable, reading, environment));
   }
   const std::vector<std::string> unknown = unknown_in(variables);
-  if (!unknown.empty()) fmt::print("\nSet here, and read by nothing:\n");
+  if (!unknown.empty()) fmt::print("\nSet here, but unknown to peal:\n");
   for (const std::string& text : unknown) fmt::print("    {}\n", text);
   if (reading.wrong.empty()) return 0;
   fmt::print("\n! {} of these values cannot be read.\n", reading.wrong.size());
@@ -140,16 +140,16 @@ int show_choices(const launch::Variables& variables) {
   for (const WrongValue& wrong : reading.wrong) fmt::print("! {}\n", wrong.problem);
   if (!reading.wrong.empty()) return kUsage;
   const plan::Table own = plan::rows_of(reading.config);
-  fmt::print("# The first row that fits and whose algorithm can do it.\n");
+  fmt::print("# The first row that fits, and whose algorithm can do the operation, is used.\n");
   if (!reading.config.algorithm.empty()) {
-    fmt::print("# Before all of them, where it can do it: PEAL_ALGORITHM={}\n",
+    fmt::print("# Before all rows, where it can do the operation: PEAL_ALGORITHM={}\n",
                reading.config.algorithm);
   }
   if (!own.rows.empty()) fmt::print("\n# PEAL_TUNE\n");
   print_rows(own, reading.config.stage);
   fmt::print("\n# built in\n");
   print_rows(plan::built_in_choices(), reading.config.stage);
-  fmt::print("\n# Where none fits: what a model of steps and bytes says is the fastest.\n");
+  fmt::print("\n# If no row fits: pairwise.\n");
   return 0;
 }
 
@@ -164,7 +164,7 @@ Config checked_config(const launch::Variables& variables) {
 std::string warn_of_unknown(const launch::Variables& variables) {
   const std::vector<std::string> unknown = unknown_in(variables);
   if (unknown.empty()) return "";
-  return fmt::format("peal: warning: nothing reads {}; see peal config\n",
+  return fmt::format("peal: warning: peal does not read {}; see peal config\n",
                      fmt::join(unknown, ", "));
 }
 

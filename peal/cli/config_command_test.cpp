@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/private_folder.h"
 #include "peal/base/testing/scoped_variable.h"
 #include "peal/cli/testing/program.h"
 #include "peal/plan/plan.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::cli {
 namespace {
@@ -19,7 +19,7 @@ using testing::Not;
 
 const std::vector<std::string> kRunTrue = {"run", "-n", "2", "true"};
 
-TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
+TEST(ConfigCommandTest, EachVariableIsShownWithItsValueAndMeaning) {
   const ScopedVariable timeout("PEAL_TIMEOUT", "300");
   const ScopedVariable job("PEAL_JOB", "mine");
   const Ended ended = run_program({"config"});
@@ -29,10 +29,10 @@ TEST(ConfigCommandTest, EveryVariableIsShownWithItsValueAndMeaning) {
                     HasSubstr("PEAL_SECRET = none (default)"),
                     HasSubstr("PEAL_JOB = mine\n"),
                     HasSubstr("PEAL_MASTER_PORT = none\n"),
-                    Not(HasSubstr("read by nothing"))));
+                    Not(HasSubstr("unknown to peal"))));
 }
 
-TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
+TEST(ConfigCommandTest, AWrongValueIsMarkedAndTheOthersAreShown) {
   const ScopedVariable timeout("PEAL_TIMEOUT", "soon");
   const ScopedVariable secret("PEAL_SECRET_FILE", "/no/such/file");
   const ScopedVariable stage("PEAL_STAGE", "64kib");
@@ -47,7 +47,7 @@ TEST(ConfigCommandTest, AWrongValueIsMarkedAndAllOthersAreShown) {
             HasSubstr("2 of these values")));
 }
 
-TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
+TEST(ConfigCommandTest, TheChoicesAreShownInTheFormOfPealTune) {
   const ScopedVariable tune("PEAL_TUNE", "all_reduce:0-64k:ring; barrier : 0-inf:pairwise");
   const Ended ended = run_program({"config", "--choices"});
   EXPECT_EQ(ended.status, 0);
@@ -56,7 +56,7 @@ TEST(ConfigCommandTest, TheChoicesInForceAreShownAsPealTuneTakesThem) {
                     HasSubstr("\nall_to_all@hosts:0-inf:pairwise\n")));
 }
 
-TEST(ConfigCommandTest, AChoiceThatNeverCountsIsMarkedAndStillTaken) {
+TEST(ConfigCommandTest, AChoiceThatNeverAppliesIsMarked) {
   const ScopedVariable tune("PEAL_TUNE",
                             "all_reduce@hosts:0-inf:direct;all_reduce@host:0-inf:two_level");
   const ScopedVariable algorithm("PEAL_ALGORITHM", "two_level");
@@ -64,13 +64,15 @@ TEST(ConfigCommandTest, AChoiceThatNeverCountsIsMarkedAndStillTaken) {
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(
       ended.out,
-      AllOf(HasSubstr("\nall_reduce@hosts:0-inf:direct   # never counts: direct cannot do any of "
-                      "this\nall_reduce@host:0-inf:two_level   # never counts: two_level "),
+      AllOf(HasSubstr(
+                "\nall_reduce@hosts:0-inf:direct   # never applies: direct cannot do this "
+                "operation here\nall_reduce@host:0-inf:two_level   # never applies: two_level "),
             HasSubstr("\nall_reduce@levels:0-inf:two_level\n"),
-            HasSubstr("# Before all of them, where it can do it: PEAL_ALGORITHM=two_level\n")));
+            HasSubstr(
+                "# Before all rows, where it can do the operation: PEAL_ALGORITHM=two_level\n")));
 }
 
-TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
+TEST(ConfigCommandTest, ValuesThatOtherFoldersCheckAreCheckedToo) {
   struct Wrong {
     const char* name;
     const char* value;
@@ -81,7 +83,7 @@ TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
             "PEAL_TUNE", "all_reduce:0-64k:rign", "row 1, \"all_reduce:0-64k:rign\": there is no"},
         Wrong{"PEAL_ALGORITHM", "rign", "there is no algorithm \"rign\""},
         Wrong{"PEAL_CONGESTION", "pigeons", "cannot use the congestion control pigeons"},
-        Wrong{"PEAL_MASTER_PORT", "door", "\"door\" is no port"}}) {
+        Wrong{"PEAL_MASTER_PORT", "door", "\"door\" is not a port"}}) {
     const ScopedVariable variable(wrong.name, wrong.value);
     for (const std::vector<std::string>& command :
          std::vector<std::vector<std::string>>{{"config"}, {"config", "--choices"}}) {
@@ -92,7 +94,7 @@ TEST(ConfigCommandTest, WhatOnlyOtherPartsKnowToBeWrongIsShown) {
   }
 }
 
-TEST(ConfigCommandTest, InAFileOfChoicesTheLineIsNamed) {
+TEST(ConfigCommandTest, TheLineInAFileOfChoicesIsNamed) {
   const PrivateFolder folder("peal-test.");
   const std::string path =
       folder.write("tune", "# mine\n\nbarrier:0-inf:direct\nall_reduce:0-64k:rign\n");
@@ -103,7 +105,7 @@ TEST(ConfigCommandTest, InAFileOfChoicesTheLineIsNamed) {
               HasSubstr("! PEAL_TUNE=@" + path + ": line 4, \"all_reduce:0-64k:rign\": "));
 }
 
-TEST(ConfigCommandTest, AFolderInPlaceOfAFileIsAWrongValue) {
+TEST(ConfigCommandTest, AFolderInsteadOfAFileIsAWrongValue) {
   const ScopedVariable tune("PEAL_TUNE", "@/var/tmp");
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"config"}, {"config", "--choices"}, {"bench", "barrier"}}) {
@@ -114,37 +116,38 @@ TEST(ConfigCommandTest, AFolderInPlaceOfAFileIsAWrongValue) {
   }
 }
 
-TEST(ConfigCommandTest, WhatPealAlgorithmTakesIsWhatThereIs) {
+TEST(ConfigCommandTest, AllAlgorithmsAreListedForPealAlgorithm) {
   const Ended ended = run_program({"config"});
   const std::size_t begin = ended.out.find("\nPEAL_ALGORITHM = ");
   ASSERT_NE(begin, std::string::npos);
   const std::string entry =
-      ended.out.substr(begin, ended.out.find("\n\n", begin + 1) - begin);  // not PEAL_TUNE's
+      ended.out.substr(begin, ended.out.find("\n\n", begin + 1) - begin);  // without PEAL_TUNE
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     EXPECT_THAT(entry, HasSubstr(std::string(algorithm.name)));
   }
 }
 
-TEST(ConfigCommandTest, NamesThatNothingReadsAreListedWithTheNearestThatIs) {
+TEST(ConfigCommandTest, UnknownNamesAreListedWithTheNearestKnownName) {
   const ScopedVariable timeout("PEAL_TIMOUT", "10");
   const ScopedVariable other("PEAL_Q", "");
   const Ended ended = run_program({"config"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.out,
-              HasSubstr("read by nothing:\n    PEAL_Q\n    PEAL_TIMOUT (did you mean "
+              HasSubstr("but unknown to peal:\n    PEAL_Q\n    PEAL_TIMOUT (did you mean "
                         "PEAL_TIMEOUT?)\n"));
 }
 
-TEST(RunWarningTest, NamesThatNothingReadsAreOneLineAndNoFailure) {
+TEST(RunWarningTest, UnknownNamesGiveOneLineAndDoNotFail) {
   const ScopedVariable timeout("PEAL_TIMOUT", "10");
   const Ended ended = run_program({"run", "-n", "2", "-x", "PEAL_STAGES=1M", "true"});
   EXPECT_EQ(ended.status, 0);
-  EXPECT_EQ(ended.err,
-            "peal: warning: nothing reads PEAL_STAGES (did you mean PEAL_STAGE?), PEAL_TIMOUT (did "
-            "you mean PEAL_TIMEOUT?); see peal config\n");
+  EXPECT_EQ(
+      ended.err,
+      "peal: warning: peal does not read PEAL_STAGES (did you mean PEAL_STAGE?), PEAL_TIMOUT (did "
+      "you mean PEAL_TIMEOUT?); see peal config\n");
 }
 
-TEST(RunWarningTest, WithNamesThatAreReadAndThoseOfTestsThereIsNoWarning) {
+TEST(RunWarningTest, KnownNamesAndNamesOfTestsGiveNoWarning) {
   const ScopedVariable timeout("PEAL_TIMEOUT", "10");
   const ScopedVariable seed("PEAL_TEST_SEED", "1");
   EXPECT_EQ(run_program(kRunTrue).err, "");

@@ -1,4 +1,4 @@
-// The exit codes of the program `peal` itself, apart from those that it takes over from the ranks.
+// The exit codes of the program `peal`, except those that it passes on from the ranks.
 #pragma once
 
 namespace peal::cli {

@@ -1,4 +1,4 @@
-// What to say to arguments that begin with no command of the program.
+// The error text for arguments that do not begin with a command of the program.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace peal::cli {
 
-/// A sentence that says what was meant, as far as one can tell. `arguments`: all after "peal".
-/// `commands`: those that there are, one at least.
+/// A sentence that guesses what the user meant. `arguments`: all after "peal". `commands`: the
+/// known commands, at least one.
 std::string no_such_command(const std::vector<std::string>& arguments,
                             const std::vector<std::string>& commands);
 

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
-#include "peal/base/fault_plan.h"
-#include "peal/base/text_file.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
+#include "peal/config/fault_plan.h"
+#include "peal/system/text_file.h"
 
 namespace peal::cli {
 namespace {
@@ -27,18 +27,20 @@ void check_transport(const FaultPlan& plan, const launch::Variables& variables) 
   const bool is_tcp =
       transport != variables.end() && transport->second == name_of(TransportChoice::kTcp);
   if (plan.links.empty() || is_tcp) return;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("\"{}\": the ranks of one host share memory, and only what goes over the "
-                          "network can be broken; add -x PEAL_TRANSPORT=tcp",
-                          to_text(plan.links.front())));
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("\"{}\": the ranks of one host share memory, and only network connections "
+                  "can be broken; add -x PEAL_TRANSPORT=tcp",
+                  to_text(plan.links.front())));
 }
 
-/// Whether the rank was to be killed, and ended by itself. A shell ends so for a rank in it.
+/// Whether the fault should have killed the rank, but the rank ended by itself. A shell that runs
+/// the rank ends with 128 + SIGKILL.
 bool was_missed(const ProcessFault& fault, const launch::ProcessEnd& end) {
   if (fault.kind != ProcessFault::Kind::kKill || end.rank != fault.rank) return false;
   const bool was_killed = WIFSIGNALED(end.status) ? WTERMSIG(end.status) == SIGKILL
                                                   : WEXITSTATUS(end.status) == 128 + SIGKILL;
-  return end.ending == launch::Ending::kItself && !was_killed;
+  return end.ended_by == launch::EndedBy::kItself && !was_killed;
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ std::string read_faults(const std::string& path) {
   constexpr Bytes kLongest = 1_MiB;
   try {
     const FaultPlan plan = parse_faults(read_text_file(path, kLongest));
-    if (plan.empty()) throw Error(ErrorKind::kUsage, "there are no faults in it");
+    if (plan.empty()) throw Error(ErrorKind::kUsage, "the file contains no faults");
     return to_text(plan);
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("--inject {}: {}", path, error.message()));
@@ -69,8 +71,9 @@ std::string tell_missed_faults(const launch::Variables& variables,
   for (const ProcessFault& fault : plan_in(variables).processes) {
     for (const launch::ProcessEnd& end : ends) {
       if (!was_missed(fault, end)) continue;
-      text += fmt::format(
-          "peal: never happened: {}, as rank {} ended before\n", to_text(fault), fault.rank);
+      text += fmt::format("peal: this fault did not happen: {}; rank {} ended before it\n",
+                          to_text(fault),
+                          fault.rank);
     }
   }
   return text;

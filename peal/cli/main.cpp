@@ -1,4 +1,4 @@
-// The program `peal`: its commands, and what every one of them has in common.
+// The program `peal`: dispatches to its commands.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,13 +22,15 @@
 #include "peal/cli/hints.h"
 #include "peal/cli/run_command.h"
 #include "peal/cli/say.h"
+#include "peal/cli/schedule_command.h"
 #include "peal/cli/spelling.h"
 #include "peal/cli/why_command.h"
 
 namespace peal::cli {
 namespace {
 
-/// A program started without a standard descriptor would give its number to the next pipe.
+/// If a standard descriptor is closed, opens /dev/null in its place, so that no pipe gets its
+/// number.
 void open_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
@@ -58,10 +60,12 @@ int dispatch(std::vector<std::string> arguments) {
   RunCommand run_command(app);
   BenchCommand bench_command(app);
   const WhyCommand why_command(app);
+  const ScheduleCommand schedule_command(app);
   CLI::App* const config =
       app.add_subcommand("config", "Show the environment variables that peal reads");
   const CLI::Option* const choices =
-      config->add_flag("--choices")->description("Show instead which algorithm does what");
+      config->add_flag("--choices")
+          ->description("Show which algorithm is used for which operation");
   if (!arguments.empty() && arguments.front() == "run") {
     std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     run_command.take_command(rest);
@@ -85,10 +89,11 @@ int dispatch(std::vector<std::string> arguments) {
   }
   if (bench_command.was_asked_for()) return run(bench_command.request());
   if (why_command.was_asked_for()) return run(why_command.request());
+  if (schedule_command.was_asked_for()) return run(schedule_command.request());
   return run(run_command.options());
 }
 
-/// A message of several lines may name files, whose names may hold anything.
+/// Makes each line printable. A message may contain names of files, which may contain any bytes.
 std::string printable_lines(std::string_view text) {
   std::string result;
   for (const std::string_view line : split(text, '\n')) {
@@ -97,10 +102,10 @@ std::string printable_lines(std::string_view text) {
   return result;
 }
 
-/// Whether everything that was printed has been written.
+/// Whether all printed text has been written.
 bool flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
-  return errno == EPIPE;  // nobody reads on, and knows it
+  return errno == EPIPE;  // the reader closed the pipe on purpose
 }
 
 int main(int argc, char** argv) {

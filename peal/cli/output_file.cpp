@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
+#include "peal/system/own_file.h"
 
 namespace peal::cli {
 
@@ -34,15 +35,11 @@ void OutputFile::append(std::string_view text) {
     throw system_error("cannot write " + path_, errno);
   }
   const off_t begin = ::lseek(fd_.get(), 0, SEEK_END);
-  while (!text.empty()) {
-    const auto wrote = ::write(fd_.get(), text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      const int error = errno;
-      if (begin >= 0) static_cast<void>(::ftruncate(fd_.get(), begin));
-      throw system_error("cannot write " + path_, error);
-    }
-    text.remove_prefix(static_cast<std::size_t>(wrote));
+  try {
+    write_all(fd_, text, path_);
+  } catch (const Error&) {
+    if (begin >= 0) static_cast<void>(::ftruncate(fd_.get(), begin));
+    throw;
   }
 }
 

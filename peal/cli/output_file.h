@@ -1,26 +1,27 @@
-// A file for the results of a run. Until there are any, what the file has held stays there: a run
-// may turn out to be a mistake, or be interrupted.
+// A file for the results of a run. The file keeps its old content until there are results, since a
+// run may be a mistake, or be interrupted.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "peal/base/fd.h"
+#include "peal/system/fd.h"
 
 namespace peal::cli {
 
 class OutputFile final {
  public:
-  /// An empty path stands for no file; all is done then by doing nothing. Makes the file if there
-  /// is none. Throws Error(resource) if it cannot be written.
+  /// Creates the file if it is missing. An empty path means no file; then no function has an
+  /// effect.
+  /// Errors: resource, if the file cannot be written.
   explicit OutputFile(std::string path);
-  /// Removes what it has made, if nothing was written.
+  /// Removes a file that this object has created, if nothing was written.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// In place of what the file has held, if this is the first call. What cannot be written whole is
-  /// not there at all. Throws Error(resource).
+  /// Appends the text; the first call replaces the old content. A text that cannot be written whole
+  /// is not written at all. Errors: resource.
   void append(std::string_view text);
 
  private:

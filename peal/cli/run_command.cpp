@@ -4,24 +4,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/cpus.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
+#include "peal/config/environment.h"
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
@@ -30,10 +25,13 @@
 #include "peal/launch/job.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/post_mortem.h"
-#include "peal/launch/rank_process.h"
+#include "peal/launch/rank_command.h"
+#include "peal/system/cpus.h"
 
 namespace peal::cli {
 namespace {
+
+constexpr double kLongestGrace = 86'400;  // seconds: a day
 
 constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
 
@@ -41,12 +39,12 @@ constexpr const char* kRunDetails = R"(Everything after COMMAND belongs to it, o
 
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
-of the cores (OMP_NUM_THREADS says how many). Rank 0 reads the standard input.
-When a rank fails, the others are told to end three seconds later. The report
-begins with the likely cause and shows its last lines; the exit code is that
-rank's own, or 128 + the number of its signal. It is 1 where only output could
-not be written. Where the ranks use peal, it also
-says who caused the failure, and where the records of their last operations are.
+of the cores (OMP_NUM_THREADS is their number). Rank 0 reads the standard input.
+After the first failure, the launcher ends the other ranks three seconds later.
+The report begins with the likely cause and shows its last lines. The exit code
+is that rank's exit code, or 128 + the number of its signal. It is 1 if only
+output could not be written. If the ranks use peal, the report also names the
+rank that caused the failure, and the file with all ranks' last operations.
 
 Examples:
   peal run -n 2 ./train --epochs 5
@@ -55,15 +53,7 @@ Examples:
   peal run -n 2 --inject faults ./train
   peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE')";
 
-std::optional<int> try_parse_count(std::string_view text) {
-  int count = 0;
-  const char* const past = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), past, count);
-  if (error != std::errc() || end != past) return std::nullopt;
-  return count;
-}
-
-/// "NAME=value", or "NAME" for the value that it has here.
+/// "NAME=value", or "NAME", which stands for its value in this environment.
 launch::Assignment parse_assignment(const std::string& text, const Environment& environment) {
   const auto equals = text.find('=');
   const std::string name = text.substr(0, equals);
@@ -93,29 +83,28 @@ Error no_count(const std::vector<std::string>& command) {
     if (!option.starts_with("-n")) continue;
     std::string count = option.substr(2);
     if (count.empty() && i + 1 < command.size()) count = command[i + 1];
-    if (!try_parse_count(count)) continue;
+    if (!try_parse_number<int>(count)) continue;
     return Error(ErrorKind::kUsage,
-                 fmt::format("how many ranks? What follows the command is the command's own; did "
+                 fmt::format("how many ranks? All words after the command belong to it; did "
                              "you mean: peal run -n {} {}",
                              count,
                              command.front()));
   }
-  return Error(ErrorKind::kUsage, "how many ranks? Say it with -n, as in: peal run -n 2 ./train");
+  return Error(ErrorKind::kUsage, "how many ranks? Use -n, as in: peal run -n 2 ./train");
 }
 
 int parse_count(const std::vector<std::string>& counts, const std::vector<std::string>& command) {
   if (counts.empty()) throw no_count(command);
   if (counts.size() > 1) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("-n is there {} times, with {} (-np and --nproc-per-node are the same "
+                fmt::format("-n is given {} times, with {} (-np and --nproc-per-node are the same "
                             "option); give it once",
                             counts.size(),
                             fmt::join(counts, " and ")));
   }
-  if (const auto count = try_parse_count(counts.front())) return *count;
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format("-n \"{}\": it takes how many ranks to start, 1 or more", counts.front()));
+  if (const auto count = try_parse_number<int>(counts.front())) return *count;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("-n \"{}\": it takes the number of ranks, 1 or more", counts.front()));
 }
 
 launch::Binding parse_binding(const std::string& text) {
@@ -131,7 +120,7 @@ launch::Target target(int fd) {
   return {fd, can_erase ? launch::Target::Kind::kTerminal : launch::Target::Kind::kFile};
 }
 
-/// The columns that a rank's line has on the terminal behind `out`; 0: it is none.
+/// The columns for a rank's line on the terminal `out`; 0 if `out` is not a terminal.
 int line_width(const launch::Target& out, const launch::LaunchOptions& options) {
   winsize size{};
   if (out.kind == launch::Target::Kind::kFile || ::ioctl(out.fd, TIOCGWINSZ, &size) != 0) return 0;
@@ -145,7 +134,7 @@ int line_width(const launch::Target& out, const launch::LaunchOptions& options) 
 
 RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSummary)) {
   run_->footer(kRunDetails);
-  run_->add_option("-n", counts_, "How many ranks to start (also: -np, --nproc-per-node)")
+  run_->add_option("-n", counts_, "The number of ranks to start (also: -np, --nproc-per-node)")
       ->type_name("RANKS")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -158,18 +147,19 @@ RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSumma
                    options_.log_directory,
                    "Also write each rank's output to rank-N.out and rank-N.err there")
       ->type_name("DIR");
-  run_->add_option("-x", variables_, "Set a variable for the ranks; NAME alone: as it is set here")
+  run_->add_option(
+          "-x", variables_, "Set a variable for the ranks; NAME alone: with its value here")
       ->type_name("NAME[=VALUE]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   run_->add_option("--inject",
                    faults_,
-                   "Rehearse the failures in FILE, one a line, as in rank 1 kill at operation 10")
+                   "Rehearse the failures in FILE, one a line, such as rank 1 kill at operation 10")
       ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
   run_->add_option(
-          "--grace", grace_seconds_, "Seconds between telling a rank to end and killing it (5)")
+          "--grace", grace_seconds_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
 
@@ -196,6 +186,11 @@ launch::LaunchOptions RunCommand::options() const {
   if (!faults_.empty()) options.variables.push_back({"PEAL_INJECT", read_faults(faults_)});
   options.ranks = parse_count(counts_, options.command);
   options.binding = parse_binding(binding_);
+  const bool is_grace = grace_seconds_ >= 0 && grace_seconds_ <= kLongestGrace;  // false for NaN
+  if (!is_grace) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--grace takes seconds from 0 to {}, as in 0.5", kLongestGrace));
+  }
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
   check(options);
   return options;

@@ -1,24 +1,25 @@
-// The program `peal` as its user meets it: arguments, environment, signals, terminals, and its end
-// by any means.
+// Tests `peal run` from outside: environment, signals, terminals, output, and every kind of end.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/private_folder.h"
-#include "peal/base/process_state.h"
 #include "peal/cli/testing/program.h"
 #include "peal/net/socket.h"
+#include "peal/system/private_folder.h"
+#include "peal/system/process_state.h"
 
 namespace peal::cli {
 namespace {
@@ -27,172 +28,14 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-/// peal run -n RANKS OPTIONS... sh -c SCRIPT
-std::vector<std::string> shell(int ranks,
-                               const std::string& script,
-                               std::vector<std::string> options = {}) {
-  std::vector<std::string> arguments = {"run", "-n", fmt::format("{}", ranks)};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  arguments.insert(arguments.end(), {"sh", "-c", script});
-  return arguments;
-}
-
-std::vector<std::string> sorted_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  std::sort(lines.begin(), lines.end());
-  return lines;
-}
-
-/// Says "ready", and then lives until a signal ends it. The shell waits for sleeps that are short,
-/// since it sees signals only between commands.
+/// Prints "ready", and then lives until a signal ends it. The sleeps are short, because a shell
+/// handles signals only between commands.
 constexpr const char* kLive = "echo ready; while :; do sleep 0.01; done";
 
-TEST(RunArgumentsTest, EveryWayToSayHowManyRanksWorks) {
-  for (const std::vector<std::string>& ways : {std::vector<std::string>{"-n", "2"},
-                                               {"-np", "2"},
-                                               {"-n2"},
-                                               {"-n=2"},
-                                               {"-np=2"},
-                                               {"--nproc-per-node", "2"},
-                                               {"--nproc_per_node=2"}}) {
-    std::vector<std::string> arguments = {"run"};
-    arguments.insert(arguments.end(), ways.begin(), ways.end());
-    arguments.insert(arguments.end(), {"sh", "-c", "echo $RANK/$WORLD_SIZE"});
-    EXPECT_THAT(sorted_lines(run_program(arguments).out), ElementsAre("[0] 0/2", "[1] 1/2"))
-        << ways.front();
-  }
-}
-
-TEST(RunArgumentsTest, EverythingAfterTheCommandIsTheCommands) {
-  EXPECT_EQ(run_program({"run", "-n", "1", "echo", "-n", "3", "--help", "--", "-np"}).out,
-            "[0] 3 --help -- -np\n");
-  EXPECT_EQ(run_program({"run", "-n", "1", "--", "echo", "--", "x"}).out, "[0] -- x\n");
-  EXPECT_EQ(run_program({"run", "--no-prefix", "-n", "1", "echo", "run"}).out, "run\n");
-}
-
-TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
-  struct Case {
-    std::vector<std::string> arguments;
-    std::string message;
-  };
-  const std::vector<Case> cases = {
-      {{}, "peal run -n 2 ./train\nSee peal --help"},
-      {{"fly"}, "there is no command \"fly\", only run, bench, why and config"},
-      {{"./prog", "5"}, "peal run -n 2 ./prog 5\n"},
-      {{"rn", "-n", "2", "ls"}, "did you mean run?"},
-      {{"conf"}, "did you mean config?"},
-      {{"-n", "2", "ls"}, "-n belongs to run: peal run -n 2 ls\n"},
-      {{"-n2", "ls"}, "-n2 belongs to run: peal run -n2 ls\n"},
-      {{"--nproc_per_node=2", "ls"}, "--nproc_per_node=2 belongs to run"},
-      {{"--verison"}, "there is no option --verison"},
-      {{"-nice", "ls"}, "there is no option -nice"},
-      {{"--nproc-foo", "2"}, "there is no option --nproc-foo"},
-      {{"run", "ls"}, "-n"},
-      {{"run", "ls", "-n", "2"}, "did you mean: peal run -n 2 ls\n"},
-      {{"run", "ls", "-l", "-np=2"}, "did you mean: peal run -n 2 ls\n"},
-      {{"run", "head", "-n"}, "peal run -n 2 ./train\n"},
-      {{"run", "-n", "2", "-np", "3", "ls"}, "-n is there 2 times, with 2 and 3"},
-      {{"run", "-n", "2"}, "no command"},
-      {{"run", "-n"}, "peal run --help"},
-      {{"run", "-n", "0", "ls"}, "1 or more"},
-      {{"run", "-n", "-3", "ls"}, "1 or more"},
-      {{"run", "-n", "two", "ls"}, "-n \"two\": it takes how many ranks"},
-      {{"run", "-n", "./prog"}, "-n \"./prog\": it takes how many ranks"},
-      {{"run", "-n", "99999999999", "ls"}, "it takes how many ranks"},
-      {{"run", "--fast", "-n", "2", "ls"}, "--fast"},
-      {{"run", "-n", "1", "--bind", "sockets", "ls"}, "cores or none"},
-      {{"run", "-n", "1", "--grace", "-1", "ls"}, "--grace"},
-      {{"run", "-n", "1", "-x", "=1", "ls"}, "NAME=VALUE"},
-      {{"run", "-n", "1", "-x", "PEAL_NOT_SET_ANYWHERE", "ls"}, "not set"},
-      {{"run", "-n", "1", "-x", "WORLD_SIZE=4", "ls"}, "peal run itself sets WORLD_SIZE"},
-  };
-  for (const Case& wrong : cases) {
-    const Ended ended = run_program(wrong.arguments);
-    EXPECT_EQ(ended.status, 2) << wrong.message;
-    EXPECT_EQ(ended.out, "");
-    EXPECT_THAT(ended.err, HasSubstr(wrong.message));
-  }
-}
-
-TEST(RunInjectTest, EachFaultIsAnnouncedAndTheRanksAreToldAllOfThem) {
-  const PrivateFolder folder("peal-test.");
-  const std::string path =
-      folder.write("faults", "rank 1 kill at operation 10  # a comment\nlink 0>1 delay 20ms\n");
-  const Ended ended = run_program(
-      shell(2, "echo $PEAL_INJECT", {"--inject", path, "-x", "PEAL_TRANSPORT=tcp", "--no-prefix"}));
-  EXPECT_EQ(ended.status, 0);
-  EXPECT_EQ(ended.err,
-            "peal: injects: rank 1 kill at operation 10\n"
-            "peal: injects: link 0>1 delay 20 ms\n"
-            "peal: never happened: rank 1 kill at operation 10, as rank 1 ended before\n");
-  const std::string all = "rank 1 kill at operation 10; link 0>1 delay 20 ms\n";
-  EXPECT_EQ(ended.out, all + all);
-}
-
-TEST(RunInjectTest, FaultsOfTheEnvironmentAreAnnouncedToo) {
-  const std::string plan = "rank 0 freeze at operation 1";
-  EXPECT_EQ(run_program(shell(1, ":", {"-x", "PEAL_INJECT=" + plan})).err,
-            "peal: injects: " + plan + "\n");
-}
-
-TEST(RunInjectTest, AFaultThatEndedItsRankIsNotSaidToHaveBeenMissed) {
-  for (const char* const script : {"kill -9 $$", "sh -c 'kill -9 $$'; exit $?"}) {
-    const Ended ended =
-        run_program(shell(1, script, {"-x", "PEAL_INJECT=rank 0 kill at operation 1"}));
-    EXPECT_THAT(ended.err, Not(HasSubstr("never happened"))) << script;
-  }
-}
-
-TEST(RunInjectTest, AWrongPlanIsAnErrorBeforeAnythingStarts) {
-  struct Case {
-    const char* text;
-    const char* problem;
-  };
-  for (const auto& [text, problem] :
-       {Case{"\nrank 1 jump at operation 10\n", "/faults: line 2, \"rank 1 jump at operation 10\""},
-        Case{"# nothing\n", "there are no faults in it"},
-        Case{"rank 2 kill at operation 1", "there is no rank 2 in a job of 2"},
-        Case{"link 0-1 delay 1 s", "add -x PEAL_TRANSPORT=tcp"}}) {
-    const PrivateFolder folder("peal-test.");
-    const Ended ended =
-        run_program(shell(2, "echo started", {"--inject", folder.write("faults", text)}));
-    EXPECT_EQ(ended.status, 2) << text;
-    EXPECT_EQ(ended.out, "") << text;
-    EXPECT_THAT(ended.err, HasSubstr(problem));
-  }
-  const Ended ended = run_program(shell(2, "echo started", {"--inject", "/no/such/file"}));
-  EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(ended.err, HasSubstr("--inject /no/such/file: cannot be read: No such file"));
-}
-
-TEST(RunArgumentsTest, ACommandThatCannotRunIsOneErrorAsInAShell) {
-  const Ended missing = run_program({"run", "-n", "3", "peal-no-such-command"});
-  EXPECT_EQ(missing.status, 127);
-  EXPECT_EQ(sorted_lines(missing.err).size(), 1u);
-  EXPECT_THAT(missing.err, HasSubstr("peal-no-such-command"));
-  const Ended quoted = run_program({"run", "-n", "3", "echo hi"});
-  EXPECT_EQ(quoted.status, 127);
-  EXPECT_EQ(sorted_lines(quoted.err).size(), 1u);
-  EXPECT_THAT(quoted.err, HasSubstr("leave out the quotes, as in: echo hi;"));
-  EXPECT_EQ(run_program({"run", "-n", "3", "/etc/passwd"}).status, 126);
-  EXPECT_EQ(run_program({"run", "-n", "3", "/etc"}).status, 126);
-}
-
-TEST(RunArgumentsTest, HelpAndVersionAreThere) {
-  const Ended help = run_program({"run", "--help"});
-  EXPECT_EQ(help.status, 0);
-  EXPECT_THAT(help.out, AllOf(HasSubstr("Examples:"), HasSubstr("--log-dir"), HasSubstr("-np")));
-  EXPECT_THAT(run_program({"--help"}).out, AllOf(HasSubstr("run"), HasSubstr("config")));
-  EXPECT_THAT(run_program({"--version"}).out, HasSubstr("peal "));
-}
-
-TEST(RunEnvironmentTest, AllRanksShareOneJobAndOneSecretThatNoOtherRunHas) {
+TEST(RunEnvironmentTest, AllRanksOfARunShareAJobAndASecretThatDifferBetweenRuns) {
   std::set<std::string> seen;
   for (int i = 0; i < 2; ++i) {
     const auto lines = sorted_lines(
@@ -205,7 +48,7 @@ TEST(RunEnvironmentTest, AllRanksShareOneJobAndOneSecretThatNoOtherRunHas) {
   EXPECT_EQ(seen.size(), 2u);
 }
 
-TEST(RunEnvironmentTest, TheMastersPortIsFreeForTheRanksAndForNobodyElse) {
+TEST(RunEnvironmentTest, TheMasterPortIsReservedForTheRanks) {
   Program program(shell(1, fmt::format("echo port $MASTER_PORT; {}", kLive), {"--no-prefix"}));
   program.read_until("ready");
   const net::Address address =
@@ -217,13 +60,13 @@ TEST(RunEnvironmentTest, TheMastersPortIsFreeForTheRanksAndForNobodyElse) {
   }
 }
 
-TEST(RunEnvironmentTest, VariablesOfTheCommandLineReachTheRanks) {
+TEST(RunEnvironmentTest, VariablesFromTheCommandLineReachTheRanks) {
   const Ended ended = run_program(
       shell(1, "echo $A,$B,$OMP_NUM_THREADS", {"-x", "A=1", "-xB=x=y", "-x", "OMP_NUM_THREADS=9"}));
   EXPECT_EQ(ended.out, "[0] 1,x=y,9\n");
 }
 
-TEST(RunEnvironmentTest, RankZeroReadsTheInputAndTheOthersFindItEmpty) {
+TEST(RunEnvironmentTest, OnlyRankZeroReadsTheInput) {
   Program program(shell(2, "cat; echo end"));
   program.write("hello\nrank 0\n");
   program.close_input();
@@ -231,7 +74,7 @@ TEST(RunEnvironmentTest, RankZeroReadsTheInputAndTheOthersFindItEmpty) {
               ElementsAre("[0] end", "[0] hello", "[0] rank 0", "[1] end"));
 }
 
-TEST(RunFailureTest, TheReportNamesTheFirstToFailAndTheExitCodeIsItsOwn) {
+TEST(RunFailureTest, TheReportAndTheExitCodeAreThoseOfTheFirstFailure) {
   const Ended ended =
       run_program(shell(2, "if [ $RANK = 1 ]; then echo out of luck >&2; exit 42; fi; sleep 1000"));
   EXPECT_EQ(ended.status, 42);
@@ -239,11 +82,11 @@ TEST(RunFailureTest, TheReportNamesTheFirstToFailAndTheExitCodeIsItsOwn) {
               AllOf(HasSubstr("[1] out of luck\n"),
                     HasSubstr("peal: rank 1 (pid "),
                     HasSubstr("ended with exit code 42"),
-                    HasSubstr("rank 0 was told to end"),
+                    HasSubstr("rank 0 was ended by the launcher"),
                     HasSubstr("  | out of luck\n")));
 }
 
-TEST(RunFailureTest, AReaderThatHasSeenEnoughEndsTheRunQuietly) {
+TEST(RunFailureTest, AClosedOutputEndsTheRunQuietly) {
   Program program({"run", "-n", "2", "yes"});
   program.read_until("[0] y\n");
   program.close_output();
@@ -266,12 +109,12 @@ TEST(RunSignalTest, SignalsArePassedOnToEveryRank) {
     program.read_until("ready", 2);
     program.signal(number);
     const Ended ended = program.wait();
-    EXPECT_EQ(ended.status, 0) << name << ": all ranks ended in order";
+    EXPECT_EQ(ended.status, 0) << name << ": all ranks ended with 0";
     EXPECT_THAT(ended.out, AllOf(HasSubstr("[0] got " + name), HasSubstr("[1] got " + name)));
   }
 }
 
-TEST(RunSignalTest, AnEndBySignalIsReportedAsSuchAndNotAsAFailure) {
+TEST(RunSignalTest, AnEndBySignalIsNotReportedAsAFailure) {
   Program program(shell(2, kLive));
   program.read_until("ready", 2);
   program.signal(SIGINT);
@@ -280,17 +123,17 @@ TEST(RunSignalTest, AnEndBySignalIsReportedAsSuchAndNotAsAFailure) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("peal: ended by SIGINT"), Not(HasSubstr("rank"))));
 }
 
-TEST(RunSignalTest, ASecondSignalEndsWhoeverIgnoredTheFirst) {
-  Program program(shell(2, fmt::format("trap 'echo told' TERM; {}", kLive), {"--grace", "1000"}));
+TEST(RunSignalTest, ASecondSignalKillsRanksThatIgnoredTheFirst) {
+  Program program(shell(2, fmt::format("trap 'echo asked' TERM; {}", kLive), {"--grace", "1000"}));
   program.read_until("ready", 2);
   program.signal(SIGTERM);
-  program.read_until("told", 2);
+  program.read_until("asked", 2);
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait().status, 128 + SIGTERM);
   program.wait_until_none_is_left();
 }
 
-TEST(RunSignalTest, ASignalAfterAFailureReachesTheOthersAtOnceAndTheReportStaysTheFailures) {
+TEST(RunSignalTest, ASignalAfterAFailureReachesTheOtherRanksAndTheReportStaysThatOfTheFailure) {
   Program program(shell(2,
                         fmt::format("case $RANK in "
                                     "0) for s in USR1 INT TERM; do trap \"echo got $s\" $s; done;; "
@@ -300,10 +143,10 @@ TEST(RunSignalTest, ASignalAfterAFailureReachesTheOthersAtOnceAndTheReportStaysT
   program.read_until("ready", 2);
   const std::string out = program.out();
   const pid_t rank1 = std::stoi(out.substr(out.find("pid ") + 4));
-  program.signal(SIGUSR1);  // rank 1 fails of it
+  program.signal(SIGUSR1);  // ends rank 1 with exit code 3
   program.read_until("got USR1");
   wait_until([&] { return ::kill(rank1, 0) != 0; });
-  // The guard has reaped it, and reports that before it passes on another signal.
+  // The guard has reaped rank 1, and reports that before it passes on another signal.
   program.signal(SIGUSR1);
   program.read_until("got USR1", 2);
   program.signal(SIGINT);
@@ -315,31 +158,31 @@ TEST(RunSignalTest, ASignalAfterAFailureReachesTheOthersAtOnceAndTheReportStaysT
   EXPECT_THAT(ended.err,
               AllOf(HasSubstr("peal: rank 1 (pid "),
                     HasSubstr("ended with exit code 3"),
-                    HasSubstr("rank 0 was killed, as SIGINT asked for"),
+                    HasSubstr("rank 0 was killed, as requested by SIGINT"),
                     Not(HasSubstr("ended by SIGINT"))));
   program.wait_until_none_is_left();
 }
 
-TEST(RunSignalTest, TheFirstSignalEndsWhoeverAFailureHasToldToEndAndIsNamed) {
+TEST(RunSignalTest, ASignalKillsRanksThatTheLauncherIsEndingAndIsNamed) {
   Program program(shell(2,
                         fmt::format("case $RANK in "
-                                    "0) trap '' USR1; trap 'echo told' TERM;; "
+                                    "0) trap '' USR1; trap 'echo asked' TERM;; "
                                     "1) trap 'exit 3' USR1;; esac; {}",
                                     kLive),
                         {"--no-prefix", "--grace", "1000"}));
   program.read_until("ready", 2);
-  program.signal(SIGUSR1);  // rank 1 fails of it
-  program.read_until("told");
+  program.signal(SIGUSR1);  // ends rank 1 with exit code 3
+  program.read_until("asked");
   program.signal(SIGINT);
   const Ended ended = program.wait();
   EXPECT_EQ(ended.status, 3);
   EXPECT_THAT(ended.err,
               AllOf(HasSubstr("ended with exit code 3"),
-                    HasSubstr("rank 0 was killed, as SIGINT asked for")));
+                    HasSubstr("rank 0 was killed, as requested by SIGINT")));
   program.wait_until_none_is_left();
 }
 
-TEST(RunSignalTest, StoppingAndGoingOnIsForAllOfThem) {
+TEST(RunSignalTest, StopAndContinueReachTheRanks) {
   Program program(shell(1, "echo $$ is ready; exec sleep 1000", {"--no-prefix"}));
   program.read_until(" is ready");
   const pid_t pid = std::stoi(program.out());
@@ -352,7 +195,7 @@ TEST(RunSignalTest, StoppingAndGoingOnIsForAllOfThem) {
   EXPECT_EQ(program.wait().status, 128 + SIGTERM);
 }
 
-TEST(RunSignalTest, WhatNohupHasThemIgnoreIsNotPassedOn) {
+TEST(RunSignalTest, SignalsIgnoredByNohupAreNotPassedOn) {
   Program program(shell(1, fmt::format("trap 'echo got USR1; exit 0' USR1; {}", kLive)),
                   Standard::kPipes,
                   Hangup::kIgnored);
@@ -364,7 +207,7 @@ TEST(RunSignalTest, WhatNohupHasThemIgnoreIsNotPassedOn) {
   EXPECT_THAT(ended.out, HasSubstr("got USR1"));
 }
 
-TEST(RunSignalTest, AReaderThatDoesNotReadDoesNotKeepItFromEnding) {
+TEST(RunSignalTest, AReaderThatDoesNotReadDoesNotPreventTheEnd) {
   Program program({"run", "-n", "2", "yes"});
   program.read_until("[1] y\n");
   program.signal(SIGTERM);
@@ -372,11 +215,11 @@ TEST(RunSignalTest, AReaderThatDoesNotReadDoesNotKeepItFromEnding) {
   program.wait_until_none_is_left();
 }
 
-/// Each rank with a child in its group, and one in a session of its own that ignores SIGTERM.
+/// Each rank has a child in its group, and a child in another session that ignores SIGTERM.
 constexpr const char* kFamily =
     "sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000 & echo ready; sleep 1000' & sleep 1000";
 
-TEST(RunEndTest, ALauncherThatIsKilledLeavesNobodyBehind) {
+TEST(RunEndTest, AKilledLauncherLeavesNoProcessBehind) {
   Program program(shell(2, kFamily));
   program.read_until("ready", 2);
   EXPECT_GE(program.processes().size(), 12u);
@@ -385,7 +228,7 @@ TEST(RunEndTest, ALauncherThatIsKilledLeavesNobodyBehind) {
   program.wait_until_none_is_left();
 }
 
-TEST(RunEndTest, AGuardThatIsKilledTakesTheRanksWithItAndTheLauncherSaysSo) {
+TEST(RunEndTest, AKilledGuardEndsTheRanksAndIsReported) {
   Program program(
       shell(2, fmt::format("echo guard $PPID; setsid sleep 1000 & {}", kLive), {"--no-prefix"}));
   program.read_until("ready", 2);
@@ -397,7 +240,7 @@ TEST(RunEndTest, AGuardThatIsKilledTakesTheRanksWithItAndTheLauncherSaysSo) {
   program.wait_until_none_is_left();
 }
 
-TEST(RunEndTest, TheGuardIsNotFoundByTheNameOfTheProgramOrOfTheCommand) {
+TEST(RunEndTest, TheGuardHasAnotherNameThanTheProgramAndTheCommand) {
   Program program(shell(1, fmt::format("echo guard $PPID; {}", kLive), {"--no-prefix"}));
   program.read_until("ready");
   const std::string out = program.out();
@@ -409,7 +252,7 @@ TEST(RunEndTest, TheGuardIsNotFoundByTheNameOfTheProgramOrOfTheCommand) {
   EXPECT_EQ(command, "rank-guard");
 }
 
-TEST(RunEndTest, AFailureEndsWhatTheOtherRanksHaveStarted) {
+TEST(RunEndTest, AFailureEndsTheChildrenOfTheOtherRanks) {
   Program program(shell(
       2, fmt::format("[ $RANK = 0 ] && {{ {}; }}; read x; exit 3", kFamily), {"--grace", "0.2"}));
   program.close_input();
@@ -417,7 +260,7 @@ TEST(RunEndTest, AFailureEndsWhatTheOtherRanksHaveStarted) {
   program.wait_until_none_is_left();
 }
 
-TEST(RunTerminalTest, APromptOfRankZeroIsShownAndItsAnswerReachesIt) {
+TEST(RunTerminalTest, RankZeroCanPromptAndReadTheAnswer) {
   Program program(shell(2, "[ $RANK = 1 ] || { printf 'name? '; read x; echo hello $x; }"),
                   Standard::kTerminal);
   program.read_until("name? ");
@@ -426,7 +269,7 @@ TEST(RunTerminalTest, APromptOfRankZeroIsShownAndItsAnswerReachesIt) {
   EXPECT_EQ(program.wait().status, 0);
 }
 
-TEST(RunTerminalTest, ControlCReachesEveryRankOnce) {
+TEST(RunTerminalTest, ControlCReachesEachRankOnce) {
   Program program(shell(2, fmt::format("trap 'echo interrupted; exit 7' INT; {}", kLive)),
                   Standard::kTerminal);
   program.read_until("ready", 2);
@@ -439,7 +282,7 @@ TEST(RunTerminalTest, ControlCReachesEveryRankOnce) {
   }
 }
 
-TEST(RunTerminalTest, AProgressBarIsDrawnInPlaceAndItsWidthIsKnown) {
+TEST(RunTerminalTest, AProgressBarIsDrawnInPlaceAndTheWidthIsSet) {
   Program program(shell(1, R"(printf '\r10%%'; printf '\r99%%\n'; echo $PEAL_TERMINAL_WIDTH)"),
                   Standard::kTerminal);
   const Ended ended = program.wait();
@@ -448,8 +291,8 @@ TEST(RunTerminalTest, AProgressBarIsDrawnInPlaceAndItsWidthIsKnown) {
   EXPECT_THAT(ended.out, Not(HasSubstr("10%\r\n")));
 }
 
-/// Runs `peal run ARGUMENTS` in a shell, which redirects its output, and returns its exit code and
-/// what it wrote to stderr.
+/// Runs `peal run ARGUMENTS` in a shell, which redirects its output. Returns its exit code and its
+/// stderr.
 Ended run_in_shell(const std::string& arguments, const std::filesystem::path& folder) {
   const std::string err = folder / "err";
   const int status =
@@ -459,7 +302,7 @@ Ended run_in_shell(const std::string& arguments, const std::filesystem::path& fo
   return {.status = WEXITSTATUS(status), .out = "", .err = text.str()};
 }
 
-TEST(RunOutputTest, OutputThatCannotBeWrittenIsAnErrorAndEndsNoRank) {
+TEST(RunOutputTest, AFailedWriteIsAnErrorAndEndsNoRank) {
   const PrivateFolder folder("peal-test.");
   const std::string mark = folder.path() / "mark";
   const Ended ended = run_in_shell(
@@ -472,7 +315,7 @@ TEST(RunOutputTest, OutputThatCannotBeWrittenIsAnErrorAndEndsNoRank) {
   EXPECT_EQ(std::filesystem::file_size(mark), 4U);
 }
 
-TEST(RunOutputTest, AFailureOfARankGoesBeforeMissingOutput) {
+TEST(RunOutputTest, TheFailureOfARankIsReportedBeforeMissingOutput) {
   const PrivateFolder folder("peal-test.");
   const Ended ended = run_in_shell("-n 1 sh -c 'echo hi; exit 7' > /dev/full", folder.path());
   EXPECT_EQ(ended.status, 7);
@@ -481,11 +324,11 @@ TEST(RunOutputTest, AFailureOfARankGoesBeforeMissingOutput) {
                     HasSubstr("peal: cannot write standard output: No space left on device")));
 }
 
-TEST(RunOutputTest, StderrThatCannotBeWrittenIsAnErrorTooThoughNothingCanSayIt) {
+TEST(RunOutputTest, AFailedWriteToStderrIsAnErrorToo) {
   EXPECT_EQ(WEXITSTATUS(std::system(PEAL_PROGRAM " run -n 1 sh -c 'echo hi >&2' 2> /dev/full")), 1);
 }
 
-TEST(RunOutputTest, ALogAtTheLimitForFilesNamesItAndEndsNoRank) {
+TEST(RunOutputTest, ALogAtTheFileSizeLimitIsNamedAndEndsNoRank) {
   const PrivateFolder folder("peal-test.");
   const std::string logs = folder.path() / "logs";
   const std::string limited = fmt::format(
@@ -504,11 +347,11 @@ TEST(RunOutputTest, ALogAtTheLimitForFilesNamesItAndEndsNoRank) {
       AllOf(StartsWith("line 0\n"), EndsWith("\npeal: output is missing here: File too large\n")));
 }
 
-TEST(RunOutputTest, LogsReplaceOwnFilesAndNothingElse) {
+TEST(RunOutputTest, LogsReplaceFilesOfThisUserAndNothingElse) {
   const PrivateFolder folder("peal-test.");
   const std::string log = folder.path() / "rank-0.out";
   const std::string target = folder.path() / "precious";
-  std::ofstream(log) << "of a former run, and longer";
+  std::ofstream(log) << "of an earlier run, and longer";
   const std::vector<std::string> run = {"run", "-n", "1", "--log-dir", folder.path(), "echo", "hi"};
   EXPECT_EQ(run_program(run).status, 0);
   std::string text;

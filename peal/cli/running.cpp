@@ -1,20 +1,20 @@
 #include "peal/cli/running.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
-#include "peal/base/process_state.h"
+#include "peal/observe/flight.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/flight_folder.h"
+#include "peal/system/process_state.h"
 
 namespace peal::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Fate = observe::RankEnd::Fate;
+using State = observe::RankEnd::State;
 
-/// Where the record of a rank would be.
+/// The path where the record of a rank would be.
 std::string record_at(const std::string& path, Rank rank) {
   std::error_code none;
   return fs::is_directory(path, none) ? observe::flight_file_in(path, rank) : path;
@@ -23,8 +23,7 @@ std::string record_at(const std::string& path, Rank rank) {
 }  // namespace
 
 void add_running(std::span<const std::string> paths, observe::Dump& dump) {
-  const auto now =
-      std::chrono::time_point_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now());
+  const observe::WallTime now = observe::wall_now();
   for (const observe::Flight& flight : dump.flights) {
     const bool is_running = std::ranges::any_of(paths, [&](const std::string& path) {
       return observe::is_recorded_by(flight.pid, record_at(path, flight.rank));
@@ -37,7 +36,7 @@ void add_running(std::span<const std::string> paths, observe::Dump& dump) {
     dump.ends.push_back({.rank = flight.rank,
                          .pid = flight.pid,
                          .at = now,
-                         .fate = state == ProcessState::kStopped ? Fate::kStandsStill : Fate::kRuns,
+                         .state = state == ProcessState::kStopped ? State::kStopped : State::kRuns,
                          .text = {}});
   }
 }

@@ -1,5 +1,5 @@
-// Which ranks of a job that left no end are still there: asked by why_command.cpp, of a job that
-// runs on this machine or stands still.
+// Finds the ranks without an end whose processes still exist: for why_command.cpp, for a job that
+// runs or is stopped on this machine.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace peal::cli {
 
-/// Adds an end that is none (kRuns, kStandsStill) for each rank without one whose process still has
-/// its record mapped, among the records that the paths lead to. Others may be on another machine,
-/// or have ended: of them nothing is said.
+/// Adds an entry to dump.ends (kRuns or kStopped) for each rank without one whose process still
+/// maps its record, among the records at `paths`. Other ranks may be on another machine, or may
+/// have ended: they get no entry.
 void add_running(std::span<const std::string> paths, observe::Dump& dump);
 
 }  // namespace peal::cli

@@ -1,11 +1,11 @@
-// What the program says on stderr.
+// Writes to stderr for the program.
 #pragma once
 
 #include <string_view>
 
 namespace peal::cli {
 
-/// What cannot be written there is lost: a log on a full disk is no reason to fail.
+/// Ignores a failed write: a log on a full disk is not a reason to fail.
 void say(std::string_view text);
 
 }  // namespace peal::cli

@@ -9,7 +9,7 @@
 namespace peal::cli {
 namespace {
 
-/// What stands before the "=", if there is one.
+/// The part before "=", if there is one, with - instead of _.
 std::string name_in(const std::string& option) {
   std::string name = option.substr(0, option.find('='));
   if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
@@ -38,7 +38,7 @@ void spell_as_declared(std::vector<std::string>& arguments) {
 void refuse_empty_values(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     if (!argument.starts_with("--") || argument.find('=') != argument.size() - 1) continue;
-    throw Error(ErrorKind::kUsage, fmt::format("there is no value behind {}", argument));
+    throw Error(ErrorKind::kUsage, fmt::format("{} has no value", argument));
   }
 }
 

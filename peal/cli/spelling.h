@@ -1,4 +1,4 @@
-// The spellings of the option that says how many ranks: the program's own, mpirun's and torchrun's.
+// The spellings of the option for the number of ranks: peal's, mpirun's and torchrun's.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace peal::cli {
 
-/// `option` as the commands declare it: -np 2, -np=2, -n=2, --nproc-per-node=2 and
-/// --nproc_per_node=2 are -n 2 and -n2. Of other options, only _ becomes -.
+/// `option` in the declared spelling: -np 2, -np=2, -n=2, --nproc-per-node=2 and --nproc_per_node=2
+/// become -n 2 or -n2. In other options, _ becomes -.
 std::string as_declared(const std::string& option);
 
-/// All of the arguments that begin with a hyphen.
+/// Applies as_declared to all arguments that begin with a hyphen.
 void spell_as_declared(std::vector<std::string>& arguments);
 
-/// Throws Error(usage) where an argument is "--option=": what stands behind it would be taken for
+/// Throws Error(usage) if an argument is "--option=": the parser would take the next argument as
 /// its value.
 void refuse_empty_values(const std::vector<std::string>& arguments);
 
-/// Whether `option` says how many ranks, in any of those spellings.
+/// Whether `option` gives the number of ranks, in any of these spellings.
 bool is_rank_count(const std::string& option);
 
 }  // namespace peal::cli

@@ -1,4 +1,4 @@
-// `peal why`: who caused a job to fail or to stand still, by the records that its ranks left.
+// `peal why`: names the rank that caused a job to fail or to hang, by the records of its ranks.
 #pragma once
 
 #include <string>
@@ -8,7 +8,6 @@
 
 namespace peal::cli {
 
-/// What was asked for.
 struct WhyRequest {
   std::vector<std::string> paths;  // of dumps, flights, and folders of them
   bool as_json = false;
@@ -16,12 +15,12 @@ struct WhyRequest {
 
 class WhyCommand final {
  public:
-  /// Adds `why` to the program. `app` must outlive this.
+  /// Adds `why` to the program. `app` must outlive this object.
   explicit WhyCommand(CLI::App& app);
   WhyCommand(const WhyCommand&) = delete;
 
   bool was_asked_for() const { return why_->parsed(); }
-  /// Without paths it is the folder of PEAL_FLIGHT_DIR. Throws Error(usage) where there is none.
+  /// The paths default to the folder in PEAL_FLIGHT_DIR. Errors: usage, if that is not set either.
   WhyRequest request() const;
 
  private:
@@ -29,7 +28,7 @@ class WhyCommand final {
   WhyRequest request_;
 };
 
-/// Prints the answer, one sentence and below it the evidence, and returns the exit code.
+/// Prints the answer, one sentence and below it the evidence. Returns the exit code.
 /// Errors: those of observe::read_dumps.
 int run(const WhyRequest& request);
 

@@ -1,4 +1,4 @@
-// `peal why` as its user meets it.
+// Tests `peal why` from outside.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,12 +37,12 @@ void leave_records(const std::string& folder) {
   const observe::RankEnd end{.rank = 1,
                              .pid = 7,
                              .at = observe::WallTime(std::chrono::seconds(5)),
-                             .fate = observe::RankEnd::Fate::kEndedBadly,
+                             .state = observe::RankEnd::State::kKilled,
                              .text = "was killed by SIGKILL"};
   observe::write_end_file({folder, "test"}, end);
 }
 
-TEST(WhyCommandTest, TheAnswerIsOneSentenceAndTheEvidenceBelowIt) {
+TEST(WhyCommandTest, TheAnswerIsASentenceFollowedByTheEvidence) {
   const TestFolder folder;
   leave_records(folder.path());
   const Ended ended = run_program({"why", folder.path()});
@@ -55,7 +55,7 @@ TEST(WhyCommandTest, TheAnswerIsOneSentenceAndTheEvidenceBelowIt) {
                     HasSubstr("peer_lost: rank 1 was lost\n")));
 }
 
-TEST(WhyCommandTest, OfAJobThatIsNotOverItSaysWhoRunsAndWhoStandsStill) {
+TEST(WhyCommandTest, TheAnswerNamesRunningAndStoppedRanks) {
   const TestFolder folder;
   const std::array<Rank, 2> world = {0, 1};
   const auto record = FlightRecorder::make(observe::small_record(folder.path(), 0));
@@ -73,11 +73,11 @@ TEST(WhyCommandTest, OfAJobThatIsNotOverItSaysWhoRunsAndWhoStandsStill) {
   ::waitpid(stopped, nullptr, 0);
   EXPECT_THAT(ended.out,
               AllOf(StartsWith("Rank 1 never entered all_reduce #1 "),
-                    HasSubstr("; rank 0 runs now, rank 1 stands still (its process is stopped).\n"),
+                    HasSubstr("; rank 0 runs now, rank 1 is stopped (suspended by a signal).\n"),
                     HasSubstr("; its process still runs\n")));
 }
 
-TEST(WhyCommandTest, WithoutPathsItReadsTheFolderOfTheEnvironment) {
+TEST(WhyCommandTest, WithoutPathsTheFolderOfTheEnvironmentIsRead) {
   const TestFolder folder;
   leave_records(folder.path());
   ASSERT_EQ(::setenv("PEAL_FLIGHT_DIR", folder.path().c_str(), 1), 0);
@@ -96,7 +96,7 @@ TEST(WhyCommandTest, TheAnswerCanBeJson) {
               StartsWith(R"({"cause":"process_ended","ranks":[1],"sentence":"The process of)"));
 }
 
-TEST(WhyCommandTest, WhatCannotBeReadInAFolderIsSaidBesideTheAnswer) {
+TEST(WhyCommandTest, AFileThatCannotBeReadIsReportedBesideTheAnswer) {
   const TestFolder folder;
   leave_records(folder.path());
   std::ofstream(observe::flight_file_in(folder.path(), 2)) << "half";
@@ -105,18 +105,18 @@ TEST(WhyCommandTest, WhatCannotBeReadInAFolderIsSaidBesideTheAnswer) {
   EXPECT_THAT(ended.err, AllOf(StartsWith("peal: skipped "), HasSubstr("rank-2.flight")));
 }
 
-TEST(WhyCommandTest, NamesOfFilesReachATerminalEscaped) {
+TEST(WhyCommandTest, NamesOfFilesAreEscaped) {
   const TestFolder folder;
   leave_records(folder.path());
   const std::string name =
       "/rank-\x1b]0;title\x07\xc2\x9b"
       "2J\n.end";
-  std::ofstream(folder.path() + name) << "who knows";
+  std::ofstream(folder.path() + name) << "nonsense";
   const Ended ended = run_program({"why", folder.path()});
   EXPECT_EQ(ended.err,
             "peal: skipped " + folder.path() +
-                "/rank-\\x1b]0;title\\x07\\xc2\\x9b2J\\x0a.end: the file of an end has a line with "
-                "the job, and a second one\n");
+                "/rank-\\x1b]0;title\\x07\\xc2\\x9b2J\\x0a.end: the end file of a rank needs two "
+                "lines: the job, and how the rank ended\n");
   const Ended json = run_program({"why", "--json", folder.path()});
   EXPECT_EQ(json.out.find_first_of("\x1b\x9b\xc2\x07"), std::string::npos) << json.out;
   const Ended missing = run_program({"why",
@@ -125,7 +125,7 @@ TEST(WhyCommandTest, NamesOfFilesReachATerminalEscaped) {
   EXPECT_THAT(missing.err, HasSubstr("/none\\xc2\\x9b2J: cannot be read: "));
 }
 
-TEST(WhyCommandTest, WithoutAnythingToReadTheErrorSaysWhatToDo) {
+TEST(WhyCommandTest, WithoutRecordsTheErrorSaysWhatToDo) {
   const Ended nothing = run_program({"why"});
   EXPECT_EQ(nothing.status, 2);
   EXPECT_THAT(nothing.err, AllOf(HasSubstr("peal why flights"), HasSubstr("PEAL_FLIGHT_DIR")));
@@ -135,7 +135,7 @@ TEST(WhyCommandTest, WithoutAnythingToReadTheErrorSaysWhatToDo) {
   const TestFolder empty;
   const Ended ended = run_program({"why", empty.path()});
   EXPECT_EQ(ended.status, 2);
-  EXPECT_THAT(ended.err, HasSubstr("there is no rank-N.flight in it"));
+  EXPECT_THAT(ended.err, HasSubstr("it holds no rank-N.flight"));
 }
 
 }  // namespace

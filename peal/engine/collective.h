@@ -1,31 +1,31 @@
-// One collective after the other, from request to result: it enters (tells the host's other ranks
-// what it is about to do), agrees on whether everybody's memory is registered, has the rank's part
-// planned, and walks it. A state machine that owns no thread and, but for the watch on what staging
-// costs (kernels/watched_copy.h), reads no clock; a backend drives it.
+// Executes one collective after another, from request to result. A collective first enters: it
+// tells the other ranks of the host which operation follows. Then it asks the planner for the
+// rank's part, and executes the part. After the opening (schedule/opening.h) it chooses between the
+// part for registered memory and the staged part. A state machine without a thread, driven by a
+// backend. It reads no clock, except to measure the copies into the stage (kernels/watched_copy.h).
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "peal/engine/buffer_addresses.h"
+#include "peal/engine/execution.h"
 #include "peal/engine/fingerprint.h"
-#include "peal/engine/places.h"
+#include "peal/engine/plan_cache.h"
 #include "peal/engine/planner.h"
-#include "peal/engine/recipe.h"
-#include "peal/engine/standing.h"
-#include "peal/engine/walk.h"
+#include "peal/engine/progress_report.h"
 #include "peal/transport/transport.h"
-#include "peal/transport/window.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::engine {
 
-/// What is to be done. The memory is borrowed until the collective is done or abandoned.
+/// The operation to execute. The memory is borrowed until the collective is done or abandoned.
 struct Task {
-  /// Differs from the last task's if anything else here does but the memory; 0: who knows.
+  /// Equal for two tasks in a row only if they differ in nothing but their memory; 0: not known.
   std::uint64_t kind = 0;
-  schedule::Problem problem;  // access and stage_limit are filled in by the collective
+  schedule::Problem problem;  // `registered` and `stage_limit` are filled in by the collective
   DType dtype = DType::kU8;
   ReduceOp::Kind reduce = ReduceOp::Kind::kSum;
   Regions input;
@@ -35,71 +35,72 @@ struct Task {
 /// Threads: one at a time.
 class Collective {
  public:
-  /// `stage` is how much a rank may stage where there is no window that says so.
+  /// `stage` is how much a rank may stage if there is no window.
   Collective(Rank self, int ranks, transport::Transport& transport, Planner& planner, Bytes stage);
 
-  /// Groups of two ranks and more. The one before is done.
+  /// Starts an operation. For groups of two ranks and more. The previous operation must be done.
+  /// Throws Error(bug) if the planner has no schedule.
   void begin(const Task& task);
 
-  /// Goes as far as it can without waiting. Throws Error(mismatch) and PeerClosed.
+  /// Continues as far as possible without waiting. Throws Error(mismatch) and PeerClosed.
   Progress advance();
 
-  /// After kBlocked: what to sleep on.
-  const Blocked& blocked() { return walk_.blocked(); }
-  void relent() { walk_.relent(); }
+  /// After kBlocked: what the caller can sleep on.
+  const Blocked& blocked() { return execution_.blocked(); }
+  /// As Execution::raise_limit.
+  void raise_limit() { execution_.raise_limit(); }
 
-  /// For a collective that has been blocked for a while: throws Error(mismatch) if a rank of the
-  /// host has entered a different operation, whether or not this one waits for that rank.
+  /// For a collective that has been blocked for a while. Throws Error(mismatch) if a rank of the
+  /// host has entered a different operation, also if this rank does not wait for that rank.
   void compare_entries() const;
 
-  /// The ranks that it cannot go on without, and in words, with what each was last seen to do.
-  std::vector<Rank> waiting_for() const { return walk_.waiting_for(); }
+  /// The ranks that the collective waits for; and in words, with the last known state of each.
+  std::vector<Rank> waiting_for() const { return execution_.waiting_for(); }
   std::string describe_missing() const;
   /// "all_reduce #12 (sum of 1000 f32)"
   std::string describe() const { return engine::describe(fingerprint()); }
 
   const Fingerprint& fingerprint() const { return history_.last(); }
-  /// What has been entered, this operation included.
+  /// The operations entered so far, including this one.
   const History& history() const { return history_; }
 
-  /// Forgets the operation; its memory is not touched any more.
-  void abandon() { walk_.abandon(); }
+  /// Forgets the operation, and does not touch its memory any more.
+  void abandon() { execution_.abandon(); }
 
  private:
-  enum class Phase : std::uint8_t { kMeeting, kWalking };
-
   void enter(const Task& task);
-  /// Returns the place in one word.
+  /// Publishes this rank's entry in the window. Returns the place of its memory in one word.
   std::uint64_t post_entry();
-  /// Where peers find the regions in the own arena, if they do. Where only a copy of their ends is
-  /// there, the copy is made, and the walk works on it.
+  /// The place of the regions in this rank's arena, if peers can find them there. If the arena
+  /// holds only a copy of their edges, this makes the copy, and the execution works on the copy.
   std::optional<transport::ArenaOffset> offer(schedule::Space space, const Regions& regions);
   struct Located;
   const std::optional<transport::Location>& locate(const Regions& regions, Located& last);
-  /// The output's ends, from where the walk worked on them to where they belong.
+  /// Copies the edges of the output from the arena back to the user's memory.
   void take_back(const transport::Location& output);
   void check_entry(Rank peer) const;
-  /// What the peer has said of this operation, if that can be read. Throws Error(mismatch).
+  /// The peer's entry for this operation, if it can still be read. Throws Error(mismatch).
   std::optional<Entry> entry_of(Rank peer) const;
-  /// Whether the memory of a rank that matters here is.
+  /// Whether the memory of the rank that the operation shares is registered.
   bool is_registered(const std::optional<transport::ArenaOffset>& input,
                      const std::optional<transport::ArenaOffset>& output,
                      Rank rank) const;
-  /// Finds peers' buffers in the window; false if some that matter are not registered.
+  /// Finds the buffers of peers in the window. Returns false if shared memory is not registered.
   bool find_peer_buffers();
   bool find_buffers_of(Rank rank);
-  void start_walk(schedule::Access access);
+  /// What the rank knows at the beginning. kRegistered also if only the opening can tell.
+  HostMemory first_host_memory() const;
 
   Rank self_;
   transport::Transport& transport_;
   transport::Window* window_;
-  Walk walk_;
-  RecipeBook book_;
-  Recipe* recipe_ = nullptr;
-  std::uint64_t kind_ = 0;  // of the task that the recipe is for
+  Execution execution_;
+  PlanCache plan_cache_;
+  CachedPlan* plan_ = nullptr;
+  std::uint64_t kind_ = 0;  // of the task that the plan is for
   History history_;
   Entry own_entry_;
-  /// The last that was found in the arena: the same buffers are used again and again.
+  /// The buffer that was located last in the arena: programs use the same buffers repeatedly.
   struct Located {
     const void* memory = nullptr;
     Bytes size;
@@ -108,10 +109,10 @@ class Collective {
   };
   Located located_input_;
   Located located_output_;
-  /// Of this operation's output, if the walk does not work where it lies.
+  /// The output's place in the arena, if the execution works on a copy of its edges.
   std::optional<transport::Location> lent_output_;
-  Places places_;
-  Phase phase_ = Phase::kWalking;
+  BufferAddresses addresses_;
+  bool is_opening_ = false;
 };
 
 }  // namespace peal::engine

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "peal/engine/pack.h"
+#include "peal/base/serialize.h"
 
 namespace peal::engine {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kFingerprintMagic = 0x31'64'61'65'68'6c'65'70;  // "pelhead1"
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
-/// All of it but the sequence: 24 bytes.
+/// All fields except the sequence: 24 bytes.
 void pack(Packer& packer, const Fingerprint& f) {
   packer.put(f.operation).put(f.dtype).put(f.reduce).put(f.algorithm);
   packer.put(std::int32_t{f.root}).put(f.count.value).put(f.detail);
@@ -76,7 +76,8 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
         "; they differ in an operation before this one (its root, perhaps), in the counts of "
         "other blocks or in PEAL_STAGE";
   }
-  return Error(ErrorKind::kMismatch, text);
+  return Error(
+      ErrorKind::kMismatch, text, {.operation = describe(own), .cause = ErrorCause::kMismatch});
 }
 
 PackedPlace::PackedPlace(const std::optional<transport::ArenaOffset>& input,

@@ -22,7 +22,7 @@ Fingerprint some_fingerprint() {
           .detail = 99};
 }
 
-TEST(FingerprintTest, AHeaderReadsBackAsItWasWritten) {
+TEST(FingerprintTest, AHeaderSurvivesEncodingAndDecoding) {
   const Header header{some_fingerprint(), Bytes(1'234'567'890'123)};
   const auto bytes = header.encode();
   const auto again = Header::decode(bytes);
@@ -31,13 +31,13 @@ TEST(FingerprintTest, AHeaderReadsBackAsItWasWritten) {
   EXPECT_EQ(again->link_bytes, header.link_bytes);
 }
 
-TEST(FingerprintTest, OtherBytesAreNoHeader) {
+TEST(FingerprintTest, RejectsBytesThatAreNotAHeader) {
   auto bytes = Header{some_fingerprint(), 8_B}.encode();
   bytes[0] ^= std::byte{1};
   EXPECT_FALSE(Header::decode(bytes));
 }
 
-TEST(FingerprintTest, AnEntryReadsBackAsItWasWritten) {
+TEST(FingerprintTest, AnEntrySurvivesEncodingAndDecoding) {
   const Entry entry{.fingerprint = some_fingerprint(),
                     .input = transport::ArenaOffset{4096},
                     .output = std::nullopt,
@@ -51,7 +51,7 @@ TEST(FingerprintTest, AnEntryReadsBackAsItWasWritten) {
   EXPECT_EQ(again.output_count, entry.output_count);
 }
 
-TEST(FingerprintTest, AMismatchShowsBothSides) {
+TEST(FingerprintTest, AMismatchDescribesBothSides) {
   Fingerprint other = some_fingerprint();
   other.root = 1;
   const Error error = mismatch(0, some_fingerprint(), 3, other);
@@ -61,7 +61,7 @@ TEST(FingerprintTest, AMismatchShowsBothSides) {
                     HasSubstr("rank 3 in reduce #12 (max of 5000000000 bf16, root 1)")));
 }
 
-TEST(FingerprintTest, AMismatchThatDoesNotShowSaysWhereToLook) {
+TEST(FingerprintTest, AMismatchOfHiddenFieldsNamesThePossibleCauses) {
   Fingerprint other = some_fingerprint();
   other.algorithm = 1;
   EXPECT_THAT(mismatch(0, some_fingerprint(), 1, other).what(),

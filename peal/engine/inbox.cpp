@@ -10,11 +10,10 @@
 namespace peal::engine {
 namespace {
 
-/// Elements that wait to be reduced with what came over the wire: small enough for the second
-/// cache.
+/// The size of the buffer for received elements that wait to be reduced. It fits into the L2 cache.
 constexpr Bytes kBounce = 128_KiB;
-/// What is read together with a header, though it has to be copied once more: less than what
-/// another system call costs.
+/// How much of a move is read together with its header. These bytes are copied once more, which
+/// costs less than another system call.
 constexpr Bytes kReadAhead = 4_KiB;
 constexpr Bytes kHeader(Header::kSize);
 
@@ -37,13 +36,14 @@ void Inbox::check(Rank peer, const Header& expected) const {
   const Fingerprint& own = expected.fingerprint;
   const auto header = Header::decode(held().first<Header::kSize>());
   if (!header) {
-    throw Error(
-        ErrorKind::kMismatch,
-        fmt::format("rank {} got bytes from rank {} that begin no operation, in {}: the ranks "
-                    "have lost step, or the link is damaged",
-                    self_,
-                    peer,
-                    describe(own)));
+    throw Error(ErrorKind::kMismatch,
+                fmt::format("rank {} received bytes from rank {} that are not the header of an "
+                            "operation, in {}: the ranks "
+                            "are out of step, or the link is damaged",
+                            self_,
+                            peer,
+                            describe(own)),
+                {.operation = describe(own), .cause = ErrorCause::kMismatch});
   }
   if (header->fingerprint != own) throw mismatch(self_, own, peer, header->fingerprint);
   if (header->link_bytes != expected.link_bytes) {
@@ -54,7 +54,8 @@ void Inbox::check(Rank peer, const Header& expected) const {
                     peer,
                     header->link_bytes.value,
                     self_,
-                    expected.link_bytes.value));
+                    expected.link_bytes.value),
+        {.operation = describe(own), .cause = ErrorCause::kMismatch});
   }
 }
 
@@ -82,7 +83,7 @@ void Inbox::use(Bytes size) {
   received_ += size;
 }
 
-Bytes Inbox::news() { return std::exchange(came_, Bytes(0)); }
+Bytes Inbox::take_received_size() { return std::exchange(came_, Bytes(0)); }
 
 void Inbox::drop(Bytes size) {
   const auto rest = held().subspan(static_cast<std::size_t>(size.value));

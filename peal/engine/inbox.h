@@ -1,5 +1,5 @@
-// What a walk receives: from each peer first a header, which has to be that of the operation, and
-// then the elements of its moves. What has come and is not used yet is held here.
+// Receives the bytes of an execution: from each peer first a header, which must be that of the
+// operation, and then the elements of its moves. Holds received bytes that are not used yet.
 #pragma once
 
 #include <cstddef>
@@ -13,46 +13,46 @@
 
 namespace peal::engine {
 
-/// The stream of a peer is closed, in order or not: the driver finds out which.
+/// Thrown when the stream of a peer is closed. The driver finds out why.
 struct PeerClosed {
   Rank peer = 0;
 };
 
-/// One move at a time. Throws PeerClosed wherever it asks a peer for bytes.
+/// Receives one move at a time. Every method that reads from a peer may throw PeerClosed.
 /// Threads: one at a time.
 class Inbox {
  public:
   Inbox(Rank self, int ranks, transport::Channel& channel);
 
-  /// At the beginning of an operation.
+  /// Call at the beginning of an operation.
   void begin() { received_ = held_ = came_ = Bytes(0); }
-  /// Whether the peer's header of the operation with this number has come.
+  /// Whether the peer's header for the operation with this number has been received.
   bool has_header(Rank peer, std::uint64_t sequence) const {
     return headers_[static_cast<std::size_t>(peer)] == sequence;
   }
-  /// Takes the header, and what comes with it of the `due` bytes of a move. Returns false while it
-  /// is not all there.
-  /// Throws Error(mismatch) if it is another than `expected`.
+  /// Receives the header, and with it the first of the `due` bytes of a move. Returns false until
+  /// the header is complete.
+  /// Errors: mismatch if the header differs from `expected`.
   bool receive_header(Rank peer, const Header& expected, Bytes due);
 
-  /// Of the current move: what has been used.
+  /// How much of the current move has been used.
   Bytes received() const { return received_; }
   bool has_begun() const { return received_ > Bytes(0) || held_ > Bytes(0); }
   void end_move() { received_ = Bytes(0); }
 
-  /// Puts what comes next at `place`, where it is used; as much as there is. Returns false if that
-  /// is nothing.
+  /// Receives the next bytes into `place`, as many as are there, and counts them as used. Returns
+  /// false if there are no bytes.
   bool receive(Rank peer, std::span<std::byte> place);
 
-  /// What is held of the current move, whole elements or not.
+  /// The held bytes of the current move; the last element may be incomplete.
   std::span<const std::byte> held() const { return std::span(bounce_).first(size_of_held()); }
-  /// Holds more, up to `most` in all. Returns false if nothing has come.
+  /// Receives and holds more bytes, up to `most` in all. Returns false if there are no bytes.
   bool hold_more(Rank peer, Bytes most);
-  /// The first bytes that are held have been used.
+  /// Marks the first held bytes as used.
   void use(Bytes size);
 
-  /// What has come since this was last asked.
-  Bytes news();
+  /// How much has been received since the last call.
+  Bytes take_received_size();
 
  private:
   std::size_t size_of_held() const { return static_cast<std::size_t>(held_.value); }
@@ -62,11 +62,11 @@ class Inbox {
 
   Rank self_;
   transport::Channel& channel_;
-  std::vector<std::uint64_t> headers_;  // by peer: the last operation whose header came
+  std::vector<std::uint64_t> headers_;  // by peer: the last operation whose header was received
   std::vector<std::byte> bounce_;
-  Bytes held_;  // of the bounce buffer, its first bytes
-  Bytes received_;
-  Bytes came_;
+  Bytes held_;      // how many bytes of the bounce buffer are in use, from its beginning
+  Bytes received_;  // used bytes of the current move
+  Bytes came_;      // received since the last call of take_received_size()
 };
 
 }  // namespace peal::engine

@@ -1,4 +1,4 @@
-// What comes from a peer, byte by byte if need be: the test is the peer.
+// Receiving from a peer, also byte by byte. The test plays the peer.
 #include "peal/engine/inbox.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ TEST_F(InboxTest, AHeaderMayComeInPieces) {
   EXPECT_FALSE(inbox_.has_begun());  // nothing of the move
 }
 
-TEST_F(InboxTest, WhatComesWithTheHeaderGoesBeforeWhatComesLater) {
+TEST_F(InboxTest, BytesReadWithTheHeaderComeBeforeLaterBytes) {
   send(expected_.encode());
   send(std::span(data_).first(2));
   ASSERT_TRUE(receive_header(10_B));
@@ -78,14 +78,14 @@ TEST_F(InboxTest, WhatComesWithTheHeaderGoesBeforeWhatComesLater) {
   EXPECT_FALSE(inbox_.receive(kPeer, in));
 }
 
-TEST_F(InboxTest, NoMoreComesWithTheHeaderThanBelongsToTheMove) {
+TEST_F(InboxTest, ReadsWithTheHeaderOnlyBytesOfTheMove) {
   send(expected_.encode());
   send(data_);
   ASSERT_TRUE(receive_header(4_B));
   EXPECT_EQ(std::ssize(inbox_.held()), 4);
 }
 
-TEST_F(InboxTest, WhatIsHeldIsUsedFromItsBeginning) {
+TEST_F(InboxTest, HeldBytesAreUsedFromTheBeginning) {
   begin_move(10_B);
   send(data_);
   EXPECT_TRUE(inbox_.hold_more(kPeer, 2_B));
@@ -99,16 +99,16 @@ TEST_F(InboxTest, WhatIsHeldIsUsedFromItsBeginning) {
   EXPECT_FALSE(inbox_.hold_more(kPeer, 10_B));
 }
 
-TEST_F(InboxTest, ItTellsOnceWhatHasCome) {
-  EXPECT_EQ(inbox_.news(), 0_B);
+TEST_F(InboxTest, TakeReceivedSizeCountsEachByteOnce) {
+  EXPECT_EQ(inbox_.take_received_size(), 0_B);
   begin_move(10_B);
   send(data_);
   inbox_.hold_more(kPeer, 10_B);
-  EXPECT_EQ(inbox_.news(), Bytes(Header::kSize) + 10_B);
-  EXPECT_EQ(inbox_.news(), 0_B);
+  EXPECT_EQ(inbox_.take_received_size(), Bytes(Header::kSize) + 10_B);
+  EXPECT_EQ(inbox_.take_received_size(), 0_B);
 }
 
-TEST_F(InboxTest, AnOperationBeginsWithNothing) {
+TEST_F(InboxTest, BeginResetsTheCounts) {
   begin_move(10_B);
   send(data_);
   inbox_.hold_more(kPeer, 10_B);
@@ -116,10 +116,10 @@ TEST_F(InboxTest, AnOperationBeginsWithNothing) {
   inbox_.begin();
   EXPECT_FALSE(inbox_.has_begun());
   EXPECT_TRUE(inbox_.held().empty());
-  EXPECT_EQ(inbox_.news(), 0_B);
+  EXPECT_EQ(inbox_.take_received_size(), 0_B);
 }
 
-TEST_F(InboxTest, AHeaderThatIsNotTheOperationsIsAMismatch) {
+TEST_F(InboxTest, AHeaderOfAnotherOperationIsAMismatch) {
   Header other_count = expected_;
   other_count.fingerprint.count = Elements(11);
   Header other_length = expected_;
@@ -128,7 +128,7 @@ TEST_F(InboxTest, AHeaderThatIsNotTheOperationsIsAMismatch) {
   noise.fill(std::byte{77});
   for (const auto& [bytes, text] : {std::pair(other_count.encode(), "11 u8"),
                                     std::pair(other_length.encode(), "sends 11 bytes to rank 0"),
-                                    std::pair(noise, "begin no operation")}) {
+                                    std::pair(noise, "not the header of an operation")}) {
     inbox_.begin();
     send(bytes);
     const Error error = error_of([&] { receive_header(10_B); });
@@ -138,7 +138,7 @@ TEST_F(InboxTest, AHeaderThatIsNotTheOperationsIsAMismatch) {
   }
 }
 
-TEST_F(InboxTest, APeerWhoseStreamIsClosedIsNamed) {
+TEST_F(InboxTest, ErrorNamesThePeerWhoseStreamIsClosed) {
   begin_move(10_B);
   ranks_[kPeer].reset();
   std::array<std::byte, 10> in{};

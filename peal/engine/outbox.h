@@ -1,10 +1,11 @@
-// Bytes that a walk has sent and that have not left yet, by peer: the transport has not taken them,
-// or holds what it took. Borrowed memory: the schedule is proved not to change it before it is
-// received.
+// The bytes that an execution has sent and that have not left yet, for each peer: the transport has
+// not accepted them, or still holds them. The memory is borrowed. The proof of the schedule
+// guarantees that it does not change before it is received.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,28 +15,28 @@
 
 namespace peal::engine {
 
+/// Threads: one at a time.
 class Outbox {
  public:
   explicit Outbox(int ranks) : queues_(static_cast<std::size_t>(ranks)) {}
 
-  /// Puts a copy of the header in front of what will be added next for the peer.
+  /// Adds a copy of the header before the next bytes for the peer.
   void add_header(Rank peer, const Header& header);
   void add(Rank peer, std::span<const std::byte> bytes);
-  /// Forgets everything: a failed operation's memory is not to be touched any more.
+  /// Forgets everything: the memory of a failed operation must not be touched any more.
   void clear();
 
   bool empty() const { return waiting_.empty(); }
-  /// Whether there is anything that the channel has not taken.
+  /// Whether there are bytes that the channel has not accepted.
   bool has_queued() const;
-  /// The peers for which something waits, each once.
+  /// The peers with bytes that have not left, each listed once.
   std::span<const Rank> waiting() const { return waiting_; }
 
   struct Pumped {
     Bytes bytes;
-    Rank lost = kAnySource;  // a peer whose stream is closed
+    std::optional<Rank> lost = {};  // a peer whose stream is closed
   };
-  /// Hands over what the channel takes, up to `most` in all, and sees to it that what it holds
-  /// leaves.
+  /// Gives bytes to the channel, up to `most` in all, and flushes the bytes that the channel holds.
   Pumped pump(transport::Channel& channel, Bytes most);
 
  private:
@@ -43,9 +44,9 @@ class Outbox {
     std::array<std::byte, Header::kSize> header;
     std::vector<transport::ConstPiece> pieces;
     std::size_t first = 0;  // pieces before it have been taken
-    bool waits = false;     // is among `waiting_`
+    bool waits = false;     // whether the peer is in `waiting_`
   };
-  /// What is left of the queue, as far as `most`.
+  /// The rest of the queue, up to `most` bytes.
   std::span<const transport::ConstPiece> front(const Queue& queue, Bytes most);
   /// Drops `bytes` from the front.
   static void drop(Queue& queue, Bytes bytes);

@@ -1,17 +1,18 @@
-// How far a rank's sending may run ahead of its receiving in one operation. Used by walk.
+// Limits how far a rank's sending may run ahead of its receiving in one operation. Used by
+// execution.
 //
-// A socket takes megabytes that nobody reads yet. By the time somebody does they have left the
-// caches, so a rank that sends as much as the socket takes costs both ends memory traffic; and a
-// rank that is ahead takes the core from one that is not. So while a rank is in the middle of
-// receiving something, it has sent at most `limit` bytes more than it has received. This needs no
-// message, since in a balanced schedule every rank's receiving says how far its peers are. Before
-// the first byte has come the peer may be waiting for all that this rank has to send; then it sends
-// on, and looks after each limit's worth whether something comes.
+// A socket accepts megabytes before the peer reads them. By the time the peer reads them, they have
+// left the caches. If a rank sends all that the socket accepts, both ends pay for memory traffic,
+// and a rank that is ahead takes the core from a rank that is behind. Therefore, in the middle of a
+// receive, a rank sends at most `limit` bytes more than it has received. This needs no messages: in
+// a balanced schedule, what a rank receives tells how far its peers are. Before the first byte
+// arrives, the peer may be waiting for all data of this rank. Then the rank sends on, and checks
+// after each `limit` bytes whether bytes arrive.
 //
-// It cannot deadlock: who would go to sleep doubles the limit first (`relent`), so every rank that
-// has something to send sends it in the end, whatever the schedule. The same makes the limit follow
-// bandwidth times delay where that is large, and lets a schedule that is not balanced, or a line
-// that is slower than the cores, run free.
+// The limit cannot cause a deadlock: a rank doubles the limit before it would sleep
+// (`raise_limit`), so every rank finally sends all its data, whatever the schedule. In this way the
+// limit also adapts to a large product of bandwidth and delay. With a schedule that is not
+// balanced, or a line that is slower than the cores, the limit soon has no effect.
 #pragma once
 
 #include <algorithm>
@@ -22,32 +23,33 @@
 
 namespace peal::engine {
 
+/// Threads: one at a time.
 class Pace {
  public:
   static constexpr Bytes kUnlimited{std::numeric_limits<std::int64_t>::max()};
-  /// What fits into the second caches of today's cores beside the rest. Measured between two hosts
-  /// on one machine: without a limit 64 MiB take up to twice as long.
+  /// Fits into the L2 cache of current cores together with the other data. Measured between two
+  /// hosts on one machine: without a limit, 64 MiB take up to twice as long.
   static constexpr Bytes kLimit = 512_KiB;
 
-  /// At the beginning of an operation.
+  /// Call at the beginning of an operation.
   void begin() { *this = Pace(); }
 
   void sent(Bytes bytes) { ahead_ += bytes; }
   void received(Bytes bytes) { ahead_ -= bytes; }
 
-  /// What may be sent now by a rank that waits to receive something, before it looks again.
+  /// How much a rank that waits for a receive may send before it checks again for bytes.
   enum class Receiving : std::uint8_t { kNotBegun, kBegun };
   Bytes allowance(Receiving receiving) const {
     if (receiving == Receiving::kNotBegun || limit_ == kUnlimited) return limit_;
     return std::max(limit_ - ahead_, Bytes(0));
   }
 
-  /// Nothing has come for a while.
-  void relent() { limit_ = limit_ < kUnlimited / 2 ? limit_ * 2 : kUnlimited; }
+  /// Call when no byte has arrived for a while.
+  void raise_limit() { limit_ = limit_ < kUnlimited / 2 ? limit_ * 2 : kUnlimited; }
 
  private:
   Bytes limit_ = kLimit;
-  Bytes ahead_;  // sent and not received, in all; negative where more has come
+  Bytes ahead_;  // sent minus received; negative if more was received
 };
 
 }  // namespace peal::engine

@@ -7,7 +7,7 @@ namespace {
 
 constexpr auto kBegun = Pace::Receiving::kBegun;
 
-TEST(PaceTest, SendingMayBeAheadOfReceivingByTheLimit) {
+TEST(PaceTest, SendingMayRunAheadByTheLimit) {
   Pace pace;
   EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit);
   pace.sent(Pace::kLimit);
@@ -16,7 +16,7 @@ TEST(PaceTest, SendingMayBeAheadOfReceivingByTheLimit) {
   EXPECT_EQ(pace.allowance(kBegun), 4_KiB);
 }
 
-TEST(PaceTest, WhileNothingComesThereIsALimitsWorthAtEachLook) {
+TEST(PaceTest, BeforeTheFirstByteEachCheckAllowsTheLimit) {
   Pace pace;
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(pace.allowance(Pace::Receiving::kNotBegun), Pace::kLimit);
@@ -24,7 +24,7 @@ TEST(PaceTest, WhileNothingComesThereIsALimitsWorthAtEachLook) {
   }
 }
 
-TEST(PaceTest, WhatWasSentWhileNothingHeldItBackCountsToo) {
+TEST(PaceTest, BytesSentWithoutALimitCountToo) {
   Pace pace;
   pace.sent(Pace::kLimit * 3);
   EXPECT_EQ(pace.allowance(kBegun), 0_B);
@@ -32,20 +32,20 @@ TEST(PaceTest, WhatWasSentWhileNothingHeldItBackCountsToo) {
   EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit);
 }
 
-TEST(PaceTest, EachTimeThatItRelentsTheLimitIsTwiceAsLargeAndInTheEndThereIsNone) {
+TEST(PaceTest, EachRaiseDoublesTheLimitUntilItIsUnlimited) {
   Pace pace;
-  pace.relent();
+  pace.raise_limit();
   EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit * 2);
-  for (int i = 0; i < 64; ++i) pace.relent();
+  for (int i = 0; i < 64; ++i) pace.raise_limit();
   pace.sent(Pace::kUnlimited / 4);
   pace.sent(Pace::kUnlimited / 4);
   EXPECT_EQ(pace.allowance(kBegun), Pace::kUnlimited);
 }
 
-TEST(PaceTest, TheNextOperationBeginsAnew) {
+TEST(PaceTest, BeginResetsThePace) {
   Pace pace;
   pace.sent(1_MiB);
-  pace.relent();
+  pace.raise_limit();
   pace.begin();
   EXPECT_EQ(pace.allowance(kBegun), Pace::kLimit);
 }

@@ -1,4 +1,4 @@
-// What the engine asks of whoever plans for it: the engine walks schedules and makes none.
+// The engine's interface to the planner: the engine executes schedules and does not make them.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 namespace peal::engine {
 
+/// Threads: one at a time.
 class Planner {
  public:
   virtual ~Planner() = default;
@@ -14,10 +15,11 @@ class Planner {
   struct Choice {
     /// A number that all ranks agree on.
     std::uint8_t algorithm = 0;
-    /// Whether its schedule depends on Problem::access, so that the ranks have to agree on that.
-    bool looks_at_access = false;
+    /// Whether its schedule depends on Problem::registered and begins with the opening
+    /// (schedule/opening.h).
+    bool opens = false;
   };
-  /// The algorithm for the problem, whatever its `access`. `element` is the size of one element.
+  /// The algorithm for the problem. Ignores `registered`. `element` is the size of one element.
   virtual Choice choose(const schedule::Problem& problem, Bytes element) = 0;
   /// This rank's part.
   virtual schedule::Part plan(std::uint8_t algorithm, const schedule::Problem& problem) = 0;

@@ -1,23 +1,22 @@
-// The buffers of one operand as one: element 0 to size, wherever they lie.
+// The buffers of one operand as one sequence of elements, 0 to size, in any number of pieces.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "peal/base/units.h"
 
 namespace peal::engine {
 
-/// Memory from some element on, as far as it goes in one piece.
+/// Memory from some element on, up to the end of its piece.
 struct Extent {
   std::byte* data = nullptr;
   Elements count;
 };
 
-/// Borrows the memory. Cleared and filled again for each operation, so that nothing is allocated in
-/// the steady state.
+/// Borrows the memory. Cleared and filled again for each operation, so that repeated operations
+/// allocate nothing.
 class Regions {
  public:
   void clear() {
@@ -28,7 +27,7 @@ class Regions {
 
   void add(const void* data, Elements count) {
     if (count.value == 0) return;
-    // An input is never written unless it is also an output: schedules are proved to keep to that.
+    // Schedules are proved never to write an input, unless it is also an output.
     auto* const piece = const_cast<std::byte*>(static_cast<const std::byte*>(data));
     if (first_ == nullptr) {
       first_ = piece;
@@ -42,7 +41,7 @@ class Regions {
   bool is_one_piece() const { return pieces_.empty(); }
   std::byte* data() const { return first_; }
 
-  /// From `offset` (below size) on; `element` is the size of one element.
+  /// The memory from `offset` (below size) on; `element` is the size of one element.
   Extent at(Elements offset, Bytes element) const {
     const auto after =
         std::upper_bound(pieces_.begin(), pieces_.end(), offset, [](Elements o, const Piece& p) {

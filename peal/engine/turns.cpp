@@ -5,7 +5,7 @@
 namespace peal::engine {
 namespace {
 
-// What rows of operations are proved with.
+// Sequences of operations are proved with these sizes.
 static_assert(schedule::engine_scratch({}).cell == transport::Window::kCell);
 static_assert(schedule::engine_scratch({}).cells == transport::Window::kTurns);
 

@@ -31,7 +31,7 @@ void Call::barrier() { begin(Operation::kBarrier); }
 void Call::broadcast(std::span<const Buffer> data, Rank root) {
   begin(Operation::kBroadcast);
   use_root(root);
-  use_both(data);  // that may overlap: what is written twice is the same
+  use_both(data);  // buffers may overlap: both writes store the same values
   request_.in_place = true;
   request_.count = total_of(data);
 }

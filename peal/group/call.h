@@ -1,5 +1,5 @@
-// One call of an operation: its arguments, checked and brought into the one form that backends
-// take. ProcessGroup makes one on its stack for each call.
+// One call of an operation: checks its arguments, and converts them into the form for backends.
+// ProcessGroup makes one on its stack for each call.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace peal {
 
-/// Threads: one. Borrows the spans that it is given. No allocation where one buffer goes in and one
-/// comes out. Buffers without elements overlap nothing.
-/// Errors of every method but the constructor: usage (shapes, types, ranks, overlap), unsupported.
+/// Threads: one. Borrows its arguments. Does not allocate for one input and one output buffer.
+/// Empty buffers overlap nothing. Errors of every method but the constructor: usage (shapes, types,
+/// ranks, overlap), unsupported.
 class Call {
  public:
   Call(Rank rank, int size, const Capabilities& capabilities)
@@ -22,48 +22,61 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  /// Borrows from this object: it must stay where it is.
+  /// Borrows from this object, which must not move.
   const Request& request() const { return request_; }
 
-  void send(const ConstBuffer& data, Rank to, Tag tag);
-  void recv(const Buffer& data, Rank from, Tag tag);
+  void send(const ConstBuffer& data, Rank to, Tag tag = {});
+  void recv(const Buffer& data, Rank from, Tag tag = {});
   void barrier();
   void broadcast(std::span<const Buffer> data, Rank root);
   void all_reduce(std::span<const Buffer> data, ReduceOp op);
   void reduce(std::span<const Buffer> data, Rank root, ReduceOp op);
 
-  // Equal blocks, each a list of buffers: out[k] holds size() blocks like in[k].
-  void all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> out);
-  void reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op);
-
-  // One buffer with size() blocks, equal or of `counts` elements.
-  void scatter(const ConstBuffer& in,
+  // Operations on a block for each rank, in the forms that collectives.h describes.
+  void scatter(const ConstBuffers& in,
                const Buffer& out,
                Rank root,
-               std::span<const Elements> counts);
+               std::span<const Elements> counts = {});
   void gather(const ConstBuffer& in,
-              const Buffer& out,
+              const Buffers& out,
               Rank root,
-              std::span<const Elements> counts);
-  void all_gather(const ConstBuffer& in, const Buffer& out, std::span<const Elements> counts);
-  void reduce_scatter(const ConstBuffer& in,
-                      const Buffer& out,
+              std::span<const Elements> counts = {});
+  void all_gather(const ConstBuffers& in,
+                  const Buffers& out,
+                  std::span<const Elements> counts = {});
+  void reduce_scatter(const ConstBuffers& in,
+                      const Buffers& out,
                       ReduceOp op,
-                      std::span<const Elements> counts);
-  void all_to_all(const ConstBuffer& in,
-                  const Buffer& out,
-                  std::span<const Elements> to,
-                  std::span<const Elements> from);
-
-  // A buffer for each rank.
-  void scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank root);
-  void gather_list(const ConstBuffer& in, std::span<const Buffer> out, Rank root);
-  void all_gather_list(const ConstBuffer& in, std::span<const Buffer> out);
-  void reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out, ReduceOp op);
-  void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+                      std::span<const Elements> counts = {});
+  void all_to_all(const ConstBuffers& in,
+                  const Buffers& out,
+                  std::span<const Elements> to = {},
+                  std::span<const Elements> from = {});
 
  private:
-  // ---- what they are made of: here what each call passes, the rest in call_checks.cpp
+  // ---- one form of an operation: one buffer with the blocks (call_blocks.cpp)
+  void scatter_one(const ConstBuffer& in, const Buffer& out, std::span<const Elements> counts);
+  void gather_one(const ConstBuffer& in, const Buffer& out, std::span<const Elements> counts);
+  void all_gather_one(const ConstBuffer& in, const Buffer& out, std::span<const Elements> counts);
+  void reduce_scatter_one(const ConstBuffer& in,
+                          const Buffer& out,
+                          std::span<const Elements> counts);
+  void all_to_all_one(const ConstBuffer& in,
+                      const Buffer& out,
+                      std::span<const Elements> to,
+                      std::span<const Elements> from);
+
+  // ---- a buffer for each rank, and several operations as one (call_lists.cpp)
+  void scatter_list(std::span<const ConstBuffer> in, const Buffer& out);
+  void gather_list(const ConstBuffer& in, std::span<const Buffer> out);
+  void all_gather_list(const ConstBuffer& in, std::span<const Buffer> out);
+  void all_gather_each(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+  void reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out);
+  void reduce_scatter_each(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+  void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+  void refuse_counts_of_a_list(std::span<const Elements> counts) const;
+
+  // ---- helpers; the ones that every call needs are here, the rest in call_checks.cpp
   void begin(Operation operation) {
     request_.operation = operation;
     if (!capabilities_.has(operation)) refuse_operation();
@@ -99,24 +112,25 @@ class Call {
       if (is_nowhere || buffer.count.value < 0) refuse_memory(buffer.count);
     }
   }
+  /// Call after the type is known.
   void use_op(ReduceOp op);
   void use_both(std::span<const Buffer> buffers);
-  /// Blocks of the given sizes, which every rank knows.
+  /// Blocks of sizes that every rank knows.
   void use_blocks(std::span<const Elements> counts);
-  /// Blocks of which this rank may know some only.
+  /// Blocks of which this rank may know only some.
   void use_own_blocks(std::vector<Elements> counts);
   void check_total(const char* which, Elements actual, Elements expected) const;
   struct Extent {
     const void* data;
     Elements count;
   };
-  /// `small` is the rank's own block (at `own`) inside `large`, or apart from it.
+  /// Notes whether `small`, this rank's block, lies in place (at `own`) inside `large`, or apart.
   void note_place(const void* small, Elements small_count, const void* own, const Extent& large);
   const void* end_of(const Extent& extent) const;
   bool overlap(const Extent& a, const Extent& b) const;
-  /// The same for lists, when input and output are set: `in` and `out` are the rank's own block
-  /// among them. In place they are the same memory, each buffer of the one and of the other; beyond
-  /// that no output overlaps an input or another output.
+  /// The same for lists, after input and output are set. `in` and `out` are the buffers of this
+  /// rank's block. In place, each buffer of `in` is the same memory as that of `out`. Apart from
+  /// that, no output may overlap an input or another output.
   /// Cost: sorts the buffers by address.
   void note_places(std::span<const ConstBuffer> in, std::span<const Buffer> out);
   struct Use {
@@ -124,7 +138,7 @@ class Call {
     enum class Kind : std::uint8_t { kRead, kWritten } kind;
   };
   void check_apart(std::vector<Use> uses) const;
-  /// The rank's own ones, of blocks that are listed by rank.
+  /// This rank's blocks in a list of blocks by rank.
   template <class AnyBuffer>
   std::span<const AnyBuffer> own_blocks(std::span<const AnyBuffer> blocks) const {
     const std::size_t each = blocks.size() / static_cast<std::size_t>(size_);

@@ -60,7 +60,7 @@ void Call::use_blocks(std::span<const Elements> counts) {
 
 void Call::use_own_blocks(std::vector<Elements> counts) {
   for (const Elements count : counts) {
-    if (count.value < 0) refuse(fmt::format("a count of {}", count.value));
+    if (count.value < 0) refuse(fmt::format("a count of {} is negative", count.value));
   }
   counts_ = std::move(counts);
   request_.counts = counts_;
@@ -80,14 +80,14 @@ void Call::refuse_type(DType dtype) const {
 }
 
 void Call::refuse_memory(Elements count) const {
-  if (count.value < 0) refuse(fmt::format("a count of {}", count.value));
+  if (count.value < 0) refuse(fmt::format("a count of {} is negative", count.value));
   refuse(fmt::format("{} elements at a null pointer", count.value));
 }
 
 void Call::check_total(const char* which, Elements actual, Elements expected) const {
   if (actual != expected) {
-    refuse(fmt::format(
-        "the {} holds {} elements where {} are due", which, actual.value, expected.value));
+    refuse(
+        fmt::format("the {} holds {} elements, expected {}", which, actual.value, expected.value));
   }
 }
 
@@ -102,8 +102,8 @@ void Call::note_place(const void* small,
   }
   if (overlap({small, small_count}, large)) {
     refuse(
-        "input and output overlap, but not as the operation in place would have it: "
-        "the small buffer must be the rank's own block of the large one");
+        "input and output overlap, but not in the form that the operation allows in place: "
+        "the small buffer must be this rank's block of the large one");
   }
 }
 
@@ -120,7 +120,7 @@ void Call::note_places(std::span<const ConstBuffer> in, std::span<const Buffer> 
   std::vector<Use> uses;
   for (const ConstBuffer& buffer : request_.input) {
     const bool is_own = !in.empty() && &buffer >= &in.front() && &buffer <= &in.back();
-    if (is_own && request_.in_place) continue;  // it is its output
+    if (is_own && request_.in_place) continue;  // it is counted as output
     uses.push_back({{buffer.data, buffer.count}, Use::Kind::kRead});
   }
   for (const Buffer& buffer : request_.output) {
@@ -130,7 +130,7 @@ void Call::note_places(std::span<const ConstBuffer> in, std::span<const Buffer> 
   check_apart(std::move(uses));
 }
 
-/// From the lowest address up: whatever came before and ends behind a beginning overlaps it.
+/// Checks in the order of addresses: a buffer overlaps if an earlier one ends after its beginning.
 void Call::check_apart(std::vector<Use> uses) const {
   const std::less<const void*> before;
   std::ranges::sort(uses, before, [](const Use& use) { return use.extent.data; });
@@ -140,8 +140,8 @@ void Call::check_apart(std::vector<Use> uses) const {
     const bool writes = use.kind == Use::Kind::kWritten;
     if (before(use.extent.data, written_to) || (writes && before(use.extent.data, read_to))) {
       refuse(
-          "an output overlaps an input or another output: the only memory that may be both is the "
-          "rank's own block, where the operation has a form in place, and then the whole of it");
+          "an output overlaps an input or another output; in place, only the whole block of this "
+          "rank may be both, if the operation has an in-place form");
     }
     const void*& end = writes ? written_to : read_to;
     end = std::max(end, end_of(use.extent), before);

@@ -5,7 +5,7 @@
 namespace peal {
 namespace {
 
-/// buffer[offset, offset + count)
+/// The part [offset, offset + count) of the buffer.
 template <class AnyBuffer>
 AnyBuffer part_of(const AnyBuffer& buffer, Elements offset, Elements count) {
   AnyBuffer part = buffer;
@@ -15,7 +15,7 @@ AnyBuffer part_of(const AnyBuffer& buffer, Elements offset, Elements count) {
   return part;
 }
 
-/// Cuts each of `large` into `size` blocks and lists them by rank, then by buffer.
+/// Divides each of `large` into `size` blocks, and lists the blocks by rank, then by buffer.
 template <class AnyBuffer>
 std::vector<AnyBuffer> by_rank(std::span<const AnyBuffer> large, int size) {
   std::vector<AnyBuffer> blocks;
@@ -31,8 +31,7 @@ std::vector<AnyBuffer> by_rank(std::span<const AnyBuffer> large, int size) {
 
 }  // namespace
 
-void Call::all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
-  begin(Operation::kAllGather);
+void Call::all_gather_each(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
   if (in.size() != out.size()) {
     refuse(fmt::format("{} input buffers, but {} output buffers", in.size(), out.size()));
   }
@@ -46,10 +45,7 @@ void Call::all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> o
   note_places(in, own_blocks(request_.output));
 }
 
-void Call::reduce_scatter(std::span<const ConstBuffer> in,
-                          std::span<const Buffer> out,
-                          ReduceOp op) {
-  begin(Operation::kReduceScatter);
+void Call::reduce_scatter_each(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
   if (in.size() != out.size()) {
     refuse(fmt::format("{} input buffers, but {} output buffers", in.size(), out.size()));
   }
@@ -59,17 +55,14 @@ void Call::reduce_scatter(std::span<const ConstBuffer> in,
   inputs_ = by_rank(in, size_);
   use_input(inputs_);
   use_output(out);
-  use_op(op);
   request_.count = total_of(out);
   note_places(own_blocks(request_.input), out);
 }
 
-void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank root) {
-  begin(Operation::kScatter);
-  use_root(root);
+void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out) {
   use_output(out);
   std::vector<Elements> counts(static_cast<std::size_t>(size_));
-  if (rank_ == root) {
+  if (rank_ == request_.root) {
     if (in.size() != counts.size())
       refuse(fmt::format("{} buffers for {} ranks", in.size(), size_));
     for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = in[r].count;
@@ -82,12 +75,10 @@ void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out, Rank
   use_own_blocks(std::move(counts));
 }
 
-void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out, Rank root) {
-  begin(Operation::kGather);
-  use_root(root);
+void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
   use_input(in);
   std::vector<Elements> counts(static_cast<std::size_t>(size_));
-  if (rank_ == root) {
+  if (rank_ == request_.root) {
     if (out.size() != counts.size())
       refuse(fmt::format("{} buffers for {} ranks", out.size(), size_));
     for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = out[r].count;
@@ -101,7 +92,6 @@ void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out, Rank 
 }
 
 void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
-  begin(Operation::kAllGather);
   if (out.size() != static_cast<std::size_t>(size_)) {
     refuse(fmt::format("{} buffers for {} ranks", out.size(), size_));
   }
@@ -115,8 +105,7 @@ void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
   note_places(request_.input, own_blocks(request_.output));
 }
 
-void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out, ReduceOp op) {
-  begin(Operation::kReduceScatter);
+void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out) {
   if (in.size() != static_cast<std::size_t>(size_)) {
     refuse(fmt::format("{} buffers for {} ranks", in.size(), size_));
   }
@@ -125,14 +114,12 @@ void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& ou
   use_blocks(counts);
   use_input(in);
   use_output(out);
-  use_op(op);
   const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
   check_total("output", out.count, own.count);
   note_places(own_blocks(request_.input), request_.output);
 }
 
 void Call::all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out) {
-  begin(Operation::kAllToAll);
   const auto ranks = static_cast<std::size_t>(size_);
   if (in.size() != ranks || out.size() != ranks) {
     refuse(

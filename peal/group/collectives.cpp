@@ -8,58 +8,110 @@
 
 namespace peal {
 
-// ---- one buffer, or several as one
+// ---- on whole buffers
 
-void Collectives::broadcast(Buffer data, Rank root, Timeout timeout) {
-  broadcast({&data, 1}, root, timeout);
+void Collectives::broadcast(const Buffers& data, Rank root, const CallOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.broadcast(data.all(), root); });
 }
-WorkPtr Collectives::broadcast_async(Buffer data, Rank root, Timeout timeout) {
-  return broadcast_async({&data, 1}, root, timeout);
-}
-void Collectives::all_reduce(Buffer data, ReduceOp op, Timeout timeout) {
-  all_reduce({&data, 1}, op, timeout);
-}
-WorkPtr Collectives::all_reduce_async(Buffer data, ReduceOp op, Timeout timeout) {
-  return all_reduce_async({&data, 1}, op, timeout);
-}
-void Collectives::reduce(Buffer data, Rank root, ReduceOp op, Timeout timeout) {
-  reduce({&data, 1}, root, op, timeout);
-}
-WorkPtr Collectives::reduce_async(Buffer data, Rank root, ReduceOp op, Timeout timeout) {
-  return reduce_async({&data, 1}, root, op, timeout);
+WorkPtr Collectives::broadcast_async(const Buffers& data, Rank root, const CallOptions& options) {
+  return state_.start(options.timeout, [&](Call& call) { call.broadcast(data.all(), root); });
 }
 
-void Collectives::broadcast(std::span<const Buffer> data, Rank root, Timeout timeout) {
-  state_.run(timeout, [&](Call& call) { call.broadcast(data, root); });
+void Collectives::all_reduce(const Buffers& data, const ReduceOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.all_reduce(data.all(), options.op); });
 }
-WorkPtr Collectives::broadcast_async(std::span<const Buffer> data, Rank root, Timeout timeout) {
-  return state_.start(timeout, [&](Call& call) { call.broadcast(data, root); });
+WorkPtr Collectives::all_reduce_async(const Buffers& data, const ReduceOptions& options) {
+  return state_.start(options.timeout,
+                      [&](Call& call) { call.all_reduce(data.all(), options.op); });
 }
-void Collectives::all_reduce(std::span<const Buffer> data, ReduceOp op, Timeout timeout) {
-  state_.run(timeout, [&](Call& call) { call.all_reduce(data, op); });
+
+void Collectives::reduce(const Buffers& data, Rank root, const ReduceOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.reduce(data.all(), root, options.op); });
 }
-WorkPtr Collectives::all_reduce_async(std::span<const Buffer> data, ReduceOp op, Timeout timeout) {
-  return state_.start(timeout, [&](Call& call) { call.all_reduce(data, op); });
+WorkPtr Collectives::reduce_async(const Buffers& data, Rank root, const ReduceOptions& options) {
+  return state_.start(options.timeout,
+                      [&](Call& call) { call.reduce(data.all(), root, options.op); });
 }
-void Collectives::reduce(std::span<const Buffer> data, Rank root, ReduceOp op, Timeout timeout) {
-  state_.run(timeout, [&](Call& call) { call.reduce(data, root, op); });
+
+// ---- on a block for each rank
+
+void Collectives::scatter(const ConstBuffers& in,
+                          const Buffer& out,
+                          Rank root,
+                          const BlockOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.scatter(in, out, root, options.counts); });
 }
-WorkPtr Collectives::reduce_async(std::span<const Buffer> data,
+WorkPtr Collectives::scatter_async(const ConstBuffers& in,
+                                   const Buffer& out,
+                                   Rank root,
+                                   const BlockOptions& options) {
+  return state_.start(options.timeout,
+                      [&](Call& call) { call.scatter(in, out, root, options.counts); });
+}
+
+void Collectives::gather(const ConstBuffer& in,
+                         const Buffers& out,
+                         Rank root,
+                         const BlockOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.gather(in, out, root, options.counts); });
+}
+WorkPtr Collectives::gather_async(const ConstBuffer& in,
+                                  const Buffers& out,
                                   Rank root,
-                                  ReduceOp op,
-                                  Timeout timeout) {
-  return state_.start(timeout, [&](Call& call) { call.reduce(data, root, op); });
+                                  const BlockOptions& options) {
+  return state_.start(options.timeout,
+                      [&](Call& call) { call.gather(in, out, root, options.counts); });
 }
 
-// ---- meeting
+void Collectives::all_gather(const ConstBuffers& in,
+                             const Buffers& out,
+                             const BlockOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.all_gather(in, out, options.counts); });
+}
+WorkPtr Collectives::all_gather_async(const ConstBuffers& in,
+                                      const Buffers& out,
+                                      const BlockOptions& options) {
+  return state_.start(options.timeout,
+                      [&](Call& call) { call.all_gather(in, out, options.counts); });
+}
 
-void Collectives::barrier(Timeout timeout) {
-  state_.run(timeout, [](Call& call) { call.barrier(); });
+void Collectives::reduce_scatter(const ConstBuffers& in,
+                                 const Buffers& out,
+                                 const ReduceScatterOptions& options) {
+  state_.run(options.timeout,
+             [&](Call& call) { call.reduce_scatter(in, out, options.op, options.counts); });
 }
-WorkPtr Collectives::barrier_async(Timeout timeout) {
-  return state_.start(timeout, [](Call& call) { call.barrier(); });
+WorkPtr Collectives::reduce_scatter_async(const ConstBuffers& in,
+                                          const Buffers& out,
+                                          const ReduceScatterOptions& options) {
+  return state_.start(options.timeout, [&](Call& call) {
+    call.reduce_scatter(in, out, options.op, options.counts);
+  });
 }
-void Collectives::monitored_barrier(Timeout timeout) {
+
+void Collectives::all_to_all(const ConstBuffers& in,
+                             const Buffers& out,
+                             const AllToAllOptions& options) {
+  state_.run(options.timeout,
+             [&](Call& call) { call.all_to_all(in, out, options.to, options.from); });
+}
+WorkPtr Collectives::all_to_all_async(const ConstBuffers& in,
+                                      const Buffers& out,
+                                      const AllToAllOptions& options) {
+  return state_.start(options.timeout,
+                      [&](Call& call) { call.all_to_all(in, out, options.to, options.from); });
+}
+
+// ---- synchronisation
+
+void Collectives::barrier(const CallOptions& options) {
+  state_.run(options.timeout, [](Call& call) { call.barrier(); });
+}
+WorkPtr Collectives::barrier_async(const CallOptions& options) {
+  return state_.start(options.timeout, [](Call& call) { call.barrier(); });
+}
+
+void Collectives::monitored_barrier(const CallOptions& options) {
   const Capabilities& able = state_.capabilities;
   if (!able.has(Operation::kSend) || !able.has(Operation::kRecv) || !able.has(DType::kU8)) {
     throw Error(ErrorKind::kUnsupported,
@@ -68,7 +120,7 @@ void Collectives::monitored_barrier(Timeout timeout) {
                             able.name));
   }
   state_.check_alive();
-  peal::monitored_barrier(*state_.backend, state_.options.name, state_.resolve(timeout));
+  peal::monitored_barrier(*state_.backend, state_.options.name, state_.resolve(options.timeout));
 }
 
 }  // namespace peal

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using testing::IdleBackend;
 using ::testing::IsEmpty;
 
-TEST(CollectivesTest, AMonitoredBarrierAsksNothingOfABackendThatCannotDoItsParts) {
+TEST(CollectivesTest, AMonitoredBarrierIsUnsupportedWithoutSendOrReceive) {
   for (const Operation missing : {Operation::kSend, Operation::kRecv}) {
     Capabilities capabilities = testing::everything();
     capabilities.operations.erase(missing);

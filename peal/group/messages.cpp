@@ -7,23 +7,24 @@
 
 namespace peal {
 
-void Messages::send(ConstBuffer data, Rank to, Tag tag, Timeout timeout) {
-  state_.run(timeout, [&](Call& call) { call.send(data, to, tag); });
+void Messages::send(const ConstBuffer& data, Rank to, const MessageOptions& options) {
+  state_.run(options.timeout, [&](Call& call) { call.send(data, to, options.tag); });
 }
 
-Rank Messages::recv(Buffer data, Rank from, Tag tag, Timeout timeout) {
-  return state_.run(timeout, [&](Call& call) { call.recv(data, from, tag); });
+Rank Messages::recv(const Buffer& data, Rank from, const MessageOptions& options) {
+  return state_.run(options.timeout, [&](Call& call) { call.recv(data, from, options.tag); });
 }
 
-WorkPtr Messages::isend(ConstBuffer data, Rank to, Tag tag, Timeout timeout) {
-  return state_.start(timeout, [&](Call& call) { call.send(data, to, tag); });
+WorkPtr Messages::isend(const ConstBuffer& data, Rank to, const MessageOptions& options) {
+  return state_.start(options.timeout, [&](Call& call) { call.send(data, to, options.tag); });
 }
 
-WorkPtr Messages::irecv(Buffer data, Rank from, Tag tag, Timeout timeout) {
-  return state_.start(timeout, [&](Call& call) { call.recv(data, from, tag); });
+WorkPtr Messages::irecv(const Buffer& data, Rank from, const MessageOptions& options) {
+  return state_.start(options.timeout, [&](Call& call) { call.recv(data, from, options.tag); });
 }
 
-WorkPtr Messages::batch_isend_irecv(std::span<const PointToPoint> batch, Timeout timeout) {
+WorkPtr Messages::batch_isend_irecv(std::span<const PointToPoint> batch,
+                                    const CallOptions& options) {
   state_.check_alive();
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<Request> requests;
@@ -36,7 +37,7 @@ WorkPtr Messages::batch_isend_irecv(std::span<const PointToPoint> batch, Timeout
     }
     requests.push_back(calls.back()->request());
   }
-  return state_.backend->start(requests, state_.resolve(timeout));
+  return state_.backend->start(requests, state_.resolve(options.timeout));
 }
 
 }  // namespace peal

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 #include "peal/base/interrupt.h"
@@ -13,13 +14,13 @@
 namespace peal {
 namespace {
 
-/// Users' tags count from 0, so these are never theirs.
+/// The tags of users count from 0, so users never use these tags.
 constexpr Tag kArrival{-1};
 constexpr Tag kRelease{-2};
 constexpr Tag kPresence{-3};  // of rank 0
 
-/// How much longer than the timeout, counted from rank 0's arrival, the ranks stay to hear its
-/// verdict.
+/// How much longer than the timeout, counted from rank 0's arrival, the ranks wait for rank 0 to
+/// report the missing ranks.
 constexpr Timeout kGrace = std::chrono::seconds(1);
 
 Timeout with_grace(Timeout timeout) {
@@ -27,7 +28,7 @@ Timeout with_grace(Timeout timeout) {
 }
 
 /// Messages of one byte to or from each rank. Their memory lives until the last of them has ended,
-/// whatever is thrown meanwhile.
+/// also after an exception.
 class Tokens {
  public:
   explicit Tokens(Backend& backend)
@@ -40,7 +41,7 @@ class Tokens {
       try {
         if (work) work->wait();
       } catch (const std::exception&) {
-        // Ended, which is all that matters here.
+        // The message has ended; its error does not matter here.
       }
     }
   }
@@ -66,7 +67,7 @@ class Tokens {
     works_[static_cast<std::size_t>(peer)] = backend_.start({&request, 1}, timeout);
   }
 
-  /// Whether the token has come, or gone, within the time. Its Work goes on.
+  /// Whether the message has ended within the time. Its Work continues.
   bool is_there_within(Rank peer, Timeout timeout) {
     const Deadline deadline = Deadline::after(timeout);
     while (!is_there_at(peer, deadline.within(kInterruptEvery))) {
@@ -76,7 +77,7 @@ class Tokens {
     return true;
   }
 
-  /// Returns when the token has come, or gone. Its own timeout ends the wait.
+  /// Waits until the message has ended. Its own timeout ends the wait.
   void await(Rank peer) {
     while (!is_there_within(peer, kInterruptEvery)) {
     }
@@ -92,7 +93,7 @@ class Tokens {
         if (error.kind() == ErrorKind::kTimeout) return false;
         throw;
       }
-      work.wait();  // it has ended since: says how
+      work.wait();  // it has ended since; throws its error, if any
     }
     return true;
   }
@@ -102,7 +103,7 @@ class Tokens {
   std::vector<WorkPtr> works_;
 };
 
-RanksMissing not_there(const std::string& group, std::vector<Rank> missing, Timeout timeout) {
+RanksMissing ranks_missing(const std::string& group, std::vector<Rank> missing, Timeout timeout) {
   const std::string text =
       fmt::format("monitored_barrier of the group {}: rank{} {} did not come within {} ms",
                   group,
@@ -112,12 +113,12 @@ RanksMissing not_there(const std::string& group, std::vector<Rank> missing, Time
   return {text, std::move(missing)};
 }
 
-void abort_with(Backend& backend, const RanksMissing& error) {
-  backend.abort(error, Departure::kInOrder);
+[[noreturn]] void abort_with(Backend& backend, const RanksMissing& error) {
+  backend.abort(error, Departure::kNormal);
   throw error;
 }
 
-/// Waits for every rank's token and returns those that did not come.
+/// Waits for every rank's message. Returns the ranks whose message did not come.
 std::vector<Rank> missing_after(Tokens& arrivals, int ranks, Timeout timeout) {
   const Deadline deadline = Deadline::after(timeout);
   for (Rank r = 1; r < ranks; ++r) {
@@ -134,14 +135,14 @@ void tell_all(Tokens& tokens, int ranks, Tag tag, Timeout timeout) {
   for (Rank r = 1; r < ranks; ++r) tokens.start(Operation::kSend, r, tag, timeout);
 }
 
-/// Rank 0's part: it decides.
+/// Rank 0's part: it detects the missing ranks.
 void gather_and_release(Backend& backend, const std::string& group, Timeout timeout) {
   const int ranks = backend.size();
   Tokens presences(backend);
   tell_all(presences, ranks, kPresence, with_grace(timeout));
   Tokens arrivals(backend);
   if (auto missing = missing_after(arrivals, ranks, timeout); !missing.empty()) {
-    abort_with(backend, not_there(group, std::move(missing), timeout));
+    abort_with(backend, ranks_missing(group, std::move(missing), timeout));
   }
   Tokens releases(backend);
   tell_all(releases, ranks, kRelease, with_grace(timeout));
@@ -153,7 +154,8 @@ void arrive_and_wait(Backend& backend, const std::string& group, Timeout timeout
   arrival.start(Operation::kSend, 0, kArrival, with_grace(timeout));
   Tokens presence(backend);
   presence.start(Operation::kRecv, 0, kPresence, with_grace(with_grace(timeout)));
-  if (!presence.is_there_within(0, timeout)) abort_with(backend, not_there(group, {0}, timeout));
+  if (!presence.is_there_within(0, timeout))
+    abort_with(backend, ranks_missing(group, {0}, timeout));
   Tokens release(backend);
   release.start(Operation::kRecv, 0, kRelease, with_grace(timeout));
   release.await(0);

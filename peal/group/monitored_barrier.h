@@ -1,4 +1,4 @@
-// A barrier that tells who did not come. Made of sends and receives, so it works over every
+// A barrier that names the missing ranks. It uses only sends and receives, so it works over every
 // backend.
 #pragma once
 
@@ -12,11 +12,12 @@
 
 namespace peal {
 
-/// The Error(timeout) of a rank that has missed others.
+/// The Error(timeout) of a rank that has waited for missing ranks.
 class RanksMissing final : public Error {
  public:
   RanksMissing(const std::string& message, std::vector<Rank> ranks)
-      : Error(ErrorKind::kTimeout, message), ranks_(std::move(ranks)) {}
+      : Error(ErrorKind::kTimeout, message, {.operation = "monitored_barrier"}),
+        ranks_(std::move(ranks)) {}
 
   /// The missing ranks, of the group and in order; at least one.
   const std::vector<Rank>& ranks() const { return ranks_; }
@@ -26,14 +27,15 @@ class RanksMissing final : public Error {
 };
 
 /// Returns when all ranks have called it.
-/// Order: collective. Its messages have tags that users cannot give, so other sends and receives go
-///   on beside it.
+/// Order: collective. Its messages have tags that users cannot give, so other sends and receives
+///   may run at the same time.
 /// Threads: any, one at a time for a group.
-/// Errors, each of which ends the group: timeout, where rank 0 misses ranks when `timeout` has
-///   passed since its call (it names them all, to all), or a rank misses rank 0 as long after its
-///   own, and on that rank RanksMissing; and what the backend's sends and receives end with.
-/// Cost: 3·(n-1) messages of one byte, of which rank 0 sends two to each and gets one from each.
-/// Source: the field's; torch.distributed.monitored_barrier does the same job.
+/// Errors, each of which ends the group: timeout, if ranks are missing on rank 0 when `timeout` has
+///   passed since its call (rank 0 names them to all ranks); timeout, if rank 0 is missing on a
+///   rank for as long after that rank's call. Where ranks are missing, the error is RanksMissing.
+///   Also the errors of the backend's sends and receives.
+/// Cost: 3·(n-1) messages of one byte; rank 0 sends two to each rank and receives one from each.
+/// Source: common practice; torch.distributed.monitored_barrier does the same.
 void monitored_barrier(Backend& backend, const std::string& group, Timeout timeout);
 
 }  // namespace peal

@@ -11,8 +11,8 @@ namespace {
 
 using testing::IdleBackend;
 
-/// The token may come when the wait for it has given up, before the barrier looks again.
-TEST(MonitoredBarrierTest, ATokenThatComesJustAfterTheWaitCounts) {
+/// The message may come after the wait has timed out and before the barrier checks again.
+TEST(MonitoredBarrierTest, ATokenThatComesJustAfterTheTimeoutOfTheWaitCounts) {
   IdleBackend backend(3, testing::everything(), IdleBackend::Ends::kJustAfterTheWait);
   EXPECT_NO_THROW(monitored_barrier(backend, "world", std::chrono::seconds(30)));
 }

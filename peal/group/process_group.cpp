@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 #include "peal/group/state.h"
@@ -27,7 +28,7 @@ void GroupState::check_alive() const {
   if (!owner.is_current()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("this process was forked from rank {} of the group {}, and is not in "
-                            "the group itself: let it make a group of its own",
+                            "the group itself: it may make its own group",
                             rank,
                             options.name));
   }
@@ -39,9 +40,9 @@ void GroupState::check_alive() const {
 ProcessGroup::ProcessGroup(std::unique_ptr<Backend> backend, Options options)
     : ProcessGroup(std::make_unique<GroupState>(std::move(backend), std::move(options))) {}
 
-/// The halves borrow what the whole owns.
+/// The base classes borrow the state that this object owns.
 ProcessGroup::ProcessGroup(std::unique_ptr<GroupState> state)
-    : Messages(*state), Collectives(*state), BlockCollectives(*state), state_(std::move(state)) {}
+    : Messages(*state), Collectives(*state), state_(std::move(state)) {}
 
 ProcessGroup::~ProcessGroup() {
   if (!state_->owner.is_current()) {
@@ -53,7 +54,7 @@ ProcessGroup::~ProcessGroup() {
     state_->backend->shutdown(
         state_->departure(), Deadline::after(std::chrono::seconds(1)), Interrupts::kIgnored);
   } catch (const std::exception&) {
-    // Whoever wants to know calls destroy().
+    // Call destroy() to get this error.
   }
 }
 
@@ -91,7 +92,7 @@ ProcessGroupPtr ProcessGroup::new_group(std::span<const Rank> ranks, Timeout tim
     throw refuse(fmt::format(
         "rank {} is not among {}, and only members may call it", rank(), fmt::join(members, ",")));
   }
-  // It grows even if the group then fails: the store still holds what that attempt left there.
+  // The number grows even if the group then fails, because its keys stay in the store.
   const int serial = state_->groups_made.with([&](auto& made) { return made[members]++; });
   options.name = fmt::format("{}/{}.{}", name(), fmt::join(members, ","), serial);
   auto backend = state_->backend->subgroup(members, options.name, state_->resolve(timeout));
@@ -106,7 +107,7 @@ ProcessGroupPtr ProcessGroup::split(int color, int key, Timeout timeout) {
   }
   const std::array<std::int32_t, 2> own = {color, key};
   std::vector<std::int32_t> all(own.size() * static_cast<std::size_t>(size()));
-  all_gather(ConstBuffer(std::span(own)), Buffer(all), std::span<const Elements>{}, timeout);
+  all_gather(std::span(own), all, {.timeout = timeout});
   if (color == kNoColor) return nullptr;
 
   std::vector<std::pair<std::int32_t, Rank>> members;  // (key, rank)
@@ -144,14 +145,19 @@ Registration ProcessGroup::register_memory(void* memory, Bytes size) {
 void ProcessGroup::abort(const std::string& reason) {
   if (!state_->owner.is_current()) return;
   state_->backend->abort(
-      Error(ErrorKind::kPeerLost,
-            fmt::format("the group {}{}{}", name(), aborted_by(global_rank(rank())), reason)),
-      Departure::kInOrder);
+      Error(ErrorKind::kAborted,
+            fmt::format(
+                "the group {} was aborted by rank {}: {}", name(), global_rank(rank()), reason),
+            {.rank = global_rank(rank()), .cause = ErrorCause::kAborted, .reason = reason}),
+      Departure::kNormal);
 }
 
 void ProcessGroup::abort_by_exception(const std::string& what) {
   if (!state_->owner.is_current()) return;
-  state_->backend->abort(Error(ErrorKind::kPeerLost, threw(global_rank(rank())) + what),
+  const Rank self = global_rank(rank());
+  state_->backend->abort(Error(ErrorKind::kPeerLost,
+                               fmt::format("rank {} threw: {}", self, what),
+                               {.rank = self, .cause = ErrorCause::kThrew, .reason = what}),
                          Departure::kByException);
 }
 

@@ -1,4 +1,4 @@
-// The public face of peal: a group of ranks and what they can do together.
+// The public interface of peal: a group of ranks and its operations.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,6 @@
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
 #include "peal/group/backend.h"
-#include "peal/group/block_collectives.h"
 #include "peal/group/collectives.h"
 #include "peal/group/messages.h"
 
@@ -24,23 +23,24 @@ struct GroupOptions {
   std::vector<Rank> global_ranks = {};  // by rank; empty: the group is the world
 };
 
-/// Called with no color by ranks that join none of the new groups.
+/// The color for ranks that join none of the new groups.
 inline constexpr int kNoColor = -1;
 
-/// Ranks are ranks of this group, 0 .. size() - 1, roots and peers included. What it can do is in
-/// messages.h, collectives.h and block_collectives.h; here is how it is asked, divided and ended.
+/// All ranks are ranks of this group, 0 .. size() - 1, also roots and peers. messages.h and
+/// collectives.h have the operations. This class has the properties of a group, subgroups, memory
+/// and the end of a group.
 /// Threads: any number at once, but collectives (collectives.h) one at a time.
-/// Forks: a forked child is not in the group. Its calls throw usage; destroy, abort and the
-///   destructor do nothing there, and peers notice the end of the rank whether or not it has
-///   children that live on (docs/decisions/0029).
-class ProcessGroup final : public Messages, public Collectives, public BlockCollectives {
+/// Forks: a forked child is not in the group. Its calls throw usage. In the child, destroy, abort
+///   and the destructor do nothing. Peers notice the end of the rank also if children of the rank
+///   live on (docs/decisions/0029).
+class ProcessGroup final : public Messages, public Collectives {
  public:
   using Options = GroupOptions;
 
   ProcessGroup(std::unique_ptr<Backend> backend, Options options);
-  /// As destroy(), without throwing: operations under way have a second, callbacks that have begun
-  /// until they return, and InitOptions::interrupt is not asked. So a rank whose exception ends the
-  /// group is named as such by its peers' errors.
+  /// As destroy(), without throwing. Waits one second for running operations, and without a limit
+  /// for callbacks that have begun. Does not call InitOptions::interrupt. A rank that leaves
+  /// because of an exception is named as such in its peers' errors.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -53,71 +53,76 @@ class ProcessGroup final : public Messages, public Collectives, public BlockColl
   /// The rank in the world of a rank of this group. Errors: usage.
   Rank global_rank(Rank rank) const;
 
-  /// A group of `ranks` (of this group), in that order.
-  /// Order: called by its members only, with the same ranks; several groups of the same ranks are
-  ///   made in the same order by all.
-  /// Errors: usage (a rank twice or none of this group, the own one not among them), timeout,
-  ///   peer_lost; this group stays as it was.
+  /// A group of `ranks` (of this group), in that order. `timeout` limits this call; operations of
+  /// the new group have the timeout of this group.
+  /// Order: only the members call it, with the same ranks. All members make several groups of the
+  ///   same ranks in the same order.
+  /// Errors: usage (a rank twice, a rank that is not in this group, this rank not among them),
+  ///   timeout, peer_lost. This group stays usable.
   /// Cost: a rendezvous of the members through the store, and new connections.
   ProcessGroupPtr new_group(std::span<const Rank> ranks, Timeout timeout = kGroupTimeout);
 
-  /// One group for each color, its ranks ordered by (key, rank); nullptr for kNoColor.
-  /// Order: a collective, called by all.
-  /// Errors: usage (a negative color); of all_gather and new_group.
+  /// One group for each color, its ranks ordered by (key, rank); nullptr for kNoColor. `timeout` is
+  /// as in new_group, and limits the all_gather and the new group each.
+  /// Order: a collective, called by all ranks.
+  /// Errors: usage (a negative color); those of all_gather and new_group.
   /// Cost: an all_gather of 8 bytes and a new_group.
   ProcessGroupPtr split(int color, int key = 0, Timeout timeout = kGroupTimeout);
 
-  /// Zeroed memory that peers of the host can reach, so that operations on it need no copy; plain
-  /// memory where there is none such. It lives as long as it is used, beyond the group too.
-  /// After an operation on it has failed, the peers may still write into it: see Work (work.h).
+  /// Zeroed memory that peers of the host can reach, so that operations on it need no copy. Plain
+  /// memory if peers cannot share memory. The memory lives as long as it is used, also longer than
+  /// the group. After a failed operation on it, peers may still write into it: see Work (work.h).
   /// Errors: usage (a negative size, a group that was destroyed), resource.
   Memory allocate(Bytes size);
 
-  /// Makes memory that the caller has already, as a tensor's, such as `allocate` gives: operations
-  /// on it need no copy, as long as the registration (or a copy of it) lives. It stays where it is,
-  /// with what it holds. Does nothing, and looks at nothing, where peers share no memory.
-  /// After an operation on it has failed, the peers may still write into it until the registration
-  /// has ended: see Work (work.h).
-  ///   What it takes: private memory that may be read and written and is no file's, as malloc, new
-  ///   and LibTorch give. Its whole pages are replaced by shared ones; the rest of it at both ends,
-  ///   less than a page each, is copied in each operation. Memory without a whole page stays as it
-  ///   was.
-  ///   Until it is given back, the owner keeps it: end the registration before it is freed or
-  ///   reallocated. A process that is forked meanwhile shares it, and does not get a copy. Neither
-  ///   a device nor a driver may hold its pages (cudaHostRegister, RDMA). One group at a time.
-  /// Order: local; the peers need not do the same. An operation is without a copy where the memory
-  ///   of all is registered or allocated.
-  /// Threads: no other writes to the memory during this call, nor while the registration ends; no
-  ///   operation on it is under way then.
-  /// Errors: usage (no such memory, registered or allocated by a group already, overlapping what
-  ///   is), unsupported (memory of a file, of the main thread's stack, shared or read-only:
-  ///   allocate instead; another thread's stack looks like any memory, and is none to register),
-  ///   resource. The memory holds what it held. Where the system has not even a file descriptor or
-  ///   memory for the way back, here or when the registration ends, it keeps its contents but stays
-  ///   shared, within the peers' reach, and cannot be registered again.
-  /// Cost: a copy of it within the machine, here and when the registration ends, in steps of 16
-  ///   MiB, for one of which it takes memory; one look at /proc/self/maps each time.
+  /// Makes existing memory, such as a tensor's, work like memory of `allocate`: operations on it
+  /// need no copy, as long as the registration (or a copy of it) lives. The memory keeps its
+  /// address and its content. Does nothing, and checks nothing, if peers share no memory.
+  /// After a failed operation on it, peers may still write into it until the registration has
+  /// ended: see Work (work.h).
+  ///   Accepted memory: private, readable and writable, not of a file, as from malloc, new and
+  ///   LibTorch. Its whole pages are replaced by shared pages. The rest at both ends, less than a
+  ///   page each, is copied in each operation. Memory without a whole page is not changed. The
+  ///   owner must keep the memory: end the registration before the memory is freed or reallocated.
+  ///   A process that is forked meanwhile shares the memory, and does not get a copy. Devices and
+  ///   drivers must not hold its pages (cudaHostRegister, RDMA). Register it with one group at a
+  ///   time.
+  /// Order: local; peers need not do the same. An operation needs no copy if the memory of all its
+  ///   ranks is registered or allocated.
+  /// Threads: no other thread writes to the memory during this call, nor while the registration
+  ///   ends. No operation on the memory may be running while the registration ends.
+  /// Errors: usage (nothing is mapped there; a group has already registered or allocated some of
+  ///   it), unsupported (memory of a file, of the main thread's stack, shared or read-only memory:
+  ///   use allocate instead), resource. After an error the memory has the same content as before.
+  ///   Another thread's stack cannot be recognised, and must not be registered. To make the memory
+  ///   private again, after an error or when the registration ends, peal needs a file descriptor
+  ///   and memory. If the system lacks them, the memory keeps its content, stays shared with the
+  ///   peers, and cannot be registered again.
+  /// Cost: a copy within the machine, here and when the registration ends, in steps of 16 MiB, with
+  ///   memory for one step; each time one read of /proc/self/maps.
   [[nodiscard]] Registration register_memory(void* memory, Bytes size);
 
-  /// Ends every operation, here and on the peers, now and in future, with Error(peer_lost, reason).
+  /// Ends every operation with Error(aborted, reason), now and in future, on this rank and the
+  /// peers.
   void abort(const std::string& reason);
-  /// The same by a rank that an exception is about to take out of the group, which threw `what`:
-  /// "rank 1 threw: out of luck". tell_peers_of_exceptions (tell_peers.h) calls it.
+  /// The same, for a rank that leaves the group because of an exception with the text `what`. The
+  /// error is peer_lost, with the cause kThrew: "rank 1 threw: out of luck".
+  /// tell_peers_of_exceptions (tell_peers.h) calls it.
   void abort_by_exception(const std::string& what);
 
-  /// Leaves the group, so that peers do not take it for a loss; later calls throw usage. Waits at
-  /// most `timeout` for the collectives under way, and for large sends that no receive has taken
-  /// yet; but for callbacks of Works that have begun until they return, which is not to need what
-  /// the caller does next. A second call does nothing.
-  /// A peer that still needs this rank gets peer_lost: it "has left the group"; and, where this
-  ///   runs while an exception unwinds, "because of an exception". In a catch block none unwinds
-  ///   any more: call abort() there to give the peers the reason; or have it told by
-  ///   tell_peers_of_exceptions (tell_peers.h).
-  /// Errors: usage (called by InitOptions::interrupt inside an operation of the group, which goes
-  ///   on; set a flag there, or abort), timeout (collectives were under way; the group is gone all
-  ///   the same), peer_lost (so too, while an exception unwinds), the Error of what
-  ///   InitOptions::interrupt throws (so too). Sends and receives that are open at the end are no
-  ///   error of this call: their Works fail.
+  /// Leaves the group, so that no peer takes this rank for lost. Later calls throw usage.
+  /// Waits at most `timeout` for running collectives, and for large sends that no receive has taken
+  /// yet. Waits without a limit for callbacks of Works that have begun: such a callback must not
+  /// wait for anything that the caller does next. A second call does nothing.
+  /// A peer that still needs this rank gets peer_lost: it "has left the group". If this call runs
+  /// while an exception unwinds the stack, the text adds "because of an exception". In a catch
+  /// block, no exception unwinds any more: call abort() there to give the peers the reason, or use
+  /// tell_peers_of_exceptions (tell_peers.h).
+  /// Errors: usage (called by InitOptions::interrupt inside an operation of the group; the
+  ///   operation continues; set a flag in the interrupt, or abort). timeout (collectives were still
+  ///   running), the error from InitOptions::interrupt: after these errors the group has ended
+  ///   nevertheless. Sends and receives that are open at the end are not errors of this call: their
+  ///   Works fail.
   void destroy(Timeout timeout = kGroupTimeout);
 
  private:

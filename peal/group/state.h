@@ -1,5 +1,5 @@
-// What the halves of a ProcessGroup share: how a call becomes a request of the backend. Included by
-// their sources only.
+// The state that the parts of a ProcessGroup share, and how a call becomes a request of the
+// backend. Included only by their sources.
 #pragma once
 
 #include <atomic>
@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "peal/base/guarded.h"
-#include "peal/base/per_process.h"
 #include "peal/group/call.h"
 #include "peal/group/process_group.h"
+#include "peal/system/per_process.h"
 
 namespace peal {
 
 struct GroupState {
   GroupState(std::unique_ptr<Backend> b, GroupOptions o);
 
-  /// Checks the arguments by `fill(call)` and carries the operation out.
+  /// Checks the arguments by `fill(call)`, and executes the operation.
   template <class Fill>
   Rank run(Timeout timeout, Fill&& fill) {
     Call call(rank, size, capabilities);
@@ -39,10 +39,10 @@ struct GroupState {
     return timeout == kGroupTimeout ? options.timeout : timeout;
   }
 
-  /// Whether an exception unwinds that did not when the group was made.
+  /// Whether an exception unwinds the stack that did not when the group was made.
   Departure departure() const noexcept {
     return std::uncaught_exceptions() > exceptions_before ? Departure::kByException
-                                                          : Departure::kInOrder;
+                                                          : Departure::kNormal;
   }
 
   /// Throws Error(usage) once the group has been destroyed, and in a forked child.
@@ -50,14 +50,14 @@ struct GroupState {
 
   const OwnerProcess owner;
   std::unique_ptr<Backend> backend;
-  // The backend's, which do not change.
+  // These belong to the backend and do not change.
   const Rank rank;
   const int size;
   const Capabilities& capabilities;
   GroupOptions options;
   const int exceptions_before = std::uncaught_exceptions();  // a destructor may have made the group
   std::atomic<bool> destroyed{false};
-  /// How many groups were made of each list of ranks: their members agree on the number.
+  /// How many groups were made of each list of ranks. The members of the list agree on the number.
   Guarded<std::map<std::vector<Rank>, int>> groups_made;
 };
 

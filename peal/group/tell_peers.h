@@ -1,5 +1,5 @@
-// For programs whose ranks fail by exceptions: the peers hear what was thrown. The end of a group
-// alone cannot tell them that, since a destructor does not see what unwinds.
+// For programs whose ranks fail by exceptions: gives the text of the exception to the peers. The
+// destructor of a group cannot do that, because a destructor does not see the exception.
 #pragma once
 
 #include <exception>
@@ -9,10 +9,10 @@
 
 namespace peal {
 
-/// body(), and what it returns. An exception that leaves it ends the group, as abort() does, before
-/// it goes on: the peers throw peer_lost, "rank 1 threw: out of luck". Where it came of the group's
-/// own error, all have that already. Peers that wait in a group which was made of this one, and
-/// which the exception destroys on its way, are told too.
+/// Returns body(). If an exception leaves body, this function ends the group, as abort() does, and
+/// throws the exception on. The peers throw peer_lost, "rank 1 threw: out of luck". If the
+/// exception came from the group's own error, all ranks have that error already. Peers that wait in
+/// a group made of this one, which the exception destroys while it unwinds, also get the text.
 /// Threads: as ProcessGroup::abort.
 /// Errors: those of body.
 template <class Body>
@@ -23,7 +23,7 @@ decltype(auto) tell_peers_of_exceptions(ProcessGroup& group, Body&& body) {
     group.abort_by_exception(exception.what());
     throw;
   } catch (...) {
-    group.abort_by_exception("something that is no std::exception");
+    group.abort_by_exception("an exception that is not a std::exception");
     throw;
   }
 }

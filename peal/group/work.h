@@ -1,15 +1,15 @@
-// An operation that was started and may not have ended yet; and what becomes of its memory.
+// A started operation, and what happens to its memory.
 //
-// An operation that ended well has left every buffer. One that failed has left buffers of plain
-// memory too, and outputs hold anything. But peers of the same host work straight on memory from
-// ProcessGroup::allocate, and on the caller's own that he has given to register_memory; and a peer
-// learns of the failure a little later than this rank (or, if the peer was stopped, when it goes
-// on): until its own call has ended, or the peer has, it may still read such a buffer and write
-// into it. So after a failure that memory must hold nothing that matters until all ranks have come
-// past it, which a new group's first barrier tells. Registered memory is out of the peers' reach as
-// soon as its registration has ended: it then holds what they have written until then, and nothing
-// of what they still write. Neither is unmapped under a peer, and other groups' memory is never
-// touched.
+// An operation that succeeded does not touch its buffers any more. A failed operation does not
+// touch plain memory any more either; its outputs hold any values. But peers of the same host work
+// directly on memory of ProcessGroup::allocate, and on memory of register_memory. A peer learns of
+// the failure a little later than this rank, and a stopped peer only when it continues. Until the
+// peer's own call, or the peer itself, has ended, the peer may still read such a buffer and write
+// into it. So after a failure, keep no important data in such memory until all ranks have passed
+// the failure, for example until the first barrier of a new group. Registered memory is out of the
+// peers' reach as soon as its registration has ended. It then holds what the peers have written
+// until that moment, and nothing that they write later. Memory is never unmapped while a peer uses
+// it, and memory of other groups is never touched.
 #pragma once
 
 #include <exception>
@@ -26,26 +26,30 @@ class Work {
  public:
   virtual ~Work() = default;
 
-  /// Returns when the operation has ended well. Throws what it ended with; Error(timeout) if it has
-  /// not ended within `timeout` from now (it goes on all the same). kGroupTimeout: until the
-  /// operation's own timeout ends it.
+  /// Waits until the operation succeeds. Throws its error if it fails. Throws Error(timeout) if it
+  /// has not ended within `timeout` from now; the operation then continues. kGroupTimeout: waits
+  /// until the operation's own timeout ends it. In a forked child: Error(usage), if the operation
+  /// had not ended before the fork.
   virtual void wait(Timeout timeout = kGroupTimeout) = 0;
 
-  /// Whether it has ended, well or not.
+  /// Whether the operation has ended, with or without an error.
   virtual bool is_completed() const = 0;
 
-  /// Calls `then`, which throws nothing, when it has ended, well or not: at once if it has, else on
-  /// a thread of the backend or on that which ends the group. There it may start more operations
-  /// and wait for them, but what is called for messages is called one after the other: it must not
-  /// wait for what another of those does. It may let go of this Work. It must not end the group,
-  /// nor wait for its end. Errors: resource (no thread to call it on); then it is not called.
+  /// Calls `then`, which must not throw, when the operation has ended, with or without an error: at
+  /// once if it has ended already, otherwise on a thread of the backend, or on the thread that ends
+  /// the group.
+  /// `then` may start operations and wait for them, and may release this Work. Callbacks of
+  /// messages run one after another, so `then` must not wait for another of them. `then` must not
+  /// end the group, nor wait for its end.
+  /// Errors: resource (no thread for the call), usage (a forked child, as in `wait`); `then` is not
+  ///   called in these cases.
   virtual void when_completed(std::function<void()> then) = 0;
 
-  /// What it ended with; null while it runs and after it ended well.
+  /// The error of the operation; null while it runs and after success.
   virtual std::exception_ptr exception() const = 0;
 
-  /// Who sent what a receive from kAnySource got: a rank of the group. Others: the peer or root.
-  /// Meaningful when completed.
+  /// For a receive from kAnySource: the rank of the group that sent the message. For other
+  /// operations: the peer or root. Meaningful after completion.
   virtual Rank source() const = 0;
 };
 

@@ -11,7 +11,7 @@
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/interfaces.h"
-#include "peal/rendezvous/verdict.h"
+#include "peal/rendezvous/meeting_result.h"
 
 namespace peal::init {
 
@@ -27,10 +27,10 @@ Connector::Connector(rendezvous::Meeting meeting, Config config, Report report, 
   if (shares) return;
   config_.transport = TransportChoice::kTcp;
   if (meeting_.identity.rank != 0 || meeting_.identity.world_size == 1) return;
-  report_(Severity::kWarning,
-          fmt::format("the ranks use TCP inside a host too, since shared memory is not available "
-                      "to {}; PEAL_TRANSPORT=tcp says the same without this warning",
-                      *meeting_.no_shared_memory));
+  report_(
+      fmt::format("the ranks use TCP inside a host too, because shared memory is not available "
+                  "to {}; set PEAL_TRANSPORT=tcp to avoid this warning",
+                  *meeting_.no_shared_memory));
 }
 
 Rank Connector::rank_among(std::span<const Rank> world_ranks) const {
@@ -46,13 +46,13 @@ transport::ConnectOptions Connector::options_for(std::span<const Rank> world_ran
   options.group = group;
   options.secret = meeting_.secret;
   options.job = meeting_.job;
-  options.sealing = sealing_of(config_);
+  options.protection = link_protection_of(config_);
   options.choice = config_.transport;
   options.listen_on = listening_addresses();
   options.stage = config_.stage;
   options.arena = arena_;
   options.congestion = config_.congestion;
-  options.pulse = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
+  options.heartbeat = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
   options.peers = peers_;
   options.faults = links_within(config_.faults, world_ranks);
@@ -71,12 +71,12 @@ void Connector::connect(std::span<const Rank> world_ranks,
   std::iota(ranks.begin(), ranks.end(), 0);
   const rendezvous::EndedRanks ended(meeting_.ends);
   bool has_joined = false;
-  bool has_ended_call = false;  // by what `look` throws
+  bool has_ended_call = false;  // whether `look` threw
   const auto look_around = [&](std::span<const Rank> missing) {
     const std::string what = "joined the group " + group;
     std::vector<Rank> of_world;
     for (const Rank rank : missing) of_world.push_back(world_ranks[static_cast<std::size_t>(rank)]);
-    if (!missing.empty()) {  // else the store stands still
+    if (!missing.empty()) {  // otherwise the store has nothing new
       rendezvous::check_for_failure(*store);
       ended.check(of_world, what);
       rendezvous::check_ends(*meeting_.store, of_world, what);
@@ -86,15 +86,16 @@ void Connector::connect(std::span<const Rank> world_ranks,
     look();
     has_ended_call = false;
   };
-  std::unique_ptr<transport::Pending> pending;  // its connections stay open until all know why
+  std::unique_ptr<transport::PendingTransport>
+      pending;  // keeps connections open until all know the error
   try {
-    rendezvous::promise(*store, self, meeting_.self);
+    rendezvous::set_contact_will(*store, self, meeting_.self);
     pending = transport::open(options_for(world_ranks, group));
     rendezvous::publish(*store, self, pending->contact());
     use(pending->connect(rendezvous::collect(*store, ranks, deadline, look_around), deadline));
     has_joined = true;
     rendezvous::agree_on_success(*store, self, size, deadline, look_around);
-  } catch (const std::exception&) {  // also what `look` throws
+  } catch (const std::exception&) {  // also an exception of `look`
     const Error error = current_error("the connection of the group " + group);
     const auto failure = rendezvous::agree_on_failure(*store, error, self, size);
     if (failure) throw Error(*failure);

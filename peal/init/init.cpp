@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "peal/backends/native/native.h"
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/interrupt.h"
-#include "peal/base/launch_mark.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
+#include "peal/config/launch_mark.h"
 #include "peal/init/connector.h"
 #include "peal/init/own_job.h"
 #include "peal/init/recording.h"
@@ -21,14 +21,13 @@
 namespace peal {
 namespace {
 
-/// So that nobody trains with them by accident.
+/// Warns about injected faults, so that they are not used by accident.
 void announce(const FaultPlan& faults, const Report& report) {
   if (faults.empty()) return;
-  report(Severity::kWarning,
-         fmt::format("failures are injected into this job: {}", to_text(faults)));
+  report(fmt::format("failures are injected into this job: {}", to_text(faults)));
 }
 
-/// What the interrupt throws becomes the error of all ranks, which must know whose it was.
+/// An exception of the interrupt becomes the error of all ranks, so the error must name the rank.
 Interrupt name_rank(const Interrupt& interrupt, Rank rank) {
   if (!interrupt) return {};
   return [interrupt, rank] {
@@ -36,23 +35,29 @@ Interrupt name_rank(const Interrupt& interrupt, Rank rank) {
       let_interrupt(interrupt);
     } catch (const Interrupted& interrupted) {
       const Error cause = error_of(interrupted);
-      throw Error(cause.kind(), fmt::format("rank {} was interrupted: {}", rank, cause.message()));
+      ErrorDetails details = cause.details();
+      details.rank = rank;
+      details.cause = ErrorCause::kInterrupted;
+      if (details.reason.empty()) details.reason = cause.message();
+      throw Error(cause.kind(),
+                  fmt::format("rank {} was interrupted: {}", rank, cause.message()),
+                  std::move(details));
     }
   };
 }
 
-/// `recorder` is made on the way, when the ranks have met.
+/// Sets `recorder` as soon as the ranks have met.
 ProcessGroupPtr join(const InitOptions& options,
-                     const rendezvous::Wish& wish,
+                     const rendezvous::MeetRequest& request,
                      const Environment& environment,
                      std::shared_ptr<observe::FlightRecorder>& recorder) {
   if (options.backend != "native") {
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("there is no backend \"{}\"; there is: native", options.backend));
+                fmt::format("unknown backend \"{}\": the only backend is native", options.backend));
   }
   Config config = config_from(environment);
   if (options.timeout != kGroupTimeout) config.timeout = options.timeout;
-  if (!options.is_whole_job) {  // whose ranks are others there
+  if (!options.is_whole_job) {  // the numbers of the ranks differ there
     config.flight_dir.clear();
     config.faults = {};
   }
@@ -60,7 +65,7 @@ ProcessGroupPtr join(const InitOptions& options,
   const Deadline deadline = Deadline::after(config.timeout);
 
   rendezvous::Meeting meeting =
-      rendezvous::meet(wish, config, environment, deadline, options.report, options.interrupt);
+      rendezvous::meet(request, config, environment, deadline, options.report, options.interrupt);
   const rendezvous::Identity identity = meeting.identity;
   check_ranks(config.faults, identity.world_size);
   recorder = init::make_recorder(config, meeting, options.report);
@@ -96,21 +101,22 @@ ProcessGroupPtr join(const InitOptions& options,
 ProcessGroupPtr init_process_group(const InitOptions& options) {
   const auto part =
       options.is_whole_job ? rendezvous::RanksOf::kWholeJob : rendezvous::RanksOf::kPartOfJob;
-  const rendezvous::Wish wish{.url = options.init_method,
-                              .rank = options.rank,
-                              .world_size = options.world_size,
-                              .store = options.store,
-                              .ranks = options.is_of_job ? part : rendezvous::RanksOf::kOthers};
+  const rendezvous::MeetRequest request{
+      .url = options.init_method,
+      .rank = options.rank,
+      .world_size = options.world_size,
+      .store = options.store,
+      .ranks = options.is_of_job ? part : rendezvous::RanksOf::kOthers};
   const Environment environment =
-      own_environment(process_environment(), init::kinship_of(wish, process_environment()));
+      own_environment(process_environment(), init::relation_of(request, process_environment()));
   std::shared_ptr<observe::FlightRecorder> recorder;
   try {
-    return join(options, wish, environment, recorder);
+    return join(options, request, environment, recorder);
   } catch (const Error& error) {
     if (recorder) {
-      recorder->failed(0, error);  // it knows the job's name, which the ranks agree on as they meet
+      recorder->failed(0, error);  // has the job's name, on which the ranks agree when they meet
     } else if (options.is_whole_job) {
-      init::record_failed_start(wish, environment, error);
+      init::record_failed_start(request, environment, error);
     }
     throw;
   }

@@ -1,5 +1,5 @@
-// Groups that meet on their own, in a store that is given, inside a launcher's job; what else init
-// wires is tested where it is made.
+// Groups that meet on their own, in a given store, inside a launcher's job. The parts that init
+// wires have their own tests.
 #include "peal/init/init.h"
 
 #include <cstdlib>
@@ -52,7 +52,7 @@ TEST_F(InitTest, TheWholeJobLeavesRecords) {
   EXPECT_THAT(files(), testing::Not(IsEmpty()));
 }
 
-TEST_F(InitTest, AGroupThatIsNotTheWholeJobLeavesNone) {
+TEST_F(InitTest, AGroupThatIsNotTheWholeJobLeavesNoRecords) {
   InitOptions some = options(0, 1);
   some.is_whole_job = false;
   const ProcessGroupPtr group = init_process_group(some);
@@ -60,7 +60,7 @@ TEST_F(InitTest, AGroupThatIsNotTheWholeJobLeavesNone) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
-TEST_F(InitTest, NorDoesOneThatDoesNotComeAbout) {
+TEST_F(InitTest, OnlyTheWholeJobLeavesARecordOfAFailedStart) {
   const ScopedVariable rank("RANK", "1");
   const ScopedVariable size("WORLD_SIZE", "2");
   for (const bool is_whole_job : {false, true}) {
@@ -73,8 +73,8 @@ TEST_F(InitTest, NorDoesOneThatDoesNotComeAbout) {
   }
 }
 
-/// PEAL_INJECT speaks of the ranks of the job, of whom this group has fewer.
-TEST_F(InitTest, FaultsOfTheJobsRanksAreNoneOfAGroupsThatIsNotTheWholeJob) {
+/// PEAL_INJECT names ranks of the whole job, and this group has fewer.
+TEST_F(InitTest, AGroupThatIsNotTheWholeJobIgnoresInjectedFaults) {
   const ScopedVariable faults("PEAL_INJECT", "rank 3 kill at operation 10");
   InitOptions some = options(0, 1);
   EXPECT_THROW(init_process_group(some), Error);
@@ -83,7 +83,7 @@ TEST_F(InitTest, FaultsOfTheJobsRanksAreNoneOfAGroupsThatIsNotTheWholeJob) {
   EXPECT_EQ(init_process_group(some)->size(), 1);
 }
 
-TEST_F(InitTest, GroupsOfTheSameProcessesMeetInOneStoreUnderPrefixesOfTheirOwn) {
+TEST_F(InitTest, GroupsOfTheSameProcessesMeetInOneStoreUnderDifferentPrefixes) {
   const auto join = [&](Rank rank) {
     std::vector<ProcessGroupPtr> groups;
     for (const char* name : {"a", "b"}) {

@@ -8,7 +8,7 @@
 #include "peal/observe/flight_folder.h"
 #include "peal/observe/record_holder.h"
 #include "peal/plan/plan.h"
-#include "peal/rendezvous/launch.h"
+#include "peal/rendezvous/launcher_environment.h"
 #include "peal/rendezvous/url.h"
 
 namespace peal::init {
@@ -35,29 +35,28 @@ std::shared_ptr<observe::FlightRecorder> make_recorder(const Config& config,
     if (observe::holder_of_record(options.path) == RecordHolder::kAnother) {
       throw Error(
           ErrorKind::kResource,
-          fmt::format("{} is the record of another process, which is still there; give each "
-                      "job a folder of its own",
+          fmt::format("{} is the record of another process, which is still running; give each "
+                      "job its own folder",
                       options.path));
     }
     return observe::FlightRecorder::make(options);
   } catch (const Error& error) {
     if (options.path.empty() || error.kind() != ErrorKind::kResource) throw;
-    report(Severity::kWarning,
-           fmt::format("the last operations are not recorded in PEAL_FLIGHT_DIR: {}",
-                       error.message()));
+    report(fmt::format(
+        "the last operations are not recorded in {}: {}", kFlightDirVariable, error.message()));
   }
   options.path.clear();
   return observe::FlightRecorder::make(options);
 }
 
-void record_failed_start(const rendezvous::Wish& wish,
+void record_failed_start(const rendezvous::MeetRequest& request,
                          const Environment& environment,
                          const Error& why) noexcept {
   try {
-    const std::string folder = environment("PEAL_FLIGHT_DIR").value_or("");
+    const std::string folder = environment(kFlightDirVariable).value_or("");
     if (folder.empty()) return;
-    const rendezvous::Launch launch =
-        rendezvous::read_launch(wish, rendezvous::parse_url(wish.url), environment);
+    const rendezvous::LauncherEnvironment launch = rendezvous::read_launcher_environment(
+        request, rendezvous::parse_url(request.url), environment);
     const rendezvous::Identity& self = launch.identity;
     const std::string path = observe::flight_file_in(folder, self.rank);
     if (observe::holder_of_record(path) != RecordHolder::kNobody) return;
@@ -69,7 +68,7 @@ void record_failed_start(const rendezvous::Wish& wish,
                                                          .operations = 1});
     recorder->failed(0, why);
   } catch (const std::exception&) {
-    // The error itself reaches the caller in any case.
+    // The caller gets the error itself in any case.
   }
 }
 

@@ -1,4 +1,4 @@
-// What a rank that cannot join the job leaves for `peal why`.
+// The record that a rank leaves for `peal why` if it cannot join the job.
 #include "peal/init/recording.h"
 
 #include <sys/wait.h>
@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/base/text_file.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/testing/flight_files.h"
+#include "peal/system/text_file.h"
 
 namespace peal::init {
 namespace {
@@ -34,46 +34,46 @@ class FailedStartTest : public ::testing::Test {
                                                    {"PEAL_FLIGHT_DIR", folder_.path()}};
 };
 
-TEST_F(FailedStartTest, TheRecordSaysWhichRankOfWhichJobFailedAndWhy) {
+TEST_F(FailedStartTest, TheRecordNamesTheRankTheJobAndTheError) {
   fail();
   const observe::Flight flight = this->flight();
   EXPECT_EQ(flight.rank, 1);
   EXPECT_EQ(flight.world_size, 2);
   EXPECT_EQ(flight.job, "mine");
-  ASSERT_TRUE(flight.verdict);
-  EXPECT_EQ(flight.verdict->kind, kWhy.kind());
-  EXPECT_EQ(flight.verdict->text, kWhy.message());
+  ASSERT_TRUE(flight.first_error);
+  EXPECT_EQ(flight.first_error->kind, kWhy.kind());
+  EXPECT_EQ(flight.first_error->text, kWhy.message());
 }
 
-TEST_F(FailedStartTest, TheRecordOfAGroupThatTheProcessIsStillInStays) {
+TEST_F(FailedStartTest, KeepsTheRecordOfAGroupThatTheProcessIsIn) {
   const auto group = observe::FlightRecorder::make(observe::small_record(folder_.path(), 1));
   fail();
-  EXPECT_FALSE(flight().verdict);
-  group->left(Departure::kInOrder);
+  EXPECT_FALSE(flight().first_error);
+  group->left(Departure::kNormal);
   fail();
-  EXPECT_TRUE(flight().verdict);
+  EXPECT_TRUE(flight().first_error);
 }
 
-TEST_F(FailedStartTest, TheRecordOfAnotherProcessThatHasTheSameRankStaysToo) {
+TEST_F(FailedStartTest, KeepsTheRecordOfAnotherProcessWithTheSameRank) {
   const auto rank = observe::FlightRecorder::make(observe::small_record(folder_.path(), 1));
-  const pid_t helper = ::fork();  // which has its environment, and its record too
+  const pid_t helper = ::fork();  // has the rank's environment, and its record too
   if (helper == 0) {
     fail();
     ::_exit(0);
   }
   ::waitpid(helper, nullptr, 0);
-  EXPECT_FALSE(flight().verdict);
+  EXPECT_FALSE(flight().first_error);
 }
 
-TEST_F(FailedStartTest, ALaterFailureTakesThePlaceOfAnEarlierOne) {
+TEST_F(FailedStartTest, ALaterFailureReplacesAnEarlierOne) {
   fail();
   record_failed_start(
       {}, fixed_environment(variables_), Error(ErrorKind::kUsage, "something else"));
-  ASSERT_TRUE(flight().verdict);
-  EXPECT_EQ(flight().verdict->text, "something else");
+  ASSERT_TRUE(flight().first_error);
+  EXPECT_EQ(flight().first_error->text, "something else");
 }
 
-TEST_F(FailedStartTest, NothingIsLeftWhereNobodySaysWhichRankThisIs) {
+TEST_F(FailedStartTest, LeavesNoRecordIfTheRankIsNotKnown) {
   variables_["RANK"] = "one";
   fail();
   EXPECT_FALSE(std::filesystem::exists(path()));

@@ -1,5 +1,5 @@
-// The product of complex numbers: (ac - bd) + (ad + bc)i as it stands, with no care for infinities.
-// (Their sum is the sum of their parts.)
+// The product of complex numbers: (ac - bd) + (ad + bc)i, without special handling of infinities.
+// (The sum of complex numbers is the sum of their parts.)
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "peal/kernels/complex.cpp"
@@ -19,7 +19,7 @@ struct Parts {
   V im;
 };
 
-/// One at a time.
+/// One number at a time.
 template <class T>
 struct Complex {
   using Real = Plain<T>;
@@ -32,8 +32,8 @@ struct Complex {
   }
   template <class How>
   static HWY_INLINE void store(Acc acc, std::byte* to, How how) {
-    Real::store(with_usual_nan(acc.re), to, how);
-    Real::store(with_usual_nan(acc.im), to + sizeof(T), how);
+    Real::store(with_canonical_nan(acc.re), to, how);
+    Real::store(with_canonical_nan(acc.im), to + sizeof(T), how);
   }
 };
 
@@ -47,7 +47,7 @@ struct ComplexProduct {
 
 #else
 
-/// Real parts in the even lanes, imaginary ones in the odd.
+/// Real parts in the even lanes, imaginary parts in the odd lanes.
 template <class T, std::size_t kSize = kWidest<T> >
 struct Complex : Plain<T, kSize> {
   using Narrower = Complex<T, kSize / 2>;
@@ -55,7 +55,7 @@ struct Complex : Plain<T, kSize> {
   static constexpr bool kHasLast = false;
   template <class How>
   static HWY_INLINE void store(typename Plain<T, kSize>::Acc acc, std::byte* to, How how) {
-    Plain<T, kSize>::store(with_usual_nan(acc), to, how);
+    Plain<T, kSize>::store(with_canonical_nan(acc), to, how);
   }
 };
 

@@ -1,7 +1,7 @@
-// The loops, over any form of element and any operator (forms-inl.h). Included by the sources of
-// this folder, once for every instruction set.
+// The loops, for any form of element and any operator (forms-inl.h). The sources of this folder
+// include this file once for every instruction set.
 
-// Toggled by Highway, so that each instruction set sees the file once.
+// Highway toggles this guard, so that the file is compiled once for each instruction set.
 #if defined(PEAL_KERNELS_FOLD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PEAL_KERNELS_FOLD_INL_H_
 #undef PEAL_KERNELS_FOLD_INL_H_
@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace peal::kernels::HWY_NAMESPACE {
 
-/// As many pointers as the caller has, and how far behind them the data is.
+/// Any number of pointers, in the caller's array, and the offset of the data behind them.
 template <class P>
 struct Many {
   P const* pointers;
@@ -28,7 +28,7 @@ struct Many {
   P operator[](std::size_t i) const { return pointers[i] + offset; }
 };
 
-/// A number that is known when compiling: the pointers stay in registers.
+/// A number of pointers that is known at compile time, so the pointers stay in registers.
 template <class P, std::size_t kCount>
 struct Few {
   P pointers[kCount];
@@ -53,7 +53,8 @@ struct NoWeights {
   }
 };
 
-/// For sums. `Numbers` is a pointer, or an array whose values go into registers once.
+/// Weights for sums. `Numbers` is a pointer, or an array whose values are loaded into registers
+/// once.
 template <class Numbers>
 struct EachWeight {
   Numbers numbers;
@@ -110,7 +111,7 @@ HWY_INLINE void apply_last(typename Form::Acc& acc, Last last) {
   }
 }
 
-/// Checks several registers for NaNs at once, since NaNs are rare.
+/// Checks several registers for NaNs at once, because NaNs are rare.
 template <class Form, std::size_t kAccs>
 HWY_INLINE void apply_last(typename Form::Acc (&acc)[kAccs], Last last) {
   HWY_UNROLL(4)
@@ -123,12 +124,12 @@ HWY_INLINE void apply_last(typename Form::Acc (&acc)[kAccs], Last last) {
       if (HWY_LIKELY(!has_nan(all))) return;
     }
     HWY_UNROLL(4)
-    for (std::size_t j = 0; j < kAccs; ++j) acc[j] = with_usual_nan(acc[j]);
+    for (std::size_t j = 0; j < kAccs; ++j) acc[j] = with_canonical_nan(acc[j]);
   }
 }
 
-/// kAccs registers' worth of elements from `at` on: each input is read once, and every output
-/// written, while they stay in registers.
+/// Reduces kAccs registers of elements from `at` on. Each input is read once, and every output is
+/// written while the elements are in registers.
 template <class Form,
           class Op,
           std::size_t kAccs,
@@ -163,8 +164,8 @@ HWY_INLINE void fold_at(std::size_t at,
   }
 }
 
-/// Less than a register's worth: by halves, since a tiny reduction is little else, and what is
-/// loaded piece by piece and then read whole stalls.
+/// Reduces the rest that does not fill a register, by halves. Small reductions consist mostly of
+/// this rest. A load of a whole vector right after its pieces were stored would stall.
 template <class Form, class Op, class Inputs, class Outputs, class Weights>
 HWY_INLINE void fold_rest(std::size_t at,
                           const Inputs& in,
@@ -182,7 +183,7 @@ HWY_INLINE void fold_rest(std::size_t at,
   }
 }
 
-/// Few enough inputs to read side by side.
+/// For few inputs: reads them side by side.
 template <class Form, class Op, class Inputs, class Outputs, class Weights>
 HWY_INLINE void fold_all(
     const Inputs& in, const Outputs& out, const Weights& weights, std::size_t bytes, Last last) {
@@ -197,8 +198,8 @@ HWY_INLINE void fold_all(
   if (at < bytes) fold_rest<Form, Op>(at, in, out, weights, bytes - at, last);
 }
 
-// Each of these is a function by itself, so that a tiny reduction pays for no other's registers
-// and stack.
+// Each of these is a function of its own, so that a small reduction does not pay for the registers
+// and the stack of others.
 
 template <class Form, class Op, Weighing kWeighing, std::size_t kInputs, std::size_t kOutputs>
 HWY_NOINLINE void fold_few(const Fold& fold) {
@@ -209,7 +210,7 @@ HWY_NOINLINE void fold_few(const Fold& fold) {
   fold_all<Form, Op>(in, out, few_weights<kWeighing, kInputs>(fold), fold.bytes, fold.last);
 }
 
-/// Of `fold`, `bytes` from `from` on.
+/// Reduces `bytes` bytes of `fold`, beginning at `from`.
 template <class Form, class Op, Weighing kWeighing>
 HWY_NOINLINE void fold_many(const Fold& fold, std::size_t from, std::size_t bytes) {
   fold_all<Form, Op>(inputs_of(fold, from),
@@ -219,7 +220,7 @@ HWY_NOINLINE void fold_many(const Fold& fold, std::size_t from, std::size_t byte
                      fold.last);
 }
 
-/// Past the caches, but for what lies before the first line of the outputs and behind the last.
+/// Writes past the caches, except before the first whole line of the outputs and after the last.
 template <class Form, class Op, Weighing kWeighing>
 HWY_NOINLINE void fold_streaming(const Fold& fold) {
   constexpr std::size_t kStep = HWY_MAX(4 * Form::kBytes, kLine);
@@ -254,8 +255,8 @@ HWY_INLINE void fold_group(typename Form::Acc* block,
   }
 }
 
-/// For so many inputs that reading them side by side costs more than it saves (twice the time for
-/// 32 of 1 MiB): a few at a time, added to a block of accumulators that stays in the cache.
+/// For many inputs, where reading all side by side takes longer (twice the time for 32 of 1 MiB):
+/// reads a few at a time, and adds them to a block of accumulators that stays in the cache.
 template <class Form, class Op, Weighing kWeighing>
 HWY_NOINLINE void fold_in_blocks(const Fold& fold) {
   constexpr std::size_t kGroup = 8;
@@ -276,7 +277,7 @@ HWY_NOINLINE void fold_in_blocks(const Fold& fold) {
     }
     for (std::size_t j = 0; j < accs; ++j) {
       apply_last<Form>(block[j], fold.last);
-      if constexpr (Form::kHasLast) block[j] = with_usual_nan(block[j]);
+      if constexpr (Form::kHasLast) block[j] = with_canonical_nan(block[j]);
     }
     for (std::size_t k = 0; k < out.size(); ++k) {
       for (std::size_t j = 0; j < accs; ++j) {
@@ -288,7 +289,7 @@ HWY_NOINLINE void fold_in_blocks(const Fold& fold) {
   fold_rest<Form, Op>(at, in, out, weights, fold.bytes - at, fold.last);
 }
 
-/// The whole of `fold`. Two inputs are what most algorithms reduce, so they have their own loops.
+/// Runs the whole `fold`. Most algorithms reduce two inputs, so two inputs have their own loops.
 template <class Form, class Op, Weighing kWeighing = Weighing::kNone>
 void run(const Fold& fold) {
   constexpr std::size_t kSideBySide = 16;
@@ -303,7 +304,7 @@ void run(const Fold& fold) {
   return fold_many<Form, Op, kWeighing>(fold, 0, fold.bytes);
 }
 
-/// The loops for the operators that floats have. avg and premul_sum add.
+/// The loops for floating types. avg and premul_sum add.
 template <class Form>
 Loop fractions(ReduceOp::Kind op) {
   if (op == ReduceOp::Kind::kProduct) return run<Form, Product>;

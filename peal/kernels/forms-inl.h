@@ -1,18 +1,18 @@
-// How elements lie in memory and in registers, and the operators on registers. Included by the
-// loops, once for every instruction set.
+// How elements lie in memory and in registers, and the operators on registers. The loops include
+// this file once for every instruction set.
 //
-// A Form is a struct of
-//   Acc                         the registers that elements are in while they are reduced
-//   kBytes                      what they take in memory
+// A Form is a struct with
+//   Acc                         the registers that hold elements while they are reduced
+//   kBytes                      the bytes of memory for one Acc
 //   Acc load(p)                 from any address
 //   void store(acc, p, how)     `how` is Cached, to any address, or Streamed, to an aligned one
-//   kElement                    the bytes of one element; where kBytes are more, there is also
-//   Narrower                    the same form of half as many elements, for the end of the memory
+//   kElement                    the bytes of one element; if kBytes is more, there is also
+//   Narrower                    the same form for half as many elements, for the end of the memory
 //   kHasLast                    whether Last and weights apply (fold.h); if so, there is also
-//   Acc set(value)              every lane the same
+//   Acc set(value)              every lane has this value
 // An operator is a struct with `apply(a, b)` on vectors.
 
-// Toggled by Highway, so that each instruction set sees the file once.
+// Highway toggles this guard, so that the file is compiled once for each instruction set.
 #if defined(PEAL_KERNELS_FORMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PEAL_KERNELS_FORMS_INL_H_
 #undef PEAL_KERNELS_FORMS_INL_H_
@@ -38,24 +38,24 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 inline constexpr std::size_t kVectorBytes = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>);
 
-/// A register's worth of T.
+/// The bytes in a full register of T.
 template <class T>
 inline constexpr std::size_t kWidest = kVectorBytes<hn::ScalableTag<T>>;
 
-/// Vectors for `kBytes` of memory: of these many, or of the least that a CPU handles at once.
+/// Vectors for `kBytes` of memory, but not smaller than the smallest vector that a CPU handles.
 template <class T, std::size_t kBytes>
 using Lanes = hn::CappedTag<T, HWY_MAX(kBytes, HWY_MAX(sizeof(T), 4)) / sizeof(T)>;
 
-/// How a vector is stored: as usual, or past the caches.
+/// How a vector is stored: with ordinary stores, or past the caches.
 struct Cached {};
 struct Streamed {};
 
-/// Small vectors pass through an integer: Highway loads some of them by way of a pointer that must
-/// be aligned.
+/// Small vectors pass through an integer, because Highway loads some of them through a pointer that
+/// must be aligned.
 template <class D>
 inline constexpr bool kIsSmall = kVectorBytes<D> <= sizeof(std::uint64_t);
 
-/// The lanes behind the first kBytes, if any, are zero.
+/// Loads the first kBytes. The lanes after them, if any, are zero.
 template <std::size_t kBytes, class D>
 HWY_INLINE hn::VFromD<D> load_vector(D d, const std::byte* from) {
   if constexpr (kIsSmall<D>) {
@@ -87,7 +87,7 @@ HWY_INLINE void store_vector(D d, hn::VFromD<D> v, std::byte* to, Streamed) {
 
 // ---- Forms
 
-/// Elements that are reduced as they lie in memory.
+/// Elements that are reduced in the form that they have in memory.
 template <class T, std::size_t kSize = kWidest<T>>
 struct Plain {
   using D = Lanes<T, kSize>;
@@ -104,7 +104,7 @@ struct Plain {
   static HWY_INLINE Acc set(double value) { return hn::Set(D(), static_cast<T>(value)); }
 };
 
-/// Elements that take two vectors. Which lane is in which is the form's matter.
+/// Elements that take two vectors. The form decides which lane is in which vector.
 template <class V>
 struct Pair {
   V first;
@@ -113,24 +113,25 @@ struct Pair {
 
 // ---- NaN
 
-/// Replaces every NaN by the usual NaN. Otherwise a result would depend on which of two NaNs an
-/// instruction keeps.
+/// Replaces every NaN by the canonical NaN: positive, quiet, without payload. Otherwise the result
+/// would depend on which of two NaNs an instruction keeps.
 template <class V>
-HWY_INLINE V with_usual_nan(V v) {
+HWY_INLINE V with_canonical_nan(V v) {
   using T = hn::TFromV<V>;
   if constexpr (hwy::IsFloat<T>()) {
-    const auto usual = hn::Set(hn::DFromV<V>(), std::numeric_limits<T>::quiet_NaN());
-    return hn::IfThenElse(hn::IsNaN(v), usual, v);
+    const auto canonical_nan = hn::Set(hn::DFromV<V>(), std::numeric_limits<T>::quiet_NaN());
+    return hn::IfThenElse(hn::IsNaN(v), canonical_nan, v);
   } else {
     return v;
   }
 }
 template <class V>
-HWY_INLINE Pair<V> with_usual_nan(Pair<V> pair) {
-  return {with_usual_nan(pair.first), with_usual_nan(pair.second)};
+HWY_INLINE Pair<V> with_canonical_nan(Pair<V> pair) {
+  return {with_canonical_nan(pair.first), with_canonical_nan(pair.second)};
 }
 
-/// A vector that has a NaN if one of the registers has a NaN. It may also have a NaN if none has.
+/// A vector with a NaN if one of the registers has a NaN. It may also have a NaN if none of them
+/// has.
 template <class V>
 HWY_INLINE V mixed(V a, V b) {
   return hn::Add(a, b);
@@ -171,8 +172,8 @@ struct Quotient {
   }
 };
 
-/// Of floats: NaN if either is; the first of two that compare equal, so that the sign of zero does
-/// not depend on the CPU's own minimum.
+/// For floats: NaN if either value is NaN; the first of two equal values, so that the sign of zero
+/// does not depend on the CPU's minimum instruction.
 struct Min {
   template <class V>
   static HWY_INLINE V apply(V a, V b) {
@@ -195,7 +196,7 @@ struct Max {
   }
 };
 
-/// acc + weight * value, rounded once, also on CPUs that have no instruction for it.
+/// acc + weight * value, rounded once, also on CPUs without a fused instruction.
 template <class V>
 HWY_INLINE V weighted_sum(V acc, V value, V weight) {
 #if HWY_TARGET == HWY_SCALAR

@@ -1,5 +1,5 @@
-// Sum, product, minimum and maximum of integers. Sums and products wrap: they are those of the
-// unsigned types, which have the same bits. An average is a sum here; kernels.cpp divides it.
+// Sum, product, minimum and maximum of integers. Sums and products wrap: they are computed as
+// unsigned numbers, which gives the same bits. An average is a sum here; kernels.cpp divides it.
 
 #include <cstdint>
 #include <type_traits>
@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace peal::kernels::HWY_NAMESPACE {
 
-/// Highway multiplies no bytes, so the low half of 16-bit products is taken, for even and odd
+/// Highway does not multiply bytes, so this takes the low half of 16-bit products, for even and odd
 /// bytes.
 struct ByteProduct {
   template <class V>

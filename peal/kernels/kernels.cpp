@@ -18,8 +18,8 @@ namespace {
 
 using Kind = ReduceOp::Kind;
 
-/// What is copied to one target after the other: it stays in the second cache meanwhile, and is
-/// long enough for memcpy to move it without reading the targets.
+/// How much is copied to one target after another. A piece stays in the L2 cache meanwhile, and is
+/// long enough for memcpy to write the targets without reading them.
 constexpr std::size_t kPiece = 32768;
 
 bool adds(Kind op) { return op == Kind::kSum || op == Kind::kAvg || op == Kind::kPremulSum; }
@@ -45,7 +45,7 @@ void check(DType dtype, Kind op, Finish finish) {
   }
   if (!has_fraction(dtype) && !divides_integers(finish.divisor)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{} of {} is divided by a whole number from 1 to 2^53, not by {}",
+                fmt::format("{} of {} needs a whole number from 1 to 2^53 as divisor, not {}",
                             name_of(op),
                             name_of(dtype),
                             finish.divisor));
@@ -53,22 +53,24 @@ void check(DType dtype, Kind op, Finish finish) {
 }
 
 [[noreturn]] void refuse(std::size_t inputs, std::size_t outputs, Elements count) {
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format(
-          "a reduction of {} inputs of {} elements to {} outputs", inputs, count.value, outputs));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("a reduction of {} inputs of {} elements to {} outputs: at least one "
+                          "input and one output are needed",
+                          inputs,
+                          count.value,
+                          outputs));
 }
 
 void check_weights(std::size_t weights, std::size_t inputs, Loop weighted) {
   if (weighted == nullptr) {
-    throw Error(ErrorKind::kUnsupported, "only sums of fractions have weights");
+    throw Error(ErrorKind::kUnsupported, "only sums of floating or complex types have weights");
   }
   if (weights != inputs) {
     throw Error(ErrorKind::kUsage, fmt::format("{} weights for {} inputs", weights, inputs));
   }
 }
 
-/// What the operators mean for truth values.
+/// The bitwise operator that an operator means for truth values.
 Kind bitwise(Kind op) {
   if (op == Kind::kSum || op == Kind::kMax) return Kind::kBor;
   if (op == Kind::kProduct || op == Kind::kMin) return Kind::kBand;
@@ -88,7 +90,7 @@ Loop loop_for(DType dtype, Kind op) {
       return integers_loop(dtype, op);
     case DType::kF16:
     case DType::kBF16:
-      return halves_loop(dtype, op);
+      return f16_bf16_loop(dtype, op);
     case DType::kF32:
     case DType::kF64:
       return floats_loop(dtype, op);
@@ -100,17 +102,17 @@ Loop loop_for(DType dtype, Kind op) {
   return nullptr;
 }
 
-/// Null where weights have no meaning.
+/// Null if weights have no meaning.
 Loop weighted_loop_for(DType dtype, Kind op) {
   if (!adds(op) || !has_fraction(dtype)) return nullptr;
-  if (dtype == DType::kF16 || dtype == DType::kBF16) return weighted_halves_loop(dtype);
+  if (dtype == DType::kF16 || dtype == DType::kBF16) return weighted_f16_bf16_loop(dtype);
   const bool is_single = dtype == DType::kF32 || dtype == DType::kC64;
   return weighted_floats_loop(is_single ? DType::kF32 : DType::kF64);
 }
 
 // ---- the last step of a reduction
 
-/// Divides integers of up to 32 bits as doubles: the truncated quotient is exact.
+/// Divides integers of up to 32 bits as doubles, because the truncated quotient is exact.
 template <class T>
 void divide_each(std::byte* values, std::size_t bytes, std::int64_t divisor) {
   using Number = std::conditional_t<sizeof(T) == 8, std::int64_t, double>;
@@ -149,22 +151,22 @@ Divide divide_for(DType dtype) {
   return nullptr;
 }
 
-/// Every NaN is the usual one, which rounding to bf16 leaves alone.
-double usual(double operand) {
+/// Replaces every NaN by the positive quiet NaN, which rounding to bf16 does not change.
+double canonical_nan(double operand) {
   return std::isnan(operand) ? std::numeric_limits<double>::quiet_NaN() : operand;
 }
 
-/// Division by a power of two is multiplication by another, with the same bits and sooner.
+/// Replaces division by a power of two by multiplication: the same bits, and faster.
 Last last_of(Finish finish) {
   const double divisor = finish.divisor;
   int exponent = 0;
   const bool is_power = std::frexp(divisor, &exponent) == 0.5 && exponent < 64;
   if (divisor == 1.0) return {};
   if (is_power && divisor > 1.0) return {Last::Kind::kMultiply, 1.0 / divisor};
-  return {Last::Kind::kDivide, usual(divisor)};
+  return {Last::Kind::kDivide, canonical_nan(divisor)};
 }
 
-/// Whether every output begins at the same distance from a line, in whole elements.
+/// Whether all outputs have the same offset in a cache line, a multiple of the element's size.
 bool lie_alike(std::span<std::byte* const> outputs, std::size_t element) {
   const auto in_line = [](const std::byte* p) {
     return reinterpret_cast<std::uintptr_t>(p) % kLine;
@@ -217,7 +219,7 @@ void Reducer::operator()(std::span<const std::byte* const> inputs,
   if (streams) hwy::FlushStream();
 }
 
-/// Writes the sum to the first output, and divides it there, a piece at a time.
+/// Writes the sum to the first output and divides it there, piece by piece.
 void Reducer::reduce_and_divide(std::span<const std::byte* const> inputs,
                                 std::span<std::byte* const> outputs,
                                 Elements count) const {
@@ -259,7 +261,7 @@ void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, do
                               .outputs = &to,
                               .output_count = 1,
                               .bytes = static_cast<std::size_t>(bytes_of(count, dtype).value),
-                              .last = {Last::Kind::kMultiply, usual(factor)},
+                              .last = {Last::Kind::kMultiply, canonical_nan(factor)},
                               .stores = Stores::kCached,
                               .weights = nullptr});
 }

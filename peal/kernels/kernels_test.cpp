@@ -71,7 +71,7 @@ std::vector<std::byte*> addresses_to_write(std::vector<Placed>& memories) {
   return addresses;
 }
 
-/// Where `actual` first differs from `expected`; nothing where it does not.
+/// The first index at which `actual` differs from `expected`; nothing if they are equal.
 template <class T>
 std::optional<std::size_t> first_difference(const std::byte* actual,
                                             const Memory& expected,
@@ -81,20 +81,20 @@ std::optional<std::size_t> first_difference(const std::byte* actual,
   return static_cast<std::size_t>(wrong.first - actual) / sizeof(T);
 }
 
-/// A reduction, out of place. The places are counted from the beginning of a line.
+/// A reduction out of place. Places are offsets from the beginning of a line.
 struct Case {
   Kind op = Kind::kSum;
   Finish finish = {};
   std::size_t count = kMost;
   std::size_t outputs = 1;
-  std::size_t input_shift = 0;  // from one input's place to the next one's
+  std::size_t input_shift = 0;  // from the place of one input to that of the next
   std::size_t output_place = 0;
   std::size_t output_shift = 0;
   Stores stores = Stores::kCached;
   std::vector<double> weights = {};
 };
 
-/// Every output as expected, nothing written beside, inputs untouched.
+/// Expects every output as computed, nothing written beside it, and unchanged inputs.
 template <class T>
 void expect_reduces(const std::vector<Memory>& inputs, const Memory& expected, const Case& c) {
   const std::size_t size = c.count * sizeof(T);
@@ -196,7 +196,7 @@ void expect_reduces_all_shapes(Kind op) {
   }
 }
 
-TEST_P(KernelsTest, ReducesToTheBitsOfALoopOverSingleElements) {
+TEST_P(KernelsTest, ReductionsGiveTheSameBitsAsAScalarLoop) {
   with_each_type([]<class T>(T) {
     for (const Kind op : kAllReduceOpKinds) {
       if (has_meaning(op, dtype_of<T>)) expect_reduces_all_shapes<T>(op);
@@ -204,7 +204,7 @@ TEST_P(KernelsTest, ReducesToTheBitsOfALoopOverSingleElements) {
   });
 }
 
-TEST_P(KernelsTest, ManyLargeInputsAreReducedInTheirOrderToo) {
+TEST_P(KernelsTest, ManyLargeInputsAreReducedInOrder) {
   constexpr std::size_t kCount = 20'001;
   std::mt19937_64 random(6);
   for (const std::size_t input_count : {16, 17, 40}) {
@@ -246,7 +246,7 @@ TEST_P(KernelsTest, StreamingStoresGiveTheSameBitsAtAnyAddress) {
   }
 }
 
-TEST_P(KernelsTest, AReducerIsUsedAgainAndAgain) {
+TEST_P(KernelsTest, AReducerCanBeUsedRepeatedly) {
   std::mt19937_64 random(13);
   const Reducer average(DType::kF16, Kind::kAvg, {.divisor = 3.0});
   for (const std::size_t input_count : {1, 2, 3}) {
@@ -296,7 +296,7 @@ TEST_P(KernelsTest, TwoInputsAreReducedInPlace) {
   });
 }
 
-TEST_P(KernelsTest, ScalesToTheBitsOfALoopOverSingleElements) {
+TEST_P(KernelsTest, ScalingGivesTheSameBitsAsAScalarLoop) {
   with_each_type([]<class T>(T) {
     if constexpr (kIsComplex<T> || std::is_floating_point_v<Wide<T>>) {
       std::mt19937_64 random(9);
@@ -328,7 +328,7 @@ std::string unsupported(const Call& call) {
   return "nothing was thrown";
 }
 
-TEST(KernelsArgumentsTest, ACombinationWithoutMeaningNamesOperatorAndType) {
+TEST(KernelsArgumentsTest, UnsupportedErrorsNameOperatorAndType) {
   std::array<std::byte, 16> memory{};
   const std::array<const std::byte*, 1> from = {memory.data()};
   const std::array to = {memory.data()};
@@ -345,7 +345,7 @@ TEST(KernelsArgumentsTest, ACombinationWithoutMeaningNamesOperatorAndType) {
   EXPECT_EQ(refused, 6 * 1 + 1 + 4 * 3 + 2 * 5);
 }
 
-TEST(KernelsArgumentsTest, OnlySumsOfFractionsAndAveragesAreDivided) {
+TEST(KernelsArgumentsTest, OnlyAveragesAndFloatingSumsCanBeDivided) {
   std::array<std::byte, 16> memory{};
   const std::array<const std::byte*, 1> from = {memory.data()};
   const std::array to = {memory.data()};
@@ -358,7 +358,7 @@ TEST(KernelsArgumentsTest, OnlySumsOfFractionsAndAveragesAreDivided) {
   EXPECT_THAT(unsupported([&] { divide(DType::kI32, Kind::kSum); }), testing::HasSubstr("i32"));
 }
 
-TEST(KernelsArgumentsTest, IntegersAreDividedByAWholeNumberOnly) {
+TEST(KernelsArgumentsTest, IntegersCanOnlyBeDividedByWholeNumbers) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double divisor : {2.5, 0.5, 0.0, -2.0, 0x1p63, infinity, std::nan("")}) {
     for (const DType dtype : kAllDTypes) {
@@ -375,7 +375,7 @@ TEST(KernelsArgumentsTest, IntegersAreDividedByAWholeNumberOnly) {
   }
 }
 
-TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreWeightedAndEachInputHasAWeight) {
+TEST(KernelsArgumentsTest, OnlyFloatingSumsHaveWeightsAndEachInputNeedsOne) {
   std::array<std::byte, 16> memory{};
   const std::array<const std::byte*, 2> from = {memory.data(), memory.data()};
   const std::array to = {memory.data()};
@@ -385,9 +385,9 @@ TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreWeightedAndEachInputHasAWeight)
   };
   EXPECT_NO_THROW(weigh(DType::kC64, Kind::kSum, 2));
   EXPECT_THAT(unsupported([&] { weigh(DType::kF32, Kind::kProduct, 2); }),
-              testing::HasSubstr("only sums of fractions"));
+              testing::HasSubstr("only sums of floating"));
   EXPECT_THAT(unsupported([&] { weigh(DType::kI32, Kind::kAvg, 2); }),
-              testing::HasSubstr("only sums of fractions"));
+              testing::HasSubstr("only sums of floating"));
   for (const std::size_t count : {1, 3}) {
     try {
       weigh(DType::kF32, Kind::kAvg, count);
@@ -399,14 +399,14 @@ TEST(KernelsArgumentsTest, OnlySumsOfFractionsAreWeightedAndEachInputHasAWeight)
   }
 }
 
-TEST(KernelsArgumentsTest, ScalingIntegersNamesTheType) {
+TEST(KernelsArgumentsTest, ErrorsOfScalingIntegersNameTheType) {
   std::array<std::byte, 4> memory{};
   EXPECT_THAT(
       unsupported([&] { scale(memory.data(), memory.data(), Elements(1), DType::kI32, 2.0); }),
       testing::HasSubstr("i32"));
 }
 
-TEST(KernelsArgumentsTest, AReductionOfNothingOrToNothingIsMisuse) {
+TEST(KernelsArgumentsTest, AReductionWithoutInputsOrOutputsIsAUsageError) {
   std::array<std::byte, 4> memory{};
   const std::array<const std::byte*, 1> from = {memory.data()};
   const std::array to = {memory.data()};
@@ -424,7 +424,7 @@ TEST(KernelsArgumentsTest, AReductionOfNothingOrToNothingIsMisuse) {
   }
 }
 
-TEST(KernelsArgumentsTest, CopiesEveryByteAndNoMore) {
+TEST(KernelsArgumentsTest, CopiesExactlyTheRequestedBytes) {
   std::mt19937_64 random(10);
   const Memory from = random_memory<std::uint8_t>(kMost, random);
   for (const std::size_t size : kCounts) {

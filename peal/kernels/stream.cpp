@@ -24,7 +24,7 @@ void stream(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 #else
 
-/// One line, from any address to an aligned one.
+/// Copies one line, from any address to an aligned one.
 HWY_INLINE void stream_line(const std::byte* from, std::byte* to) {
   using D = hn::ScalableTag<std::uint8_t>;
   static_assert(kLine % hn::MaxLanes(D()) == 0);

@@ -7,8 +7,8 @@
 namespace peal::kernels {
 namespace {
 
-/// Copies as advised; returns what that took. What ordinary stores would take is not seen from
-/// stores past the caches, so for those nobody asks the clock.
+/// Copies as advised and returns the time. Stores past the caches tell nothing about the time of
+/// ordinary stores, so for them the clock is not read.
 std::chrono::nanoseconds timed_copy(const std::byte* from,
                                     std::byte* to,
                                     const WatchedCopy::Advice& advice) {

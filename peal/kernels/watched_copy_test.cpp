@@ -11,9 +11,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// As if it copied so many bytes into memory where a line takes so long by ordinary stores; returns
-/// how many were stored by them.
-Bytes pretend(WatchedCopy& watched, Bytes size, int nanoseconds_a_line) {
+/// Simulates a copy of `size` bytes into memory where ordinary stores take this long for a line.
+/// Returns how many bytes were stored by ordinary stores.
+Bytes simulate_copy(WatchedCopy& watched, Bytes size, int nanoseconds_a_line) {
   Bytes cached;
   for (Bytes left = size; left > 0_B;) {
     const WatchedCopy::Advice advice = watched.next(left);
@@ -26,15 +26,15 @@ Bytes pretend(WatchedCopy& watched, Bytes size, int nanoseconds_a_line) {
   return cached;
 }
 
-/// Copies by ordinary stores until it wants others, and then past the caches, so often in all. As
-/// if each took a millisecond.
+/// Simulates this many copies, each of a millisecond: first with ordinary stores, and then past the
+/// caches when the watched copy advises it.
 WatchedCopy after_slow_copies(int copies) {
   WatchedCopy watched;
   for (int i = 0; i < copies; ++i) watched.took(watched.next(16_KiB), nanoseconds(1'000'000));
   return watched;
 }
 
-/// Of bytes that all differ from those nearby.
+/// Neighbouring bytes all differ.
 std::vector<std::byte> bytes_of(Bytes size) {
   std::vector<std::byte> bytes;
   for (std::uint64_t i = 1; i <= static_cast<std::uint64_t>(size.value); ++i) {
@@ -43,14 +43,14 @@ std::vector<std::byte> bytes_of(Bytes size) {
   return bytes;
 }
 
-/// Copies to where no line begins; returns what lies there then, and 17 bytes before and behind it.
+/// Copies to an unaligned address. Returns the target, with 17 bytes before and after it.
 std::vector<std::byte> copied(WatchedCopy& watched, const std::vector<std::byte>& from) {
   std::vector<std::byte> to(17 + from.size() + 17, std::byte{0xEE});
   watched(from.data(), to.data() + 17, Bytes(std::ssize(from)));
   return to;
 }
 
-TEST(WatchedCopyTest, WhateverItSuspectsItCopiesEveryByteAndNoOther) {
+TEST(WatchedCopyTest, CopiesExactlyTheRequestedBytesInEveryState) {
   struct CopyCase {
     int slow_copies;
     Stores stores;
@@ -71,54 +71,54 @@ TEST(WatchedCopyTest, WhateverItSuspectsItCopiesEveryByteAndNoOther) {
       expected.insert(expected.end(), from.begin(), from.end());
       expected.resize(expected.size() + 17, std::byte{0xEE});
       WatchedCopy watched = suspicious;
-      for (int i = 0; i < 4; ++i) {  // the fourth is watched even if nothing is suspected
+      for (int i = 0; i < 4; ++i) {  // the fourth copy is always measured
         EXPECT_EQ(copied(watched, from), expected) << slow_copies << " slow, " << size.value;
       }
     }
   }
 }
 
-TEST(WatchedCopyTest, ACopyPastTheCachesBringsTheNextTrialNearer) {
+TEST(WatchedCopyTest, CopiesPastTheCachesCountTowardTheNextTrial) {
   WatchedCopy watched = after_slow_copies(2 + 63);
   ASSERT_EQ(watched.next(1_MiB).stores, Stores::kStreaming);
   copied(watched, bytes_of(40_KiB));
   EXPECT_EQ(watched.next(1_MiB).stores, Stores::kCached);
 }
 
-TEST(WatchedCopyTest, NearRanksStoreTheOrdinaryWay) {
+TEST(WatchedCopyTest, NearRanksUseOrdinaryStores) {
   WatchedCopy watched;
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(pretend(watched, 1_MiB, 3), 1_MiB);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(simulate_copy(watched, 1_MiB, 3), 1_MiB);
 }
 
-TEST(WatchedCopyTest, FarRanksStorePastTheCachesAndSeldomTryAnythingElse) {
+TEST(WatchedCopyTest, FarRanksStorePastTheCachesAndRarelyTryOrdinaryStores) {
   WatchedCopy watched;
-  pretend(watched, 1_MiB, 28);
+  simulate_copy(watched, 1_MiB, 28);
   Bytes cached;
-  for (int i = 0; i < 10'000; ++i) cached += pretend(watched, 1_MiB, 28);
+  for (int i = 0; i < 10'000; ++i) cached += simulate_copy(watched, 1_MiB, 28);
   EXPECT_LT(cached, 10'000_MiB / 1000);
   EXPECT_GT(cached, 0_B);
 }
 
-TEST(WatchedCopyTest, RanksThatComeNearAreNoticed) {
+TEST(WatchedCopyTest, ReturnsToOrdinaryStoresWhenRanksBecomeNear) {
   WatchedCopy watched;
-  for (int i = 0; i < 10'000; ++i) pretend(watched, 1_MiB, 28);
+  for (int i = 0; i < 10'000; ++i) simulate_copy(watched, 1_MiB, 28);
   int copies = 0;
-  while (pretend(watched, 1_MiB, 3) < 1_MiB) ASSERT_LT(++copies, 10'000);
-  EXPECT_EQ(pretend(watched, 1_MiB, 3), 1_MiB);
+  while (simulate_copy(watched, 1_MiB, 3) < 1_MiB) ASSERT_LT(++copies, 10'000);
+  EXPECT_EQ(simulate_copy(watched, 1_MiB, 3), 1_MiB);
 }
 
 TEST(WatchedCopyTest, OneInterruptionChangesNothing) {
   WatchedCopy watched;
   for (int i = 0; i < 100; ++i) {
-    pretend(watched, 64_KiB, 100);
-    EXPECT_EQ(pretend(watched, 64_KiB, 2), 64_KiB);
+    simulate_copy(watched, 64_KiB, 100);
+    EXPECT_EQ(simulate_copy(watched, 64_KiB, 2), 64_KiB);
   }
 }
 
-TEST(WatchedCopyTest, SmallCopiesAreNotJudged) {
+TEST(WatchedCopyTest, SmallCopiesAreNotMeasured) {
   WatchedCopy watched;
-  for (int i = 0; i < 100; ++i) pretend(watched, 8_KiB, 100);
-  EXPECT_EQ(pretend(watched, 64_KiB, 2), 64_KiB);
+  for (int i = 0; i < 100; ++i) simulate_copy(watched, 8_KiB, 100);
+  EXPECT_EQ(simulate_copy(watched, 64_KiB, 2), 64_KiB);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ CommandLookup outcome(const std::string& path, Found found) {
                                  is_a_line(path) ? how_to_run_a_line(path) : "no such file")};
 }
 
-/// A name without a slash.
+/// Explains why `name`, which has no slash, was not found.
 std::string why_not_found(const std::string& name) {
   if (is_a_line(name)) return how_to_run_a_line(name);
   switch (look_at("./" + name)) {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A folder of this test alone, with a program, a plain file and a folder in it.
+/// A temporary folder with a program, a plain file and a folder in it.
 class CommandTest : public testing::Test {
  protected:
   CommandTest() {
@@ -36,7 +36,7 @@ class CommandTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(CommandTest, ANameIsLookedForInEachDirectoryOfThePath) {
+TEST_F(CommandTest, ANameIsSearchedInEachDirectoryOfThePath) {
   EXPECT_EQ(find_command("program", "/nowhere:" + folder_ + ":/bin").path, folder_ + "/program");
 }
 
@@ -44,7 +44,7 @@ TEST_F(CommandTest, ANameWithASlashIsAPath) {
   EXPECT_EQ(find_command(folder_ + "/program", "").path, folder_ + "/program");
 }
 
-TEST_F(CommandTest, WhatIsNotThereIs127) {
+TEST_F(CommandTest, AMissingProgramIs127) {
   for (const std::string& name : {std::string("nosuch"), folder_ + "/nosuch"}) {
     const CommandLookup lookup = find_command(name, folder_);
     EXPECT_EQ(lookup.path, "");
@@ -53,7 +53,7 @@ TEST_F(CommandTest, WhatIsNotThereIs127) {
   }
 }
 
-TEST_F(CommandTest, WhatCannotBeExecutedIs126AndSaysWhatToDo) {
+TEST_F(CommandTest, AFileThatIsNotExecutableIs126AndTheErrorSaysWhatToDo) {
   for (const std::string& name : {std::string("plain"), folder_ + "/plain"}) {
     const CommandLookup lookup = find_command(name, folder_);
     EXPECT_EQ(lookup.path, "");
@@ -65,7 +65,7 @@ TEST_F(CommandTest, WhatCannotBeExecutedIs126AndSaysWhatToDo) {
   EXPECT_THAT(folder.problem, HasSubstr("directory"));
 }
 
-TEST_F(CommandTest, AProgramOfThisFolderThatIsNotInThePathIsPointedAt) {
+TEST_F(CommandTest, TheErrorNamesAProgramInThisFolderThatIsNotInThePath) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder_);
   const CommandLookup program = find_command("program", "/nowhere");
@@ -77,7 +77,7 @@ TEST_F(CommandTest, AProgramOfThisFolderThatIsNotInThePathIsPointedAt) {
   EXPECT_THAT(plain.problem, HasSubstr("chmod +x plain and give ./plain"));
 }
 
-TEST_F(CommandTest, ALineInQuotesIsNoName) {
+TEST_F(CommandTest, ACommandLineInQuotesIsExplained) {
   for (const std::string& line : {std::string("program --fast"), folder_ + "/program --fast"}) {
     const CommandLookup lookup = find_command(line, folder_);
     EXPECT_EQ(lookup.exit_code, 127);
@@ -87,14 +87,14 @@ TEST_F(CommandTest, ALineInQuotesIsNoName) {
   EXPECT_EQ(find_command("a program", folder_).path, folder_ + "/a program");
 }
 
-TEST_F(CommandTest, AProgramFurtherOnInThePathWinsOverAPlainFile) {
+TEST_F(CommandTest, AProgramLaterInThePathWinsOverAPlainFile) {
   std::filesystem::create_directory(folder_ + "/folder/bin");
   make("folder/bin/plain", 0755);
   EXPECT_EQ(find_command("plain", folder_ + ":" + folder_ + "/folder/bin").path,
             folder_ + "/folder/bin/plain");
 }
 
-TEST_F(CommandTest, AScriptOfPythonThatIsNotExecutableIsPythons) {
+TEST_F(CommandTest, APythonScriptThatIsNotExecutableRunsUnderPython) {
   make("script.py", 0644);
   make("program.py", 0755);
   const std::string script = folder_ + "/script.py";

@@ -6,8 +6,8 @@
 
 #include <hwloc.h>
 
-#include "peal/base/cpus.h"
 #include "peal/base/error.h"
+#include "peal/system/cpus.h"
 
 namespace peal::launch {
 namespace {
@@ -43,14 +43,14 @@ std::vector<int> cpus_of(hwloc_obj_t object, hwloc_const_bitmap_t allowed) {
 }  // namespace
 
 std::vector<Core> usable_cores() {
-  // hwloc asks again for ever.
-  if (!tells_affinity()) return std::vector<Core>(static_cast<std::size_t>(cpus_online()));
+  // If sched_getaffinity is forbidden, hwloc would retry for ever.
+  if (!can_query_affinity()) return std::vector<Core>(static_cast<std::size_t>(cpus_online()));
   const Topology topology = load_topology();
   const Bitmap allowed(hwloc_bitmap_alloc());
   if (hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) {
     hwloc_bitmap_copy(allowed.get(), hwloc_topology_get_allowed_cpuset(topology.get()));
   }
-  // Some virtual machines show hardware threads without cores.
+  // Some virtual machines report hardware threads without cores.
   const bool has_cores = hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) > 0;
   const hwloc_obj_type_t type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   std::vector<Core> cores;

@@ -1,4 +1,4 @@
-// Which cores each rank gets. Called when a launch is planned.
+// Divides the cores between the ranks. Called when a launch is planned.
 #pragma once
 
 #include <optional>
@@ -6,31 +6,34 @@
 
 namespace peal::launch {
 
-/// A core's hardware threads, by the numbers that the kernel gives them.
+/// The hardware threads of a core, by the kernel's numbers.
 struct Core {
   std::vector<int> cpus;
   friend bool operator==(const Core&, const Core&) = default;
 };
 
-/// The cores that this process may use (the affinity of all its threads together, and with it its
-/// cpuset), in the machine's order: neighbours in the list share caches and memory. Where the
-/// system forbids to ask for the affinity, as many as there are CPUs online, without their hardware
-/// threads: ranks are not bound to them. Throws Error(resource). Cost: hwloc looks at the machine,
-/// some 10 ms.
+/// The cores that this process may use, by the affinity of all its threads and so by its cpuset. In
+/// the machine's order: neighbours in the list share caches and memory. If the system forbids to
+/// query the affinity, returns one core per online CPU without hardware threads, so that ranks are
+/// not bound.
+/// Errors: resource.
+/// Cost: hwloc examines the machine, some 10 ms.
 std::vector<Core> usable_cores();
 
-/// What one rank gets.
+/// The cores of one rank.
 struct CoreShare {
   std::vector<int> cpus;  // to bind to; empty: not bound
   int threads = 1;        // for OMP_NUM_THREADS
   friend bool operator==(const CoreShare&, const CoreShare&) = default;
 };
 
-/// Rank r of n gets cores [r C / n, (r + 1) C / n) of C, and every rank C / n threads, rounded
-/// down: ranks that wait for each other should be equally fast. With more ranks than cores the same
-/// is done with hardware threads, and with more ranks than those nobody is bound. Where a quota
-/// (base/cpus.h) gives less time than there are cores, nobody is bound, since others use the same
-/// cores, and every rank gets quota / n threads, rounded down; always 1 at least.
+/// Divides C cores between n ranks.
+///   Rank r gets cores [r C / n, (r + 1) C / n) and C / n threads, rounded down.
+/// All ranks get the same number of threads, since ranks that wait for each other should be equally
+/// fast. With more ranks than cores, divides the hardware threads in the same way. With more ranks
+/// than hardware threads, binds no rank. If a quota (system/cpus.h) gives less time than there are
+/// cores, binds no rank, since others use the same cores; each rank then gets quota / n threads,
+/// rounded down. A rank always gets at least one thread.
 std::vector<CoreShare> divide_cores(const std::vector<Core>& cores,
                                     int ranks,
                                     std::optional<double> quota = {});

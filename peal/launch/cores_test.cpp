@@ -21,7 +21,7 @@ std::vector<Core> single_threaded(int count) {
   return cores;
 }
 
-TEST(CoresTest, EveryCoreGoesToExactlyOneRankAndNeighboursStayTogether) {
+TEST(CoresTest, EachCoreGoesToExactlyOneRankAndNeighboursStayTogether) {
   for (int count = 1; count <= 17; ++count) {
     for (int ranks = 1; ranks <= count; ++ranks) {
       std::vector<int> given;
@@ -38,7 +38,7 @@ TEST(CoresTest, EveryCoreGoesToExactlyOneRankAndNeighboursStayTogether) {
   }
 }
 
-TEST(CoresTest, ARankGetsAllThreadsOfItsCoresButCountsTheCores) {
+TEST(CoresTest, ARankIsBoundToAllThreadsOfItsCoresButCountsTheCores) {
   const std::vector<Core> cores = {{{0, 4}}, {{1, 5}}, {{2, 6}}, {{3, 7}}};
   const auto shares = divide_cores(cores, 2);
   EXPECT_THAT(shares[0].cpus, ElementsAre(0, 4, 1, 5));
@@ -53,14 +53,14 @@ TEST(CoresTest, MoreRanksThanCoresShareTheHardwareThreads) {
   EXPECT_THAT(shares[2].cpus, ElementsAre(1, 3));
 }
 
-TEST(CoresTest, MoreRanksThanThreadsAreNotBoundAndHaveOneThreadEach) {
+TEST(CoresTest, MoreRanksThanHardwareThreadsAreNotBoundAndGetOneThreadEach) {
   for (const CoreShare& share : divide_cores(single_threaded(2), 3)) {
     EXPECT_THAT(share.cpus, IsEmpty());
     EXPECT_EQ(share.threads, 1);
   }
 }
 
-TEST(CoresTest, AQuotaBelowTheCoresIsDividedInTheirPlaceAndBindsNobody) {
+TEST(CoresTest, AQuotaBelowTheNumberOfCoresIsDividedAndBindsNoRank) {
   for (const CoreShare& share : divide_cores(single_threaded(64), 2, 5.5)) {
     EXPECT_THAT(share.cpus, IsEmpty());
     EXPECT_EQ(share.threads, 2);
@@ -69,7 +69,7 @@ TEST(CoresTest, AQuotaBelowTheCoresIsDividedInTheirPlaceAndBindsNobody) {
   EXPECT_EQ(divide_cores(single_threaded(4), 2, 4.0), divide_cores(single_threaded(4), 2));
 }
 
-/// The affinity of all threads of this process: the thread sanitizer has one of its own.
+/// The affinity of all threads of this process. The thread sanitizer has a thread of its own.
 class Affinity {
  public:
   Affinity() { ::sched_getaffinity(0, sizeof before_, &before_); }
@@ -98,7 +98,7 @@ class Affinity {
   cpu_set_t before_{};
 };
 
-TEST(CoresTest, TheUsableCoresAreThoseOfTheOwnAffinity) {
+TEST(CoresTest, TheUsableCoresAreThoseOfThisProcess) {
   Affinity affinity;
   std::set<int> usable;
   for (const Core& core : usable_cores()) usable.insert(core.cpus.begin(), core.cpus.end());

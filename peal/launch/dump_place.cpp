@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/own_file.h"
+#include "peal/system/own_file.h"
 
 namespace peal::launch {
 namespace {
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kSuffix = ".dump";
 constexpr const char* kNameAmongLogs = "peal.dump";
 
-/// What is written there is read by `peal why` later: nobody else may put anything in its place.
+/// No other user may replace a file there, since `peal why` reads it later.
 void make_own_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw system_error("cannot make " + folder.string(), errno);
@@ -34,10 +34,10 @@ void make_own_folder(const fs::path& folder) {
   if (is_ours && (status.st_mode & 0077) == 0) return;
   throw Error(
       ErrorKind::kResource,
-      fmt::format("{} is no folder of this user's that others cannot reach", folder.string()));
+      fmt::format("{} is not a folder that only this user can reach; remove it", folder.string()));
 }
 
-/// All that is in it is a dump, or was to become one.
+/// Removes the oldest files. Every file in the folder is a dump, or an unfinished one.
 void make_room(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> dumps;
   std::error_code ignored;

@@ -1,4 +1,4 @@
-// Where the records of a launch that failed are kept when its private folder goes.
+// Where the records of a failed launch are kept after its private folder is removed.
 #pragma once
 
 #include <filesystem>
@@ -6,17 +6,17 @@
 
 namespace peal::launch {
 
-/// Of the dumps in the folder that a user's launches have in common.
+/// The most dumps in the folder that all launches of a user share.
 inline constexpr std::size_t kDumpsKept = 16;
 
-/// In the user's folder of logs, if there is one; else JOB.dump in `parent`/peal-UID, which is made
-/// if need be, and in which the oldest dumps make room. Errors: resource, where that is a folder
-/// which others own or can reach.
+/// The path for the dump: in the user's log directory if one is given, else JOB.dump in
+/// `parent`/peal-UID. Creates that folder if it is missing, and removes the oldest dumps in it.
+/// Errors: resource, if other users own or can reach the folder.
 std::string place_for_dump(const std::string& log_directory,
                            const std::string& job,
                            const std::filesystem::path& parent);
 
-/// A folder of logs is of the launch that begins now.
+/// Removes the dump of an earlier launch from the log directory, which belongs to this launch now.
 void remove_former_dump(const std::string& log_directory);
 
 }  // namespace peal::launch

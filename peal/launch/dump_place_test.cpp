@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/base/private_folder.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch {
 namespace {
@@ -30,31 +30,31 @@ std::string refusal(const fs::path& parent) {
   }
 }
 
-TEST(DumpPlaceTest, AFolderOfLogsIsThePlace) {
+TEST(DumpPlaceTest, ALogDirectoryHoldsTheDump) {
   EXPECT_EQ(place_for_dump("logs", "f00d", "/no/such/folder"), "logs/peal.dump");
 }
 
-TEST(DumpPlaceTest, ElseItIsAFolderThatOnlyTheUserReaches) {
+TEST(DumpPlaceTest, WithoutLogsTheDumpIsInAPrivateFolder) {
   const PrivateFolder parent("peal-test.");
   EXPECT_EQ(place_for_dump("", "f00d", parent.path()), folder_in(parent.path()) / "f00d.dump");
   EXPECT_EQ(fs::status(folder_in(parent.path())).permissions(), fs::perms::owner_all);
-  EXPECT_EQ(refusal(parent.path()), "");  // it is there now
+  EXPECT_EQ(refusal(parent.path()), "");  // the folder exists now
 }
 
-TEST(DumpPlaceTest, AFolderThatOthersReachOrThatIsALinkIsRefused) {
+TEST(DumpPlaceTest, AFolderThatOthersCanReachAndALinkAreRejected) {
   const PrivateFolder parent("peal-test.");
   const fs::path folder = folder_in(parent.path());
   fs::create_directory(folder);
   ::chmod(folder.c_str(), 0777);
-  EXPECT_THAT(refusal(parent.path()), HasSubstr("no folder of this user's"));
+  EXPECT_THAT(refusal(parent.path()), HasSubstr("is not a folder that only this user can reach"));
   fs::remove(folder);
   fs::create_directory(parent.path() / "other");
   fs::create_directory_symlink(parent.path() / "other", folder);
-  EXPECT_THAT(refusal(parent.path()), HasSubstr("no folder of this user's"));
+  EXPECT_THAT(refusal(parent.path()), HasSubstr("is not a folder that only this user can reach"));
   EXPECT_THAT(refusal("/no/such/folder"), HasSubstr("cannot make"));
 }
 
-TEST(DumpPlaceTest, TheOldestDumpsMakeRoomForANewOne) {
+TEST(DumpPlaceTest, TheOldestDumpsAreRemovedForANewOne) {
   const PrivateFolder parent("peal-test.");
   const fs::file_time_type start = fs::file_time_type::clock::now();
   for (std::size_t i = 0; i < kDumpsKept + 3; ++i) {
@@ -69,7 +69,7 @@ TEST(DumpPlaceTest, TheOldestDumpsMakeRoomForANewOne) {
   EXPECT_TRUE(fs::exists(folder / "3.dump"));
 }
 
-TEST(DumpPlaceTest, ADumpOfAnEarlierLaunchIsNotLeftAmongTheLogsOfThisOne) {
+TEST(DumpPlaceTest, ADumpOfAnEarlierLaunchIsRemovedFromTheLogs) {
   const PrivateFolder logs("peal-test.");
   logs.write("peal.dump", "old");
   logs.write("rank-0.out", "new");

@@ -4,30 +4,21 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/config/config.h"
 
 namespace peal::launch {
-namespace {
-
-constexpr const char* kVariable = "PEAL_FLIGHT_DIR";
-
-observe::WallTime now() {
-  return std::chrono::time_point_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now());
-}
-
-}  // namespace
 
 Flights::Flights(const Variables& variables) {
-  if (const auto named = variables.find(kVariable); named != variables.end()) {
+  if (const auto named = variables.find(kFlightDirVariable); named != variables.end()) {
     folder_ = named->second;
     if (folder_.empty()) return;
-    ::mkdir(folder_.c_str(), 0700);  // the ranks would do it too
+    ::mkdir(folder_.c_str(), 0700);  // as the ranks would do
     if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
-      problem_ = system_error(kVariable + (" names " + folder_), errno).message();
+      problem_ = system_error(kFlightDirVariable + (" names " + folder_), errno).message();
     }
     observe::remove_end_files(folder_);
     return;
@@ -42,22 +33,22 @@ Flights::Flights(const Variables& variables) {
 
 std::string Flights::private_folder() const { return private_ ? folder_ : ""; }
 
-observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks) {
+observe::EndPlace end_place_of(const std::vector<RankCommand>& ranks) {
   if (ranks.empty()) return {};
   const Variables& environment = ranks.front().environment;
   const auto value = [&](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  return {.folder = value(kVariable), .job = value("PEAL_JOB")};
+  return {.folder = value(kFlightDirVariable), .job = value("PEAL_JOB")};
 }
 
 void leave_end(const observe::EndPlace& place, const ProcessEnd& end) {
   if (!place.is_any()) return;
   try {
-    observe::write_end_file(place, record_of(end, now()));
+    observe::write_end_file(place, record_of(end, observe::wall_now()));
   } catch (const Error&) {
-    // The report says how it ended in any case.
+    // The report says in any case how the rank ended.
   }
 }
 

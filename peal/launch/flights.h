@@ -1,5 +1,5 @@
-// The folder in which the ranks of a launch keep the records of their last operations, and what the
-// launcher adds to it: how their processes have ended. Made by the program `peal run`.
+// The folder in which the ranks of a launch keep the records of their last operations, and to which
+// the launcher adds how their processes have ended. Made by the program `peal run`.
 #pragma once
 
 #include <memory>
@@ -7,27 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "peal/base/private_folder.h"
-#include "peal/launch/rank_process.h"
+#include "peal/launch/rank_command.h"
 #include "peal/launch/report.h"
 #include "peal/observe/end_file.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch {
 
-/// A private folder, that ends with this; or one that the user has named, which stays. It may be
-/// none, since nobody has to do without a run for want of a record.
-/// Threads: one, and before a Guard is made, which keeps a private folder while there are ranks.
+/// A private folder that the destructor removes, or a folder that the user has named, which stays.
+/// If no folder can be created, the run continues without records.
+/// Threads: one. Make it before the Guard: the guard inherits the lock of a private folder, and so
+/// keeps the folder while there are ranks.
 class Flights final {
  public:
-  /// `variables`: what the user has set for the ranks. Where that names a folder, the ends that
-  /// former launches have left there are removed.
+  /// `variables`: the environment that the user has set for the ranks. If they name a folder,
+  /// removes the ends that earlier launches left there.
   explicit Flights(const Variables& variables);
 
-  /// For Job::flights; empty where the user has named one, or none is to be had.
+  /// For Job::flights; empty if the user has named a folder, or if no folder can be created.
   std::string private_folder() const;
-  /// Where the ranks keep their records; empty: nowhere.
+  /// Where the ranks keep their records; empty: no records.
   const std::string& folder() const { return folder_; }
-  /// Why there is none that the user has not done without; empty: there is one.
+  /// Why the folder is missing; empty if it exists, or if the user wants no records.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -36,11 +37,11 @@ class Flights final {
   std::string problem_;
 };
 
-/// Where the ranks look for ends, as their environment says it.
-observe::EndPlace end_place_of(const std::vector<RankProcess>& ranks);
+/// Where the ranks look for ends, by their environment.
+observe::EndPlace end_place_of(const std::vector<RankCommand>& ranks);
 
-/// Leaves there how a rank has ended, now. What cannot be written is not: nothing else depends on
-/// it.
+/// Stores at once how a rank has ended. A failed write is ignored, because the report says in any
+/// case how the rank ended.
 void leave_end(const observe::EndPlace& place, const ProcessEnd& end);
 
 }  // namespace peal::launch

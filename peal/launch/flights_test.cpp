@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kFlightsJob = "test";
 
-TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
+TEST(FlightsTest, APrivateFolderLivesAsLongAsTheLaunch) {
   std::string folder;
   {
     const Flights flights(Variables{});
@@ -23,7 +23,7 @@ TEST(FlightsTest, APrivateFolderIsThereAsLongAsTheLaunch) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-TEST(FlightsTest, AFolderThatTheUserHasNamedStaysWithoutTheEndsOfFormerLaunches) {
+TEST(FlightsTest, ANamedFolderStaysButLosesTheEndsOfEarlierLaunches) {
   const PrivateFolder named("peal-test.");
   leave_end({named.path(), kFlightsJob}, {.rank = 1, .pid = 7, .status = 9});
   {
@@ -36,27 +36,27 @@ TEST(FlightsTest, AFolderThatTheUserHasNamedStaysWithoutTheEndsOfFormerLaunches)
   EXPECT_EQ(observe::try_read_end_file({named.path(), kFlightsJob}, 1)->pid, 8u);
 }
 
-TEST(FlightsTest, AFolderThatCannotBeWrittenIsAProblemThatNamesIt) {
+TEST(FlightsTest, AFolderThatCannotBeWrittenIsNamed) {
   const Flights flights(Variables{{"PEAL_FLIGHT_DIR", "/no/such/folder"}});
   EXPECT_EQ(flights.problem(), "PEAL_FLIGHT_DIR names /no/such/folder: No such file or directory");
 }
 
-TEST(FlightsTest, AUserWhoWantsNoRecordsNamesNoFolder) {
+TEST(FlightsTest, AnEmptyVariableMeansNoRecords) {
   const Flights flights(Variables{{"PEAL_FLIGHT_DIR", ""}});
   EXPECT_EQ(flights.folder(), "");
   EXPECT_EQ(flights.problem(), "");
 }
 
-TEST(FlightsTest, TheRanksEnvironmentSaysWhereTheEndsAreLeft) {
+TEST(FlightsTest, TheEnvironmentOfTheRanksSaysWhereEndsAreStored) {
   EXPECT_FALSE(end_place_of({}).is_any());
-  RankProcess rank;
+  RankCommand rank;
   EXPECT_FALSE(end_place_of({rank}).is_any());
   rank.environment = {{"PEAL_FLIGHT_DIR", "flights"}, {"PEAL_JOB", kFlightsJob}};
   EXPECT_EQ(end_place_of({rank}).folder, "flights");
   EXPECT_EQ(end_place_of({rank}).job, kFlightsJob);
 }
 
-TEST(FlightsTest, AnEndThatCannotBeLeftIsNoError) {
+TEST(FlightsTest, AFailedWriteOfAnEndIsIgnored) {
   leave_end({"", kFlightsJob}, {.rank = 1});
   leave_end({"/no/such/folder", kFlightsJob}, {.rank = 1});
 }

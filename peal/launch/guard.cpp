@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <fstream>
@@ -16,26 +15,21 @@
 
 #include "peal/base/error.h"
 #include "peal/launch/process_tree.h"
+#include "peal/system/pipe.h"
 
 namespace peal::launch {
 namespace {
 
-struct Pipe {
-  Fd reader;  // does not block
-  Fd writer;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
+/// A pipe whose reader does not block.
+Pipe make_guard_pipe() {
+  Pipe pipe = make_pipe();
   ::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
   return pipe;
 }
 
-/// Who runs `pkill peal` or `pkill -f train.py` means the job, not the process that clears up after
-/// it: so the guard goes by another name, and its command line, which begins at glibc's
-/// program_invocation_name, says neither.
+/// Renames the guard. `pkill peal` and `pkill -f train.py` mean the job, not the process that
+/// cleans up after it. So neither the guard's name nor its command line, which begins at glibc's
+/// program_invocation_name, may match.
 void take_name(const std::string& name) {
   ::prctl(PR_SET_NAME, name.c_str());
   std::ifstream file("/proc/self/cmdline");
@@ -50,12 +44,12 @@ void take_name(const std::string& name) {
     sigset_t all;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
-    ::setpgid(0, 0);  // what the terminal sends is the launcher's to handle
+    ::setpgid(0, 0);  // the launcher handles the signals of the terminal
     const OrphanAdoption adoption;
     take_name("rank-guard");
     GuardProcess(duty).run();
   } catch (const std::exception&) {
-    ::_exit(1);  // the kernel kills the ranks, and the launcher says that the guard is lost
+    ::_exit(1);  // the kernel kills the ranks, and the launcher reports that the guard is lost
   }
   ::_exit(0);
 }
@@ -63,14 +57,14 @@ void take_name(const std::string& name) {
 }  // namespace
 
 Guard::Guard(GuardDuty duty) {
-  Pipe orders = make_pipe();
-  Pipe events = make_pipe();
+  Pipe orders = make_guard_pipe();
+  Pipe events = make_guard_pipe();
   duty.orders = orders.reader.get();
   duty.events = events.writer.get();
   pid_ = ::fork();
   if (pid_ < 0) throw system_error("cannot start the process that guards the ranks", errno);
   if (pid_ == 0) {
-    orders.writer.reset();  // else the guard would not see that the launcher is gone
+    orders.writer.reset();  // otherwise the guard would not notice the end of the launcher
     events.reader.reset();
     live_as_guard(duty);
   }
@@ -102,7 +96,7 @@ void Guard::stop(int signal, SignalOrigin origin) {
 
 void Guard::kill() { order({.kind = GuardOrder::Kind::kKill}); }
 
-/// A guard that has ended follows no orders, and `try_next` says so.
+/// A guard that has ended ignores orders; `try_next` notices its end.
 void Guard::order(const GuardOrder& order) {
   [[maybe_unused]] const auto written = ::write(orders_.get(), &order, sizeof order);
 }

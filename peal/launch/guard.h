@@ -1,36 +1,36 @@
-// The launcher's end of the guard, the process that is the ranks' parent.
+// The launcher's side of the guard. The guard is a process, the parent of the ranks.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "peal/base/fd.h"
 #include "peal/launch/guard_process.h"
+#include "peal/system/fd.h"
 
 namespace peal::launch {
 
-/// Threads: one; and it forks, so make it before the program has a second one. One per program at a
-/// time: a second guard would hold the first one's pipes open.
+/// Threads: one. It forks, so create it before the program has a second thread. Only one per
+///   program at a time: a second guard would hold the first one's pipes open.
 class Guard final {
  public:
-  /// Forks the guard, which starts the ranks. `duty.orders` and `.events` are filled in here; the
-  /// caller closes its copies of `duty.outputs` afterwards. SIGPIPE must be blocked while a
-  /// Guard exists. Errors: resource.
+  /// Forks the guard, which starts the ranks. Fills in `duty.orders` and `.events`; the caller
+  /// closes its copies of `duty.outputs` afterwards. SIGPIPE must be blocked while a Guard exists.
+  /// Errors: resource.
   explicit Guard(GuardDuty duty);
-  /// Has everybody who is left killed, and returns when they are.
+  /// Has all remaining processes killed, and returns when they have ended.
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// Readable when there is an event, and at the end.
+  /// Readable when there is an event, and when the guard has ended.
   int events() const { return events_.get(); }
-  /// The next event; nothing when there is none now.
+  /// The next event; nothing if no event is waiting.
   std::optional<GuardEvent> try_next();
-  /// The guard has ended; with no kGone before, it was killed.
+  /// Whether the guard has ended. Without a kGone event before, the guard was killed.
   bool has_ended() const { return ended_; }
 
   void pass_on(int signal, SignalOrigin origin);
-  /// Passes `signal` on and kills whoever is still there after the grace.
+  /// Passes `signal` on, and kills the processes that remain after the grace.
   void stop(int signal, SignalOrigin origin);
   void kill();
 

@@ -1,4 +1,4 @@
-// What the launcher and its guard say to each other through two pipes: plain structs, each written
+// The messages between the launcher and its guard, through two pipes: plain structs, each written
 // and read whole (they are far smaller than PIPE_BUF). Both ends are the same program.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace peal::launch {
 struct GuardEvent {
   enum class Kind : std::int32_t {
     kNotStarted,  // rank, value: errno
-    kStopped,     // rank, pid: it stands still when it is told to end, stopped by a signal
+    kStopped,     // rank, pid: the process was stopped by a signal when the launcher ended it
     kEnded,       // rank, pid, value: as waitpid(2) gives it
-    kGone,        // nothing is left, and the guard ends; value: processes that could not be killed
+    kGone,        // no process is left, and the guard ends; value: processes that survived SIGKILL
   };
   Kind kind = Kind::kGone;
   Rank rank = -1;
@@ -24,17 +24,17 @@ struct GuardEvent {
   std::int32_t value = 0;
 };
 
-/// Who has a signal already.
+/// Which processes have received a signal already.
 enum class SignalOrigin : std::int32_t {
-  kProcess,   // the launcher alone: kill(1) on it
-  kTerminal,  // everyone in the terminal's foreground process group: Ctrl-C
+  kProcess,   // only the launcher: kill(1) on it
+  kTerminal,  // every process in the terminal's foreground process group: Ctrl-C
 };
 
 /// From the launcher to the guard.
 struct GuardOrder {
   enum class Kind : std::int32_t {
     kPassOn,  // signal
-    kStop,    // signal; whoever is there when the grace is over is killed
+    kStop,    // signal; processes that remain after the grace are killed
     kKill,
   };
   Kind kind = Kind::kKill;

@@ -9,16 +9,18 @@
 #include <array>
 #include <cerrno>
 
+#include "peal/base/error.h"
 #include "peal/launch/process_tree.h"
 #include "peal/launch/spawn.h"
 
 namespace peal::launch {
 namespace {
 
-/// Between two looks at processes that are told to end, and at those that are being killed.
+/// The pauses between two checks of remaining processes: after SIGTERM, and while they are being
+/// killed.
 constexpr Timeout kTellingPause{50};
 constexpr Timeout kKillingPause{10};
-/// Until a process that SIGKILL does not end (it hangs in the kernel) is given up.
+/// How long to wait for a process that SIGKILL does not end, because it hangs in the kernel.
 constexpr Timeout kGuardKillingLimit{5000};
 
 }  // namespace
@@ -28,6 +30,7 @@ GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty), ranks_(duty.ran
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
   child_news_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!child_news_) throw system_error("cannot make a signalfd", errno);
 }
 
 void GuardProcess::run() {
@@ -53,7 +56,7 @@ void GuardProcess::start_ranks() {
       break;
     }
   }
-  // The launcher sees the end of an output when the ranks have closed it.
+  // The launcher must see the end of an output when the ranks have closed it.
   for (const int fd : duty_.outputs) ::close(fd);
 }
 
@@ -77,7 +80,7 @@ bool GuardProcess::start(std::size_t index, int null) {
   return true;
 }
 
-/// A launcher that is gone hears nothing, which is no error: SIGPIPE is blocked.
+/// If the launcher is gone, the write fails without an error: SIGPIPE is blocked.
 void GuardProcess::tell(const GuardEvent& event) const {
   [[maybe_unused]] const auto written = ::write(duty_.events, &event, sizeof event);
 }
@@ -98,8 +101,8 @@ void GuardProcess::reap() {
 
 void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, deadline); }
 
-/// When the ranks have ended, what they leave behind is told to; at the deadline all are killed.
-/// Both again and again, since a process may have had children meanwhile.
+/// When the ranks have ended, asks their leftover processes to end; at the deadline, kills all.
+/// Called again and again, since a process may have new children.
 void GuardProcess::clear_up(TimePoint now) {
   if (running_ == 0) tell_leftovers_to_end(now);
   if (now >= deadline_) {
@@ -111,7 +114,7 @@ void GuardProcess::clear_up(TimePoint now) {
 void GuardProcess::tell_leftovers_to_end(TimePoint now) {
   end_by(now + duty_.grace);
   for (const pid_t pid : descendants_of(::getpid())) {
-    if (!told_.insert(pid).second) continue;
+    if (!signalled_.insert(pid).second) continue;
     ::kill(pid, SIGTERM);
     ::kill(pid, SIGCONT);
   }
@@ -136,7 +139,7 @@ void GuardProcess::obey() {
   while (launcher_ == Launcher::kAlive) {
     GuardOrder order;
     const auto got = ::read(duty_.orders, &order, sizeof order);
-    if (got < 0) return;  // none now: the pipe does not block
+    if (got < 0) return;  // no order is waiting: the pipe does not block
     if (got == 0) {
       launcher_ = Launcher::kLost;
       order = {.kind = GuardOrder::Kind::kKill};
@@ -151,9 +154,9 @@ void GuardProcess::follow(const GuardOrder& order) {
       pass_on(order.signal, order.origin);
       return;
     case GuardOrder::Kind::kStop:
-      tell_stopped();  // before they are made to go on
+      tell_stopped();  // before SIGCONT resumes the stopped ranks
       pass_on(order.signal, order.origin);
-      pass_on(SIGCONT, SignalOrigin::kProcess);  // who is stopped cannot end
+      pass_on(SIGCONT, SignalOrigin::kProcess);  // a stopped process cannot end
       end_by(Clock::now() + duty_.grace);
       return;
     case GuardOrder::Kind::kKill:
@@ -162,7 +165,8 @@ void GuardProcess::follow(const GuardOrder& order) {
   }
 }
 
-/// Of a rank's own process; one that a shell has started in its place is the shell's child.
+/// Reports stopped ranks. Checks only the process that the guard has started. If this is a shell,
+/// the program that the shell runs may be stopped without a report.
 void GuardProcess::tell_stopped() const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (ranks_[i].pid < 0) continue;

@@ -1,6 +1,6 @@
-// The inside of the guard: the process that starts the ranks, waits for them and kills what they
-// leave. It adopts every orphan among their descendants, and it outlives a launcher that is killed:
-// that closes a pipe, and the guard kills everyone. Forked by `Guard`, and used by nothing else.
+// The inside of the guard: the process that starts the ranks, waits for them and kills the
+// processes that they leave. The guard adopts every orphan among the ranks' descendants. If the
+// launcher is killed, a pipe closes, and the guard kills all ranks. Forked by `Guard`.
 #pragma once
 
 #include <signal.h>
@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/launch/guard_messages.h"
-#include "peal/launch/rank_process.h"
+#include "peal/launch/rank_command.h"
+#include "peal/system/fd.h"
 
 namespace peal::launch {
 
-/// What a guard is forked with.
+/// The arguments of a guard.
 struct GuardDuty {
-  std::vector<RankProcess> ranks{};
-  std::vector<int> outputs{};  // [2 r] and [2 r + 1]: where stdout and stderr of rank r go
+  std::vector<RankCommand> ranks{};
+  std::vector<int> outputs{};  // [2 r] and [2 r + 1]: stdout and stderr of rank r
   pid_t terminal_group =
       0;            // rank 0 joins this process group, to read the terminal; 0: it does not
   sigset_t mask{};  // the ranks' signal mask
@@ -31,13 +31,13 @@ class GuardProcess final {
  public:
   explicit GuardProcess(const GuardDuty& duty);
 
-  /// Returns when no descendant is left, or when the last ones could not be killed.
+  /// Returns when no descendant is left, or when the last ones survived SIGKILL.
   void run();
 
  private:
   struct Started {
     pid_t pid = -1;    // -1: not running
-    pid_t target = 0;  // for kill(2): its group, or itself where the group is the terminal's
+    pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
   };
 
   void start_ranks();
@@ -58,10 +58,10 @@ class GuardProcess final {
   Fd child_news_;  // signalfd of SIGCHLD
   std::vector<Started> ranks_;
   std::size_t running_ = 0;
-  std::set<pid_t> told_;  // of what the ranks left behind: who got its SIGTERM
+  std::set<pid_t> signalled_;  // leftover processes that have received SIGTERM
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
-  TimePoint deadline_ = TimePoint::max();  // then everybody is killed
+  TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed
 };
 
 }  // namespace peal::launch

@@ -1,4 +1,4 @@
-// The guard's inside, run in the test's own process with its orders written beforehand.
+// Runs the inside of the guard in the test's process, with its orders written beforehand.
 #include "peal/launch/guard_process.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct Pipe {
   Fd writer;
 };
 
-RankProcess shell_rank(Rank rank, const std::string& script) {
+RankCommand shell_rank(Rank rank, const std::string& script) {
   return {.rank = rank,
           .program = "/bin/sh",
           .arguments = {"sh", "-c", script},
@@ -57,8 +57,8 @@ class GuardProcessTest : public testing::Test {
   }
   void lose_launcher() { orders_.writer.reset(); }
 
-  /// Runs the guard to its end and returns what it told.
-  std::vector<GuardEvent> run(std::vector<RankProcess> ranks) {
+  /// Runs the guard to its end and returns its events.
+  std::vector<GuardEvent> run(std::vector<RankCommand> ranks) {
     duty_.ranks = std::move(ranks);
     for (std::size_t i = 0; i < 2 * duty_.ranks.size(); ++i) {
       duty_.outputs.push_back(::fcntl(null_.get(), F_DUPFD_CLOEXEC, 3));
@@ -91,7 +91,7 @@ class GuardProcessTest : public testing::Test {
   Fd null_;
 };
 
-TEST_F(GuardProcessTest, ItTellsWhoEndedAndHow) {
+TEST_F(GuardProcessTest, AnEventReportsHowARankEnded) {
   const auto events = run({shell_rank(0, "exit 7")});
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, Kind::kEnded);
@@ -102,8 +102,8 @@ TEST_F(GuardProcessTest, ItTellsWhoEndedAndHow) {
   EXPECT_EQ(events[1].value, 0);
 }
 
-TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheRanksThatDo) {
-  RankProcess bad = shell_rank(1, "");
+TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheOtherRanks) {
+  RankCommand bad = shell_rank(1, "");
   bad.program = "/dev/null";
   const auto events = run({shell_rank(0, "exec sleep 100"), bad});
   ASSERT_EQ(events.size(), 3u);
@@ -114,24 +114,24 @@ TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheRanksThatDo) {
   EXPECT_EQ(events[2].kind, Kind::kGone);
 }
 
-TEST_F(GuardProcessTest, SignalsArePassedOnToTheWholeGroup) {
+TEST_F(GuardProcessTest, SignalsArePassedOnToTheProcessGroup) {
   order({GuardOrder::Kind::kPassOn, SIGUSR1, SignalOrigin::kProcess});
   const auto events = run({shell_rank(0, "sleep 100; exit 1")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGUSR1));
 }
 
-TEST_F(GuardProcessTest, ARankThatIsStoppedIsMadeToGoOnSoThatItCanEnd) {
+TEST_F(GuardProcessTest, AStoppedRankIsResumedSoThatItCanEnd) {
   order({GuardOrder::Kind::kPassOn, SIGSTOP, SignalOrigin::kProcess});
   order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
   const auto events = run({shell_rank(0, "exec sleep 100")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGTERM));
 }
 
-TEST_F(GuardProcessTest, WhoStandsStillWhenItIsToldToEndIsNamed) {
+TEST_F(GuardProcessTest, ARankThatIsStoppedWhenTheLauncherEndsItIsReported) {
   std::thread launcher([this] {
     siginfo_t stopped_child{};
     while (::waitid(P_ALL, 0, &stopped_child, WSTOPPED | WNOWAIT) != 0) {
-      std::this_thread::sleep_for(milliseconds(1));  // there is no child yet
+      std::this_thread::sleep_for(milliseconds(1));  // the child has not started yet
     }
     order({GuardOrder::Kind::kStop, SIGTERM, SignalOrigin::kProcess});
   });
@@ -143,25 +143,25 @@ TEST_F(GuardProcessTest, WhoStandsStillWhenItIsToldToEndIsNamed) {
   EXPECT_EQ(events[0].rank, 0);
 }
 
-TEST_F(GuardProcessTest, WhoDoesNotEndWithinTheGraceIsKilled) {
+TEST_F(GuardProcessTest, ARankThatDoesNotEndWithinTheGraceIsKilled) {
   duty_.grace = milliseconds(0);
-  order({GuardOrder::Kind::kStop, SIGCONT, SignalOrigin::kProcess});  // a signal that ends nobody
+  order({GuardOrder::Kind::kStop, SIGCONT, SignalOrigin::kProcess});  // a signal that ends no rank
   EXPECT_THAT(statuses(run({shell_rank(0, "exec sleep 100"), shell_rank(1, "exec sleep 100")})),
               ElementsAre(SIGKILL, SIGKILL));
 }
 
-TEST_F(GuardProcessTest, WithoutItsLauncherItKillsEveryone) {
+TEST_F(GuardProcessTest, TheGuardKillsAllRanksWhenTheLauncherIsGone) {
   lose_launcher();
   EXPECT_THAT(statuses(run({shell_rank(0, "trap '' TERM; setsid sleep 100 & sleep 100")})),
               ElementsAre(SIGKILL));
 }
 
-TEST_F(GuardProcessTest, WhatARankLeavesBehindIsTheGuardsToEnd) {
+TEST_F(GuardProcessTest, TheGuardEndsTheLeftoverProcessesOfARank) {
   const auto events = run({shell_rank(0, "setsid sh -c 'sleep 100 & sleep 100' & exit 0")});
   EXPECT_THAT(statuses(events), ElementsAre(0));
 }
 
-TEST_F(GuardProcessTest, WhatTheTerminalSentIsNotSentAgainToTheRankThatSharesIt) {
+TEST_F(GuardProcessTest, ASignalOfTheTerminalIsNotSentAgainToTheRankThatSharesTheTerminal) {
   duty_.terminal_group = ::getpgrp();
   order({GuardOrder::Kind::kPassOn, SIGUSR1, SignalOrigin::kTerminal});
   order({GuardOrder::Kind::kPassOn, SIGUSR2, SignalOrigin::kProcess});
@@ -169,7 +169,7 @@ TEST_F(GuardProcessTest, WhatTheTerminalSentIsNotSentAgainToTheRankThatSharesIt)
   EXPECT_THAT(statuses(events), testing::UnorderedElementsAre(SIGUSR2, SIGUSR1));
 }
 
-TEST(ProcessTreeTest, AllDescendantsAreKilledThoseWhoseParentIsGoneIncluded) {
+TEST(ProcessTreeTest, OrphanedDescendantsAreKilledToo) {
   const OrphanAdoption adoption;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -184,7 +184,7 @@ TEST(ProcessTreeTest, AllDescendantsAreKilledThoseWhoseParentIsGoneIncluded) {
   EXPECT_EQ(kill_descendants(Deadline::after(minutes(1))), 0);
 }
 
-TEST(ProcessTreeTest, ItFindsChildrenAndTheirChildren) {
+TEST(ProcessTreeTest, ChildrenAndTheirChildrenAreFound) {
   Pipe pipe;
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,7 +1,7 @@
 #include "peal/launch/inherited.h"
 
-#include "peal/base/environment.h"
-#include "peal/base/launch_mark.h"
+#include "peal/config/environment.h"
+#include "peal/config/launch_mark.h"
 
 namespace peal::launch {
 

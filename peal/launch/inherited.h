@@ -1,13 +1,13 @@
-// What a launch inside a rank of another launch takes over from it. Called by `peal run` and
-// `peal bench`.
+// Removes the variables that a launch inside a rank must not inherit from the outer launch. Called
+// by `peal run` and `peal bench`.
 #pragma once
 
-#include "peal/launch/rank_process.h"
+#include "peal/launch/rank_command.h"
 
 namespace peal::launch {
 
 /// `variables` without those that a launch gave to the rank in which this process runs, such as the
-/// folder of its records and its faults (base/launch_mark.h). What was set since then stays.
+/// folder of its records and its faults (config/launch_mark.h). Variables set since then stay.
 Variables without_those_of_a_rank(const Variables& variables);
 
 }  // namespace peal::launch

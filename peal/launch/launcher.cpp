@@ -18,18 +18,18 @@
 namespace peal::launch {
 namespace {
 
-/// How long the others have, once a rank has failed, to fail by themselves and to say why, before
-/// they are told to end: who fails first is not always the one that the others failed of. More than
-/// the end of a group may hold up whoever unwinds it (~ProcessGroup: a second, and 200 ms for last
-/// words), since only then does it print its error. Costs nothing unless somebody lingers.
+/// How long the other ranks have, once a rank has failed, to fail by themselves and to print why.
+/// Then the launcher ends them. The rank that fails first is not always the cause. Must be longer
+/// than ~ProcessGroup delays an exception (a second, and 200 ms for its last messages), since the
+/// rank prints its error only after that. Costs nothing unless a rank lingers.
 constexpr Timeout kOwnEnds{3000};
-/// How long the outputs may stay open and silent when all processes have ended.
+/// How long the outputs may stay open and silent after all processes have ended.
 constexpr Timeout kLastOutput{1000};
-/// How long to kill what a lost guard leaves, before it is said to hang in the kernel.
+/// How long to kill the processes of a lost guard before the report says that they hang.
 constexpr Timeout kKillingLimit{5000};
 
 GuardDuty duty_of(const LaunchOptions& options,
-                  const std::vector<RankProcess>& ranks,
+                  const std::vector<RankCommand>& ranks,
                   const SignalReader& signals,
                   const Outputs& outputs) {
   return GuardDuty{
@@ -45,7 +45,7 @@ GuardDuty duty_of(const LaunchOptions& options,
 class Launch final {
  public:
   Launch(const LaunchOptions& options,
-         const std::vector<RankProcess>& ranks,
+         const std::vector<RankCommand>& ranks,
          Target out,
          Target err);
   LaunchReport run();
@@ -53,10 +53,10 @@ class Launch final {
  private:
   enum class Stage : unsigned char {
     kRunning,
-    kFailing,    // a rank has failed, and others may be about to
-    kStopping,   // the ranks are told to end
-    kGone,       // all have ended; what they wrote is still to be shown
-    kAbandoned,  // nobody wants to see it
+    kFailing,    // a rank has failed, and others may be about to fail
+    kStopping,   // the launcher ends the ranks
+    kGone,       // all processes have ended; their output remains to be shown
+    kAbandoned,  // as kGone, but the remaining output is dropped
   };
 
   bool is_over() const;
@@ -73,13 +73,13 @@ class Launch final {
   void kill_at_once(int signal);
 
   const LaunchOptions& options_;
-  const std::vector<RankProcess>& ranks_;
+  const std::vector<RankCommand>& ranks_;
   const observe::EndPlace ends_;
   const TimePoint start_ = Clock::now();
   Stage stage_ = Stage::kRunning;
-  TimePoint stopping_from_ = TimePoint::max();  // those that have not failed by themselves by then
+  TimePoint stopping_from_ = TimePoint::max();  // then ranks that have not failed are ended
   TimePoint killing_from_ = TimePoint::max();
-  std::set<Rank> standing_still_;
+  std::set<Rank> stopped_ranks_;
   LaunchReport report_;
   Outputs outputs_;
   OrphanAdoption adoption_;
@@ -88,7 +88,7 @@ class Launch final {
 };
 
 Launch::Launch(const LaunchOptions& options,
-               const std::vector<RankProcess>& ranks,
+               const std::vector<RankCommand>& ranks,
                Target out,
                Target err)
     : options_(options),
@@ -118,7 +118,7 @@ bool Launch::waits_for_last_output() const {
   return stage_ == Stage::kGone && (report_.signal != 0 || !outputs_.is_full());
 }
 
-/// In milliseconds, as poll(2) takes it.
+/// In milliseconds, for poll(2).
 int Launch::longest_wait() const {
   if (stage_ == Stage::kFailing) return static_cast<int>(Deadline(stopping_from_).left().count());
   return waits_for_last_output() ? static_cast<int>(kLastOutput.count()) : -1;
@@ -130,7 +130,7 @@ void Launch::wait_and_handle() {
   outputs_.add_to(entries);
   const bool limited = waits_for_last_output();
   const int ready = ::poll(entries.data(), entries.size(), longest_wait());
-  // Signals before events: ranks that end by a signal which came to all of us have not failed.
+  // Signals before events: a rank that was ended by a signal to the whole job has not failed.
   if (entries[0].revents != 0) handle_signals();
   if (entries[1].revents != 0) handle_events();
   outputs_.handle(std::span(entries).subspan(2));
@@ -139,7 +139,7 @@ void Launch::wait_and_handle() {
   }
   if (ready == 0 && limited) {
     outputs_.finish();
-    if (report_.signal != 0) stage_ = Stage::kAbandoned;  // whoever reads us does not read on
+    if (report_.signal != 0) stage_ = Stage::kAbandoned;  // the reader of the output is stuck
   }
   if (outputs_.is_closed() && stage_ == Stage::kRunning) {
     report_.output_closed = true;
@@ -157,7 +157,7 @@ void Launch::handle_signals() {
         break;
       case SIGTSTP:
         guard_.pass_on(SIGTSTP, taken->origin);
-        ::raise(SIGSTOP);  // returns when the shell has us go on, which comes as SIGCONT
+        ::raise(SIGSTOP);  // returns when the shell resumes the job, which also sends SIGCONT
         break;
       default:
         end_by_signal(*taken);
@@ -190,11 +190,11 @@ void Launch::handle(const GuardEvent& event) {
     case GuardEvent::Kind::kNotStarted:
       report_.start_failure = StartFailure{
           event.rank, ranks_[static_cast<std::size_t>(event.rank)].program, event.value};
-      stage_ = Stage::kStopping;  // the guard has begun to
+      stage_ = Stage::kStopping;  // the guard has begun to end the ranks
       killing_from_ = Clock::now() + options_.grace;
       return;
     case GuardEvent::Kind::kStopped:
-      standing_still_.insert(event.rank);
+      stopped_ranks_.insert(event.rank);
       return;
     case GuardEvent::Kind::kEnded:
       return rank_ended(event);
@@ -210,9 +210,9 @@ void Launch::rank_ended(const GuardEvent& event) {
   ProcessEnd end{event.rank, event.pid, event.value, now - start_};
   if (stage_ == Stage::kStopping) {
     const bool by_sigkill = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
-    end.ending = by_sigkill && now >= killing_from_ ? Ending::kKilled : Ending::kTold;
+    end.ended_by = by_sigkill && now >= killing_from_ ? EndedBy::kKill : EndedBy::kRequest;
   }
-  end.stood_still = standing_still_.contains(end.rank);
+  end.was_stopped = stopped_ranks_.contains(end.rank);
   leave_end(ends_, end);
   report_.ends.push_back(end);
   if (stage_ == Stage::kRunning && failed(end.status)) {
@@ -221,7 +221,7 @@ void Launch::rank_ended(const GuardEvent& event) {
   }
 }
 
-/// The kernel has killed the ranks then, and what they had started has become ours.
+/// The kernel has killed the ranks, and their descendants are children of the launcher now.
 void Launch::guard_is_lost() {
   report_.survivors = kill_descendants(Deadline::after(kKillingLimit));
   report_.guard_lost = true;
@@ -234,8 +234,8 @@ void Launch::stop(int signal, SignalOrigin origin) {
   guard_.stop(signal, origin);
 }
 
-/// Named as the cause only within the grace. The guard begins that a little later than we do, so it
-/// is told in any case.
+/// Reports the signal as the cause only within the grace. Orders the guard to kill in any case,
+/// since its grace begins a little later.
 void Launch::kill_at_once(int signal) {
   const TimePoint now = Clock::now();
   if (now < killing_from_) {
@@ -248,7 +248,7 @@ void Launch::kill_at_once(int signal) {
 }  // namespace
 
 LaunchReport run(const LaunchOptions& options,
-                 const std::vector<RankProcess>& ranks,
+                 const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err) {
   return Launch(options, ranks, out, err).run();

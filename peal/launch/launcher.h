@@ -2,25 +2,30 @@
 #pragma once
 
 #include "peal/launch/options.h"
-#include "peal/launch/rank_process.h"
+#include "peal/launch/rank_command.h"
 #include "peal/launch/report.h"
 #include "peal/launch/screen.h"
 
 namespace peal::launch {
 
-/// Starts the processes of `ranks` (one or more, in rank order; see plan_ranks) and returns when
-/// all of them and all that they started have ended. The first that fails ends the others: they
-/// have three seconds to fail by themselves and to say why, then they get SIGTERM, and SIGKILL
-/// after the grace. Signals are passed on; those that ask to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
-/// begin the grace; one that comes when the ranks have been told to end, for whatever reason, ends
-/// everybody at once. One that comes in the three seconds ends them, and the report stays that of
-/// the failure. Rank 0 reads this process's stdin, the others nothing. Nothing is left behind, also
-/// when this process is killed by SIGKILL. How a rank has ended is left beside its record, if the
-/// ranks keep any, as soon as it has. Threads: forks; call it before the program has a second
-/// thread, one launch at a time. Signal handling is changed while it runs. Errors: resource
-/// (descriptors, processes, the log directory).
+/// Starts the processes of `ranks` (one or more, in rank order; see plan_ranks). Returns when all
+/// of them and all their descendants have ended.
+///
+/// After the first failure the other ranks have three seconds to fail by themselves and to print
+/// why. Then they get SIGTERM, and SIGKILL after the grace.
+///
+/// Signals are passed on. SIGINT, SIGTERM, SIGHUP and SIGQUIT also begin the grace. If the ranks
+/// are being ended already, such a signal kills all of them at once. Within the three seconds it
+/// ends them, and the report remains that of the failure.
+///
+/// Rank 0 reads this process's stdin, the others read nothing. No process is left behind, even if
+/// this process is killed by SIGKILL. If the ranks keep records, the launcher stores beside each
+/// record how the rank ended, as soon as the rank has ended. The call changes the signal handling
+/// of this process until it returns.
+/// Threads: forks; call it before the program has a second thread, one launch at a time.
+/// Errors: resource (descriptors, processes, the log directory).
 LaunchReport run(const LaunchOptions& options,
-                 const std::vector<RankProcess>& ranks,
+                 const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err);
 

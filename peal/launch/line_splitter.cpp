@@ -5,7 +5,7 @@ namespace peal::launch {
 void LineSplitter::feed(std::string_view bytes) {
   while (!bytes.empty()) {
     if (last_ == Last::kReturn) {
-      // Only now is it known whether the return began a "\r\n".
+      // Only now is it known whether the return belongs to a "\r\n".
       last_ = Last::kOther;
       const bool newline = bytes.front() == '\n';
       complete(newline ? LineEnd::kNewline : LineEnd::kReturn, {});

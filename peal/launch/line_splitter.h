@@ -1,4 +1,4 @@
-// Cuts what a rank writes into lines. Pure: bytes in, lines out. Called by RankStream.
+// Splits the output of a rank into lines. Pure: bytes in, lines out. Called by RankStream.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,23 @@ namespace peal::launch {
 
 enum class LineEnd : unsigned char {
   kNewline,  // "\n" or "\r\n", or the end of the output, or the line was too long
-  kReturn,   // "\r": the next line is to be shown in its place, as progress bars do
+  kReturn,   // "\r": the next line replaces this one, as in progress bars
 };
 
 class LineSplitter final {
  public:
-  /// Lines longer than this are cut, so that a rank which writes no newline cannot fill the memory.
+  /// Longer lines are cut, so that a rank that writes no newline cannot fill the memory.
   static constexpr std::size_t kLongestLine = 1 << 20;
 
-  /// `take` gets each line without its end. Empty lines that end in a return are left out.
+  /// `take` gets each line without its end. Empty lines that end in a return are omitted.
   using Take = std::function<void(LineEnd, std::string_view line)>;
   explicit LineSplitter(Take take) : take_(std::move(take)) {}
 
-  /// Cost: copies only what is not a whole line within `bytes`.
+  /// Cost: copies only lines that are not whole within `bytes`.
   void feed(std::string_view bytes);
-  /// The output has ended: what was begun is a line too.
+  /// The output has ended: an unfinished line counts as a line.
   void finish();
-  /// The line that was begun.
+  /// The unfinished line.
   std::string_view unfinished() const { return begun_; }
 
  private:

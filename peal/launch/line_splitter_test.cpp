@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// What a splitter makes of these pieces: lines as they are, those that end in a return with "<".
+/// Splits the concatenated pieces. A line that ends in a return gets a "<".
 std::vector<std::string> split(const std::vector<std::string>& pieces) {
   std::vector<std::string> lines;
   LineSplitter splitter([&](LineEnd end, std::string_view line) {
@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::vector<std::string>& pieces) {
   return lines;
 }
 
-TEST(LineSplitterTest, LinesComeWholeHoweverTheyWereWritten) {
+TEST(LineSplitterTest, LinesComeWholeFromAnyPieces) {
   EXPECT_THAT(split({"one\ntwo\n"}), ElementsAre("one", "two"));
   EXPECT_THAT(split({"o", "ne", "\nt", "wo\n"}), ElementsAre("one", "two"));
   EXPECT_THAT(split({"\n\n"}), ElementsAre("", ""));
@@ -35,19 +35,19 @@ TEST(LineSplitterTest, TheLastLineNeedsNoNewline) {
   EXPECT_THAT(split({"one\ntw", "o"}), ElementsAre("one", "two"));
 }
 
-TEST(LineSplitterTest, AReturnEndsALineThatTheNextReplaces) {
+TEST(LineSplitterTest, AReturnEndsALineThatTheNextOneReplaces) {
   EXPECT_THAT(split({"\r10%\r20%\r", "100%\ndone\n"}), ElementsAre("10%<", "20%<", "100%", "done"));
 }
 
-TEST(LineSplitterTest, AReturnBeforeANewlineIsPartOfIt) {
+TEST(LineSplitterTest, AReturnBeforeANewlineBelongsToTheNewline) {
   EXPECT_THAT(split({"one\r\ntwo\r", "\n\r\n"}), ElementsAre("one", "two", ""));
 }
 
-TEST(LineSplitterTest, AReturnAtTheVeryEndLeavesAWholeLine) {
+TEST(LineSplitterTest, AReturnAtTheEndOfTheOutputEndsTheLine) {
   EXPECT_THAT(split({"100%\r"}), ElementsAre("100%"));
 }
 
-TEST(LineSplitterTest, ALineWithoutEndIsCut) {
+TEST(LineSplitterTest, ATooLongLineIsCut) {
   const std::string longest(LineSplitter::kLongestLine, 'x');
   const auto lines = split({longest, longest + "y\n"});
   ASSERT_EQ(lines.size(), 3u);
@@ -56,7 +56,7 @@ TEST(LineSplitterTest, ALineWithoutEndIsCut) {
   EXPECT_EQ(lines[2], "y");
 }
 
-TEST(LineSplitterTest, HowTheBytesAreCutMakesNoDifference) {
+TEST(LineSplitterTest, TheBordersOfThePiecesMakeNoDifference) {
   std::mt19937 random(4711);
   for (int round = 0; round < 300; ++round) {
     std::string text;
@@ -70,7 +70,7 @@ TEST(LineSplitterTest, HowTheBytesAreCutMakesNoDifference) {
   }
 }
 
-TEST(LineSplitterTest, WhatWasBegunCanBeSeen) {
+TEST(LineSplitterTest, TheUnfinishedLineIsVisible) {
   LineSplitter splitter([](LineEnd, std::string_view) {});
   splitter.feed("one\nname? ");
   EXPECT_EQ(splitter.unfinished(), "name? ");

@@ -11,12 +11,12 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/own_file.h"
+#include "peal/system/own_file.h"
 
 namespace peal::launch {
 namespace {
 
-/// Writes at an offset; returns how much of it was written. errno says why it is not all.
+/// Writes at an offset. Returns how many bytes were written; if fewer than all, errno says why.
 std::size_t write_at(const Fd& file, off_t at, std::string_view bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -29,7 +29,7 @@ std::size_t write_at(const Fd& file, off_t at, std::string_view bytes) {
   return done;
 }
 
-/// Where the last line begins of what stands before `end`. Nothing where that line is long.
+/// The start of the last line before `end`. Nothing if that line is long.
 std::optional<off_t> line_start_before(const Fd& file, off_t end) {
   if (end == 0) return 0;
   std::array<char, 4096> bytes;
@@ -52,7 +52,7 @@ void LogFile::append(std::string_view bytes) {
   if (wrote == bytes.size()) {
     size_ += std::ssize(bytes);
     is_in_gap_ = false;
-  } else if (is_in_gap_) {  // which goes on: a part of these bytes would look like the end of it
+  } else if (is_in_gap_) {  // the gap continues: a part of these bytes would look like its end
     lost_.bytes += bytes.size();
     [[maybe_unused]] const int stays = ::ftruncate(file_.get(), size_);
   } else {
@@ -71,7 +71,7 @@ void LogFile::fail(int error, std::uint64_t bytes) {
   if (file_ && !std::exchange(is_in_gap_, true)) begin_gap(error);
 }
 
-/// The line takes the place of the last ones, since a full disk has no room beyond them.
+/// Writes the note over the last lines, since a full disk has no room beyond them.
 void LogFile::begin_gap(int error) {
   std::string line = fmt::format("\npeal: output is missing here: {}\n", ::strerrordesc_np(error));
   const off_t latest = std::max<off_t>(0, size_ - std::ssize(line));

@@ -1,5 +1,4 @@
-// The file beside the screen that gets what a rank writes: rank-N.out or rank-N.err of --log-dir.
-// Called by RankStream.
+// The log file of an output of a rank: rank-N.out or rank-N.err of --log-dir. Called by RankStream.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "peal/base/fd.h"
+#include "peal/system/fd.h"
 
 namespace peal::launch {
 
@@ -16,27 +15,26 @@ namespace peal::launch {
 struct LostOutput {
   std::string where;        // a path, or "standard output"
   int error = 0;            // errno of the first failure
-  std::uint64_t bytes = 0;  // how many are missing there
+  std::uint64_t bytes = 0;  // how many are missing
   friend bool operator==(const LostOutput&, const LostOutput&) = default;
 };
 
-/// A log on a full disk is not worth a training run: it goes on with a gap. Each gap begins with a
-/// line that says so, written over the end of the log where there is no room for more, and the log
-/// continues as soon as there is room again. A caller that writes beyond RLIMIT_FSIZE must have
-/// SIGXFSZ blocked or ignored.
+/// A full disk must not end a training run, so the log continues with a gap. Each gap begins with a
+/// line that says so, written over the end of the log if no room is left. The log continues as soon
+/// as there is room. A caller that may write beyond RLIMIT_FSIZE must block or ignore SIGXFSZ.
 class LogFile final {
  public:
-  /// Stands for no file.
+  /// Refers to no file, and drops all bytes.
   LogFile() = default;
-  /// Makes the file (base/own_file.h). Errors: resource, which names the path.
+  /// Creates the file (system/own_file.h). Errors: resource, which names the path.
   explicit LogFile(std::string path);
   LogFile(LogFile&&) = default;
   LogFile& operator=(LogFile&&) = default;
 
   void append(std::string_view bytes);
-  /// No more will come. Some file systems only say now that something could not be written.
+  /// Ends the log. Some file systems report only now that a write has failed.
   void close();
-  /// The bytes are 0 where only `close` has failed; the error is 0 where all went well.
+  /// `bytes` is 0 if only `close` has failed; `error` is 0 if nothing is lost.
   const LostOutput& lost() const { return lost_; }
 
  private:

@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/base/own_file.h"
-#include "peal/base/private_folder.h"
+#include "peal/system/own_file.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch {
 namespace {
@@ -27,7 +27,7 @@ using testing::StartsWith;
 
 constexpr const char* kTooLarge = "peal: output is missing here: File too large\n";
 
-/// A limit for the size of files, as by `ulimit -f`, whose signal is ignored.
+/// A limit for the size of files, like `ulimit -f`, whose signal is ignored.
 class FileSizeLimit final {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -53,7 +53,7 @@ class LogFileTest : public testing::Test {
   const std::string path_ = folder_.path() / "rank-0.out";
 };
 
-TEST_F(LogFileTest, HoldsEveryByteAndIsForThisUserAlone) {
+TEST_F(LogFileTest, TheLogHoldsEveryByteAndIsPrivate) {
   LogFile log(path_);
   log.append("one\n");
   log.append(std::string("two\r\0", 5));
@@ -65,7 +65,7 @@ TEST_F(LogFileTest, HoldsEveryByteAndIsForThisUserAlone) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(LogFileTest, ALinkOrAPipeInItsPlaceIsAnErrorThatNamesItAndStays) {
+TEST_F(LogFileTest, ALinkOrAPipeInItsPlaceIsKeptAndNamedInTheError) {
   const std::string precious = folder_.path() / "precious";
   std::ofstream(precious) << "precious";
   std::filesystem::create_symlink(precious, path_);
@@ -81,7 +81,7 @@ TEST_F(LogFileTest, ALinkOrAPipeInItsPlaceIsAnErrorThatNamesItAndStays) {
   }
 }
 
-TEST_F(LogFileTest, AtTheLimitTheLogEndsWithWholeLinesAndALineThatSaysWhatIsMissing) {
+TEST_F(LogFileTest, AtTheLimitTheLogEndsWithWholeLinesAndANote) {
   LogFile log(path_);
   {
     const FileSizeLimit limit(200);
@@ -99,7 +99,7 @@ TEST_F(LogFileTest, AtTheLimitTheLogEndsWithWholeLinesAndALineThatSaysWhatIsMiss
   EXPECT_EQ(log.lost().bytes, 40 * 8 - kept);
 }
 
-TEST_F(LogFileTest, WhenThereIsRoomAgainTheLogContinuesAfterTheGap) {
+TEST_F(LogFileTest, TheLogContinuesAfterTheGapWhenThereIsRoom) {
   LogFile log(path_);
   {
     const FileSizeLimit limit(100);
@@ -114,7 +114,7 @@ TEST_F(LogFileTest, WhenThereIsRoomAgainTheLogContinuesAfterTheGap) {
   EXPECT_EQ(text.find(kTooLarge), text.rfind(kTooLarge));
 }
 
-TEST_F(LogFileTest, ALongLineIsCutAndTheNoteBeginsALine) {
+TEST_F(LogFileTest, ALongLineIsCutAndTheNoteBeginsANewLine) {
   LogFile log(path_);
   {
     const FileSizeLimit limit(6000);
@@ -124,7 +124,7 @@ TEST_F(LogFileTest, ALongLineIsCutAndTheNoteBeginsALine) {
   EXPECT_THAT(read_own_file(path_), EndsWith("x\n" + std::string(kTooLarge)));
 }
 
-TEST_F(LogFileTest, OnAFullDiskTheNoteTakesThePlaceOfTheLastLines) {
+TEST_F(LogFileTest, OnAFullDiskTheNoteReplacesTheLastLines) {
   const std::string disk = folder_.path() / "disk";
   std::filesystem::create_directory(disk);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=16k") != 0) {

@@ -24,12 +24,13 @@ constexpr std::array<std::string_view, 9> kOfTheLauncher = {"RANK",
 
 void check(const Assignment& variable) {
   if (std::ranges::count(kOfTheLauncher, variable.name) == 0) return;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("-x {0}: peal run itself sets {0} for each rank{1}; leave it out (to "
-                          "override it all the same: env {0}={2} before the command)",
-                          variable.name,
-                          variable.name == "WORLD_SIZE" ? ", from -n" : "",
-                          variable.value));
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("-x {0}: peal run sets {0} for each rank{1}; leave it out (to override it "
+                  "nevertheless: env {0}={2} before the command)",
+                  variable.name,
+                  variable.name == "WORLD_SIZE" ? ", from -n" : "",
+                  variable.value));
 }
 
 }  // namespace
@@ -39,9 +40,9 @@ void check(const LaunchOptions& options) {
     throw Error(ErrorKind::kUsage, "no command to run: put it last, as in: peal run -n 2 ./train");
   }
   if (options.ranks < 1) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("cannot start {} ranks: -n takes how many to start, 1 or more", options.ranks));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("cannot start {} ranks: -n takes the number of ranks, 1 or more",
+                            options.ranks));
   }
   for (const Assignment& variable : options.variables) check(variable);
   if (options.grace < Timeout(0)) {

@@ -1,4 +1,4 @@
-// What a launch on this machine is asked to do: a value, made by the program `peal run`.
+// The options of a launch on this machine: a value, made by the program `peal run`.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,16 @@
 
 namespace peal::launch {
 
-/// What stands before each line that a rank writes.
+/// The label before each line of a rank.
 enum class Labels : unsigned char {
   kRank,  // "[0] "
   kNone,
 };
 
-/// What a rank may run on.
+/// The CPUs that a rank may run on.
 enum class Binding : unsigned char {
   kCores,  // its share of the cores that the launcher may use
-  kNone,   // wherever the kernel puts it; OMP_NUM_THREADS is its share all the same
+  kNone,   // any CPU that the kernel chooses; OMP_NUM_THREADS is the rank's share nevertheless
 };
 
 /// An environment variable for every rank.
@@ -33,16 +33,17 @@ struct LaunchOptions {
   int ranks = 1;
   Labels labels = Labels::kRank;
   Binding binding = Binding::kCores;
-  std::vector<Assignment> variables;  // these win over what is inherited and over defaults
-  std::string log_directory;          // empty: none; else rank-N.out and rank-N.err besides
-  /// What a process has between being told to end and being killed.
+  std::vector<Assignment> variables;  // override inherited variables and defaults
+  std::string log_directory;          // for rank-N.out and rank-N.err; empty: no logs
+  /// The time between the request to end and the kill.
   Timeout grace = std::chrono::seconds(5);
 
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Throws Error(usage) that says what to do: no command, no ranks, a negative grace, a variable by
-/// which the launcher tells a rank who it is and where it finds the others.
+/// Rejects a missing command, less than one rank, a negative grace, and a variable by which the
+/// launcher sets the identity of a rank or the address of its peers.
+/// Errors: usage; the text tells the user what to do.
 void check(const LaunchOptions& options);
 
 }  // namespace peal::launch

@@ -4,14 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/open_files.h"
+#include "peal/system/open_files.h"
+#include "peal/system/pipe.h"
 
 namespace peal::launch {
 namespace {
@@ -29,7 +31,7 @@ LogFile open_log(const std::string& directory, Rank rank, Channel channel) {
   }
 }
 
-/// Of each rank's two streams both ends of a pipe, and a log.
+/// The descriptors of a launch: for both streams of each rank, two pipe ends and a log.
 long descriptors_of(const LaunchOptions& options) {
   constexpr long kForOthers = 64;
   const long for_each = options.log_directory.empty() ? 4 : 6;
@@ -48,19 +50,17 @@ Outputs::Outputs(const LaunchOptions& options, Target out, Target err)
 }
 
 void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channel) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw system_error("cannot make the pipes for the ranks' output", errno);
-  }
+  std::optional<Pipe> pipe = try_make_pipe();
+  if (!pipe) throw system_error("cannot make the pipes for the ranks' output", errno);
+  ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
   RankStream::Way way{
-      .pipe = Fd(ends[0]),
+      .pipe = std::move(pipe->reader),
       .log = {},
       .channel = channel,
       .prefix = options.labels == Labels::kRank ? fmt::format("[{}] ", rank) : "",
       .progress = rank == 0 ? Progress::kShow : Progress::kHide,
   };
-  writers_.emplace_back(ends[1]);
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  writers_.push_back(std::move(pipe->writer));
   way.log = open_log(options.log_directory, rank, channel);
   Tail& tail = tails_[static_cast<std::size_t>(rank)];
   streams_.push_back(std::make_unique<RankStream>(std::move(way), screen_, tail));
@@ -74,7 +74,7 @@ std::vector<int> Outputs::writers() const {
 
 void Outputs::add_to(std::vector<pollfd>& entries) const {
   for (const auto& stream : streams_) {
-    // poll takes no notice of negative descriptors
+    // poll ignores negative descriptors
     entries.push_back({screen_.is_full() ? -1 : stream->fd(), POLLIN, 0});
   }
   entries.push_back({screen_.waits_for(), POLLOUT, 0});

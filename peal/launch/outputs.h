@@ -1,4 +1,4 @@
-// All outputs of all ranks: the pipes they write into, and the way from there to the screen. Called
+// The outputs of all ranks: the pipes that the ranks write into, and the way to the screen. Called
 // by the launcher's loop.
 #pragma once
 
@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "peal/base/fd.h"
 #include "peal/base/units.h"
 #include "peal/launch/log_file.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_stream.h"
 #include "peal/launch/screen.h"
 #include "peal/launch/tail.h"
+#include "peal/system/fd.h"
 
 namespace peal::launch {
 
@@ -24,25 +24,25 @@ class Outputs final {
   /// Errors: resource (descriptors, the log directory).
   Outputs(const LaunchOptions& options, Target out, Target err);
 
-  /// The ends that rank r writes to: [2 r] its stdout, [2 r + 1] its stderr. Whoever starts the
-  /// ranks gets them, then `close_writers` lets their end be seen.
+  /// The pipe ends of rank r: [2 r] its stdout, [2 r + 1] its stderr. The process that starts the
+  /// ranks gets them. Then call `close_writers`, so that the end of an output is noticed.
   std::vector<int> writers() const;
   void close_writers() { writers_.clear(); }
 
-  /// Appends what to poll for, and, given the same entries after poll, does what can be done.
-  /// While the screen is full the ranks are not read, and so wait.
+  /// `add_to` appends the descriptors to poll. `handle` takes the same entries after poll, reads
+  /// and writes. While the screen is full, the ranks are not read, and so they block.
   void add_to(std::vector<pollfd>& entries) const;
   void handle(std::span<const pollfd> entries);
 
-  /// Waits for no more from the ranks; what they have begun is a line.
+  /// Stops reading from the ranks; an unfinished line is shown.
   void finish();
-  /// Everything is read and written.
+  /// Whether all output is read and written.
   bool is_done() const;
   bool is_full() const { return screen_.is_full(); }
-  /// Whoever read the launcher's stdout has closed it.
+  /// Whether the reader of the launcher's stdout has closed it.
   bool is_closed() const { return screen_.is_closed(Channel::kOut); }
   std::vector<std::string> last_lines(Rank rank) const;
-  /// One for each of the launcher's outputs and each log that lacks something.
+  /// One entry for each output of the launcher and each log with missing bytes.
   std::vector<LostOutput> lost() const;
 
  private:

@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/own_file.h"
-#include "peal/base/private_folder.h"
 #include "peal/launch/dump_place.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/flight_folder.h"
 #include "peal/observe/why.h"
+#include "peal/system/own_file.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch {
 namespace {
@@ -23,7 +23,7 @@ struct Records {
   std::vector<observe::RankEnd> ends;
 };
 
-/// A folder that the user has named may hold those of other jobs too.
+/// Adds the flight if it belongs to `job`. A folder that the user has named may hold other jobs.
 void add_flight(const std::string& path, const std::string& job, Records& records) {
   try {
     std::string bytes = read_own_file(path);
@@ -32,7 +32,7 @@ void add_flight(const std::string& path, const std::string& job, Records& record
     records.files.push_back(std::move(bytes));
     records.flights.push_back(std::move(flight));
   } catch (const Error&) {
-    // The rank has made none, or was killed before it had.
+    // The rank has no record, or was killed before the record was complete.
   }
 }
 
@@ -60,7 +60,12 @@ std::optional<PostMortem> examine(const LaunchReport& report,
     const Records records = read_records(flights.folder(), job, options.ranks);
     if (records.flights.empty()) return std::nullopt;
     if (main_failure(report) != nullptr) {
-      found.sentence = observe::diagnose(records.flights, records.ends).sentence;
+      const observe::Diagnosis diagnosis = observe::diagnose(records.flights, records.ends);
+      found.sentence = diagnosis.sentence;
+      found.causes = diagnosis.ranks;
+      for (const observe::Flight& flight : records.flights) {
+        if (observe::lost_another(flight)) found.victims.push_back(flight.rank);
+      }
     }
     if (flights.private_folder().empty()) {
       found.records = flights.folder();
@@ -70,8 +75,8 @@ std::optional<PostMortem> examine(const LaunchReport& report,
       found.records = path;
     }
   } catch (const std::exception&) {
-    found.problem = fmt::format("what the ranks have recorded could not be kept: {}",
-                                current_error("the look at the records").message());
+    found.problem = fmt::format("the records of the ranks could not be kept: {}",
+                                current_error("reading the records").message());
   }
   return found;
 }

@@ -1,5 +1,5 @@
-// What the ranks of a launch that failed have left, put together: a file for `peal why`, and its
-// answer in a sentence for the report. Called by the program `peal run` when all have ended.
+// Collects the records of a failed launch: a file for `peal why`, and the diagnosis in one sentence
+// for the report. Called by the program `peal run` when all ranks have ended.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@
 
 namespace peal::launch {
 
-/// Nothing where all went well, where nobody reads the report any more, and where no rank of `job`
-/// has left a record: then the report itself knows as much. Records in a private folder are merged
-/// into a file that stays (dump_place.h), others stay where they are. What goes wrong here is in
-/// the result, and changes nothing else. Cost: some 400 KB for each rank.
+/// Finds the cause of the failure in the records of `job`. Records in a private folder are merged
+/// into a file that stays (dump_place.h); other records stay where they are. A failure of this
+/// function is described in the result, and has no other effect. Returns nothing in three cases:
+/// all ranks succeeded, the reader of the report is gone, or no rank of `job` has left a record.
+/// Cost: some 400 KB for each rank.
 std::optional<PostMortem> examine(const LaunchReport& report,
                                   const Flights& flights,
                                   const std::string& job,

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr const char* kPostMortemJob = "test";  // the job's name in small_record
 
-/// Rank 1 of two was killed while rank 0 waited for it.
+/// Leaves the records of a job of two ranks: rank 1 was killed while rank 0 waited for it.
 LaunchReport leave_records(const std::string& folder) {
   const std::array<Rank, 2> world = {0, 1};
   const auto waiting = observe::FlightRecorder::make(observe::small_record(folder, 0));
@@ -27,7 +27,7 @@ LaunchReport leave_records(const std::string& folder) {
   const ProcessEnd killed{.rank = 1, .pid = 7, .status = SIGKILL};
   leave_end({folder, kPostMortemJob}, killed);
   LaunchReport report;
-  report.ends = {killed, {.rank = 0, .pid = 6, .status = SIGTERM, .ending = Ending::kTold}};
+  report.ends = {killed, {.rank = 0, .pid = 6, .status = SIGTERM, .ended_by = EndedBy::kRequest}};
   return report;
 }
 
@@ -53,7 +53,7 @@ TEST(PostMortemTest, TheRecordsOfAFailedLaunchAreMergedAndTheCauseIsNamed) {
   EXPECT_EQ(dump.ends.size(), 1u);
 }
 
-TEST(PostMortemTest, RecordsInAFolderOfTheUsersStayThere) {
+TEST(PostMortemTest, RecordsInAFolderOfTheUserStayThere) {
   const PrivateFolder named("peal-test.");
   const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
   const LaunchReport report = leave_records(named.path());
@@ -62,20 +62,20 @@ TEST(PostMortemTest, RecordsInAFolderOfTheUsersStayThere) {
   EXPECT_EQ(found->records, named.path());
 }
 
-TEST(PostMortemTest, AnEndThatTheUserHasAskedForIsNobodysFault) {
+TEST(PostMortemTest, AnEndThatTheUserRequestedHasNoCause) {
   const PrivateFolder logs("peal-test.");
   const Flights flights(Variables{});
   leave_records(flights.folder());
   LaunchReport report;
   report.signal = SIGINT;
-  report.ends = {{.rank = 1, .pid = 7, .status = SIGINT, .ending = Ending::kTold}};
+  report.ends = {{.rank = 1, .pid = 7, .status = SIGINT, .ended_by = EndedBy::kRequest}};
   const auto found = examine(report, flights, kPostMortemJob, options_with_logs(logs.path()));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->sentence, "");
   EXPECT_EQ(found->records, logs.path() / "peal.dump");
 }
 
-TEST(PostMortemTest, WhereAllWentWellOrNobodyHasRecordedAnythingThereIsNone) {
+TEST(PostMortemTest, WithoutAFailureOrWithoutRecordsThereIsNoPostMortem) {
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());
   LaunchReport well;
@@ -91,7 +91,7 @@ TEST(PostMortemTest, WhereAllWentWellOrNobodyHasRecordedAnythingThereIsNone) {
             std::nullopt);
 }
 
-TEST(PostMortemTest, WhatCannotBeKeptIsSaidAndTheCauseIsNamedAllTheSame) {
+TEST(PostMortemTest, AFailedWriteIsReportedAndTheCauseIsNamed) {
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());
   const auto found = examine(report, flights, kPostMortemJob, options_with_logs("/no/such/folder"));

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,17 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "peal/base/parse_number.h"
+
 namespace peal::launch {
 namespace {
 
-std::optional<pid_t> to_pid(const std::string& text) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return pid;
-}
-
-/// "4711 (name) S 1 ...": the name may hold anything, so the last parenthesis counts.
+/// Parses "4711 (name) S 1 ...". The name may contain anything, so the last parenthesis counts.
 /// Source: proc(5).
 std::optional<pid_t> read_parent(const std::filesystem::path& stat_path) {
   std::ifstream file(stat_path);
@@ -32,7 +26,7 @@ std::optional<pid_t> read_parent(const std::filesystem::path& stat_path) {
   const auto name_end = text.rfind(") ");
   if (name_end == std::string::npos || text.size() < name_end + 5) return std::nullopt;
   const auto begin = name_end + 4;
-  return to_pid(text.substr(begin, text.find(' ', begin) - begin));
+  return try_parse_number<pid_t>(text.substr(begin, text.find(' ', begin) - begin));
 }
 
 std::multimap<pid_t, pid_t> children_by_parent() {
@@ -40,7 +34,7 @@ std::multimap<pid_t, pid_t> children_by_parent() {
   std::error_code error;
   std::filesystem::directory_iterator entry("/proc", error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const auto pid = to_pid(entry->path().filename().string());
+    const auto pid = try_parse_number<pid_t>(entry->path().filename().string());
     if (!pid) continue;
     if (const auto parent = read_parent(entry->path() / "stat")) children.emplace(*parent, *pid);
   }

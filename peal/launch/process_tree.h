@@ -1,5 +1,5 @@
-// Who descends from a process, and how to leave none of them behind. Called by the guard, and by
-// the launcher when its guard is lost.
+// Finds and kills the descendants of a process. Called by the guard, and by the launcher when its
+// guard is lost.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace peal::launch {
 
-/// While it lives, this process becomes the parent of every orphan among its descendants
-/// (PR_SET_CHILD_SUBREAPER), so nobody gets away from it by a double fork or a session of its own.
+/// While this object lives, this process becomes the parent of every orphan among its descendants
+/// (PR_SET_CHILD_SUBREAPER). So no process escapes by a double fork or a new session.
 class OrphanAdoption final {
  public:
   OrphanAdoption();
@@ -23,13 +23,13 @@ class OrphanAdoption final {
   int before_ = 0;
 };
 
-/// All children of `root`, their children, and so on, zombies included. What is started while this
-/// looks may be missed: ask again until there are none.
+/// All children of `root`, their children, and so on, including zombies. May miss processes that
+/// are started during the call: repeat the call until it returns none.
 /// Cost: reads /proc/*/stat of the whole machine.
 std::vector<pid_t> descendants_of(pid_t root);
 
-/// Kills and reaps the descendants of this process until there are none. Returns how many are left
-/// at the deadline: processes that hang in the kernel.
+/// Kills and reaps the descendants of this process until all have ended. Returns how many remain at
+/// the deadline: processes that hang in the kernel.
 int kill_descendants(Deadline deadline);
 
 }  // namespace peal::launch

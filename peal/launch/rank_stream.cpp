@@ -22,7 +22,7 @@ void RankStream::read_some() {
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
   way_.log.append(bytes);
   splitter_.feed(bytes);
-  // A prompt, or the present state of a progress bar.
+  // A prompt, or the current state of a progress bar.
   if (way_.progress == Progress::kShow && !splitter_.unfinished().empty()) {
     screen_.preview(way_.channel, way_.prefix, splitter_.unfinished());
   }

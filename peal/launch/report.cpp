@@ -1,7 +1,6 @@
 #include "peal/launch/report.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -13,23 +12,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/departure.h"
-#include "peal/base/error.h"
 #include "peal/base/printable.h"
+#include "peal/system/process_state.h"
 
 namespace peal::launch {
 namespace {
 
 constexpr int kOutputMissing = 1;
 constexpr int kSignalBase = 128;   // what shells add to a signal's number
-constexpr std::size_t kNamed = 8;  // where there are more, they are counted
-/// By which the launcher and its user tell a rank to end.
+constexpr std::size_t kNamed = 8;  // longer lists are cut or counted
+/// Signals by which the launcher and its user end a rank.
 constexpr std::array kSignalsToEnd = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
 
 int shell_code(int status) {
   return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
@@ -37,7 +30,7 @@ int shell_code(int status) {
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// Whoever gets SIGKILL and asked for none should look at the memory.
+/// Explains a SIGKILL that the launcher did not send: the memory may have run out.
 std::string hint(int status) {
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "";
   return " (not by the launcher; when memory runs out, the kernel does this, and dmesg shows it)";
@@ -52,20 +45,24 @@ std::string names_of(std::vector<Rank> ranks) {
       "ranks {} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
 }
 
-/// The same with "was" or "were".
+/// names_of with "was" or "were".
 std::string subject(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", names_of(ranks), ranks.size() == 1 ? "was" : "were");
 }
 
-/// Whether it ended as one does that is told to: by the signal, whether it handled it or not.
-bool obeyed(const ProcessEnd& end) {
+/// Whether the rank ended as requested: with exit code 0, or by the signal, handled or not.
+bool ended_as_requested(const ProcessEnd& end) {
   const int code = shell_code(end.status);
   return code == 0 || std::ranges::count(kSignalsToEnd, code - kSignalBase) > 0;
 }
 
-bool was_told(const ProcessEnd& end) { return end.ending == Ending::kTold && obeyed(end); }
-bool disobeyed(const ProcessEnd& end) { return end.ending == Ending::kTold && !obeyed(end); }
-bool was_killed(const ProcessEnd& end) { return end.ending == Ending::kKilled; }
+bool ended_as_asked(const ProcessEnd& end) {
+  return end.ended_by == EndedBy::kRequest && ended_as_requested(end);
+}
+bool disobeyed(const ProcessEnd& end) {
+  return end.ended_by == EndedBy::kRequest && !ended_as_requested(end);
+}
+bool was_killed(const ProcessEnd& end) { return end.ended_by == EndedBy::kKill; }
 
 template <class Predicate>
 std::vector<Rank> ranks_that(const LaunchReport& report, Predicate predicate) {
@@ -76,49 +73,45 @@ std::vector<Rank> ranks_that(const LaunchReport& report, Predicate predicate) {
   return ranks;
 }
 
-/// peal's own words, which programs print as the what() of the error. One that has aborted its
-/// group gets that error too, and has lost nobody.
-bool lost_a_peer(const ProcessEnd& end) {
-  const std::string words = fmt::format("{}: ", name_of(ErrorKind::kPeerLost));
-  const std::string own_doing = aborted_by(end.rank);
-  return std::ranges::any_of(end.last_lines, [&](const std::string& line) {
-    return line.find(words) != std::string::npos && line.find(own_doing) == std::string::npos;
-  });
-}
-
-/// A signal that nobody raises in answer to an error, as an uncaught one does by abort().
+/// Whether the rank was killed by a signal other than SIGABRT. An uncaught error ends by abort().
 bool crashed(const ProcessEnd& end) {
   return WIFSIGNALED(end.status) && WTERMSIG(end.status) != SIGABRT;
 }
 
-/// What a rank failed of. The earlier here, the less likely it is that this came of another's
-/// failure.
-enum class Origin : unsigned char { kCrash, kOwnError, kLostPeer };
+/// Why a rank failed, in the order in which failures are listed.
+enum class Origin : unsigned char { kCause, kCrash, kOwnError, kVictim };
 
-Origin origin_of(const ProcessEnd& end) {
-  if (lost_a_peer(end)) return Origin::kLostPeer;
+bool is_among(Rank rank, const std::vector<Rank>& ranks) {
+  return std::ranges::find(ranks, rank) != ranks.end();
+}
+
+Origin origin_of(const LaunchReport& report, const ProcessEnd& end) {
+  if (report.post_mortem) {
+    if (is_among(end.rank, report.post_mortem->causes)) return Origin::kCause;
+    if (is_among(end.rank, report.post_mortem->victims)) return Origin::kVictim;
+  }
   return crashed(end) ? Origin::kCrash : Origin::kOwnError;
 }
 
-/// Those that failed by themselves, the likely cause of the others first.
+/// The ranks that failed by themselves, the likely cause first.
 std::vector<ProcessEnd> failures_of(const LaunchReport& report) {
   std::vector<ProcessEnd> failures;
   std::ranges::copy_if(report.ends, std::back_inserter(failures), failed_by_itself);
-  std::ranges::stable_sort(failures, {}, origin_of);
+  std::ranges::stable_sort(
+      failures, {}, [&](const ProcessEnd& end) { return origin_of(report, end); });
   return failures;
 }
 
 std::string describe(const ProcessEnd& end) {
-  return fmt::format("rank {} (pid {}) {}{} after {:.1f} s{}",
+  return fmt::format("rank {} (pid {}) {}{} after {:.1f} s",
                      end.rank,
                      end.pid,
-                     describe_status(end.status),
+                     describe_wait_status(end.status),
                      hint(end.status),
-                     seconds(end.after),
-                     lost_a_peer(end) ? ", having lost another rank (peer_lost)" : "");
+                     seconds(end.after));
 }
 
-/// A line for each of the first, and one for how many more there are.
+/// A line for each of the first ends, and a line with the number of the others.
 std::string lines_of(std::span<const ProcessEnd> ends) {
   std::string text;
   for (const ProcessEnd& end : ends.first(std::min(ends.size(), kNamed))) {
@@ -128,45 +121,50 @@ std::string lines_of(std::span<const ProcessEnd> ends) {
   return text;
 }
 
-/// Those that failed, and one line for all that only lost a peer, unless all did.
-std::string list(std::span<const ProcessEnd> failures) {
-  const auto lost = std::ranges::find(failures, Origin::kLostPeer, origin_of);
-  const auto own = static_cast<std::size_t>(lost - failures.begin());
-  if (own == 0 || own == failures.size()) return lines_of(failures);
-  std::vector<Rank> others;
-  std::ranges::transform(failures.subspan(own), std::back_inserter(others), &ProcessEnd::rank);
-  return lines_of(failures.first(own)) +
-         fmt::format("  {} ended having lost another rank (peer_lost)\n", names_of(others));
+/// The failures that are not victims, and one line for all victims. `failures` ends with the
+/// victims.
+std::string list(std::span<const ProcessEnd> failures, std::size_t victims) {
+  const std::size_t others = failures.size() - victims;
+  if (victims == 0 || others == 0) return lines_of(failures);
+  std::vector<Rank> ranks;
+  std::ranges::transform(failures.last(victims), std::back_inserter(ranks), &ProcessEnd::rank);
+  return lines_of(failures.first(others)) +
+         fmt::format("  {} failed after that, having lost another rank\n", names_of(ranks));
 }
 
-/// "peal: rank 1 (pid 12) ...; rank 0 was told to end", or a list of those that failed.
-std::string who_failed(const LaunchReport& report) {
+/// "peal: rank 1 (pid 12) ...; rank 0 was ended by the launcher", or a list of the ranks that
+/// failed.
+std::string text_of_failures(const LaunchReport& report) {
   const std::vector<ProcessEnd> failures = failures_of(report);
-  const std::vector<Rank> others = ranks_that(report, was_told);
-  const std::string told = others.empty() ? "" : fmt::format("; {} told to end", subject(others));
-  if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), told);
-  // Where all have lost another, none of them is the cause: a link is, or one that ended well.
-  const bool is_cause_there = origin_of(failures.front()) != Origin::kLostPeer;
+  const std::vector<Rank> others = ranks_that(report, ended_as_asked);
+  const std::string ended =
+      others.empty() ? "" : fmt::format("; {} ended by the launcher", subject(others));
+  if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), ended);
+  const auto victims = static_cast<std::size_t>(std::ranges::count(
+      failures, Origin::kVictim, [&](const ProcessEnd& end) { return origin_of(report, end); }));
+  // If all failed ranks have lost another rank, the cause is a link, or a rank that ended with 0.
+  const bool is_cause_there = victims < failures.size();
   return fmt::format("peal: {} ranks failed{}{}:\n{}",
                      failures.size(),
                      is_cause_there ? ", the likely cause first" : "",
-                     told,
-                     list(failures));
+                     ended,
+                     list(failures, victims));
 }
 
-/// Of those that were told to end the ones that made something else of it.
-std::string who_disobeyed(const LaunchReport& report) {
+/// Ranks that failed in another way after the launcher had asked them to end.
+std::string text_of_failures_after_request(const LaunchReport& report) {
   std::vector<ProcessEnd> ends;
   std::ranges::copy_if(report.ends, std::back_inserter(ends), disobeyed);
   if (ends.empty()) return "";
   if (ends.size() == 1)
-    return fmt::format("peal: {}, when it had been told to end\n", describe(ends.front()));
-  return fmt::format(
-      "peal: {} ranks failed when they had been told to end:\n{}", ends.size(), lines_of(ends));
+    return fmt::format("peal: {}, after the launcher asked it to end\n", describe(ends.front()));
+  return fmt::format("peal: {} ranks failed after the launcher asked them to end:\n{}",
+                     ends.size(),
+                     lines_of(ends));
 }
 
 std::string failure(const LaunchReport& report) {
-  std::string text = who_failed(report) + who_disobeyed(report);
+  std::string text = text_of_failures(report) + text_of_failures_after_request(report);
   const ProcessEnd& main = *main_failure(report);
   if (main.last_lines.empty())
     return text + fmt::format("peal: rank {} wrote nothing\n", main.rank);
@@ -183,11 +181,12 @@ std::string not_started(const StartFailure& failure) {
 }
 
 std::string what_ended_it(const LaunchReport& report) {
-  if (report.output_closed) return "";  // as with any program whose reader is gone
+  if (report.output_closed) return "";  // silent like any program whose reader is gone
   if (report.start_failure) return not_started(*report.start_failure);
   if (report.guard_lost) {
     return fmt::format(
-        "peal: the process that guards the ranks was killed after {:.1f} s, and so they were too\n",
+        "peal: the process that guards the ranks was killed after {:.1f} s, so the kernel killed "
+        "the ranks\n",
         seconds(report.after));
   }
   if (report.signal != 0) {
@@ -198,7 +197,8 @@ std::string what_ended_it(const LaunchReport& report) {
 }
 
 std::string why_killed(const LaunchReport& report) {
-  if (report.cut_short != 0) return fmt::format("as {} asked for", signal_name(report.cut_short));
+  if (report.cut_short != 0)
+    return fmt::format("as requested by {}", signal_name(report.cut_short));
   return fmt::format("not having ended within {} s (--grace)",
                      static_cast<double>(report.grace.count()) / 1000.0);
 }
@@ -211,47 +211,44 @@ std::string findings(const PostMortem& found) {
   return text;
 }
 
-observe::RankEnd::Fate fate_of(const ProcessEnd& end) {
-  using Fate = observe::RankEnd::Fate;
-  if (end.ending == Ending::kItself)
-    return failed(end.status) ? Fate::kEndedBadly : Fate::kEndedWell;
-  return end.stood_still ? Fate::kStopped : Fate::kEndedByLauncher;
+observe::RankEnd::State state_of(const ProcessEnd& end) {
+  using State = observe::RankEnd::State;
+  if (end.ended_by == EndedBy::kItself)
+    return WIFSIGNALED(end.status) ? State::kKilled
+           : failed(end.status)    ? State::kEndedBadly
+                                   : State::kEndedWell;
+  return end.was_stopped ? State::kEndedWhileStopped : State::kEndedByLauncher;
 }
 
-std::string fate_text(const ProcessEnd& end) {
-  if (end.ending == Ending::kItself) return describe_status(end.status);
-  if (end.stood_still) return "stood still, stopped by a signal, until the launcher ended it";
-  if (end.ending == Ending::kKilled) return "was killed by the launcher";
-  if (obeyed(end)) return "was told to end by the launcher";
-  return describe_status(end.status) + ", when the launcher had told it to end";
+std::string state_text(const ProcessEnd& end) {
+  if (end.ended_by == EndedBy::kItself) return describe_wait_status(end.status);
+  if (end.was_stopped) return "was stopped by a signal until the launcher ended it";
+  if (end.ended_by == EndedBy::kKill) return "was killed by the launcher";
+  if (ended_as_requested(end)) return "was ended by the launcher";
+  return describe_wait_status(end.status) + ", after the launcher asked it to end";
 }
 
 }  // namespace
-
-std::string describe_status(int status) {
-  if (!WIFSIGNALED(status)) return fmt::format("ended with exit code {}", WEXITSTATUS(status));
-  return fmt::format("was killed by {}", signal_name(WTERMSIG(status)));
-}
 
 observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at) {
   return {.rank = end.rank,
           .pid = static_cast<std::uint64_t>(end.pid),
           .at = at,
-          .fate = fate_of(end),
-          .text = fate_text(end)};
+          .state = state_of(end),
+          .text = state_text(end)};
 }
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 
 bool failed_by_itself(const ProcessEnd& end) {
-  return end.ending == Ending::kItself && failed(end.status);
+  return end.ended_by == EndedBy::kItself && failed(end.status);
 }
 
 const ProcessEnd* main_failure(const LaunchReport& report) {
   const ProcessEnd* main = nullptr;
   for (const ProcessEnd& end : report.ends) {
     if (!failed_by_itself(end)) continue;
-    if (main == nullptr || origin_of(end) < origin_of(*main)) main = &end;
+    if (main == nullptr || origin_of(report, end) < origin_of(report, *main)) main = &end;
   }
   return main;
 }
@@ -265,7 +262,7 @@ int exit_code_of_ranks(const LaunchReport& report) {
   if (const ProcessEnd* main = main_failure(report)) return shell_code(main->status);
   const auto bad = std::ranges::find_if(report.ends, failed, &ProcessEnd::status);
   if (bad == report.ends.end()) return 0;
-  // Told to end by a signal: what the first rank made of it, unless it had to be killed.
+  // Ended by a signal to the launcher: the code of the first failed rank, unless one was killed.
   const bool killed = std::ranges::any_of(report.ends, was_killed);
   return killed ? kSignalBase + report.signal : shell_code(bad->status);
 }

@@ -1,4 +1,4 @@
-// How a launch went: a value, its exit code and its text. Made by the launcher, printed by the
+// The result of a launch: a value, its exit code and its text. Made by the launcher, printed by the
 // program.
 #pragma once
 
@@ -16,10 +16,10 @@
 namespace peal::launch {
 
 /// The launcher's part in the end of a rank.
-enum class Ending : unsigned char {
-  kItself,  // none: it had been told nothing
-  kTold,    // it had been told to end
-  kKilled,  // it had been told to end, and was killed after the grace, or when that was cut short
+enum class EndedBy : unsigned char {
+  kItself,   // none: the rank ended by itself
+  kRequest,  // the launcher asked it to end
+  kKill,     // the launcher asked it to end, and killed it after the grace or a second signal
 };
 
 /// How the process of a rank ended.
@@ -28,13 +28,13 @@ struct ProcessEnd {
   pid_t pid = 0;
   int status = 0;    // as waitpid(2) gives it
   Duration after{};  // since the start
-  Ending ending = Ending::kItself;
-  bool stood_still = false;               // stopped by a signal, when it was told to end
-  std::vector<std::string> last_lines{};  // that it wrote, where it failed by itself
+  EndedBy ended_by = EndedBy::kItself;
+  bool was_stopped = false;               // stopped by a signal when the launcher asked it to end
+  std::vector<std::string> last_lines{};  // of its output, if it failed by itself
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };
 
-/// The program could not be executed, though it is there.
+/// The program exists but could not be executed.
 struct StartFailure {
   Rank rank = 0;
   std::string program;
@@ -42,57 +42,57 @@ struct StartFailure {
   friend bool operator==(const StartFailure&, const StartFailure&) = default;
 };
 
-/// What is known of why a launch failed, by the records that its ranks have left.
+/// The diagnosis of a failed launch, from the records of its ranks.
 struct PostMortem {
-  std::string sentence{};  // who caused it; empty where no rank had failed by itself
-  std::string records{};   // where they are, for `peal why`; empty: nowhere
-  std::string problem{};   // why they are nowhere, or the sentence is missing; empty: all went well
+  std::string sentence{};       // the cause; empty if no rank failed by itself
+  std::vector<Rank> causes{};   // the ranks that caused it, by `peal why`
+  std::vector<Rank> victims{};  // ranks whose first error is the loss of another rank
+  std::string records{};        // the path of the records, for `peal why`; empty: not kept
+  std::string problem{};        // why records or sentence are missing; empty: no problem
   friend bool operator==(const PostMortem&, const PostMortem&) = default;
 };
 
 struct LaunchReport {
   std::vector<ProcessEnd> ends;  // in the order in which they ended
   std::optional<StartFailure> start_failure;
-  int signal = 0;              // that told the launcher to end; 0: none did
-  Duration after{};            // when it all had ended
-  bool output_closed = false;  // whoever read the launcher's stdout is gone
+  int signal = 0;              // the signal that ended the launch; 0: none
+  Duration after{};            // when all processes had ended
+  bool output_closed = false;  // the reader of the launcher's stdout is gone
   bool guard_lost = false;     // the guard was killed, and the ranks with it
   int survivors = 0;           // processes that SIGKILL did not end
-  int cut_short = 0;           // the signal that ended the grace before its time; 0: none did
+  int cut_short = 0;           // the signal that cut the grace short; 0: none
   Timeout grace{};
   std::vector<LostOutput> lost_output;
-  std::optional<PostMortem> post_mortem;  // nothing: there were no records, or no failure
+  std::optional<PostMortem> post_mortem;  // nothing: no records, or no failure
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
 
 /// Whether the wait status is anything but exit(0).
 bool failed(int status);
 
-/// "ended with exit code 3", "was killed by SIGKILL": of a wait status.
-std::string describe_status(int status);
-
-/// What is left of it for `peal why` and for its peers, beside its flight.
+/// The end as it is stored for `peal why` and for the rank's peers, beside its flight.
 observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);
 
-/// Whether it failed, and not because it was told to end.
+/// Whether the rank failed before the launcher asked it to end.
 bool failed_by_itself(const ProcessEnd& end);
 
-/// Of the ranks that failed by themselves the one to look at, null if there is none: the first that
-/// did not write that it had lost a peer (of those, one that crashed is before one that ended with
-/// a code), else the first.
+/// The most important of the ranks that failed by themselves; null if no rank did. This is the
+/// first rank that the records name as the cause. Without records, or if that rank did not fail by
+/// itself, this is the first rank that is not a victim; a crash goes before an exit code. If all
+/// are victims, this is the first of them.
 const ProcessEnd* main_failure(const LaunchReport& report);
 
-/// Whether every rank ended with 0.
+/// Whether every rank ended with exit code 0.
 bool all_went_well(const LaunchReport& report);
 
-/// 0 when every rank ended with 0 and its output could be written; 1 if only the output is missing.
-/// Else what a shell gives for the main failure: its code, or
-/// 128 + signal; 126 or 127 when the program could not be executed.
+/// The exit code of the launcher: 0 if every rank ended with 0 and all output was written, 1 if
+/// only output is missing. Otherwise the code that a shell gives for the main failure: its exit
+/// code or 128 + signal. 126 or 127 if the program could not be executed.
 int exit_code(const LaunchReport& report);
 
-/// Who failed, the main failure first, what became of the others, the main failure's last lines,
-/// what the ranks' records say, and which output is missing. Some lines, however many ranks there
-/// are; empty when there is nothing to say.
+/// The text of the report: the failures, the main failure first; the state of the other ranks; the
+/// last lines of the main failure; the diagnosis from the records; and missing output. A bounded
+/// number of lines; empty if there is nothing to report.
 std::string describe(const LaunchReport& report);
 
 }  // namespace peal::launch

@@ -13,16 +13,16 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// As waitpid(2) packs them.
+// Encodes wait statuses like waitpid(2).
 constexpr int exited(int code) { return code << 8; }
 constexpr int killed_by(int signal) { return signal; }
 
-ProcessEnd end_of(Rank rank, int status, Ending ending = Ending::kItself) {
+ProcessEnd end_of(Rank rank, int status, EndedBy ended_by = EndedBy::kItself) {
   return {.rank = rank,
           .pid = 4711 + rank,
           .status = status,
           .after = milliseconds(3210),
-          .ending = ending};
+          .ended_by = ended_by};
 }
 
 ProcessEnd failed_with(Rank rank, int status, const std::string& last_line) {
@@ -31,12 +31,12 @@ ProcessEnd failed_with(Rank rank, int status, const std::string& last_line) {
   return end;
 }
 
-/// `first` failed, then the others ended by the launcher's SIGTERM.
+/// `first` failed, and then the launcher's SIGTERM ended the others.
 LaunchReport failure(const ProcessEnd& first, const std::vector<Rank>& others) {
   LaunchReport report;
   report.ends = {first};
   for (const Rank rank : others) {
-    report.ends.push_back(end_of(rank, killed_by(SIGTERM), Ending::kTold));
+    report.ends.push_back(end_of(rank, killed_by(SIGTERM), EndedBy::kRequest));
   }
   return report;
 }
@@ -47,22 +47,32 @@ LaunchReport failures(const std::vector<ProcessEnd>& ends) {
   return report;
 }
 
+/// The same, with a diagnosis from records.
+LaunchReport failures(const std::vector<ProcessEnd>& ends,
+                      const std::vector<Rank>& causes,
+                      const std::vector<Rank>& victims) {
+  LaunchReport report = failures(ends);
+  report.post_mortem = PostMortem{.causes = causes, .victims = victims};
+  return report;
+}
+
 constexpr const char* kLostRank1 = "peer_lost: rank 1 (pid 4712 on here) has left the group";
 
-TEST(ReportTest, WhenAllWentWellThereIsNothingToSay) {
+TEST(ReportTest, ASuccessfulLaunchHasNoText) {
   LaunchReport report;
   report.ends = {end_of(0, exited(0)), end_of(1, exited(0))};
   EXPECT_EQ(exit_code(report), 0);
   EXPECT_EQ(describe(report), "");
 }
 
-TEST(ReportTest, ADeathByASignalIsNamedWithItsLastLines) {
+TEST(ReportTest, ADeathByASignalIsReportedWithTheLastLines) {
   ProcessEnd end = end_of(1, killed_by(SIGSEGV));
   end.last_lines = {"loss 0.25", "step 17"};
   const LaunchReport report = failure(end, {0});
   EXPECT_EQ(exit_code(report), 128 + SIGSEGV);
   EXPECT_EQ(describe(report),
-            "peal: rank 1 (pid 4712) was killed by SIGSEGV after 3.2 s; rank 0 was told to end\n"
+            "peal: rank 1 (pid 4712) was killed by SIGSEGV after 3.2 s; rank 0 was ended by the "
+            "launcher\n"
             "peal: the last lines of rank 1:\n  | loss 0.25\n  | step 17\n");
 }
 
@@ -71,15 +81,15 @@ TEST(ReportTest, AnExitCodeIsPassedOn) {
   EXPECT_EQ(exit_code(report), 3);
   EXPECT_EQ(describe(report),
             "peal: rank 2 (pid 4713) ended with exit code 3 after 3.2 s; ranks 0, 1 and 3 were "
-            "told to end\npeal: rank 2 wrote nothing\n");
+            "ended by the launcher\npeal: rank 2 wrote nothing\n");
 }
 
 TEST(ReportTest, ManyRanksAreCounted) {
   const LaunchReport report = failure(end_of(9, exited(1)), {0, 1, 2, 3, 4, 5, 6, 7, 8});
-  EXPECT_THAT(describe(report), HasSubstr("; 9 ranks were told to end"));
+  EXPECT_THAT(describe(report), HasSubstr("; 9 ranks were ended by the launcher"));
 }
 
-TEST(ReportTest, WhoEndedWithZeroByItselfIsNotMentioned) {
+TEST(ReportTest, ARankThatEndedWithZeroIsNotMentioned) {
   const LaunchReport report = failures(
       {end_of(0, exited(0)), failed_with(1, exited(1), "out of luck"), end_of(2, exited(0))});
   EXPECT_EQ(describe(report),
@@ -87,53 +97,74 @@ TEST(ReportTest, WhoEndedWithZeroByItselfIsNotMentioned) {
             "peal: the last lines of rank 1:\n  | out of luck\n");
 }
 
-TEST(ReportTest, ThoseThatOnlyLostAnotherAreNamedAfterTheCauseAndApartFromWhoWasToldToEnd) {
+TEST(ReportTest, VictimsAreListedAfterTheCauseAndApartFromRanksThatTheLauncherEnded) {
   const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
                                         failed_with(1, exited(42), "out of luck"),
-                                        end_of(2, killed_by(SIGTERM), Ending::kTold)});
+                                        end_of(2, killed_by(SIGTERM), EndedBy::kRequest)},
+                                       {1},
+                                       {0, 2});
   EXPECT_EQ(exit_code(report), 42);
   EXPECT_EQ(describe(report),
-            "peal: 2 ranks failed, the likely cause first; rank 2 was told to end:\n"
+            "peal: 2 ranks failed, the likely cause first; rank 2 was ended by the launcher:\n"
             "  rank 1 (pid 4712) ended with exit code 42 after 3.2 s\n"
-            "  rank 0 ended having lost another rank (peer_lost)\n"
+            "  rank 0 failed after that, having lost another rank\n"
             "peal: the last lines of rank 1:\n  | out of luck\n");
 }
 
-TEST(ReportTest, WhoHasAbortedTheGroupHasLostNobody) {
-  const std::string aborted = "peer_lost: the group world was aborted by rank 1: no luck";
+TEST(ReportTest, TheMainFailureIsTheRankThatTheRecordsName) {
+  const std::string aborted = "aborted: the group world was aborted by rank 1: no luck";
   const LaunchReport report =
-      failures({failed_with(0, exited(1), aborted), failed_with(1, exited(3), aborted)});
+      failures({failed_with(0, exited(1), aborted), failed_with(1, exited(3), aborted)}, {1}, {0});
   EXPECT_EQ(exit_code(report), 3);
   EXPECT_THAT(
       describe(report),
       HasSubstr("the likely cause first:\n  rank 1 (pid 4712) ended with exit code 3 after"));
 }
 
-TEST(ReportTest, WhereAllHaveLostAnotherNoneOfThemIsSaidToBeTheCause) {
+TEST(ReportTest, ACauseThatDidNotFailByItselfIsNotTheMainFailure) {
   const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
                                         end_of(1, exited(0)),
-                                        failed_with(2, exited(1), kLostRank1)});
+                                        failed_with(2, exited(4), "no luck")},
+                                       {1},
+                                       {0});
+  EXPECT_EQ(exit_code(report), 4);
+}
+
+TEST(ReportTest, IfAllFailedRanksAreVictimsNoneIsNamedAsTheCause) {
+  const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
+                                        end_of(1, exited(0)),
+                                        failed_with(2, exited(1), kLostRank1)},
+                                       {1},
+                                       {0, 2});
   EXPECT_THAT(describe(report), testing::StartsWith("peal: 2 ranks failed:\n  rank 0 (pid"));
 }
 
-TEST(ReportTest, OfManyFailuresTheFirstAreListedAndTheOthersCounted) {
+TEST(ReportTest, ManyVictimsAreCounted) {
   std::vector<ProcessEnd> ends;
-  for (Rank rank = 0; rank < 61; ++rank) ends.push_back(failed_with(rank, exited(1), kLostRank1));
+  std::vector<Rank> victims;
+  for (Rank rank = 0; rank < 61; ++rank) {
+    ends.push_back(failed_with(rank, exited(1), kLostRank1));
+    victims.push_back(rank);
+  }
   ends.push_back(end_of(61, exited(3)));
   ends.push_back(end_of(62, killed_by(SIGSEGV)));
-  EXPECT_EQ(describe(failures(ends)),
+  EXPECT_EQ(describe(failures(ends, {62}, victims)),
             "peal: 63 ranks failed, the likely cause first:\n"
             "  rank 62 (pid 4773) was killed by SIGSEGV after 3.2 s\n"
             "  rank 61 (pid 4772) ended with exit code 3 after 3.2 s\n"
-            "  61 ranks ended having lost another rank (peer_lost)\n"
+            "  61 ranks failed after that, having lost another rank\n"
             "peal: rank 62 wrote nothing\n");
 }
 
-TEST(ReportTest, ManyFailuresOfTheSameKindAreEightLinesAndANumber) {
-  for (const std::string last_line : {"no luck", kLostRank1}) {
-    std::vector<ProcessEnd> ends;
-    for (Rank rank = 0; rank < 64; ++rank) ends.push_back(failed_with(rank, exited(1), last_line));
-    const std::string text = describe(failures(ends));
+TEST(ReportTest, ManyFailuresAreEightLinesAndANumber) {
+  std::vector<ProcessEnd> ends;
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < 64; ++rank) {
+    ends.push_back(failed_with(rank, exited(1), "no luck"));
+    ranks.push_back(rank);
+  }
+  for (const LaunchReport& report : {failures(ends), failures(ends, {}, ranks)}) {
+    const std::string text = describe(report);
     EXPECT_THAT(text, HasSubstr("  rank 0 (pid 4711) ended with exit code 1"));
     EXPECT_THAT(text, HasSubstr("  rank 7 (pid 4718) ended with exit code 1"));
     EXPECT_THAT(text, HasSubstr("\n  and 56 more\npeal: the last lines of rank 0:\n"));
@@ -141,51 +172,54 @@ TEST(ReportTest, ManyFailuresOfTheSameKindAreEightLinesAndANumber) {
   }
 }
 
-TEST(ReportTest, TheMainFailureIsTheFirstThatDidNotComeOfTheLossOfAnother) {
+TEST(ReportTest, WithoutACauseTheMainFailureIsTheFirstCrashOrErrorOfARankThatIsNotAVictim) {
   struct Case {
     std::vector<ProcessEnd> ends;
+    std::vector<Rank> victims;
     Rank main;
   };
   const std::vector<Case> cases = {
-      {{failed_with(0, exited(1), "no luck"), failed_with(1, exited(2), "no luck")}, 0},
-      {{failed_with(2, exited(1), kLostRank1), failed_with(0, exited(1), kLostRank1)}, 2},
-      // An uncaught error ends by abort(), that of the one who lost a peer too.
+      {{failed_with(0, exited(1), "no luck"), failed_with(1, exited(2), "no luck")}, {}, 0},
+      {{failed_with(2, exited(1), kLostRank1), failed_with(0, exited(1), kLostRank1)}, {0, 2}, 2},
+      // An uncaught error ends by abort(), also on a victim.
       {{failed_with(0, killed_by(SIGABRT), kLostRank1),
         failed_with(1, killed_by(SIGABRT), "no luck")},
+       {0},
        1},
-      {{failed_with(0, killed_by(SIGABRT), "no luck"), failed_with(1, exited(3), "no luck")}, 0},
-      // Peers may catch the loss of a rank that crashed, and say nothing of it.
-      {{failed_with(0, exited(1), "failed"), end_of(1, killed_by(SIGKILL))}, 1},
-      {{end_of(0, exited(0)), failed_with(1, exited(1), kLostRank1)}, 1},
+      {{failed_with(0, killed_by(SIGABRT), "no luck"), failed_with(1, exited(3), "no luck")},
+       {},
+       0},
+      {{failed_with(0, exited(1), "failed"), end_of(1, killed_by(SIGKILL))}, {}, 1},
+      {{end_of(0, exited(0)), failed_with(1, exited(1), kLostRank1)}, {1}, 1},
   };
   for (const Case& each : cases) {
-    const LaunchReport report = failures(each.ends);
+    const LaunchReport report = failures(each.ends, {}, each.victims);
     ASSERT_NE(main_failure(report), nullptr);
     EXPECT_EQ(main_failure(report)->rank, each.main) << describe(report);
   }
   EXPECT_EQ(main_failure(failures({end_of(0, exited(0))})), nullptr);
 }
 
-TEST(ReportTest, WhoWasToldToEndAndMadeSomethingElseOfItIsNotSaidToHaveBeenStopped) {
+TEST(ReportTest, ARankThatFailedAfterTheRequestToEndIsReportedSeparately) {
   LaunchReport report = failure(end_of(1, exited(1)), {});
-  report.ends.push_back(end_of(0, exited(0), Ending::kTold));
-  report.ends.push_back(end_of(2, exited(128 + SIGTERM), Ending::kTold));
-  report.ends.push_back(end_of(3, killed_by(SIGSEGV), Ending::kTold));
+  report.ends.push_back(end_of(0, exited(0), EndedBy::kRequest));
+  report.ends.push_back(end_of(2, exited(128 + SIGTERM), EndedBy::kRequest));
+  report.ends.push_back(end_of(3, killed_by(SIGSEGV), EndedBy::kRequest));
   EXPECT_EQ(exit_code(report), 1);
-  EXPECT_THAT(describe(report), HasSubstr("; ranks 0 and 2 were told to end\n"));
+  EXPECT_THAT(describe(report), HasSubstr("; ranks 0 and 2 were ended by the launcher\n"));
   EXPECT_THAT(describe(report),
-              HasSubstr("peal: rank 3 (pid 4714) was killed by SIGSEGV after 3.2 s, when it had "
-                        "been told to end\n"));
+              HasSubstr("peal: rank 3 (pid 4714) was killed by SIGSEGV after 3.2 s, after the "
+                        "launcher asked it to end\n"));
 }
 
-TEST(ReportTest, ManyThatMadeSomethingElseOfItAreEightLinesAndANumber) {
+TEST(ReportTest, ManyFailuresAfterTheRequestToEndAreEightLinesAndANumber) {
   LaunchReport report = failure(failed_with(64, exited(3), "no luck"), {});
   for (Rank rank = 0; rank < 64; ++rank) {
-    report.ends.push_back(end_of(rank, exited(1), Ending::kTold));
+    report.ends.push_back(end_of(rank, exited(1), EndedBy::kRequest));
   }
   const std::string text = describe(report);
   EXPECT_THAT(text,
-              HasSubstr("after 3.2 s\npeal: 64 ranks failed when they had been told to end:\n"
+              HasSubstr("after 3.2 s\npeal: 64 ranks failed after the launcher asked them to end:\n"
                         "  rank 0 (pid 4711) ended with exit code 1 after 3.2 s\n"));
   EXPECT_THAT(text,
               HasSubstr("  rank 7 (pid 4718) ended with exit code 1 after 3.2 s\n"
@@ -193,45 +227,45 @@ TEST(ReportTest, ManyThatMadeSomethingElseOfItAreEightLinesAndANumber) {
   EXPECT_THAT(text, Not(HasSubstr("rank 8")));
 }
 
-TEST(ReportTest, WhoHadToBeKilledIsNamedOnce) {
+TEST(ReportTest, AKilledRankIsNamedOnce) {
   LaunchReport report = failure(end_of(1, exited(1)), {});
-  report.ends.push_back(end_of(0, killed_by(SIGKILL), Ending::kKilled));
+  report.ends.push_back(end_of(0, killed_by(SIGKILL), EndedBy::kKill));
   report.grace = milliseconds(1500);
-  EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was told to end")));
+  EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was ended by the launcher")));
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, not having ended within 1.5 s"));
   report.cut_short = SIGINT;
-  EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as SIGINT asked for\n"));
+  EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as requested by SIGINT\n"));
 }
 
-TEST(ReportTest, SigkillFromOutsideHintsAtTheMemory) {
+TEST(ReportTest, SigkillFromOutsideHintsAtMemory) {
   EXPECT_THAT(describe(failure(end_of(0, killed_by(SIGKILL)), {})), HasSubstr("memory"));
 }
 
-TEST(ReportTest, ASignalThatCameToTheLauncherIsNoFailureOfARank) {
+TEST(ReportTest, ASignalToTheLauncherIsNotAFailureOfARank) {
   LaunchReport report;
   report.signal = SIGINT;
   report.after = milliseconds(1000);
-  report.ends = {end_of(0, killed_by(SIGINT), Ending::kTold),
-                 end_of(1, killed_by(SIGINT), Ending::kTold)};
+  report.ends = {end_of(0, killed_by(SIGINT), EndedBy::kRequest),
+                 end_of(1, killed_by(SIGINT), EndedBy::kRequest)};
   EXPECT_EQ(exit_code(report), 128 + SIGINT);
   EXPECT_EQ(describe(report), "peal: ended by SIGINT after 1.0 s\n");
 }
 
-TEST(ReportTest, RanksThatEndInOrderAfterASignalGiveZero) {
+TEST(ReportTest, RanksThatEndWithZeroAfterASignalGiveZero) {
   LaunchReport report;
   report.signal = SIGTERM;
   report.ends = {end_of(0, exited(0))};
   EXPECT_EQ(exit_code(report), 0);
 }
 
-TEST(ReportTest, RanksThatIgnoreTheSignalGiveItsCodeAndNotThatOfTheKill) {
+TEST(ReportTest, KilledRanksThatIgnoredTheSignalGiveTheCodeOfTheSignal) {
   LaunchReport report;
   report.signal = SIGTERM;
-  report.ends = {end_of(0, killed_by(SIGKILL), Ending::kKilled)};
+  report.ends = {end_of(0, killed_by(SIGKILL), EndedBy::kKill)};
   EXPECT_EQ(exit_code(report), 128 + SIGTERM);
 }
 
-TEST(ReportTest, AProgramThatCannotBeExecutedIsAsInAShell) {
+TEST(ReportTest, AProgramThatCannotBeExecutedGivesTheCodeOfAShell) {
   LaunchReport report;
   report.start_failure = StartFailure{.rank = 0, .program = "./train", .error = ENOEXEC};
   EXPECT_EQ(exit_code(report), 126);
@@ -241,15 +275,15 @@ TEST(ReportTest, AProgramThatCannotBeExecutedIsAsInAShell) {
   EXPECT_THAT(describe(report), HasSubstr("interpreter"));
 }
 
-TEST(ReportTest, AReaderThatHasGoneIsMetWithSilence) {
+TEST(ReportTest, AReportWithoutAReaderIsEmpty) {
   LaunchReport report;
   report.output_closed = true;
-  report.ends = {end_of(0, killed_by(SIGTERM), Ending::kTold)};
+  report.ends = {end_of(0, killed_by(SIGTERM), EndedBy::kRequest)};
   EXPECT_EQ(exit_code(report), 128 + SIGPIPE);
   EXPECT_EQ(describe(report), "");
 }
 
-TEST(ReportTest, ALostGuardAndSurvivorsAreSaid) {
+TEST(ReportTest, ALostGuardAndSurvivorsAreReported) {
   LaunchReport report;
   report.guard_lost = true;
   report.survivors = 2;
@@ -258,17 +292,17 @@ TEST(ReportTest, ALostGuardAndSurvivorsAreSaid) {
   EXPECT_THAT(describe(report), HasSubstr("2 processes"));
 }
 
-TEST(ReportTest, WhatTheRecordsSayStandsBelowWhatTheLauncherKnows) {
+TEST(ReportTest, TheDiagnosisFollowsTheLastLines) {
   LaunchReport report = failure(failed_with(1, exited(3), "no luck"), {0});
   report.post_mortem = PostMortem{.sentence = "Rank 1 left.", .records = "/tmp/f00d.dump"};
   EXPECT_THAT(
       describe(report),
       HasSubstr("  | no luck\npeal: why: Rank 1 left.\npeal: see peal why /tmp/f00d.dump\n"));
-  report.post_mortem = PostMortem{.problem = "there is no room"};
-  EXPECT_THAT(describe(report), HasSubstr("  | no luck\npeal: there is no room\n"));
+  report.post_mortem = PostMortem{.problem = "no room"};
+  EXPECT_THAT(describe(report), HasSubstr("  | no luck\npeal: no room\n"));
 }
 
-TEST(ReportTest, MissingOutputIsAFailureOfItsOwnThatNamesEachFile) {
+TEST(ReportTest, MissingOutputIsAFailureThatNamesEachFile) {
   LaunchReport report;
   report.ends = {ProcessEnd{.rank = 0, .status = 0}};
   report.lost_output = {{.where = "logs/rank-0.out", .error = ENOSPC, .bytes = 17},
@@ -280,28 +314,28 @@ TEST(ReportTest, MissingOutputIsAFailureOfItsOwnThatNamesEachFile) {
             "missing there\npeal: cannot write standard output: Input/output error\n");
 }
 
-TEST(ReportTest, TheRecordOfAnEndSaysWhoseDoingItWas) {
-  using Fate = observe::RankEnd::Fate;
+TEST(ReportTest, TheRecordOfAnEndSaysWhetherTheLauncherEndedTheRank) {
+  using State = observe::RankEnd::State;
   const auto record = [](const ProcessEnd& end) { return record_of(end, {}); };
-  EXPECT_EQ(record(end_of(2, exited(0))).fate, Fate::kEndedWell);
-  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).fate, Fate::kEndedBadly);
+  EXPECT_EQ(record(end_of(2, exited(0))).state, State::kEndedWell);
+  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).state, State::kKilled);
   EXPECT_EQ(record(end_of(2, killed_by(SIGKILL))).text, "was killed by SIGKILL");
   EXPECT_EQ(record(end_of(2, exited(3))).text, "ended with exit code 3");
   EXPECT_EQ(record(end_of(2, exited(3))).pid, 4713u);
-  const auto told = record(end_of(2, killed_by(SIGTERM), Ending::kTold));
-  EXPECT_EQ(told.fate, Fate::kEndedByLauncher);
-  EXPECT_EQ(told.text, "was told to end by the launcher");
-  EXPECT_EQ(record(end_of(2, exited(3), Ending::kTold)).text,
-            "ended with exit code 3, when the launcher had told it to end");
-  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL), Ending::kKilled)).text,
+  const auto asked = record(end_of(2, killed_by(SIGTERM), EndedBy::kRequest));
+  EXPECT_EQ(asked.state, State::kEndedByLauncher);
+  EXPECT_EQ(asked.text, "was ended by the launcher");
+  EXPECT_EQ(record(end_of(2, exited(3), EndedBy::kRequest)).text,
+            "ended with exit code 3, after the launcher asked it to end");
+  EXPECT_EQ(record(end_of(2, killed_by(SIGKILL), EndedBy::kKill)).text,
             "was killed by the launcher");
-  ProcessEnd stopped = end_of(2, killed_by(SIGTERM), Ending::kTold);
-  stopped.stood_still = true;
-  EXPECT_EQ(record(stopped).fate, Fate::kStopped);
-  EXPECT_THAT(record(stopped).text, HasSubstr("stood still, stopped by a signal"));
+  ProcessEnd stopped = end_of(2, killed_by(SIGTERM), EndedBy::kRequest);
+  stopped.was_stopped = true;
+  EXPECT_EQ(record(stopped).state, State::kEndedWhileStopped);
+  EXPECT_THAT(record(stopped).text, HasSubstr("was stopped by a signal"));
 }
 
-TEST(ReportTest, AnUnknownSignalHasItsNumber) {
+TEST(ReportTest, AnUnknownSignalIsShownAsANumber) {
   EXPECT_THAT(describe(failure(end_of(0, killed_by(SIGRTMIN + 3)), {})),
               HasSubstr("signal " + std::to_string(SIGRTMIN + 3)));
 }

@@ -56,7 +56,8 @@ void Screen::write_some() {
   }
 }
 
-/// Chunks are whole lines and, but for one long line, no larger than PIPE_BUF.
+/// Queues text. A chunk is made of whole lines and, except for one long line, at most PIPE_BUF
+/// bytes.
 void Screen::push(Channel channel, std::string_view text) {
   if (is_closed(channel)) return;
   queued_ += text.size();
@@ -70,8 +71,9 @@ void Screen::push(Channel channel, std::string_view text) {
   queue_.push_back({channel, std::string(text)});
 }
 
-/// A pipe that poll calls writable takes PIPE_BUF bytes without waiting, though the descriptor
-/// blocks. To make it non-blocking would do so to everyone who shares it, the shell among them.
+/// A pipe that poll reports as writable accepts PIPE_BUF bytes without blocking, although the
+/// descriptor is blocking. Making it non-blocking would affect all processes that share it, such as
+/// the shell.
 bool Screen::write_from_front() {
   Chunk& chunk = queue_.front();
   if (!is_closed(chunk.channel)) {

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/fd.h"
+#include "peal/system/fd.h"
 
 namespace peal::launch {
 namespace {
@@ -34,7 +34,7 @@ class ScreenTest : public testing::Test {
     return {target(Target::Kind::kTerminal), target(Target::Kind::kTerminal)};
   }
 
-  /// All that is in the pipe.
+  /// Reads everything from the pipe.
   std::string read() const {
     std::string text;
     std::array<char, 1 << 16> buffer;
@@ -60,7 +60,7 @@ TEST_F(ScreenTest, LinesOfBothChannelsComeInOrder) {
   EXPECT_EQ(screen.waits_for(), -1);
 }
 
-TEST_F(ScreenTest, WritingStopsWhenTheReaderIsSlowAndGoesOnWhereItStopped) {
+TEST_F(ScreenTest, WritingPausesWhileTheReaderIsSlowAndContinuesAtTheSamePlace) {
   Screen screen = file();
   const std::string long_line(300'000, 'x');  // more than a pipe holds
   std::string expected;
@@ -80,7 +80,7 @@ TEST_F(ScreenTest, WritingStopsWhenTheReaderIsSlowAndGoesOnWhereItStopped) {
   EXPECT_FALSE(screen.is_full());
 }
 
-TEST_F(ScreenTest, AClosedReaderIsNoticedAndCostsNothing) {
+TEST_F(ScreenTest, AClosedReaderIsNoticedAndItsTextDropped) {
   sigset_t pipe, before;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -98,7 +98,7 @@ TEST_F(ScreenTest, AClosedReaderIsNoticedAndCostsNothing) {
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST_F(ScreenTest, AFullDiskCostsOutputThatIsCounted) {
+TEST_F(ScreenTest, TextLostOnAFullDiskIsCounted) {
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   Screen screen({full.get(), Target::Kind::kFile}, target(Target::Kind::kFile));
   screen.line(Channel::kOut, "", "lost");
@@ -112,17 +112,17 @@ TEST_F(ScreenTest, AFullDiskCostsOutputThatIsCounted) {
   EXPECT_EQ(screen.lost(Channel::kErr).error, 0);
 }
 
-TEST_F(ScreenTest, OnATerminalAPreviewGivesWayToLines) {
+TEST_F(ScreenTest, OnATerminalALineReplacesThePreview) {
   Screen screen = terminal();
   screen.preview(Channel::kOut, "[0] ", "10%");
-  screen.preview(Channel::kOut, "[0] ", "10%");  // the same again is not drawn again
+  screen.preview(Channel::kOut, "[0] ", "10%");  // the same preview is not drawn again
   screen.preview(Channel::kOut, "[0] ", "20%");
   screen.line(Channel::kErr, "[1] ", "a line");
   screen.write_some();
   EXPECT_EQ(read(), "[0] 10%\r\x1b[K[0] 20%\r\x1b[K[1] a line\n");
 }
 
-TEST_F(ScreenTest, ElsewhereThereAreNoPreviews) {
+TEST_F(ScreenTest, WithoutATerminalThereAreNoPreviews) {
   Screen screen = file();
   screen.preview(Channel::kOut, "[0] ", "10%");
   EXPECT_TRUE(screen.is_empty());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-/// Sent by a write that fails: to a closed pipe, and beyond the limit of file sizes.
+/// Raised by a write that fails: to a closed pipe, and beyond the limit of file sizes.
 constexpr int kOfWrites[] = {SIGPIPE, SIGXFSZ};
 
 bool is_ignored(int signal) {
@@ -38,7 +38,7 @@ SignalReader::SignalReader() {
 }
 
 SignalReader::~SignalReader() {
-  // The write has failed, and its caller knows. The signal must not end the process now.
+  // The failed write was reported by its error code. The signal must not end the process now.
   sigset_t pending;
   sigemptyset(&pending);
   for (const int signal : kOfWrites) {

@@ -1,22 +1,23 @@
-// The signals that a launcher passes on, as events to poll for. Process-wide while it exists.
+// The signals that a launcher passes on, as events to poll. Affects the whole process while it
+// lives.
 #pragma once
 
 #include <signal.h>
 
 #include <optional>
 
-#include "peal/base/fd.h"
 #include "peal/launch/guard_messages.h"
+#include "peal/system/fd.h"
 
 namespace peal::launch {
 
-/// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, but none that the
-/// process ignores (nohup). SIGPIPE and SIGXFSZ are blocked: writes fail instead. Threads: made and
-/// used by the only one.
+/// Receives SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, except those
+/// that the process ignores (nohup). Blocks SIGPIPE and SIGXFSZ, so that writes fail instead.
+/// Threads: created and used by the only thread.
 class SignalReader final {
  public:
   SignalReader();
-  /// Everything is as before; signals that came and were not read are delivered now.
+  /// Restores the signal mask; pending signals that were not read are delivered now.
   ~SignalReader();
   SignalReader(const SignalReader&) = delete;
   SignalReader& operator=(const SignalReader&) = delete;
@@ -26,9 +27,9 @@ class SignalReader final {
     SignalOrigin origin = SignalOrigin::kProcess;
   };
   int fd() const { return fd_.get(); }
-  /// Nothing when there is none now.
+  /// Returns nothing if no signal is pending.
   std::optional<Taken> try_next();
-  /// The signal mask from before.
+  /// The signal mask before construction.
   const sigset_t& previous_mask() const { return previous_; }
 
  private:

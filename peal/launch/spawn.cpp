@@ -1,6 +1,5 @@
 #include "peal/launch/spawn.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -8,16 +7,17 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "peal/base/fd.h"
+#include "peal/system/pipe.h"
 
 namespace peal::launch {
 namespace {
 
-/// Strings as execve wants them: pointers into `texts`, then null.
+/// The strings for execve: pointers into `texts`, then null.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
@@ -26,7 +26,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-std::vector<std::string> environment_of(const RankProcess& rank) {
+std::vector<std::string> environment_of(const RankCommand& rank) {
   std::vector<std::string> entries;
   for (const auto& [name, value] : rank.environment) {
     entries.push_back(fmt::format("{}={}", name, value));
@@ -34,7 +34,7 @@ std::vector<std::string> environment_of(const RankProcess& rank) {
   return entries;
 }
 
-/// A set for any number of cpus (cpu_set_t ends at 1024), made before fork.
+/// A set of any number of CPUs (cpu_set_t ends at 1024). Make it before fork, since it allocates.
 class CpuSet {
  public:
   explicit CpuSet(const std::vector<int>& cpus) {
@@ -45,7 +45,7 @@ class CpuSet {
     }
   }
   bool empty() const { return words_.empty(); }
-  /// Binding is a help, not a promise: a rank that may not be bound runs all the same.
+  /// Binding is optional: a rank that cannot be bound runs nevertheless.
   void bind_this_thread() const {
     if (empty()) return;
     ::sched_setaffinity(0,
@@ -58,7 +58,7 @@ class CpuSet {
   std::vector<unsigned long> words_;
 };
 
-/// 0, or errno.
+/// Returns 0 or errno.
 int place_descriptors(const Placement& placement) {
   const std::array from = {placement.in, placement.out, placement.err};
   for (int to = 0; to < 3; ++to) {
@@ -73,10 +73,10 @@ struct Image {
   char* const* environment;
 };
 
-/// In the child, between fork and exec: async-signal-safe calls only. Returns errno.
+/// Runs in the child, between fork and exec: only async-signal-safe calls. Returns errno.
 int become(const Image& image, const CpuSet& cpus, const Placement& placement, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) return ECANCELED;  // it ended before the line above
+  if (::getppid() != parent) return ECANCELED;  // the parent ended before the line above
   if (::setpgid(0, placement.group) != 0) return errno;
   if (const int error = place_descriptors(placement); error != 0) return error;
   cpus.bind_this_thread();
@@ -85,7 +85,7 @@ int become(const Image& image, const CpuSet& cpus, const Placement& placement, p
   return errno;
 }
 
-/// What the child writes when it could not become the program; 0 when it could.
+/// Reads the errno of a child that could not execute the program; 0 if it could.
 int read_error(int pipe) {
   int error = 0;
   while (::read(pipe, &error, sizeof error) < 0 && errno == EINTR) {
@@ -95,7 +95,7 @@ int read_error(int pipe) {
 
 }  // namespace
 
-Spawned spawn(const RankProcess& rank, const Placement& placement) {
+Spawned spawn(const RankCommand& rank, const Placement& placement) {
   std::vector<std::string> arguments = rank.arguments;
   std::vector<std::string> environment = environment_of(rank);
   const std::vector<char*> argument_pointers = pointers_to(arguments);
@@ -103,20 +103,18 @@ Spawned spawn(const RankProcess& rank, const Placement& placement) {
   const Image image{rank.program.c_str(), argument_pointers.data(), environment_pointers.data()};
   const CpuSet cpus(rank.cpus);
 
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {.error = errno};
-  const Fd result(ends[0]);
-  Fd child_end(ends[1]);
+  std::optional<Pipe> result = try_make_pipe();
+  if (!result) return {.error = errno};
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return {.error = errno};
   if (pid == 0) {
     const int error = become(image, cpus, placement, parent);
-    [[maybe_unused]] const auto written = ::write(child_end.get(), &error, sizeof error);
+    [[maybe_unused]] const auto written = ::write(result->writer.get(), &error, sizeof error);
     ::_exit(127);
   }
-  child_end.reset();
-  const int error = read_error(result.get());
+  result->writer.reset();
+  const int error = read_error(result->reader.get());
   if (error == 0) return {.pid = pid};
   ::waitpid(pid, nullptr, 0);
   return {.error = error};

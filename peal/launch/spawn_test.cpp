@@ -44,7 +44,7 @@ class Allocators {
 // source.
 TEST(SpawnTest, AProcessStartsWhileOtherThreadsAllocate) {
   const Allocators allocators;
-  const RankProcess rank{
+  const RankCommand rank{
       .program = "/bin/true", .arguments = {"true"}, .environment = {}, .cpus = {}};
   Placement placement{.in = 0, .out = 1, .err = 2};
   ::pthread_sigmask(SIG_SETMASK, nullptr, &placement.mask);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/net/resolve.h"
 
 namespace peal::net {
@@ -30,7 +30,7 @@ Sockaddr as(const sockaddr* address) {
   return result;
 }
 
-/// Only what makes two addresses the same: padding and flow labels are left out.
+/// Keeps only the fields that identify an address, without padding and flow labels.
 sockaddr_in essence(const sockaddr_in& full) {
   sockaddr_in result{};
   result.sin_family = AF_INET;
@@ -57,7 +57,7 @@ Address address_of(const Sockaddr& value) {
 Address unix_address(std::string_view leading, std::string_view name) {
   if (name.empty() || leading.size() + name.size() > kMaxName) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("\"unix:{}{}\" is no address: the name takes 1 to {} bytes",
+                fmt::format("\"unix:{}{}\" is not an address: the name takes 1 to {} bytes",
                             leading.empty() ? "" : "@",
                             name,
                             kMaxName - leading.size()));
@@ -72,20 +72,18 @@ Address unix_address(std::string_view leading, std::string_view name) {
 }
 
 std::optional<Address> numeric_address(std::string_view host, std::string_view port_text) {
-  std::uint16_t port = 0;
-  const char* const end = port_text.data() + port_text.size();
-  const auto [stop, error] = std::from_chars(port_text.data(), end, port);
-  if (error != std::errc() || stop != end) return std::nullopt;
+  const auto port = try_parse_number<std::uint16_t>(port_text);
+  if (!port) return std::nullopt;
   if (host.starts_with('[') && host.ends_with(']')) {
-    // Not inet_pton, which knows no scopes ("fe80::1%eth0").
+    // inet_pton does not parse scopes ("fe80::1%eth0").
     const Answer found = read_number(std::string(host.substr(1, host.size() - 2)), AF_INET6);
     if (found.addresses.empty()) return std::nullopt;
-    return found.addresses.front().with_port(port);
+    return found.addresses.front().with_port(*port);
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   if (::inet_pton(AF_INET, std::string(host).c_str(), &address.sin_addr) != 1) return std::nullopt;
-  return address_of(address).with_port(port);
+  return address_of(address).with_port(*port);
 }
 
 }  // namespace
@@ -108,7 +106,7 @@ Address::Address(const sockaddr* address, socklen_t size) {
 
 Address Address::parse(std::string_view text) {
   constexpr std::string_view kUnix = "unix:";
-  // The system's functions would end the text at a zero, and take what is before it.
+  // The system's functions would end the text at a zero byte, and accept the part before it.
   const bool is_text = text.find('\0') == std::string_view::npos;
   if (is_text && text.starts_with(kUnix)) {
     const std::string_view name = text.substr(kUnix.size());
@@ -121,8 +119,8 @@ Address Address::parse(std::string_view text) {
     }
   }
   throw Error(ErrorKind::kUsage,
-              fmt::format("\"{}\" is no address: write 127.0.0.1:4711, [::1]:4711, unix:@name or "
-                          "unix:/path",
+              fmt::format("\"{}\" is not an address: write 127.0.0.1:4711, [::1]:4711, unix:@name "
+                          "or unix:/path",
                           text));
 }
 

@@ -1,4 +1,4 @@
-// Where a socket listens or connects: IPv4, IPv6 or a unix socket.
+// The address of a socket: IPv4, IPv6 or a unix socket.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,20 +13,19 @@ namespace peal::net {
 class Address {
  public:
   Address() = default;
-  /// As the kernel gives it.
+  /// From the kernel's form.
   Address(const sockaddr* address, socklen_t size);
 
-  /// "127.0.0.1:4711", "[::1]:4711", "unix:@name" (abstract: no file to leave behind),
-  /// "unix:/path". Throws Error(usage) for anything else; names are the matter of `resolve`
-  /// (resolve.h).
+  /// Parses "127.0.0.1:4711", "[::1]:4711", "unix:@name" (abstract: leaves no file behind) and
+  /// "unix:/path". Throws Error(usage) for anything else. For host names use `resolve` (resolve.h).
   static Address parse(std::string_view text);
   static Address abstract_unix(std::string_view name);
 
   std::string to_string() const;
   bool is_unix() const { return storage_.ss_family == AF_UNIX; }
-  /// Whether it cannot be reached from another machine: 127.0.0.0/8, ::1, unix sockets.
+  /// Whether no other machine can reach the address: 127.0.0.0/8, ::1, unix sockets.
   bool is_loopback() const;
-  /// Unix sockets have no port: 0, and `with_port` changes nothing.
+  /// Unix sockets have no port: `port` returns 0, and `with_port` changes nothing.
   std::uint16_t port() const;
   Address with_port(std::uint16_t port) const;
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(AddressTest, WhatIsParsedIsPrintedTheSame) {
+TEST(AddressTest, ToStringReturnsTheParsedText) {
   for (const char* text : {"127.0.0.1:4711",
                            "10.1.2.3:0",
                            "255.255.255.255:65535",
@@ -23,7 +23,7 @@ TEST(AddressTest, WhatIsParsedIsPrintedTheSame) {
   }
 }
 
-TEST(AddressTest, AnythingElseIsAUsageErrorThatQuotesIt) {
+TEST(AddressTest, ParseRejectsAnythingElseAndQuotesTheText) {
   const std::string too_long = "unix:@" + std::string(107, 'x');
   const std::vector<std::string> wrong = {"localhost:80",
                                           "127.0.0.1",
@@ -49,7 +49,7 @@ TEST(AddressTest, AnythingElseIsAUsageErrorThatQuotesIt) {
   }
 }
 
-TEST(AddressTest, TextDoesNotEndAtAZero) {
+TEST(AddressTest, ParseRejectsATextWithAZeroByte) {
   using namespace std::string_view_literals;
   EXPECT_THROW(Address::parse("127.0.0.1\0:80"sv), Error);
   EXPECT_THROW(Address::parse("unix:/path\0rest"sv), Error);
@@ -66,7 +66,7 @@ TEST(AddressTest, PortsCanBeReadAndReplaced) {
   EXPECT_EQ(unix_address.with_port(2), unix_address);
 }
 
-TEST(AddressTest, LoopbackIsWhatNoOtherMachineReaches) {
+TEST(AddressTest, LoopbackAddressesAreThoseThatNoOtherMachineReaches) {
   for (const char* text : {"127.0.0.1:1", "127.8.9.10:1", "[::1]:1", "unix:@name"}) {
     EXPECT_TRUE(Address::parse(text).is_loopback()) << text;
   }

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/line.h"
+#include "peal/net/tcp_options.h"
 
 namespace peal::net {
 
@@ -36,7 +36,7 @@ bool CheckedStream::try_flush() {
   return unsent_.empty();
 }
 
-/// Asks the system at most once: what has come meanwhile it will be asked for again.
+/// Reads from the socket at most once. The next call reads what has come meanwhile.
 Moved CheckedStream::try_read(std::span<std::byte> into) {
   std::size_t taken = take(into);
   bool closed = false;

@@ -1,5 +1,5 @@
-// A stream in records with checksums (record.h): what is damaged on its way is noticed. Against
-// accidents alone; see encrypted_stream.h for the rest. Made by handshake.h.
+// A stream in records with checksums (record.h), which detects damaged data. The checksums protect
+// against accidents, not against attacks; for these see encrypted_stream.h. Made by handshake.h.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace peal::net {
 
-/// What comes is not given away before the whole record was checked, so one that cannot be is never
-/// seen in any part. Memory: up to two records. Cost: a checksum and a copy at each end.
+/// The reader gets bytes only after their whole record was checked, so it never gets a part of a
+/// damaged record. Memory: up to two records. Cost: a checksum and a copy at each end.
 class CheckedStream final : public Stream {
  public:
   explicit CheckedStream(Fd fd);
@@ -31,7 +31,7 @@ class CheckedStream final : public Stream {
 
   Fd fd_;
   RecordWriter writer_;
-  std::span<const std::byte> unsent_;  // of the writer's last record
+  std::span<const std::byte> unsent_;  // the unsent part of the writer's last record
   bool closed_ = false;                // nothing more can be sent
   RecordReader reader_;
   std::atomic<bool> has_unsent_ = false;

@@ -12,36 +12,37 @@
 #include <openssl/ssl.h>
 
 #include "peal/base/error.h"
-#include "peal/net/line.h"
 #include "peal/net/pieces.h"
+#include "peal/net/tcp_options.h"
 
 namespace peal::net {
 namespace {
 
-/// Of TLS: what one record carries.
+/// The largest payload of a TLS record.
 constexpr std::size_t kRecord = 16 << 10;
-/// What is sealed before it is sent, and read at once.
+/// How many bytes are encrypted before they are sent, and how many are read at once.
 constexpr std::size_t kBatch = 64 << 10;
 
 /// The hash of the common key is SHA-256, and TLS lets only suites of that hash use it.
 constexpr const char* kSuites = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr std::array<unsigned char, 2> kSuiteOfKey = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256
 constexpr const char* kGroups = "X25519:P-256";
-/// There is one key, so there is nothing to tell apart.
+/// There is only one key, so its name does not matter.
 constexpr std::string_view kIdentity = "peal";
 
-/// What OpenSSL complained of last; it keeps a list for each thread.
+/// OpenSSL's last error. OpenSSL keeps a list of errors for each thread.
 std::string reason() {
   const char* const text = ERR_reason_error_string(ERR_peek_last_error());
-  return text != nullptr ? text : "it says not why";
+  return text != nullptr ? text : "OpenSSL gives no reason";
 }
 
 Error lacks(std::string_view what) {
-  return Error(ErrorKind::kResource, fmt::format("OpenSSL offers no {}: {}", what, reason()));
+  return Error(ErrorKind::kResource,
+               fmt::format("OpenSSL does not provide {}: {}", what, reason()));
 }
 
-/// The common key as OpenSSL wants it: a session of its own to go on with. For the callback's
-/// caller, who owns it; null if there is no memory.
+/// The common key in OpenSSL's form: a session to resume. The caller of the callback owns the
+/// session. Null if memory is short.
 SSL_SESSION* session_of(SSL* ssl) {
   const auto& key = *static_cast<const std::string*>(SSL_get_app_data(ssl));
   SSL_SESSION* const session = SSL_SESSION_new();
@@ -73,7 +74,7 @@ int find_key(SSL* ssl, const unsigned char*, std::size_t, SSL_SESSION** session)
   return *session != nullptr ? 1 : 0;
 }
 
-/// What OpenSSL writes goes to the vector that is the BIO's data.
+/// Appends OpenSSL's output to the vector that is the BIO's data.
 int append(BIO* bio, const char* data, std::size_t size, std::size_t* written) noexcept {
   auto& out = *static_cast<std::vector<std::byte>*>(BIO_get_data(bio));
   const auto bytes = std::as_bytes(std::span(data, size));
@@ -100,7 +101,7 @@ struct FreeContext {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
 
-/// Nothing of it depends on the system's configuration.
+/// Sets all options explicitly, so that the context does not depend on the system's configuration.
 std::unique_ptr<SSL_CTX, FreeContext> make_context() {
   std::unique_ptr<SSL_CTX, FreeContext> context(SSL_CTX_new(TLS_method()));
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1 ||
@@ -114,7 +115,8 @@ std::unique_ptr<SSL_CTX, FreeContext> make_context() {
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_clear_options(context.get(), SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
-  SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);  // `closed`, and no error
+  SSL_CTX_set_options(context.get(),
+                      SSL_OP_IGNORE_UNEXPECTED_EOF);  // reported as `closed`, not as an error
 #endif
   SSL_CTX_set_read_ahead(context.get(), 1);
   SSL_CTX_set_default_read_buffer_len(context.get(), kBatch);
@@ -146,7 +148,7 @@ EncryptedStream::EncryptedStream(Fd fd,
   SSL_set_app_data(ssl_.get(), &key_);
   if (role == Role::kConnector) {
     SSL_set_psk_use_session_callback(ssl_.get(), offer_key);
-    // A certificate would be judged, and none is trusted: only the key opens.
+    // No certificate is trusted, so a server with a certificate is rejected. Only the key counts.
     SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_set_connect_state(ssl_.get());
   } else {
@@ -168,7 +170,7 @@ bool EncryptedStream::try_handshake() {
       throw Error(ErrorKind::kPeerLost,
                   fmt::format("{} closed the connection in the TLS handshake", peer_name(fd())));
     }
-    // Whoever came through otherwise than by the key is nobody that we know.
+    // A handshake that succeeded without the common key does not authenticate the other end.
     if (result == 1 && SSL_session_reused(ssl_.get()) != 1) fail("the TLS handshake with");
   }
   if (!try_flush() || SSL_is_init_finished(ssl_.get()) == 0) return false;
@@ -191,7 +193,7 @@ Moved EncryptedStream::try_write(std::span<const std::span<const std::byte>> pie
       if (size == kRecord) {
         write_record(left.front().first(size));
         left.drop(size);
-      } else {  // a header and what follows it are one record
+      } else {  // put a header and the piece after it into one record
         record_.resize(kRecord);
         size = left.take(record_);
         write_record(std::span(record_).first(size));
@@ -203,11 +205,12 @@ Moved EncryptedStream::try_write(std::span<const std::span<const std::byte>> pie
   return {taken, false, has_unsent_};
 }
 
-/// Goes to memory, so that it is always taken whole.
+/// OpenSSL writes to memory here, so it always takes the whole record.
 void EncryptedStream::write_record(std::span<const std::byte> record) {
   ERR_clear_error();
   if (++records_ % records_per_key_ == 0) {
-    SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);  // goes out before the record
+    // The update is sent before the record.
+    if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) fail("sending to");
   }
   std::size_t written = 0;
   const int result = SSL_write_ex(ssl_.get(), record.data(), record.size(), &written);
@@ -241,25 +244,25 @@ Moved EncryptedStream::try_read(std::span<std::byte> into) {
   if (reading_ == State::kBroken) throw Error(ErrorKind::kPeerLost, flaw_);
   if (into.empty()) return {0_B, false, has_read_ahead_};
   std::size_t done = 0;
-  // The system is asked once; what it gave is opened as far as there is room.
+  // OpenSSL reads from the socket once. The loop decrypts these records while `into` has room.
   while (done < into.size() && reading_ == State::kFine) {
     std::size_t size = 0;
     try {
       size = read_some(into.subspan(done));
     } catch (const Error&) {
-      if (done == 0) throw;  // else the next call does
+      if (done == 0) throw;  // otherwise the next call throws
     }
     done += size;
     if (size == 0 || SSL_has_pending(ssl_.get()) == 0) break;
   }
-  // An incomplete record counts until it has been looked at.
+  // SSL_has_pending also counts an incomplete record, until a read has tried it.
   const bool has_more = done == into.size() && SSL_has_pending(ssl_.get()) == 1;
   const bool ahead = done > 0 && (has_more || reading_ == State::kBroken);
   if (has_read_ahead_ != ahead) has_read_ahead_ = ahead;
   return {Bytes(static_cast<std::int64_t>(done)), done == 0 && reading_ == State::kClosed, ahead};
 }
 
-/// From one record at most.
+/// Reads from one record at most.
 std::size_t EncryptedStream::read_some(std::span<std::byte> into) {
   ERR_clear_error();
   std::size_t size = 0;
@@ -269,8 +272,8 @@ std::size_t EncryptedStream::read_some(std::span<std::byte> into) {
   return 0;
 }
 
-/// What it means that OpenSSL did not do what it was asked for. Returns where there is nothing to
-/// be read yet, or nothing any more.
+/// Handles a failed call of OpenSSL. Returns if there is nothing to read yet, or if the stream has
+/// ended. Throws otherwise.
 void EncryptedStream::judge(int result, std::string_view doing) {
   switch (SSL_get_error(ssl_.get(), result)) {
     case SSL_ERROR_WANT_READ:
@@ -285,11 +288,11 @@ void EncryptedStream::judge(int result, std::string_view doing) {
   }
 }
 
-/// The other end hears of it by TLS's alert.
+/// Sends the TLS alert that notifies the other end, and throws.
 void EncryptedStream::fail(std::string_view doing) {
   flaw_ = fmt::format(
-      "{} {} failed: {}; it was damaged or changed on its way, or somebody else is "
-      "at the other end",
+      "{} {} failed: {}; data was damaged or changed on the network, or the other end is not a "
+      "rank of this job",
       doing,
       peer_name(fd()),
       reason());

@@ -1,5 +1,5 @@
-// A stream by TLS 1.3, whose ends know each other by a key of 32 bytes that they have in common: no
-// certificates. Made by handshake.h, with a key that the proof of the job's secret gives.
+// A stream over TLS 1.3. Its ends authenticate each other by a common key of 32 bytes, without
+// certificates. Made by handshake.h, with the key that comes from the proof of the job's secret.
 #pragma once
 
 #include <atomic>
@@ -18,26 +18,28 @@ struct bio_method_st;
 
 namespace peal::net {
 
-/// Keys come fresh from a Diffie-Hellman exchange that the common key authenticates (psk_dhe_ke),
-/// so that whoever learns the secret later cannot read what was recorded. AES-128-GCM or
-/// ChaCha20-Poly1305; no tickets, no early data, no renegotiation. The end of a stream is not
-/// authenticated: like any link's, it is a loss unless farewells came before.
-/// Memory: some 150 KiB once it is used. Source: RFC 8446.
+/// Each connection gets fresh keys from a Diffie-Hellman exchange that the common key authenticates
+/// (psk_dhe_ke). So the secret does not help to decrypt traffic that was recorded earlier.
+/// Ciphers are AES-128-GCM and ChaCha20-Poly1305; no tickets, no early data, no renegotiation.
+/// The end of a stream is not authenticated. As on any link, the end counts as a loss unless the
+/// peer has announced it with a last message.
+/// Memory: about 150 KiB once it is used. Source: RFC 8446.
 class EncryptedStream final : public Stream {
  public:
-  /// AES-GCM is good for 2^24.5 records by one key (RFC 8446, 5.5).
+  /// AES-GCM is safe for 2^24.5 records with one key (RFC 8446, 5.5).
   static constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 23;
 
-  /// Errors: resource (OpenSSL lacks what is needed).
+  /// Errors: resource (OpenSSL lacks TLS 1.3 or one of the ciphers).
   EncryptedStream(Fd fd,
                   Role role,
                   const std::string& key,
                   std::uint64_t records_per_key = kRecordsPerKey);
   ~EncryptedStream() override;
 
-  /// Goes on with the handshake, which comes before all else. Returns true once it is done.
-  /// Errors: peer_lost (the other end has another key, left, or somebody is in between).
-  /// Cost: one round trip and a half, and a few hundred microseconds of computing.
+  /// Continues the handshake, which must be done before any other call. Returns true once it is
+  /// done.
+  /// Errors: peer_lost (the other end has another key or has left, or a third party is in between).
+  /// Cost: one and a half round trips, and a few hundred microseconds of computing.
   bool try_handshake();
   /// What to poll for before the next `try_handshake`: POLLIN, POLLOUT.
   short interest() const;
@@ -68,8 +70,8 @@ class EncryptedStream final : public Stream {
 
   Fd fd_;
   std::string key_;             // until the handshake is done
-  std::vector<std::byte> out_;  // what OpenSSL has to send
-  std::size_t sent_ = 0;        // of that
+  std::vector<std::byte> out_;  // data that OpenSSL has written
+  std::size_t sent_ = 0;        // the sent part of out_
   std::unique_ptr<bio_method_st, FreeMethod> to_memory_;
   std::unique_ptr<ssl_st, FreeSsl> ssl_;
   std::vector<std::byte> record_;
@@ -77,7 +79,7 @@ class EncryptedStream final : public Stream {
   std::uint64_t records_ = 0;
   State reading_ = State::kFine;
   State writing_ = State::kFine;
-  std::string flaw_;  // of a broken one
+  std::string flaw_;  // why the stream is broken
   std::atomic<bool> has_unsent_ = false;
   std::atomic<bool> has_read_ahead_ = false;
 };

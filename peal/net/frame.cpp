@@ -5,19 +5,19 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 
 namespace peal::net {
 
 std::string frame_of(std::string_view body) {
-  Writer writer;
+  ByteWriter writer;
   writer.put_text(body);
   return std::move(writer).take();
 }
 
 std::optional<std::string> FrameReader::advance(Stream& stream) {
   if (!fill(stream, kHeader)) return std::nullopt;
-  const Bytes size(Reader(in_, what_).get_u32());
+  const Bytes size(ByteReader(in_, what_).get_u32());
   if (size > limit_) {
     throw Error(ErrorKind::kMismatch,
                 fmt::format("malformed {} from {}: {} bytes where at most {} are allowed",
@@ -32,7 +32,7 @@ std::optional<std::string> FrameReader::advance(Stream& stream) {
   return body;
 }
 
-/// Whether `in_` has `size` bytes now.
+/// Reads until `in_` has `size` bytes. Returns false if they have not all come yet.
 bool FrameReader::fill(Stream& stream, std::size_t size) {
   constexpr std::size_t kChunk = 64 << 10;
   while (in_.size() < size) {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/plain_stream.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/socket_pair.h"
@@ -37,7 +37,7 @@ class FrameTest : public testing::Test {
   FrameReader reader_{100_B, "test message"};
 };
 
-TEST_F(FrameTest, FramesArriveOneByOneHoweverTheirBytesCome) {
+TEST_F(FrameTest, FramesArriveOneByOneEvenIfTheirBytesComeSingly) {
   const std::string stream = frame_of("first") + frame_of("") + frame_of("third");
   std::vector<std::string> bodies;
   for (const char byte : stream) {
@@ -47,13 +47,13 @@ TEST_F(FrameTest, FramesArriveOneByOneHoweverTheirBytesCome) {
   EXPECT_THAT(bodies, testing::ElementsAre("first", "", "third"));
 }
 
-TEST_F(FrameTest, AFrameTakesNothingOfTheNext) {
+TEST_F(FrameTest, TheReaderReadsNoByteOfTheNextFrame) {
   send(frame_of("first") + frame_of("second"));
   EXPECT_EQ(reader_.advance(*in_), "first");
   EXPECT_EQ(FrameReader(100_B, "test message").advance(*in_), "second");
 }
 
-TEST_F(FrameTest, AFrameOfTheLimitPassesAndOneBeyondIsRefused) {
+TEST_F(FrameTest, TheReaderAcceptsAFrameUpToTheLimitAndRejectsALongerOne) {
   send(frame_of(std::string(100, 'x')));
   EXPECT_EQ(reader_.advance(*in_), std::string(100, 'x'));
   send(frame_of(std::string(101, 'x')));
@@ -66,7 +66,7 @@ TEST_F(FrameTest, AFrameOfTheLimitPassesAndOneBeyondIsRefused) {
   }
 }
 
-TEST_F(FrameTest, AnEndInTheMiddleIsALostPeer) {
+TEST_F(FrameTest, AStreamThatEndsInsideAFrameIsALostPeer) {
   send(frame_of("whole").substr(0, 6));
   EXPECT_EQ(reader_.advance(*in_), std::nullopt);
   out_.reset();

@@ -13,7 +13,7 @@ namespace peal::net {
 namespace {
 
 ProofContext context_for(int fd, ProofContext context) {
-  if (local_address(fd).is_unix()) context.sealing = Sealing::kPlain;
+  if (local_address(fd).is_unix()) context.protection = LinkProtection::kPlain;
   return context;
 }
 
@@ -27,7 +27,7 @@ void check_neighbour(int fd) {
 Handshake::Handshake(Fd fd, Role role, ProofContext context, const Hello& self)
     : fd_(std::move(fd)),
       role_(role),
-      sealing_(context_for(fd_.get(), context).sealing),
+      protection_(context_for(fd_.get(), context).protection),
       proof_(role, context_for(fd_.get(), std::move(context)), self) {}
 
 std::optional<Welcome> Handshake::advance() {
@@ -35,12 +35,12 @@ std::optional<Welcome> Handshake::advance() {
   neighbour_is_known_ = true;
   if (!other_) other_ = proof_.advance(fd_.get());
   if (!other_) return std::nullopt;
-  switch (sealing_) {
-    case Sealing::kPlain:
+  switch (protection_) {
+    case LinkProtection::kPlain:
       return Welcome{*other_, std::make_unique<PlainStream>(std::move(fd_))};
-    case Sealing::kChecked:
+    case LinkProtection::kChecked:
       return Welcome{*other_, std::make_unique<CheckedStream>(std::move(fd_))};
-    case Sealing::kEncrypted:
+    case LinkProtection::kEncrypted:
       break;
   }
   if (!encrypted_) {
@@ -57,11 +57,11 @@ short Handshake::interest() const {
 }
 
 Error Handshake::too_slow() const {
-  const char* const what =
-      has_proof()
-          ? "knows this job's secret, and did not go on with TLS in time: it hangs"
-          : "did not prove in time that it knows this job's secret: it hangs, or is no peal "
-            "process";
+  const char* const what = has_proof() ? "knows this job's secret, but did not finish the TLS "
+                                         "handshake in time: it is stopped or stuck"
+                                       : "did not prove in time that it knows this job's secret: "
+                                         "it is stopped or stuck, or is not a peal "
+                                         "process";
   return Error(ErrorKind::kTimeout, fmt::format("{} {}", peer_name(fd()), what));
 }
 

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/serialize.h"
 #include "peal/base/testing/soon.h"
-#include "peal/net/framing.h"
 #include "peal/net/mac.h"
 #include "peal/net/testing/unix_address.h"
 
@@ -22,8 +22,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-ProofContext context_of(Sealing sealing, const std::string& secret = "hush") {
-  return {Secret(secret), "job", "store", sealing};
+ProofContext context_of(LinkProtection protection, const std::string& secret = "hush") {
+  return {Secret(secret), "job", "store", protection};
 }
 
 struct HandshakeOutcome {
@@ -39,7 +39,7 @@ HandshakeOutcome outcome_of(Fd fd, Role role, const ProofContext& context, Rank 
   }
 }
 
-/// Both ends over a connection to this address: {connector, acceptor}.
+/// Runs both ends over a connection to this address: {connector, acceptor}.
 std::array<HandshakeOutcome, 2> run_both(const Address& address,
                                          const ProofContext& connector,
                                          const ProofContext& acceptor) {
@@ -56,15 +56,15 @@ const Address kLoopback = Address::parse("127.0.0.1:0");
 
 std::string say(Stream& from, Stream& to, const std::string& text) {
   write_all(from, bytes_of(text), soon());
-  std::string heard(text.size(), '\0');
-  read_all(to, std::as_writable_bytes(std::span(heard)), soon());
-  return heard;
+  std::string received(text.size(), '\0');
+  read_all(to, std::as_writable_bytes(std::span(received)), soon());
+  return received;
 }
 
-TEST(HandshakeTest, EndsOfOneSealingTalk) {
-  for (const Sealing sealing : kAllSealings) {
+TEST(HandshakeTest, EndsWithTheSameProtectionCommunicate) {
+  for (const LinkProtection protection : kAllLinkProtections) {
     const auto [connector, acceptor] =
-        run_both(kLoopback, context_of(sealing), context_of(sealing));
+        run_both(kLoopback, context_of(protection), context_of(protection));
     ASSERT_TRUE(connector.welcome) << connector.error->what();
     ASSERT_TRUE(acceptor.welcome) << acceptor.error->what();
     EXPECT_EQ(connector.welcome->other, Hello{7});
@@ -74,9 +74,9 @@ TEST(HandshakeTest, EndsOfOneSealingTalk) {
   }
 }
 
-TEST(HandshakeTest, DifferentSealingsAreAUsageErrorOnBothEndsThatNamesBoth) {
-  for (const Sealing one : kAllSealings) {
-    for (const Sealing other : kAllSealings) {
+TEST(HandshakeTest, DifferentProtectionsAreAUsageErrorOnBothEndsThatNamesBoth) {
+  for (const LinkProtection one : kAllLinkProtections) {
+    for (const LinkProtection other : kAllLinkProtections) {
       if (one == other) continue;
       for (const HandshakeOutcome& outcome :
            run_both(kLoopback, context_of(one), context_of(other))) {
@@ -92,8 +92,8 @@ TEST(HandshakeTest, DifferentSealingsAreAUsageErrorOnBothEndsThatNamesBoth) {
 
 TEST(HandshakeTest, InsideAHostStreamsArePlain) {
   const auto address = unix_address("handshake-test");
-  const auto [connector, acceptor] =
-      run_both(address, context_of(Sealing::kEncrypted), context_of(Sealing::kChecked));
+  const auto [connector, acceptor] = run_both(
+      address, context_of(LinkProtection::kEncrypted), context_of(LinkProtection::kChecked));
   ASSERT_TRUE(connector.welcome) << connector.error->what();
   ASSERT_TRUE(acceptor.welcome) << acceptor.error->what();
   write_all(*connector.welcome->stream, bytes_of("as it is"), soon());
@@ -102,19 +102,20 @@ TEST(HandshakeTest, InsideAHostStreamsArePlain) {
   EXPECT_TRUE(std::ranges::equal(bytes, bytes_of("as it is")));
 }
 
-TEST(HandshakeTest, TlsWithoutASecretIsAUsageErrorThatSaysToGiveOne) {
-  for (const HandshakeOutcome& outcome : run_both(
-           kLoopback, context_of(Sealing::kEncrypted, ""), context_of(Sealing::kEncrypted, ""))) {
+TEST(HandshakeTest, TlsWithoutASecretIsAUsageErrorThatAsksForOne) {
+  for (const HandshakeOutcome& outcome : run_both(kLoopback,
+                                                  context_of(LinkProtection::kEncrypted, ""),
+                                                  context_of(LinkProtection::kEncrypted, ""))) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
     EXPECT_THAT(outcome.error->what(), AllOf(HasSubstr("PEAL_TLS"), HasSubstr("PEAL_SECRET")));
   }
 }
 
-TEST(HandshakeTest, AnotherSecretIsAUsageErrorOnBothEndsWhateverTheSealing) {
-  for (const Sealing sealing : kAllSealings) {
+TEST(HandshakeTest, AnotherSecretIsAUsageErrorOnBothEndsForEveryProtection) {
+  for (const LinkProtection protection : kAllLinkProtections) {
     for (const HandshakeOutcome& outcome :
-         run_both(kLoopback, context_of(sealing, "hush"), context_of(sealing, "other"))) {
+         run_both(kLoopback, context_of(protection, "hush"), context_of(protection, "other"))) {
       ASSERT_TRUE(outcome.error);
       EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
       EXPECT_THAT(outcome.error->what(), HasSubstr("PEAL_SECRET"));

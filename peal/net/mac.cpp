@@ -20,7 +20,7 @@ std::string hmac_sha256(std::string_view key, std::string_view text) {
                                      text.size(),
                                      reinterpret_cast<unsigned char*>(mac.data()),
                                      &size);
-  if (result == nullptr) throw Error(ErrorKind::kResource, "OpenSSL offers no HMAC-SHA256");
+  if (result == nullptr) throw Error(ErrorKind::kResource, "OpenSSL does not provide HMAC-SHA256");
   return mac;
 }
 

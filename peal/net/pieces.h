@@ -1,5 +1,5 @@
-// Concatenated pieces of memory, taken from the front a part at a time: what streams cut records
-// from.
+// Concatenated pieces of memory that are consumed from the front. Streams cut their records from
+// these.
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,18 @@ class Pieces {
 
   bool empty() const { return rest_.empty(); }
 
-  /// What lies in one piece at the front; empty if nothing is left.
+  /// The rest of the first piece; empty if nothing is left.
   std::span<const std::byte> front() const {
     return rest_.empty() ? std::span<const std::byte>() : rest_.front().subspan(done_);
   }
 
-  /// Drops as much, at most what `front` has.
+  /// Drops `size` bytes, at most the size of `front`.
   void drop(std::size_t size) {
     done_ += size;
     settle();
   }
 
-  /// Copies and drops as much as there is and fits; returns how much.
+  /// Copies to `into` as many bytes as exist and fit, drops them, and returns their number.
   std::size_t take(std::span<std::byte> into) {
     std::size_t taken = 0;
     while (taken < into.size() && !empty()) {
@@ -39,7 +39,7 @@ class Pieces {
   }
 
  private:
-  /// The front has at least a byte.
+  /// Skips empty pieces, so that the front has at least one byte.
   void settle() {
     while (!rest_.empty() && done_ == rest_.front().size()) {
       rest_ = rest_.subspan(1);

@@ -1,15 +1,15 @@
-// A stream whose bytes travel as they are: inside a host, and between hosts unless the user asks
-// for more. Made by handshake.h.
+// A stream that sends its bytes unchanged. Used inside a host, and between hosts unless the user
+// sets PEAL_TLS or PEAL_INTEGRITY. Made by handshake.h.
 #pragma once
 
 #include <utility>
 
-#include "peal/net/line.h"
 #include "peal/net/stream.h"
+#include "peal/net/tcp_options.h"
 
 namespace peal::net {
 
-/// Nothing is ever held.
+/// Never holds bytes back.
 class PlainStream final : public Stream {
  public:
   explicit PlainStream(Fd fd) : fd_(std::move(fd)) {}

@@ -7,28 +7,28 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/mac.h"
 
 namespace peal::net {
 namespace {
 
 constexpr std::string_view kMagic = "peal/net";
-constexpr std::uint16_t kVersion = 2;  // 2: the greeting says the sealing
+constexpr std::uint16_t kVersion = 2;  // since 2 the greeting contains the protection
 constexpr std::size_t kNonceSize = 32;
 constexpr std::size_t kGreetingSize = kMagic.size() + 2 + 1 + 1 + 4 + kNonceSize;
 
 Error is_a_stranger(int fd) {
   return Error(ErrorKind::kUsage,
-               fmt::format("{} is no peal process: another program uses this port; choose another "
-                           "MASTER_PORT, or look who connects",
+               fmt::format("{} is not a peal process: another program uses this port; choose "
+                           "another MASTER_PORT, or find the program that connects",
                            peer_name(fd)));
 }
 
-Error has_another_sealing(int fd, Sealing other, Sealing own) {
+Error has_another_protection(int fd, LinkProtection other, LinkProtection own) {
   return Error(ErrorKind::kUsage,
-               fmt::format("{} was configured with {}, this process with {}: give all ranks the "
-                           "same PEAL_TLS and PEAL_INTEGRITY",
+               fmt::format("{} was configured with {}, but this process with {}: give all ranks "
+                           "the same PEAL_TLS and PEAL_INTEGRITY",
                            peer_name(fd),
                            settings_of(other),
                            settings_of(own)));
@@ -38,8 +38,8 @@ Error does_not_know_the_secret(int fd, const ProofContext& context) {
   return Error(
       ErrorKind::kUsage,
       fmt::format("the other end does not know this job's secret ({}, connection \"{}\" of "
-                  "job \"{}\"{}): give all ranks the same PEAL_SECRET, and each job a port "
-                  "of its own",
+                  "job \"{}\"{}): give all ranks the same PEAL_SECRET, and each job its own "
+                  "port",
                   peer_name(fd),
                   context.purpose,
                   context.job,
@@ -49,18 +49,18 @@ Error does_not_know_the_secret(int fd, const ProofContext& context) {
 }  // namespace
 
 void check(const ProofContext& context) {
-  if (context.sealing != Sealing::kEncrypted || !context.secret.empty()) return;
+  if (context.protection != LinkProtection::kEncrypted || !context.secret.empty()) return;
   throw Error(ErrorKind::kUsage,
-              "PEAL_TLS=on needs a secret to know the other ranks by: give all ranks the same "
+              "PEAL_TLS=on needs a secret to authenticate the ranks: give all ranks the same "
               "PEAL_SECRET or PEAL_SECRET_FILE (`peal run` makes one)");
 }
 
 Proof::Proof(Role role, ProofContext context, const Hello& self)
     : role_(role), context_(std::move(context)), own_nonce_(random_bytes(kNonceSize)), self_(self) {
   check(context_);
-  Writer greeting;
+  ByteWriter greeting;
   greeting.put_raw(kMagic).put_u16(kVersion).put_u8(static_cast<std::uint8_t>(role));
-  greeting.put_u8(static_cast<std::uint8_t>(context_.sealing));
+  greeting.put_u8(static_cast<std::uint8_t>(context_.protection));
   greeting.put_i32(self.rank).put_raw(own_nonce_);
   out_ = std::move(greeting).take();
 }
@@ -83,7 +83,7 @@ bool Proof::flush(int fd) {
   return true;
 }
 
-/// Whether `in_` has `size` bytes now; never reads more.
+/// Reads until `in_` has `size` bytes, and never more. Returns false if they have not all come yet.
 bool Proof::fill(int fd, std::size_t size) {
   while (in_.size() < size) {
     std::array<std::byte, std::max(kGreetingSize, kMacSize)> chunk;
@@ -91,7 +91,7 @@ bool Proof::fill(int fd, std::size_t size) {
     if (moved.closed) {
       throw Error(ErrorKind::kPeerLost,
                   fmt::format("{} closed the connection before it proved that it knows this job's "
-                              "secret; if it says why, look there",
+                              "secret; its output may say why",
                               peer_name(fd)));
     }
     if (moved.bytes == 0_B) return false;
@@ -102,27 +102,28 @@ bool Proof::fill(int fd, std::size_t size) {
   return true;
 }
 
-/// Strangers are noticed by their first bytes: theirs may be too few for a whole greeting.
+/// Rejects a stranger by its first bytes, because it may never send enough for a whole greeting.
 void Proof::check_beginning(int fd) const {
   const std::size_t known = std::min(in_.size(), kMagic.size());
   if (in_.compare(0, known, kMagic.substr(0, known)) != 0) throw is_a_stranger(fd);
 }
 
 void Proof::read_greeting(int fd) {
-  Reader greeting(in_, "greeting");
+  ByteReader greeting(in_, "greeting");
   greeting.get_raw(Bytes(kMagic.size()));
   const std::uint16_t version = greeting.get_u16();
   if (version != kVersion) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{} speaks version {} of peal's protocol, this process version {}: run "
-                            "the same peal everywhere",
+                fmt::format("{} uses version {} of peal's protocol, but this process version {}: "
+                            "run the same peal on all ranks",
                             peer_name(fd),
                             version,
                             kVersion));
   }
-  if (greeting.get_u8() == static_cast<std::uint8_t>(role_)) throw is_a_stranger(fd);  // a mirror
-  const auto sealing = static_cast<Sealing>(greeting.get_u8());
-  if (sealing != context_.sealing) throw has_another_sealing(fd, sealing, context_.sealing);
+  if (greeting.get_u8() == static_cast<std::uint8_t>(role_)) throw is_a_stranger(fd);  // an echo
+  const auto protection = static_cast<LinkProtection>(greeting.get_u8());
+  if (protection != context_.protection)
+    throw has_another_protection(fd, protection, context_.protection);
   other_.rank = greeting.get_i32();
   other_nonce_ = greeting.get_raw(Bytes(kNonceSize));
   greeting.finish();
@@ -131,8 +132,8 @@ void Proof::read_greeting(int fd) {
 
 std::string Proof::exchange() const {
   const bool connects = role_ == Role::kConnector;
-  Writer text;
-  text.put_u16(kVersion).put_u8(static_cast<std::uint8_t>(context_.sealing));
+  ByteWriter text;
+  text.put_u16(kVersion).put_u8(static_cast<std::uint8_t>(context_.protection));
   text.put_raw(connects ? own_nonce_ : other_nonce_).put_i32((connects ? self_ : other_).rank);
   text.put_raw(connects ? other_nonce_ : own_nonce_).put_i32((connects ? other_ : self_).rank);
   text.put_text(context_.job).put_text(context_.purpose);
@@ -140,7 +141,7 @@ std::string Proof::exchange() const {
 }
 
 std::string Proof::mac_of(Role prover) const {
-  Writer text;
+  ByteWriter text;
   text.put_raw(kMagic).put_u8(static_cast<std::uint8_t>(prover)).put_raw(exchange());
   return hmac_sha256(context_.secret.text(), text.view());
 }
@@ -161,7 +162,7 @@ std::optional<Hello> Proof::advance(int fd) {
   }
   if (stage_ == Stage::kOtherMac) {
     if (!fill(fd, kMacSize)) return std::nullopt;
-    stage_ = Stage::kVerdict;
+    stage_ = Stage::kResult;
     if (role_ == Role::kConnector) out_ = mac_of(role_);
   }
   if (!flush(fd)) return std::nullopt;

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/serialize.h"
 #include "peal/base/testing/soon.h"
-#include "peal/net/framing.h"
 #include "peal/net/testing/prove.h"
 #include "peal/net/testing/socket_pair.h"
 
@@ -35,7 +35,7 @@ ProofOutcome outcome_of(
   }
 }
 
-/// Both ends of a proof, one in a thread of its own: {connector, acceptor}.
+/// Runs both ends of a proof, the acceptor on its own thread: {connector, acceptor}.
 std::array<ProofOutcome, 2> run_both(const ProofContext& connector, const ProofContext& acceptor) {
   const SocketPair pair = make_socket_pair();
   auto other = std::async(std::launch::async, [&] {
@@ -51,7 +51,7 @@ std::string read_text(int fd, std::size_t size) {
   return text;
 }
 
-TEST(ProofTest, TheSameContextProvesAndTellsTheRanks) {
+TEST(ProofTest, EndsWithTheSameContextLearnEachOthersRanks) {
   for (const char* secret : {"hush", ""}) {
     const ProofContext context{Secret(secret), "job", "store"};
     const auto [connector, acceptor] = run_both(context, context);
@@ -79,7 +79,7 @@ TEST(ProofTest, AnyDifferenceInTheContextIsAUsageErrorOnBothEnds) {
   }
 }
 
-TEST(ProofTest, WhatFollowsTheProofIsLeftInTheStream) {
+TEST(ProofTest, TheProofReadsNoByteBeyondItself) {
   const SocketPair pair = make_socket_pair();
   const ProofContext context{Secret("hush"), "job", "store"};
   auto other = std::async(std::launch::async, [&] {
@@ -91,7 +91,7 @@ TEST(ProofTest, WhatFollowsTheProofIsLeftInTheStream) {
   EXPECT_EQ(read_text(pair.a.get(), 4), "next");
 }
 
-/// Speaks the connector's part from a recording.
+/// A connector's recorded messages.
 struct Recording {
   std::string greeting;
   std::string mac;
@@ -117,7 +117,7 @@ Recording record_a_connector(const ProofContext& context) {
   return recording;
 }
 
-TEST(ProofTest, ARecordedProofIsWorthNothing) {
+TEST(ProofTest, AReplayedProofIsRejected) {
   const ProofContext context{Secret("hush"), "job", "store"};
   const Recording recording = record_a_connector(context);
   const SocketPair pair = make_socket_pair();
@@ -127,7 +127,7 @@ TEST(ProofTest, ARecordedProofIsWorthNothing) {
   EXPECT_THAT(outcome.error->what(), HasSubstr("does not know this job's secret"));
 }
 
-TEST(ProofTest, AMirrorProvesNothing) {
+TEST(ProofTest, AnEchoedGreetingIsRejected) {
   const ProofContext context{Secret("hush"), "job", "store"};
   const SocketPair pair = make_socket_pair();
   auto mirror = std::async(std::launch::async, [&] {
@@ -139,7 +139,7 @@ TEST(ProofTest, AMirrorProvesNothing) {
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
 }
 
-TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
+TEST(ProofTest, AStrangerIsDetectedByItsFirstBytes) {
   const ProofContext context{Secret("hush"), "job", "store"};
   for (const char* greeting :
        {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "p", "peal/nat"}) {
@@ -151,12 +151,12 @@ TEST(ProofTest, AStrangerIsNoticedByItsFirstBytes) {
     ASSERT_TRUE(outcome.error) << greeting;
     EXPECT_EQ(outcome.error->kind(), shows ? ErrorKind::kUsage : ErrorKind::kTimeout) << greeting;
     if (shows) {
-      EXPECT_THAT(outcome.error->what(), HasSubstr("no peal process")) << greeting;
+      EXPECT_THAT(outcome.error->what(), HasSubstr("not a peal process")) << greeting;
     }
   }
 }
 
-TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
+TEST(ProofTest, AnotherVersionIsAnErrorAndBothGreetingsAreSent) {
   const ProofContext context{Secret("hush"), "job", "store"};
   const Recording recording = record_a_connector(context);
   std::string future = recording.greeting;
@@ -167,7 +167,7 @@ TEST(ProofTest, AnotherVersionIsToldToBothEnds) {
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
   EXPECT_THAT(outcome.error->what(), HasSubstr("version 9"));
-  EXPECT_EQ(read_text(pair.a.get(), 8), "peal/net");  // its own greeting was sent all the same
+  EXPECT_EQ(read_text(pair.a.get(), 8), "peal/net");  // the acceptor still sent its greeting
 }
 
 TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
@@ -184,7 +184,7 @@ TEST(ProofTest, SilenceAfterHalfAProofIsATimeout) {
   }
 }
 
-TEST(ProofTest, AnEndThatLeavesIsLost) {
+TEST(ProofTest, AnEndThatClosesDuringTheProofIsALostPeer) {
   const ProofContext context{Secret("hush"), "job", "store"};
   SocketPair pair = make_socket_pair();
   write_all(pair.a.get(), bytes_of("peal/"), soon());
@@ -194,25 +194,25 @@ TEST(ProofTest, AnEndThatLeavesIsLost) {
   EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
 }
 
-TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
-  const ProofContext checked{Secret("hush"), "job", "store", Sealing::kChecked};
-  const ProofContext encrypted{Secret("hush"), "job", "store", Sealing::kEncrypted};
-  const SocketPair left = make_socket_pair();   // connector - somebody
-  const SocketPair right = make_socket_pair();  // somebody - acceptor
+TEST(ProofTest, AProtectionChangedByAnAttackerIsAWrongProof) {
+  const ProofContext checked{Secret("hush"), "job", "store", LinkProtection::kChecked};
+  const ProofContext encrypted{Secret("hush"), "job", "store", LinkProtection::kEncrypted};
+  const SocketPair left = make_socket_pair();   // connector - attacker
+  const SocketPair right = make_socket_pair();  // attacker - acceptor
   auto connector = std::async(std::launch::async, [&] {
     return outcome_of(left.a.get(), Role::kConnector, encrypted, {3}, soon());
   });
   auto acceptor = std::async(std::launch::async, [&] {
     return outcome_of(right.b.get(), Role::kAcceptor, checked, {7}, soon());
   });
-  constexpr std::size_t kSealing = 11;  // behind magic, version and role
-  const auto pass_on = [&](int from, int to, Sealing sealing) {
+  constexpr std::size_t kProtection = 11;  // after magic, version and role
+  const auto pass_on = [&](int from, int to, LinkProtection protection) {
     std::string greeting = read_text(from, kGreeting);
-    greeting[kSealing] = static_cast<char>(sealing);
+    greeting[kProtection] = static_cast<char>(protection);
     write_all(to, bytes_of(greeting), soon());
   };
-  pass_on(left.b.get(), right.a.get(), Sealing::kChecked);
-  pass_on(right.a.get(), left.b.get(), Sealing::kEncrypted);
+  pass_on(left.b.get(), right.a.get(), LinkProtection::kChecked);
+  pass_on(right.a.get(), left.b.get(), LinkProtection::kEncrypted);
   write_all(left.b.get(), bytes_of(read_text(right.a.get(), kMac)), soon());
   write_all(right.a.get(), bytes_of(read_text(left.b.get(), kMac)), soon());
   for (const ProofOutcome& outcome : {connector.get(), acceptor.get()}) {
@@ -221,7 +221,7 @@ TEST(ProofTest, ASealingThatWasChangedOnItsWayIsAWrongProof) {
   }
 }
 
-TEST(ProofTest, SecretsAreLongAndNeverTheSame) {
+TEST(ProofTest, SecretsAreLongAndUnique) {
   const Secret secret = make_secret();
   EXPECT_EQ(secret.text().size(), 64u);
   EXPECT_EQ(secret.text().find_first_not_of("0123456789abcdef"), std::string::npos);

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kHead = static_cast<std::size_t>(kRecordHead.value);
 constexpr auto kMost = static_cast<std::size_t>(kMostInRecord.value);
 
-/// Of what was summed up in `crc` and then these bytes.
+/// Continues the checksum `crc` over these bytes.
 std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t crc) {
   const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
   return static_cast<std::uint32_t>(::crc32_z(crc, data, bytes.size()));
@@ -55,7 +55,7 @@ std::span<const std::byte> RecordWriter::seal(Pieces& pieces) {
   return record;
 }
 
-/// Of the record at the front.
+/// The head of the record at the front.
 struct RecordReader::Head {
   explicit Head(const std::byte* at)
       : length(get_u32(at)), head_check(get_u32(at + 4)), check(get_u32(at + 8)) {}
@@ -103,12 +103,12 @@ bool RecordReader::has_some() const {
   return !head.is_right(number_) || come().size() >= kHead + head.length;
 }
 
-/// Whether the record at the front is here whole and right; then it is open.
+/// Opens the record at the front if it is complete and correct. Returns whether it did.
 bool RecordReader::open_next() {
   if (!flaw_.empty() || come().size() < kHead) return false;
   const Head head(come().data());
   if (!head.is_right(number_)) {
-    flaw_ = "does not begin as it must";
+    flaw_ = "has a wrong length or head check";
     return false;
   }
   if (come().size() < kHead + head.length) return false;

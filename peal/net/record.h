@@ -1,13 +1,13 @@
-// The records that a checked stream (checked_stream.h) is made of:
+// The records of a checked stream (checked_stream.h):
 //
 //   length       u32, little-endian, 1 to 64 KiB
 //   head check   u32, the CRC-32 of (the record's number u64, length)
 //   check        u32, the CRC-32 of (the record's number u64, length, payload)
 //   payload
 //
-// The number counts the stream's records and is not sent: one that is lost, comes twice or in
-// another's place has a wrong check. The head has one of its own, so that a damaged length is
-// noticed at once: whoever trusted it would wait for bytes that never come.
+// The number counts the stream's records and is not sent. So a record that is lost, comes twice or
+// comes out of order has a wrong check. The head check detects a damaged length at once. Without
+// it, the reader could wait for bytes that never come.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@
 
 namespace peal::net {
 
-/// Of payload. Longer ones would leave the second cache before they are checked.
+/// The largest payload. A longer record would leave the L2 cache before it is checked.
 inline constexpr Bytes kMostInRecord = 64_KiB;
 inline constexpr Bytes kRecordHead(12);
 
 class RecordWriter {
  public:
-  /// The next record, with as much of `pieces` as fits; nothing if there is nothing. Valid until
-  /// the next call.
+  /// Makes the next record from as much of `pieces` as fits. Empty if `pieces` is empty. Valid
+  /// until the next call.
   std::span<const std::byte> seal(Pieces& pieces);
 
  private:
@@ -36,20 +36,20 @@ class RecordWriter {
   std::uint64_t number_ = 0;
 };
 
-/// Memory: one whole record, once anything has come.
+/// Memory: one whole record, from the first call of `room` on.
 class RecordReader {
  public:
-  /// Where to put what comes next. Invalidates what was returned before. Never empty after `take`
-  /// has returned less than was asked for.
+  /// The buffer for the next bytes. Invalidates the buffer of the last call. Never empty after
+  /// `take` has filled less than all of `into`.
   std::span<std::byte> room();
-  /// So much of the room was filled.
+  /// Says that the first `size` bytes of the room were filled.
   void has_come(std::size_t size);
 
-  /// Copies the bytes of records that are here whole and right; returns how many.
-  /// Errors, once nothing is left before the record that is wrong: peer_lost, which says which and
-  /// how, now and ever after.
+  /// Copies bytes of complete and correct records, and returns their number.
+  /// Errors: peer_lost if a wrong record is next and no bytes before it are left; also in every
+  /// later call. The error says which record is wrong, and how.
   std::size_t take(std::span<std::byte> into);
-  /// Whether `take` has something to give or to complain of.
+  /// Whether `take` would return bytes or throw.
   bool has_some() const;
 
  private:
@@ -61,10 +61,10 @@ class RecordReader {
   bool open_next();
 
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0;  // of the buffer: what has come and was not taken
+  std::size_t begin_ = 0;  // from `begin_` to `end_`: bytes that have come and were not taken
   std::size_t end_ = 0;
-  std::string_view flaw_;  // of the record at the front
-  std::size_t open_ = 0;   // so many bytes from `begin_` are payload that was found right
+  std::string_view flaw_;  // what is wrong with the record at the front
+  std::size_t open_ = 0;   // the number of checked payload bytes from `begin_` on
   std::uint64_t number_ = 0;
 };
 

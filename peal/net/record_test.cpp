@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 
 namespace peal::net {
 namespace {
@@ -34,7 +34,7 @@ std::vector<std::string> records_of(RecordWriter& writer, const std::string& tex
   return records;
 }
 
-/// What the reader makes of these bytes, which come `step` at a time.
+/// The text that the reader returns for these bytes, which come `step` at a time.
 std::string read(RecordReader& reader, std::string_view wire, std::size_t step = 1 << 20) {
   std::string text;
   std::array<char, 1000> some;
@@ -53,7 +53,7 @@ std::string read(RecordReader& reader, std::string_view wire, std::size_t step =
   }
 }
 
-TEST(RecordTest, WhatIsSealedIsReadInWhateverPiecesItComes) {
+TEST(RecordTest, TheReaderReturnsSealedDataInPiecesOfAnySize) {
   for (const std::size_t size : {std::size_t{1}, kMost - 1, kMost, kMost + 1, 3 * kMost + 5}) {
     RecordWriter writer;
     const std::vector<std::string> records = records_of(writer, text_of(size));
@@ -69,13 +69,13 @@ TEST(RecordTest, WhatIsSealedIsReadInWhateverPiecesItComes) {
   }
 }
 
-TEST(RecordTest, NothingIsSealedOfNothing) {
+TEST(RecordTest, SealReturnsNothingForNoPieces) {
   RecordWriter writer;
   Pieces none({});
   EXPECT_TRUE(writer.seal(none).empty());
 }
 
-TEST(RecordTest, ARecordIsThereOnceItIsWhole) {
+TEST(RecordTest, ARecordIsReadableOnceItIsComplete) {
   RecordWriter writer;
   const std::string record = records_of(writer, "abc").front();
   RecordReader reader;
@@ -88,22 +88,22 @@ TEST(RecordTest, ARecordIsThereOnceItIsWhole) {
   EXPECT_EQ(read(reader, ""), "abc");
 }
 
-TEST(RecordTest, ADamagedHeadIsNoticedBeforeThePayloadHasCome) {
+TEST(RecordTest, ADamagedHeadIsDetectedBeforeThePayloadHasCome) {
   for (std::size_t at = 0; at < 8; ++at) {
     RecordWriter writer;
     std::string record = records_of(writer, "abc").front();
     record[at] = static_cast<char>(record[at] ^ 1);
     RecordReader reader;
     EXPECT_THROW(read(reader, record.substr(0, kHead)), Error) << at;
-    EXPECT_THROW(read(reader, ""), Error) << "ever after";
+    EXPECT_THROW(read(reader, ""), Error) << "every later call throws too";
     EXPECT_TRUE(reader.has_some());
   }
 }
 
-TEST(RecordTest, AnEmptyOrTooLongRecordIsNone) {
+TEST(RecordTest, AnEmptyOrTooLongRecordIsAnError) {
   for (const std::size_t length : {std::size_t{0}, kMost + 1}) {
     RecordReader reader;
-    Writer head;
+    ByteWriter head;
     head.put_u32(static_cast<std::uint32_t>(length)).put_u64(0);
     EXPECT_THROW(read(reader, head.view()), Error) << length;
   }

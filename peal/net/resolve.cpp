@@ -40,41 +40,43 @@ Answer look_up(const std::string& host, int family, int flags) {
   return answer;
 }
 
-/// Where the answer is laid down, by a thread that may come when nobody waits any more.
-using Desk = Guarded<std::optional<Answer>>;
+/// Holds the answer. The service's thread shares it, because that thread may outlive the caller.
+using SharedAnswer = Guarded<std::optional<Answer>>;
 
-void ask(const NameService& service, const std::string& host, Desk& desk) {
+void ask(const NameService& service, const std::string& host, SharedAnswer& shared) {
   Answer answer;
   try {
     answer = service(host);
   } catch (const std::exception& exception) {
     answer = {{}, exception.what()};
   }
-  desk.update([&](std::optional<Answer>& laid_down) { laid_down = std::move(answer); });
+  shared.update([&](std::optional<Answer>& stored) { stored = std::move(answer); });
 }
 
 Answer answer_before(Deadline deadline,
                      const std::string& host,
                      NameService service,
                      const Interrupt& interrupt) {
-  const auto desk = std::make_shared<Desk>();
+  const auto shared = std::make_shared<SharedAnswer>();
   try {
-    std::thread([desk, host, service = std::move(service)] { ask(service, host, *desk); }).detach();
+    std::thread([shared, host, service = std::move(service)] {
+      ask(service, host, *shared);
+    }).detach();
   } catch (const std::system_error& error) {
-    throw system_error(fmt::format("a thread to look up the host \"{}\"", host),
+    throw system_error(fmt::format("cannot start a thread to look up the host \"{}\"", host),
                        error.code().value());
   }
   Answer answer;
   const bool answered = wait_or_interrupt(deadline, interrupt, [&](Deadline slice) {
-    return desk->wait(
+    return shared->wait(
         slice,
-        [](const std::optional<Answer>& laid_down) { return laid_down.has_value(); },
-        [&](std::optional<Answer>& laid_down) { answer = std::move(*laid_down); });
+        [](const std::optional<Answer>& stored) { return stored.has_value(); },
+        [&](std::optional<Answer>& stored) { answer = std::move(*stored); });
   });
   if (answered) return answer;
   throw Error(ErrorKind::kTimeout,
-              fmt::format("the name service did not say in time where the host \"{}\" is: look at "
-                          "this machine's name service, or give the host's number",
+              fmt::format("the name service did not give an address for the host \"{}\" in time: "
+                          "check this machine's name service, or give the host's numeric address",
                           host));
 }
 

@@ -28,13 +28,13 @@ TEST(ResolveTest, NumbersAndNamesAreResolved) {
   for (const Address& address : found) EXPECT_TRUE(address.is_loopback()) << address.to_string();
 }
 
-TEST(ResolveTest, AnUnknownHostIsNamed) {
+TEST(ResolveTest, TheErrorNamesAnUnknownHost) {
   const Error error = error_of([] { resolve("no-such-host.invalid", 80, soon()); });
   EXPECT_EQ(error.kind(), ErrorKind::kUsage);
   EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
 }
 
-TEST(ResolveTest, WhatTheServiceAnswersGetsThePort) {
+TEST(ResolveTest, TheServicesAddressesGetThePort) {
   const auto service = [](const std::string& host) {
     EXPECT_EQ(host, "belfry");
     return Answer{{Address::parse("10.0.0.1:0"), Address::parse("[2001:db8::1]:0")}, ""};
@@ -43,7 +43,7 @@ TEST(ResolveTest, WhatTheServiceAnswersGetsThePort) {
               ElementsAre(Address::parse("10.0.0.1:80"), Address::parse("[2001:db8::1]:80")));
 }
 
-TEST(ResolveTest, WhyTheServiceHasNoAnswerIsSaid) {
+TEST(ResolveTest, TheErrorSaysWhyTheServiceHasNoAnswer) {
   for (const NameService& service : {NameService([](const std::string&) {
                                        return Answer{{}, "no bells here"};
                                      }),
@@ -71,11 +71,11 @@ TEST(ResolveTest, AServiceThatDoesNotAnswerIsATimeoutThatNamesTheHost) {
   EXPECT_THAT(error.what(), HasSubstr("\"belfry\""));
   EXPECT_LT(Clock::now() - begin, seconds(30));
 
-  answer->set_value({});  // an answer that comes when nobody waits for it does no harm
+  answer->set_value({});  // a late answer does no harm
   EXPECT_EQ(gone->get_future().wait_for(seconds(60)), std::future_status::ready);
 }
 
-TEST(ResolveTest, ANumberAsksNobody) {
+TEST(ResolveTest, ANumericHostDoesNotUseTheService) {
   const auto service = [](const std::string&) -> Answer { throw std::logic_error("was asked"); };
   EXPECT_THAT(resolve("10.0.0.1", 80, Deadline::after(milliseconds(0)), service),
               ElementsAre(Address::parse("10.0.0.1:80")));

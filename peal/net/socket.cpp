@@ -1,4 +1,4 @@
-// Making connections; transfer.cpp moves bytes over them.
+// Makes connections; transfer.cpp moves bytes over them.
 #include "peal/net/socket.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
-#include "peal/base/withheld.h"
+#include "peal/system/withheld.h"
 
 namespace peal::net {
 namespace {
@@ -49,7 +49,7 @@ Error cannot_listen(const Address& address, int error_number) {
   }
   if (error_number == EADDRNOTAVAIL) {
     return Error(ErrorKind::kResource,
-                 fmt::format("cannot listen on {}: {} is no address of this machine",
+                 fmt::format("cannot listen on {}: {} is not an address of this machine",
                              address.to_string(),
                              host_of(address)));
   }
@@ -74,13 +74,14 @@ Address address_by(int fd, const char* what) {
   socklen_t size = sizeof storage;
   if (Get(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
     if (errno != ENOTCONN) throw system_error(what, errno);
-    throw Error(ErrorKind::kPeerLost, "the other end has broken the connection off");
+    throw Error(ErrorKind::kPeerLost, "the other end has reset the connection");
   }
   return Address(reinterpret_cast<const sockaddr*>(&storage), size);
 }
 
-/// 0, or why a connection that was made is none. One to a free port of the own machine can be given
-/// that very port as its source, and then talks to itself: it is as good as refused.
+/// 0, or the reason why a new connection is not usable. If a connection goes to a free port of this
+/// machine, the system may choose the same port as its source. Then the connection leads to itself,
+/// and counts as refused.
 int flaw(int fd) {
   try {
     const Address local = local_address(fd);
@@ -91,7 +92,7 @@ int flaw(int fd) {
   }
 }
 
-/// 0, or why the connection that is under way failed.
+/// Waits for a connection in progress. Returns 0, or the error number of its failure.
 int outcome(int fd, Deadline deadline, const Interrupt& interrupt) {
   pollfd entry{fd, POLLOUT, 0};
   if (!poll_until({&entry, 1}, deadline, interrupt)) return EINPROGRESS;
@@ -101,7 +102,7 @@ int outcome(int fd, Deadline deadline, const Interrupt& interrupt) {
   return error_number;
 }
 
-/// 0, EINPROGRESS when the deadline came first, or why it failed.
+/// Returns 0, EINPROGRESS if the deadline came first, or the error number of the failure.
 int try_connect(int fd, const Address& address, Deadline deadline, const Interrupt& interrupt) {
   while (::connect(fd, address.raw(), address.size()) != 0) {
     if (errno == EINPROGRESS || errno == EINTR) return outcome(fd, deadline, interrupt);
@@ -163,9 +164,11 @@ Fd connect_patiently(const std::vector<Address>& addresses,
                      Deadline deadline,
                      const Interrupt& interrupt) {
   milliseconds pause(5);
-  milliseconds attempt(1000);  // grows, so that neither a dead address nor a slow one blocks
+  // Grows, so that neither a dead address nor a slow one blocks.
+  milliseconds attempt(1000);
+  constexpr milliseconds kLongestAttempt(30'000);
   while (true) {
-    std::string failure = "there is no address to try";
+    std::string failure = "no address to try";
     for (const Address& address : addresses) {
       try {
         return connect_to(address, deadline.within(attempt), interrupt);
@@ -179,12 +182,12 @@ Fd connect_patiently(const std::vector<Address>& addresses,
       for (const Address& address : addresses) names.push_back(address.to_string());
       throw Error(
           ErrorKind::kPeerLost,
-          fmt::format("nobody could be reached at {} ({})", fmt::join(names, ", "), failure));
+          fmt::format("no process could be reached at {} ({})", fmt::join(names, ", "), failure));
     }
     let_interrupt(interrupt);
     std::this_thread::sleep_until(deadline.within(pause).at());
     pause = std::min(pause * 3 / 2, milliseconds(250));
-    attempt *= 2;
+    attempt = std::min(attempt * 2, kLongestAttempt);
   }
 }
 
@@ -215,7 +218,7 @@ void cut_off(int fd) noexcept { ::shutdown(fd, SHUT_RDWR); }
 void hang_up(Fd fd) noexcept {
   if (!fd) return;
   end_writing(fd.get());
-  // As much as a socket may hold, and no more: the other end may write for ever.
+  // At most as much as a socket can hold, since the other end may write forever.
   std::array<std::byte, 64 << 10> unread;
   for (int i = 0; i < 256; ++i) {
     if (::recv(fd.get(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) break;
@@ -226,7 +229,7 @@ Neighbour neighbour_at(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    throw system_error("cannot tell who is at the other end of a unix socket", errno);
+    throw system_error("cannot read the user at the other end of a unix socket", errno);
   }
   return {credentials.uid, credentials.pid};
 }

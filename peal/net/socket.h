@@ -1,6 +1,6 @@
 // Stream sockets as functions over descriptors. All descriptors are non-blocking and close-on-exec,
-// and forked children do not get them (base/withheld.h); nothing here raises SIGPIPE. The only
-// folder with ::socket calls.
+// and forked children do not get them (system/withheld.h). No function here raises SIGPIPE. Only
+// this folder calls ::socket.
 #pragma once
 
 #include <poll.h>
@@ -13,34 +13,38 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/base/interrupt.h"
 #include "peal/base/units.h"
 #include "peal/net/address.h"
+#include "peal/system/fd.h"
 
 namespace peal::net {
 
-/// Listens on exactly this address (port 0: any free one). IPv6 sockets take IPv6 only.
-/// Errors: resource, which says who holds the port ("address already in use") and what to do.
+/// Listens on exactly this address (port 0: any free port). IPv6 sockets accept IPv6 only.
+/// Errors: resource, which names the port or address that is in use and says what to do.
 Fd listen_on(const Address& address);
 
-/// Keeps a port (0: any free one) for another process without listening: while the result lives the
-/// system gives the port to nobody who asks for any, and `listen_on` this very address succeeds
-/// there, as does every server that sets SO_REUSEADDR. Errors: resource.
+/// Reserves a port (0: any free port) for another process without listening. While the result
+/// lives, the system does not give this port to a process that asks for any free port. In the other
+/// process, `listen_on` with exactly this address succeeds. So does any server that sets
+/// SO_REUSEADDR.
+/// Errors: resource.
 Fd reserve(const Address& address);
 
 /// The address that a socket is bound to, with its port.
 Address local_address(int fd);
-/// Errors: peer_lost (the connection is no more).
+/// Errors: peer_lost (the connection has ended).
 Address peer_address(int fd);
-/// The other end for messages: "127.0.0.1:4711", or words where nothing is known of it.
+/// The other end, for messages: "127.0.0.1:4711", or a description if it has no such address.
 std::string peer_name(int fd);
 
-/// Connects. Errors: timeout; peer_lost when refused or unreachable (`what()` names the address).
-/// Throws Interrupted, as do those below that are given an Interrupt.
+/// Connects. Errors: timeout; peer_lost (refused or unreachable; `what()` names the address).
+/// Throws Interrupted, as do the functions below that take an Interrupt.
 Fd connect_to(const Address& address, Deadline deadline, const Interrupt& interrupt = {});
 
-/// As connect_to, but tries again while nobody listens there yet, with a short growing pause.
+/// As connect_to, but tries all addresses and retries until the deadline, because the listener may
+/// start later. The pauses grow up to 250 ms.
+/// Errors: peer_lost (names all addresses and the last failure).
 Fd connect_patiently(const std::vector<Address>& addresses,
                      Deadline deadline,
                      const Interrupt& interrupt = {});
@@ -48,43 +52,43 @@ Fd connect_patiently(const std::vector<Address>& addresses,
 /// The next connection, or nothing at the deadline.
 std::optional<Fd> accept_from(int listener, Deadline deadline);
 
-/// What became of a transfer that does not block.
+/// The result of a transfer that does not block.
 struct Moved {
   Bytes bytes;
-  bool closed = false;  // end of file, reset: nothing more will move
-  bool held = false;    // of a stream that holds bytes back: see stream.h
+  bool closed = false;  // end of file or reset: nothing more will move
+  bool held = false;    // for streams that hold bytes back: see stream.h
 };
 Moved try_write(int fd, std::span<const std::span<const std::byte>> pieces);
 Moved try_read(int fd, std::span<std::byte> into);
 
-/// Everything or an error: timeout, peer_lost.
+/// Move all bytes, or throw: timeout, peer_lost.
 void write_all(int fd, std::span<const std::byte> data, Deadline deadline);
 void read_all(int fd, std::span<std::byte> into, Deadline deadline);
 
-/// Descriptors over a unix socket, with one byte of payload.
+/// Send and receive descriptors over a unix socket, with one byte of payload.
 void send_fds(int fd, std::span<const int> fds, Deadline deadline);
 std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline);
 
-/// True once the other end of a stream is gone; takes no bytes. Any thread.
+/// Whether the other end has closed the stream. Reads no bytes. Threads: any.
 bool is_closed(int fd);
 
-/// Ends a stream in order: the other end gets everything that was written to it and then the end of
-/// the file, even if it is still writing itself. (Closing alone would reset the connection where
-/// something is unread, and what is under way would be lost.)
+/// Closes a stream without loss: the other end gets all bytes that were written, then the end of
+/// the file, even if it is still writing. (Closing alone would reset a connection with unread
+/// bytes, and data in flight would be lost.)
 void hang_up(Fd fd) noexcept;
 
-/// Ends one direction of a stream: the other end gets everything that was written to it and then
-/// the end of the file, and may go on writing itself. Any thread, while others use the descriptor.
+/// Ends one direction of a stream: the other end gets all bytes that were written, then the end of
+/// the file, and may continue to write. Threads: any, while others use the descriptor.
 void end_writing(int fd) noexcept;
 
-/// Ends both directions of a stream at once, whatever the other end does: whoever reads or writes
-/// it finds it closed. Any thread, while others use the descriptor.
+/// Ends both directions of a stream at once, whatever the other end does. Every read and write
+/// finds the stream closed. Threads: any, while others use the descriptor.
 void cut_off(int fd) noexcept;
 
-/// Who is at the other end of a unix socket.
+/// The process at the other end of a unix socket.
 struct Neighbour {
   uid_t user = 0;
-  pid_t process = 0;  // 0 where it cannot be seen from here: another namespace of processes
+  pid_t process = 0;  // 0 if the process is in another PID namespace that is not visible here
 };
 Neighbour neighbour_at(int fd);
 
@@ -92,7 +96,7 @@ Neighbour neighbour_at(int fd);
 bool poll_until(std::span<pollfd> entries, Deadline deadline);
 bool poll_until(std::span<pollfd> entries, Deadline deadline, const Interrupt& interrupt);
 
-/// No Nagle delay.
+/// Disables Nagle's algorithm.
 void set_no_delay(int fd);
 
 }  // namespace peal::net

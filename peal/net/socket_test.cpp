@@ -11,9 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/serialize.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/soon.h"
-#include "peal/net/framing.h"
 #include "peal/net/testing/unix_address.h"
 
 namespace peal::net {
@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// A machine may have no IPv6; then the tests say so and use IPv4 alone.
+/// On a machine without IPv6 the tests say so and use IPv4 only.
 std::vector<std::string> local_addresses() {
   std::vector<std::string> addresses = {"127.0.0.1:0", unix_address("local").to_string()};
   try {
@@ -35,13 +35,13 @@ std::vector<std::string> local_addresses() {
   return addresses;
 }
 
-/// A port of 127.0.0.1 on which nobody listens.
+/// A port of 127.0.0.1 without a listener.
 Address vacant_address() {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   return local_address(listener.get());
 }
 
-TEST(SocketTest, AReservedPortIsForWhoeverAsksForThatVeryPort) {
+TEST(SocketTest, AReservedPortIsAvailableByItsNumber) {
   const Fd reservation = reserve(Address::parse("127.0.0.1:0"));
   const Address address = local_address(reservation.get());
   const Fd listener = listen_on(address);
@@ -50,7 +50,7 @@ TEST(SocketTest, AReservedPortIsForWhoeverAsksForThatVeryPort) {
   EXPECT_EQ(error_of([&] { listen_on(address); }).kind(), ErrorKind::kResource);
 }
 
-TEST(SocketTest, BothEndsOfAConnectionTalkOverEveryFamily) {
+TEST(SocketTest, ConnectionsWorkOverEveryAddressFamily) {
   for (const std::string& text : local_addresses()) {
     const Fd listener = listen_on(Address::parse(text));
     const Address address = local_address(listener.get());
@@ -79,7 +79,7 @@ TEST(SocketTest, DescriptorsDoNotBlockAndAreNotInherited) {
   }
 }
 
-TEST(SocketTest, ATakenPortIsNamedWithWhatToDo) {
+TEST(SocketTest, TheErrorNamesATakenPortAndSaysWhatToDo) {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   const Address address = local_address(listener.get());
   const Error error = error_of([&] { listen_on(address); });
@@ -90,20 +90,20 @@ TEST(SocketTest, ATakenPortIsNamedWithWhatToDo) {
                     HasSubstr("MASTER_PORT")));
 }
 
-TEST(SocketTest, ATakenNameIsNamed) {
+TEST(SocketTest, TheErrorNamesATakenUnixSocket) {
   const Address address = unix_address("taken");
   const Fd listener = listen_on(address);
   EXPECT_THAT(error_of([&] { listen_on(address); }).what(),
               HasSubstr(address.to_string() + " is already in use"));
 }
 
-TEST(SocketTest, AnAddressOfAnotherMachineCannotBeListenedOn) {
+TEST(SocketTest, ListenOnAnAddressOfAnotherMachineFails) {
   const Error error = error_of([] { listen_on(Address::parse("192.0.2.1:4711")); });
   EXPECT_EQ(error.kind(), ErrorKind::kResource);
-  EXPECT_THAT(error.what(), HasSubstr("192.0.2.1 is no address of this machine"));
+  EXPECT_THAT(error.what(), HasSubstr("192.0.2.1 is not an address of this machine"));
 }
 
-TEST(SocketTest, APortThatIsBoundExactlyIsFreeOnOtherAddresses) {
+TEST(SocketTest, APortBoundOnOneAddressIsFreeOnOthers) {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   const Address elsewhere =
       Address::parse("127.0.0.2:0").with_port(local_address(listener.get()).port());
@@ -131,7 +131,7 @@ TEST(SocketTest, AListenerThatNeverAcceptsMakesAConnectionTimeOut) {
   EXPECT_THAT(error.what(), HasSubstr(address.to_string()));
 }
 
-TEST(SocketTest, APatientConnectionWaitsForTheListener) {
+TEST(SocketTest, ConnectPatientlyWaitsForTheListener) {
   const Address address = vacant_address();
   auto client =
       std::async(std::launch::async, [&] { return connect_patiently({address}, soon()); });
@@ -141,14 +141,14 @@ TEST(SocketTest, APatientConnectionWaitsForTheListener) {
   EXPECT_EQ(peer_address(client.get().get()), address);
 }
 
-TEST(SocketTest, APatientConnectionTakesTheAddressThatAnswers) {
+TEST(SocketTest, ConnectPatientlyUsesTheAddressThatAnswers) {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   const Address address = local_address(listener.get());
   const Fd client = connect_patiently({vacant_address(), address}, soon());
   EXPECT_EQ(peer_address(client.get()), address);
 }
 
-TEST(SocketTest, PatienceEndsAtTheDeadlineAndNamesAllAddresses) {
+TEST(SocketTest, ConnectPatientlyFailsAtTheDeadlineAndNamesAllAddresses) {
   const Address a = vacant_address();
   const Address b = Address::parse("127.0.0.2:0").with_port(a.port());
   const Error error = error_of([&] {
@@ -159,13 +159,13 @@ TEST(SocketTest, PatienceEndsAtTheDeadlineAndNamesAllAddresses) {
   EXPECT_EQ(error_of([] { connect_patiently({}, soon()); }).kind(), ErrorKind::kPeerLost);
 }
 
-TEST(SocketTest, AcceptingYieldsNothingAtTheDeadline) {
+TEST(SocketTest, AcceptReturnsNothingAtTheDeadline) {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   EXPECT_FALSE(accept_from(listener.get(), Deadline::after(milliseconds(10))));
   EXPECT_FALSE(accept_from(listener.get(), Deadline::after(milliseconds(0))));
 }
 
-TEST(SocketTest, PollingEndsAtTheDeadlineAndNotBefore) {
+TEST(SocketTest, PollReturnsAtTheDeadlineAndNotBefore) {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   pollfd entry{listener.get(), POLLIN, 0};
   const TimePoint begin = Clock::now();
@@ -175,7 +175,7 @@ TEST(SocketTest, PollingEndsAtTheDeadlineAndNotBefore) {
   EXPECT_TRUE(poll_until({&entry, 1}, Deadline(TimePoint::max())));
 }
 
-TEST(SocketTest, AClosedPeerIsNoticedWithoutTakingBytes) {
+TEST(SocketTest, IsClosedDetectsAClosedPeerWithoutReadingBytes) {
   for (const std::string& text : local_addresses()) {
     const Fd listener = listen_on(Address::parse(text));
     const Fd client = connect_to(local_address(listener.get()), soon());
@@ -191,7 +191,7 @@ TEST(SocketTest, AClosedPeerIsNoticedWithoutTakingBytes) {
   }
 }
 
-TEST(SocketTest, HangingUpDeliversWhatWasWrittenThoughSomethingIsUnread) {
+TEST(SocketTest, HangUpDeliversWrittenBytesEvenIfSomeAreUnread) {
   for (const std::string& text : local_addresses()) {
     const Fd listener = listen_on(Address::parse(text));
     const Fd client = connect_to(local_address(listener.get()), soon());
@@ -206,7 +206,7 @@ TEST(SocketTest, HangingUpDeliversWhatWasWrittenThoughSomethingIsUnread) {
   hang_up(Fd());
 }
 
-TEST(SocketTest, AUnixSocketTellsWhoIsAtTheOtherEnd) {
+TEST(SocketTest, NeighbourAtReturnsTheUserAndProcessAtTheOtherEnd) {
   const Fd listener = listen_on(unix_address("neighbour"));
   const Fd client = connect_to(local_address(listener.get()), soon());
   const std::optional<Fd> server = accept_from(listener.get(), soon());
@@ -217,7 +217,7 @@ TEST(SocketTest, AUnixSocketTellsWhoIsAtTheOtherEnd) {
   EXPECT_EQ(error_of([] { neighbour_at(-1); }).kind(), ErrorKind::kResource);
 }
 
-TEST(SocketTest, AConnectionThatWasBrokenOffIsALostPeerToWhoeverAsksForItsAddress) {
+TEST(SocketTest, PeerAddressOfAResetConnectionIsALostPeer) {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));
   const Fd client = connect_to(local_address(listener.get()), soon());
   std::optional<Fd> server = accept_from(listener.get(), soon());
@@ -229,7 +229,7 @@ TEST(SocketTest, AConnectionThatWasBrokenOffIsALostPeerToWhoeverAsksForItsAddres
   EXPECT_EQ(error_of([&] { peer_address(client.get()); }).kind(), ErrorKind::kPeerLost);
 }
 
-TEST(SocketTest, AnEndThatIsGoneStillHasAName) {
+TEST(SocketTest, PeerNameWorksForAPeerThatIsGone) {
   EXPECT_EQ(peer_name(-1), "a peer that is gone");
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);

@@ -53,7 +53,7 @@ void read_all(Stream& stream, std::span<std::byte> into, Deadline deadline) {
 void hang_up(Stream& stream) noexcept {
   try {
     stream.try_flush();
-  } catch (const std::exception&) {  // then it is as broken as it can be
+  } catch (const std::exception&) {  // the stream is broken; only closing remains
   }
   hang_up(stream.release());
 }

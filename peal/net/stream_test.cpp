@@ -1,87 +1,43 @@
-// What every stream promises, run against each kind; and what those promise that guard their bytes.
+// Tests that every kind of stream must pass, and tests for the kinds that protect their bytes.
 #include "peal/net/stream.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <future>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include "peal/base/error.h"
+#include "peal/base/serialize.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/checked_stream.h"
 #include "peal/net/encrypted_stream.h"
-#include "peal/net/framing.h"
 #include "peal/net/plain_stream.h"
 #include "peal/net/testing/socket_pair.h"
+#include "peal/net/testing/wire.h"
 
 namespace peal::net {
 namespace {
 
-using testing::HasSubstr;
-
-const std::string kKey(32, 'k');
-
-/// To the few kilobytes that the system gives at least.
+/// Shrinks the send buffer to the system's minimum, a few kilobytes.
 void shrink_buffer(int fd) {
   const int least = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
 }
 
-/// Moves what has come at one descriptor to another.
-void relay(int from, int to) {
-  std::array<std::byte, 4096> bytes;
-  while (true) {
-    const Moved moved = try_read(from, bytes);
-    if (moved.bytes == 0_B) return;
-    write_all(to, std::span(bytes).first(static_cast<std::size_t>(moved.bytes.value)), soon());
-  }
-}
-
-using StreamPtr = std::unique_ptr<Stream>;
-
-/// Two streams with a wire between them that the test holds in its hands.
-struct Wire {
-  StreamPtr sender;
-  Fd from_sender;
-  Fd to_receiver;
-  StreamPtr receiver;
-
-  /// What the sender has put on the wire meanwhile.
-  std::string take() const {
-    std::string taken;
-    std::array<char, 4096> bytes;
-    while (true) {
-      const Moved moved = try_read(from_sender.get(), std::as_writable_bytes(std::span(bytes)));
-      if (moved.bytes == 0_B) return taken;
-      taken.append(bytes.data(), static_cast<std::size_t>(moved.bytes.value));
-    }
-  }
-
-  void put(std::string_view bytes) const { write_all(to_receiver.get(), bytes_of(bytes), soon()); }
-};
-
 struct Kind {
   std::string name;
-  std::function<StreamPtr(Fd, Role)> make;
+  MakeStream make;
   bool guards = true;
 };
-
-StreamPtr make_encrypted(Fd fd, Role role) {
-  constexpr std::uint64_t kFew = 5;  // so that keys change in every test
-  return std::make_unique<EncryptedStream>(std::move(fd), role, kKey, kFew);
-}
 
 std::vector<Kind> all_kinds() {
   return {
@@ -97,26 +53,7 @@ std::vector<Kind> guarding_kinds() {
   return kinds;
 }
 
-Wire make_wire(const Kind& kind) {
-  SocketPair left = make_socket_pair();
-  SocketPair right = make_socket_pair();
-  Wire wire{kind.make(std::move(left.a), Role::kConnector),
-            std::move(left.b),
-            std::move(right.a),
-            kind.make(std::move(right.b), Role::kAcceptor)};
-  auto* const connector = dynamic_cast<EncryptedStream*>(wire.sender.get());
-  auto* const acceptor = dynamic_cast<EncryptedStream*>(wire.receiver.get());
-  for (bool done = connector == nullptr; !done;) {
-    const bool one = connector->try_handshake();
-    relay(wire.from_sender.get(), wire.to_receiver.get());
-    const bool other = acceptor->try_handshake();
-    relay(wire.to_receiver.get(), wire.from_sender.get());
-    done = one && other;
-  }
-  return wire;
-}
-
-/// Two streams that are connected.
+/// Makes two connected streams.
 std::pair<StreamPtr, StreamPtr> make_streams(const Kind& kind) {
   SocketPair pair = make_socket_pair();
   auto a = kind.make(std::move(pair.a), Role::kConnector);
@@ -138,37 +75,6 @@ std::string random_text(std::size_t size) {
   return text;
 }
 
-Moved write(Stream& stream, std::string_view text) {
-  const std::array pieces = {bytes_of(text)};
-  return stream.try_write(pieces);
-}
-
-/// What can be read now, and what came of it.
-struct ReadOutcome {
-  std::string text;
-  bool closed = false;
-  std::optional<Error> error;
-};
-
-ReadOutcome read_all_there_is(Stream& stream, std::size_t step = 4096) {
-  ReadOutcome outcome;
-  std::string bytes(step, '\0');
-  try {
-    while (true) {
-      const Moved moved = stream.try_read(std::as_writable_bytes(std::span(bytes)));
-      outcome.text += bytes.substr(0, static_cast<std::size_t>(moved.bytes.value));
-      outcome.closed = moved.closed;
-      if (moved.closed) return outcome;
-      pollfd entry{stream.fd(), POLLIN, 0};
-      const bool more = stream.has_read_ahead() || poll_until({&entry, 1}, Deadline(Clock::now()));
-      if (moved.bytes == 0_B && !more) return outcome;
-    }
-  } catch (const Error& error) {
-    outcome.error = error;
-    return outcome;
-  }
-}
-
 class StreamTest : public testing::TestWithParam<Kind> {};
 class GuardedStreamTest : public testing::TestWithParam<Kind> {};
 
@@ -180,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Guarding,
                          testing::ValuesIn(guarding_kinds()),
                          name_of_kind);
 
-TEST_P(StreamTest, AnyAmountArrivesInAnyPiecesThroughAnyBuffer) {
+TEST_P(StreamTest, AnyAmountArrivesInPiecesOfAnySizeThroughAnyBuffer) {
   constexpr std::size_t kRecord = 64 << 10;
   std::mt19937 random(11);
   for (const std::size_t size : {std::size_t{1},
@@ -232,7 +138,7 @@ TEST_P(StreamTest, BothDirectionsMoveAtOnce) {
   }
 }
 
-TEST_P(StreamTest, WhatIsHeldLeavesByFlushingAlone) {
+TEST_P(StreamTest, FlushSendsTheHeldBytes) {
   auto [a, b] = make_streams(GetParam());
   shrink_buffer(a->fd());
   const std::string text = random_text(1 << 20);
@@ -248,7 +154,7 @@ TEST_P(StreamTest, WhatIsHeldLeavesByFlushingAlone) {
   EXPECT_EQ(received, text.substr(0, taken));
 }
 
-TEST_P(StreamTest, WhatPollDoesNotShowIsSaidToBeReadAhead) {
+TEST_P(StreamTest, BytesThatPollDoesNotReportAreReportedAsReadAhead) {
   auto [a, b] = make_streams(GetParam());
   for (const char* text : {"one", "two", "three"}) write(*a, text);
   std::array<std::byte, 2> some;
@@ -259,13 +165,8 @@ TEST_P(StreamTest, WhatPollDoesNotShowIsSaidToBeReadAhead) {
   EXPECT_FALSE(b->has_read_ahead());
 }
 
-bool is_readable(const Stream& stream) {
-  pollfd entry{stream.fd(), POLLIN, 0};
-  return poll_until({&entry, 1}, Deadline(Clock::now()));
-}
-
 /// A thread that sleeps in poll(2) until there is data to read depends on this.
-TEST_P(StreamTest, WithoutAnEventNothingIsReadUnlessItIsSaidToBeReadAhead) {
+TEST_P(StreamTest, BytesThatCanBeReadAreReportedByPollOrAsReadAhead) {
   for (unsigned seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](std::size_t bound) { return random() % bound; };
@@ -293,22 +194,7 @@ TEST_P(StreamTest, WithoutAnEventNothingIsReadUnlessItIsSaidToBeReadAhead) {
   }
 }
 
-TEST(EncryptedStreamTest, WhatComesWithTheLastOfTheHandshakeIsSaidToBeReadAhead) {
-  SocketPair pair = make_socket_pair();
-  EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
-  EncryptedStream acceptor(std::move(pair.b), Role::kAcceptor, kKey);
-  EXPECT_FALSE(connector.try_handshake());
-  EXPECT_FALSE(acceptor.try_handshake());
-  ASSERT_TRUE(connector.try_handshake());
-  write(connector, "first");
-  ASSERT_TRUE(acceptor.try_handshake());
-  EXPECT_FALSE(is_readable(acceptor));
-  EXPECT_TRUE(acceptor.has_read_ahead());
-  EXPECT_EQ(read_all_there_is(acceptor).text, "first");
-  EXPECT_FALSE(acceptor.has_read_ahead());
-}
-
-TEST_P(StreamTest, AnEndComesAfterAllThatWasSent) {
+TEST_P(StreamTest, TheEndOfTheStreamComesAfterAllSentBytes) {
   auto [a, b] = make_streams(GetParam());
   write(*a, "last words");
   hang_up(*a);
@@ -322,7 +208,7 @@ TEST_P(StreamTest, AnEndComesAfterAllThatWasSent) {
   EXPECT_TRUE(b->try_flush());
 }
 
-TEST_P(StreamTest, ReadingAndWritingAllWaitAsTheyMust) {
+TEST_P(StreamTest, ReadAllAndWriteAllWait) {
   auto [a, b] = make_streams(GetParam());
   shrink_buffer(a->fd());
   const std::string text = random_text(300'000);
@@ -338,9 +224,9 @@ TEST_P(StreamTest, ReadingAndWritingAllWaitAsTheyMust) {
                Error);
 }
 
-// ---- what is done to the bytes on their way
+// ---- changes to the bytes on the wire
 
-/// Three records, and what they carry.
+/// The payloads of three records.
 const std::array<std::string, 3> kTexts = {random_text(40), random_text(7), random_text(100)};
 
 std::array<std::string, 3> send_three(const Wire& wire) {
@@ -352,37 +238,37 @@ std::array<std::string, 3> send_three(const Wire& wire) {
   return records;
 }
 
-TEST_P(GuardedStreamTest, AByteThatIsChangedAnywhereIsNeverTaken) {
+TEST_P(GuardedStreamTest, AChangedByteIsNeverReturned) {
   std::size_t size = 1;
   for (std::size_t at = 0; at < size; ++at) {
-    Wire wire = make_wire(GetParam());
+    Wire wire = make_wire(GetParam().make);
     const std::array<std::string, 3> records = send_three(wire);
     std::string bytes = records[0] + records[1] + records[2];
     size = bytes.size();
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << (at % 8)));
     wire.put(bytes);
-    std::string whole;  // what comes before the record that was changed
+    std::string whole;  // the payloads before the changed record
     for (std::size_t i = 0, end = 0; i < records.size(); ++i) {
       if ((end += records[i].size()) <= at) whole += kTexts[i];
     }
     ReadOutcome outcome = read_all_there_is(*wire.receiver);
-    if (!outcome.error) {  // it waits for the rest of a record that was made longer
+    if (!outcome.error) {  // the reader waits for the rest of a record whose length was increased
       wire.to_receiver.reset();
       const ReadOutcome rest = read_all_there_is(*wire.receiver);
       EXPECT_TRUE(rest.error || rest.closed) << at;
       outcome.text += rest.text;
     } else {
       EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
-      EXPECT_TRUE(read_all_there_is(*wire.receiver).error) << "ever after";
+      EXPECT_TRUE(read_all_there_is(*wire.receiver).error) << "every later read fails too";
     }
     EXPECT_EQ(outcome.text, whole) << at;
   }
 }
 
-TEST_P(GuardedStreamTest, AStreamThatIsCutAnywhereEndsWithAWholeRecord) {
+TEST_P(GuardedStreamTest, ATruncatedStreamEndsAfterACompleteRecord) {
   std::size_t size = 1;
   for (std::size_t cut = 0; cut < size; ++cut) {
-    Wire wire = make_wire(GetParam());
+    Wire wire = make_wire(GetParam().make);
     const std::array<std::string, 3> records = send_three(wire);
     const std::string bytes = records[0] + records[1] + records[2];
     size = bytes.size();
@@ -398,13 +284,13 @@ TEST_P(GuardedStreamTest, AStreamThatIsCutAnywhereEndsWithAWholeRecord) {
   }
 }
 
-TEST_P(GuardedStreamTest, ARecordThatComesTwiceOrOutOfItsPlaceIsNeverTaken) {
+TEST_P(GuardedStreamTest, ARepeatedOrReorderedRecordIsNeverReturned) {
   struct Case {
     std::vector<std::size_t> order;
-    std::size_t right = 0;  // so many at the beginning
+    std::size_t right = 0;  // the number of correct records at the beginning
   };
   for (const Case& test : {Case{{0, 0}, 1}, Case{{0, 1, 0}, 2}, Case{{1}, 0}, Case{{0, 2}, 1}}) {
-    Wire wire = make_wire(GetParam());
+    Wire wire = make_wire(GetParam().make);
     const std::array<std::string, 3> records = send_three(wire);
     std::string right;
     for (std::size_t i = 0; i < test.order.size(); ++i) {
@@ -416,115 +302,6 @@ TEST_P(GuardedStreamTest, ARecordThatComesTwiceOrOutOfItsPlaceIsNeverTaken) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kPeerLost);
   }
-}
-
-// ---- TLS
-
-/// The error of each end, where there is one.
-std::array<std::optional<Error>, 2> handshake(EncryptedStream& connector,
-                                              EncryptedStream& acceptor) {
-  std::array<std::optional<Error>, 2> errors;
-  const auto go_on = [](EncryptedStream& stream, std::optional<Error>& error) {
-    try {
-      return error || stream.try_handshake();
-    } catch (const Error& caught) {
-      error = caught;
-      return true;
-    }
-  };
-  for (int i = 0; i < 10; ++i) {
-    go_on(connector, errors[0]);
-    go_on(acceptor, errors[1]);
-  }
-  return errors;
-}
-
-TEST(EncryptedStreamTest, AnotherKeyIsAnErrorOnBothEnds) {
-  SocketPair pair = make_socket_pair();
-  EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
-  EncryptedStream acceptor(std::move(pair.b), Role::kAcceptor, std::string(32, 'x'));
-  for (const auto& error : handshake(connector, acceptor)) {
-    ASSERT_TRUE(error);
-    EXPECT_EQ(error->kind(), ErrorKind::kPeerLost);
-    EXPECT_THAT(error->what(), HasSubstr("TLS handshake"));
-  }
-}
-
-TEST(EncryptedStreamTest, AnEndThatLeavesInTheHandshakeIsLost) {
-  SocketPair pair = make_socket_pair();
-  EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
-  EXPECT_FALSE(connector.try_handshake());
-  pair.b.reset();
-  try {
-    connector.try_handshake();
-    FAIL() << "nobody was there";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
-  }
-}
-
-/// A server that knows no key and shows a certificate of its own making, as one in between would.
-class Impostor {
- public:
-  explicit Impostor(Fd fd) : fd_(std::move(fd)), context_(SSL_CTX_new(TLS_method()), SSL_CTX_free) {
-    const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
-    const std::unique_ptr<X509, void (*)(X509*)> certificate(X509_new(), X509_free);
-    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
-    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
-    X509_set_pubkey(certificate.get(), key.get());
-    X509_sign(certificate.get(), key.get(), EVP_sha256());
-    SSL_CTX_use_certificate(context_.get(), certificate.get());
-    SSL_CTX_use_PrivateKey(context_.get(), key.get());
-    ssl_.reset(SSL_new(context_.get()));
-    SSL_set_fd(ssl_.get(), fd_.get());
-    SSL_set_accept_state(ssl_.get());
-  }
-
-  void go_on() { SSL_do_handshake(ssl_.get()); }
-  bool has_shown_itself() const { return SSL_get_state(ssl_.get()) > TLS_ST_SW_CERT; }
-
- private:
-  Fd fd_;
-  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_;
-  std::unique_ptr<SSL, void (*)(SSL*)> ssl_{nullptr, SSL_free};
-};
-
-TEST(EncryptedStreamTest, ACertificateIsNoSubstituteForTheKey) {
-  SocketPair pair = make_socket_pair();
-  EncryptedStream connector(std::move(pair.a), Role::kConnector, kKey);
-  Impostor impostor(std::move(pair.b));
-  EXPECT_FALSE(connector.try_handshake());
-  impostor.go_on();
-  EXPECT_TRUE(impostor.has_shown_itself());
-  try {
-    EXPECT_FALSE(connector.try_handshake());
-    FAIL() << "it was taken for somebody who knows the key";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
-    EXPECT_THAT(error.what(), HasSubstr("certificate"));
-  }
-}
-
-TEST(EncryptedStreamTest, WhatIsSentCannotBeReadOnTheWire) {
-  const Wire wire = make_wire(guarding_kinds().at(1));
-  write(*wire.sender, "the gradient of the loss");
-  const std::string bytes = wire.take();
-  EXPECT_GT(bytes.size(), 24U);
-  EXPECT_EQ(bytes.find("gradient"), std::string::npos);
-}
-
-TEST(EncryptedStreamTest, WhoeverSendsHearsThatItWasDamaged) {
-  Wire wire = make_wire(guarding_kinds().at(1));
-  write(*wire.sender, "abc");
-  std::string bytes = wire.take();
-  bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  wire.put(bytes);
-  EXPECT_TRUE(read_all_there_is(*wire.receiver).error);
-  relay(wire.to_receiver.get(), wire.from_sender.get());
-  const ReadOutcome heard = read_all_there_is(*wire.sender);
-  ASSERT_TRUE(heard.error);
-  EXPECT_THAT(heard.error->what(), HasSubstr("alert"));
-  EXPECT_TRUE(write(*wire.sender, "more").closed);
 }
 
 }  // namespace

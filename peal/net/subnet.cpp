@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -11,12 +10,13 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 
 namespace peal::net {
 namespace {
 
-/// The address in network order: 4 bytes, 16 bytes, or none.
-std::span<const std::byte> bytes_of(const Address& address) {
+/// The address in network order: 4 bytes, 16 bytes, or no bytes for a unix socket.
+std::span<const std::byte> raw_bytes(const Address& address) {
   const auto* raw = reinterpret_cast<const std::byte*>(address.raw());
   switch (address.raw()->sa_family) {
     case AF_INET:
@@ -46,20 +46,18 @@ std::optional<Subnet> Subnet::parse(std::string_view text) {
   if (!base) return std::nullopt;
   Subnet subnet;
   subnet.base_ = *base;
-  const int all = static_cast<int>(bytes_of(*base).size() * 8);
+  const int all = static_cast<int>(raw_bytes(*base).size() * 8);
   subnet.bits_ = all;
   if (slash == std::string_view::npos) return subnet;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, subnet.bits_);
-  if (error != std::errc() || stop != end || subnet.bits_ < 0 || subnet.bits_ > all) {
-    return std::nullopt;
-  }
+  const auto bits = try_parse_number<int>(text.substr(slash + 1));
+  if (!bits || *bits < 0 || *bits > all) return std::nullopt;
+  subnet.bits_ = *bits;
   return subnet;
 }
 
 bool Subnet::contains(const Address& address) const {
-  const auto own = bytes_of(base_);
-  const auto other = bytes_of(address);
+  const auto own = raw_bytes(base_);
+  const auto other = raw_bytes(address);
   if (own.empty() || own.size() != other.size()) return false;
   const auto whole = static_cast<std::size_t>(bits_ / 8);
   if (!std::equal(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(whole), other.begin())) {

@@ -1,4 +1,4 @@
-// Moving bytes and descriptors over connections that socket.cpp made.
+// Moves bytes and descriptors over connections that socket.cpp made.
 #include <errno.h>
 #include <sys/uio.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxPieces = 64;
 constexpr std::size_t kMaxFds = 253;  // the kernel's SCM_MAX_FD
 
-/// What a system call that moves bytes returned, with its errno.
+/// Interprets the result and errno of a system call that moves bytes.
 Moved moved(ssize_t count, int error_number) {
   if (count >= 0) return {Bytes(count), false};
   switch (error_number) {
@@ -55,7 +55,7 @@ Error connection_closed(int fd, std::string_view doing, std::size_t done, std::s
                            all));
 }
 
-/// The room for the control message that carries `count` descriptors.
+/// The buffer for the control message that carries descriptors.
 struct alignas(cmsghdr) Control {
   std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> bytes{};
 };
@@ -119,8 +119,10 @@ void read_all(int fd, std::span<std::byte> into, Deadline deadline) {
 
 void send_fds(int fd, std::span<const int> fds, Deadline deadline) {
   if (fds.empty() || fds.size() > kMaxFds) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{} descriptors in one message: 1 to {} fit", fds.size(), kMaxFds));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "cannot send {} descriptors in one message: send 1 to {}", fds.size(), kMaxFds));
   }
   std::byte payload{0};
   iovec vector{&payload, 1};
@@ -171,11 +173,10 @@ std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline) {
                             fds.size()));
   }
   if (fds.size() != count) {
-    throw Error(ErrorKind::kMismatch,
-                fmt::format("{} descriptors came from {} where {} were expected",
-                            fds.size(),
-                            peer_name(fd),
-                            count));
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format(
+            "{} descriptors came from {}, but {} were expected", fds.size(), peer_name(fd), count));
   }
   return fds;
 }

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/serialize.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/soon.h"
-#include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/socket_pair.h"
 
@@ -37,7 +37,7 @@ TEST(TransferTest, PiecesArriveInOrder) {
   EXPECT_EQ(std::memcmp(received.data(), "one two", 7), 0);
 }
 
-TEST(TransferTest, MorePiecesThanFitInOneCallAreTakenInPart) {
+TEST(TransferTest, TryWriteTakesAPartOfTooManyPieces) {
   const SocketPair pair = make_socket_pair();
   const std::vector<std::span<const std::byte>> pieces(2000, bytes_of("x"));
   const Moved moved = try_write(pair.a.get(), pieces);
@@ -45,7 +45,7 @@ TEST(TransferTest, MorePiecesThanFitInOneCallAreTakenInPart) {
   EXPECT_LT(moved.bytes, 2000_B);
 }
 
-TEST(TransferTest, NothingToMoveIsNotTheEnd) {
+TEST(TransferTest, NoBytesToReadIsNotTheEndOfTheStream) {
   const SocketPair pair = make_socket_pair();
   std::array<std::byte, 1> byte;
   EXPECT_FALSE(try_read(pair.b.get(), byte).closed);
@@ -53,7 +53,7 @@ TEST(TransferTest, NothingToMoveIsNotTheEnd) {
   EXPECT_EQ(try_read(pair.b.get(), byte).bytes, 0_B);
 }
 
-TEST(TransferTest, AFullPipeTakesNothingMore) {
+TEST(TransferTest, AFullSocketTakesNoMoreBytes) {
   const SocketPair pair = make_socket_pair();
   const std::vector<std::byte> much = pattern(1 << 20);
   const std::array pieces = {std::span<const std::byte>(much)};
@@ -67,7 +67,7 @@ TEST(TransferTest, AFullPipeTakesNothingMore) {
       ErrorKind::kTimeout);
 }
 
-TEST(TransferTest, TheEndOfAStreamIsClosedOnBothSidesAndNoSignal) {
+TEST(TransferTest, TheEndOfAStreamIsReportedOnBothSidesWithoutASignal) {
   SocketPair pair = make_socket_pair();
   write_all(pair.b.get(), bytes_of("last"), soon());
   pair.b.reset();
@@ -78,7 +78,7 @@ TEST(TransferTest, TheEndOfAStreamIsClosedOnBothSidesAndNoSignal) {
   EXPECT_TRUE(try_write(pair.a.get(), pieces).closed);
 }
 
-TEST(TransferTest, ManyBytesArriveWhole) {
+TEST(TransferTest, ManyBytesArriveComplete) {
   const SocketPair pair = make_socket_pair();
   const std::vector<std::byte> sent = pattern(3 << 20);
   auto writing = std::async(std::launch::async, [&] { write_all(pair.a.get(), sent, soon()); });
@@ -88,7 +88,7 @@ TEST(TransferTest, ManyBytesArriveWhole) {
   EXPECT_EQ(received, sent);
 }
 
-TEST(TransferTest, ReadingTooMuchFailsWithWhatCameAndWhy) {
+TEST(TransferTest, ReadAllFailsIfTooFewBytesCome) {
   SocketPair pair = make_socket_pair();
   write_all(pair.b.get(), bytes_of("abc"), soon());
   std::array<std::byte, 8> received;
@@ -106,7 +106,7 @@ TEST(TransferTest, ReadingTooMuchFailsWithWhatCameAndWhy) {
   }
 }
 
-TEST(TransferTest, WritingToAPeerThatIsGoneFails) {
+TEST(TransferTest, TransfersToAPeerThatHasLeftFail) {
   SocketPair pair = make_socket_pair();
   pair.b.reset();
   EXPECT_EQ(error_of([&] { write_all(pair.a.get(), bytes_of("x"), soon()); }).kind(),
@@ -119,7 +119,7 @@ TEST(TransferTest, WritingToAPeerThatIsGoneFails) {
   EXPECT_EQ(error_of([&] { receive_fds(pair.a.get(), 1, soon()); }).kind(), ErrorKind::kPeerLost);
 }
 
-TEST(TransferTest, AWrongDescriptorIsAnErrorAndNotAClosedPeer) {
+TEST(TransferTest, AWrongDescriptorIsAResourceErrorAndNotALostPeer) {
   std::array<std::byte, 1> byte;
   EXPECT_EQ(error_of([&] { try_read(-1, byte); }).kind(), ErrorKind::kResource);
 }
@@ -140,7 +140,7 @@ TEST(TransferTest, DescriptorsArriveOpenAndAreNotInherited) {
   EXPECT_EQ(std::string_view(text.data(), 2), "hi");
 }
 
-TEST(TransferTest, AnotherNumberOfDescriptorsIsAMismatch) {
+TEST(TransferTest, AWrongNumberOfDescriptorsIsAMismatch) {
   const SocketPair pair = make_socket_pair();
   const int some = pair.a.get();
   send_fds(pair.a.get(), {&some, 1}, soon());
@@ -148,7 +148,7 @@ TEST(TransferTest, AnotherNumberOfDescriptorsIsAMismatch) {
   EXPECT_EQ(error_of([&] { send_fds(pair.a.get(), {}, soon()); }).kind(), ErrorKind::kUsage);
 }
 
-TEST(TransferTest, DescriptorsThatDoNotComeAreATimeout) {
+TEST(TransferTest, ReceiveFdsTimesOutIfNoDescriptorsCome) {
   const SocketPair pair = make_socket_pair();
   EXPECT_EQ(
       error_of([&] { receive_fds(pair.b.get(), 1, Deadline::after(milliseconds(10))); }).kind(),

@@ -7,14 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "peal/observe/conclude.h"
+#include "peal/observe/make_diagnosis.h"
 #include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
 
 namespace peal::observe {
 namespace {
 
-/// What all ranks must have in common.
+/// Ranks whose collective is the same, with that collective.
 struct Side {
   std::vector<Rank> ranks;
   const FlightOperation* operation = nullptr;
@@ -23,12 +23,13 @@ struct Side {
 
 bool agree(const FlightOperation& one, const FlightOperation& other) {
   OperationKind mine = one.kind;
-  mine.group = other.kind.group;  // a number of the rank's own
+  mine.group = other.kind.group;  // each rank numbers its groups itself
   return mine.word() == other.kind.word() && one.count == other.count;
 }
 
-/// The sides that differ in the first collective of any group in which ranks do, the smallest
-/// first, of two equal ones that without the lowest rank; empty if none differ.
+/// Finds the first collective of any group in which ranks differ, and returns its sides: the
+/// smallest first, and of two equal ones the one with the higher first rank. Empty if all ranks
+/// agree.
 std::vector<Side> sides_of_first_difference(const JobView& job) {
   for (const auto& [name, group] : job.groups()) {
     for (const auto& [sequence, ranks] : group.collectives) {
@@ -57,12 +58,15 @@ std::string algorithm_text(const Side& side) {
   return number < side.flight->algorithms.size() ? ", by " + side.flight->algorithms[number] : "";
 }
 
-std::string side_text(const Side& side, bool with_algorithm) {
-  return fmt::format("{} {} in {}{}",
+std::string side_text(const Side& side) {
+  return fmt::format("{} {} in {}",
                      ranks_text(side.ranks),
                      side.ranks.size() == 1 ? "was" : "were",
-                     operation_text(*side.flight, *side.operation),
-                     with_algorithm ? algorithm_text(side) : "");
+                     operation_text(*side.flight, *side.operation));
+}
+
+std::string side_text_with_algorithm(const Side& side) {
+  return side_text(side) + algorithm_text(side);
 }
 
 }  // namespace
@@ -72,11 +76,12 @@ std::optional<Diagnosis> disagreement(const JobView& job) {
   if (sides.empty()) return std::nullopt;
   const bool looks_the_same = operation_text(*sides[0].flight, *sides[0].operation) ==
                               operation_text(*sides[1].flight, *sides[1].operation);
-  std::string text = "ranks were in different operations: " + side_text(sides[0], looks_the_same);
+  const auto text_of = looks_the_same ? side_text_with_algorithm : side_text;
+  std::string text = "ranks were in different operations: " + text_of(sides[0]);
   for (std::size_t i = 1; i < sides.size(); ++i) {
-    text += (i == 1 ? " while " : ", and ") + side_text(sides[i], looks_the_same);
+    text += (i == 1 ? " while " : ", and ") + text_of(sides[i]);
   }
-  return conclude(job, Diagnosis::Cause::kMismatch, sides[0].ranks, text);
+  return make_diagnosis(job, Diagnosis::Cause::kMismatch, sides[0].ranks, text);
 }
 
 }  // namespace peal::observe

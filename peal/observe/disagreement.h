@@ -1,4 +1,4 @@
-// Ranks in different operations where all should be in the same. Used by why.cpp.
+// Detects ranks in different operations where all should be in the same one. Used by why.cpp.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace peal::observe {
 
-/// The first collective of any group in which ranks differ, with who was in what, the fewest first;
-/// nothing where none do. Cost: a look at every operation that is recorded.
+/// Describes the first collective of any group in which ranks differ: which ranks were in which
+/// operation, the smallest side first. Returns nothing if all ranks agree.
+/// Cost: a look at every operation that is recorded.
 std::optional<Diagnosis> disagreement(const JobView& job);
 
 }  // namespace peal::observe

@@ -9,24 +9,25 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/own_file.h"
 #include "peal/base/printable.h"
-#include "peal/base/text_file.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/flight_folder.h"
-#include "peal/observe/whole_file.h"
+#include "peal/system/own_file.h"
+#include "peal/system/text_file.h"
+#include "peal/system/whole_file.h"
 
 namespace peal::observe {
 namespace {
 
-// A dump is this line and then parts: a line "flight SIZE" or "end SIZE", and so many bytes.
+// A dump is this line and then parts. A part is a line "flight SIZE" or "end SIZE", then SIZE
+// bytes.
 constexpr std::string_view kFirstLine = "peal dump 1\n";
 constexpr std::string_view kFlightPart = "flight";
 constexpr std::string_view kEndPart = "end";
-/// Of what was skipped.
+/// The most skipped files and parts that a Dump names.
 constexpr std::size_t kMostNamed = 100;
-/// Of hundreds of ranks, each of which has some 400 KB.
+/// Enough for hundreds of ranks; each rank has some 400 KB.
 constexpr Bytes kLongestDump(std::int64_t{4} << 30);
 
 Error malformed_dump(const std::string& how) {
@@ -42,23 +43,23 @@ struct Part {
   std::string_view bytes;
 };
 
-/// Takes the next part off `rest`.
+/// Removes the next part from `rest` and returns it.
 Part take_part(std::string_view& rest) {
   const std::size_t line = rest.find('\n');
   const std::size_t space = rest.find(' ');
-  if (line == std::string_view::npos || space >= line) throw malformed_dump("breaks off");
+  if (line == std::string_view::npos || space >= line) throw malformed_dump("is truncated");
   const std::string_view digits = rest.substr(space + 1, line - space - 1);
   const bool is_number = !digits.empty() && digits.size() < 12 &&
                          std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-  if (!is_number) throw malformed_dump("breaks off");
+  if (!is_number) throw malformed_dump("is truncated");
   const std::size_t size = std::stoull(std::string(digits));
-  if (size > rest.size() - line - 1) throw malformed_dump("breaks off");
+  if (size > rest.size() - line - 1) throw malformed_dump("is truncated");
   const Part part{rest.substr(0, space), rest.substr(line + 1, size)};
   rest.remove_prefix(line + 1 + size);
   return part;
 }
 
-/// Ranks may be met more than once: in a dump and in a folder, or before and after a restart.
+/// A rank may occur more than once: in a dump and in a folder, or before and after a restart.
 class Collection {
  public:
   void add(Flight flight) {
@@ -71,7 +72,7 @@ class Collection {
     if (known != ends_.end() && known->second.at > end.at) return;
     ends_.insert_or_assign(end.rank, std::move(end));
   }
-  /// In a folder there may be those of other jobs too: the last one that began counts.
+  /// A folder may also hold records of other jobs; keeps only the job that began last.
   void keep_last_job() {
     const auto last = std::ranges::max_element(
         flights_, {}, [](const auto& entry) { return entry.second.begun; });
@@ -108,11 +109,11 @@ class Collection {
   std::map<Rank, Flight> flights_;
   std::map<Rank, RankEnd> ends_;
   std::vector<std::string> skipped_;
-  std::optional<std::string> job_;  // of a folder
+  std::optional<std::string> job_;  // the job of a folder
 };
 
 Dump parse_dump(std::string_view bytes, RankBudget& budget) {
-  if (!bytes.starts_with(kFirstLine)) throw malformed_dump("is none");
+  if (!bytes.starts_with(kFirstLine)) throw malformed_dump("does not begin as a dump");
   bytes.remove_prefix(kFirstLine.size());
   Collection all;
   while (!bytes.empty()) {
@@ -143,7 +144,7 @@ void add_file(const std::string& bytes, Collection& all, RankBudget& budget) {
   }
 }
 
-/// Others may be able to put files there, so only those of this user count.
+/// Other users may be able to put files there, so only files of this user count.
 void add_folder(const std::string& path, Collection& all, RankBudget& budget) {
   std::vector<std::filesystem::path> flights, ends;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
@@ -154,7 +155,7 @@ void add_folder(const std::string& path, Collection& all, RankBudget& budget) {
   }
   if (flights.empty() && ends.empty()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("there is no {}N{} in it; ranks begin theirs when they have met",
+                fmt::format("it holds no {}N{}; a rank creates its record when all ranks have met",
                             kRankPrefix,
                             kFlightSuffix));
   }

@@ -1,5 +1,5 @@
-// What is known of a job that has ended, or that stands still, in one file: the flights of its
-// ranks and how their processes ended. The launcher writes it, `peal why` reads it.
+// All that is known of a job that has ended or hangs, in one file: the flights of its ranks, and
+// how their processes ended. The launcher writes a dump, and `peal why` reads it.
 #pragma once
 
 #include <span>
@@ -12,32 +12,32 @@
 
 namespace peal::observe {
 
-/// Of each rank the last flight and the last end, by rank.
+/// The last flight and the last end of each rank, sorted by rank.
 struct Dump {
   std::vector<Flight> flights;
   std::vector<RankEnd> ends;
-  /// What could not be read, and why; one line each.
+  /// The files and parts that could not be read, one line each, with the reason.
   std::vector<std::string> skipped;
 };
 
-/// The bytes of a dump, of those of flight files.
+/// The bytes of a dump. `flights` are the bytes of flight files.
 std::string to_dump(std::span<const std::string> flights, std::span<const RankEnd> ends);
 
-/// What the bytes say. A flight or end inside that is malformed is skipped.
-/// Errors: mismatch, if they are no dump.
+/// Parses a dump. Skips a flight or an end inside that is malformed.
+/// Errors: mismatch, if the bytes are not a dump.
 Dump parse_dump(std::string_view bytes);
 
-/// The file is there as a whole or not at all, for this user alone; it replaces a former one.
+/// Writes the file as a whole or not at all, readable by this user only. Replaces an earlier file.
 /// Errors: resource.
 void write_dump(const std::string& path,
                 std::span<const std::string> flights,
                 std::span<const RankEnd> ends);
 
-/// All that the paths lead to, each one a dump, the flight of a rank, or a folder in which there
-/// are flights and ends (flight_folder.h). Files in a folder that cannot be read are skipped, as
-/// are those of other users, links and pipes. Memory: bounded by a multiple of the bytes that are
-/// read. Errors: usage (a path that leads to nothing that can be read), mismatch (or to something
-/// else).
+/// Reads every path: a dump, the flight of a rank, or a folder with flights and ends
+/// (flight_folder.h). In a folder, skips files that cannot be read, files of other users, links and
+/// pipes.
+/// Errors: usage (a path that cannot be read), mismatch (a file of another kind).
+/// Cost: memory bounded by a multiple of the bytes that are read.
 Dump read_dumps(std::span<const std::string> paths);
 
 }  // namespace peal::observe

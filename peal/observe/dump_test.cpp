@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/testing/flight_files.h"
+#include "peal/system/fd.h"
 
 namespace peal::observe {
 namespace {
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// Leaves the file of a rank in the folder, and returns its bytes.
+/// Writes the flight file of a rank into the folder, and returns its bytes.
 std::string flight_of(const TestFolder& folder, Rank rank) {
   const RecorderOptions options = small_record(folder.path(), rank);
   FlightRecorder::make(options);
@@ -36,11 +36,11 @@ RankEnd end_of(Rank rank) {
   return {.rank = rank,
           .pid = 7,
           .at = WallTime(std::chrono::seconds(5)),
-          .fate = RankEnd::Fate::kEndedBadly,
+          .state = RankEnd::State::kEndedBadly,
           .text = "ended with exit code 3"};
 }
 
-TEST(DumpTest, WhatIsWrittenIsReadAsTheSame) {
+TEST(DumpTest, ADumpReadsBackAsWritten) {
   const TestFolder folder;
   const std::vector<std::string> flights = {flight_of(folder, 1), flight_of(folder, 0)};
   const std::vector<RankEnd> ends = {end_of(1)};
@@ -55,7 +55,7 @@ TEST(DumpTest, WhatIsWrittenIsReadAsTheSame) {
   EXPECT_THAT(dump.skipped, IsEmpty());
 }
 
-TEST(DumpTest, ADumpIsPrivateAndReplacesAFormerOneAtOnce) {
+TEST(DumpTest, ADumpIsPrivateAndReplacesAnEarlierOne) {
   const TestFolder folder;
   const std::string path = folder.path() + "/job.dump";
   std::ofstream(path) << "a former one";
@@ -66,18 +66,18 @@ TEST(DumpTest, ADumpIsPrivateAndReplacesAFormerOneAtOnce) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST(DumpTest, ADumpThatCannotBeWrittenIsAnErrorThatNamesIt) {
+TEST(DumpTest, AFailedWriteNamesTheFile) {
   const Error error = error_of([] { write_dump("/no/such/folder/job.dump", {}, {}); });
   EXPECT_EQ(error.kind(), ErrorKind::kResource);
   EXPECT_THAT(error.what(), HasSubstr("/no/such/folder/job.dump"));
 }
 
-TEST(DumpTest, AFolderGivesTheFlightsAndEndsOfAJobAndSaysWhatItSkipped) {
+TEST(DumpTest, AFolderGivesTheFlightsAndEndsOfOneJobAndNamesSkippedFiles) {
   const TestFolder folder;
   flight_of(folder, 0);
   write_end_file({folder.path(), "test"}, end_of(0));
   write_end_file({folder.path(), "another"}, end_of(2));
-  std::ofstream(end_file_in(folder.path(), 1)) << "who knows\n";
+  std::ofstream(end_file_in(folder.path(), 1)) << "nonsense\n";
   std::ofstream(flight_file_in(folder.path(), 1)) << "half";
   std::ofstream(folder.path() + "/rank-0.log") << "a file of the user's";
   const std::vector<std::string> paths = {folder.path()};
@@ -101,7 +101,7 @@ std::string flight_of_many(const TestFolder& folder, Rank rank, std::uint32_t co
   return bytes;
 }
 
-TEST(DumpTest, FewBytesNeverNameMoreRanksThanTheBudgetOfTheWholeDump) {
+TEST(DumpTest, ADumpNeverNamesMoreRanksThanItsBudget) {
   const TestFolder folder;
   constexpr std::uint32_t kRanks = 1 << 19;
   std::vector<std::string> flights;
@@ -138,7 +138,7 @@ TEST(DumpTest, LinksAndPipesInAFolderAreSkipped) {
                           HasSubstr("rank-1.end: cannot be read: it is not a regular file")));
 }
 
-TEST(DumpTest, FilesOfAnotherUserInAFolderAreSkipped) {
+TEST(DumpTest, FilesOfAnotherUserAreSkipped) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const TestFolder folder;
   flight_of(folder, 0);
@@ -149,10 +149,10 @@ TEST(DumpTest, FilesOfAnotherUserInAFolderAreSkipped) {
   EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("it belongs to another user")));
 }
 
-TEST(DumpTest, TheNameOfAFileThatIsSkippedIsPrintable) {
+TEST(DumpTest, TheNameOfASkippedFileIsPrintable) {
   const TestFolder folder;
   flight_of(folder, 0);
-  std::ofstream(folder.path() + "/rank-\x1b[2J\xc2\x9b\n.end") << "who knows\n";
+  std::ofstream(folder.path() + "/rank-\x1b[2J\xc2\x9b\n.end") << "nonsense\n";
   const Dump dump = read_dumps(std::vector<std::string>{folder.path()});
   EXPECT_THAT(dump.skipped, ElementsAre(HasSubstr("rank-\\x1b[2J\\xc2\\x9b\\x0a.end: ")));
   const Error none =
@@ -160,7 +160,7 @@ TEST(DumpTest, TheNameOfAFileThatIsSkippedIsPrintable) {
   EXPECT_THAT(none.what(), HasSubstr("/\\x1b[2J: cannot be read"));
 }
 
-TEST(DumpTest, OfARankThatIsMetTwiceTheLaterRecordCounts) {
+TEST(DumpTest, TheLaterRecordOfARankCounts) {
   const TestFolder before;
   const TestFolder after;
   const std::string former = flight_of(before, 0);
@@ -173,7 +173,7 @@ TEST(DumpTest, OfARankThatIsMetTwiceTheLaterRecordCounts) {
   }
 }
 
-TEST(DumpTest, PathsThatLeadToNothingAreErrorsThatNameThem) {
+TEST(DumpTest, APathThatCannotBeReadIsNamedInTheError) {
   const TestFolder folder;
   const std::string text = folder.path() + "/text";
   std::ofstream(text) << "text";
@@ -191,7 +191,7 @@ TEST(DumpTest, PathsThatLeadToNothingAreErrorsThatNameThem) {
   }
 }
 
-TEST(DumpTest, ADumpThatBreaksOffIsAMismatch) {
+TEST(DumpTest, ATruncatedDumpIsAMismatch) {
   const TestFolder folder;
   const std::string whole = to_dump(std::vector<std::string>{flight_of(folder, 0)}, {});
   for (const std::size_t size :

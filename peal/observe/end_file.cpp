@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "peal/base/error.h"
-#include "peal/base/own_file.h"
 #include "peal/observe/flight_folder.h"
-#include "peal/observe/whole_file.h"
+#include "peal/system/own_file.h"
+#include "peal/system/whole_file.h"
 
 namespace peal::observe {
 
@@ -16,14 +16,14 @@ EndFile parse_end_file(std::string_view text) {
   const std::size_t line_end = text.find('\n');
   if (line_end == std::string_view::npos) {
     throw Error(ErrorKind::kMismatch,
-                "the file of an end has a line with the job, and a second one");
+                "the end file of a rank needs two lines: the job, and how the rank ended");
   }
   return {.job = std::string(text.substr(0, line_end)),
           .end = parse_rank_end(text.substr(line_end + 1))};
 }
 
 void write_end_file(const EndPlace& place, const RankEnd& end) {
-  ::mkdir(place.folder.c_str(), 0700);  // if it fails, so does what follows
+  ::mkdir(place.folder.c_str(), 0700);  // if this fails, writing the file fails too
   write_whole_file(end_file_in(place.folder, end.rank), place.job + "\n" + to_line(end) + "\n");
 }
 

@@ -1,6 +1,6 @@
-// How a rank has ended, as a file beside its flight: whoever has started the ranks leaves it as
-// soon as a process has ended, so that peers that have lost it can say more than that. The launcher
-// writes them; the native backend and the rendezvous look whether there is one.
+// How a rank has ended, as a file beside its flight. The launcher writes the file as soon as a
+// process has ended, so that peers that lost the rank can report how it ended. The native backend
+// and the rendezvous read it.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace peal::observe {
 
-/// Where the ends of one job's ranks are noted. Other jobs may use the folder at the same time, and
-/// theirs count for nobody here.
+/// Where the ends of one job's ranks are stored. Other jobs may use the folder at the same time;
+/// files of other jobs are ignored.
 struct EndPlace {
   std::string folder;  // empty: nowhere
   std::string job;
@@ -21,7 +21,7 @@ struct EndPlace {
   bool is_any() const { return !folder.empty(); }
 };
 
-/// What such a file says: a line with the job, and one as rank_end.h has it.
+/// The content of an end file: a line with the job, and a line as in rank_end.h.
 struct EndFile {
   std::string job;
   RankEnd end;
@@ -29,18 +29,20 @@ struct EndFile {
 /// Errors: mismatch.
 EndFile parse_end_file(std::string_view text);
 
-/// Into the folder, which is made if only that is missing; there as a whole or not at all, for this
-/// user alone. It replaces a former one. Errors: resource.
+/// Writes the file as a whole or not at all, readable by this user only. Creates the folder if only
+/// the folder is missing, and replaces an earlier file.
+/// Errors: resource.
 void write_end_file(const EndPlace& place, const RankEnd& end);
 
-/// Nothing where there is no such file, or one of another job or user, or one that says nothing.
-/// Links and pipes count as nothing. Cost: an open().
+/// Returns nothing if the file is missing, malformed, of another job or of another user. Links and
+/// pipes count as missing.
+/// Cost: an open().
 std::optional<RankEnd> try_read_end_file(const EndPlace& place, Rank rank);
 
-/// The same for who has just ended: waits for the file until the deadline.
+/// As try_read_end_file, for a rank that has just ended: waits for the file until the deadline.
 std::optional<RankEnd> await_end_file(const EndPlace& place, Rank rank, Deadline deadline);
 
-/// Removes those that former jobs of this user have left in the folder, and nothing else.
+/// Removes the end files that earlier jobs of this user left in the folder, and nothing else.
 void remove_end_files(const std::string& folder);
 
 }  // namespace peal::observe

@@ -10,20 +10,20 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/base/fd.h"
 #include "peal/observe/testing/flight_files.h"
 #include "peal/observe/testing/flights.h"
+#include "peal/system/fd.h"
 
 namespace peal::observe {
 namespace {
 
-using Fate = RankEnd::Fate;
+using State = RankEnd::State;
 using std::chrono::milliseconds;
 
 constexpr const char* kJob = "test";
-const RankEnd kKilled = end_of(2, Fate::kEndedBadly, 30, "was killed by SIGKILL");
+const RankEnd kKilled = end_of(2, State::kKilled, 30, "was killed by SIGKILL");
 
-TEST(EndFileTest, WhatIsWrittenIsReadAndIsForThisUserAlone) {
+TEST(EndFileTest, AnEndReadsBackAsWrittenAndIsPrivate) {
   const TestFolder folder;
   write_end_file({folder.path(), kJob}, kKilled);
   EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 2), kKilled);
@@ -32,13 +32,13 @@ TEST(EndFileTest, WhatIsWrittenIsReadAndIsForThisUserAlone) {
   EXPECT_EQ(status.st_mode & 0777, 0600);
 }
 
-TEST(EndFileTest, AFolderThatIsNotThereYetIsMade) {
+TEST(EndFileTest, AMissingFolderIsCreated) {
   const TestFolder folder;
   write_end_file({folder.path() + "/flights", kJob}, kKilled);
   EXPECT_EQ(try_read_end_file({folder.path() + "/flights", kJob}, 2), kKilled);
 }
 
-TEST(EndFileTest, WhereThereIsNoneOrOneThatSaysNothingThereIsNoEnd) {
+TEST(EndFileTest, AMissingOrMalformedFileGivesNoEnd) {
   const TestFolder folder;
   EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 2), std::nullopt);
   std::ofstream(end_file_in(folder.path(), 2)) << kJob << "\n2 half";
@@ -48,7 +48,7 @@ TEST(EndFileTest, WhereThereIsNoneOrOneThatSaysNothingThereIsNoEnd) {
   EXPECT_EQ(try_read_end_file({folder.path(), kJob}, 3), std::nullopt);
 }
 
-TEST(EndFileTest, OneThatComesInTimeIsWaitedForAndOneOfAnotherJobIsNone) {
+TEST(EndFileTest, AwaitReturnsAnEndThatComesInTimeAndIgnoresOtherJobs) {
   const TestFolder folder;
   const EndPlace place{folder.path(), kJob};
   write_end_file({folder.path(), "another"}, kKilled);
@@ -61,7 +61,7 @@ TEST(EndFileTest, OneThatComesInTimeIsWaitedForAndOneOfAnotherJobIsNone) {
   launcher.join();
 }
 
-TEST(EndFileTest, ALinkAPipeAndAFileOfAnotherUserAreNotBelieved) {
+TEST(EndFileTest, ALinkAPipeAndAFileOfAnotherUserAreIgnored) {
   const TestFolder folder;
   const TestFolder elsewhere;
   const EndPlace place{folder.path(), kJob};
@@ -85,7 +85,7 @@ TEST(EndFileTest, ALinkAPipeAndAFileOfAnotherUserAreNotBelieved) {
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 
-TEST(EndFileTest, ThoseOfFormerJobsAreRemovedAndNothingElse) {
+TEST(EndFileTest, RemoveDeletesEndFilesAndNothingElse) {
   const TestFolder folder;
   write_end_file({folder.path(), kJob}, kKilled);
   std::ofstream(flight_file_in(folder.path(), 2)) << "a flight";

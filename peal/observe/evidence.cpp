@@ -12,7 +12,7 @@
 namespace peal::observe {
 namespace {
 
-/// Nobody reads more of them.
+/// Nobody reads more lines.
 constexpr std::size_t kRanksShown = 32;
 
 std::string under_way(const JobView& job, const RankView& view) {
@@ -32,7 +32,7 @@ std::string under_way(const JobView& job, const RankView& view) {
 
 std::string finished(const JobView& job, const RankView& view) {
   const FlightOperation* const last = job.last_finished(view.rank);
-  if (last == nullptr) return "has finished none";
+  if (last == nullptr) return "has finished no operation";
   return fmt::format(
       "last finished {} at {}", operation_text(*view.flight, *last), time_text(*last->end));
 }
@@ -42,9 +42,9 @@ std::string line_of(const JobView& job, const RankView& view) {
     return fmt::format("rank {}: left no record; {}", view.rank, process_text(view));
   }
   std::vector<std::string> parts = {under_way(job, view), finished(job, view)};
-  if (const auto& verdict = view.flight->verdict) {
-    parts.push_back(
-        fmt::format("failed at {} with {}", time_text(verdict->at), name_of(verdict->kind)));
+  if (const auto& first_error = view.flight->first_error) {
+    parts.push_back(fmt::format(
+        "failed at {} with {}", time_text(first_error->at), name_of(first_error->kind)));
   }
   parts.push_back(process_text(view));
   if (view.flight->torn > 0) {
@@ -60,22 +60,22 @@ std::string line_of(const JobView& job, const RankView& view) {
 }  // namespace
 
 std::string process_text(const RankView& view) {
-  using Fate = RankEnd::Fate;
-  if (view.end != nullptr && has_ended(view.end->fate)) {
+  using State = RankEnd::State;
+  if (view.end != nullptr && has_ended(view.end->state)) {
     return fmt::format("its process {} at {}", view.end->text, time_text(view.end->at));
   }
   if (view.flight != nullptr && view.flight->departure) {
     return fmt::format(
         "it left {} at {}",
-        view.flight->departure->how == Departure::kInOrder ? "in order" : "by an exception",
+        view.flight->departure->how == Departure::kNormal ? "without an error" : "by an exception",
         time_text(view.flight->departure->at));
   }
   if (view.end != nullptr) {
-    return view.end->fate == Fate::kRuns ? "its process still runs"
-                                         : "its process stands still (it is stopped)";
+    return view.end->state == State::kRuns ? "its process still runs"
+                                           : "its process is stopped (suspended by a signal)";
   }
   if (view.flight != nullptr) {
-    return fmt::format("what became of its process is not known; last seen at {}",
+    return fmt::format("how its process ended is unknown; last seen at {}",
                        time_text(view.flight->last_seen));
   }
   return "nothing is known of its process";
@@ -97,17 +97,18 @@ std::vector<std::string> evidence(const JobView& job, const std::vector<Rank>& i
   }
   std::map<std::string, const Flight*> first;  // by host
   for (const RankView& view : job.ranks()) {
-    if (view.flight == nullptr || !view.flight->verdict) continue;
+    if (view.flight == nullptr || !view.flight->first_error) continue;
     const Flight*& known = first[view.flight->host];
-    if (known == nullptr || view.flight->verdict->at < known->verdict->at) known = view.flight;
+    if (known == nullptr || view.flight->first_error->at < known->first_error->at)
+      known = view.flight;
   }
   for (const auto& [host, flight] : first) {
     lines.push_back(fmt::format("the first error on {}: rank {} at {}: {}: {}",
                                 host,
                                 flight->rank,
-                                time_text(flight->verdict->at),
-                                name_of(flight->verdict->kind),
-                                flight->verdict->text));
+                                time_text(flight->first_error->at),
+                                name_of(flight->first_error->kind),
+                                flight->first_error->text));
   }
   return lines;
 }

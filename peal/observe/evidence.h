@@ -1,4 +1,4 @@
-// What is known of each rank, a line for each: below the sentence of a Diagnosis.
+// One line on each rank, below the sentence of a Diagnosis.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace peal::observe {
 
-/// "its process was killed by SIGKILL", "its process still runs", "it left in order"; what is known
-/// best.
+/// "its process was killed by SIGKILL", "its process still runs", "it left without an error": the
+/// most certain fact that is known.
 std::string process_text(const RankView& view);
 
-/// What each rank was in, since when, for whom it waited, what it last finished and how it ended.
-/// First `involved`, then the others, as many as one reads; then the first errors in time, one for
-/// each host.
+/// One line for each rank: its operation and since when, the ranks that it waited for, the
+/// operation that it last finished, and how it ended. The `involved` ranks come first, then others
+/// up to a limit. The first error of each host follows.
 std::vector<std::string> evidence(const JobView& job, const std::vector<Rank>& involved);
 
 }  // namespace peal::observe

@@ -1,5 +1,5 @@
-// What is known of one rank's last operations, as a value: what the parser (flight_file.h) makes of
-// the recorder's bytes, and `why.h` reasons about.
+// The last operations of one rank, as a value. The parser (flight_file.h) makes it from the
+// recorder's bytes, and `why.h` reasons about it.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,11 @@ namespace peal::observe {
 /// A time of day, by the clock of the rank's host.
 using WallTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 
-/// A group that the rank was in; operations name it by its place in Flight::groups.
+inline WallTime wall_now() {
+  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
+}
+
+/// A group that the rank was in. Operations refer to it by its index in Flight::groups.
 struct FlightGroup {
   std::string name;
   std::size_t size = 0;
@@ -28,7 +32,7 @@ struct FlightGroup {
 };
 
 struct FlightOperation {
-  std::uint64_t ordinal = 0;  // 1 for the rank's first of all
+  std::uint64_t ordinal = 0;  // counts the rank's operations, from 1
   OperationKind kind;
   std::uint64_t sequence = 0;  // of a collective in its group; the tag of a message
   Elements count;
@@ -36,34 +40,37 @@ struct FlightOperation {
   std::optional<WallTime> past_waiting;  // nothing: it was still waiting for its peers
   std::optional<WallTime> end;           // nothing: it was under way
   bool failed = false;
-  std::chrono::nanoseconds waited{0};  // for peers, beyond spinning; without a wait that goes on
-  std::optional<Rank> waited_for;      // the last one, in the world
+  std::chrono::nanoseconds waited{0};  // for peers, without spinning and without a current wait
+  std::optional<Rank> waited_for;      // the last peer that it waited for, in the world
 
   bool is_under_way() const { return !end; }
-  /// It has not ended well: is under way, or has failed.
+  /// Under way, or failed.
   bool is_unfinished() const { return !end || failed; }
 
   friend bool operator==(const FlightOperation&, const FlightOperation&) = default;
 };
 
-/// The first thing that the rank knew to have gone wrong.
-struct FlightVerdict {
+/// The first error that the rank knew of.
+struct FlightError {
   ErrorKind kind = ErrorKind::kBug;
   std::string text;
+  std::optional<Rank> rank = {};  // this and the next two fields are as in ErrorDetails
+  ErrorCause cause = ErrorCause::kUnknown;
+  std::string reason = {};
   std::uint8_t group = 0;
   WallTime at;
 
-  friend bool operator==(const FlightVerdict&, const FlightVerdict&) = default;
+  friend bool operator==(const FlightError&, const FlightError&) = default;
 };
 
 struct FlightDeparture {
-  Departure how = Departure::kInOrder;
+  Departure how = Departure::kNormal;
   WallTime at;
 
   friend bool operator==(const FlightDeparture&, const FlightDeparture&) = default;
 };
 
-/// More than any job has: what is read beyond it is no record.
+/// More ranks than any job has. A record with more is rejected as malformed.
 inline constexpr int kMostRanks = 1 << 23;
 
 struct Flight {
@@ -73,18 +80,18 @@ struct Flight {
   std::string host;
   std::string job;
   WallTime begun;
-  WallTime last_seen;  // when the rank last looked at the clock: it was alive then
+  WallTime last_seen;  // when the rank last read the clock, and so was alive
   std::vector<std::string> algorithms;
   std::vector<FlightGroup> groups;
   std::vector<FlightOperation> operations;  // in the order in which they began
   std::size_t torn = 0;                     // entries that were half written
-  std::optional<FlightVerdict> verdict;
+  std::optional<FlightError> first_error;
   std::optional<FlightDeparture> departure;
 
   friend bool operator==(const Flight&, const Flight&) = default;
 };
 
-/// The group of one of its operations; null where the record had no room for its name.
+/// The group of an operation; null if the record had no room for the group.
 inline const FlightGroup* group_of(const Flight& flight, const FlightOperation& operation) {
   const std::size_t number = operation.kind.group;
   return number < flight.groups.size() ? &flight.groups[number] : nullptr;

@@ -17,14 +17,14 @@
 namespace peal::observe {
 namespace {
 
-/// No world has more ranks: what a record says of a rank has 24 bits.
+/// The most operations in a record.
 constexpr std::uint32_t kMostOperations = 1 << 20;
 
 Error malformed_record(const std::string& how) {
   return Error(ErrorKind::kMismatch, "the record of a rank's operations " + how);
 }
 
-/// What lies at an offset; the caller knows that it is inside.
+/// Reads numbers and texts at an offset. The caller ensures that the offset is inside.
 class Image {
  public:
   explicit Image(std::string_view bytes) : bytes_(bytes) {}
@@ -32,7 +32,7 @@ class Image {
   std::size_t size() const { return bytes_.size(); }
   std::uint64_t word(std::size_t at) const { return number<std::uint64_t>(at); }
   std::uint32_t half(std::size_t at) const { return number<std::uint32_t>(at); }
-  /// Up to a zero, or `room`; fit for a terminal, whatever somebody put there.
+  /// The text up to a zero byte or `room`, made printable: the file may hold anything.
   std::string text(std::size_t at, std::size_t room) const {
     const std::string_view all = bytes_.substr(at, room);
     return printable_line(all.substr(0, all.find('\0')));
@@ -49,20 +49,20 @@ class Image {
   std::string_view bytes_;
 };
 
-/// From cycles to the time of day, by two looks at both.
+/// Converts cycles to the time of day, from two readings of both clocks.
 class ClockLine {
  public:
-  struct Look {
+  struct ClockReading {
     std::uint64_t cycles = 0;
     std::uint64_t wall = 0;
   };
 
   explicit ClockLine(const Image& bytes) {
-    const std::optional<Look> first = look(bytes, 0);
+    const std::optional<ClockReading> first = reading(bytes, 0);
     if (!first) throw malformed_record("has no clock");
     first_ = last_ = *first;
     for (std::size_t i = 1; i < kClocks; ++i) {
-      const std::optional<Look> later = look(bytes, i);
+      const std::optional<ClockReading> later = reading(bytes, i);
       if (later && later->cycles > last_.cycles && later->wall > first_.wall) last_ = *later;
     }
     if (last_.cycles > first_.cycles) {
@@ -76,16 +76,16 @@ class ClockLine {
   std::chrono::nanoseconds length(std::uint64_t cycles) const {
     return std::chrono::nanoseconds(bounded(static_cast<double>(cycles) * nanoseconds_per_cycle_));
   }
-  /// From the look that is nearer, since what a cycle is is not known to the last digit.
+  /// Starts from the nearer reading, since the length of a cycle is only an estimate.
   WallTime at(std::uint64_t cycles) const {
     const bool is_early = cycles < first_.cycles / 2 + last_.cycles / 2;
-    const Look& near = is_early ? first_ : last_;
+    const ClockReading& near = is_early ? first_ : last_;
     if (cycles >= near.cycles) return at_wall(near.wall) + length(cycles - near.cycles);
     return at_wall(near.wall) - length(near.cycles - cycles);
   }
 
  private:
-  /// Clocks that lead centuries away are wrong, and would overflow.
+  /// Rejects clocks that are centuries away: they are wrong, and would overflow.
   static constexpr std::uint64_t kLatest = std::uint64_t{1} << 62;
 
   static std::int64_t bounded(double nanoseconds) {
@@ -94,24 +94,24 @@ class ClockLine {
   static WallTime at_wall(std::uint64_t wall) {
     return WallTime(std::chrono::nanoseconds(static_cast<std::int64_t>(wall)));
   }
-  static std::optional<Look> look(const Image& bytes, std::size_t number) {
+  static std::optional<ClockReading> reading(const Image& bytes, std::size_t number) {
     const std::size_t at = offsetof(FlightHeader, clocks) + number * sizeof(ClockPair);
-    const Look look{bytes.word(at + offsetof(ClockPair, cycles)),
-                    bytes.word(at + offsetof(ClockPair, wall))};
+    const ClockReading look{bytes.word(at + offsetof(ClockPair, cycles)),
+                            bytes.word(at + offsetof(ClockPair, wall))};
     const bool is_whole =
         bytes.word(at + offsetof(ClockPair, check)) == clock_check(look.cycles, look.wall);
     return is_whole && look.wall < kLatest ? std::optional(look) : std::nullopt;
   }
 
-  Look first_;
-  Look last_;
+  ClockReading first_;
+  ClockReading last_;
   double nanoseconds_per_cycle_ = 0;
 };
 
 // ---- the parts
 
 Departure departure_of(std::uint64_t number) {
-  return number == 2 ? Departure::kByException : Departure::kInOrder;
+  return number == 2 ? Departure::kByException : Departure::kNormal;
 }
 
 std::vector<Rank> ranks_of(
@@ -158,7 +158,7 @@ bool makes_sense(const OperationKind& kind, int world_size) {
          name_of(kind.reduce) != "invalid" && kind.root < world_size;
 }
 
-/// Nothing if it is half written.
+/// Returns nothing if the entry is half written.
 std::optional<FlightOperation> operation_at(const Image& bytes,
                                             std::size_t at,
                                             const ClockLine& clock,
@@ -177,7 +177,7 @@ std::optional<FlightOperation> operation_at(const Image& bytes,
   operation.sequence = sequence;
   operation.count = Elements(static_cast<std::int64_t>(count));
   const std::uint64_t ended = end & ~kFailedBit;
-  // An end, or what went before it, from before the start is of the operation that was here before.
+  // An end or past_waiting before the start belongs to the operation that had this place before.
   const bool is_whole = stamp == stamp_of(operation.ordinal, start, sequence, kind, count) &&
                         (end == 0 || ended >= start) &&
                         (past_waiting == 0 || past_waiting >= start) && operation.ordinal != 0 &&
@@ -214,40 +214,52 @@ void read_operations(const Image& bytes, const ClockLine& clock, Flight& flight)
   std::ranges::sort(flight.operations, {}, &FlightOperation::ordinal);
 }
 
+std::optional<Rank> accused_in(const Image& bytes, int world_size) {
+  const std::uint64_t word = bytes.word(offsetof(FlightHeader, accused));
+  if (word == 0 || word > static_cast<std::uint64_t>(world_size)) return std::nullopt;
+  return static_cast<Rank>(word - 1);
+}
+
 void read_end(const Image& bytes, const ClockLine& clock, Flight& flight) {
   if (const std::uint64_t how = bytes.word(offsetof(FlightHeader, departure)); how != 0) {
     flight.departure = FlightDeparture{
         departure_of(how), clock.at(bytes.word(offsetof(FlightHeader, departed)) & ~kFailedBit)};
   }
-  const std::uint64_t verdict = bytes.word(offsetof(FlightHeader, verdict));
-  if (verdict == 0) return;
-  const auto kind = error_kind_of(static_cast<std::uint8_t>((verdict & 0xff) - 1));
+  const std::uint64_t failure = bytes.word(offsetof(FlightHeader, failure));
+  if (failure == 0) return;
+  const auto kind = error_kind_of(static_cast<std::uint8_t>((failure & 0xff) - 1));
   if (!kind) throw malformed_record("has an error of an unknown kind");
-  flight.verdict =
-      FlightVerdict{.kind = *kind,
-                    .text = bytes.text(offsetof(FlightHeader, verdict_text),
-                                       std::min<std::size_t>(verdict >> 16, kVerdictSize)),
-                    .group = static_cast<std::uint8_t>(verdict >> 8),
-                    .at = clock.at(bytes.word(offsetof(FlightHeader, judged)) & ~kFailedBit)};
+  flight.first_error = FlightError{
+      .kind = *kind,
+      .text = bytes.text(offsetof(FlightHeader, error_text),
+                         std::min<std::size_t>(failure >> 16 & 0xffff, kErrorTextSize)),
+      .rank = accused_in(bytes, flight.world_size),
+      .cause =
+          error_cause_of(static_cast<std::uint8_t>(failure >> 48)).value_or(ErrorCause::kUnknown),
+      .reason = bytes.text(offsetof(FlightHeader, reason),
+                           std::min<std::size_t>(failure >> 32 & 0xffff, kReasonSize)),
+      .group = static_cast<std::uint8_t>(failure >> 8),
+      .at = clock.at(bytes.word(offsetof(FlightHeader, failed_at)) & ~kFailedBit)};
 }
 
 void check_form(const Image& bytes) {
   if (bytes.size() < sizeof(FlightHeader)) throw malformed_record("is too short");
-  if (bytes.word(offsetof(FlightHeader, magic)) != kFlightMagic) throw malformed_record("is none");
+  if (bytes.word(offsetof(FlightHeader, magic)) != kFlightMagic)
+    throw malformed_record("does not begin as a record");
   const std::uint32_t version = bytes.half(offsetof(FlightHeader, version));
   if (version != kFlightVersion) {
-    throw malformed_record(fmt::format("has version {}, not {}", version, kFlightVersion));
+    throw malformed_record(fmt::format("has version {}, expected {}", version, kFlightVersion));
   }
   const std::uint32_t world = bytes.half(offsetof(FlightHeader, world_size));
   if (world == 0 || world > std::uint32_t{kMostRanks} ||
       bytes.half(offsetof(FlightHeader, rank)) >= world) {
-    throw malformed_record("is of a rank that cannot be");
+    throw malformed_record("has an impossible rank or world size");
   }
   const std::uint32_t groups = bytes.half(offsetof(FlightHeader, groups));
   const std::uint32_t operations = bytes.half(offsetof(FlightHeader, operations));
   if (groups > kMoreGroups + 1 || operations > kMostOperations ||
       bytes.size() != flight_size(groups, operations)) {
-    throw malformed_record("is not whole");
+    throw malformed_record("is truncated or too long");
   }
 }
 

@@ -12,7 +12,7 @@
 namespace peal::observe {
 namespace {
 
-/// The record of a rank that has done three operations, and has failed in the last one.
+/// The record of a rank that has done three operations, of which the last one failed.
 std::string some_flight() {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path());
@@ -33,7 +33,7 @@ void put(std::string& bytes, std::size_t at, Number number) {
   std::memcpy(bytes.data() + at, &number, sizeof(number));
 }
 
-/// Where the word of an operation lies; the first one is in the second place of the ring.
+/// The offset of a word of an operation. The first operation is in the second place of the ring.
 std::size_t word_at(std::size_t place, std::size_t word) {
   return operations_offset(2) + place * sizeof(OperationRecord) + word;
 }
@@ -64,13 +64,13 @@ TEST(FlightFileTest, AHalfWrittenEntryIsSkippedAndCounted) {
   }
 }
 
-TEST(FlightFileTest, AnEndFromBeforeTheStartIsAnotherOperations) {
+TEST(FlightFileTest, AnEndBeforeTheStartBelongsToAnotherOperation) {
   std::string bytes = some_flight();
   put(bytes, word_at(2, offsetof(OperationRecord, end)), std::uint64_t{1});
   EXPECT_EQ(parse_flight(bytes).torn, 1U);
 }
 
-TEST(FlightFileTest, AClockThatIsBeingRenewedIsNotRead) {
+TEST(FlightFileTest, AHalfWrittenClockIsNotRead) {
   std::string bytes = some_flight();
   const Flight before = parse_flight(bytes);
   for (std::size_t i = 1; i < kClocks; ++i) {
@@ -83,10 +83,10 @@ TEST(FlightFileTest, AClockThatIsBeingRenewedIsNotRead) {
   EXPECT_EQ(after.begun, before.begun);
 }
 
-TEST(FlightFileTest, WhatIsNoFlightIsAMismatch) {
+TEST(FlightFileTest, BytesThatAreNotAFlightAreAMismatch) {
   const std::string whole = some_flight();
   EXPECT_NE(refusal(""), "");
-  EXPECT_NE(refusal(std::string(whole.size(), '\0')), "") << "made, and not written yet";
+  EXPECT_NE(refusal(std::string(whole.size(), '\0')), "") << "created, and not written yet";
   EXPECT_NE(refusal(whole.substr(0, whole.size() - 1)), "");
   EXPECT_NE(refusal(whole + "x"), "");
   const auto with = [&](std::size_t at, std::uint32_t number) {
@@ -94,16 +94,16 @@ TEST(FlightFileTest, WhatIsNoFlightIsAMismatch) {
     put(bytes, at, number);
     return refusal(bytes);
   };
-  EXPECT_NE(with(offsetof(FlightHeader, version), 2), "");
+  EXPECT_NE(with(offsetof(FlightHeader, version), kFlightVersion + 1), "");
   EXPECT_NE(with(offsetof(FlightHeader, rank), 2), "");
   EXPECT_NE(with(offsetof(FlightHeader, world_size), 0), "");
   EXPECT_NE(with(offsetof(FlightHeader, world_size), ~0U), "");
   EXPECT_NE(with(offsetof(FlightHeader, operations), ~0U), "");
   EXPECT_NE(with(offsetof(FlightHeader, groups), ~0U), "");
-  EXPECT_NE(with(offsetof(FlightHeader, verdict), 200), "");
+  EXPECT_NE(with(offsetof(FlightHeader, failure), 200), "");
 }
 
-TEST(FlightFileTest, AnyBytesAreAFlightOrAMismatch) {
+TEST(FlightFileTest, RandomBytesGiveAFlightOrAMismatch) {
   const std::string whole = some_flight();
   std::mt19937 random(1);
   for (int round = 0; round < 3000; ++round) {

@@ -1,5 +1,5 @@
-// What the files of a job's flights are called. Ranks write theirs, a launcher adds how they ended,
-// and `peal why` reads both.
+// The names of the files with a job's flights. Ranks write the flights, the launcher adds how the
+// ranks ended, and `peal why` reads both.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ inline constexpr std::string_view kFlightSuffix = ".flight";
 inline constexpr std::string_view kEndSuffix = ".end";
 inline constexpr std::string_view kRankPrefix = "rank-";
 
-/// "FOLDER/rank-3.flight", of a rank in the world.
+/// "FOLDER/rank-3.flight". `rank` is a rank in the world.
 inline std::string flight_file_in(const std::string& folder, Rank rank) {
   return folder + "/" + std::string(kRankPrefix) + std::to_string(rank) +
          std::string(kFlightSuffix);

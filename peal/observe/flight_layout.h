@@ -1,11 +1,11 @@
-// How a rank's flight lies in its file: a header, a table of groups, and a ring of the last
-// operations. The recorder writes it, by a mapping, and may be killed at any instruction; the
-// parser (flight_file.h) reads the bytes. Numbers are in the machine's own order of bytes: a file
-// of another machine has a magic number that is none.
+// The layout of a rank's flight in its file: a header, a table of groups, and a ring of the last
+// operations. The recorder writes through a mapping, and may be killed at any instruction. The
+// parser (flight_file.h) reads the bytes. Numbers are in the machine's byte order: a file of a
+// machine with another order does not match the magic number.
 //
-// What changes while others may look is made of words, each written at once. Where several belong
-// together, either the last that is written says that they are there, or one of them is a check of
-// the others, so that a reader drops what it sees half written.
+// Data that changes while others read consists of words, each written atomically. Where several
+// words belong together, either the last one written marks the others as complete, or one word is a
+// check of the others. So a reader can drop data that is half written.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "peal/base/error.h"
 #include "peal/base/operation.h"
 #include "peal/base/reduce_op.h"
 #include "peal/base/units.h"
@@ -23,10 +24,9 @@ using Word = std::atomic<std::uint64_t>;
 static_assert(sizeof(Word) == sizeof(std::uint64_t) && Word::is_always_lock_free);
 
 inline constexpr std::uint64_t kFlightMagic = 0x3174'6c66'6c61'6570;  // "pealflt1"
-inline constexpr std::uint32_t kFlightVersion = 1;
+inline constexpr std::uint32_t kFlightVersion = 2;
 
-/// A count of cycles and the time of day at that moment. Two of them turn any other count into a
-/// time.
+/// A cycle count and the time of day at that moment. Two pairs convert any other count to a time.
 struct ClockPair {
   Word cycles;
   Word wall;   // nanoseconds since 1970
@@ -41,33 +41,52 @@ inline constexpr std::size_t kHostSize = 256;
 inline constexpr std::size_t kJobSize = 128;
 inline constexpr std::size_t kAlgorithms = 16;
 inline constexpr std::size_t kAlgorithmSize = 24;
-inline constexpr std::size_t kVerdictSize = 1024;
-/// The first is of the start; the others are renewed in turn, so that one of them is whole.
+inline constexpr std::size_t kErrorTextSize = 1024;
+inline constexpr std::size_t kReasonSize = 512;
+/// The first pair is taken at the start. The other two are renewed in turn, so that one of them is
+/// always complete.
 inline constexpr std::size_t kClocks = 3;
 
-/// Texts end with a zero, or with their room.
+/// A text ends with a zero byte, or fills its field.
 struct FlightHeader {
-  Word magic;  // written when all that stays as it is has been
+  Word magic;  // written when all constant fields are written
   std::uint32_t version;
   std::uint32_t rank;  // in the world
   std::uint32_t world_size;
-  std::uint32_t groups;      // how many the table has room for
-  std::uint32_t operations;  // and the ring
+  std::uint32_t groups;      // capacity of the table
+  std::uint32_t operations;  // capacity of the ring
   std::uint32_t reserved;
   std::uint64_t pid;
   char host[kHostSize];
   char job[kJobSize];
-  char algorithms[kAlgorithms][kAlgorithmSize];  // their names, by number
+  char algorithms[kAlgorithms][kAlgorithmSize];  // names, indexed by number
 
   ClockPair clocks[kClocks];
-  Word departure;  // 1 + Departure, written after its time; 0: has not left
+  Word departure;  // 1 + Departure, written after its time; 0: the rank has not left
   Word departed;   // cycles
-  Word verdict;    // 1 + ErrorKind | group << 8 | length of the text << 16, written last; 0: none
-  Word judged;     // cycles
-  char verdict_text[kVerdictSize];
+  Word failure;    // FailureWord, written last; 0: none
+  Word failed_at;  // cycles
+  Word accused;    // 1 + the rank that the error names; 0: no rank
+  char error_text[kErrorTextSize];
+  char reason[kReasonSize];
 };
 
-/// Ranks first, first + stride, ..: most groups are one of these.
+/// The first error of a rank, packed into one word.
+struct FailureWord {
+  ErrorKind kind = ErrorKind::kBug;
+  ErrorCause cause = ErrorCause::kUnknown;
+  std::uint8_t group = 0;
+  std::uint16_t text = 0;  // length, as is `reason`
+  std::uint16_t reason = 0;
+
+  constexpr std::uint64_t word() const {
+    return (1 + std::uint64_t{static_cast<std::uint8_t>(kind)}) | std::uint64_t{group} << 8 |
+           std::uint64_t{text} << 16 | std::uint64_t{reason} << 32 |
+           std::uint64_t{static_cast<std::uint8_t>(cause)} << 48;
+  }
+};
+
+/// Ranks first, first + stride, ... Most groups need only one run.
 struct RankRun {
   std::uint32_t first;
   std::uint32_t stride;
@@ -78,25 +97,25 @@ inline constexpr std::size_t kGroupNameSize = 112;
 inline constexpr std::size_t kRunsOfGroup = 32;
 
 struct GroupRecord {
-  Word written;        // 1 when the rest has been
-  std::uint32_t size;  // of the group; its runs may have fewer ranks, if there was no room for all
+  Word written;        // 1 when the rest is written
+  std::uint32_t size;  // of the group; the runs hold fewer ranks if there was no room for all
   std::uint32_t runs;
   char name[kGroupNameSize];
   RankRun ranks[kRunsOfGroup];
 };
 
-/// The groups that had no room in the table share this number, which has no record there.
+/// All groups that did not fit into the table share this number, which has no record in the table.
 inline constexpr std::uint8_t kMoreGroups = 255;
 
-/// One operation: a cache line. The first five words are written when it begins, the stamp last;
-/// the others as it goes on, each for itself.
+/// One operation: a cache line. The first five words are written when the operation begins, the
+/// stamp last. Each of the others is written later, independently.
 struct OperationRecord {
-  Word stamp;         // ordinal << 16 | check of the words up to `count`; 0: none, or half written
+  Word stamp;         // ordinal << 16 | check of the words up to `count`; 0: empty or half written
   Word start;         // cycles
   Word sequence;      // of a collective in its group; the tag of a message
   Word kind;          // OperationKind
   Word count;         // elements
-  Word past_waiting;  // cycles when it first got past waiting for peers; 0: it has not
+  Word past_waiting;  // cycles when it first got past waiting for peers; 0: not yet
   Word end;           // cycles | kFailedBit if it failed; 0: under way
   Word waits;         // Waits
 };
@@ -104,7 +123,7 @@ static_assert(sizeof(OperationRecord) == 64);
 
 inline constexpr std::uint64_t kFailedBit = std::uint64_t{1} << 63;
 
-/// The stamp of the operation that was the `ordinal`-th to begin, from 1 on.
+/// The stamp of an operation. `ordinal` counts the operations from 1 on.
 constexpr std::uint64_t stamp_of(std::uint64_t ordinal,
                                  std::uint64_t start,
                                  std::uint64_t sequence,
@@ -115,8 +134,8 @@ constexpr std::uint64_t stamp_of(std::uint64_t ordinal,
   return ordinal << 16 | (mix * 0x9e37'79b9'7f4a'7c15u) >> 48;
 }
 
-/// What an operation is, in one word: 8 bits each of group, operation, type, reduce op and
-/// algorithm, and 24 of the root or peer.
+/// The kind of an operation, in one word: 8 bits each for group, operation, type, reduce op and
+/// algorithm, and 24 bits for the root or peer.
 struct OperationKind {
   std::uint8_t group = 0;
   Operation operation = Operation::kBarrier;
@@ -143,11 +162,11 @@ struct OperationKind {
   friend bool operator==(const OperationKind&, const OperationKind&) = default;
 };
 
-/// How long an operation has waited for peers, and for whom last: 40 bits of 256 cycles each, which
-/// are a day, and 24 of the rank.
+/// How long an operation has waited for peers, and the last peer. In a word: 40 bits in units of
+/// 256 cycles, which last a day, and 24 bits for the rank.
 struct Waits {
   std::uint64_t cycles = 0;
-  Rank last = -1;  // in the world; -1: for nobody
+  Rank last = -1;  // in the world; -1: no rank
 
   constexpr std::uint64_t word() const {
     constexpr std::uint64_t kMost = (std::uint64_t{1} << 40) - 1;
@@ -159,7 +178,7 @@ struct Waits {
   }
 };
 
-/// Where the parts lie, and how much that is in all.
+/// The offsets of the parts, and the total size.
 constexpr std::size_t groups_offset() { return (sizeof(FlightHeader) + 63) / 64 * 64; }
 constexpr std::size_t operations_offset(std::size_t groups) {
   return groups_offset() + groups * sizeof(GroupRecord);

@@ -15,11 +15,11 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/cycles.h"
-#include "peal/base/fd.h"
-#include "peal/base/file_size.h"
-#include "peal/base/own_file.h"
 #include "peal/observe/operation_text.h"
+#include "peal/system/cycles.h"
+#include "peal/system/fd.h"
+#include "peal/system/file_size.h"
+#include "peal/system/own_file.h"
 
 namespace peal::observe {
 namespace {
@@ -28,14 +28,14 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr auto kAcquire = std::memory_order_acquire;
 constexpr auto kRelease = std::memory_order_release;
 
-/// Two counts of the clock that lie so far apart say what a cycle is to half a percent; those that
-/// follow, to far less.
+/// The distance of the first two clock readings. It gives the length of a cycle to half a percent;
+/// later readings give it more exactly.
 constexpr std::chrono::microseconds kFirstLook{50};
 
-/// The clock is renewed with every operation of such a number, and the first ones of a rank.
+/// The clock is renewed at every operation whose ordinal is a multiple of this or a power of two.
 constexpr std::uint64_t kOperationsPerLook = 1024;
 
-/// An operation gives way so often to those that are still under way where it wants to be.
+/// How many places a new operation skips because the operation there is still under way.
 constexpr int kWays = 64;
 
 std::uint64_t wall_clock() {
@@ -53,10 +53,10 @@ void copy_text(std::string_view text, char (&to)[kSize]) {
 
 Fd make_file(const std::string& path, std::size_t size) {
   const std::string folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) ::mkdir(folder.c_str(), 0700);  // if it fails, so does what follows
+  if (!folder.empty()) ::mkdir(folder.c_str(), 0700);  // if this fails, so does the next step
   check_file_size(Bytes(static_cast<std::int64_t>(size)), "the record of a rank's operations");
   Fd file = make_own_file(path);
-  // On a full disk a mapping without room would end the process when it is written.
+  // On a full disk, writing to a mapping without reserved room would kill the process.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size)); error != 0) {
     ::unlink(path.c_str());
     throw system_error("no room for " + path, error);
@@ -68,13 +68,13 @@ std::byte* map(const std::string& path, std::size_t size) {
   const Fd file = path.empty() ? Fd() : make_file(path, size);
   const int flags = file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file.get(), 0);
-  if (memory == MAP_FAILED) throw system_error("no memory for a record of operations", errno);
+  if (memory == MAP_FAILED) throw system_error("no memory for the record of operations", errno);
   return static_cast<std::byte*>(memory);
 }
 
 // ---- its parts
 
-/// Returns the time of day.
+/// Stores both clocks in `pair`. Returns the time of day.
 std::uint64_t look_at_clocks(ClockPair& pair) {
   const std::uint64_t wall = wall_clock();
   const std::uint64_t count = cycles();
@@ -84,7 +84,7 @@ std::uint64_t look_at_clocks(ClockPair& pair) {
   return wall;
 }
 
-/// As many runs as there is room for. Returns how many that are.
+/// Writes as many runs as there is room for. Returns the number of runs.
 std::uint32_t to_runs(std::span<const Rank> ranks, std::span<RankRun> runs) {
   std::uint32_t used = 0;
   for (std::size_t i = 0; i < ranks.size() && used < runs.size();) {
@@ -105,7 +105,7 @@ std::uint32_t to_runs(std::span<const Rank> ranks, std::span<RankRun> runs) {
 
 }  // namespace
 
-// ---- its life
+// ---- construction and groups
 
 std::shared_ptr<FlightRecorder> FlightRecorder::make(const RecorderOptions& options) {
   const std::size_t size = flight_size(options.groups, options.operations);
@@ -132,7 +132,7 @@ FlightRecorder::FlightRecorder(const RecorderOptions& options, std::byte* memory
     copy_text(options.algorithms[i], header_.algorithms[i]);
   }
   const std::uint64_t start = look_at_clocks(header_.clocks[0]);
-  // This touches each page, too: the first touch would cost an operation a microsecond.
+  // This also touches each page: a first touch later would cost an operation a microsecond.
   std::uninitialized_value_construct(groups_.begin(), groups_.end());
   std::uninitialized_value_construct(ring_.begin(), ring_.end());
   constexpr auto kLook = static_cast<std::uint64_t>(std::chrono::nanoseconds(kFirstLook).count());
@@ -148,7 +148,7 @@ std::uint8_t FlightRecorder::add_group(std::string_view name,
                                        std::span<const Rank> ranks) noexcept {
   const std::uint32_t number = groups_added_.fetch_add(1, kRelaxed);
   if (number >= std::min<std::size_t>(groups_.size(), kMoreGroups)) {
-    groups_added_.store(kMoreGroups, kRelaxed);  // it does not come round again
+    groups_added_.store(kMoreGroups, kRelaxed);  // so that the counter never wraps around
     return kMoreGroups;
   }
   GroupRecord& record = groups_[number];
@@ -175,9 +175,9 @@ OperationRecord& FlightRecorder::take_place(std::uint64_t& ordinal) noexcept {
   }
 }
 
-FlightRecorder::Place FlightRecorder::begin(const OperationKind& kind,
-                                            std::uint64_t sequence,
-                                            Elements count) noexcept {
+FlightRecorder::Slot FlightRecorder::begin(const OperationKind& kind,
+                                           std::uint64_t sequence,
+                                           Elements count) noexcept {
   std::uint64_t ordinal = 0;
   OperationRecord& record = take_place(ordinal);
   const std::uint64_t start = cycles();
@@ -199,30 +199,30 @@ FlightRecorder::Place FlightRecorder::begin(const OperationKind& kind,
 void FlightRecorder::note(const OperationKind& kind,
                           std::uint64_t sequence,
                           Elements count) noexcept {
-  const Place place = begin(kind, sequence, count);
+  const Slot place = begin(kind, sequence, count);
   const std::uint64_t start = place.record_->start.load(kRelaxed);
   place.record_->past_waiting.store(start, kRelaxed);
   place.record_->end.store(start, kRelaxed);
 }
 
-void FlightRecorder::got_past_waiting(const Place& place) noexcept {
+void FlightRecorder::note_progress(const Slot& place) noexcept {
   if (place.is_lost()) return;
   place.record_->past_waiting.store(cycles(), kRelaxed);
 }
 
-void FlightRecorder::waits_for(const Place& place, Rank rank, std::uint64_t waited) noexcept {
+void FlightRecorder::waits_for(const Slot& place, Rank rank, std::uint64_t waited) noexcept {
   if (place.is_lost()) return;
   place.record_->waits.store(Waits{.cycles = waited, .last = rank}.word(), kRelaxed);
   renew_clock();
 }
 
-void FlightRecorder::has_waited(const Place& place, std::uint64_t waited) noexcept {
+void FlightRecorder::has_waited(const Slot& place, std::uint64_t waited) noexcept {
   if (place.is_lost()) return;
   const Rank last = Waits::of(place.record_->waits.load(kRelaxed)).last;
   place.record_->waits.store(Waits{.cycles = waited, .last = last}.word(), kRelaxed);
 }
 
-void FlightRecorder::end(const Place& place, Ending ending) noexcept {
+void FlightRecorder::end(const Slot& place, Ending ending) noexcept {
   if (place.is_lost()) return;
   const std::uint64_t now = cycles() & ~kFailedBit;
   OperationRecord& record = *place.record_;
@@ -237,12 +237,19 @@ void FlightRecorder::end(const Place& place, Ending ending) noexcept {
 void FlightRecorder::failed(std::uint8_t group, const Error& cause) noexcept {
   if (has_failed_.exchange(true)) return;
   renew_clock();
-  const std::string_view text = cause.message().substr(0, kVerdictSize);
-  copy_text(text, header_.verdict_text);
-  header_.judged.store(cycles(), kRelaxed);
-  const std::uint64_t kind = 1 + std::uint64_t{static_cast<std::uint8_t>(cause.kind())};
-  header_.verdict.store(kind | std::uint64_t{group} << 8 | std::uint64_t{text.size()} << 16,
-                        kRelease);
+  const ErrorDetails& details = cause.details();
+  const std::string_view text = cause.message().substr(0, kErrorTextSize);
+  const std::string_view reason = std::string_view(details.reason).substr(0, kReasonSize);
+  copy_text(text, header_.error_text);
+  copy_text(reason, header_.reason);
+  header_.accused.store(static_cast<std::uint64_t>(details.rank.value_or(-1) + 1), kRelaxed);
+  header_.failed_at.store(cycles(), kRelaxed);
+  const FailureWord failure{.kind = cause.kind(),
+                            .cause = details.cause,
+                            .group = group,
+                            .text = static_cast<std::uint16_t>(text.size()),
+                            .reason = static_cast<std::uint16_t>(reason.size())};
+  header_.failure.store(failure.word(), kRelease);
 }
 
 void FlightRecorder::left(Departure departure) noexcept {

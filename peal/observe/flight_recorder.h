@@ -1,7 +1,7 @@
-// The last operations of a rank, for the question why a job has failed: which operation it was in,
-// since when, and for whom it waited. In a file that it maps, so that the record survives the
-// process however it ends; or in memory, where only `current` reads it. `init` makes one for a
-// rank, the native backend writes it, `flight_file.h` reads it.
+// The last operations of a rank, to answer why a job has failed: which operation the rank was in,
+// since when, and which ranks it waited for. The record is a mapped file, so that it survives any
+// end of the process; or memory, which only `current` reads. `init` makes one recorder for a rank,
+// the native backend writes to it, and `flight_file.h` reads the file.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,14 @@
 namespace peal::observe {
 
 struct RecorderOptions {
-  Rank rank = 0;  // in the world, as all ranks here
+  Rank rank = 0;  // in the world, like all ranks here
   int world_size = 1;
   std::string job = {};
   std::vector<std::string_view> algorithms =
-      {};  // their names, by the numbers that operations give
-  /// Of the file; a former one of this user's is replaced. Empty: in memory.
+      {};  // their names, indexed by OperationKind::algorithm
+  /// The file; an earlier file of this user is replaced. Empty: the record is in memory.
   std::string path = {};
-  // How many the record has room for; operations: a power of two.
+  // How many groups and operations the record has room for. `operations` is a power of two.
   std::size_t groups = 256;
   std::size_t operations = 4096;
 };
@@ -39,16 +39,16 @@ class FlightRecorder final {
   /// How an operation has ended.
   enum class Ending : std::uint8_t { kWell, kFailed };
 
-  /// Where an operation is recorded; of the recorder that has given it. One that was made by
-  /// default stands for none.
-  class Place {
+  /// Where an operation is recorded. Valid only for the recorder that returned it. A default
+  /// constructed Slot refers to no operation, and recording to it does nothing.
+  class Slot {
    public:
-    Place() = default;
+    Slot() = default;
 
    private:
     friend class FlightRecorder;
-    Place(OperationRecord* record, std::uint64_t ordinal) : record_(record), ordinal_(ordinal) {}
-    /// Another operation has it by now: there was no other place.
+    Slot(OperationRecord* record, std::uint64_t ordinal) : record_(record), ordinal_(ordinal) {}
+    /// Another operation uses the place now, because no other place was free.
     bool is_lost() const {
       return record_ == nullptr || record_->stamp.load(std::memory_order_relaxed) >> 16 != ordinal_;
     }
@@ -57,41 +57,45 @@ class FlightRecorder final {
     std::uint64_t ordinal_ = 0;
   };
 
-  /// Makes the file's folder too, if only that is missing.
-  /// Errors: resource, where there is no room or the file cannot be made.
+  /// Creates the record, and the file's folder if only the folder is missing.
+  /// Errors: resource, if no room is left or the file cannot be created.
   /// Cost: 50 us, and 400 KB.
   static std::shared_ptr<FlightRecorder> make(const RecorderOptions& options);
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
 
-  /// Returns the number by which operations name the group. The first is the world.
+  /// Returns the number by which operations refer to the group. The first group is the world.
   std::uint8_t add_group(std::string_view name, std::span<const Rank> ranks) noexcept;
 
-  /// An operation begins. `sequence` counts the collectives of the group, the same on all its
-  /// ranks; of a message it is the tag. What is still under way keeps its place where there is
-  /// another. Cost: 25 ns.
-  Place begin(const OperationKind& kind, std::uint64_t sequence, Elements count) noexcept;
-  /// One that was over as soon as it began. Cost: 20 ns.
+  /// Records that an operation begins. `sequence` counts the collectives of the group and is the
+  /// same on all its ranks. For a message, `sequence` is the tag. An operation that is still under
+  /// way keeps its place as long as another place is free.
+  /// Cost: 25 ns.
+  Slot begin(const OperationKind& kind, std::uint64_t sequence, Elements count) noexcept;
+  /// Records an operation that ended as soon as it began.
+  /// Cost: 20 ns.
   void note(const OperationKind& kind, std::uint64_t sequence, Elements count) noexcept;
 
-  /// It got past waiting for peers for the first time.
-  void got_past_waiting(const Place& place) noexcept;
-  /// It waits for `rank`, as it did before for so many cycles in all. For who has time: it renews
-  /// the clock too, which says for how long the rank was seen alive.
-  void waits_for(const Place& place, Rank rank, std::uint64_t waited) noexcept;
-  /// It has waited for so many cycles in all; last for whom it said.
-  void has_waited(const Place& place, std::uint64_t waited) noexcept;
+  /// Records that the operation got past waiting for peers for the first time.
+  void note_progress(const Slot& place) noexcept;
+  /// Records that the operation waits for `rank`, and has waited for `waited` cycles before. Call
+  /// it off the fast path: it also renews the clock, which shows until when the rank was alive.
+  void waits_for(const Slot& place, Rank rank, std::uint64_t waited) noexcept;
+  /// Records that the operation has waited for `waited` cycles in all; keeps the last waited-for
+  /// rank.
+  void has_waited(const Slot& place, std::uint64_t waited) noexcept;
   /// Cost: 10 ns.
-  void end(const Place& place, Ending ending) noexcept;
+  void end(const Slot& place, Ending ending) noexcept;
 
-  /// The first thing that went wrong in any group; what comes later is not recorded.
+  /// Records the first error in any group; later errors are not recorded.
   void failed(std::uint8_t group, const Error& cause) noexcept;
-  /// The rank leaves the world, or is about to; what comes later is not recorded.
+  /// Records that the rank leaves the world, or is about to; later calls are not recorded.
   void left(Departure departure) noexcept;
 
-  /// The latest operation of the group that has begun and not ended, for errors: "all_reduce #12
-  /// (sum of 1000 f32)"; empty if there is none. Cost: a look at each operation of the record.
+  /// The latest operation of the group that has begun and not ended, for error texts:
+  /// "all_reduce #12 (sum of 1000 f32)". Empty if no operation is under way.
+  /// Cost: a look at each operation of the record.
   std::string current(std::uint8_t group) const;
 
  private:

@@ -25,7 +25,7 @@ constexpr std::array<Rank, 2> kWorld = {0, 1};
 
 Flight read_flight(const std::string& path) { return parse_flight(read_text_file(path)); }
 
-TEST(FlightRecorderTest, TheFileSaysWhatTheRankDid) {
+TEST(FlightRecorderTest, TheFileShowsTheOperationsOfTheRank) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path(), 1);
   const auto recorder = FlightRecorder::make(options);
@@ -49,7 +49,7 @@ TEST(FlightRecorderTest, TheFileSaysWhatTheRankDid) {
   EXPECT_TRUE(flight.operations[1].is_under_way());
   EXPECT_EQ(flight.operations[1].past_waiting, std::nullopt);
   EXPECT_EQ(flight.operations[1].waited_for, 0);
-  EXPECT_EQ(flight.verdict, std::nullopt);
+  EXPECT_EQ(flight.first_error, std::nullopt);
   EXPECT_EQ(flight.departure, std::nullopt);
 }
 
@@ -71,7 +71,7 @@ TEST(FlightRecorderTest, TheRecordSurvivesAKilledProcess) {
   EXPECT_TRUE(flight.operations[0].is_under_way());
 }
 
-TEST(FlightRecorderTest, TimesAreThoseOfTheClock) {
+TEST(FlightRecorderTest, TimesMatchTheSystemClock) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path());
   const auto recorder = FlightRecorder::make(options);
@@ -89,7 +89,7 @@ TEST(FlightRecorderTest, TimesAreThoseOfTheClock) {
   EXPECT_TRUE(flight.operations[0].failed);
 }
 
-TEST(FlightRecorderTest, TheLastOperationsAreKeptAndThoseThatAreStillUnderWay) {
+TEST(FlightRecorderTest, TheLastOperationsAndThoseUnderWayAreKept) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path());
   const auto recorder = FlightRecorder::make(options);
@@ -108,7 +108,7 @@ TEST(FlightRecorderTest, TheLastOperationsAreKeptAndThoseThatAreStillUnderWay) {
   EXPECT_FALSE(read_flight(options.path).operations.front().is_under_way());
 }
 
-TEST(FlightRecorderTest, AnEndThatComesWhenThePlaceIsAnothersIsNotRecorded) {
+TEST(FlightRecorderTest, AnEndIsNotRecordedWhenThePlaceIsReused) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path());
   const auto recorder = FlightRecorder::make(options);
@@ -122,7 +122,7 @@ TEST(FlightRecorderTest, AnEndThatComesWhenThePlaceIsAnothersIsNotRecorded) {
   }
 }
 
-TEST(FlightRecorderTest, TheFirstErrorStaysAndSoDoesTheWayTheRankLeft) {
+TEST(FlightRecorderTest, OnlyTheFirstErrorAndDepartureAreRecorded) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path());
   const auto recorder = FlightRecorder::make(options);
@@ -130,10 +130,10 @@ TEST(FlightRecorderTest, TheFirstErrorStaysAndSoDoesTheWayTheRankLeft) {
   recorder->failed(1, Error(ErrorKind::kPeerLost, "and gone"));
   recorder->left(Departure::kByException);
   const Flight flight = read_flight(options.path);
-  ASSERT_TRUE(flight.verdict);
-  EXPECT_EQ(flight.verdict->kind, ErrorKind::kTimeout);
-  EXPECT_EQ(flight.verdict->text.size(), kVerdictSize);
-  EXPECT_EQ(flight.verdict->group, 0);
+  ASSERT_TRUE(flight.first_error);
+  EXPECT_EQ(flight.first_error->kind, ErrorKind::kTimeout);
+  EXPECT_EQ(flight.first_error->text.size(), kErrorTextSize);
+  EXPECT_EQ(flight.first_error->group, 0);
   ASSERT_TRUE(flight.departure);
   EXPECT_EQ(flight.departure->how, Departure::kByException);
 }
@@ -180,7 +180,7 @@ TEST(FlightRecorderTest, CurrentIsTheLatestOperationThatHasNotEnded) {
   EXPECT_EQ(recorder->current(world), "");
 }
 
-TEST(FlightRecorderTest, ThreadsRecordAtOnceAndNothingIsTorn) {
+TEST(FlightRecorderTest, ConcurrentThreadsRecordWithoutTornEntries) {
   const TestFolder folder;
   RecorderOptions options = small_record(folder.path());
   options.operations = 4096;
@@ -205,19 +205,19 @@ TEST(FlightRecorderTest, ThreadsRecordAtOnceAndNothingIsTorn) {
   }
 }
 
-TEST(FlightRecorderFileTest, AFormerFileIsReplacedAndTheNewOneIsPrivate) {
+TEST(FlightRecorderFileTest, AnEarlierFileIsReplacedAndTheNewOneIsPrivate) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path() + "/made");
   const auto former = FlightRecorder::make(options);
   const auto recorder = FlightRecorder::make(options);
   former->failed(0, Error(ErrorKind::kBug, "of the former"));
-  EXPECT_EQ(read_flight(options.path).verdict, std::nullopt);
+  EXPECT_EQ(read_flight(options.path).first_error, std::nullopt);
   struct stat status {};
   ASSERT_EQ(::stat(options.path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
 }
 
-TEST(FlightRecorderFileTest, WhatIsNoFileIsNotReplaced) {
+TEST(FlightRecorderFileTest, ALinkIsNotReplaced) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path());
   const std::string target = folder.path() + "/precious";
@@ -233,12 +233,12 @@ TEST(FlightRecorderFileTest, WhatIsNoFileIsNotReplaced) {
   EXPECT_EQ(read_text_file(target), "text");
 }
 
-TEST(FlightRecorderFileTest, AFolderThatCannotBeMadeIsAnErrorThatNamesTheFile) {
+TEST(FlightRecorderFileTest, AMissingParentFolderIsAnErrorThatNamesTheFile) {
   const TestFolder folder;
   const RecorderOptions options = small_record(folder.path() + "/not/there");
   try {
     FlightRecorder::make(options);
-    FAIL() << "there is no such folder";
+    FAIL() << "the folder should not exist";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kResource);
     EXPECT_THAT(error.what(), HasSubstr(options.path));

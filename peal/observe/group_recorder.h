@@ -1,5 +1,5 @@
-// A group's side of its rank's recorder: it speaks of the group's ranks where the record speaks of
-// the world's. Where there is no recorder it does nothing, so that its callers need not ask.
+// A group's access to its rank's recorder: converts ranks of the group to ranks of the world.
+// Without a recorder every function does nothing, so that callers need not check.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ namespace peal::observe {
 /// Threads: any number at once.
 class GroupRecorder final {
  public:
-  using Place = FlightRecorder::Place;
+  using Slot = FlightRecorder::Slot;
   using Ending = FlightRecorder::Ending;
 
-  /// `world_ranks`: of the group's ranks, in order.
+  /// `world_ranks`: the world ranks of the group's ranks, in order.
   GroupRecorder(std::shared_ptr<FlightRecorder> recorder,
                 std::string_view name,
                 std::span<const Rank> world_ranks)
@@ -27,35 +27,37 @@ class GroupRecorder final {
     if (recorder_) number_ = recorder_->add_group(name, world_ranks_);
   }
 
-  /// As the recorder's, with `kind.root` in the group; its group is filled in here.
-  Place begin(OperationKind kind, std::uint64_t sequence, Elements count) const noexcept {
-    return recorder_ ? recorder_->begin(of_world(kind), sequence, count) : Place();
+  /// Like the function of the recorder. `kind.root` is a rank of the group; `kind.group` is set
+  /// here.
+  Slot begin(OperationKind kind, std::uint64_t sequence, Elements count) const noexcept {
+    return recorder_ ? recorder_->begin(of_world(kind), sequence, count) : Slot();
   }
   void note(OperationKind kind, std::uint64_t sequence, Elements count) const noexcept {
     if (recorder_) recorder_->note(of_world(kind), sequence, count);
   }
-  void got_past_waiting(const Place& place) const noexcept {
-    if (recorder_) recorder_->got_past_waiting(place);
+  void note_progress(const Slot& place) const noexcept {
+    if (recorder_) recorder_->note_progress(place);
   }
-  void waits_for(const Place& place, Rank rank, std::uint64_t waited) const noexcept {
+  void waits_for(const Slot& place, Rank rank, std::uint64_t waited) const noexcept {
     if (recorder_) recorder_->waits_for(place, world_rank(rank), waited);
   }
-  void has_waited(const Place& place, std::uint64_t waited) const noexcept {
+  void has_waited(const Slot& place, std::uint64_t waited) const noexcept {
     if (recorder_) recorder_->has_waited(place, waited);
   }
-  void end(const Place& place, Ending ending) const noexcept {
+  void end(const Slot& place, Ending ending) const noexcept {
     if (recorder_) recorder_->end(place, ending);
   }
 
   void failed(const Error& cause) const noexcept {
     if (recorder_) recorder_->failed(number_, cause);
   }
-  /// The rank leaves this group: that is recorded of the world alone.
+  /// Records that the rank leaves the group. Only leaving the world is recorded.
   void left(Departure departure) const noexcept {
     if (recorder_ && number_ == 0) recorder_->left(departure);
   }
 
-  /// The latest of this group that has begun and not ended; empty if there is none, or no recorder.
+  /// The latest operation of this group that has not ended; empty without one or without a
+  /// recorder.
   std::string current() const { return recorder_ ? recorder_->current(number_) : ""; }
 
   const std::shared_ptr<FlightRecorder>& recorder() const { return recorder_; }

@@ -15,7 +15,7 @@ bool has_root(Operation operation) {
 std::string describe_message(const OperationKind& kind, std::uint64_t tag, Elements count) {
   const std::string peer = kind.root == kAnySource ? "any rank" : fmt::format("rank {}", kind.root);
   const auto number = static_cast<std::int32_t>(tag);
-  if (number < 0) return "monitored_barrier with " + peer;  // users' tags count from 0
+  if (number < 0) return "monitored_barrier with " + peer;  // tags of users are not negative
   return fmt::format("{} of {} {} {} {}, tag {}",
                      name_of(kind.operation),
                      count.value,

@@ -10,7 +10,7 @@
 namespace peal::observe {
 namespace {
 
-/// A text of more parts says nothing more.
+/// More parts would not help a reader.
 constexpr std::size_t kMostParts = 8;
 
 /// "0 to 6", "8"
@@ -68,6 +68,11 @@ std::string operation_text(const Flight& flight, const FlightOperation& operatio
   return fmt::format("{} of {}",
                      describe(operation.kind, operation.sequence, operation.count),
                      group != nullptr ? "the group " + group->name : "a group without a name here");
+}
+
+std::string group_text(const Flight& flight, std::uint8_t group) {
+  if (group >= flight.groups.size()) return "its group";
+  return "the group " + flight.groups[group].name;
 }
 
 std::string as_sentence(std::string text) {

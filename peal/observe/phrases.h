@@ -1,4 +1,4 @@
-// How the answers of `peal why` put times, ranks and what is known of a rank into words.
+// Formats times, ranks, operations and groups for the answers of `peal why`.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,10 @@ std::string ranks_text(const std::vector<Rank>& ranks);
 /// "all_reduce #12 (sum of 1000 f32) of the group world"
 std::string operation_text(const Flight& flight, const FlightOperation& operation);
 
-/// With a capital letter and a full stop, also after the words of others, whatever those end with.
+/// "the group world", for the group's number in the flight; "its group" if the record has no name.
+std::string group_text(const Flight& flight, std::uint8_t group);
+
+/// Capitalises the first letter and appends a full stop, unless `text` ends with one.
 std::string as_sentence(std::string text);
 
 }  // namespace peal::observe

@@ -11,21 +11,21 @@ RankEnd killed() {
   return {.rank = 3,
           .pid = 4711,
           .at = WallTime(std::chrono::nanoseconds(1764000000123456789)),
-          .fate = RankEnd::Fate::kEndedBadly,
+          .state = RankEnd::State::kKilled,
           .text = "was killed by SIGKILL"};
 }
 
 TEST(RankEndTest, ALineSaysHowARankEnded) {
-  EXPECT_EQ(to_line(killed()), "3 4711 1764000000123456789 ended_badly was killed by SIGKILL");
+  EXPECT_EQ(to_line(killed()), "3 4711 1764000000123456789 killed was killed by SIGKILL");
 }
 
-TEST(RankEndTest, WhatIsWrittenIsReadAsTheSame) {
-  for (const RankEnd::Fate fate : kAllFates) {
+TEST(RankEndTest, ALineReadsBackAsWritten) {
+  for (const RankEnd::State state : kAllRankStates) {
     RankEnd end = killed();
-    end.fate = fate;
-    EXPECT_EQ(parse_rank_end(to_line(end) + "\n"), end) << name_of(fate);
+    end.state = state;
+    EXPECT_EQ(parse_rank_end(to_line(end) + "\n"), end) << name_of(state);
     end.text = "";
-    EXPECT_EQ(parse_rank_end(to_line(end)), end) << name_of(fate);
+    EXPECT_EQ(parse_rank_end(to_line(end)), end) << name_of(state);
   }
 }
 
@@ -35,7 +35,7 @@ TEST(RankEndTest, ATextStaysOnOneLine) {
   EXPECT_EQ(parse_rank_end(to_line(end)).text, "said more");
 }
 
-TEST(RankEndTest, WhatIsNoSuchLineIsAMismatch) {
+TEST(RankEndTest, AMalformedLineIsAMismatch) {
   for (const char* line : {"",
                            "3",
                            "3 4711",
@@ -49,7 +49,7 @@ TEST(RankEndTest, WhatIsNoSuchLineIsAMismatch) {
   }
 }
 
-TEST(RankEndTest, ATextThatATerminalWouldObeyIsEscapedWhenWrittenAndRefusedWhenRead) {
+TEST(RankEndTest, ControlCharactersAreEscapedWhenWrittenAndRejectedWhenRead) {
   RankEnd end = parse_rank_end("3 7 5 ended_badly text");
   end.text =
       "left\xc2\x9b"

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "peal/base/error.h"
-#include "peal/base/own_file.h"
-#include "peal/base/process_state.h"
 #include "peal/observe/flight_file.h"
+#include "peal/system/own_file.h"
+#include "peal/system/process_state.h"
 
 namespace peal::observe {
 namespace {

@@ -10,13 +10,13 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/base/fd.h"
 #include "peal/observe/testing/flight_files.h"
+#include "peal/system/fd.h"
 
 namespace peal::observe {
 namespace {
 
-/// What a child process returns.
+/// Runs `body` in a child process, and returns its result.
 RecordHolder in_a_child(const std::function<RecordHolder()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(static_cast<int>(body()));
@@ -33,29 +33,29 @@ class RecordHolderTest : public ::testing::Test {
   const RecorderOptions options_ = small_record(folder_.path());
 };
 
-TEST_F(RecordHolderTest, ARecordThatIsMissingOrHasBeenLeftIsFree) {
+TEST_F(RecordHolderTest, AMissingOrAbandonedRecordIsFree) {
   EXPECT_EQ(holder(), RecordHolder::kNobody);
-  { FlightRecorder::make(options_); }  // as of a group that was destroyed
+  { FlightRecorder::make(options_); }  // like a group that was destroyed
   EXPECT_EQ(holder(), RecordHolder::kNobody);
 }
 
-TEST_F(RecordHolderTest, AProcessHoldsTheRecordOfItsGroupUntilItHasLeft) {
+TEST_F(RecordHolderTest, AProcessHoldsItsRecordUntilItLeavesTheGroup) {
   const auto recorder = FlightRecorder::make(options_);
   EXPECT_EQ(holder(), RecordHolder::kThisProcess);
-  recorder->left(Departure::kInOrder);
+  recorder->left(Departure::kNormal);
   EXPECT_EQ(holder(), RecordHolder::kNobody);
 }
 
-TEST_F(RecordHolderTest, ADescendantNeverTakesTheRecordOfARankThatIsInItsGroup) {
+TEST_F(RecordHolderTest, ADescendantNeverTakesTheRecordOfARankInItsGroup) {
   const auto recorder = FlightRecorder::make(options_);
   EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
   EXPECT_EQ(in_a_child([&] { return in_a_child([&] { return holder(); }); }),
             RecordHolder::kAnother);
 }
 
-TEST_F(RecordHolderTest, NorInTheSameJobThatOfARankThatHasLeft) {
+TEST_F(RecordHolderTest, ADescendantInTheSameJobDoesNotTakeTheRecordAfterTheRankLeft) {
   const auto recorder = FlightRecorder::make(options_);
-  recorder->left(Departure::kInOrder);
+  recorder->left(Departure::kNormal);
   const auto holder_in = [&](const std::string& job) {
     return in_a_child([&] { return holder_of_record(options_.path, job); });
   };
@@ -64,7 +64,7 @@ TEST_F(RecordHolderTest, NorInTheSameJobThatOfARankThatHasLeft) {
   EXPECT_EQ(holder_in(""), RecordHolder::kNobody);
 }
 
-TEST_F(RecordHolderTest, ARankTakesTheRecordOfAProcessThatItHasStarted) {
+TEST_F(RecordHolderTest, ARankTakesTheRecordOfItsChildProcess) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const Fd reader(ends[0]);
@@ -78,7 +78,7 @@ TEST_F(RecordHolderTest, ARankTakesTheRecordOfAProcessThatItHasStarted) {
   char ready = 0;
   ASSERT_EQ(::read(reader.get(), &ready, 1), 1);
   EXPECT_EQ(holder(), RecordHolder::kNobody);
-  // For a process that is neither above nor below it, the record is another's.
+  // For an unrelated process the record belongs to another.
   EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
   ::kill(inner, SIGKILL);
   ::waitpid(inner, nullptr, 0);

@@ -7,19 +7,19 @@
 
 #include <fmt/format.h>
 
-#include "peal/observe/conclude.h"
+#include "peal/observe/make_diagnosis.h"
 #include "peal/observe/phrases.h"
 
 namespace peal::observe {
 namespace {
 
-/// What a file says may be more than fits into whole nanoseconds.
+/// Floating point, since a file may contain more than fits into whole nanoseconds.
 using Seconds = std::chrono::duration<double>;
 
 struct Waiting {
-  std::map<Rank, Seconds> by_rank;  // for whom
+  std::map<Rank, Seconds> by_rank;  // by the rank that was waited for
   Seconds total{0};
-  Seconds recorded{0};  // of all ranks
+  Seconds recorded{0};  // over all ranks
 };
 
 Waiting waiting_in(const JobView& job) {
@@ -40,7 +40,7 @@ Waiting waiting_in(const JobView& job) {
   return waiting;
 }
 
-/// Shares below are everyday unevenness.
+/// Smaller shares are normal unevenness.
 constexpr double kLeastShareOfWaiting = 0.6;
 constexpr double kLeastShareOfTime = 0.05;
 
@@ -55,17 +55,18 @@ std::optional<Diagnosis> straggler(const JobView& job) {
   const double of_waiting = part(waiting.total);
   const double of_time = part(waiting.recorded);
   if (of_waiting < kLeastShareOfWaiting || of_time < kLeastShareOfTime) return std::nullopt;
-  return conclude(job,
-                  Diagnosis::Cause::kStraggler,
-                  {most->first},
-                  fmt::format("nothing went wrong, but rank {} is slow: the others waited {} for "
-                              "it, {:.0f} % of all their waiting and {:.0f} % of the time of all "
-                              "ranks",
-                              most->first,
-                              length_text(std::chrono::nanoseconds(static_cast<std::int64_t>(
-                                  std::min(most->second / std::chrono::nanoseconds(1), 1e18)))),
-                              of_waiting * 100,
-                              of_time * 100));
+  return make_diagnosis(
+      job,
+      Diagnosis::Cause::kStraggler,
+      {most->first},
+      fmt::format("nothing went wrong, but rank {} is slow: the others waited {} for "
+                  "it, {:.0f} % of all their waiting and {:.0f} % of the time of all "
+                  "ranks",
+                  most->first,
+                  length_text(std::chrono::nanoseconds(static_cast<std::int64_t>(
+                      std::min(most->second / std::chrono::nanoseconds(1), 1e18)))),
+                  of_waiting * 100,
+                  of_time * 100));
 }
 
 }  // namespace peal::observe

@@ -1,4 +1,4 @@
-// The rank that all others wait for although nothing went wrong. Used by why.cpp.
+// Finds the rank that all others wait for although nothing failed. Used by why.cpp.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace peal::observe {
 
-/// Nothing where no rank stands out. Cost: a look at every operation that is recorded.
+/// Returns nothing if no rank stands out.
+/// Cost: a look at every operation that is recorded.
 std::optional<Diagnosis> straggler(const JobView& job);
 
 }  // namespace peal::observe

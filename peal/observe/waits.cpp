@@ -7,16 +7,16 @@
 
 #include <fmt/format.h>
 
-#include "peal/observe/conclude.h"
 #include "peal/observe/evidence.h"
+#include "peal/observe/make_diagnosis.h"
 #include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
 
 namespace peal::observe {
 namespace {
 
-/// From a rank on, each waits for the next; the last one waits for nobody that is known, or for one
-/// that was there before: then `ring` is where that one stands.
+/// Each rank waits for the next one. The last rank waits for no known rank, or for a rank earlier
+/// in the chain; then `ring` is the index of the earlier rank.
 struct Chain {
   std::vector<Rank> ranks;
   std::optional<std::size_t> ring;
@@ -27,7 +27,7 @@ Chain chain_from(const JobView& job, Rank start) {
   while (true) {
     const std::vector<Rank> on = job.waits_on(chain.ranks.back());
     if (on.empty()) return chain;
-    // Whoever is in no operation keeps all others waiting.
+    // A rank that is in no operation blocks all others.
     const auto idle =
         std::ranges::find_if(on, [&](Rank rank) { return job.unfinished(rank) == nullptr; });
     const Rank next = idle != on.end() ? *idle : on.front();
@@ -41,7 +41,8 @@ Chain chain_from(const JobView& job, Rank start) {
 }
 
 Diagnosis deadlock(const JobView& job, std::vector<Rank> ring) {
-  // First the one that is with the fewest in what it does: most likely it is in the wrong place.
+  // First the rank with the fewest companions in its operation: it is most likely in the wrong
+  // place.
   const auto alone =
       std::ranges::min_element(ring, {}, [&](Rank rank) { return job.companions_of(rank).size(); });
   std::rotate(ring.begin(), alone, ring.end());
@@ -55,10 +56,10 @@ Diagnosis deadlock(const JobView& job, std::vector<Rank> ring) {
                         ring[i],
                         operation_text(flight, *job.unfinished(ring[i])));
   }
-  return conclude(job, Diagnosis::Cause::kDeadlock, ring, text);
+  return make_diagnosis(job, Diagnosis::Cause::kDeadlock, ring, text);
 }
 
-/// Whether `other` has finished the collective that `rank` is in the middle of.
+/// Whether `other` has finished the collective that `rank` has not finished.
 bool has_finished_it(const JobView& job, Rank other, Rank rank) {
   const FlightOperation& operation = *job.unfinished(rank);
   const FlightGroup* const group = group_of(*job.at(rank).flight, operation);
@@ -70,56 +71,56 @@ bool has_finished_it(const JobView& job, Rank other, Rank rank) {
   return theirs != by_rank->second.end() && !theirs->second->is_unfinished();
 }
 
-/// Where ranks of a ring have all come to what one of them is in, it is their data that is missing,
-/// and no call.
+/// Detects lost or late data: ranks of the ring have all entered the collective that one of them
+/// waits in, so no call is missing.
 std::optional<Diagnosis> lost_on_the_way(const JobView& job, const std::vector<Rank>& ring) {
-  if (std::ranges::any_of(ring, [&](Rank rank) { return stood_still(job.at(rank)); })) {
+  if (std::ranges::any_of(ring, [&](Rank rank) { return was_stopped(job.at(rank)); })) {
     return std::nullopt;
   }
   for (std::size_t i = 0; i < ring.size(); ++i) {
     const Rank waiter = ring[i], other = ring[(i + 1) % ring.size()];
     if (!has_finished_it(job, other, waiter)) continue;
     const std::string text = fmt::format(
-        "rank {} waited in {} for rank {}, which has finished it: what rank {} sent "
-        "has not arrived, so look at the line between them",
+        "rank {} waited in {} for rank {}, which has finished it: the data of rank {} "
+        "has not arrived, so check the network between them",
         waiter,
         operation_text(*job.at(waiter).flight, *job.unfinished(waiter)),
         other,
         other);
-    return conclude(job, Diagnosis::Cause::kError, {waiter, other}, text);
+    return make_diagnosis(job, Diagnosis::Cause::kError, {waiter, other}, text);
   }
   const std::vector<Rank> companions = job.companions_of(ring.front());
   const bool are_together = std::ranges::all_of(
       ring, [&](Rank rank) { return std::ranges::binary_search(companions, rank); });
   if (ring.size() < 2 || !are_together) return std::nullopt;
   const std::string text = fmt::format(
-      "{} waited for each other's data in {}, which all of them had entered: it was slow to come, "
-      "or "
-      "lost on the way, so look at the line between them",
+      "{} waited for each other's data in {}, which all of them had entered: the data was late or "
+      "lost, so check the network between them",
       ranks_text(companions),
       operation_text(*job.at(ring.front()).flight, *job.unfinished(ring.front())));
-  return conclude(job, Diagnosis::Cause::kError, ring, text);
+  return make_diagnosis(job, Diagnosis::Cause::kError, ring, text);
 }
 
-/// The ranks that `waiter` waited for and that are in no operation.
+/// Diagnoses the ranks that `waiter` waited for and that are in no operation.
 Diagnosis missing(const JobView& job, Rank waiter) {
   std::vector<Rank> ranks = job.waits_on(waiter);
   std::erase_if(ranks, [&](Rank rank) { return job.unfinished(rank) != nullptr; });
   std::string text = fmt::format("{} {}", ranks_text(ranks), absence(job, ranks, waiter));
   if (ranks.size() == 1) text += ": " + last_word(job, ranks.front());
-  return conclude(job, Diagnosis::Cause::kMissing, ranks, text);
+  return make_diagnosis(job, Diagnosis::Cause::kMissing, ranks, text);
 }
 
-/// All have come to what `waiter` is in, as far as is known, and yet it has not ended.
+/// As far as is known, all ranks have entered the operation of `waiter`, and yet it has not ended.
 Diagnosis stuck(const JobView& job, Rank waiter) {
   const Flight& flight = *job.at(waiter).flight;
-  return conclude(job,
-                  Diagnosis::Cause::kMissing,
-                  {waiter},
-                  fmt::format("rank {} did not get out of {}, and its record does not say for whom "
-                              "it waited",
-                              waiter,
-                              operation_text(flight, *job.unfinished(waiter))));
+  return make_diagnosis(
+      job,
+      Diagnosis::Cause::kMissing,
+      {waiter},
+      fmt::format("rank {} did not finish {}, and its record does not name the rank "
+                  "that it waited for",
+                  waiter,
+                  operation_text(flight, *job.unfinished(waiter))));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ranks that wait for each other, and for whom nobody came. Used by why.cpp.
+// Diagnoses ranks that wait for each other or for a missing rank. Used by why.cpp.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace peal::observe {
 
-/// Follows who waits for whom from `start`, which is in the middle of something: to a ring of ranks
-/// (deadlock; or an error, where they are where they should be and only their data is missing), or
-/// to those that were in no operation (missing).
+/// Follows the waits from `start`, which has an unfinished operation. The chain ends in a ring of
+/// ranks or in ranks that were in no operation (missing). A ring is a deadlock, or an error if all
+/// its ranks are in the right operation and only data is missing.
 Diagnosis wait_of(const JobView& job, Rank start);
 
-/// "never entered all_reduce #12 (...) of the group world, in which ranks 0 and 1 waited": of the
-/// `missing`, ascending, for which `waiter` waited.
+/// "never entered all_reduce #12 (...) of the group world, in which ranks 0 and 1 waited": for the
+/// `missing` ranks, ascending, that `waiter` waited for.
 std::string absence(const JobView& job, const std::vector<Rank>& missing, Rank waiter);
 
-/// What the rank did last, and what became of it.
+/// The last operation of the rank, and the state of its process.
 std::string last_word(const JobView& job, Rank rank);
 
 }  // namespace peal::observe

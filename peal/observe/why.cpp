@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "peal/observe/conclude.h"
 #include "peal/observe/disagreement.h"
 #include "peal/observe/evidence.h"
 #include "peal/observe/job_view.h"
+#include "peal/observe/make_diagnosis.h"
 #include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
 #include "peal/observe/straggler.h"
@@ -19,9 +19,9 @@ namespace {
 
 using Cause = Diagnosis::Cause;
 
-// ---- what comes into question
+// ---- possible causes
 
-/// Something that went wrong on a rank and was not the doing of another one.
+/// A failure on a rank that no other rank caused.
 struct Suspicion {
   Cause cause = Cause::kNothing;
   Rank rank = 0;
@@ -29,23 +29,25 @@ struct Suspicion {
   WallTime at;
 };
 
-bool has_verdict(const RankView& view) {
-  return view.flight != nullptr && view.flight->verdict.has_value();
+bool has_error(const RankView& view) {
+  return view.flight != nullptr && view.flight->first_error.has_value();
 }
 
-/// Whether the rank has ended its group itself, by `ProcessGroup::abort`.
-bool is_own_abort(const RankView& view) {
-  return view.flight->verdict->text.find(aborted_by(view.rank)) != std::string::npos;
+/// Whether the rank ended its group itself, or left it while others still needed it.
+bool is_own_doing(const RankView& view) {
+  const FlightError& error = *view.flight->first_error;
+  return error.rank == view.rank && (is_loss(error.kind) || error.cause == ErrorCause::kLeft);
 }
 
 bool has_left_by_exception(const Flight& flight) {
   return flight.departure && flight.departure->how == Departure::kByException &&
-         (!flight.verdict || flight.verdict->at > flight.departure->at);
+         (!flight.first_error || flight.first_error->at > flight.departure->at);
 }
 
 std::optional<Cause> cause_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kPeerLost:
+    case ErrorKind::kAborted:
       return std::nullopt;  // a victim
     case ErrorKind::kMismatch:
       return Cause::kMismatch;
@@ -60,25 +62,26 @@ std::optional<Cause> cause_of(ErrorKind kind) {
   return std::nullopt;
 }
 
-/// What the rank did of itself. One that was told of an error before it ended is no cause by its
-/// end.
+/// The failure that the rank caused itself. If an error of another rank reached the rank before its
+/// process ended, the end of its process is not a cause.
 std::optional<Suspicion> suspicion_of(const RankView& view) {
   const std::string host = view.flight != nullptr ? view.flight->host : "";
   if (view.flight != nullptr && has_left_by_exception(*view.flight)) {
     return Suspicion{Cause::kException, view.rank, host, view.flight->departure->at};
   }
-  if (has_verdict(view)) {
-    if (is_own_abort(view))
-      return Suspicion{Cause::kException, view.rank, host, view.flight->verdict->at};
-    const std::optional<Cause> cause = cause_of(view.flight->verdict->kind);
+  if (has_error(view)) {
+    if (is_own_doing(view))
+      return Suspicion{Cause::kException, view.rank, host, view.flight->first_error->at};
+    const std::optional<Cause> cause = cause_of(view.flight->first_error->kind);
     if (!cause) return std::nullopt;
-    return Suspicion{*cause, view.rank, host, view.flight->verdict->at};
+    return Suspicion{*cause, view.rank, host, view.flight->first_error->at};
   }
-  if (view.end == nullptr || view.end->fate != RankEnd::Fate::kEndedBadly) return std::nullopt;
+  if (view.end == nullptr || !ended_badly(view.end->state)) return std::nullopt;
   return Suspicion{Cause::kProcessEnded, view.rank, host, view.end->at};
 }
 
-/// Between hosts whose clocks may differ: an end explains an error better than the reverse.
+/// Orders causes between hosts, whose clocks may differ: the end of a rank explains an error of
+/// another rank better than the reverse.
 int weight_of(Cause cause) {
   switch (cause) {
     case Cause::kException:
@@ -113,7 +116,7 @@ std::optional<Suspicion> first_suspicion(const JobView& job) {
 // ---- sentences
 
 /// ", in the middle of all_reduce #12 (...) of the group world"
-std::string whereabouts(const JobView& job, Rank rank) {
+std::string location_text(const JobView& job, Rank rank) {
   const Flight* const flight = job.at(rank).flight;
   if (flight == nullptr) return "";
   if (const FlightOperation* const operation = job.unfinished(rank)) {
@@ -135,53 +138,67 @@ std::string waiters_text(const JobView& job, Rank rank) {
 Diagnosis process_ended(const JobView& job, Rank rank) {
   const RankView view = job.at(rank);
   const std::string how =
-      view.end != nullptr ? view.end->text : "ended without a word: its record just stops";
-  return conclude(job,
-                  Cause::kProcessEnded,
-                  {rank},
-                  fmt::format("the process of rank {} {}{}{}",
-                              rank,
-                              how,
-                              whereabouts(job, rank),
-                              waiters_text(job, rank)));
+      view.end != nullptr ? view.end->text
+                          : "ended without a message: its record has neither an error nor a leave";
+  return make_diagnosis(job,
+                        Cause::kProcessEnded,
+                        {rank},
+                        fmt::format("the process of rank {} {}{}{}",
+                                    rank,
+                                    how,
+                                    location_text(job, rank),
+                                    waiters_text(job, rank)));
 }
 
-/// `threw "out of luck"`, where the rank could tell.
-std::string what_it_threw(const RankView& view) {
-  if (has_verdict(view) && is_own_abort(view)) {
-    const std::string& text = view.flight->verdict->text;
-    const std::string by = aborted_by(view.rank);
-    const std::size_t at = text.find(by);
-    return fmt::format("aborted {}: \"{}\"", text.substr(0, at), text.substr(at + by.size()));
+/// How the rank ended its group, with its own text if it gave one: `threw "out of luck"`.
+std::string what_it_did(const RankView& view) {
+  if (!has_error(view) || !is_own_doing(view)) return "left by an exception";
+  const FlightError& first_error = *view.flight->first_error;
+  const auto with_reason = [&](std::string_view what) {
+    return fmt::format("{}: \"{}\"", what, first_error.reason);
+  };
+  switch (first_error.cause) {
+    case ErrorCause::kThrew:
+      return fmt::format("threw \"{}\"", first_error.reason);
+    case ErrorCause::kAborted:
+      return with_reason("aborted " + group_text(*view.flight, first_error.group));
+    case ErrorCause::kInterrupted:
+      return with_reason("was interrupted");
+    case ErrorCause::kUnknown:
+    case ErrorCause::kKilled:
+    case ErrorCause::kExited:
+    case ErrorCause::kLeft:
+    case ErrorCause::kStopped:
+    case ErrorCause::kUnreachable:
+    case ErrorCause::kMismatch:
+      return fmt::format("ended its group: {}", first_error.text);
   }
-  const auto& verdict = view.flight->verdict;
-  const std::string beginning = threw(view.rank);
-  if (!verdict || !verdict->text.starts_with(beginning)) return "left by an exception";
-  return fmt::format("threw \"{}\"", verdict->text.substr(beginning.size()));
+  return "left by an exception";
 }
 
 Diagnosis exception(const JobView& job, Rank rank) {
   const RankView view = job.at(rank);
-  const bool has_text = view.end != nullptr && view.end->fate == RankEnd::Fate::kEndedBadly;
-  return conclude(job,
-                  Cause::kException,
-                  {rank},
-                  fmt::format("rank {} {}{}{}{}",
-                              rank,
-                              what_it_threw(view),
-                              whereabouts(job, rank),
-                              waiters_text(job, rank),
-                              has_text ? "; its process " + view.end->text : ""));
+  const bool has_text = view.end != nullptr && ended_badly(view.end->state);
+  return make_diagnosis(job,
+                        Cause::kException,
+                        {rank},
+                        fmt::format("rank {} {}{}{}{}",
+                                    rank,
+                                    what_it_did(view),
+                                    location_text(job, rank),
+                                    waiters_text(job, rank),
+                                    has_text ? "; its process " + view.end->text : ""));
 }
 
 Diagnosis error(const JobView& job, Rank rank) {
-  const FlightVerdict& verdict = *job.at(rank).flight->verdict;
-  return conclude(
-      job,
-      verdict.kind == ErrorKind::kMismatch ? Cause::kMismatch : Cause::kError,
-      {rank},
-      fmt::format(
-          "rank {} was the first to fail: {}: {}", rank, name_of(verdict.kind), verdict.text));
+  const FlightError& first_error = *job.at(rank).flight->first_error;
+  return make_diagnosis(job,
+                        first_error.kind == ErrorKind::kMismatch ? Cause::kMismatch : Cause::kError,
+                        {rank},
+                        fmt::format("rank {} was the first to fail: {}: {}",
+                                    rank,
+                                    name_of(first_error.kind),
+                                    first_error.text));
 }
 
 std::optional<Rank> first_that_waits(const JobView& job) {
@@ -192,39 +209,40 @@ std::optional<Rank> first_that_waits(const JobView& job) {
 }
 
 Diagnosis timeout(const JobView& job, Rank rank) {
-  // A difference that nobody found out in time, as of a send and a collective, is the reason too.
+  // A mismatch that was not detected in time, as between a send and a collective, is also a reason.
   if (auto diagnosis = disagreement(job)) return *diagnosis;
   if (job.unfinished(rank) != nullptr) return wait_of(job, rank);
   for (const RankView& view : job.ranks()) {
-    if (view.flight != nullptr || !stood_still(view)) continue;
-    return conclude(
+    if (view.flight != nullptr || !was_stopped(view)) continue;
+    return make_diagnosis(
         job,
         Cause::kMissing,
         {view.rank},
-        fmt::format("rank {} did not get through the meeting: {}", view.rank, process_text(view)));
+        fmt::format("rank {} did not reach the rendezvous: {}", view.rank, process_text(view)));
   }
   return error(job, rank);
 }
 
-// ---- when nobody is suspect
+// ---- when no rank is suspect
 
-/// Of those with a verdict; by the clocks of their hosts.
+/// The first rank with an error, by the clocks of the hosts.
 Rank first_to_fail(const JobView& job) {
   const RankView* first = nullptr;
   for (const RankView& view : job.ranks()) {
-    if (!has_verdict(view)) continue;
-    if (first == nullptr || view.flight->verdict->at < first->flight->verdict->at) first = &view;
+    if (!has_error(view)) continue;
+    if (first == nullptr || view.flight->first_error->at < first->flight->first_error->at)
+      first = &view;
   }
   return first->rank;
 }
 
 bool fell_silent(const RankView& view) {
-  if (view.flight != nullptr && (view.flight->verdict || view.flight->departure)) return false;
+  if (view.flight != nullptr && (view.flight->first_error || view.flight->departure)) return false;
   return view.end == nullptr ||
-         (view.end->fate != RankEnd::Fate::kEndedByLauncher && has_ended(view.end->fate));
+         (view.end->state != RankEnd::State::kEndedByLauncher && has_ended(view.end->state));
 }
 
-/// Whether the last thing that some rank did was to wait for it.
+/// Whether the last operation of some rank waited for `rank`.
 bool is_missed(const JobView& job, Rank rank) {
   return std::ranges::any_of(job.ranks(), [&](const RankView& view) {
     return view.flight != nullptr && !view.flight->operations.empty() &&
@@ -232,39 +250,40 @@ bool is_missed(const JobView& job, Rank rank) {
   });
 }
 
-/// The rank that ended without a word while others lost a peer: best one that was waited for.
+/// Finds the rank that ended without a message while others lost a peer. Prefers a rank that others
+/// waited for.
 std::optional<Diagnosis> silent_loss(const JobView& job) {
-  if (std::ranges::none_of(job.ranks(), has_verdict)) return std::nullopt;
+  if (std::ranges::none_of(job.ranks(), has_error)) return std::nullopt;
   std::optional<Rank> silent;
   for (const RankView& view : job.ranks()) {
-    // Of a job that still runs a rank may not have heard yet.
+    // While the job still runs, the loss may not have reached every rank yet.
     if (!fell_silent(view) || (silent && !is_missed(job, view.rank))) continue;
     silent = view.rank;
     if (is_missed(job, view.rank)) break;
   }
   if (silent) return process_ended(job, *silent);
-  // Some have left in order, and too early.
+  // Some ranks have left without an error, but too early.
   for (const RankView& view : job.ranks()) {
     const std::vector<Rank> on = job.waits_on(view.rank);
     const auto early = std::ranges::find_if(on, [&](Rank rank) {
       const Flight* const flight = job.at(rank).flight;
-      // One with a verdict did not leave of itself.
-      return flight != nullptr && flight->departure && !flight->verdict &&
+      // A rank with an error left because of an error.
+      return flight != nullptr && flight->departure && !flight->first_error &&
              job.unfinished(rank) == nullptr;
     });
     if (early == on.end()) continue;
-    return conclude(job,
-                    Cause::kProcessEnded,
-                    {*early},
-                    fmt::format("rank {} left too early: it {}; {}",
-                                *early,
-                                absence(job, {*early}, view.rank),
-                                last_word(job, *early)));
+    return make_diagnosis(job,
+                          Cause::kProcessEnded,
+                          {*early},
+                          fmt::format("rank {} left too early: it {}; {}",
+                                      *early,
+                                      absence(job, {*early}, view.rank),
+                                      last_word(job, *early)));
   }
   return error(job, first_to_fail(job));
 }
 
-// ---- when all went well
+// ---- when nothing failed
 
 Diagnosis nothing(const JobView& job) {
   std::size_t finished = 0;
@@ -276,10 +295,15 @@ Diagnosis nothing(const JobView& job) {
                           : fmt::format("nothing went wrong in the last {} operations of {} ranks",
                                         finished,
                                         job.ranks().size());
-  return conclude(job, Cause::kNothing, {}, text);
+  return make_diagnosis(job, Cause::kNothing, {}, text);
 }
 
 }  // namespace
+
+bool lost_another(const Flight& flight) {
+  return flight.first_error && is_loss(flight.first_error->kind) &&
+         flight.first_error->rank != flight.rank;
+}
 
 std::string_view name_of(Cause cause) {
   switch (cause) {
@@ -322,7 +346,7 @@ Diagnosis diagnose(std::span<const Flight> flights, std::span<const RankEnd> end
         return error(job, first->rank);
     }
   }
-  if (!job.ranks().empty() && std::ranges::all_of(job.ranks(), stood_still)) return nothing(job);
+  if (!job.ranks().empty() && std::ranges::all_of(job.ranks(), was_stopped)) return nothing(job);
   if (auto diagnosis = silent_loss(job)) return *diagnosis;
   if (auto diagnosis = disagreement(job)) return *diagnosis;
   if (const std::optional<Rank> waiter = first_that_waits(job)) return wait_of(job, *waiter);

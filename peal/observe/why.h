@@ -1,9 +1,10 @@
-// Who caused a job to fail, or to stand still, by what its ranks recorded and how their processes
-// ended. Pure; `peal why` prints it, and the launcher may when a job has failed.
+// Finds the rank that caused a job to fail or hang, from the records of its ranks and from how
+// their processes ended. Pure; `peal why` prints the result, and so does the launcher after a
+// failure.
 //
-// Hosts have clocks of their own, which may differ by more than an operation takes. Times are
-// compared on one host only; between hosts it counts how far each rank has come, by the numbers
-// that operations have in their group on all of its ranks.
+// The clocks of hosts may differ by more than an operation takes. So times are compared on one host
+// only. Between hosts the progress of the ranks is compared, by the sequence numbers of the
+// operations, which are the same on all ranks of a group.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +20,34 @@ namespace peal::observe {
 
 struct Diagnosis {
   enum class Cause : std::uint8_t {
-    kNothing,       // went wrong, as far as was recorded
-    kStraggler,     // nothing did, but one rank was waited for most of the time
+    kNothing,       // no failure was recorded
+    kStraggler,     // no failure, but the others waited for one rank most of the time
     kProcessEnded,  // a rank's process was killed, crashed, or ended too early
     kException,     // a rank left by an exception
     kMismatch,      // ranks were in different operations
-    kError,         // a rank ran into an error that is not the ranks' doing
-    kMissing,       // a rank did not come to an operation that others were in
+    kError,         // a rank ran into an error that no rank caused
+    kMissing,       // a rank did not enter an operation that others were in
     kDeadlock,      // ranks waited for each other
   };
 
   Cause cause = Cause::kNothing;
-  /// Whom it was caused by, in the world: the first of those that the sentence names.
+  /// The ranks that caused it, in the world, in the order in which the sentence names them.
   std::vector<Rank> ranks;
-  std::string sentence;               // one, with its full stop
-  std::vector<std::string> evidence;  // lines, what tells most first
+  std::string sentence;               // one sentence, with its full stop
+  std::vector<std::string> evidence;  // lines, the most important first
 
   friend bool operator==(const Diagnosis&, const Diagnosis&) = default;
 };
 
+/// Whether the first error of the rank is the loss of another rank.
+bool lost_another(const Flight& flight);
+
 /// "nothing", "straggler", "process_ended", "exception", "mismatch", "error", "missing", "deadlock"
 std::string_view name_of(Diagnosis::Cause cause);
 
-/// The first cause in time wins; a rank that has lost another (peer_lost) is never the cause while
-/// there is anything else. At most one flight and one end for a rank, of one job.
+/// Finds the cause of a failure or a hang: the earliest one. A rank that lost another rank
+/// (peer_lost) is the cause only if no other cause exists. `flights` and `ends` have at most one
+/// entry for each rank, all of one job.
 /// Cost: linear in the operations, times at most the ranks, times their logarithm.
 Diagnosis diagnose(std::span<const Flight> flights, std::span<const RankEnd> ends);
 

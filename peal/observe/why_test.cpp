@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "peal/observe/operation_text.h"
-#include "peal/observe/passing.h"
 #include "peal/observe/testing/flights.h"
+#include "peal/observe/transient_operations.h"
 
 namespace peal::observe {
 namespace {
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 using Cause = Diagnosis::Cause;
-using Fate = RankEnd::Fate;
+using State = RankEnd::State;
 constexpr auto kAllReduce = Operation::kAllReduce;
 constexpr auto kBarrier = Operation::kBarrier;
 
@@ -25,19 +25,19 @@ Diagnosis diagnosis_of(const std::vector<Flight>& flights, const std::vector<Ran
   return diagnose(flights, ends);
 }
 
-/// One that has done an all_reduce and then failed in the second, which began at 20 ms.
+/// A rank that has done an all_reduce and failed in a second one, which began at 20 ms.
 FlightOf fails(Rank rank, int ranks, int at, ErrorKind kind, const std::string& text = "") {
   return FlightOf(rank, ranks).did(kAllReduce, 10, 15).failed_in(kAllReduce, 20, at, kind, text);
 }
 
-TEST(WhyTest, AKilledProcessIsTheCauseAndThoseWhoLostItAreNot) {
+TEST(WhyTest, AKilledProcessIsTheCauseAndItsPeersAreNot) {
   const Diagnosis why =
       diagnosis_of({fails(0, 3, 31, ErrorKind::kPeerLost).waited(10, 1),
                     FlightOf(1, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
                     fails(2, 3, 32, ErrorKind::kPeerLost).waited(10, 1)},
-                   {end_of(0, Fate::kEndedBadly, 40, "ended with exit code 1"),
-                    end_of(1, Fate::kEndedBadly, 33, "was killed by SIGKILL"),
-                    end_of(2, Fate::kEndedByLauncher, 45, "was ended by the launcher")});
+                   {end_of(0, State::kEndedBadly, 40, "ended with exit code 1"),
+                    end_of(1, State::kKilled, 33, "was killed by SIGKILL"),
+                    end_of(2, State::kEndedByLauncher, 45, "was ended by the launcher")});
   EXPECT_EQ(why.cause, Cause::kProcessEnded);
   EXPECT_THAT(why.ranks, ElementsAre(1));
   EXPECT_EQ(
@@ -53,29 +53,32 @@ TEST(WhyTest, AKilledProcessIsTheCauseAndThoseWhoLostItAreNot) {
   EXPECT_THAT(why.evidence.back(), HasSubstr("the first error on a: rank 0 at 12:00:00.031000"));
 }
 
-TEST(WhyTest, AProcessThatCrashedBetweenOperationsIsSaidToHave) {
+TEST(WhyTest, ACrashBetweenOperationsNamesTheLastOperation) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost), FlightOf(1, 2).did(kAllReduce, 10, 15)},
-                   {end_of(1, Fate::kEndedBadly, 30, "was killed by SIGSEGV")});
+                   {end_of(1, State::kKilled, 30, "was killed by SIGSEGV")});
   EXPECT_EQ(why.sentence,
             "The process of rank 1 was killed by SIGSEGV, after all_reduce #1 (sum of 10 f32) of "
             "the group world, while rank 0 waited for it.");
 }
 
-TEST(WhyTest, WhoAbortsTheGroupIsTheCauseAndNotWhoHeardOfItBetweenTwoOperations) {
+TEST(WhyTest, TheAbortingRankIsTheCauseAndItsPeersAreNot) {
   const std::string text = "the group world was aborted by rank 1: my data is bad";
   const Diagnosis why = diagnosis_of({FlightOf(0, 3)
                                           .did(kAllReduce, 10, 15)
-                                          .failed(32, ErrorKind::kPeerLost, text)
-                                          .left(Departure::kInOrder, 33),
+                                          .failed(32, ErrorKind::kAborted, text)
+                                          .because_of(1, ErrorCause::kAborted, "my data is bad")
+                                          .left(Departure::kNormal, 33),
                                       FlightOf(1, 3)
                                           .did(kAllReduce, 10, 15)
-                                          .failed(30, ErrorKind::kPeerLost, text)
-                                          .left(Departure::kInOrder, 31),
+                                          .failed(30, ErrorKind::kAborted, text)
+                                          .because_of(1, ErrorCause::kAborted, "my data is bad")
+                                          .left(Departure::kNormal, 31),
                                       FlightOf(2, 3)
                                           .did(kAllReduce, 10, 15)
-                                          .failed(32, ErrorKind::kPeerLost, text)
-                                          .left(Departure::kInOrder, 33)},
+                                          .failed(32, ErrorKind::kAborted, text)
+                                          .because_of(1, ErrorCause::kAborted, "my data is bad")
+                                          .left(Departure::kNormal, 33)},
                                      {});
   EXPECT_THAT(why.ranks, ElementsAre(1));
   EXPECT_THAT(
@@ -83,31 +86,61 @@ TEST(WhyTest, WhoAbortsTheGroupIsTheCauseAndNotWhoHeardOfItBetweenTwoOperations)
       StartsWith("Rank 1 aborted the group world: \"my data is bad\", after all_reduce #1 "));
 }
 
-TEST(WhyTest, WhoHeardOfALossBetweenTwoOperationsDidNotLeaveTooEarly) {
+TEST(WhyTest, AnInterruptedRankIsTheCauseWithItsReason) {
+  const auto interrupted = [](Rank rank, int at) {
+    return FlightOf(rank, 2)
+        .did(kAllReduce, 10, 15)
+        .failed(at, ErrorKind::kAborted, "rank 1 was interrupted: KeyboardInterrupt")
+        .because_of(1, ErrorCause::kInterrupted, "KeyboardInterrupt");
+  };
+  const Diagnosis why = diagnosis_of({interrupted(0, 31), interrupted(1, 30)}, {});
+  EXPECT_EQ(why.cause, Cause::kException);
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_THAT(why.sentence, StartsWith("Rank 1 was interrupted: \"KeyboardInterrupt\", after "));
+}
+
+TEST(WhyTest, ARankThatLeavesWithCollectivesInFlightIsTheCauseThoughItWaitedForOthers) {
+  const std::string text = "the group world was destroyed on rank 1 while collectives were running";
+  const Diagnosis why = diagnosis_of({FlightOf(0, 2)
+                                          .did(kAllReduce, 10, 15)
+                                          .failed(32, ErrorKind::kPeerLost, "rank 1 has left")
+                                          .because_of(1, ErrorCause::kLeft),
+                                      FlightOf(1, 2)
+                                          .failed_in(kAllReduce, 20, 30, ErrorKind::kTimeout, text)
+                                          .because_of(1, ErrorCause::kLeft)},
+                                     {});
+  EXPECT_THAT(why.ranks, ElementsAre(1));
+  EXPECT_THAT(why.sentence, StartsWith("Rank 1 ended its group: " + text));
+}
+
+TEST(WhyTest, ALossNoticedBetweenOperationsDoesNotCountAsLeavingTooEarly) {
   const Diagnosis why = diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost),
                                       FlightOf(1, 2)
                                           .did(kAllReduce, 10, 15)
                                           .failed(30, ErrorKind::kPeerLost, "the link is damaged")
-                                          .left(Departure::kInOrder, 32)},
+                                          .left(Departure::kNormal, 32)},
                                      {});
   EXPECT_THAT(why.sentence,
               HasSubstr("Rank 1 was the first to fail: peer_lost: the link is damaged"));
 }
 
-TEST(WhyTest, WithoutALauncherTheRankThatFellSilentIsTheCause) {
+TEST(WhyTest, WithoutALauncherTheSilentRankIsTheCause) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost), FlightOf(1, 2).did(kAllReduce, 10, 15)});
   EXPECT_EQ(why.cause, Cause::kProcessEnded);
   EXPECT_THAT(why.ranks, ElementsAre(1));
-  EXPECT_THAT(why.sentence, HasSubstr("rank 1 ended without a word"));
+  EXPECT_THAT(why.sentence, HasSubstr("rank 1 ended without a message"));
 }
 
-TEST(WhyTest, WhatARankHasToldOfItsExceptionIsSaid) {
+TEST(WhyTest, TheTextOfAnExceptionIsQuoted) {
   Flight thrower = FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kByException, 30);
-  thrower.verdict = FlightVerdict{.kind = ErrorKind::kPeerLost,
-                                  .text = "rank 1 threw: out of luck",
-                                  .group = 0,
-                                  .at = at_ms(31)};
+  thrower.first_error = FlightError{.kind = ErrorKind::kPeerLost,
+                                    .text = "rank 1 threw: out of luck",
+                                    .rank = 1,
+                                    .cause = ErrorCause::kThrew,
+                                    .reason = "out of luck",
+                                    .group = 0,
+                                    .at = at_ms(31)};
   const Diagnosis why = diagnosis_of(
       {fails(0, 2, 32, ErrorKind::kPeerLost, "rank 1 threw: out of luck"), thrower}, {});
   EXPECT_EQ(why.cause, Cause::kException);
@@ -116,12 +149,12 @@ TEST(WhyTest, WhatARankHasToldOfItsExceptionIsSaid) {
             "while rank 0 waited for it.");
 }
 
-TEST(WhyTest, ARankThatLeftByAnExceptionIsTheCauseWithHowItsProcessEnded) {
+TEST(WhyTest, ARankThatLeftByAnExceptionIsTheCauseWithItsExitCode) {
   const Diagnosis why = diagnosis_of(
       {fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 has left the group because of an exception"),
        FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kByException, 30)},
-      {end_of(1, Fate::kEndedBadly, 35, "ended with exit code 3"),
-       end_of(0, Fate::kEndedBadly, 34, "ended with exit code 1")});
+      {end_of(1, State::kEndedBadly, 35, "ended with exit code 3"),
+       end_of(0, State::kEndedBadly, 34, "ended with exit code 1")});
   EXPECT_EQ(why.cause, Cause::kException);
   EXPECT_THAT(why.ranks, ElementsAre(1));
   EXPECT_EQ(why.sentence,
@@ -129,7 +162,7 @@ TEST(WhyTest, ARankThatLeftByAnExceptionIsTheCauseWithHowItsProcessEnded) {
             "while rank 0 waited for it; its process ended with exit code 3.");
 }
 
-TEST(WhyTest, OfRanksInDifferentOperationsTheMinorityIsNamedFirst) {
+TEST(WhyTest, TheMinorityIsNamedFirstInAMismatch) {
   std::vector<Flight> flights;
   for (Rank rank = 0; rank < 4; ++rank) {
     FlightOf flight(rank, 4);
@@ -151,106 +184,108 @@ TEST(WhyTest, OfRanksInDifferentOperationsTheMinorityIsNamedFirst) {
       "world.");
 }
 
-TEST(WhyTest, ADifferenceOfCountsIsShownOnBothSides) {
+TEST(WhyTest, DifferentCountsAreShownOnBothSides) {
   const Diagnosis why = diagnosis_of(
       {FlightOf(0, 2).did(kAllReduce, 10, 0, 0, 10), FlightOf(1, 2).did(kAllReduce, 10, 0, 0, 11)});
   EXPECT_EQ(why.cause, Cause::kMismatch);
   EXPECT_THAT(why.sentence, AllOf(HasSubstr("sum of 10 f32"), HasSubstr("sum of 11 f32")));
 }
 
-TEST(WhyTest, AMismatchThatTheRecordDoesNotShowIsToldInTheErrorsWords) {
+TEST(WhyTest, AMismatchThatIsNotInTheRecordQuotesTheError) {
   const Diagnosis why = diagnosis_of({fails(0, 2, 31, ErrorKind::kMismatch, "blocks differ"),
                                       fails(1, 2, 30, ErrorKind::kMismatch, "blocks differ")});
   EXPECT_EQ(why.cause, Cause::kMismatch);
   EXPECT_EQ(why.sentence, "Rank 1 was the first to fail: mismatch: blocks differ.");
 }
 
-TEST(WhyTest, ARankThatNeverCameIsNamedWithWhatItLastFinished) {
+TEST(WhyTest, AMissingRankIsNamedWithItsLastOperation) {
   const std::vector<Flight> flights = {fails(0, 3, 900, ErrorKind::kTimeout),
                                        fails(1, 3, 901, ErrorKind::kTimeout),
                                        FlightOf(2, 3).did(kAllReduce, 10, 15)};
   const auto why = [&](const std::vector<RankEnd>& ends) { return diagnosis_of(flights, ends); };
-  const Diagnosis runs = why({end_of(2, Fate::kRuns, 950, "")});
+  const Diagnosis runs = why({end_of(2, State::kRuns, 950, "")});
   EXPECT_EQ(runs.cause, Cause::kMissing);
   EXPECT_THAT(runs.ranks, ElementsAre(2));
   EXPECT_EQ(runs.sentence,
             "Rank 2 never entered all_reduce #2 (sum of 10 f32) of the group world, in which ranks "
             "0 and 1 waited: it last finished all_reduce #1 (sum of 10 f32) of the group world at "
             "12:00:00.015000, and its process still runs; rank 2 runs now.");
-  EXPECT_THAT(why({end_of(2, Fate::kStopped, 950, "stood still")}).sentence,
-              HasSubstr("and its process stood still at 12:00:00.950000."));
-  EXPECT_THAT(why({end_of(2, Fate::kEndedWell, 500, "ended with exit code 0")}).sentence,
+  EXPECT_THAT(why({end_of(2, State::kEndedWhileStopped, 950, "was stopped")}).sentence,
+              HasSubstr("and its process was stopped at 12:00:00.950000."));
+  EXPECT_THAT(why({end_of(2, State::kEndedWell, 500, "ended with exit code 0")}).sentence,
               HasSubstr("and its process ended with exit code 0 at"));
-  EXPECT_THAT(why({}).sentence, HasSubstr("what became of its process is not known"));
+  EXPECT_THAT(why({}).sentence, HasSubstr("how its process ended is unknown"));
 }
 
-TEST(WhyTest, OfAJobThatIsNotOverItIsSaidWhoRunsAndWhoStandsStill) {
+TEST(WhyTest, TheSentenceNamesRunningAndStoppedRanksOfAnUnfinishedJob) {
   const Diagnosis hangs =
       diagnosis_of({FlightOf(0, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
                     FlightOf(1, 3).did(kAllReduce, 10, 15),
                     FlightOf(2, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0)},
-                   {end_of(0, Fate::kRuns, 950, ""),
-                    end_of(1, Fate::kStandsStill, 950, ""),
-                    end_of(2, Fate::kRuns, 950, "")});
+                   {end_of(0, State::kRuns, 950, ""),
+                    end_of(1, State::kStopped, 950, ""),
+                    end_of(2, State::kRuns, 950, "")});
   EXPECT_THAT(hangs.ranks, ElementsAre(1));
   EXPECT_THAT(hangs.sentence,
-              HasSubstr("; ranks 0 and 2 run now, rank 1 stands still (its process is stopped)."));
-  EXPECT_THAT(hangs.evidence, Contains(HasSubstr("; its process stands still (it is stopped)")));
+              HasSubstr("; ranks 0 and 2 run now, rank 1 is stopped (suspended by a signal)."));
+  EXPECT_THAT(hangs.evidence,
+              Contains(HasSubstr("; its process is stopped (suspended by a signal)")));
   const Diagnosis works =
-      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 20),
+      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).left(Departure::kNormal, 20),
                     FlightOf(1, 2).did(kAllReduce, 10, 15)},
-                   {end_of(0, Fate::kRuns, 30, ""), end_of(1, Fate::kRuns, 30, "")});
+                   {end_of(0, State::kRuns, 30, ""), end_of(1, State::kRuns, 30, "")});
   EXPECT_EQ(works.sentence,
             "Nothing went wrong in the last 2 operations of 2 ranks; rank 1 runs now.");
 }
 
-TEST(WhyTest, OfAJobThatGoesOnNobodyIsSaidToWaitForWhoIsOnlyBehindForAMoment) {
+TEST(WhyTest, ARankThatIsBrieflyBehindIsNotReportedAsMissing) {
   const FlightOf ahead = FlightOf(0, 2).did(kAllReduce, 10, 15);
   const FlightOf behind = FlightOf(1, 2).did(kAllReduce, 10, 15);
-  const std::vector<RankEnd> run = {end_of(0, Fate::kRuns, 30, ""), end_of(1, Fate::kRuns, 30, "")};
+  const std::vector<RankEnd> run = {end_of(0, State::kRuns, 30, ""),
+                                    end_of(1, State::kRuns, 30, "")};
   const std::vector<Flight> before = {FlightOf(ahead), FlightOf(behind)};
   const std::vector<Flight> waits = {FlightOf(ahead).did(kAllReduce, 20, 0), FlightOf(behind)};
 
-  std::vector<Flight> passing = waits;
-  drop_passing(before, passing);
-  EXPECT_EQ(diagnosis_of(passing, run).cause, Cause::kNothing);
+  std::vector<Flight> transient = waits;
+  drop_transient_operations(before, transient);
+  EXPECT_EQ(diagnosis_of(transient, run).cause, Cause::kNothing);
 
   std::vector<Flight> standing = waits;
-  drop_passing(waits, standing);
+  drop_transient_operations(waits, standing);
   EXPECT_EQ(diagnosis_of(standing, run).cause, Cause::kMissing);
 }
 
-TEST(WhyTest, OfAJobThatStandsStillAsAWholeNobodyIsTheCause) {
+TEST(WhyTest, AJobWhoseRanksAreAllStoppedHasNoCause) {
   const Diagnosis why =
       diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 0), FlightOf(1, 2)},
-                   {end_of(0, Fate::kStandsStill, 30, ""), end_of(1, Fate::kStandsStill, 30, "")});
+                   {end_of(0, State::kStopped, 30, ""), end_of(1, State::kStopped, 30, "")});
   EXPECT_EQ(why.cause, Cause::kNothing);
-  EXPECT_THAT(why.sentence, HasSubstr("; ranks 0 and 1 stand still (their processes are stopped)"));
+  EXPECT_THAT(why.sentence, HasSubstr("; ranks 0 and 1 are stopped (suspended by a signal)"));
 }
 
-TEST(WhyTest, ARankThatStoodStillBeforeItCameToTheMeetingIsNamed) {
+TEST(WhyTest, ARankStoppedBeforeTheRendezvousIsNamed) {
   const Diagnosis why =
       diagnosis_of({FlightOf(0, 2).failed(500, ErrorKind::kTimeout, "1 of 2 ranks did not come")},
-                   {end_of(1, Fate::kStopped, 950, "stood still, stopped by a signal")});
+                   {end_of(1, State::kEndedWhileStopped, 950, "was stopped by a signal")});
   EXPECT_EQ(why.cause, Cause::kMissing);
   EXPECT_THAT(why.ranks, ElementsAre(1));
   EXPECT_THAT(why.sentence,
-              StartsWith("Rank 1 did not get through the meeting: its process stood still"));
+              StartsWith("Rank 1 did not reach the rendezvous: its process was stopped"));
 }
 
-TEST(WhyTest, ARankThatWasKilledAfterTheTimeoutIsMissingAndNotLost) {
+TEST(WhyTest, ARankKilledAfterTheTimeoutIsMissingAndNotLost) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), FlightOf(1, 2).did(kAllReduce, 10, 15)},
-                   {end_of(1, Fate::kEndedBadly, 5000, "was killed by SIGKILL")});
+                   {end_of(1, State::kKilled, 5000, "was killed by SIGKILL")});
   EXPECT_EQ(why.cause, Cause::kMissing);
   EXPECT_THAT(why.ranks, ElementsAre(1));
 }
 
-TEST(WhyTest, ARankThatLeftInOrderWhileOthersWentOnLeftTooEarly) {
+TEST(WhyTest, ARankThatLeavesWhileOthersContinueLeftTooEarly) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 has left the group"),
-                    FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 30)},
-                   {end_of(1, Fate::kEndedWell, 35, "ended with exit code 0")});
+                    FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kNormal, 30)},
+                   {end_of(1, State::kEndedWell, 35, "ended with exit code 0")});
   EXPECT_EQ(why.cause, Cause::kProcessEnded);
   EXPECT_THAT(why.ranks, ElementsAre(1));
   EXPECT_THAT(why.sentence,
@@ -258,7 +293,7 @@ TEST(WhyTest, ARankThatLeftInOrderWhileOthersWentOnLeftTooEarly) {
                         "the group world, in which rank 0 waited"));
 }
 
-TEST(WhyTest, GroupsInADifferentOrderAreADeadlockOfTheirRanks) {
+TEST(WhyTest, GroupsUsedInDifferentOrderAreADeadlock) {
   const Diagnosis why = diagnosis_of(
       {fails(0, 4, 900, ErrorKind::kTimeout),
        fails(1, 4, 900, ErrorKind::kTimeout),
@@ -271,14 +306,15 @@ TEST(WhyTest, GroupsInADifferentOrderAreADeadlockOfTheirRanks) {
             "all_reduce #2 (sum of 10 f32) of the group world.");
 }
 
-TEST(WhyTest, DataThatDoesNotArriveIsNoDeadlock) {
+TEST(WhyTest, MissingDataIsNotADeadlock) {
   const Diagnosis behind =
       diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
                     FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0)});
   EXPECT_EQ(behind.cause, Cause::kError);
-  EXPECT_EQ(behind.sentence,
-            "Rank 1 waited in all_reduce #1 (sum of 10 f32) of the group world for rank 0, which "
-            "has finished it: what rank 0 sent has not arrived, so look at the line between them.");
+  EXPECT_EQ(
+      behind.sentence,
+      "Rank 1 waited in all_reduce #1 (sum of 10 f32) of the group world for rank 0, which "
+      "has finished it: the data of rank 0 has not arrived, so check the network between them.");
   const Diagnosis together = diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 0).waited(5, 1),
                                            FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0)});
   EXPECT_EQ(together.cause, Cause::kError);
@@ -287,7 +323,7 @@ TEST(WhyTest, DataThatDoesNotArriveIsNoDeadlock) {
                          "f32) of the group world"));
 }
 
-TEST(WhyTest, ARankThatIsHeldUpInAnotherGroupIsNotToBlame) {
+TEST(WhyTest, ARankThatIsBlockedInAnotherGroupIsNotToBlame) {
   const Diagnosis why = diagnosis_of(
       {fails(0, 4, 900, ErrorKind::kTimeout),
        fails(1, 4, 900, ErrorKind::kTimeout),
@@ -297,13 +333,13 @@ TEST(WhyTest, ARankThatIsHeldUpInAnotherGroupIsNotToBlame) {
   EXPECT_THAT(why.ranks, ElementsAre(3));
 }
 
-TEST(WhyTest, ARankThatDoesNotGetOutOfAnotherGroupsOperationIsNamed) {
+TEST(WhyTest, ARankThatIsStuckInAnotherGroupsOperationIsNamed) {
   const Diagnosis why =
       diagnosis_of({fails(0, 3, 900, ErrorKind::kTimeout),
                     fails(1, 3, 900, ErrorKind::kTimeout),
                     FlightOf(2, 3).with_pair({2}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1)});
   EXPECT_THAT(why.ranks, ElementsAre(2));
-  EXPECT_THAT(why.sentence, HasSubstr("did not get out of barrier #1 of the group pair"));
+  EXPECT_THAT(why.sentence, HasSubstr("did not finish barrier #1 of the group pair"));
 }
 
 TEST(WhyTest, TwoRanksThatReceiveFromEachOtherAreADeadlock) {
@@ -322,32 +358,32 @@ TEST(WhyTest, TwoRanksThatSendToEachOtherAreADeadlock) {
   EXPECT_THAT(why.sentence, HasSubstr("rank 0 in send of 10 f32 to rank 1"));
 }
 
-TEST(WhyTest, AMessageThatNeverCameIsItsSendersDoing) {
+TEST(WhyTest, AMissingMessageIsBlamedOnItsSender) {
   const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kRecv, 1, 10),
                                       FlightOf(1, 2).did(kAllReduce, 1, 5)});
   EXPECT_EQ(why.cause, Cause::kMissing);
   EXPECT_THAT(why.sentence, HasSubstr("Rank 1 never sent what rank 0 waited for in recv of 10"));
 }
 
-TEST(WhyTest, TheMessagesOfAMonitoredBarrierAreCalledThat) {
+TEST(WhyTest, MessagesOfAMonitoredBarrierAreNamedAfterIt) {
   const OperationKind kind = {.operation = Operation::kRecv, .root = 1};
   EXPECT_EQ(describe(kind, static_cast<std::uint64_t>(-1), Elements(1)),
             "monitored_barrier with rank 1");
 }
 
-TEST(WhyTest, AnErrorOfOneRankIsToldInItsWords) {
+TEST(WhyTest, TheErrorOfOneRankIsQuoted) {
   const Diagnosis why = diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost, "rank 1 is gone"),
                                       fails(1, 2, 30, ErrorKind::kResource, "no memory")});
   EXPECT_EQ(why.cause, Cause::kError);
   EXPECT_EQ(why.sentence, "Rank 1 was the first to fail: resource: no memory.");
 }
 
-TEST(WhyTest, BetweenHostsTimesAreNotCompared) {
-  // By the clocks the timeout came first; but that of host b is an hour late.
+TEST(WhyTest, TimesOfDifferentHostsAreNotCompared) {
+  // By the clocks the timeout came first, but the clock of host b is an hour ahead.
   const Flight waits = fails(0, 2, 900, ErrorKind::kTimeout);
   const Diagnosis why =
       diagnosis_of({waits, FlightOf(1, 2, "b").did(kAllReduce, 10, 15)},
-                   {end_of(1, Fate::kEndedBadly, 3'600'000, "was killed by SIGKILL")});
+                   {end_of(1, State::kKilled, 3'600'000, "was killed by SIGKILL")});
   EXPECT_EQ(why.cause, Cause::kProcessEnded);
 }
 
@@ -356,12 +392,12 @@ TEST(WhyTest, ASlowRankIsNamedWithItsShareOfTheWaiting) {
     return FlightOf(rank, 3)
         .did(kAllReduce, 100, 200)
         .waited(waited_ms, 2)
-        .left(Departure::kInOrder, 210);
+        .left(Departure::kNormal, 210);
   };
   const Diagnosis why =
       diagnosis_of({waits(0, 80),
                     waits(1, 70),
-                    FlightOf(2, 3).did(kAllReduce, 180, 200).left(Departure::kInOrder, 210)});
+                    FlightOf(2, 3).did(kAllReduce, 180, 200).left(Departure::kNormal, 210)});
   EXPECT_EQ(why.cause, Cause::kStraggler);
   EXPECT_THAT(why.ranks, ElementsAre(2));
   EXPECT_EQ(why.sentence,
@@ -369,24 +405,24 @@ TEST(WhyTest, ASlowRankIsNamedWithItsShareOfTheWaiting) {
             "their waiting and 68 % of the time of all ranks.");
 }
 
-TEST(WhyTest, OfAJobInWhichAllWentWellNobodyIsNamed) {
+TEST(WhyTest, ASuccessfulJobNamesNoRank) {
   const Diagnosis why =
-      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 20),
-                    FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kInOrder, 20)},
-                   {end_of(0, Fate::kEndedWell, 30, "ended with exit code 0"),
-                    end_of(1, Fate::kEndedWell, 30, "ended with exit code 0")});
+      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).left(Departure::kNormal, 20),
+                    FlightOf(1, 2).did(kAllReduce, 10, 15).left(Departure::kNormal, 20)},
+                   {end_of(0, State::kEndedWell, 30, "ended with exit code 0"),
+                    end_of(1, State::kEndedWell, 30, "ended with exit code 0")});
   EXPECT_EQ(why.cause, Cause::kNothing);
   EXPECT_THAT(why.ranks, IsEmpty());
   EXPECT_EQ(why.sentence, "Nothing went wrong in the last 2 operations of 2 ranks.");
 }
 
-TEST(WhyTest, ARankOfWhichOnlyTheEndIsKnownCanBeTheCause) {
-  const Diagnosis why = diagnosis_of({}, {end_of(4, Fate::kEndedBadly, 5, "was killed by SIGILL")});
+TEST(WhyTest, ARankWithAnEndButNoRecordCanBeTheCause) {
+  const Diagnosis why = diagnosis_of({}, {end_of(4, State::kKilled, 5, "was killed by SIGILL")});
   EXPECT_EQ(why.sentence, "The process of rank 4 was killed by SIGILL.");
   EXPECT_THAT(why.evidence, Contains(HasSubstr("rank 4: left no record")));
 }
 
-TEST(WhyTest, OfNothingThereIsNothingToSay) {
+TEST(WhyTest, NoRecordsGiveNoDiagnosis) {
   EXPECT_EQ(diagnosis_of({}).sentence, "There is no record of any rank.");
 }
 

@@ -1,9 +1,7 @@
 #include "peal/plan/binomial_tree.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
-#include <vector>
 
 #include "peal/plan/blocks.h"
 #include "peal/plan/builder.h"
@@ -18,7 +16,7 @@ using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
-constexpr Place kStage = stage_at(Elements(0));
+constexpr Position kStage = stage_at(Elements(0));
 
 // ---- one buffer
 
@@ -31,8 +29,8 @@ Part broadcast(const Problem& problem, TreeNode self) {
   return std::move(part).build();
 }
 
-/// The partial sums of a rank that is neither the root nor a leaf; with fewer than four ranks there
-/// is none.
+/// The partial sum of a rank that is neither the root nor a leaf. With fewer than four ranks, every
+/// rank is the root or a leaf.
 Elements staged_by_reduce(const Problem& problem) {
   return problem.ranks < 4 ? Elements(0) : problem.count;
 }
@@ -41,7 +39,7 @@ Part reduce(const Problem& problem, TreeNode self) {
   Builder part(problem, self.member());
   Value sum{kInput};
   for (const TreeNode& child : self.smallest_child_first()) {
-    const Place next = self.is_root() ? kOutput : kStage;
+    const Position next = self.is_root() ? kOutput : kStage;
     const bool completes = self.is_root() && self.before(child) + child.size() == problem.ranks;
     part.receive_and_reduce({child.member(), partial_if(!child.is_leaf())},
                             sum,
@@ -68,7 +66,7 @@ Part barrier(const Problem& problem, TreeNode self) {
 
 // ---- a block for each rank
 
-/// The blocks of the largest subtree below the root; a leaf stages nothing.
+/// The size of the blocks of the largest subtree below the root. A leaf stages nothing.
 Elements staged_blocks(const Problem& problem) {
   int most = 1;
   for (int number = 2; number < problem.ranks; number *= 2) {
@@ -77,19 +75,20 @@ Elements staged_blocks(const Problem& problem) {
   return most == 1 ? Elements(0) : problem.count * most;
 }
 
-/// Where a rank keeps the blocks of a child's subtree. They are one run, or two where numbers pass
-/// the last rank, and travel as such: the root keeps them in rank order, others by number.
+/// Where a rank keeps the blocks of a child's subtree: in one run, or in two if the numbers pass
+/// the last rank. Runs are sent as they lie. The root keeps blocks in rank order, other ranks by
+/// number.
 struct Kept {
-  Place place;
+  Position place;
   Elements count;
 };
 
-InlineVector<Kept, 2> kept(const Problem& problem,
-                           TreeNode self,
-                           TreeNode child,
-                           Place root_buffer) {
-  InlineVector<Kept, 2> runs;
-  Place staged = kStage + problem.count * self.before(child);
+schedule::InlineVector<Kept, 2> kept(const Problem& problem,
+                                     TreeNode self,
+                                     TreeNode child,
+                                     Position root_buffer) {
+  schedule::InlineVector<Kept, 2> runs;
+  Position staged = kStage + problem.count * self.before(child);
   for (const Block& run : Blocks::of_ranks(problem).around(child.member(), child.size())) {
     runs.push_back({self.is_root() ? root_buffer + run.offset : staged, run.count});
     staged = staged + run.count;
@@ -100,7 +99,7 @@ InlineVector<Kept, 2> kept(const Problem& problem,
 Part gather(const Problem& problem, TreeNode self) {
   Builder part(problem, self.member());
   const bool keeps_own_aside = self.is_root() ? !problem.in_place : !self.is_leaf();
-  const Place own = self.is_root() ? output_at(problem.count * self.member()) : kStage;
+  const Position own = self.is_root() ? output_at(problem.count * self.member()) : kStage;
   if (keeps_own_aside) part.copy(kInput, own, problem.count);
   for (const TreeNode& child : self.smallest_child_first()) {
     for (const Kept& run : kept(problem, self, child, kOutput)) {
@@ -132,7 +131,7 @@ Part scatter(const Problem& problem, TreeNode self) {
     }
   }
   const bool has_own_aside = self.is_root() ? !problem.in_place : !self.is_leaf();
-  const Place own = self.is_root() ? input_at(problem.count * self.member()) : kStage;
+  const Position own = self.is_root() ? input_at(problem.count * self.member()) : kStage;
   if (has_own_aside) part.copy(own, kOutput, problem.count);
   return std::move(part).build(staged_blocks(problem));
 }
@@ -161,6 +160,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kBinomialTree = {"binomial_tree", never_looks_at_access, applies, plan};
+const Algorithm kBinomialTree = {"binomial_tree", never_opens, applies, plan};
 
 }  // namespace peal::plan

@@ -52,7 +52,7 @@ Block Blocks::range(std::int64_t begin, std::int64_t end) const {
   return {.offset = begin_of(begin), .count = begin_of(end) - begin_of(begin)};
 }
 
-InlineVector<Block, 2> Blocks::around(std::int64_t first, std::int64_t count) const {
+schedule::InlineVector<Block, 2> Blocks::around(std::int64_t first, std::int64_t count) const {
   const std::int64_t end = first + count;
   if (end <= parts_) return {range(first, end)};
   return {range(first, parts_), range(0, end - parts_)};

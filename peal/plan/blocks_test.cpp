@@ -16,25 +16,25 @@ std::vector<std::int64_t> counts(const Blocks& blocks) {
   return all;
 }
 
-TEST(BlocksTest, EvenBlocksDifferByOneAndCoverTheWhole) {
+TEST(BlocksTest, EvenBlocksDifferByAtMostOneAndCoverTheBuffer) {
   EXPECT_THAT(counts(Blocks::even(10_e, 4)), testing::ElementsAre(3, 3, 2, 2));
   EXPECT_THAT(counts(Blocks::even(2_e, 4)), testing::ElementsAre(1, 1, 0, 0));
   EXPECT_THAT(counts(Blocks::even(0_e, 2)), testing::ElementsAre(0, 0));
   EXPECT_EQ(Blocks::even(10_e, 4)[2], (Block{6_e, 2_e}));
 }
 
-TEST(BlocksTest, GrainsAreNotCut) {
+TEST(BlocksTest, EvenBlocksDoNotDivideAGrain) {
   EXPECT_THAT(counts(Blocks::even(100_e, 3, 16_e)), testing::ElementsAre(48, 32, 20));
   EXPECT_THAT(counts(Blocks::even(20_e, 3, 16_e)), testing::ElementsAre(16, 4, 0));
 }
 
-TEST(BlocksTest, BlocksOfASizeEndWithASmallerOne) {
+TEST(BlocksTest, TheLastBlockOfAFixedSizeMayBeSmaller) {
   EXPECT_THAT(counts(Blocks::of_size(10_e, 4_e)), testing::ElementsAre(4, 4, 2));
   EXPECT_THAT(counts(Blocks::of_size(8_e, 4_e)), testing::ElementsAre(4, 4));
   EXPECT_THAT(counts(Blocks::of_size(0_e, 4_e)), testing::IsEmpty());
 }
 
-TEST(BlocksTest, RanksHaveTheBlocksThatTheProblemGivesThem) {
+TEST(BlocksTest, BlocksOfRanksHaveTheSizesOfTheProblem) {
   Problem problem{.operation = Operation::kAllGather, .ranks = 3, .count = 5_e};
   EXPECT_THAT(counts(Blocks::of_ranks(problem)), testing::ElementsAre(5, 5, 5));
   EXPECT_EQ(largest_block(problem), 5_e);
@@ -46,14 +46,14 @@ TEST(BlocksTest, RanksHaveTheBlocksThatTheProblemGivesThem) {
   EXPECT_EQ(largest_block(problem), 7_e);
 }
 
-TEST(BlocksTest, AnAllToAllSendsARowAndReceivesAColumn) {
+TEST(BlocksTest, AllToAllSendsARowAndReceivesAColumn) {
   const Problem problem{
       .operation = Operation::kAllToAll, .ranks = 2, .counts = {1_e, 2_e, 3_e, 4_e}};
   EXPECT_THAT(counts(Blocks::sent_by(problem, 1)), testing::ElementsAre(3, 4));
   EXPECT_THAT(counts(Blocks::received_by(problem, 1)), testing::ElementsAre(2, 4));
 }
 
-TEST(BlocksTest, SectionsOfBlocksLieSideBySide) {
+TEST(BlocksTest, SectionsAreContiguous) {
   const Problem problem{
       .operation = Operation::kAllGather, .ranks = 4, .counts = {5_e, 0_e, 3_e, 9_e}};
   const Blocks sections = Blocks::of_ranks(problem).sections(2_e, 4_e);
@@ -61,7 +61,7 @@ TEST(BlocksTest, SectionsOfBlocksLieSideBySide) {
   EXPECT_EQ(sections[3], (Block{4_e, 4_e}));
 }
 
-TEST(BlocksTest, RunsThatPassTheEndAreTwo) {
+TEST(BlocksTest, RunsThatPassTheEndAreSplitInTwo) {
   const auto around = [](std::int64_t first, std::int64_t count) {
     const auto runs = Blocks::even(12_e, 4).around(first, count);
     return std::vector<Block>(runs.begin(), runs.end());
@@ -71,11 +71,11 @@ TEST(BlocksTest, RunsThatPassTheEndAreTwo) {
   EXPECT_THAT(around(3, 3), testing::ElementsAre(Block{9_e, 3_e}, Block{0_e, 6_e}));
 }
 
-TEST(BlocksTest, PartsOfABlockAreWhereItIs) {
+TEST(BlocksTest, PartsOfABlockLieInsideIt) {
   EXPECT_EQ(part_of({100_e, 7_e}, 1, 3), (Block{103_e, 2_e}));
 }
 
-TEST(BlocksTest, LargeCountsAreCutWithoutOverflow) {
+TEST(BlocksTest, LargeCountsDoNotOverflow) {
   const Elements huge(std::int64_t{1} << 60);
   const Blocks blocks = Blocks::even(huge, 1000);
   EXPECT_EQ(blocks.range(0, 1000).count, huge);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "peal/schedule/problem.h"
+#include "peal/schedule/opening.h"
 
 namespace peal::plan {
 
@@ -18,18 +18,18 @@ using schedule::Space;
 using schedule::Wait;
 
 Builder::Builder(const Problem& problem, Rank self)
-    : host_(schedule::host_ranks(problem, self)), self_(self) {}
+    : problem_(problem), host_(schedule::host_ranks(problem, self)), self_(self) {}
 
-void Builder::send(Place from, Rank peer, Elements count) {
+void Builder::send(Position from, Rank peer, Elements count) {
   if (count > Elements(0)) move({own(from)}, {wire_to(peer, count)}, count);
 }
 
-void Builder::receive(Rank peer, Place to, Elements count) {
+void Builder::receive(Rank peer, Position to, Elements count) {
   if (count > Elements(0)) move({wire_from(peer, count)}, {own(to)}, count);
 }
 
 void Builder::receive_and_reduce(
-    Message message, Value operand, Place to, Elements count, First first, Finish finish) {
+    Message message, Value operand, Position to, Elements count, First first, Finish finish) {
   if (count == Elements(0)) return;
   Slice received = wire_from(message.peer, count);
   received.holds = message.holds;
@@ -40,20 +40,20 @@ void Builder::receive_and_reduce(
   }
 }
 
-void Builder::copy(Place from, Place to, Elements count) { copy(own(from), own(to), count); }
+void Builder::copy(Position from, Position to, Elements count) { copy(own(from), own(to), count); }
 
 void Builder::copy(Slice from, Slice to, Elements count) { move({from}, {to}, count); }
 
-void Builder::fetch(Rank rank, Place from, Place to, Elements count) {
+void Builder::fetch(Rank rank, Position from, Position to, Elements count) {
   copy(on(rank, from), own(to), count);
 }
 
-void Builder::reduce(Value a, Value b, Place to, Elements count, Finish finish) {
+void Builder::reduce(Value a, Value b, Position to, Elements count, Finish finish) {
   move({own(a), own(b)}, {own(to)}, count, finish);
 }
 
-void Builder::move(InlineVector<Slice, 3> from,
-                   InlineVector<Slice, 2> to,
+void Builder::move(schedule::InlineVector<Slice, 3> from,
+                   schedule::InlineVector<Slice, 2> to,
                    Elements count,
                    Finish finish) {
   if (count == Elements(0)) return;
@@ -62,38 +62,43 @@ void Builder::move(InlineVector<Slice, 3> from,
   part_.steps.emplace_back(step);
 }
 
-InlineVector<Slice, 2> Builder::others(Place place) const {
-  InlineVector<Slice, 2> slices;
+schedule::InlineVector<Slice, 2> Builder::others(Position place) const {
+  schedule::InlineVector<Slice, 2> slices;
   if (below().count > 0) slices.push_back(on(below(), place));
   if (above().count > 0) slices.push_back(on(above(), place));
   return slices;
 }
 
-InlineVector<Slice, 3> Builder::others_and(Place mine, Place theirs) const {
-  InlineVector<Slice, 3> slices;
+schedule::InlineVector<Slice, 3> Builder::others_and(Position mine, Position theirs) const {
+  schedule::InlineVector<Slice, 3> slices;
   if (below().count > 0) slices.push_back(on(below(), theirs));
   slices.push_back(own(mine));
   if (above().count > 0) slices.push_back(on(above(), theirs));
   return slices;
 }
 
+void Builder::open() {
+  part_.steps = schedule::opening(problem_, self_);
+  part_.span = opened_ = 1;
+  for (const schedule::Step& step : part_.steps) {
+    const Wait* wait = std::get_if<Wait>(&step);
+    if (wait != nullptr && wait->ranks == neighbours()) stage_is_free_ = true;
+  }
+}
+
 void Builder::signal(std::int64_t value) {
-  part_.steps.emplace_back(Signal{value});
-  part_.span = value;
+  part_.steps.emplace_back(Signal{opened_ + value});
+  part_.span = opened_ + value;
 }
 
 void Builder::wait(Ranks ranks, std::int64_t value) {
-  if (ranks.count > 0) part_.steps.emplace_back(Wait{ranks, value});
-}
-
-Ranks Builder::neighbours() const {
-  if (below().count == 0) return above();
-  if (above().count == 0) return below();
-  return host_;
+  if (ranks.count > 0) part_.steps.emplace_back(Wait{ranks, opened_ + value});
 }
 
 void Builder::claim_stage() {
-  if (!stage_is_free_) wait(neighbours(), 0);
+  if (!stage_is_free_ && neighbours().count > 0) {
+    part_.steps.emplace_back(Wait{neighbours(), 0});
+  }
   stage_is_free_ = true;
 }
 

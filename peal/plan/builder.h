@@ -1,43 +1,44 @@
-// Writes one rank's part of a schedule, a call for each step. Planners use it so that they read
-// like the description of their algorithm.
+// Writes one rank's part of a schedule: one call for each step. With it, a planner reads like the
+// description of its algorithm.
 #pragma once
 
 #include <cstdint>
 #include <map>
 
+#include "peal/schedule/problem.h"
 #include "peal/schedule/schedule.h"
 
 namespace peal::plan {
 
-/// A place in the own memory.
-struct Place {
+/// A place in this rank's memory.
+struct Position {
   schedule::Space space = schedule::Space::kInput;
   Elements offset = {};
 
   /// The place `distance` elements further on.
-  Place operator+(Elements distance) const { return {space, offset + distance}; }
+  Position operator+(Elements distance) const { return {space, offset + distance}; }
 };
 
-constexpr Place input_at(Elements offset) { return {schedule::Space::kInput, offset}; }
-constexpr Place output_at(Elements offset) { return {schedule::Space::kOutput, offset}; }
-constexpr Place stage_at(Elements offset) { return {schedule::Space::kStage, offset}; }
+constexpr Position input_at(Elements offset) { return {schedule::Space::kInput, offset}; }
+constexpr Position output_at(Elements offset) { return {schedule::Space::kOutput, offset}; }
+constexpr Position stage_at(Elements offset) { return {schedule::Space::kStage, offset}; }
 
-inline constexpr Place kInput = input_at(Elements(0));
-inline constexpr Place kOutput = output_at(Elements(0));
+inline constexpr Position kInput = input_at(Elements(0));
+inline constexpr Position kOutput = output_at(Elements(0));
 
-/// The same place on each of some ranks of the own host.
-constexpr schedule::Slice on(schedule::Ranks ranks, Place place) {
+/// The same place in the memory of each of several ranks of this host.
+constexpr schedule::Slice on(schedule::Ranks ranks, Position place) {
   return {place.space, ranks, place.offset};
 }
-constexpr schedule::Slice on(Rank rank, Place place) { return on(schedule::Ranks{rank}, place); }
+constexpr schedule::Slice on(Rank rank, Position place) { return on(schedule::Ranks{rank}, place); }
 
-/// Which operand of a receive_and_reduce comes first. It decides the bits, so that ranks which
-/// compute the same value must agree about it.
+/// Which operand of a receive_and_reduce comes first. The order determines the bits of the result,
+/// so ranks that compute the same value must use the same order.
 enum class First : std::uint8_t { kOwn, kPeer };
 
-/// What is reduced: a value of this rank, or the next message of a peer.
+/// The operands of a reduction: a value of this rank, or the next message of a peer.
 struct Value {
-  Place place = {};
+  Position place = {};
   schedule::Holds holds = schedule::Holds::kContribution;
 };
 struct Message {
@@ -49,58 +50,67 @@ constexpr schedule::Holds partial_if(bool is_partial) {
   return is_partial ? schedule::Holds::kPartial : schedule::Holds::kContribution;
 }
 
-/// Moves of no elements are left out: where a count is zero there is nothing to do.
-/// Before the first step that writes the own stage the builder adds a Wait that looks back: until
-/// no other rank can still read what an earlier operation left there. Where nobody signals, the
-/// stage is the rank's own and there is nothing to wait for.
+/// Adds no Move for a count of zero.
+/// Before the first step that writes this rank's stage, the builder adds a Wait with value 0: no
+/// other rank may still read what an earlier operation staged there. If the part has no signal, the
+/// stage belongs to this rank alone, and the builder removes the Wait.
 class Builder {
  public:
+  /// Borrows the problem.
   Builder(const schedule::Problem& problem, Rank self);
 
-  // ---- messages: what is sent to a peer is received there in the same order and sizes
-  void send(Place from, Rank peer, Elements count);
-  void receive(Rank peer, Place to, Elements count);
-  /// to = own op message, or message op own.
-  void receive_and_reduce(
-      Message message, Value own, Place to, Elements count, First first, schedule::Finish finish);
-  /// A message that says nothing but that it came; only for barriers. Tokens use the beginning of
-  /// the stage, kTokenStage elements of it.
+  // ---- messages: the peer receives them in the order and in the sizes in which they were sent
+  void send(Position from, Rank peer, Elements count);
+  void receive(Rank peer, Position to, Elements count);
+  /// to = operand op message, or message op operand.
+  void receive_and_reduce(Message message,
+                          Value operand,
+                          Position to,
+                          Elements count,
+                          First first,
+                          schedule::Finish finish);
+  /// A message without content, for barriers only. Tokens use kTokenStage elements at the beginning
+  /// of the stage.
   void send_token(Rank peer);
   void receive_token(Rank peer);
   static constexpr Elements kTokenStage{2};
 
   // ---- memory
-  void copy(Place from, Place to, Elements count);
+  void copy(Position from, Position to, Elements count);
   void copy(schedule::Slice from, schedule::Slice to, Elements count);
-  /// From the memory of a rank of the own host.
-  void fetch(Rank rank, Place from, Place to, Elements count);
+  /// Copies from the memory of another rank of this host.
+  void fetch(Rank rank, Position from, Position to, Elements count);
   /// to = a op b.
-  void reduce(Value a, Value b, Place to, Elements count, schedule::Finish finish);
+  void reduce(Value a, Value b, Position to, Elements count, schedule::Finish finish);
   /// Any Move.
-  void move(InlineVector<schedule::Slice, 3> from,
-            InlineVector<schedule::Slice, 2> to,
+  void move(schedule::InlineVector<schedule::Slice, 3> from,
+            schedule::InlineVector<schedule::Slice, 2> to,
             Elements count,
             schedule::Finish finish = schedule::Finish::kNo);
 
-  /// The place on each other rank of the host.
-  InlineVector<schedule::Slice, 2> others(Place place) const;
-  /// In rank order: `own` of this rank, `theirs` of each other rank of the host.
-  InlineVector<schedule::Slice, 3> others_and(Place own, Place theirs) const;
+  /// The place in the memory of each other rank of the host.
+  schedule::InlineVector<schedule::Slice, 2> others(Position place) const;
+  /// In rank order: `mine` in this rank's memory, and `theirs` in that of each other rank of the
+  /// host.
+  schedule::InlineVector<schedule::Slice, 3> others_and(Position mine, Position theirs) const;
 
   // ---- counters
+  /// Adds the opening (schedule/opening.h). Only as the first step. The values of later signals and
+  /// waits count from the end of the opening.
+  void open();
   void signal(std::int64_t value);
   void wait(Rank rank, std::int64_t value) { wait(schedule::Ranks{rank}, value); }
   void wait(schedule::Ranks ranks, std::int64_t value);
-  /// For the other ranks of the host.
+  /// Waits for the other ranks of the host.
   void wait_for_others(std::int64_t value);
-  /// Signals, and waits until all ranks of the host have: a synchronisation.
+  /// Signals, and waits until all ranks of the host have signalled: a synchronisation.
   void meet(std::int64_t value);
 
-  /// The part; it advances the counters to the last signal. `stage` is what any rank touches.
+  /// The finished part. `stage` is how much of the stage any rank touches.
   schedule::Part build(Elements stage = Elements(0)) &&;
 
  private:
-  schedule::Slice own(Place place) const { return on(self_, place); }
+  schedule::Slice own(Position place) const { return on(self_, place); }
   schedule::Slice own(Value value) const {
     return {value.place.space, schedule::Ranks{self_}, value.place.offset, value.holds};
   }
@@ -108,15 +118,17 @@ class Builder {
   schedule::Slice wire_from(Rank peer, Elements count);
   schedule::Ranks below() const { return {host_.first, self_ - host_.first}; }
   schedule::Ranks above() const { return {self_ + 1, host_.first + host_.count - (self_ + 1)}; }
-  /// The other ranks of the host, and the own one only where a progression cannot leave it out.
-  schedule::Ranks neighbours() const;
+  /// The other ranks of the host. Includes this rank only if a progression cannot skip it.
+  schedule::Ranks neighbours() const { return schedule::other_ranks_of_host(problem_, self_); }
   void claim_stage();
   bool writes_own_stage(const schedule::Move& move) const;
 
+  const schedule::Problem& problem_;
   schedule::Ranks host_;
   Rank self_;
   schedule::Part part_;
-  bool stage_is_free_ = false;     // nobody can be where earlier operations staged
+  bool stage_is_free_ = false;     // no other rank still reads what earlier operations staged
+  std::int64_t opened_ = 0;        // the last value of the opening
   std::map<Rank, Elements> sent_;  // to each peer, so far
   std::map<Rank, Elements> received_;
 };

@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::VariantWith;
 
-constexpr Place kStage = stage_at(Elements(0));
+constexpr Position kStage = stage_at(Elements(0));
 
 Problem one_host(int ranks) { return {.ranks = ranks, .ranks_per_host = ranks}; }
 Problem hosts_of_their_own(int ranks) { return {.ranks = ranks, .ranks_per_host = 1}; }
@@ -30,7 +30,7 @@ Elements wire_offset(const schedule::Step& step) {
   return move.to[0].space == Space::kWire ? move.to[0].offset : move.from[0].offset;
 }
 
-TEST(BuilderTest, EachStreamHasItsOwnPosition) {
+TEST(BuilderTest, EachPeerHasItsOwnStreamPosition) {
   Builder part(hosts_of_their_own(3), 0);
   part.send(kInput, 1, Elements(10));
   part.send(kInput, 2, Elements(20));
@@ -42,7 +42,7 @@ TEST(BuilderTest, EachStreamHasItsOwnPosition) {
   EXPECT_THAT(offsets, ElementsAre(0, 0, 0, 10, 30));
 }
 
-TEST(BuilderTest, MovesOfNothingAreLeftOut) {
+TEST(BuilderTest, AddsNoMoveForZeroElements) {
   Builder part(one_host(2), 0);
   part.send(kInput, 1, Elements(0));
   part.receive(1, kStage, Elements(0));
@@ -51,7 +51,7 @@ TEST(BuilderTest, MovesOfNothingAreLeftOut) {
   EXPECT_THAT(std::move(part).build().steps, IsEmpty());
 }
 
-TEST(BuilderTest, TheFirstWriteToTheOwnStageLooksBack) {
+TEST(BuilderTest, TheFirstWriteToTheStageWaitsForEarlierOperations) {
   Builder part(one_host(3), 1);
   part.copy(kInput, kStage, Elements(4));
   part.copy(kInput, kStage + Elements(4), Elements(4));
@@ -63,13 +63,13 @@ TEST(BuilderTest, TheFirstWriteToTheOwnStageLooksBack) {
                           VariantWith<Signal>(testing::_)));
 }
 
-TEST(BuilderTest, WhereNobodySignalsThereIsNothingToLookBackFor) {
+TEST(BuilderTest, APartWithoutSignalsDoesNotWaitForEarlierOperations) {
   Builder part(one_host(3), 1);
   part.copy(kInput, kStage, Elements(4));
   EXPECT_THAT(std::move(part).build(Elements(4)).steps, ElementsAre(VariantWith<Move>(testing::_)));
 }
 
-TEST(BuilderTest, WhoHasMetTheOthersNeedNotLookBack) {
+TEST(BuilderTest, ARankThatHasMetTheOthersDoesNotWaitForEarlierOperations) {
   Builder part(one_host(2), 1);
   part.meet(1);
   part.copy(kInput, kStage, Elements(4));
@@ -79,20 +79,20 @@ TEST(BuilderTest, WhoHasMetTheOthersNeedNotLookBack) {
                           VariantWith<Move>(testing::_)));
 }
 
-TEST(BuilderTest, AStageThatNobodyElseReachesIsFree) {
+TEST(BuilderTest, ARankAloneOnItsHostDoesNotWaitForEarlierOperations) {
   Builder part(hosts_of_their_own(2), 1);
   part.copy(kInput, kStage, Elements(4));
   EXPECT_EQ(std::move(part).build(Elements(4)).steps.size(), 1U);
 }
 
-TEST(BuilderTest, TheLastSignalIsTheSpan) {
+TEST(BuilderTest, TheSpanIsTheLastSignal) {
   Builder part(one_host(2), 0);
   part.signal(1);
   part.signal(3);
   EXPECT_EQ(std::move(part).build().span, 3);
 }
 
-TEST(BuilderTest, TheOthersAreThoseBelowAndThoseAbove) {
+TEST(BuilderTest, OthersAreTheRanksBelowAndAbove) {
   const auto others = [](Rank self) {
     std::vector<Ranks> all;
     for (const auto& slice : Builder(one_host(4), self).others(kStage)) all.push_back(slice.ranks);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "peal/plan/estimate.h"
 #include "peal/schedule/problem.h"
 
 namespace peal::plan {
@@ -11,14 +10,12 @@ namespace {
 
 using schedule::Problem;
 
-/// Measured, and so it goes before the model (estimate.h), whatever that says; what is not named
-/// here is the model's: reduce_scatter of small data where the number of ranks is no power of two,
-/// and what a row's algorithm has no stage for. Source of the order between
-/// hosts: Thakur, Rabenseifner and Gropp 2005; of the 256 KiB: measured between two to four hosts,
-/// where an exchange of everything beats the ring up to there.
+/// By measurement. Source of the order between hosts: Thakur, Rabenseifner and Gropp 2005. The
+/// limit of 256 KiB was measured between two to four hosts: up to there, exchanging all data is
+/// faster than the ring.
 constexpr std::string_view kBuiltIn = R"(
-# One synchronisation and two copies, then whatever moves each byte as seldom as possible. Few
-# ranks that share cores pay more for a synchronisation than for some kilobytes.
+# Small data: one synchronisation and two copies. Large data: the algorithm that moves each byte
+# least often. For few ranks that share cores, a synchronisation costs more than some kilobytes.
 all_reduce@host:         0-2k: inline
 all_reduce@host:        2k-8k:   2-2 ranks: direct
 all_reduce@host:        2k-8k:   3-8 ranks: inline
@@ -46,37 +43,38 @@ all_to_all@host:         0-4k: inline
 all_to_all@host:       4k-inf: direct
 barrier@host:           0-inf: direct
 
-# Nothing crosses between hosts that need not, and the ranks of a host share the carrying. For small
-# broadcasts and reductions a tree of ranks, much like one of hosts, has less to wait for inside.
+# Only the necessary data crosses between hosts, and the ranks of a host share the sending. For
+# small broadcasts and reductions, a tree of ranks has about the same messages as a tree of hosts,
+# and waits less inside the hosts.
 all_reduce@levels:      0-inf: two_level
 broadcast@levels:    512k-inf: two_level
 reduce@levels:         0-256k: binomial_tree
 reduce@levels:       256k-inf: two_level
-# A ring of many hosts has more steps than doubling has among their ranks.
+# Among many hosts, a ring of hosts has more steps than doubling among all ranks.
 all_gather@levels:      0-16k: 2-16 ranks: two_level
 all_gather@levels:    16k-inf: two_level
 reduce_scatter@levels: 4k-16k: 2-16 ranks: two_level
 reduce_scatter@levels: 16k-inf: two_level
 barrier@levels:         0-inf: two_level
-# Messages cost more than bytes, then both count, then bytes only.
+# For small data messages cost most, then messages and bytes, then only bytes.
 all_reduce@hosts:      0-256k: 2-4 ranks:   pairwise
 all_reduce@hosts:    256k-1m:  2-4 ranks:   halving_doubling
 all_reduce@hosts:       0-16k: 5-inf ranks: recursive_doubling
 all_reduce@hosts:      16k-1m: 5-inf ranks: halving_doubling
 all_reduce@hosts:      1m-inf: ring
-# A tree sends everything log n times from the root, a chain once.
+# In a tree the root sends everything log n times, in a chain once.
 broadcast@hosts:       0-512k: binomial_tree
 broadcast@hosts:     512k-inf: ring
-# A tree receives and adds everything log n times at the root; the ring shares the adding.
+# In a tree the root receives and adds everything log n times; in a ring all ranks share the adding.
 reduce@hosts:           0-64k: binomial_tree
 reduce@hosts:         64k-inf: ring
-# The root sends or gets every block once, whatever the algorithm: a tree saves its messages, and
-# costs the ranks between a copy.
+# The root sends or receives every block once with any algorithm. A tree saves messages of the root,
+# and costs a copy on the ranks between.
 scatter@hosts:         0-256k: binomial_tree
 scatter@hosts:       256k-inf: pairwise
 gather@hosts:          0-256k: binomial_tree
 gather@hosts:        256k-inf: pairwise
-# The same bytes in all: few messages while they are small, neighbours only when they are large.
+# All send the same bytes: few messages for small data, only neighbours for large data.
 all_gather@hosts:      0-256k: recursive_doubling
 all_gather@hosts:    256k-inf: ring
 reduce_scatter@hosts:  0-256k: halving_doubling
@@ -85,7 +83,8 @@ all_to_all@hosts:       0-inf: pairwise
 barrier@hosts:          0-inf: recursive_doubling
 )";
 
-/// All ranks must choose alike, so a size that not all of them know counts as the largest.
+/// All ranks must choose the same algorithm, so a size that some ranks do not know counts as
+/// largest.
 Bytes size_known_to_all(const Problem& problem, Bytes element) {
   switch (problem.operation) {
     case Operation::kBroadcast:
@@ -119,8 +118,8 @@ bool fits(const Row& row, Operation operation, Where where, Bytes size, int rank
          row.least_ranks <= ranks && ranks <= row.most_ranks;
 }
 
-/// The smallest problem of elements of one byte that has more than `over`, which most algorithms
-/// can do that can do a larger one.
+/// The smallest problem with elements of one byte and a size of more than `over`. If an algorithm
+/// can do a larger problem, it can usually do this one.
 Problem smallest(Operation operation, int ranks, int ranks_per_host, Bytes over, Bytes stage) {
   Problem problem{.operation = operation,
                   .ranks = ranks,
@@ -132,20 +131,6 @@ Problem smallest(Operation operation, int ranks, int ranks_per_host, Bytes over,
   const std::int64_t each = size_known_to_all(problem, 1_B).value;
   problem.count = Elements(over.value / each + 1);
   return problem;
-}
-
-/// By the model. At a tie pairwise, which copies nothing twice.
-const Algorithm& cheapest(const Problem& problem, Bytes element) {
-  const Algorithm* best = &algorithm_named("pairwise");  // does everything
-  double least = estimate(*best, problem, element).value();
-  for (const Algorithm& algorithm : algorithms()) {
-    if (!algorithm.applies(problem)) continue;
-    const auto time = estimate(algorithm, problem, element);
-    if (!time || *time >= least) continue;
-    best = &algorithm;
-    least = *time;
-  }
-  return *best;
 }
 
 }  // namespace
@@ -162,17 +147,19 @@ Table tuned(Table rows) {
 }
 
 const Algorithm& choose(const Table& table, const Problem& problem, Bytes element) {
-  const Where where = where_of(problem);
   const Bytes size = size_known_to_all(problem, element);
-  for (const Row& row : table.rows) {
-    const bool counts = fits(row, problem.operation, where, size, problem.ranks);
-    if (counts && row.algorithm->applies(problem)) return *row.algorithm;
+  // If no row for one host applies (there may be no stage), algorithms between hosts do.
+  for (const Where where : {where_of(problem), Where::kSeveralHosts}) {
+    for (const Row& row : table.rows) {
+      const bool counts = fits(row, problem.operation, where, size, problem.ranks);
+      if (counts && row.algorithm->applies(problem)) return *row.algorithm;
+    }
   }
-  return cheapest(problem, element);
+  return algorithm_named("pairwise");
 }
 
 bool may_count(const Row& row, Bytes stage) {
-  constexpr int kEnough = 64;  // more ranks than these make no difference to any algorithm
+  constexpr int kEnough = 64;  // more ranks than this make no difference to any algorithm
   const int last = std::min(row.most_ranks, std::max(row.least_ranks, 2) + kEnough);
   for (int ranks = std::max(row.least_ranks, 2); ranks <= last; ++ranks) {
     for (const int per_host : {1, 2, ranks}) {
@@ -184,10 +171,6 @@ bool may_count(const Row& row, Bytes stage) {
     }
   }
   return false;
-}
-
-const Algorithm& choose(const Problem& problem, Bytes element) {
-  return choose(built_in_choices(), problem, element);
 }
 
 }  // namespace peal::plan

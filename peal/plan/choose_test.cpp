@@ -17,7 +17,8 @@ TEST(ChooseTest, EveryProblemHasAnAlgorithm) {
     for (const Operation operation : kAllCollectives) {
       for (const Problem& problem : problems(operation, ranks)) {
         for (const Bytes element : {1_B, 16_B, 1_MiB}) {
-          ASSERT_TRUE(choose(problem, element).applies(problem)) << describe(problem);
+          ASSERT_TRUE(choose(built_in_choices(), problem, element).applies(problem))
+              << describe(problem);
         }
       }
     }
@@ -30,7 +31,7 @@ struct Expected {
   std::string_view algorithm;
 };
 
-TEST(ChooseTest, BetweenHostsTheSizeDecides) {
+TEST(ChooseTest, BetweenHostsTheSizeDecidesTheAlgorithm) {
   for (const Expected& expected : {Expected{Operation::kAllReduce, 1_KiB, "recursive_doubling"},
                                    Expected{Operation::kAllReduce, 512_KiB, "halving_doubling"},
                                    Expected{Operation::kAllReduce, 64_MiB, "ring"},
@@ -53,7 +54,7 @@ TEST(ChooseTest, BetweenHostsTheSizeDecides) {
                           .ranks = 8,
                           .count = Elements(expected.size / kElement / (whole ? 1 : 8)),
                           .stage_limit = Elements(1 << 20)};
-    EXPECT_EQ(choose(problem, kElement).name, expected.algorithm)
+    EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, expected.algorithm)
         << name_of(expected.operation) << ", " << expected.size.value << " bytes";
   }
 }
@@ -65,21 +66,21 @@ TEST(ChooseTest, OnOneHostLargeOperationsAreDirectAndSmallOnesInline) {
                     .ranks_per_host = 4,
                     .count = Elements(operation == Operation::kBarrier ? 0 : 1 << 20),
                     .stage_limit = Elements(1 << 20)};
-    EXPECT_EQ(choose(problem, kElement).name, "direct");
+    EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "direct");
     if (operation == Operation::kBarrier) continue;
     problem.count = Elements(100);
-    EXPECT_EQ(choose(problem, kElement).name, "inline");
+    EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "inline");
   }
 }
 
-TEST(ChooseTest, AFewHostsExchangeEverythingWhileItIsSmall) {
+TEST(ChooseTest, AFewHostsExchangeSmallDataPairwise) {
   Problem problem{.operation = Operation::kAllReduce,
                   .ranks = 4,
                   .count = Elements(256 << 8),
                   .stage_limit = Elements(1 << 20)};
-  EXPECT_EQ(choose(problem, kElement).name, "pairwise");
+  EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "pairwise");
   problem.count += Elements(1);
-  EXPECT_EQ(choose(problem, kElement).name, "halving_doubling");
+  EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "halving_doubling");
 }
 
 Problem all_reduce_of(Bytes size, int ranks, int ranks_per_host) {
@@ -90,7 +91,7 @@ Problem all_reduce_of(Bytes size, int ranks, int ranks_per_host) {
           .stage_limit = Elements(1 << 20)};
 }
 
-TEST(ChooseTest, BetweenHostsOfSeveralRanksAsLittleCrossesAsCan) {
+TEST(ChooseTest, HostsOfSeveralRanksSendAsLittleAsPossible) {
   for (const Expected& expected : {Expected{Operation::kAllReduce, 1_KiB, "two_level"},
                                    Expected{Operation::kAllReduce, 64_MiB, "two_level"},
                                    Expected{Operation::kBroadcast, 1_KiB, "binomial_tree"},
@@ -111,16 +112,16 @@ TEST(ChooseTest, BetweenHostsOfSeveralRanksAsLittleCrossesAsCan) {
                        expected.operation == Operation::kReduce ||
                        expected.operation == Operation::kBroadcast;
     if (!whole) problem.count = problem.count / 8;
-    EXPECT_EQ(choose(problem, kElement).name, expected.algorithm)
+    EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, expected.algorithm)
         << name_of(expected.operation) << ", " << expected.size.value << " bytes";
   }
   Problem many = all_reduce_of(1_KiB, 32, 2);
   many.operation = Operation::kAllGather;
   many.count = many.count / 32;
-  EXPECT_EQ(choose(many, kElement).name, "recursive_doubling");
+  EXPECT_EQ(choose(built_in_choices(), many, kElement).name, "recursive_doubling");
 }
 
-TEST(ChooseTest, AUsersRowsGoBeforeTheBuiltInOnes) {
+TEST(ChooseTest, UserRowsPrecedeBuiltInRows) {
   const Table table = tuned(parse_table("all_reduce@hosts:0-4k:ring;all_reduce@host:0-inf:inline"));
   EXPECT_EQ(choose(table, all_reduce_of(4_KiB, 8, 1), kElement).name, "ring");
   EXPECT_EQ(choose(table, all_reduce_of(4_KiB + kElement, 8, 1), kElement).name,
@@ -128,10 +129,20 @@ TEST(ChooseTest, AUsersRowsGoBeforeTheBuiltInOnes) {
   EXPECT_EQ(choose(table, all_reduce_of(64_KiB, 8, 8), kElement).name, "inline");
   Problem broadcast = all_reduce_of(4_KiB, 8, 8);
   broadcast.operation = Operation::kBroadcast;
-  EXPECT_EQ(choose(table, broadcast, kElement).name, "inline") << "of which they say nothing";
+  EXPECT_EQ(choose(table, broadcast, kElement).name, "inline")
+      << "the user's rows do not cover broadcast";
 }
 
-TEST(ChooseTest, ARowCountsForItsNumbersOfRanksOnly) {
+TEST(ChooseTest, RowsBetweenHostsCountOnLevelsUnlessARowForLevelsPrecedesThem) {
+  const Table hosts = tuned(parse_table("all_reduce@hosts:0-4k:ring"));
+  EXPECT_EQ(choose(hosts, all_reduce_of(4_KiB, 8, 2), kElement).name, "ring");
+  const Table both =
+      tuned(parse_table("all_reduce@levels:0-4k:two_level;all_reduce@hosts:0-4k:ring"));
+  EXPECT_EQ(choose(both, all_reduce_of(4_KiB, 8, 2), kElement).name, "two_level");
+  EXPECT_EQ(choose(both, all_reduce_of(4_KiB, 8, 1), kElement).name, "ring");
+}
+
+TEST(ChooseTest, ARowCountsOnlyForItsNumbersOfRanks) {
   const Table table = tuned(parse_table("all_reduce:0-inf:3-4ranks:ring"));
   for (const int ranks : {2, 3, 4, 5}) {
     const bool is_named = ranks == 3 || ranks == 4;
@@ -140,38 +151,41 @@ TEST(ChooseTest, ARowCountsForItsNumbersOfRanksOnly) {
   }
 }
 
-TEST(ChooseTest, ARowThatDoesNotApplyIsPassedOver) {
+TEST(ChooseTest, SkipsARowWhoseAlgorithmDoesNotApply) {
   const Table table = tuned(parse_table("all_reduce:0-inf:direct"));
   EXPECT_EQ(choose(table, all_reduce_of(4_B, 4, 4), kElement).name, "direct");
   EXPECT_EQ(choose(table, all_reduce_of(4_B, 4, 1), kElement).name, "pairwise");
 }
 
-TEST(ChooseTest, WhereNoRowFitsTheModelChooses) {
+TEST(ChooseTest, ChoosesPairwiseIfNoRowFits) {
   const Table nothing;
-  EXPECT_EQ(choose(nothing, all_reduce_of(4_B, 8, 8), kElement).name, "inline");
-  EXPECT_EQ(choose(nothing, all_reduce_of(1_MiB, 8, 8), kElement).name, "direct");
-  EXPECT_EQ(choose(nothing, all_reduce_of(4_B, 8, 1), kElement).name, "recursive_doubling");
-  EXPECT_EQ(choose(nothing, all_reduce_of(64_KiB, 8, 1), kElement).name, "halving_doubling");
-  Problem problem{.operation = Operation::kReduceScatter,
-                  .ranks = 3,
-                  .count = Elements(100),
-                  .stage_limit = Elements(1 << 20)};
-  EXPECT_EQ(choose(problem, kElement).name, "pairwise");
+  EXPECT_EQ(choose(nothing, all_reduce_of(4_B, 8, 8), kElement).name, "pairwise");
+  const Problem problem{.operation = Operation::kReduceScatter,
+                        .ranks = 3,
+                        .count = Elements(100),
+                        .stage_limit = Elements(1 << 20)};
+  EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "pairwise");
 }
 
-TEST(ChooseTest, WithoutAStageTheModelFindsWhatNeedsNone) {
+TEST(ChooseTest, WithoutAStageRanksOfOneHostSendMessages) {
+  Problem problem = all_reduce_of(64_MiB, 4, 4);
+  problem.stage_limit = Elements(0);
+  EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "ring");
+  problem.operation = Operation::kBroadcast;
+  problem.in_place = true;
+  EXPECT_EQ(choose(built_in_choices(), problem, kElement).name, "ring");
   for (const int ranks_per_host : {1, 4}) {
     for (const Operation operation : kAllCollectives) {
-      const Problem problem{.operation = operation,
-                            .ranks = 4,
-                            .ranks_per_host = ranks_per_host,
-                            .count = Elements(operation == Operation::kBarrier ? 0 : 100)};
-      EXPECT_TRUE(choose(problem, kElement).applies(problem)) << name_of(operation);
+      const Problem any{.operation = operation,
+                        .ranks = 4,
+                        .ranks_per_host = ranks_per_host,
+                        .count = Elements(operation == Operation::kBarrier ? 0 : 100)};
+      EXPECT_TRUE(choose(built_in_choices(), any, kElement).applies(any)) << name_of(operation);
     }
   }
 }
 
-TEST(ChooseTest, WhatNotAllRanksKnowIsLarge) {
+TEST(ChooseTest, ASizeThatSomeRanksDoNotKnowCountsAsLarge) {
   Problem problem{.operation = Operation::kScatter,
                   .ranks = 2,
                   .counts = {Elements(1), Elements(2)},
@@ -180,11 +194,11 @@ TEST(ChooseTest, WhatNotAllRanksKnowIsLarge) {
   EXPECT_EQ(choose(table, problem, kElement).name, "pairwise");
 }
 
-TEST(ChooseTest, TheBuiltInChoicesAreOneText) {
+TEST(ChooseTest, BuiltInChoicesSurvivePrintingAndParsing) {
   EXPECT_EQ(parse_table(to_text(built_in_choices(), "\n")), built_in_choices());
 }
 
-TEST(ChooseTest, ARowThatItsAlgorithmCanNeverDoIsKnown) {
+TEST(ChooseTest, RecognisesRowsThatCanNeverCount) {
   const auto counts = [](std::string_view text) {
     return may_count(parse_table(text).rows.front(), 3_MiB);
   };
@@ -208,7 +222,7 @@ TEST(ChooseTest, ARowThatItsAlgorithmCanNeverDoIsKnown) {
   }
 }
 
-TEST(ChooseTest, EveryRowThatIsBuiltInMayCount) {
+TEST(ChooseTest, EveryBuiltInRowMayCount) {
   for (const Row& row : built_in_choices().rows) EXPECT_TRUE(may_count(row, 3_MiB)) << to_text(row);
 }
 

@@ -1,5 +1,5 @@
-// That the schedules cost what the headers of the algorithms say, and operations what their
-// contracts in peal/group say (collectives.h, block_collectives.h). Several hosts of several ranks:
+// Checks that schedules have the costs that the headers of the algorithms state, and operations the
+// costs of their contracts in peal/group (collectives.h). For several hosts of several ranks see
 // two_level/cost_test.cpp.
 #include <algorithm>
 #include <bit>
@@ -10,20 +10,21 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/plan/choose.h"
 #include "peal/plan/plan.h"
 #include "peal/plan/testing/costs.h"
+#include "peal/schedule/problem.h"
 
 namespace peal::plan {
 namespace {
 
-using schedule::Access;
 using schedule::Part;
 using schedule::Problem;
 using schedule::Step;
 
 // ---- messages
 
-/// What rank `self` of `n` sends, the root being rank 0.
+/// What rank `self` of `n` sends. The root is rank 0.
 using Formula = std::function<Cost(int n, Rank self)>;
 
 void expect_cost(std::string_view algorithm, Operation operation, const Formula& formula) {
@@ -37,7 +38,7 @@ void expect_cost(std::string_view algorithm, Operation operation, const Formula&
   }
 }
 
-TEST(CostTest, RingSendsWhatItsHeaderSays) {
+TEST(CostTest, RingSendsWhatItsHeaderStates) {
   const Formula once = [](int n, Rank) { return Cost{n - 1, kBlock * (n - 1)}; };
   expect_cost("ring", Operation::kReduceScatter, once);
   expect_cost("ring", Operation::kAllGather, once);
@@ -53,23 +54,23 @@ TEST(CostTest, RingSendsWhatItsHeaderSays) {
   });
 }
 
-/// Of the ranks beyond a power of two: the odd ones leave their values with the even ones.
+/// The ranks beyond a power of two: each odd rank gives its value to an even rank.
 struct Folded {
   int surplus;
   Rank self;
 
-  bool leaves() const { return self < 2 * surplus && self % 2 == 1; }
-  bool takes() const { return self < 2 * surplus && self % 2 == 0; }
+  bool gives_value() const { return self < 2 * surplus && self % 2 == 1; }
+  bool receives_value() const { return self < 2 * surplus && self % 2 == 0; }
 };
 
 Cost with_fold(int n, Rank self, Cost core) {
   const Folded fold{n - (1 << log2_floor(n)), self};
-  if (fold.leaves()) return {1, kBlock * n};
-  if (fold.takes()) return {core.messages + 1, core.sent + kBlock * n};
+  if (fold.gives_value()) return {1, kBlock * n};
+  if (fold.receives_value()) return {core.messages + 1, core.sent + kBlock * n};
   return core;
 }
 
-TEST(CostTest, RecursiveDoublingSendsWhatItsHeaderSays) {
+TEST(CostTest, RecursiveDoublingSendsWhatItsHeaderStates) {
   expect_cost("recursive_doubling", Operation::kAllReduce, [](int n, Rank self) {
     return with_fold(n, self, {log2_floor(n), kBlock * n * log2_floor(n)});
   });
@@ -87,7 +88,7 @@ TEST(CostTest, RecursiveDoublingSendsWhatItsHeaderSays) {
   }
 }
 
-TEST(CostTest, HalvingDoublingSendsWhatItsHeaderSays) {
+TEST(CostTest, HalvingDoublingSendsWhatItsHeaderStates) {
   expect_cost("halving_doubling", Operation::kAllReduce, [](int n, Rank self) {
     const int core = 1 << log2_floor(n);
     const Elements sent = kBlock * n * 2 / core * (core - 1);
@@ -98,11 +99,11 @@ TEST(CostTest, HalvingDoublingSendsWhatItsHeaderSays) {
   });
 }
 
-/// How many numbers the subtree of a number has, and how many children it has itself.
+/// The size of the subtree of a number, and how many children the number has.
 int subtree(int n, int number) { return number == 0 ? n : std::min(number & -number, n - number); }
 int children(int n, int number) { return log2_ceil(subtree(n, number)); }
 
-TEST(CostTest, BinomialTreeSendsWhatItsHeaderSays) {
+TEST(CostTest, BinomialTreeSendsWhatItsHeaderStates) {
   expect_cost("binomial_tree", Operation::kBroadcast, [](int n, Rank self) {
     return Cost{children(n, self), kBlock * n * children(n, self)};
   });
@@ -121,7 +122,7 @@ TEST(CostTest, BinomialTreeSendsWhatItsHeaderSays) {
   });
 }
 
-TEST(CostTest, PairwiseSendsWhatItsHeaderSays) {
+TEST(CostTest, PairwiseSendsWhatItsHeaderStates) {
   const Formula to_all = [](int n, Rank) { return Cost{n - 1, kBlock * (n - 1)}; };
   expect_cost("pairwise", Operation::kAllToAll, to_all);
   expect_cost("pairwise", Operation::kAllGather, to_all);
@@ -146,9 +147,9 @@ TEST(CostTest, PairwiseSendsWhatItsHeaderSays) {
   });
 }
 
-// ---- what is chosen between hosts, as the contracts of the operations have it
+// ---- the algorithms chosen between hosts, against the contracts of the operations
 
-/// At most so many messages by any rank, and so many elements.
+/// Limits for the messages and elements that any rank sends.
 using Bound = std::function<Cost(int n)>;
 
 /// Elements of one byte; `block` as in problem_of.
@@ -159,7 +160,7 @@ void expect_at_most(Operation operation, Elements block, const Bound& bound) {
     problem.stage_limit = block * n * 8;
     Cost most;
     for (Rank self = 0; self < n; ++self) {
-      const Cost cost = cost_of(choose(problem, 1_B).plan(problem, self));
+      const Cost cost = cost_of(choose(built_in_choices(), problem, 1_B).plan(problem, self));
       most.messages = std::max(most.messages, cost.messages);
       most.sent = std::max(most.sent, cost.sent);
     }
@@ -169,7 +170,7 @@ void expect_at_most(Operation operation, Elements block, const Bound& bound) {
   }
 }
 
-TEST(CostTest, SmallOperationsSendWhatTheirContractsSay) {
+TEST(CostTest, SmallOperationsSendWhatTheirContractsState) {
   const auto b = kBlock;
   expect_at_most(Operation::kBroadcast, b, [&](int n) {
     return Cost{log2_ceil(n), b * n * log2_ceil(n)};
@@ -195,7 +196,7 @@ TEST(CostTest, SmallOperationsSendWhatTheirContractsSay) {
   });
 }
 
-TEST(CostTest, LargeOperationsSendWhatTheirContractsSay) {
+TEST(CostTest, LargeOperationsSendWhatTheirContractsState) {
   const Elements b = kBlock * 4096;
   constexpr int kPieces = std::numeric_limits<int>::max();
   expect_at_most(Operation::kBroadcast, b, [&](int n) { return Cost{kPieces, b * n}; });
@@ -212,13 +213,13 @@ TEST(CostTest, LargeOperationsSendWhatTheirContractsSay) {
   }
 }
 
-TEST(CostTest, AllReducesOfMiddleSizeSendWhatTheirContractSays) {
+TEST(CostTest, MediumAllReducesSendWhatTheirContractStates) {
   for (const int n : kRanks) {
     if (n <= 4) continue;
     Problem problem = problem_of(Operation::kAllReduce, n);
     problem.count = Elements(std::int64_t{512} << 10);
     for (Rank self = 0; self < n; ++self) {
-      const Cost cost = cost_of(choose(problem, 1_B).plan(problem, self));
+      const Cost cost = cost_of(choose(built_in_choices(), problem, 1_B).plan(problem, self));
       EXPECT_LE(cost.messages, 2 * log2_ceil(n));
       EXPECT_LE(cost.sent, problem.count * 3) << n << " ranks";
       if (std::has_single_bit(static_cast<unsigned>(n))) {
@@ -230,17 +231,20 @@ TEST(CostTest, AllReducesOfMiddleSizeSendWhatTheirContractSays) {
 
 // ---- memory
 
-Part direct_part(Operation operation, int n, Access access, Elements limit) {
+/// Signals of a rank whose memory others touch.
+constexpr int kOpening = 1;
+
+Part direct_part(Operation operation, int n, bool registered, Elements limit) {
   Problem problem = problem_of(operation, n);
   problem.ranks_per_host = n;
-  problem.access = access;
+  if (registered) problem.registered = schedule::all_registered(n);
   problem.stage_limit = limit;
   return algorithm_named("direct").plan(problem, 1);
 }
 
 void expect_registered(Operation operation, std::int64_t blocks_moved_besides_n, int times_n) {
   for (const int n : kRanks) {
-    const Part part = direct_part(operation, n, Access::kRegistered, Elements(1 << 20));
+    const Part part = direct_part(operation, n, true, Elements(1 << 20));
     EXPECT_EQ(signals_of(part), 2) << name_of(operation);
     EXPECT_EQ(moved_by(part), kBlock * (times_n * n + blocks_moved_besides_n))
         << name_of(operation) << ", " << n << " ranks";
@@ -248,7 +252,7 @@ void expect_registered(Operation operation, std::int64_t blocks_moved_besides_n,
   }
 }
 
-TEST(CostTest, DirectOnRegisteredMemoryMovesWhatItsHeaderSays) {
+TEST(CostTest, DirectOnRegisteredMemoryMovesWhatItsHeaderStates) {
   expect_registered(Operation::kAllReduce, 0, 2);
   expect_registered(Operation::kReduce, 1, 1);
   expect_registered(Operation::kAllGather, 1, 1);
@@ -256,16 +260,16 @@ TEST(CostTest, DirectOnRegisteredMemoryMovesWhatItsHeaderSays) {
   expect_registered(Operation::kAllToAll, 0, 2);
 }
 
-TEST(CostTest, DirectThroughTheStageMovesWhatItsHeaderSays) {
+TEST(CostTest, StagedDirectMovesWhatItsHeaderStates) {
   for (const int n : kRanks) {
     const Elements whole = kBlock * n;
-    const Part in_one_piece = direct_part(Operation::kAllReduce, n, Access::kForeign, whole * 8);
-    EXPECT_EQ(signals_of(in_one_piece), 1);
+    const Part in_one_piece = direct_part(Operation::kAllReduce, n, false, whole * 8);
+    EXPECT_EQ(signals_of(in_one_piece), kOpening + 1);
     EXPECT_EQ(moved_by(in_one_piece), whole * (n + 3));
   }
   const Elements whole = kBlock * 2;
-  const Part in_four = direct_part(Operation::kAllReduce, 2, Access::kForeign, whole / 2);
-  EXPECT_EQ(signals_of(in_four), 4);
+  const Part in_four = direct_part(Operation::kAllReduce, 2, false, whole / 2);
+  EXPECT_EQ(signals_of(in_four), kOpening + 4);
   EXPECT_EQ(moved_by(in_four), whole * (2 + 3));
 }
 
@@ -278,19 +282,19 @@ TEST(CostTest, DirectSlicesLargeReductions) {
                     .count = kLarge,
                     .stage_limit = kLarge * 3 / 8};
     const Part part = algorithm_named("direct").plan(problem, 1);
-    EXPECT_EQ(signals_of(part), 8 + 1) << "eight pieces, and the last copied out";
-    // Reads and writes: all but the own slice is staged, the own slice reduced into output and
-    // stage, and the rest copied out.
+    EXPECT_EQ(signals_of(part), kOpening + 8 + 1) << "eight pieces, and the last copied out";
+    // Reads and writes: all slices but this rank's are staged, this rank's slice is reduced into
+    // output and stage, and the rest is copied out.
     EXPECT_EQ(moved_by(part), kLarge * 5 - kLarge * 2 / n);
   }
 }
 
-TEST(CostTest, ARootOfOneHostWaitsForNobodyWhenItOnlyGives) {
+TEST(CostTest, TheRootOnOneHostDoesNotWaitIfItOnlySends) {
   for (const Operation operation : {Operation::kBroadcast, Operation::kScatter}) {
     Problem problem = problem_of(operation, 4);
     problem.ranks_per_host = 4;
     const Part part = algorithm_named("direct").plan(problem, 0);
-    EXPECT_EQ(signals_of(part), 1);
+    EXPECT_EQ(signals_of(part), kOpening + 1);
     EXPECT_TRUE(std::none_of(part.steps.begin(), part.steps.end(), [](const Step& step) {
       const auto* wait = std::get_if<schedule::Wait>(&step);
       return wait != nullptr && wait->value > 0;
@@ -298,8 +302,8 @@ TEST(CostTest, ARootOfOneHostWaitsForNobodyWhenItOnlyGives) {
   }
 }
 
-TEST(CostTest, ABarrierOfOneHostIsOneSynchronisation) {
-  EXPECT_EQ(direct_part(Operation::kBarrier, 4, Access::kForeign, Elements(0)).steps.size(), 2U);
+TEST(CostTest, ABarrierOnOneHostIsOneSynchronisation) {
+  EXPECT_EQ(direct_part(Operation::kBarrier, 4, false, Elements(0)).steps.size(), 2U);
 }
 
 }  // namespace

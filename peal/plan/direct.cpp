@@ -10,7 +10,6 @@
 namespace peal::plan {
 namespace {
 
-using schedule::Access;
 using schedule::Part;
 using schedule::Problem;
 
@@ -32,15 +31,14 @@ bool shares_a_host(const Problem& problem) {
 bool applies(const Problem& problem) {
   if (!shares_a_host(problem)) return false;
   if (problem.operation == Operation::kBarrier) return true;
-  return all_ranks_know_all_sizes(problem) &&
-         (problem.access == Access::kRegistered || can_stage(problem));
+  return all_ranks_know_all_sizes(problem) && can_stage(problem);
 }
 
 Part plan(const Problem& problem, Rank rank) {
   if (problem.operation == Operation::kBarrier) return barrier(problem, rank);
   if (largest_block(problem) == Elements(0)) return {};
-  return problem.access == Access::kRegistered ? plan_registered(problem, rank)
-                                               : plan_staged(problem, rank);
+  return works_on_registered(problem, rank) ? plan_registered(problem, rank)
+                                            : plan_staged(problem, rank);
 }
 
 bool inline_applies(const Problem& problem) {
@@ -54,7 +52,7 @@ Part plan_inline(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kInline = {"inline", never_looks_at_access, inline_applies, plan_inline};
-const Algorithm kDirect = {"direct", always_looks_at_access, applies, plan};
+const Algorithm kInline = {"inline", never_opens, inline_applies, plan_inline};
+const Algorithm kDirect = {"direct", always_opens, applies, plan};
 
 }  // namespace peal::plan

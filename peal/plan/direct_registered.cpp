@@ -14,19 +14,20 @@ using schedule::Part;
 using schedule::Problem;
 using schedule::Ranks;
 
-// ---- everybody with everybody: they meet, work, and meet again
+// ---- all ranks with all ranks: they meet in the opening, work, and meet again
 
-/// `work(part)` is done when everybody's memory is there, and before anybody leaves.
+/// Runs `work(part)` between two meetings: after all ranks' memory is ready, and before any rank
+/// leaves.
 template <class Work>
 Part between_meetings(const Problem& problem, Rank self, Work work) {
   Builder part(problem, self);
-  part.meet(1);
+  part.open();
   work(part);
-  part.meet(2);
+  part.meet(1);
   return std::move(part).build();
 }
 
-/// The own slice of everybody's input, into the outputs that get it.
+/// Reduces this rank's slice of all inputs into the outputs of `targets`.
 Part reduce_into(const Ranks& targets, const Problem& problem, Rank self) {
   return between_meetings(problem, self, [&](Builder& part) {
     const Block slice = Blocks::even(problem.count, problem.ranks, kGrain)[self];
@@ -58,7 +59,7 @@ Part reduce_scatter(const Problem& problem, Rank self) {
 Part all_gather(const Problem& problem, Rank self) {
   return between_meetings(problem, self, [&](Builder& part) {
     const Block own = Blocks::of_ranks(problem)[self];
-    const Place place = output_at(own.offset);
+    const Position place = output_at(own.offset);
     if (problem.in_place) {
       part.move({on(self, kInput)}, part.others(place), own.count);
     } else {
@@ -77,9 +78,9 @@ Part all_to_all(const Problem& problem, Rank self) {
   });
 }
 
-// ---- the root with everybody: only the root waits in the end, since only its memory is touched
+// ---- the root with all others: only the root waits at the end, because only its memory is touched
 
-/// Each of the others copies `from` to `to`; the root, unless it has its own in place, does too.
+/// Each other rank copies `from` to `to`. The root does too, unless its block is already in place.
 Part copy_with_root(const Problem& problem,
                     Rank self,
                     const schedule::Slice& from,
@@ -87,11 +88,11 @@ Part copy_with_root(const Problem& problem,
   const bool in_place = problem.in_place || problem.operation == Operation::kBroadcast;
   Builder part(problem, self);
   if (self == problem.root) {
-    part.signal(1);
+    part.signal(1);  // the opening
     if (!in_place) part.copy(from, to, problem.count);
     part.wait_for_others(1);
   } else {
-    part.wait(problem.root, 1);
+    part.wait(problem.root, 1);  // the opening
     part.copy(from, to, problem.count);
     part.signal(1);
   }
@@ -103,12 +104,12 @@ Part broadcast(const Problem& problem, Rank self) {
 }
 
 Part scatter(const Problem& problem, Rank self) {
-  const Place own = input_at(problem.count * self);
+  const Position own = input_at(problem.count * self);
   return copy_with_root(problem, self, on(problem.root, own), on(self, kOutput));
 }
 
 Part gather(const Problem& problem, Rank self) {
-  const Place own = output_at(problem.count * self);
+  const Position own = output_at(problem.count * self);
   return copy_with_root(problem, self, on(self, kInput), on(problem.root, own));
 }
 

@@ -15,9 +15,9 @@ using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
 
-/// Up to here every rank reduces everything itself: with two ranks that saves a synchronisation and
-/// costs nothing; with more it costs less than the synchronisation until all inputs together no
-/// longer fit into the caches.
+/// Up to these limits every rank reduces everything itself. With two ranks this saves a
+/// synchronisation and costs nothing. With more ranks it costs less than a synchronisation, as long
+/// as all inputs together fit into the caches.
 constexpr int kFewRanks = 2;
 constexpr Elements kFewElements(1 << 17);
 
@@ -35,15 +35,18 @@ int blocks_of(Operation operation, int ranks) {
   return one_for_each ? ranks : 1;
 }
 
-/// A rank and how everybody's data goes through the stages.
+/// A rank, how the data of all ranks goes through the stages, and the rank's part so far: nothing,
+/// or the opening.
 struct Stager {
   Rank self;
   Banks banks;
+  Builder part;
 };
 
-/// A chain from a root, or to it, is the sooner done the smaller its pieces are, since one end
-/// begins when the other has the first. Where everybody works on everybody's piece, fewer and
-/// larger ones cost fewer synchronisations (a quarter of the time for 1 MiB between two ranks).
+/// A transfer from or to a root is a pipeline: smaller pieces finish sooner, because the receiver
+/// begins when the sender has the first piece. If all ranks work on the pieces of all ranks, fewer
+/// and larger pieces cost fewer synchronisations (a quarter of the time for 1 MiB between two
+/// ranks).
 std::int64_t most_banks(Operation operation) {
   switch (operation) {
     case Operation::kBroadcast:
@@ -72,7 +75,7 @@ Banks banks_of(const Problem& problem) {
                std::max(least, most_banks(problem.operation)));
 }
 
-/// Everything at once.
+/// All data at once.
 Banks one_bank_of(const Problem& problem) {
   return Banks::whole(
       problem.stage_limit, largest_block(problem), blocks_of(problem.operation, problem.ranks));
@@ -81,10 +84,9 @@ Banks one_bank_of(const Problem& problem) {
 // ---- reductions
 
 /// Every rank reduces every piece for itself, from all stages in rank order.
-/// Two banks suffice: who has signalled piece i+1 has read piece i.
-Part all_reduce_by_all(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+/// Two banks suffice: a rank that has signalled piece i+1 has read piece i.
+Part all_reduce_by_all(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block piece = banks.piece(i, problem.count);
     part.copy(input_at(piece.offset), banks.bank(i), piece.count);
@@ -97,13 +99,12 @@ Part all_reduce_by_all(const Problem& problem, const Stager& stager) {
   return std::move(part).build(banks.stage_for(problem.count));
 }
 
-/// The root reduces every piece, from its own input and the others' stages in rank order.
-Part reduce_by_root(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+/// The root reduces every piece, from its own input and the stages of the others, in rank order.
+Part reduce_by_root(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block piece = banks.piece(i, problem.count);
-    const Place input = input_at(piece.offset);
+    const Position input = input_at(piece.offset);
     if (self == problem.root) {
       part.wait_for_others(i + 1);
       part.move(part.others_and(input, banks.bank(i)),
@@ -119,17 +120,17 @@ Part reduce_by_root(const Problem& problem, const Stager& stager) {
   return std::move(part).build(banks.stage_for(problem.count));
 }
 
-/// all_reduce and reduce, each rank the owner of a slice of every piece. It reduces the slice into
-/// its stage, while the slices of the piece before are copied out.
-/// Three banks suffice: who has signalled piece i+2 has copied piece i out.
+/// all_reduce and reduce, with each rank the owner of a slice of every piece. The owner reduces its
+/// slice into its stage, while the slices of the previous piece are copied out.
+/// Three banks suffice: a rank that has signalled piece i+2 has copied piece i out.
 class SlicedReduction {
  public:
-  SlicedReduction(const Problem& problem, const Stager& stager)
+  SlicedReduction(const Problem& problem, Stager stager)
       : problem_(problem),
         self_(stager.self),
         gets_(problem.operation == Operation::kAllReduce || self_ == problem.root),
         banks_(stager.banks),
-        part_(problem, self_) {}
+        part_(std::move(stager.part)) {}
 
   Part plan() && {
     const std::int64_t pieces = banks_.pieces();
@@ -148,7 +149,7 @@ class SlicedReduction {
     return Blocks::even(piece(i).count, problem_.ranks, kGrain);
   }
 
-  /// What the others reduce: all but the own slice.
+  /// Stages what other ranks reduce: all slices except this rank's.
   void copy_in(std::int64_t i) {
     const Block own = slices(i)[self_];
     const Elements after = own.offset + own.count;
@@ -163,8 +164,8 @@ class SlicedReduction {
 
   void reduce(std::int64_t i) {
     const Block slice = slices(i)[self_];
-    const Place staged = banks_.bank(i) + slice.offset;
-    const Place output = output_at(piece(i).offset + slice.offset);
+    const Position staged = banks_.bank(i) + slice.offset;
+    const Position output = output_at(piece(i).offset + slice.offset);
     const auto inputs = part_.others_and(input_at(piece(i).offset + slice.offset), staged);
     if (problem_.operation == Operation::kReduce && gets_) {
       part_.move(inputs, {on(self_, output)}, slice.count, Finish::kYes);
@@ -197,13 +198,14 @@ class SlicedReduction {
 // ---- a block for each rank
 
 /// Stages piece i of the blocks for all other ranks.
-void copy_in_for_others(
-    Builder& part, const Banks& banks, const Blocks& blocks, Rank self, std::int64_t i) {
+void copy_in_for_others(Stager& stager, const Blocks& blocks, std::int64_t i) {
+  const Rank self = stager.self;
+  const Banks& banks = stager.banks;
   const Blocks staged = banks.sections(i, blocks);
   const auto copy_in = [&](Rank begin, Rank end) {
     const Elements from = blocks[begin].offset + banks.begin(i);
     const Block section = staged.range(begin, end);
-    part.copy(input_at(from), banks.bank(i) + section.offset, section.count);
+    stager.part.copy(input_at(from), banks.bank(i) + section.offset, section.count);
   };
   const auto ranks = static_cast<Rank>(blocks.parts());
   if (banks.pieces() == 1) {  // whole blocks: they are neighbours in the input too
@@ -221,14 +223,13 @@ Elements stage_of(const Banks& banks, const Blocks& blocks, std::int64_t staged_
   return banks.bank(banks.highest()).offset + highest.range(0, staged_blocks).count;
 }
 
-Part reduce_scatter(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+Part reduce_scatter(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   const Blocks blocks = Blocks::of_ranks(problem);
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block own = banks.sections(i, blocks)[self];
     const Elements begin = banks.begin(i);
-    copy_in_for_others(part, banks, blocks, self, i);
+    copy_in_for_others(stager, blocks, i);
     part.meet(i + 1);
     part.move(part.others_and(input_at(blocks[self].offset + begin), banks.bank(i) + own.offset),
               {on(self, output_at(begin))},
@@ -238,15 +239,14 @@ Part reduce_scatter(const Problem& problem, const Stager& stager) {
   return std::move(part).build(stage_of(banks, blocks, problem.ranks));
 }
 
-Part all_to_all(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+Part all_to_all(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   const Blocks blocks = Blocks::of_ranks(problem);
   const Elements own = blocks[self].offset;
   part.copy(input_at(own), output_at(own), problem.count);
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block staged = banks.sections(i, blocks)[self];
-    copy_in_for_others(part, banks, blocks, self, i);
+    copy_in_for_others(stager, blocks, i);
     part.meet(i + 1);
     for (int step = 1; step < problem.ranks; ++step) {
       const Rank peer = (self + step) % problem.ranks;
@@ -259,9 +259,8 @@ Part all_to_all(const Problem& problem, const Stager& stager) {
   return std::move(part).build(stage_of(banks, blocks, problem.ranks));
 }
 
-Part all_gather(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+Part all_gather(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   const Blocks blocks = Blocks::of_ranks(problem);
   const Block own = blocks[self];
   if (!problem.in_place) part.copy(kInput, output_at(own.offset), own.count);
@@ -278,11 +277,10 @@ Part all_gather(const Problem& problem, const Stager& stager) {
   return std::move(part).build(banks.stage_for(blocks.largest()));
 }
 
-// ---- the root with everybody
+// ---- the root with all others
 
-Part broadcast(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+Part broadcast(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     const Block piece = banks.piece(i, problem.count);
     if (self == problem.root) {
@@ -297,9 +295,8 @@ Part broadcast(const Problem& problem, const Stager& stager) {
   return std::move(part).build(banks.stage_for(problem.count));
 }
 
-Part scatter(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+Part scatter(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   const Blocks blocks = Blocks::of_ranks(problem);
   const bool is_root = self == problem.root;
   if (is_root && !problem.in_place) {
@@ -308,7 +305,7 @@ Part scatter(const Problem& problem, const Stager& stager) {
   for (std::int64_t i = 0; i < banks.pieces(); ++i) {
     if (is_root) {
       if (banks.is_reused(i)) part.wait_for_others(i + 1 - banks.banks());
-      copy_in_for_others(part, banks, blocks, self, i);
+      copy_in_for_others(stager, blocks, i);
     } else {
       const Block staged = banks.sections(i, blocks)[self];
       part.wait(problem.root, i + 1);
@@ -321,9 +318,8 @@ Part scatter(const Problem& problem, const Stager& stager) {
   return std::move(part).build(stage_of(banks, blocks, problem.ranks - (root_is_last ? 1 : 0)));
 }
 
-Part gather(const Problem& problem, const Stager& stager) {
-  const auto& [self, banks] = stager;
-  Builder part(problem, self);
+Part gather(const Problem& problem, Stager stager) {
+  auto& [self, banks, part] = stager;
   const Blocks blocks = Blocks::of_ranks(problem);
   const bool is_root = self == problem.root;
   if (is_root && !problem.in_place) {
@@ -346,35 +342,38 @@ Part gather(const Problem& problem, const Stager& stager) {
   return std::move(part).build(banks.stage_for(problem.count));
 }
 
-Part reduction(const Problem& problem, const Stager& stager) {
+Part reduction(const Problem& problem, Stager stager) {
   if (stager.banks.pieces() > 1 && is_sliced(problem)) {
-    return SlicedReduction(problem, stager).plan();
+    return SlicedReduction(problem, std::move(stager)).plan();
   }
-  return problem.operation == Operation::kAllReduce ? all_reduce_by_all(problem, stager)
-                                                    : reduce_by_root(problem, stager);
+  return problem.operation == Operation::kAllReduce ? all_reduce_by_all(problem, std::move(stager))
+                                                    : reduce_by_root(problem, std::move(stager));
 }
 
-constexpr Planners<const Stager&> kPlanners = {.broadcast = broadcast,
-                                               .reduce = reduction,
-                                               .all_reduce = reduction,
-                                               .scatter = scatter,
-                                               .gather = gather,
-                                               .all_gather = all_gather,
-                                               .reduce_scatter = reduce_scatter,
-                                               .all_to_all = all_to_all};
+constexpr Planners<Stager> kPlanners = {.broadcast = broadcast,
+                                        .reduce = reduction,
+                                        .all_reduce = reduction,
+                                        .scatter = scatter,
+                                        .gather = gather,
+                                        .all_gather = all_gather,
+                                        .reduce_scatter = reduce_scatter,
+                                        .all_to_all = all_to_all};
 
 }  // namespace
 
 bool can_stage(const Problem& problem) { return banks_of(problem).possible(); }
 
 Part plan_staged(const Problem& problem, Rank rank) {
-  return kPlanners[problem.operation](problem, {rank, banks_of(problem)});
+  Stager stager{rank, banks_of(problem), Builder(problem, rank)};
+  stager.part.open();
+  return kPlanners[problem.operation](problem, std::move(stager));
 }
 
 bool can_stage_whole(const Problem& problem) { return one_bank_of(problem).possible(); }
 
 Part plan_staged_whole(const Problem& problem, Rank rank) {
-  return kPlanners[problem.operation](problem, {rank, one_bank_of(problem)});
+  return kPlanners[problem.operation](problem,
+                                      {rank, one_bank_of(problem), Builder(problem, rank)});
 }
 
 }  // namespace peal::plan

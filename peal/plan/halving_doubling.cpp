@@ -1,5 +1,6 @@
 #include "peal/plan/halving_doubling.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -14,7 +15,7 @@ using schedule::Finish;
 using schedule::Part;
 using schedule::Problem;
 
-/// Neighbouring blocks, a power of two of them, that begin at a multiple of their number.
+/// A power of two of neighbouring blocks, beginning at a multiple of their number.
 struct Group {
   int begin = 0;
   int size = 1;
@@ -29,7 +30,7 @@ struct Group {
   Block of(const Blocks& blocks) const { return blocks.range(begin, begin + size); }
 };
 
-/// A rank of the core and the blocks that it cuts the buffer into, one for each.
+/// A rank of the core, and the blocks of the buffer, one for each rank of the core.
 struct Member {
   const Fold& fold;
   Rank self;
@@ -40,23 +41,23 @@ struct Member {
   Rank partner_across(Group group) const { return fold.rank_of(number() ^ (group.size / 2)); }
 };
 
-/// Reduces this rank's block. `operand` is the place of the whole buffer. Partial sums go to
-/// `place_of(block, group)`, where `block` is the half that is kept. Ranks of the core that took
-/// another rank's value begin with a partial sum.
+/// Reduces this rank's block. `operand` is the place of the whole buffer. `place_of(block, group)`
+/// is where the partial sum of `block`, the half that this rank keeps, is stored. A rank of the
+/// core that took another rank's value begins with a partial sum.
 template <class PlaceOf>
-void halve(Builder& part, const Member& me, Place operand, PlaceOf place_of) {
-  Elements begin;  // of what `operand` holds
+void halve(Builder& part, const Member& me, Position operand, PlaceOf place_of) {
+  Elements begin;  // offset in the buffer of what `operand` holds
   for (Group group = me.everything(); group.size > 1;) {
     const Rank partner = me.partner_across(group);
     const Block given = group.half_without(me.number()).of(me.blocks);
     const bool is_first = group.size == me.fold.size();
     group = group.half_with(me.number());
     const Block kept = group.of(me.blocks);
-    const Place sum = place_of(kept, group);
+    const Position sum = place_of(kept, group);
     part.send(operand + (given.offset - begin), partner, given.count);
     part.receive_and_reduce(
-        {partner, partial_if(!is_first || me.fold.takes(partner))},
-        {operand + (kept.offset - begin), partial_if(!is_first || me.fold.takes(me.self))},
+        {partner, partial_if(!is_first || me.fold.receives_value(partner))},
+        {operand + (kept.offset - begin), partial_if(!is_first || me.fold.receives_value(me.self))},
         sum,
         kept.count,
         partner < me.self ? First::kPeer : First::kOwn,
@@ -66,7 +67,7 @@ void halve(Builder& part, const Member& me, Place operand, PlaceOf place_of) {
   }
 }
 
-/// Brings all other blocks into the output, which holds the own one.
+/// Collects all other blocks in the output, which already holds this rank's block.
 void redouble(Builder& part, const Member& me) {
   for (int size = 2; size <= me.fold.size(); size *= 2) {
     const Group group{me.number() / size * size, size};
@@ -81,25 +82,26 @@ void redouble(Builder& part, const Member& me) {
 Part all_reduce(const Problem& problem, Rank self) {
   Builder part(problem, self);
   const Fold fold(problem.ranks);
-  if (fold.leaves(self)) {
+  if (fold.gives_value(self)) {
     part.send(kInput, self - 1, problem.count);
     part.receive(self - 1, kOutput, problem.count);
     return std::move(part).build();
   }
-  if (fold.takes(self)) {
+  if (fold.receives_value(self)) {
     part.receive_and_reduce({self + 1}, {kInput}, kOutput, problem.count, First::kOwn, Finish::kNo);
   }
   const Blocks blocks = Blocks::even(problem.count, fold.size());
   const Member me{fold, self, blocks};
-  halve(part, me, fold.takes(self) ? kOutput : kInput, [](Block kept, Group) {
+  halve(part, me, fold.receives_value(self) ? kOutput : kInput, [](Block kept, Group) {
     return output_at(kept.offset);
   });
   redouble(part, me);
-  if (fold.takes(self)) part.send(kOutput, self + 1, problem.count);
+  if (fold.receives_value(self)) part.send(kOutput, self + 1, problem.count);
   return std::move(part).build();
 }
 
-/// What a reduce_scatter stages: the half that is kept in the first round, if it is not the last.
+/// The stage of a reduce_scatter: the half that is kept in the first round, unless the first round
+/// is also the last.
 Elements staged_by(const Blocks& blocks, int ranks) {
   const Group all{0, ranks};
   if (ranks == 2) return Elements(0);
@@ -133,6 +135,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kHalvingDoubling = {"halving_doubling", never_looks_at_access, applies, plan};
+const Algorithm kHalvingDoubling = {"halving_doubling", never_opens, applies, plan};
 
 }  // namespace peal::plan

@@ -16,7 +16,7 @@ using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
-/// Whom a rank deals with in the rounds 1 .. last.
+/// The peers of a rank in rounds 1 .. last.
 struct Partners {
   int ranks = 0;
   Rank self = 0;
@@ -26,7 +26,7 @@ struct Partners {
   int last() const { return ranks - 1; }
 };
 
-// ---- everybody with everybody
+// ---- all ranks with all ranks
 
 Part all_to_all(const Problem& problem, Partners pairs) {
   Builder part(problem, pairs.self);
@@ -60,7 +60,7 @@ Part reduce_scatter(const Problem& problem, Partners pairs) {
   Builder part(problem, pairs.self);
   const Blocks blocks = Blocks::of_ranks(problem);
   const Block own = blocks[pairs.self];
-  Place sum = input_at(own.offset);
+  Position sum = input_at(own.offset);
   for (int round = 1; round <= pairs.last(); ++round) {
     const Block given = blocks[pairs.target(round)];
     const Finish finish = round == pairs.last() ? Finish::kYes : Finish::kNo;
@@ -76,8 +76,9 @@ Part reduce_scatter(const Problem& problem, Partners pairs) {
   return std::move(part).build();
 }
 
-/// sum = in_0 op in_1 op ..., of which the own one is at `own` and the others come as messages.
-void reduce_in_rank_order(Builder& part, Partners pairs, Place own, Place sum, Elements count) {
+/// sum = in_0 op in_1 op ...; this rank's input is at `own`, and the others come as messages.
+void reduce_in_rank_order(
+    Builder& part, Partners pairs, Position own, Position sum, Elements count) {
   const auto finish_after = [&](Rank rank) {
     return rank == pairs.last() ? Finish::kYes : Finish::kNo;
   };
@@ -98,20 +99,21 @@ void reduce_in_rank_order(Builder& part, Partners pairs, Place own, Place sum, E
 
 Part all_reduce(const Problem& problem, Partners pairs) {
   Builder part(problem, pairs.self);
+  // Ranks that are not in place do as the others: messages and stages of all ranks must agree.
   const bool staged = problem.in_place;
   const Elements half = problem.stage_limit / 2;
-  const bool fits = !staged || problem.count <= problem.stage_limit;
+  const bool fits = problem.count <= problem.stage_limit;
   const Blocks pieces = Blocks::of_size(problem.count, fits ? problem.count : half);
   for (std::int64_t i = 0; i < pieces.parts(); ++i) {
     const Block piece = pieces[i];
-    const Place own = staged ? stage_at(half * (i % 2)) : input_at(piece.offset);
+    const Position own = staged ? stage_at(half * (i % 2)) : input_at(piece.offset);
     if (staged) part.copy(input_at(piece.offset), own, piece.count);
     for (int round = 1; round <= pairs.last(); ++round) {
       part.send(own, pairs.target(round), piece.count);
     }
     reduce_in_rank_order(part, pairs, own, output_at(piece.offset), piece.count);
   }
-  return std::move(part).build(!staged ? Elements(0) : fits ? problem.count : half * 2);
+  return std::move(part).build(fits ? problem.count : half * 2);
 }
 
 Part barrier(const Problem& problem, Partners pairs) {
@@ -121,7 +123,7 @@ Part barrier(const Problem& problem, Partners pairs) {
   return std::move(part).build(Builder::kTokenStage);
 }
 
-// ---- the root with everybody. Where blocks differ, the others know only their own.
+// ---- the root with all others; if blocks differ, the others know only their own sizes
 
 Part broadcast(const Problem& problem, Partners pairs) {
   Builder part(problem, pairs.self);
@@ -141,7 +143,7 @@ Part reduce(const Problem& problem, Partners pairs) {
     part.send(kInput, problem.root, problem.count);
     return std::move(part).build();
   }
-  Place sum = kInput;
+  Position sum = kInput;
   for (int round = 1; round <= pairs.last(); ++round) {
     const Finish finish = round == pairs.last() ? Finish::kYes : Finish::kNo;
     part.receive_and_reduce({pairs.target(round)},
@@ -207,6 +209,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kPairwise = {"pairwise", never_looks_at_access, applies, plan};
+const Algorithm kPairwise = {"pairwise", never_opens, applies, plan};
 
 }  // namespace peal::plan

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +16,7 @@
 #include "peal/plan/recursive_doubling.h"
 #include "peal/plan/ring.h"
 #include "peal/plan/two_level.h"
+#include "peal/schedule/problem.h"
 
 namespace peal::plan {
 
@@ -37,13 +40,17 @@ const Algorithm& algorithm_named(std::string_view name) {
   }
   throw Error(
       ErrorKind::kUsage,
-      fmt::format("there is no algorithm \"{}\"; there are {}", name, fmt::join(names, ", ")));
+      fmt::format(
+          "there is no algorithm \"{}\"; the algorithms are {}", name, fmt::join(names, ", ")));
 }
 
 schedule::Schedule plan_all(const Algorithm& algorithm, const schedule::Problem& problem) {
   schedule::Schedule schedule{.problem = problem};
+  schedule::Problem own = problem;  // as a running rank knows it
+  own.in_place_of.clear();
   for (Rank rank = 0; rank < problem.ranks; ++rank) {
-    schedule.parts.push_back(algorithm.plan(problem, rank));
+    own.in_place = is_in_place(problem, rank);
+    schedule.parts.push_back(algorithm.plan(own, rank));
   }
   return schedule;
 }

@@ -1,5 +1,4 @@
-// Pure functions that make schedules. `algorithms()` is the one list of them; `choose` picks from
-// it.
+// Pure functions that make schedules. `algorithms()` lists all of them; `choose` picks one.
 #pragma once
 
 #include <span>
@@ -12,30 +11,24 @@ namespace peal::plan {
 /// One way to carry out an operation.
 struct Algorithm {
   std::string_view name;  // "direct", "ring", ...
-  /// Whether the operation's schedule depends on Problem::access, so that ranks have to agree on
-  /// it.
-  bool (*looks_at_access)(Operation);
-  /// Whether `plan` may be called for the problem. Looks only at what all ranks know.
+  /// Whether schedules for the operation depend on Problem::registered and so begin with the
+  /// opening (schedule/opening.h).
+  bool (*opens)(Operation);
+  /// Whether `plan` may be called for the problem. Uses only what all ranks know.
   bool (*applies)(const schedule::Problem&);
-  /// Rank's part. Pure; cost linear in the steps that it returns.
+  /// The rank's part. Pure; cost linear in the steps of the result.
   schedule::Part (*plan)(const schedule::Problem&, Rank);
 };
 
-constexpr bool never_looks_at_access(Operation) { return false; }
-constexpr bool always_looks_at_access(Operation) { return true; }
+constexpr bool never_opens(Operation) { return false; }
+constexpr bool always_opens(Operation) { return true; }
 
 /// inline, direct, two_level, ring, recursive_doubling, halving_doubling, binomial_tree, pairwise.
 std::span<const Algorithm> algorithms();
 
-/// The algorithm of that name; throws Error(usage) that lists the names if there is none.
+/// The algorithm with that name. Errors: usage; the text lists the names.
 const Algorithm& algorithm_named(std::string_view name);
 
-/// Every rank's part: for proofs, simulations and pictures.
+/// The parts of all ranks: for proofs, simulations and pictures.
 schedule::Schedule plan_all(const Algorithm&, const schedule::Problem&);
-
-/// The best known algorithm for the problem, by a table of operation and size; every problem has
-/// one. Looks only at what all ranks know, so that all choose alike. `element` is the size of one
-/// element.
-const Algorithm& choose(const schedule::Problem&, Bytes element);
-
 }  // namespace peal::plan

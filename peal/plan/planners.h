@@ -1,12 +1,12 @@
-// What an algorithm can plan: one function for each operation that it does. Every algorithm has
-// such a table.
+// The operations of an algorithm: one planning function for each operation that it can do. Most
+// algorithms have such a table.
 #pragma once
 
 #include "peal/schedule/schedule.h"
 
 namespace peal::plan {
 
-/// `Self` is what the algorithm makes of the own rank: its place in the ring, in the tree.
+/// `Self` is how the algorithm describes this rank: for example, its place in the ring or tree.
 template <class Self>
 struct Planners {
   using Planner = schedule::Part (*)(const schedule::Problem&, Self);
@@ -21,7 +21,7 @@ struct Planners {
   Planner all_to_all = nullptr;
   Planner barrier = nullptr;
 
-  /// Null where the algorithm does not do the operation.
+  /// Null if the algorithm does not do the operation.
   constexpr Planner operator[](Operation operation) const {
     switch (operation) {
       case Operation::kBroadcast:

@@ -17,40 +17,36 @@ using schedule::Problem;
 
 // ---- all_reduce
 
-/// Where the sums of an all_reduce live between the rounds. The sum of round 0 is the input itself,
-/// unless it is the input's memory that gets the result, or a folded rank's value was added to it.
+/// Where the sums of an all_reduce live between the rounds. Round 0 begins with the input itself,
+/// unless the result overwrites the input, or a folded rank's value was added to it. The stage has
+/// a place for round 0 in any case: ranks may differ in `in_place`, but not in their stage.
 class Sums {
  public:
-  Sums(const Problem& problem, const Fold& fold)
-      : first_(problem.in_place || fold.anyone_leaves() ? 0 : 1),
-        places_(fold.rounds() - first_),
-        count_(problem.count) {
+  Sums(const Problem& problem, const Fold& fold) : places_(fold.rounds()), count_(problem.count) {
     fits_ = count_ * places_ <= problem.stage_limit;
     size_ = fits_ ? count_ : problem.stage_limit / (2 * places_);
   }
 
   bool possible() const { return fits_ || size_ > Elements(0); }
   Blocks pieces() const { return Blocks::of_size(count_, size_); }
-  /// What round `round` begins with, for a piece.
-  Place place(std::int64_t piece, int round) const {
-    const std::int64_t half = piece % 2 * places_;
-    return stage_at(size_ * (half + round - first_));
+  /// Where round `round` of a piece finds its sum.
+  Position place(std::int64_t piece, int round) const {
+    return stage_at(size_ * (piece % 2 * places_ + round));
   }
   Elements stage() const { return size_ * places_ * (fits_ ? 1 : 2); }
 
  private:
-  int first_;  // the first round of which the sum is staged
   int places_;
   Elements count_;
   bool fits_ = true;
   Elements size_;  // of a place
 };
 
-/// Adds the value of the rank that leaves, if there is one; returns where round 0 begins.
-Place fold_in(
-    Builder& part, const Problem& problem, const Fold& fold, Rank self, Block piece, Place sum) {
-  const Place input = input_at(piece.offset);
-  if (fold.takes(self)) {
+/// Adds the value of a folded rank, if this rank takes one. Returns the place where round 0 begins.
+Position fold_in(
+    Builder& part, const Problem& problem, const Fold& fold, Rank self, Block piece, Position sum) {
+  const Position input = input_at(piece.offset);
+  if (fold.receives_value(self)) {
     part.receive_and_reduce({self + 1}, {input}, sum, piece.count, First::kOwn, Finish::kNo);
     return sum;
   }
@@ -66,18 +62,20 @@ Part all_reduce(const Problem& problem, Rank self) {
   const Blocks pieces = sums.pieces();
   for (std::int64_t i = 0; i < pieces.parts(); ++i) {
     const Block piece = pieces[i];
-    const Place result = output_at(piece.offset);
-    if (fold.leaves(self)) {
+    const Position result = output_at(piece.offset);
+    if (fold.gives_value(self)) {
       part.send(input_at(piece.offset), self - 1, piece.count);
       part.receive(self - 1, result, piece.count);
       continue;
     }
-    Place sum = fold_in(part, problem, fold, self, piece, sums.place(i, 0));
+    Position sum = fold_in(part, problem, fold, self, piece, sums.place(i, 0));
     for (int round = 0; round < fold.rounds(); ++round) {
       const bool last = round == fold.rounds() - 1;
       const Rank partner = fold.rank_of(fold.number_of(self) ^ (1 << round));
-      const auto holds = [&](Rank rank) { return partial_if(round > 0 || fold.takes(rank)); };
-      const Place next = last ? result : sums.place(i, round + 1);
+      const auto holds = [&](Rank rank) {
+        return partial_if(round > 0 || fold.receives_value(rank));
+      };
+      const Position next = last ? result : sums.place(i, round + 1);
       part.send(sum, partner, piece.count);
       part.receive_and_reduce({partner, holds(partner)},
                               {sum, holds(self)},
@@ -87,7 +85,7 @@ Part all_reduce(const Problem& problem, Rank self) {
                               last ? Finish::kYes : Finish::kNo);
       sum = next;
     }
-    if (fold.takes(self)) part.send(result, self + 1, piece.count);
+    if (fold.receives_value(self)) part.send(result, self + 1, piece.count);
   }
   return std::move(part).build(sums.stage());
 }
@@ -99,7 +97,7 @@ Part all_gather(const Problem& problem, Rank self) {
   const Blocks blocks = Blocks::of_ranks(problem);
   const Block own = blocks[self];
   if (!problem.in_place) part.copy(input_at(Elements(0)), output_at(own.offset), own.count);
-  // A rank holds the blocks of the `held` ranks from itself on.
+  // A rank holds the blocks of `held` ranks, beginning with itself.
   for (int held = 1; held < problem.ranks; held *= 2) {
     const Rank behind = (self - held + problem.ranks) % problem.ranks;
     const Rank ahead = (self + held) % problem.ranks;
@@ -136,6 +134,6 @@ Part plan(const Problem& problem, Rank rank) { return kPlanners[problem.operatio
 
 }  // namespace
 
-const Algorithm kRecursiveDoubling = {"recursive_doubling", never_looks_at_access, applies, plan};
+const Algorithm kRecursiveDoubling = {"recursive_doubling", never_opens, applies, plan};
 
 }  // namespace peal::plan

@@ -23,13 +23,13 @@ struct Ring {
   int last_step() const { return ranks - 2; }
 };
 
-// ---- the two halves, for blocks of which block_of(r) is rank r's
+// ---- the two halves; block_of(r) is the block of rank r
 
-/// Completes the own block. `place_of(step, block)` is where the partial sum of `block` goes that
-/// arrives in `step`; the last one is complete.
+/// Completes this rank's block. `place_of(step, block)` is where the partial sum of `block` that
+/// arrives in `step` is stored; the last one is complete.
 template <class BlockOf, class PlaceOf>
 void reduce_scatter_around(Builder& part, Ring ring, BlockOf block_of, PlaceOf place_of) {
-  Place partial = input_at(block_of(ring.before(1)).offset);
+  Position partial = input_at(block_of(ring.before(1)).offset);
   for (int step = 0; step <= ring.last_step(); ++step) {
     const Block given = block_of(ring.before(step + 1));
     const Block taken = block_of(ring.before(step + 2));
@@ -44,9 +44,9 @@ void reduce_scatter_around(Builder& part, Ring ring, BlockOf block_of, PlaceOf p
   }
 }
 
-/// Brings the other ranks' blocks into the output; the own one is complete at `own`.
+/// Collects the blocks of the other ranks in the output. This rank's block is complete at `own`.
 template <class BlockOf>
-void all_gather_around(Builder& part, Ring ring, BlockOf block_of, Place own) {
+void all_gather_around(Builder& part, Ring ring, BlockOf block_of, Position own) {
   for (int step = 0; step <= ring.last_step(); ++step) {
     const Block given = block_of(ring.before(step));
     const Block taken = block_of(ring.before(step + 1));
@@ -57,19 +57,19 @@ void all_gather_around(Builder& part, Ring ring, BlockOf block_of, Place own) {
 
 // ---- the stage
 
-/// Partial sums take the places of the stage in turn, beginning with the last place.
+/// Partial sums use the places of the stage in turn, beginning with the last place.
 struct Staging {
-  Elements place = {};      // the size of one
-  std::int64_t places = 0;  // how many
-  std::int64_t pieces = 1;  // how many pieces each block is cut into
+  Elements place = {};      // the size of one place
+  std::int64_t places = 0;  // how many places
+  std::int64_t pieces = 1;  // how many pieces each block has
 
   Elements size() const { return place * places; }
-  Place in_turn(std::int64_t use) const { return stage_at(place * (places - 1 - use % places)); }
+  Position in_turn(std::int64_t use) const { return stage_at(place * (places - 1 - use % places)); }
 };
 
-/// For blocks of which the largest has `block` elements, with `sums` partial sums staged for each
-/// piece of it. Where there are several pieces there is one place more, so that a place is not
-/// written again before news of its content has come around the ring.
+/// `block` is the size of the largest block. For each piece, `sums` partial sums are staged. With
+/// several pieces there is one place more, so that a place is written again only after later
+/// messages have come around the ring.
 Staging staging_for(const Problem& problem, Elements block, int sums) {
   if (block * sums <= problem.stage_limit) return {.place = block, .places = sums, .pieces = 1};
   const std::int64_t places = sums + 1;
@@ -84,12 +84,13 @@ Blocks blocks_of(const Problem& problem) {
              : Blocks::even(problem.count, problem.ranks);
 }
 
-/// How many partial sums of each piece are staged: those that do not go into the output.
+/// How many partial sums of each piece are staged: those that are not stored in the output.
 int staged_sums(const Problem& problem) {
   return problem.operation == Operation::kReduceScatter ? problem.ranks - 2 : problem.ranks - 1;
 }
 
-/// News comes around only if there is a message in every step: no piece of a block may be empty.
+/// A rank learns that a place is free by the messages that come around the ring. So every step
+/// needs a message: no piece of a block may be empty.
 bool can_stage(const Problem& problem) {
   const Blocks blocks = blocks_of(problem);
   const int sums = staged_sums(problem);
@@ -134,8 +135,8 @@ Part reduce(const Problem& problem, Ring ring) {
   const bool is_root = ring.self == problem.root;
   for (std::int64_t piece = 0; piece < stage.pieces; ++piece) {
     const auto piece_of = [&](Rank rank) {
-      // The rank before the root has the first block, one of the largest: it passes the stage of
-      // the rank after the root, so that the stage is as large as its largest use.
+      // The rank before the root has the first block, one of the largest. Its sums use the stage of
+      // the rank after the root, so the stage is as large as its largest use.
       const int index = (rank - problem.root + 1 + ring.ranks) % ring.ranks;
       return part_of(blocks[index], piece, stage.pieces);
     };
@@ -170,7 +171,7 @@ Part broadcast(const Problem& problem, Ring ring) {
   const bool is_last = ring.next() == problem.root;
   for (std::int64_t i = 0; i < pieces.parts(); ++i) {
     const Block piece = pieces[i];
-    const Place place = output_at(piece.offset);
+    const Position place = output_at(piece.offset);
     if (!is_root) part.receive(ring.before(), place, piece.count);
     if (!is_last) part.send(place, ring.next(), piece.count);
   }
@@ -196,6 +197,6 @@ Part plan(const Problem& problem, Rank rank) {
 
 }  // namespace
 
-const Algorithm kRing = {"ring", never_looks_at_access, applies, plan};
+const Algorithm kRing = {"ring", never_opens, applies, plan};
 
 }  // namespace peal::plan

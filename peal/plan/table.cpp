@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -12,6 +11,8 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
 #include "peal/base/size_text.h"
 #include "peal/base/split.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::string_view kRanks = "ranks";
 
-/// "@host" and its like, by Where.
+/// "@host" and the others, by Where.
 constexpr std::array<std::string_view, 4> kWhere = {"", "@host", "@hosts", "@levels"};
 
 constexpr std::string_view kShape =
@@ -29,13 +30,6 @@ constexpr std::string_view kShape =
 constexpr std::string_view kSizes = "FROM-TO in bytes, as in 0-4k, 64k-1m or 1m-inf";
 
 Error wrong(const std::string& problem) { return Error(ErrorKind::kUsage, problem); }
-
-/// So much of a text that is wrong that a reader finds it.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
-  const bool is_long = text.size() > kLongest;
-  return fmt::format("\"{}{}\"", text.substr(0, kLongest), is_long ? "..." : "");
-}
 
 std::string operation_names() {
   std::vector<std::string_view> names;
@@ -58,11 +52,10 @@ std::optional<Bytes> try_parse_end(std::string_view text) {
 
 /// "4", "inf"
 std::optional<int> try_parse_ranks(std::string_view text) {
+  constexpr int kMostRanks = 1'000'000;
   if (text == "inf") return kAnyRanks;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  const auto ranks = try_parse_number<int>(text);
+  return ranks && *ranks <= kMostRanks ? ranks : std::nullopt;
 }
 
 /// "4k-inf", with ends that `parse` reads.
@@ -85,7 +78,7 @@ class RowParser {
   Row parse() {
     std::vector<std::string_view> fields = split(text_, ':');
     if (fields.size() != 3 && fields.size() != 4) {
-      throw wrong(fmt::format("has {} {} between colons; it takes {}",
+      throw wrong(fmt::format("has {} {} between colons; a row is {}",
                               fields.size(),
                               fields.size() == 1 ? "field" : "fields",
                               kShape));
@@ -102,13 +95,14 @@ class RowParser {
     const std::string_view name = before(field, '@');
     const auto* const operation = std::ranges::find(kAllCollectives, name, name_of_operation);
     if (operation == kAllCollectives.end()) {
-      throw wrong(
-          fmt::format("there is no operation {}; there are {}", quoted(name), operation_names()));
+      throw wrong(fmt::format("there is no operation {}; the operations are {}",
+                              quoted_beginning(name),
+                              operation_names()));
     }
     const std::string_view where = field.substr(name.size());
     const auto* const place = std::ranges::find(kWhere, where);
     if (place == kWhere.end()) {
-      throw wrong(fmt::format("{} is none of @host, @hosts and @levels", quoted(where)));
+      throw wrong(fmt::format("{} is not @host, @hosts or @levels", quoted_beginning(where)));
     }
     row_.operation = *operation;
     row_.where = static_cast<Where>(place - kWhere.begin());
@@ -117,13 +111,14 @@ class RowParser {
   void parse_sizes(std::string_view field) {
     const auto range = try_parse_range(field, try_parse_end);
     if (!range) {
-      throw wrong(fmt::format("{} is no range of sizes; it takes {}", quoted(field), kSizes));
+      throw wrong(
+          fmt::format("{} is not a range of sizes; write {}", quoted_beginning(field), kSizes));
     }
     const auto [first, last] = *range;
     row_.over = first == 0_B ? Bytes(-1) : first;
     row_.up_to = last;
     if (row_.over >= row_.up_to) {
-      throw wrong(fmt::format("no size is in {}; it takes {}", field, kSizes));
+      throw wrong(fmt::format("{} contains no size; write {}", field, kSizes));
     }
   }
 
@@ -133,12 +128,13 @@ class RowParser {
         has_unit ? try_parse_range(field.substr(0, field.size() - kRanks.size()), try_parse_ranks)
                  : std::nullopt;
     if (!range) {
-      throw wrong(
-          fmt::format("{} is no range of ranks, as in 2-4ranks or 5-infranks", quoted(field)));
+      throw wrong(fmt::format("{} is not a range of ranks, as in 2-4ranks or 5-infranks",
+                              quoted_beginning(field)));
     }
     std::tie(row_.least_ranks, row_.most_ranks) = *range;
     if (row_.least_ranks > row_.most_ranks) {
-      throw wrong(fmt::format("no number of ranks is in {}: the smaller comes first", field));
+      throw wrong(
+          fmt::format("{} contains no number of ranks: write the smaller number first", field));
     }
   }
 
@@ -148,12 +144,16 @@ class RowParser {
   Row row_;
 };
 
-bool overlap(const Row& a, const Row& b) {
-  const bool there =
-      a.where == b.where || a.where == Where::kAnywhere || b.where == Where::kAnywhere;
-  return a.operation == b.operation && there &&
-         std::max(a.over, b.over) < std::min(a.up_to, b.up_to) &&
-         std::max(a.least_ranks, b.least_ranks) <= std::min(a.most_ranks, b.most_ranks);
+/// A row for kLevels may stand before a row for kSeveralHosts, as the exception to it. After it, it
+/// would never count.
+bool overlap(const Row& first, const Row& later) {
+  const bool there = first.where == later.where || first.where == Where::kAnywhere ||
+                     later.where == Where::kAnywhere ||
+                     (first.where == Where::kSeveralHosts && later.where == Where::kLevels);
+  return first.operation == later.operation && there &&
+         std::max(first.over, later.over) < std::min(first.up_to, later.up_to) &&
+         std::max(first.least_ranks, later.least_ranks) <=
+             std::min(first.most_ranks, later.most_ranks);
 }
 
 std::string end_text(Bytes size) {
@@ -166,7 +166,7 @@ std::string ranks_text(const Row& row) {
   return fmt::format("{}-{}{}:", row.least_ranks, row.most_ranks, kRanks);
 }
 
-/// Takes row after row; where each stood is remembered for what is said of it.
+/// Parses rows one by one. Remembers where each row is, for error texts.
 class TableParser {
  public:
   explicit TableParser(std::string_view text) : text_(text) {}
@@ -189,11 +189,11 @@ class TableParser {
       table_.rows.push_back(row);
       places_.push_back(place());
     } catch (const Error& error) {
-      throw wrong(fmt::format("{}, {}: {}", place(), quoted(compact), error.message()));
+      throw wrong(fmt::format("{}, {}: {}", place(), quoted_beginning(compact), error.message()));
     }
   }
 
-  /// As a reader finds it: "line 5" where there are lines, else "row 3".
+  /// Where a reader finds the row: "line 5" in a text of several lines, otherwise "row 3".
   std::string place() const {
     const bool has_lines = text_.find('\n') != std::string_view::npos;
     return has_lines ? fmt::format("line {}", line_) : fmt::format("row {}", places_.size() + 1);
@@ -203,9 +203,11 @@ class TableParser {
     const auto other = std::ranges::find_if(
         table_.rows, [&](const Row& earlier) { return overlap(earlier, row); });
     if (other == table_.rows.end()) return;
-    throw wrong(fmt::format("it overlaps with {}, \"{}\"; no two rows may be about the same",
-                            places_[static_cast<std::size_t>(other - table_.rows.begin())],
-                            to_text(*other)));
+    throw wrong(
+        fmt::format("it overlaps with {}, \"{}\"; only one row may cover a case, except "
+                    "that rows @levels may precede rows @hosts",
+                    places_[static_cast<std::size_t>(other - table_.rows.begin())],
+                    to_text(*other)));
   }
 
   std::string_view text_;

@@ -1,5 +1,6 @@
-// Which algorithm is best for what, as a value that people read and write: the built-in choices
-// (choose.h), what a user sets before them (PEAL_TUNE), what `peal bench --tune` finds.
+// The best algorithm for each operation and size, as a table that people read and write: the
+// built-in choices (choose.h), a user's rows before them (PEAL_TUNE), and the result of
+// `peal bench --tune`.
 #pragma once
 
 #include <limits>
@@ -11,19 +12,19 @@
 
 namespace peal::plan {
 
-/// Where a row counts: whether all ranks share one host's memory.
+/// On which groups a row counts: on one host whose memory all ranks share, or on several hosts.
 enum class Where : std::uint8_t {
   kAnywhere,
   kOneHost,
-  kSeveralHosts,
-  kLevels,  // several hosts with as many ranks each, several; where no row says so, kSeveralHosts
+  kSeveralHosts,  // with any number of ranks on each, so also on groups of kLevels
+  kLevels,        // several hosts, each with the same number of ranks, at least 2
 };
 
 inline constexpr Bytes kAnySize(std::numeric_limits<std::int64_t>::max());
 inline constexpr int kAnyRanks = std::numeric_limits<int>::max();
 
-/// "For this operation, there, of these sizes, among so many ranks, that algorithm." Sizes count
-/// the whole buffer, all blocks together.
+/// "For this operation, on such hosts, for these sizes and numbers of ranks, use this algorithm."
+/// Sizes count the whole buffer, all blocks together.
 struct Row {
   Operation operation = Operation::kAllReduce;
   Where where = Where::kAnywhere;
@@ -36,28 +37,31 @@ struct Row {
   friend bool operator==(const Row&, const Row&) = default;
 };
 
-/// The first row counts that fits and whose algorithm applies.
+/// The first row that fits the problem, and whose algorithm applies, counts.
 struct Table {
   std::vector<Row> rows;
 
   friend bool operator==(const Table&, const Table&) = default;
 };
 
-/// Rows as in
+/// Parses rows such as
 ///   all_reduce:0-4k:inline; all_reduce:4k-inf:direct
-///   all_reduce@hosts:0-256k:2-4ranks:pairwise   # a few exchange everything
-/// An operation, `@host` or `@hosts` where it counts on one host or between several only, `@levels`
-/// where between several of several ranks each, the sizes, the numbers of ranks where not all, the
-/// algorithm. Sizes are more than the first, except that 0 is included, up to the second: as
-/// base/size_text.h has them, or inf. Between rows are semicolons or lines; spaces mean nothing,
-/// nor does what follows # in its line.
-/// Errors: usage, which names the row - by its line where there are lines -, what is wrong with it
-/// and what may stand there: unknown names, ranges that hold nothing, rows that overlap.
+///   all_reduce@hosts:0-256k:2-4ranks:pairwise   # a few hosts exchange all data
+/// The fields of a row, separated by colons:
+///   operation  all_reduce, ...; @host: on one host only; @hosts: between hosts only; @levels:
+///              between hosts of several ranks each
+///   sizes      more than the first (0 includes 0), up to the second; as in base/size_text.h, or
+///              inf
+///   ranks      the numbers of ranks, if the row does not count for all
+///   algorithm  its name
+/// Semicolons or line ends separate rows. Spaces are ignored, and so is the text after # in a line.
+/// Errors: usage. The text names the row (its line if there are several lines), the mistake, and
+/// what is allowed there. Mistakes are unknown names, empty ranges and rows that overlap.
 Table parse_table(std::string_view text);
 
-/// The inverse: "all_reduce@hosts:0-256k:2-4ranks:pairwise".
+/// The text of one row: "all_reduce@hosts:0-256k:2-4ranks:pairwise".
 std::string to_text(const Row& row);
-/// All rows, with `between` between two: ";" or "\n".
+/// All rows, with `between` between two rows: ";" or "\n".
 std::string to_text(const Table& table, std::string_view between);
 
 }  // namespace peal::plan

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const Algorithm* named(std::string_view name) { return &algorithm_named(name); }
 
-TEST(TableTest, ARowSaysOperationSizesAndAlgorithm) {
+TEST(TableTest, ParsesOperationSizesAndAlgorithm) {
   const Table table{
       {{.operation = Operation::kAllReduce, .up_to = 4_KiB, .algorithm = named("inline")},
        {.operation = Operation::kAllReduce, .over = 4_KiB, .algorithm = named("direct")}}};
@@ -22,7 +22,7 @@ TEST(TableTest, ARowSaysOperationSizesAndAlgorithm) {
   EXPECT_EQ(to_text(table, ";"), "all_reduce:0-4k:inline;all_reduce:4k-inf:direct");
 }
 
-TEST(TableTest, ARowMaySayWhereAndHowManyRanks) {
+TEST(TableTest, ParsesHostsAndNumbersOfRanks) {
   const Table table = parse_table(
       "gather@hosts:1-2g:5-infranks:pairwise;barrier@host:0-inf:direct;barrier@hosts:0-0:2-4ranks:"
       "ring");
@@ -39,7 +39,7 @@ TEST(TableTest, ARowMaySayWhereAndHowManyRanks) {
   EXPECT_EQ(table.rows[2].up_to, 0_B);
 }
 
-TEST(TableTest, SpacesLinesCommentsAndCapitalUnitsMeanNothing) {
+TEST(TableTest, IgnoresSpacesLinesCommentsAndTheCaseOfUnits) {
   EXPECT_EQ(
       parse_table("\n# mine: all of it; really\n all_reduce : 0 - 1M : 2-4 ranks : ring # good\n\n;"
                   "all_reduce:1024K-2GiB:ring\r\n"),
@@ -48,7 +48,7 @@ TEST(TableTest, SpacesLinesCommentsAndCapitalUnitsMeanNothing) {
   EXPECT_EQ(parse_table(" ; \n"), Table{});
 }
 
-TEST(TableTest, PrintingAndParsingGivesTheSame) {
+TEST(TableTest, RowsSurvivePrintingAndParsing) {
   for (const std::string_view text : {"",
                                       "all_reduce:0-0:ring",
                                       "all_reduce:0-1:ring",
@@ -64,29 +64,29 @@ struct Wrong {
   std::string_view says;
 };
 
-TEST(TableTest, AWrongRowIsNamedWithWhatMayStandThere) {
+TEST(TableTest, ErrorsNameTheRowAndWhatIsAllowed) {
   constexpr std::size_t kOneGlance = 240;
   for (const Wrong& wrong : {
            Wrong{"all_redice:0-4k:ring",
-                 "there is no operation \"all_redice\"; there are broadcast, reduce"},
+                 "there is no operation \"all_redice\"; the operations are broadcast, reduce"},
            Wrong{"send:0-4k:ring", "there is no operation \"send\""},
            Wrong{"all_reduce:0-4k:rign",
-                 "there is no algorithm \"rign\"; there are inline, direct"},
-           Wrong{"all_reduce@moon:0-4k:ring", "\"@moon\" is none of @host, @hosts and @levels"},
+                 "there is no algorithm \"rign\"; the algorithms are inline, direct"},
+           Wrong{"all_reduce@moon:0-4k:ring", "\"@moon\" is not @host, @hosts or @levels"},
            Wrong{"all_reduce:0-4q:ring",
-                 "\"0-4q\" is no range of sizes; it takes FROM-TO in bytes"},
-           Wrong{"all_reduce:4k:ring", "\"4k\" is no range of sizes"},
-           Wrong{"all_reduce:-4k:ring", "\"-4k\" is no range of sizes"},
-           Wrong{"all_reduce:0--4k:ring", "\"0--4k\" is no range of sizes"},
-           Wrong{"all_reduce:0-0.5k:ring", "\"0-0.5k\" is no range of sizes"},
-           Wrong{"all_reduce:0-9999999999g:ring", "is no range of sizes"},
-           Wrong{"all_reduce:4k-4k:ring", "no size is in 4k-4k; it takes FROM-TO in bytes"},
-           Wrong{"all_reduce:8k-4k:ring", "no size is in 8k-4k"},
-           Wrong{"all_reduce:inf-inf:ring", "no size is in inf-inf"},
-           Wrong{"all_reduce:0-4k:2-4:ring", "\"2-4\" is no range of ranks, as in 2-4ranks"},
-           Wrong{"all_reduce:0-4k:2k-4kranks:ring", "\"2k-4kranks\" is no range of ranks"},
-           Wrong{"all_reduce:0-4k:4-2ranks:ring", "no number of ranks is in 4-2ranks"},
-           Wrong{"all_reduce:ring", "has 2 fields between colons; it takes OPERATION:FROM-TO"},
+                 "\"0-4q\" is not a range of sizes; write FROM-TO in bytes"},
+           Wrong{"all_reduce:4k:ring", "\"4k\" is not a range of sizes"},
+           Wrong{"all_reduce:-4k:ring", "\"-4k\" is not a range of sizes"},
+           Wrong{"all_reduce:0--4k:ring", "\"0--4k\" is not a range of sizes"},
+           Wrong{"all_reduce:0-0.5k:ring", "\"0-0.5k\" is not a range of sizes"},
+           Wrong{"all_reduce:0-9999999999g:ring", "is not a range of sizes"},
+           Wrong{"all_reduce:4k-4k:ring", "4k-4k contains no size; write FROM-TO in bytes"},
+           Wrong{"all_reduce:8k-4k:ring", "8k-4k contains no size"},
+           Wrong{"all_reduce:inf-inf:ring", "inf-inf contains no size"},
+           Wrong{"all_reduce:0-4k:2-4:ring", "\"2-4\" is not a range of ranks, as in 2-4ranks"},
+           Wrong{"all_reduce:0-4k:2k-4kranks:ring", "\"2k-4kranks\" is not a range of ranks"},
+           Wrong{"all_reduce:0-4k:4-2ranks:ring", "4-2ranks contains no number of ranks"},
+           Wrong{"all_reduce:ring", "has 2 fields between colons; a row is OPERATION:FROM-TO"},
            Wrong{"all_reduce:0-4k:ring,all_reduce:4k-inf:direct", "with semicolons between rows"},
        }) {
     const std::string text = "barrier:0-inf:direct;" + std::string(wrong.text);
@@ -103,13 +103,13 @@ TEST(TableTest, AWrongRowIsNamedWithWhatMayStandThere) {
   }
 }
 
-TEST(TableTest, OfARowWithoutEndTheBeginningIsShown) {
+TEST(TableTest, ErrorsShowOnlyTheBeginningOfALongRow) {
   const Error error = error_of([] { parse_table(std::string(10'000, 'x')); });
   EXPECT_THAT(error.what(), HasSubstr("row 1, \"" + std::string(60, 'x') + "...\": "));
   EXPECT_LE(error.message().size(), 300U);
 }
 
-TEST(TableTest, RowsThatOverlapAreRefused) {
+TEST(TableTest, RejectsOverlappingRows) {
   const auto overlap = [](const std::string& a, const std::string& b) {
     for (const std::string& text : {a + ";" + b, b + ";" + a}) {
       EXPECT_THROW(parse_table(text), Error) << text;
@@ -128,7 +128,7 @@ TEST(TableTest, RowsThatOverlapAreRefused) {
   go_together("all_reduce:0-0:inline", "all_reduce:1-8:ring");
 }
 
-TEST(TableTest, TheOverlapIsNamed) {
+TEST(TableTest, ErrorsNameTheOtherRowOfAnOverlap) {
   try {
     parse_table("all_reduce:0-4k:ring;all_reduce:2k-inf:direct");
     FAIL() << "accepted";
@@ -139,7 +139,7 @@ TEST(TableTest, TheOverlapIsNamed) {
   }
 }
 
-TEST(TableTest, InATextOfLinesARowIsNamedByItsLine) {
+TEST(TableTest, InATextOfSeveralLinesErrorsNameTheLine) {
   EXPECT_THAT(
       error_of([] {
         parse_table("# mine\n\nbarrier:0-inf:direct; all_reduce:0-4k:ring\n\nreduce:0-4q:ring");

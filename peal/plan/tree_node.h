@@ -1,4 +1,4 @@
-// A place in a binomial tree: of ranks, or of hosts.
+// A node of a binomial tree of ranks or of hosts.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace peal::plan {
 
-/// Members are numbered from the root on. The children of a number are those that differ from it in
-/// one bit below its lowest.
+/// Members are numbered from the root on. The children of a number differ from it in one bit below
+/// its lowest set bit.
 class TreeNode {
  public:
   TreeNode(int members, int root, int self)
@@ -20,9 +20,9 @@ class TreeNode {
   int member() const { return (root_ + number_) % members_; }
   TreeNode parent() const { return with_number(number_ & (number_ - 1)); }
 
-  /// How many numbers the subtree has, from the own one on.
+  /// How many numbers the subtree has, from this node's number on.
   int size() const { return std::min(reach(), members_ - number_); }
-  /// How many numbers before the child's lie in this subtree.
+  /// How many numbers of this subtree come before the child's number.
   int before(const TreeNode& child) const { return child.number_ - number_; }
 
   std::vector<TreeNode> smallest_child_first() const {
@@ -46,7 +46,7 @@ class TreeNode {
       : members_(members), root_(root), number_(number.value) {}
   TreeNode with_number(int number) const { return {Number{number}, members_, root_}; }
 
-  /// The lowest set bit: how large the subtree would be if there were members enough.
+  /// The lowest set bit: the size of the subtree if there were enough members.
   int reach() const { return is_root() ? members_ : number_ & -number_; }
 
   int members_;

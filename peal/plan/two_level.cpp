@@ -18,8 +18,8 @@ using schedule::Part;
 using schedule::Problem;
 using two_level::Levels;
 
-/// The first ranks of the hosts know of all hosts when they have heard from those 1, 2, 4, ...
-/// before them. The others wait for the first of their host.
+/// The first ranks of the hosts synchronise by dissemination: with messages from the hosts 1, 2,
+/// 4, ... before them. The other ranks wait for the first rank of their host.
 Part barrier(const Problem& problem, Rank self) {
   const Levels levels(problem, self);
   Builder part(problem, self);
@@ -45,7 +45,7 @@ constexpr Planners<Rank> kPlanners = {.broadcast = two_level::broadcast,
                                       .reduce_scatter = two_level::reduce_by_blocks,
                                       .barrier = barrier};
 
-/// Whether the stage has room.
+/// Whether the stage has room for the operation.
 bool fits(const Problem& problem) {
   switch (problem.operation) {
     case Operation::kBroadcast:
@@ -81,13 +81,13 @@ Part plan(const Problem& problem, Rank rank) {
   return is_empty ? Part() : kPlanners[problem.operation](problem, rank);
 }
 
-bool looks_at_access(Operation operation) {
+bool opens(Operation operation) {
   return operation == Operation::kReduce || operation == Operation::kAllReduce ||
          operation == Operation::kAllGather || operation == Operation::kReduceScatter;
 }
 
 }  // namespace
 
-const Algorithm kTwoLevel = {"two_level", looks_at_access, applies, plan};
+const Algorithm kTwoLevel = {"two_level", opens, applies, plan};
 
 }  // namespace peal::plan

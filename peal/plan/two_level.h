@@ -1,28 +1,37 @@
-// Two levels: several hosts with as many ranks each. Ranks of a host work on each other's memory,
-// as in `direct`; between hosts each of them carries its own slice, so that all share the sending,
-// and what crosses is as little as there can be. How, is in two_level/, an operation a file.
+// Two levels: several hosts with the same number of ranks each. Ranks of a host work on each
+// other's memory, as in `direct`. Between hosts, each rank sends its own slice. So all ranks share
+// the sending, and as little data as possible crosses between hosts. The folder two_level/ has a
+// file for each operation.
 //
-// What is on the wire is the same whether the memory of a host is registered or not, so each host
-// uses its own as it can. A broadcast always goes through the stage: there the root's memory
-// decides, of which it could tell only its own host's ranks.
+// Messages are the same whether the memory of a host is registered or not, so each host finds out
+// for itself, by the opening (schedule/opening.h). A broadcast and a barrier have no opening. A
+// broadcast always goes through the stage, because the root could tell only its own host about its
+// memory.
 //
-// Cost, h hosts of n ranks, a buffer (all blocks together) of S. What a host sends, each of its
-// ranks 1/n of it, in messages of each of those:
-//   all_reduce      2(h-1)/h S, in 2(h-1) messages a chunk
-//   reduce_scatter  (h-1)/h S, in h-1 messages a piece
-//   all_gather      (h-1)/h S, in h-1 messages a piece
-//   broadcast       S in a chain, but for its last host: a message a piece; in a tree the root's
-//                   host L S and each host receives S, L = log2 h rounded up; whichever is sooner
-//   reduce          S, in h messages a piece; the root's host (h-1)/h S, and it receives twice that
+// Cost, h hosts of n ranks, a buffer (all blocks together) of S. The table says what a host sends.
+// Each of its ranks sends 1/n of that, in the given number of messages:
+//   all_reduce      2(h-1)/h S, in 2(h-1) messages per chunk
+//   reduce_scatter  (h-1)/h S, in h-1 messages per piece
+//   all_gather      (h-1)/h S, in h-1 messages per piece
+//   broadcast       in a chain, S, except for the last host: one message per piece; in a tree, the
+//                   root's host L S, and each host receives S, with L = log2 h rounded up; the
+//                   planner takes the faster of both
+//   reduce          S, in h messages per piece; the root's host (h-1)/h S, and it receives twice
+//                   that
 //   barrier         L tokens, between the first ranks of the hosts
-// Inside a host, registered: 2 synchronisations. Staged: all_reduce one for each of C chunks, and
-// 2h-1 besides; reduce_scatter, all_gather and reduce h a piece, and reduce a signal of each rank
-// besides; broadcast a signal of each rank a piece; barrier one of each rank.
+// Synchronisation inside a host:
+//   registered      2 synchronisations, of which the opening is one
+//   staged, in addition to the opening's signal of each rank:
+//     all_reduce    one synchronisation for each of C chunks, and 2h-1 more
+//     reduce_scatter, all_gather, reduce
+//                   h synchronisations per piece; reduce one more signal of each rank
+//   broadcast       one signal of each rank per piece
+//   barrier         one signal of each rank
 //
-// Not here: all_to_all, scatter and gather, of which no byte crosses more than once as it is, and
-// on two levels would be copied twice more.
+// all_to_all, scatter and gather are not here: their bytes cross between hosts only once anyway,
+// and two levels would copy them twice more.
 // Source: Barnett, Littlefield, Payne and van de Geijn 1993 (hybrid algorithms); the ring of
-// Patarasuk and Yuan 2009.
+//   Patarasuk and Yuan 2009.
 #pragma once
 
 #include "peal/plan/plan.h"

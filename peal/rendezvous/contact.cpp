@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/rendezvous/roll_call.h"
 #include "peal/store/prefix_store.h"
 
@@ -23,7 +23,7 @@ constexpr Bytes kMaxContactText = 1_KiB;
 constexpr std::uint16_t kMaxAddresses = 256;
 constexpr std::string_view kContactPrefix = "contact/";
 
-/// Every failure to understand is a mismatch here, whoever notices it.
+/// Turns the usage error of a malformed address into a mismatch, as for every malformed contact.
 net::Address decode_address(std::string_view text) {
   try {
     return net::Address::parse(text);
@@ -42,22 +42,23 @@ TransportChoice decode_choice(std::uint8_t number) {
 }  // namespace
 
 std::string encode(const Contact& contact) {
-  net::Writer writer;
+  ByteWriter writer;
   writer.put_u8(kVersion).put_text(contact.host_id).put_text(contact.hostname);
   writer.put_i64(contact.pid).put_i64(contact.pid_namespace);
   writer.put_u8(static_cast<std::uint8_t>(contact.choice));
-  writer.put_u16(static_cast<std::uint16_t>(contact.addresses.size()));
-  for (const net::Address& address : contact.addresses) writer.put_text(address.to_string());
+  const std::size_t count = std::min<std::size_t>(contact.addresses.size(), kMaxAddresses);
+  writer.put_u16(static_cast<std::uint16_t>(count));
+  for (std::size_t i = 0; i < count; ++i) writer.put_text(contact.addresses[i].to_string());
   return std::move(writer).take();
 }
 
 Contact decode(std::string_view bytes) {
-  net::Reader reader(bytes, "contact");
+  ByteReader reader(bytes, "contact");
   const std::uint8_t version = reader.get_u8();
   if (version != kVersion) {
     throw Error(ErrorKind::kMismatch,
-                fmt::format("a contact of version {}, this process knows version {}: run the same "
-                            "peal everywhere",
+                fmt::format("a contact has version {}, but this process expects version {}: run "
+                            "the same peal on all ranks",
                             version,
                             kVersion));
   }
@@ -80,14 +81,15 @@ Contact decode(std::string_view bytes) {
 
 namespace {
 
-/// In the place of a contact: that there will be none.
-std::string encode_end(const std::string& who) {
-  net::Writer writer;
-  writer.put_u8(kEnded).put_text(who.substr(0, static_cast<std::size_t>(kMaxContactText.value)));
+/// A value in the place of a contact: the rank has ended and will not publish a contact.
+std::string encode_end(const std::string& process) {
+  ByteWriter writer;
+  writer.put_u8(kEnded).put_text(
+      process.substr(0, static_cast<std::size_t>(kMaxContactText.value)));
   return std::move(writer).take();
 }
 
-/// The timeout, where they have not.
+/// Waits for the contacts of `ranks`. Returns the error if the wait times out, otherwise nothing.
 std::optional<Error> wait_for(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
   std::vector<std::string> keys;
   for (const Rank rank : ranks) keys.push_back(key_of_rank(kContactPrefix, rank));
@@ -104,12 +106,12 @@ std::optional<Error> wait_for(store::Store& group, std::span<const Rank> ranks, 
 
 Contact decode_of(Rank rank, std::string_view text) {
   if (text.empty() || static_cast<std::uint8_t>(text.front()) != kEnded) return decode(text);
-  net::Reader reader(text, "contact");
+  ByteReader reader(text, "contact");
   reader.get_u8();
-  const std::string_view who = reader.get_text(kMaxContactText);
+  const std::string_view process = reader.get_text(kMaxContactText);
   reader.finish();
   throw Error(ErrorKind::kPeerLost,
-              fmt::format("rank {} ({}) ended before it said where it listens", rank, who));
+              fmt::format("rank {} ({}) ended before it published its address", rank, process));
 }
 
 std::unique_ptr<store::Store> group_store(std::shared_ptr<store::Store> store,
@@ -117,19 +119,19 @@ std::unique_ptr<store::Store> group_store(std::shared_ptr<store::Store> store,
   return store::make_prefix_store(std::move(store), "group/" + group + "/");
 }
 
-void promise(store::Store& group, Rank rank, const std::string& who) {
-  group.set_will(key_of_rank(kContactPrefix, rank), encode_end(who));
+void set_contact_will(store::Store& group, Rank rank, const std::string& process) {
+  group.set_will(key_of_rank(kContactPrefix, rank), encode_end(process));
 }
 
 void publish(store::Store& group, Rank rank, const Contact& contact) {
   group.set(key_of_rank(kContactPrefix, rank), encode(contact));
 }
 
-/// Whoever waits for one that is late must hear of another that is gone.
+/// Checks all ranks regularly, so that a wait for a late rank also ends if another rank is lost.
 std::vector<Contact> collect(store::Store& group,
                              std::span<const Rank> ranks,
                              Deadline deadline,
-                             const Look& look) {
+                             const WhileWaiting& while_waiting) {
   constexpr auto kLookEvery = std::chrono::milliseconds(200);
   constexpr Timeout kToAnswer{250};
   std::map<Rank, Contact> found;
@@ -137,8 +139,8 @@ std::vector<Contact> collect(store::Store& group,
     const Deadline slice = deadline.within(kLookEvery);
     const std::optional<Error> timeout = wait_for(group, ranks, slice);
     if (timeout && !group.answers(Deadline::after(kToAnswer))) {
-      if (deadline.passed()) throw silence(*timeout);
-      look({});
+      if (deadline.passed()) throw store_unresponsive_error(*timeout);
+      while_waiting({});
       continue;
     }
     std::vector<Rank> missing;
@@ -151,13 +153,13 @@ std::vector<Contact> collect(store::Store& group,
       }
     }
     if (!timeout) break;
-    look(missing);
+    while_waiting(missing);
     if (deadline.passed()) {
       await_ranks(group,
                   kContactPrefix,
                   ranks,
-                  "did not say where they listen in time",
-                  kLookWhatBecameOfThem,
+                  "did not publish their addresses in time",
+                  kAdviceIfStuck,
                   deadline);
     }
   }

@@ -43,12 +43,12 @@ Contact example(int i) {
            net::Address::parse("unix:@peal")}};
 }
 
-TEST(ContactTest, WhatIsEncodedIsDecodedTheSame) {
+TEST(ContactTest, DecodeRestoresAnEncodedContact) {
   EXPECT_EQ(decode(encode(example(3))), example(3));
   EXPECT_EQ(decode(encode(Contact{})), Contact{});
 }
 
-TEST(ContactTest, AnythingElseIsRefused) {
+TEST(ContactTest, DecodeRejectsAnythingElse) {
   const std::string whole = encode(example(3));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_THROW(decode(whole.substr(0, size)), Error) << size;
@@ -68,7 +68,7 @@ TEST(ContactTest, AnythingElseIsRefused) {
   EXPECT_THROW(decode(crowd), Error);
 }
 
-TEST(ContactTest, ContactsAreCollectedInTheOrderOfTheRanks) {
+TEST(ContactTest, CollectReturnsContactsInTheOrderOfTheRanks) {
   const auto store = store::make_memory_store();
   const std::vector<Rank> ranks = {2, 0};
   auto collecting = std::async(
@@ -77,7 +77,7 @@ TEST(ContactTest, ContactsAreCollectedInTheOrderOfTheRanks) {
   EXPECT_EQ(collecting.get(), (std::vector{example(2), example(0)}));
 }
 
-TEST(ContactTest, RanksThatDoNotComeAreNamed) {
+TEST(ContactTest, CollectTimesOutAndNamesTheMissingRanks) {
   const auto store = store::make_memory_store();
   publish(*store, 1, example(1));
   try {
@@ -89,7 +89,7 @@ TEST(ContactTest, RanksThatDoNotComeAreNamed) {
   }
 }
 
-TEST(ContactTest, AStoreThatStandsStillIsSaidSoSoonAfterTheDeadlineAndOthersAreLookedAtMeanwhile) {
+TEST(ContactTest, CollectReportsAStoreThatDoesNotAnswerAndCallsLookMeanwhile) {
   const std::string path = ::testing::TempDir() + "peal-contact-" + std::to_string(::getpid());
   const auto store = store::open_file_store(
       path, {.members = 1, .timeout = minutes(2)}, Deadline::after(seconds(20)));
@@ -103,15 +103,14 @@ TEST(ContactTest, AStoreThatStandsStillIsSaidSoSoonAfterTheDeadlineAndOthersAreL
             Deadline::after(seconds(3)),
             [&](std::span<const Rank> missing) { looked = missing.empty(); });
   });
-  EXPECT_LT(Clock::now() - begin, minutes(1))
-      << "it has waited for as long as the store was made to";
+  EXPECT_LT(Clock::now() - begin, minutes(1)) << "collect waited for the store's full timeout";
   store::unlock(other.get(), store::LockByte::kChange);
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("store in which the ranks met"), HasSubstr(path)));
   EXPECT_TRUE(looked);
 }
 
-TEST(ContactTest, ARankThatEndsBeforeItSaysWhereItListensIsNamedAtOnceThoughOthersAreLate) {
+TEST(ContactTest, CollectNamesARankThatEndsBeforeItPublishesAtOnceWhileOthersAreLate) {
   const net::ProofContext context{Secret("hush"), "job", "store"};
   std::vector<Fd> listeners;
   listeners.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
@@ -123,7 +122,7 @@ TEST(ContactTest, ARankThatEndsBeforeItSaysWhereItListensIsNamedAtOnceThoughOthe
   const auto own = join();
   auto other = join();
   publish(*own, 0, example(0));
-  promise(*other, 1, "process 7 on b");
+  set_contact_will(*other, 1, "process 7 on b");
   auto collecting = std::async(std::launch::async, [&] {
     return error_of([&] {
       collect(*own, std::vector<Rank>{0, 1, 2}, Deadline::after(minutes(5)));

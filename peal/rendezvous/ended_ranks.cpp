@@ -13,17 +13,18 @@ constexpr std::string_view kEndedPrefix = "ended/";
 
 }  // namespace
 
-void will_end(store::Store& store, Rank rank, const std::string& who) {
-  store.set_will(key_of_rank(kEndedPrefix, rank), who);
+void set_end_will(store::Store& store, Rank rank, const std::string& process) {
+  store.set_will(key_of_rank(kEndedPrefix, rank), process);
 }
 
 void check_ends(store::Store& store, std::span<const Rank> ranks, std::string_view what) {
   for (const Rank rank : ranks) {
-    const auto who = store.try_get(key_of_rank(kEndedPrefix, rank));
-    if (!who) continue;
+    const auto process = store.try_get(key_of_rank(kEndedPrefix, rank));
+    if (!process) continue;
     throw Error(
         ErrorKind::kPeerLost,
-        fmt::format("rank {} ({}) ended, or left all groups, before it {}", rank, *who, what));
+        fmt::format("rank {} ({}) ended, or left all groups, before it {}", rank, *process, what),
+        {.rank = rank});
   }
 }
 
@@ -31,9 +32,10 @@ void EndedRanks::check(std::span<const Rank> ranks, std::string_view what) const
   if (!place_.is_any()) return;
   for (const Rank rank : ranks) {
     const auto end = observe::try_read_end_file(place_, rank);
-    if (!end || !observe::has_ended(end->fate)) continue;
+    if (!end || !observe::has_ended(end->state)) continue;
     throw Error(ErrorKind::kPeerLost,
-                fmt::format("rank {} (pid {}) {} before it {}", rank, end->pid, end->text, what));
+                fmt::format("rank {} (pid {}) {} before it {}", rank, end->pid, end->text, what),
+                {.rank = rank, .cause = observe::cause_of(end->state)});
   }
 }
 

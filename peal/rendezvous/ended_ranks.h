@@ -1,6 +1,6 @@
-// Ranks that will not come to where others wait for them, since their processes have ended: as
-// whoever started them notes it (observe/end_file.h), or as they have willed it in the job's store.
-// Looked at now and then by those who wait.
+// Finds ranks whose processes have ended, so that others stop waiting for them. There are two
+// sources: the launcher's records (observe/end_file.h) and last wills in the job's store. Waiting
+// ranks check them regularly.
 #pragma once
 
 #include <chrono>
@@ -15,24 +15,26 @@
 
 namespace peal::rendezvous {
 
-/// How often who waits looks.
+/// How often a waiting rank checks.
 inline constexpr auto kLookForEndsEvery = std::chrono::milliseconds(200);
 
-/// From here on it is in the job's store when this process has ended, however that comes, or has
-/// left all groups. `who`, for messages: "process 7 on b". Errors: of the store.
-void will_end(store::Store& store, Rank rank, const std::string& who);
-/// Throws Error(peer_lost) if one of those has ended so: "rank 2 (process 7 on b) ended before it
-/// <what>". Ranks of the world. Errors: of the store. Cost: a request for each.
+/// Leaves a last will in the job's store. The store publishes it when this process has ended, in
+/// any way, or has left all groups. `process` is for messages: "process 7 on b". Errors: of the
+/// store.
+void set_end_will(store::Store& store, Rank rank, const std::string& process);
+/// Throws Error(peer_lost) if the last will of one of `ranks` is published: "rank 2 (process 7 on
+/// b) ended, or left all groups, before it <what>". `ranks` are ranks of the world.
+/// Errors: of the store. Cost: one request for each rank.
 void check_ends(store::Store& store, std::span<const Rank> ranks, std::string_view what);
 
-/// As noted in files. A value.
+/// The launcher's records, in files. A value.
 class EndedRanks final {
  public:
   explicit EndedRanks(observe::EndPlace place) : place_(std::move(place)) {}
 
   bool are_noted() const { return place_.is_any(); }
-  /// Throws Error(peer_lost) if one of those has ended: "rank 2 (pid 77) was killed by SIGKILL
-  /// before it <what>". Ranks of the world. Cost: an open() for each.
+  /// Throws Error(peer_lost) if one of `ranks` has ended: "rank 2 (pid 77) was killed by SIGKILL
+  /// before it <what>". `ranks` are ranks of the world. Cost: one open() for each rank.
   void check(std::span<const Rank> ranks, std::string_view what) const;
 
  private:

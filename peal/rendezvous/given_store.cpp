@@ -10,8 +10,8 @@
 #include "peal/net/mac.h"
 #include "peal/net/proof.h"
 #include "peal/rendezvous/open_store.h"
-#include "peal/rendezvous/place.h"
 #include "peal/rendezvous/roll_call.h"
+#include "peal/rendezvous/store_location.h"
 #include "peal/rendezvous/url.h"
 
 namespace peal::rendezvous {
@@ -19,24 +19,25 @@ namespace {
 
 constexpr const char* kPlace = "place";
 
-bool puts_all_here(const Launch& launch) {
+bool puts_all_here(const LauncherEnvironment& launch) {
   const bool is_by_hand = launch.launcher == Launcher::kNone ||
                           (launch.launcher == Launcher::kEnvironment && launch.job.empty());
   const Identity& self = launch.identity;
   return !is_by_hand && launch.local_is_known && self.local_world_size == self.world_size;
 }
 
-/// What the environment says of the job, of which the ranks of the wish are some.
+/// Whether the launcher has put the whole job on this machine. The ranks of the request are a part
+/// of that job.
 bool puts_whole_job_here(const Environment& environment) {
   try {
-    return puts_all_here(read_launch({}, parse_url("env://"), environment));
-  } catch (const Error&) {  // the environment speaks of no job, or contradicts itself
+    return puts_all_here(read_launcher_environment({}, parse_url("env://"), environment));
+  } catch (const Error&) {  // the environment describes no job, or contradicts itself
     return false;
   }
 }
 
 std::string await_place(store::Store& given,
-                        const Launch& launch,
+                        const LauncherEnvironment& launch,
                         const EndedRanks& ended,
                         Deadline deadline,
                         const Interrupt& interrupt) {
@@ -47,10 +48,10 @@ std::string await_place(store::Store& given,
       if (error.kind() != ErrorKind::kTimeout) throw;
     }
     if (deadline.passed()) {
-      throw absence(kRank0,
-                    static_cast<std::size_t>(launch.identity.world_size),
-                    "did not come to the meeting in time",
-                    kLookAtTheirStart);
+      throw missing_ranks_error(kRank0,
+                                static_cast<std::size_t>(launch.identity.world_size),
+                                "did not come to the meeting in time",
+                                kAdviceIfNotStarted);
     }
     let_interrupt(interrupt);
     ended.check(kRank0, "served the meeting");
@@ -59,8 +60,10 @@ std::string await_place(store::Store& given,
 
 }  // namespace
 
-bool is_all_here(const Wish& wish, const Launch& launch, const Environment& environment) {
-  switch (wish.ranks) {
+bool is_all_here(const MeetRequest& request,
+                 const LauncherEnvironment& launch,
+                 const Environment& environment) {
+  switch (request.ranks) {
     case RanksOf::kWholeJob:
       return puts_all_here(launch);
     case RanksOf::kPartOfJob:
@@ -72,7 +75,7 @@ bool is_all_here(const Wish& wish, const Launch& launch, const Environment& envi
 }
 
 std::shared_ptr<store::Store> open_on_this_machine(store::Store& given,
-                                                   const Launch& launch,
+                                                   const LauncherEnvironment& launch,
                                                    const Config& config,
                                                    const EndedRanks& ended,
                                                    Deadline deadline,
@@ -81,18 +84,20 @@ std::shared_ptr<store::Store> open_on_this_machine(store::Store& given,
   const bool serves = launch.identity.rank == 0;
   const std::string name = serves ? fmt::format("peal.{}.{}", ::getuid(), net::random_hex(32))
                                   : await_place(given, launch, ended, deadline, interrupt);
-  auto store = open_store(LocalPlace{name}, launch, config, ended, deadline, report, interrupt);
+  auto store = open_store(StoreAtSocket{name}, launch, config, ended, deadline, report, interrupt);
   if (serves) given.set(kPlace, name);
   return store;
 }
 
-void check_secrecy_of_given(const Launch& launch, const Config& config, const Report& report) {
-  net::check({config.secret, launch.job, "", sealing_of(config)});
+void check_secrecy_of_given(const LauncherEnvironment& launch,
+                            const Config& config,
+                            const Report& report) {
+  net::check({config.secret, launch.job, "", link_protection_of(config)});
   if (!config.secret.empty() || launch.identity.rank != 0) return;
-  report(Severity::kWarning,
-         "no secret was given (PEAL_SECRET), so rank 0 makes one and hands it to the others "
-         "through the store in which they meet: every program that reaches that store can join "
-         "them, read what they send and change it");
+  report(
+      "no secret was given (PEAL_SECRET), so rank 0 makes one and hands it to the others "
+      "through the store in which they meet: every program that reaches that store can join "
+      "the job and read and change its data; set PEAL_SECRET to prevent this");
 }
 
 }  // namespace peal::rendezvous

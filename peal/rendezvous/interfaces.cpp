@@ -57,7 +57,7 @@ bool is_bridge(const Interface& interface) {
   });
 }
 
-/// Everything that may be taken where no rule names anything, the preferred first.
+/// The interfaces to choose from if no rule names one, the preferred ones first.
 std::vector<Interface> by_default(std::span<const Interface> interfaces, Reach reach) {
   std::vector<Interface> chosen;
   for (const Interface& interface : interfaces) {
@@ -76,8 +76,8 @@ Error nothing_left(std::span<const Interface> interfaces, std::string_view filte
   }
   return Error(
       ErrorKind::kUsage,
-      fmt::format("PEAL_INTERFACE=\"{}\" leaves no address by which other ranks could reach "
-                  "this machine, which has {}",
+      fmt::format("PEAL_INTERFACE=\"{}\" leaves no address at which other ranks can reach this "
+                  "machine; name one of its addresses: {}",
                   filter,
                   all.empty() ? "none" : fmt::format("{}", fmt::join(all, ", "))));
 }

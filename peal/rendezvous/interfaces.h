@@ -1,4 +1,4 @@
-// The network interfaces of this machine, and which of their addresses to publish.
+// Lists the network interfaces of this machine and chooses the addresses that a rank publishes.
 #pragma once
 
 #include <span>
@@ -17,21 +17,23 @@ struct Interface {
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
-/// IPv6 link-local addresses mean something else on each machine, so that no rank can be told one.
+/// Whether to list IPv6 link-local addresses. A rank never publishes one, because its meaning
+/// differs on each machine.
 enum class LinkLocal : unsigned char { kWithout, kWith };
 
 /// Errors: resource.
 std::vector<Interface> own_interfaces(LinkLocal link_local = LinkLocal::kWithout);
 
-/// Who has to reach the addresses.
+/// Where the ranks run that must reach the addresses.
 enum class Reach : unsigned char { kThisHost, kOtherHosts };
 
-/// Pure. `filter` (Config::interfaces) takes names, ^name and CIDR, separated by commas: what is
-/// named, without what stands behind a ^; all where nothing is named. An empty filter means
-/// loopback for kThisHost and everything but loopback for kOtherHosts. The preferred ones come
-/// first: in the filter's order, and bridges of containers and virtual machines last, since every
-/// machine has the same addresses on them. Errors: usage, which lists what there is, if nothing is
-/// left.
+/// Pure. `filter` (Config::interfaces) is a list of interface names and CIDR subnets, separated by
+/// commas. A ^ in front excludes an entry.
+///   The result has the addresses of the named entries, in the filter's order.
+///   If the filter names none, the result has loopback for kThisHost, or all other addresses for
+///   kOtherHosts. Bridges of containers and virtual machines then come last, since every machine
+///   has the same addresses on them.
+/// Errors: usage if no address is left; the error lists this machine's addresses.
 std::vector<net::Address> choose_addresses(std::span<const Interface> interfaces,
                                            std::string_view filter,
                                            Reach reach);

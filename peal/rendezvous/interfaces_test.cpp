@@ -29,16 +29,16 @@ std::vector<std::string> chosen(std::string_view filter, Reach reach) {
   return texts;
 }
 
-TEST(InterfacesTest, OtherHostsAreToldEverythingButLoopbackAndBridgesLast) {
+TEST(InterfacesTest, OtherHostsGetAllAddressesExceptLoopbackWithBridgesLast) {
   EXPECT_THAT(chosen("", Reach::kOtherHosts),
               ElementsAre("10.0.0.5:0", "192.168.7.5:0", "[2001:db8::5]:0", "172.17.0.1:0"));
 }
 
-TEST(InterfacesTest, AJobOnOneHostStaysOnLoopback) {
+TEST(InterfacesTest, AJobOnOneHostUsesLoopback) {
   EXPECT_THAT(chosen("", Reach::kThisHost), ElementsAre("127.0.0.1:0", "[::1]:0"));
 }
 
-TEST(InterfacesTest, NamesAndSubnetsAreTakenInTheirOrder) {
+TEST(InterfacesTest, NamesAndSubnetsKeepTheFiltersOrder) {
   EXPECT_THAT(chosen("ib0", Reach::kOtherHosts), ElementsAre("192.168.7.5:0"));
   EXPECT_THAT(chosen("ib0,eth0", Reach::kOtherHosts),
               ElementsAre("192.168.7.5:0", "10.0.0.5:0", "[2001:db8::5]:0"));
@@ -48,19 +48,19 @@ TEST(InterfacesTest, NamesAndSubnetsAreTakenInTheirOrder) {
               ElementsAre("10.0.0.5:0", "[2001:db8::5]:0"));
 }
 
-TEST(InterfacesTest, WhatIsNamedIsTakenEvenIfItIsLoopbackOrLeavesTheHost) {
+TEST(InterfacesTest, ANamedInterfaceIsChosenForEitherReach) {
   EXPECT_THAT(chosen("lo", Reach::kOtherHosts), ElementsAre("127.0.0.1:0", "[::1]:0"));
   EXPECT_THAT(chosen("eth0", Reach::kThisHost), ElementsAre("10.0.0.5:0", "[2001:db8::5]:0"));
 }
 
-TEST(InterfacesTest, WhatStandsBehindACaretIsLeftOut) {
+TEST(InterfacesTest, ACaretExcludesAnEntry) {
   EXPECT_THAT(chosen("^docker0,^ib0", Reach::kOtherHosts),
               ElementsAre("10.0.0.5:0", "[2001:db8::5]:0"));
   EXPECT_THAT(chosen("^::/0", Reach::kThisHost), ElementsAre("127.0.0.1:0"));
   EXPECT_THAT(chosen("eth0,^10.0.0.5", Reach::kOtherHosts), ElementsAre("[2001:db8::5]:0"));
 }
 
-TEST(InterfacesTest, WhereNothingIsLeftTheErrorListsWhatThereIs) {
+TEST(InterfacesTest, IfNoAddressIsLeftTheErrorListsTheMachinesAddresses) {
   for (const char* filter : {"eth7", "10.1.0.0/16", "eth0,^eth0", "eth"}) {
     try {
       choose_addresses(kMachine, filter, Reach::kOtherHosts);

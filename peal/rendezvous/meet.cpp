@@ -15,79 +15,83 @@
 #include "peal/base/interrupt.h"
 #include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/given_store.h"
-#include "peal/rendezvous/held.h"
-#include "peal/rendezvous/launch.h"
+#include "peal/rendezvous/held_meetings.h"
+#include "peal/rendezvous/launcher_environment.h"
+#include "peal/rendezvous/meeting_result.h"
 #include "peal/rendezvous/open_store.h"
-#include "peal/rendezvous/place.h"
 #include "peal/rendezvous/registration.h"
 #include "peal/rendezvous/rendezvous.h"
+#include "peal/rendezvous/store_location.h"
 #include "peal/rendezvous/url.h"
-#include "peal/rendezvous/verdict.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/sealed_store.h"
 #include "peal/store/store.h"
-#include "peal/transport/shared_file.h"
+#include "peal/system/shared_file.h"
 
 namespace peal::rendezvous {
 namespace {
 
 Error silence_of_rank_0(Rank self, const Error& timeout) {
   return Error(ErrorKind::kTimeout,
-               fmt::format("rank 0, which serves the meeting, does not answer rank {}: it "
-                           "stands still (its process is stopped), or its host or the line to it "
-                           "is gone ({})",
+               fmt::format("rank 0, which serves the meeting, does not answer rank {}: its process "
+                           "is stopped, or its host or the connection to it is lost ({})",
                            self,
-                           timeout.message()));
+                           timeout.message()),
+               {.rank = 0});
 }
 
-/// What has become of the meeting where the store says no more: but for a file rank 0 serves it.
-Error loss_of_rank_0(const Place& place, Rank self, const Error& error) {
-  if (std::holds_alternative<FilePlace>(place)) return error;
+/// The error to throw when the store fails. Rank 0 serves the store unless it is a file, so the
+/// store's error means that rank 0 is lost or stopped.
+Error loss_of_rank_0(const StoreLocation& place, Rank self, const Error& error) {
+  if (std::holds_alternative<StoreInFile>(place)) return error;
   if (error.kind() == ErrorKind::kTimeout) return silence_of_rank_0(self, error);
   if (error.kind() != ErrorKind::kPeerLost) return error;
   return Error(ErrorKind::kPeerLost,
-               fmt::format("rank 0 ended before all ranks had met: {}", error.message()));
+               fmt::format("rank 0 ended before all ranks had met: {}", error.message()),
+               {.rank = 0});
 }
 
-/// Of a process that meets where it has met, and has not left that meeting.
+/// For a process that meets again here although it has not left its earlier meeting.
 Error second_meeting() {
   return Error(ErrorKind::kUsage,
-               fmt::format("{} has met here already: use the group that it has, or let all ranks "
-                           "destroy it, and the groups made of it, before they meet here again",
+               fmt::format("{} has met here already: use its group, or let all ranks destroy that "
+                           "group and the groups made from it before they meet here again",
                            own_process()));
 }
 
 Error others_still_meet(Rank rank) {
   return Error(ErrorKind::kTimeout,
-               fmt::format("rank {} was at a meeting here before, which others have not let go of: "
-                           "let all ranks destroy that group, and the groups made of it, before "
+               fmt::format("rank {} has left an earlier meeting here, but other ranks have not: "
+                           "let all ranks destroy that group and the groups made from it before "
                            "they meet here again",
                            rank));
 }
 
-/// How long a thread of this process may take to let go of the meeting that it was at, once that is
-/// seen to be held.
-constexpr Timeout kToLetGo{500};
+/// If this process still holds the earlier meeting, another of its threads may be leaving just now.
+/// This is how long that thread may take.
+constexpr Timeout kToRelease{500};
 constexpr auto kPause = std::chrono::milliseconds(10);
 
-/// A file whose ranks have all come opens for nobody, so that it cannot tell who they are.
-void check_file_is_not_held(const FilePlace& place,
+/// A file store accepts no further process once all its ranks have come. So the claims in the file
+/// cannot be read, and this process asks its own records.
+void check_file_is_not_held(const StoreInFile& place,
                             Rank rank,
                             Deadline deadline,
                             const Interrupt& interrupt) {
-  const Deadline to_let_go = deadline.within(kToLetGo);
+  const Deadline to_release = deadline.within(kToRelease);
   while (is_file_held(place.path, rank)) {
-    if (to_let_go.passed()) throw second_meeting();
+    if (to_release.passed()) throw second_meeting();
     let_interrupt(interrupt);
     std::this_thread::sleep_for(kPause);
   }
 }
 
-/// Processes may meet again where they met before. They do not leave at the same moment, so who
-/// comes back early waits until the store of the earlier meeting is gone, and does not hold it
-/// meanwhile; rank 0 too, while what it served ends. Who has not left would wait for itself.
-std::shared_ptr<store::Store> open_new_store(const Place& place,
-                                             const Launch& launch,
+/// Opens a store without an earlier meeting in it. Processes may meet again at the same place, but
+/// they do not leave at the same moment. So a process that comes back early waits until the earlier
+/// store is gone, and does not hold that store meanwhile. This includes rank 0, whose old server
+/// may still be ending. A process that has not left itself is rejected: it would wait for itself.
+std::shared_ptr<store::Store> open_new_store(const StoreLocation& place,
+                                             const LauncherEnvironment& launch,
                                              const Config& config,
                                              const EndedRanks& ended,
                                              Deadline deadline,
@@ -95,12 +99,12 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
                                              const Interrupt& interrupt) {
   using Earlier = Registration::Earlier;
   constexpr auto kLongestPause = std::chrono::milliseconds(100);
-  constexpr auto kToOpen = std::chrono::milliseconds(200);  // so that the last try is a fair one
+  constexpr auto kToOpen = std::chrono::milliseconds(200);  // the time that the last try needs
   const Rank rank = launch.identity.rank;
-  if (const auto* file = std::get_if<FilePlace>(&place)) {
+  if (const auto* file = std::get_if<StoreInFile>(&place)) {
     check_file_is_not_held(*file, rank, deadline, interrupt);
   }
-  std::optional<Deadline> to_let_go;
+  std::optional<Deadline> to_release;
   for (auto pause = kPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::shared_ptr<store::Store> store =
         open_store(place, launch, config, ended, deadline, report, interrupt);
@@ -109,15 +113,15 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
     try {
       earlier = Registration(store, launch, ended).earlier();
     } catch (const Error& error) {
-      // Else it goes just now.
+      // A loss before the last try means that the earlier store is ending just now: retry.
       if (error.kind() != ErrorKind::kPeerLost || is_last) {
         throw loss_of_rank_0(place, rank, error);
       }
     }
     if (earlier == Earlier::kNone) return store;
     if (earlier == Earlier::kHeld) {
-      if (!to_let_go) to_let_go = deadline.within(kToLetGo);
-      if (is_last || to_let_go->passed()) throw second_meeting();
+      if (!to_release) to_release = deadline.within(kToRelease);
+      if (is_last || to_release->passed()) throw second_meeting();
     }
     if (is_last) throw others_still_meet(rank);
     store.reset();
@@ -126,9 +130,9 @@ std::shared_ptr<store::Store> open_new_store(const Place& place,
   }
 }
 
-/// What the parts of a meeting have in common.
+/// The arguments that the parts of a meeting share.
 struct Circumstances {
-  const Launch& launch;
+  const LauncherEnvironment& launch;
   const Config& config;
   const observe::EndPlace& ends;
   Deadline deadline;
@@ -136,24 +140,24 @@ struct Circumstances {
   const Interrupt& interrupt;
 };
 
-/// `verdict`: what the ranks have agreed on, where they have.
+/// `result` returns the error on which the ranks agreed, if they did.
 Meeting meet_in(std::shared_ptr<store::Store> store,
                 StoreOf store_of,
                 const Circumstances& here,
-                Verdict& verdict) {
+                MeetingResult& result) {
   Registration registration(
       store, here.launch, EndedRanks(here.ends), here.config.secret, store_of);
   if (here.config.transport == TransportChoice::kAuto) {
-    if (const auto why = transport::why_no_shared_files()) registration.say_no_shared_memory(*why);
+    if (const auto why = why_no_shared_files()) registration.say_no_shared_memory(*why);
   }
-  verdict = registration.agree(here.deadline, here.interrupt);
-  if (verdict) throw Error(*verdict);
+  result = registration.agree(here.deadline, here.interrupt);
+  if (result) throw Error(*result);
   registration.hold();
   try {
     Meeting meeting;
     meeting.store = registration.store_of_groups(here.deadline);
     meeting.identity = registration.identity();
-    meeting.self = registration.who();
+    meeting.self = registration.process_name();
     meeting.job = registration.job(here.deadline);
     meeting.secret = registration.secret(here.deadline);
     meeting.ends = here.ends;
@@ -166,80 +170,80 @@ Meeting meet_in(std::shared_ptr<store::Store> store,
   }
 }
 
-/// In a store that the application gives.
-Meeting meet_in_given(const Wish& wish,
+/// Meets in a store that the application gives.
+Meeting meet_in_given(const MeetRequest& request,
                       const Environment& environment,
                       const Circumstances& here,
-                      Verdict& verdict) {
+                      MeetingResult& result) {
   const auto& [launch, config, ends, deadline, report, interrupt] = here;
   if (launch.identity.world_size == 1) {
-    return meet_in(store::make_memory_store(), StoreOf::kPeal, here, verdict);
+    return meet_in(store::make_memory_store(), StoreOf::kPeal, here, result);
   }
   std::shared_ptr<store::Store> given =
-      store::make_sealed_store(wish.store, config.secret, config.timeout);
-  if (!is_all_here(wish, launch, environment)) {
+      store::make_sealed_store(request.store, config.secret, config.timeout);
+  if (!is_all_here(request, launch, environment)) {
     check_secrecy_of_given(launch, config, report);
-    return meet_in(std::move(given), StoreOf::kOther, here, verdict);
+    return meet_in(std::move(given), StoreOf::kOther, here, result);
   }
   auto store =
       open_on_this_machine(*given, launch, config, EndedRanks(ends), deadline, report, interrupt);
   try {
-    return meet_in(std::move(store), StoreOf::kPeal, here, verdict);
+    return meet_in(std::move(store), StoreOf::kPeal, here, result);
   } catch (const Error& error) {
-    if (verdict) throw;
-    throw loss_of_rank_0(LocalPlace{}, launch.identity.rank, error);
+    if (result) throw;
+    throw loss_of_rank_0(StoreAtSocket{}, launch.identity.rank, error);
   }
 }
 
-/// Said once for a job, by rank 0: the ranks run, and the user may not know at what risk.
-void warn_of_plain_lines(const Meeting& meeting, const Config& config, const Report& report) {
-  const bool is_plain = sealing_of(config) != Sealing::kEncrypted;
+/// Rank 0 warns once for the job: the ranks run, and the user may not know the risk.
+void warn_of_unencrypted_links(const Meeting& meeting, const Config& config, const Report& report) {
+  const bool is_plain = link_protection_of(config) != LinkProtection::kEncrypted;
   if (meeting.is_one_host || !is_plain || meeting.identity.rank != 0) return;
-  report(Severity::kWarning,
-         "the ranks are on several machines and PEAL_TLS is off: a program on the way between "
-         "them can read and change what they send, and where objects are pickled (in Python) a "
-         "change can run code in a rank; set PEAL_TLS=on unless that network is yours alone");
+  report(
+      "the ranks are on several machines and PEAL_TLS is off: a program on the network between "
+      "them can read and change their data, and a change to pickled objects (in Python) can "
+      "run code in a rank; set PEAL_TLS=on unless nobody else can use that network");
 }
 
-Meeting meet_at_place(const Wish& wish,
+Meeting meet_at_place(const MeetRequest& request,
                       const Config& config,
                       const Environment& environment,
                       Deadline deadline,
                       const Report& report,
                       const Interrupt& interrupt) {
-  const Url url = parse_url(wish.url);
-  const Launch launch = read_launch(wish, url, environment);
-  // Other launchers note no ends.
+  const Url url = parse_url(request.url);
+  const LauncherEnvironment launch = read_launcher_environment(request, url, environment);
+  // Only launchers that set PEAL_JOB record how ranks end.
   observe::EndPlace ends;
   if (const auto job = environment("PEAL_JOB")) ends = {config.flight_dir, *job};
   const Circumstances here{launch, config, ends, deadline, report, interrupt};
-  Verdict verdict;
-  if (wish.store) return meet_in_given(wish, environment, here, verdict);
-  const Place place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
+  MeetingResult result;
+  if (request.store) return meet_in_given(request, environment, here, result);
+  const StoreLocation place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
   auto store = open_new_store(place, launch, config, EndedRanks(ends), deadline, report, interrupt);
   try {
-    Meeting meeting = meet_in(store, StoreOf::kPeal, here, verdict);
-    if (const auto* file = std::get_if<FilePlace>(&place)) {
+    Meeting meeting = meet_in(store, StoreOf::kPeal, here, result);
+    if (const auto* file = std::get_if<StoreInFile>(&place)) {
       note_file_held(file->path, launch.identity.rank, store);
     }
     return meeting;
   } catch (const Error& error) {
-    if (verdict) throw;
+    if (result) throw;
     throw loss_of_rank_0(place, launch.identity.rank, error);
   }
 }
 
 }  // namespace
 
-Meeting meet(const Wish& wish,
+Meeting meet(const MeetRequest& request,
              const Config& config,
              const Environment& environment,
              Deadline deadline,
              const Report& report,
              const Interrupt& interrupt) {
   try {
-    Meeting meeting = meet_at_place(wish, config, environment, deadline, report, interrupt);
-    if (wish.ranks == RanksOf::kWholeJob) warn_of_plain_lines(meeting, config, report);
+    Meeting meeting = meet_at_place(request, config, environment, deadline, report, interrupt);
+    if (request.ranks == RanksOf::kWholeJob) warn_of_unencrypted_links(meeting, config, report);
     return meeting;
   } catch (const Interrupted& interrupted) {
     std::rethrow_exception(interrupted.cause);

@@ -1,4 +1,4 @@
-// Processes that come to a place where they have met before.
+// Tests processes that come again to a place where they have met before.
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -19,7 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::attend;
-using testing::Attendant;
 using testing::Child;
 using testing::expect_all;
 using testing::expect_met;
@@ -27,6 +26,7 @@ using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;
 using testing::Outcome;
+using testing::Participant;
 using testing::ranks_of;
 
 class MeetAgainTest : public MeetTest {
@@ -34,15 +34,15 @@ class MeetAgainTest : public MeetTest {
   std::vector<std::string> urls() { return {free_url(), "file://" + path_}; }
 };
 
-void expect_refused_at_once(const std::vector<Attendant>& attendants) {
+void expect_refused_at_once(const std::vector<Participant>& attendants) {
   const TimePoint begin = Clock::now();
   expect_all(meet_all(attendants), ErrorKind::kUsage, HasSubstr("has met here already"));
   EXPECT_LT(Clock::now() - begin, seconds(30));  // the deadline is later
 }
 
-TEST_F(MeetAgainTest, WhoHoldsTheFirstMeetingIsRefusedAtOnceAndDoesNotDisturbIt) {
+TEST_F(MeetAgainTest, AProcessThatHoldsTheFirstMeetingIsRejectedAtOnceAndDoesNotDisturbIt) {
   for (const std::string& url : urls()) {
-    const std::vector<Attendant> attendants = ranks_of(url, 2);
+    const std::vector<Participant> attendants = ranks_of(url, 2);
     std::vector<Outcome> first = meet_all(attendants);
     expect_refused_at_once({attendants[1]});
     expect_refused_at_once({attendants[0]});
@@ -52,7 +52,7 @@ TEST_F(MeetAgainTest, WhoHoldsTheFirstMeetingIsRefusedAtOnceAndDoesNotDisturbIt)
   }
 }
 
-TEST_F(MeetAgainTest, WhoSpellsThePlaceInAnotherWayIsRefusedAsWell) {
+TEST_F(MeetAgainTest, AnotherSpellingOfThePlaceIsRejectedToo) {
   const std::string port = free_port();
   std::vector<Outcome> at_port = meet_all(ranks_of("tcp://127.0.0.1:" + port, 2));
   expect_refused_at_once(ranks_of("tcp://localhost:" + port, 2));
@@ -65,27 +65,27 @@ TEST_F(MeetAgainTest, WhoSpellsThePlaceInAnotherWayIsRefusedAsWell) {
   expect_met(std::move(in_file));
 }
 
-TEST_F(MeetAgainTest, WhoComesAsAnotherRankIsRefusedAsWell) {
+TEST_F(MeetAgainTest, AProcessThatComesAsAnotherRankIsRejectedToo) {
   const std::string url = free_url();
   std::vector<Outcome> first = meet_all(ranks_of(url, 2));
   expect_refused_at_once({ranks_of(url, 3)[2]});
   expect_met(std::move(first));
 }
 
-TEST_F(MeetAgainTest, WhoComesWhileAnotherThreadLetsGoMeets) {
+TEST_F(MeetAgainTest, AProcessMeetsAgainWhileAnotherOfItsThreadsLeaves) {
   for (const std::string& url : urls()) {
-    const std::vector<Attendant> attendants = ranks_of(url, 2);
+    const std::vector<Participant> attendants = ranks_of(url, 2);
     std::vector<Outcome> first = meet_all(attendants);
     auto second = std::async(std::launch::async, [&] { return meet_all(attendants); });
     EXPECT_EQ(second.wait_for(milliseconds(20)), std::future_status::timeout);
-    testing::part(std::move(first));
+    testing::leave_all(std::move(first));
     expect_met(second.get());
   }
 }
 
-TEST_F(MeetAgainTest, WhoHasLeftWaitsUntilTheOthersHave) {
+TEST_F(MeetAgainTest, ARankThatHasLeftWaitsUntilTheOthersHaveLeft) {
   for (const std::string& url : urls()) {
-    std::vector<Attendant> attendants = ranks_of(url, 2);
+    std::vector<Participant> attendants = ranks_of(url, 2);
     std::vector<Outcome> first = meet_all(attendants);
     first[1].meeting.reset();
     auto back = std::async(std::launch::async, [&] { return attend(attendants[1], soon()); });
@@ -98,31 +98,31 @@ TEST_F(MeetAgainTest, WhoHasLeftWaitsUntilTheOthersHave) {
   }
 }
 
-TEST_F(MeetAgainTest, WhoHasLeftAndWaitsInVainIsToldThatOthersHaveNot) {
-  const std::vector<Attendant> attendants = ranks_of(free_url(), 2);
+TEST_F(MeetAgainTest, ARankThatHasLeftTimesOutIfOthersDoNotLeave) {
+  const std::vector<Participant> attendants = ranks_of(free_url(), 2);
   std::vector<Outcome> first = meet_all(attendants);
   first[1].meeting.reset();
   expect_all({attend(attendants[1], Deadline::after(seconds(2)))},
              ErrorKind::kTimeout,
-             HasSubstr("others have not let go of"));
+             HasSubstr("has left an earlier meeting here, but other ranks have not"));
 }
 
-TEST_F(MeetAgainTest, RankZeroWaitsUntilWhatItServedIsGone) {
-  const std::vector<Attendant> attendants = ranks_of(free_url(), 2);
+TEST_F(MeetAgainTest, RankZeroWaitsUntilItsEarlierStoreIsGone) {
+  const std::vector<Participant> attendants = ranks_of(free_url(), 2);
   std::vector<Outcome> first = meet_all(attendants);
   auto leaving = std::async(std::launch::async, [&] { first[0].meeting.reset(); });
   std::vector<Outcome> second(2);
   auto back = std::async(std::launch::async, [&] { return attend(attendants[0], soon()); });
-  leaving.get();  // it has waited for rank 1
+  leaving.get();  // returns after rank 0 has waited for rank 1
   first[1].meeting.reset();
   second[1] = attend(attendants[1], soon());
   second[0] = back.get();
   expect_met(std::move(second));
 }
 
-TEST_F(MeetAgainTest, AMeetingThatDiedWithRankZeroIsInNobodysWay) {
+TEST_F(MeetAgainTest, AMeetingThatEndedWithRankZeroDoesNotBlockTheNext) {
   for (const std::string& url : urls()) {
-    const std::vector<Attendant> attendants = ranks_of(url, 2);
+    const std::vector<Participant> attendants = ranks_of(url, 2);
     std::vector<Outcome> first = meet_all(attendants);
     first[0].meeting.reset();
     std::filesystem::remove(path_);
@@ -132,9 +132,9 @@ TEST_F(MeetAgainTest, AMeetingThatDiedWithRankZeroIsInNobodysWay) {
   }
 }
 
-TEST_F(MeetAgainTest, AnotherProcessThatIsGivenARankOfThisMeetingDoesNotEndIt) {
+TEST_F(MeetAgainTest, ADuplicateRankInAnotherProcessDoesNotEndTheMeeting) {
   for (const Rank rank : {0, 1}) {
-    const std::vector<Attendant> attendants = ranks_of(free_url(), 2);
+    const std::vector<Participant> attendants = ranks_of(free_url(), 2);
     std::vector<Outcome> first = meet_all(attendants);
     const TimePoint begin = Clock::now();
     Child intruder([&] {

@@ -1,5 +1,5 @@
-// Each error that a user can cause at a meeting is caused here, and must come long before the
-// deadline that would end the wait in any case.
+// Causes each error that a user can cause at a meeting. Each error must come long before the
+// deadline, which would end the wait in any case.
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -14,12 +14,12 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/serialize.h"
 #include "peal/base/testing/sanitized.h"
-#include "peal/net/framing.h"
 #include "peal/net/socket.h"
+#include "peal/rendezvous/meeting_result.h"
 #include "peal/rendezvous/testing/child.h"
 #include "peal/rendezvous/testing/meetings.h"
-#include "peal/rendezvous/verdict.h"
 #include "peal/store/file_lock.h"
 #include "peal/store/file_store.h"
 #include "peal/store/tcp_store.h"
@@ -31,7 +31,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using testing::attend;
-using testing::Attendant;
 using testing::Child;
 using ::testing::ContainsRegex;
 using testing::expect_all;
@@ -40,12 +39,13 @@ using testing::meet_all;
 using testing::MeetTest;
 using ::testing::Not;
 using testing::Outcome;
+using testing::Participant;
 using testing::ranks_of;
 using testing::Variables;
 
-TEST_F(MeetTest, RanksThatDoNotComeAreNamedOnAllThatDid) {
+TEST_F(MeetTest, EveryRankThatCameNamesTheMissingRanks) {
   for (const std::string& url : {free_url(), "file://" + path_}) {
-    std::vector<Attendant> attendants = ranks_of(url, 4);
+    std::vector<Participant> attendants = ranks_of(url, 4);
     attendants.erase(attendants.begin() + 2);
     expect_all(meet_all(attendants, Deadline::after(seconds(2))),
                ErrorKind::kTimeout,
@@ -53,49 +53,51 @@ TEST_F(MeetTest, RanksThatDoNotComeAreNamedOnAllThatDid) {
   }
 }
 
-/// It would take gigabytes, and minutes, to look for so many ranks.
-TEST_F(MeetTest, AnEnormousWorldSizeInTheStoreIsADisagreementAndNothingElse) {
+/// A check of all these ranks would take gigabytes and minutes.
+TEST_F(MeetTest, AHugeWorldSizeInTheStoreOnlyCausesADisagreement) {
   const auto stranger = store::open_file_store(path_, {.members = 3}, soon());
-  stranger->set("meeting/verdict", encode(Verdict()));
-  stranger->set("meeting/world_size", "2000000000 for rank 2 (a stranger)");
-  std::vector<Attendant> attendants = ranks_of("file://" + path_, 3);
+  stranger->set("meeting/result", encode(MeetingResult()));
+  ByteWriter claim;
+  claim.put_i32(2'000'000'000).put_i32(2).put_text("a stranger");
+  stranger->set("meeting/world_size", std::move(claim).take());
+  std::vector<Participant> attendants = ranks_of("file://" + path_, 3);
   attendants.pop_back();
   expect_all(meet_all(attendants),
              ErrorKind::kUsage,
              AllOf(HasSubstr("disagree on the world size"), HasSubstr("2000000000")));
 }
 
-TEST_F(MeetTest, AMasterThatIsNotThereIsATimeoutThatSaysHowLongItWasTried) {
+TEST_F(MeetTest, AMissingMasterIsATimeoutThatSaysHowLongTheRankTried) {
   const std::string url = free_url();
-  std::vector<Attendant> attendants = ranks_of(url, 2);
+  std::vector<Participant> attendants = ranks_of(url, 2);
   attendants.erase(attendants.begin());
-  attendants[0].config.flight_dir = path_;  // under a launcher the wait is made of short ones
+  attendants[0].config.flight_dir = path_;  // under a launcher the rank waits in short slices
   for (const Variables& variables : {Variables(), Variables{{"PEAL_JOB", "mine"}}}) {
     attendants[0].variables = variables;
     expect_all(meet_all(attendants, Deadline::after(milliseconds(700))),
                ErrorKind::kTimeout,
                AllOf(HasSubstr("rank 1 cannot reach rank 0 at " + url.substr(6)),
-                     ContainsRegex("and has tried for (0.[5-9]|[1-9][0-9.]+) s: nobody could"),
+                     ContainsRegex("and has tried for (0.[5-9]|[1-9][0-9.]+) s: no process could"),
                      HasSubstr("MASTER_ADDR")));
   }
 }
 
-TEST_F(MeetTest, AMasterWhoseNameIsUnknownIsNamed) {
+TEST_F(MeetTest, TheErrorNamesAMasterWithAnUnknownName) {
   std::vector<Outcome> outcomes =
       meet_all(ranks_of("tcp://no-such-host.invalid:29500", 2), Deadline::after(milliseconds(700)));
   expect_all(outcomes, ErrorKind::kUsage, HasSubstr("no-such-host.invalid"));
 }
 
-TEST_F(MeetTest, RankZeroOnAnotherMachineThanTheMasterIsTold) {
+TEST_F(MeetTest, RankZeroRejectsAnAddressOfAnotherMachine) {
   const Outcome outcome =
       attend({{.url = "tcp://192.0.2.1:29500", .rank = 0, .world_size = 2}}, soon());
   expect_all(
       {outcome},
       ErrorKind::kUsage,
-      AllOf(HasSubstr("\"192.0.2.1\" is no address of the machine"), HasSubstr("127.0.0.1")));
+      AllOf(HasSubstr("\"192.0.2.1\" is not an address of the machine"), HasSubstr("127.0.0.1")));
 }
 
-TEST_F(MeetTest, ATakenPortIsNamed) {
+TEST_F(MeetTest, TheErrorNamesATakenPort) {
   const Fd other = net::listen_on(net::Address::parse("127.0.0.1:0"));
   const std::string port = std::to_string(net::local_address(other.get()).port());
   const Outcome outcome =
@@ -105,26 +107,26 @@ TEST_F(MeetTest, ATakenPortIsNamed) {
              AllOf(HasSubstr("port " + port + " is already in use"), HasSubstr("MASTER_PORT")));
 }
 
-TEST_F(MeetTest, AStrangerAtTheMastersPortIsAUsageError) {
+TEST_F(MeetTest, AnotherProgramAtTheMastersPortIsAUsageError) {
   const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
   const std::string port = std::to_string(net::local_address(listener.get()).port());
   auto stranger = std::async(std::launch::async, [&] {
     const auto connection = net::accept_from(listener.get(), soon());
-    net::write_all(connection->get(), net::bytes_of("SSH-2.0-OpenSSH_9.2\r\n"), soon());
+    net::write_all(connection->get(), bytes_of("SSH-2.0-OpenSSH_9.2\r\n"), soon());
     pollfd entry{connection->get(), POLLRDHUP, 0};
     net::poll_until({&entry, 1}, soon());
   });
   const Outcome outcome =
       attend({{.url = "tcp://127.0.0.1:" + port, .rank = 1, .world_size = 2}}, soon());
   stranger.get();
-  expect_all({outcome}, ErrorKind::kUsage, HasSubstr("no peal process"));
+  expect_all({outcome}, ErrorKind::kUsage, HasSubstr("not a peal process"));
 }
 
-TEST_F(MeetTest, ARankThatIsGivenTwiceIsAnErrorOnAll) {
+TEST_F(MeetTest, ADuplicateRankIsAnErrorOnAllRanks) {
   for (const Rank twice : {0, 1}) {
     for (const std::string& url : {free_url(), "file://" + path_}) {
-      std::vector<Attendant> attendants = ranks_of(url, 3);
-      attendants[2].wish.rank = twice;
+      std::vector<Participant> attendants = ranks_of(url, 3);
+      attendants[2].request.rank = twice;
       expect_all(meet_all(attendants),
                  ErrorKind::kUsage,
                  AllOf(HasSubstr("rank " + std::to_string(twice) + " is given twice"),
@@ -133,10 +135,10 @@ TEST_F(MeetTest, ARankThatIsGivenTwiceIsAnErrorOnAll) {
   }
 }
 
-TEST_F(MeetTest, AnErrorIsToldToRanksThatComeALittleLater) {
+TEST_F(MeetTest, RanksThatComeALittleLaterGetTheError) {
   for (const std::string& url : {free_url(), "file://" + path_}) {
-    std::vector<Attendant> attendants = ranks_of(url, 3);
-    attendants[1].wish.rank = 0;
+    std::vector<Participant> attendants = ranks_of(url, 3);
+    attendants[1].request.rank = 0;
     auto early = std::async(std::launch::async, [&] {
       return meet_all({attendants[0], attendants[1]});
     });
@@ -146,40 +148,40 @@ TEST_F(MeetTest, AnErrorIsToldToRanksThatComeALittleLater) {
   }
 }
 
-TEST_F(MeetTest, AVerdictOfAKindThatIsNoneIsABug) {
-  for (const std::uint8_t number : {std::uint8_t{7}, std::uint8_t{255}}) {
+TEST_F(MeetTest, AMeetingResultWithAnUnknownErrorKindIsABug) {
+  for (const std::uint8_t number : {std::uint8_t{8}, std::uint8_t{255}}) {
     const std::string url = "file://" + path_;
     const auto store =
         store::open_file_store(path_, {.members = 2, .timeout = seconds(60)}, soon());
-    net::Writer verdict;
-    verdict.put_u8(1).put_u8(number).put_text("from a newer peal");
-    store->set("meeting/verdict", std::move(verdict).take());
-    store->set("meeting/rank/0", "");  // nobody waits for rank 0, which has been here
+    std::string result = encode(MeetingResult(Error(ErrorKind::kUsage, "from a newer peal")));
+    result[1] = static_cast<char>(number);  // the kind
+    store->set("meeting/result", result);
+    store->set("meeting/rank/0", "");  // so that rank 1 does not wait for rank 0
     const Outcome outcome = attend({{.url = url, .rank = 1, .world_size = 2}}, soon());
     expect_all({outcome}, ErrorKind::kBug, ::testing::StrEq("bug: from a newer peal"));
   }
 }
 
-TEST_F(MeetTest, WorldSizesThatDifferAreAnErrorThatNamesBoth) {
-  std::vector<Attendant> attendants = ranks_of(free_url(), 2);
-  attendants[1].wish.world_size = 3;
+TEST_F(MeetTest, DifferentWorldSizesAreAnErrorThatNamesBoth) {
+  std::vector<Participant> attendants = ranks_of(free_url(), 2);
+  attendants[1].request.world_size = 3;
   expect_all(meet_all(attendants),
              ErrorKind::kUsage,
              AllOf(HasSubstr("disagree on the world size"), HasSubstr("3"), HasSubstr("2")));
 }
 
-TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
+TEST_F(MeetTest, ARankWithAnotherSecretOrJobGetsAUsageError) {
   for (const bool by_secret : {true, false}) {
-    std::vector<Attendant> attendants = ranks_of(free_url(), 3);
+    std::vector<Participant> attendants = ranks_of(free_url(), 3);
     if (by_secret) {
-      for (Attendant& attendant : attendants) attendant.config.secret = Secret("one");
+      for (Participant& participant : attendants) participant.config.secret = Secret("one");
       attendants[1].config.secret = Secret("another");
     } else {
       attendants[1].variables["PEAL_JOB"] = "another";
     }
     const std::vector<Outcome> outcomes = meet_all(attendants, Deadline::after(seconds(2)));
     expect_all({outcomes[1]}, ErrorKind::kUsage, HasSubstr("does not know this job's secret"));
-    // And those who wait for it are told that it was there.
+    // The ranks that wait for rank 1 learn that a connection was rejected.
     expect_all({outcomes[0], outcomes[2]},
                ErrorKind::kTimeout,
                AllOf(HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 1;"),
@@ -190,7 +192,7 @@ TEST_F(MeetTest, AnotherSecretOrJobIsAUsageErrorOfWhoHasIt) {
 
 TEST_F(MeetTest, AMasterThatDiesDuringTheMeetingIsALostPeer) {
   const std::string url = free_url();
-  const std::vector<Attendant> attendants = ranks_of(url, 3);
+  const std::vector<Participant> attendants = ranks_of(url, 3);
   Child master([&] { return attend(attendants[0], soon()).meeting ? 1 : 2; });
   auto rank = std::async(std::launch::async, [&] { return attend(attendants[1], soon()); });
   const auto observer = store::connect_tcp_store(
@@ -200,7 +202,7 @@ TEST_F(MeetTest, AMasterThatDiesDuringTheMeetingIsALostPeer) {
   expect_all({rank.get()}, ErrorKind::kPeerLost, HasSubstr("rank 0"));
 }
 
-TEST_F(MeetTest, AFileThatAStoppedProcessHoldsIsNotTakenForAStoppedRankZero) {
+TEST_F(MeetTest, AFileLockedByAStoppedProcessIsNotReportedAsAStoppedRankZero) {
   const auto observer =
       store::open_file_store(path_, {.members = 2, .timeout = seconds(60)}, soon());
   auto rank = std::async(std::launch::async, [&] {
@@ -220,7 +222,7 @@ TEST_F(MeetTest, AFileThatAStoppedProcessHoldsIsNotTakenForAStoppedRankZero) {
   store::unlock(other.get(), store::LockByte::kChange);
 }
 
-TEST_F(MeetTest, WrongVariablesAreNamedAtOnce) {
+TEST_F(MeetTest, TheErrorNamesWrongVariablesAtOnce) {
   for (const auto& [variables, named] : std::map<Variables, std::string>{
            {{{"RANK", "0"}}, "WORLD_SIZE"},
            {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR"},

@@ -1,4 +1,5 @@
-// Wherever a rank freezes on its way through a meeting, the others have met it or name it.
+// Freezes a rank before each of its calls to the store. The other ranks must either meet or name
+// the frozen rank.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +26,11 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::AllOf;
 using testing::attend;
-using testing::Attendant;
 using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;
 using testing::Outcome;
+using testing::Participant;
 using testing::ranks_of;
 
 using StorePtr = std::shared_ptr<store::Store>;
@@ -37,7 +38,7 @@ using StorePtr = std::shared_ptr<store::Store>;
 constexpr int kRanks = 3;
 constexpr int kNever = -1;
 
-/// One rank's way to the store, on which it freezes before one of its calls, until it is thawed.
+/// One rank's access to the store. The rank freezes before one of its calls until it is thawed.
 class FreezingStore final : public store::Store {
  public:
   FreezingStore(StorePtr base, int before_call)
@@ -68,7 +69,7 @@ class FreezingStore final : public store::Store {
   int calls() {
     return state_.with([](const State& state) { return state.calls; });
   }
-  /// Returns when it goes no further by itself.
+  /// Returns when the rank is frozen or waits for the others.
   void await_rest() {
     state_.wait(
         soon(), [](const State& state) { return state.is_frozen || state.waits; }, [](State&) {});
@@ -107,12 +108,12 @@ class FreezingStore final : public store::Store {
 
 struct Victim {
   Rank rank = 0;
-  bool is_last = false;  // the others are there when it comes; else it has frozen when they come
+  bool is_last = false;  // true: it comes after the others; false: it freezes before they come
 };
 
 struct Course {
   std::vector<Outcome> others;
-  Outcome victim;  // once it was thawed
+  Outcome victim;  // after it was thawed
   int calls = 0;   // of the victim
 };
 
@@ -120,18 +121,18 @@ Course meet_with(Victim victim, int before_call) {
   constexpr milliseconds kTimeout{kSanitized ? 6000 : 2000};
   const StorePtr store = store::make_memory_store();
   const auto freezing = std::make_shared<FreezingStore>(store, before_call);
-  Attendant doomed;
-  std::vector<Attendant> others;
+  Participant doomed;
+  std::vector<Participant> others;
   std::vector<std::string> marks;
-  for (Attendant& attendant : ranks_of("env://", kRanks)) {
-    const bool is_victim = attendant.wish.rank == victim.rank;
-    attendant.wish.store = is_victim ? freezing : store;
-    if (!is_victim) marks.push_back("meeting/ready/" + std::to_string(*attendant.wish.rank));
-    (is_victim ? doomed : others.emplace_back()) = attendant;
+  for (Participant& participant : ranks_of("env://", kRanks)) {
+    const bool is_victim = participant.request.rank == victim.rank;
+    participant.request.store = is_victim ? freezing : store;
+    if (!is_victim) marks.push_back("meeting/ready/" + std::to_string(*participant.request.rank));
+    (is_victim ? doomed : others.emplace_back()) = participant;
   }
-  std::future<Outcome> fate;
+  std::future<Outcome> state;
   const auto begin = [&] {
-    fate = std::async(std::launch::async, [&] { return attend(doomed, soon()); });
+    state = std::async(std::launch::async, [&] { return attend(doomed, soon()); });
     freezing->await_rest();
   };
   if (!victim.is_last) begin();
@@ -144,7 +145,7 @@ Course meet_with(Victim victim, int before_call) {
   Course course;
   course.others = survivors.get();
   freezing->thaw();
-  course.victim = fate.get();
+  course.victim = state.get();
   course.calls = freezing->calls();
   return course;
 }
@@ -152,7 +153,7 @@ Course meet_with(Victim victim, int before_call) {
 void expect_met_or_named(const Course& course, Rank victim) {
   for (const Outcome& outcome : course.others) {
     EXPECT_EQ(outcome.meeting.has_value(), course.victim.meeting.has_value())
-        << "the ranks do not agree whether they have met";
+        << "some ranks have met and others have not";
     if (outcome.meeting) continue;
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout) << outcome.error->what();
     EXPECT_THAT(
@@ -163,7 +164,7 @@ void expect_met_or_named(const Course& course, Rank victim) {
 
 class MeetFrozenTest : public MeetTest, public ::testing::WithParamInterface<Victim> {};
 
-TEST_P(MeetFrozenTest, WhoeverFreezesBeforeAnyOfItsCallsToTheStoreIsMetOrNamed) {
+TEST_P(MeetFrozenTest, ARankThatFreezesBeforeAnyCallToTheStoreIsMetOrNamed) {
   const Victim victim = GetParam();
   const Course unharmed = meet_with(victim, kNever);
   for (const Outcome& outcome : unharmed.others) {
@@ -173,14 +174,14 @@ TEST_P(MeetFrozenTest, WhoeverFreezesBeforeAnyOfItsCallsToTheStoreIsMetOrNamed) 
   for (int call = 0; call < unharmed.calls; ++call) {
     courses.push_back(std::async(std::launch::async, [=] { return meet_with(victim, call); }));
   }
-  int in_vain = 0;
+  int not_met = 0;
   for (std::size_t call = 0; call < courses.size(); ++call) {
     SCOPED_TRACE("frozen before call " + std::to_string(call));
     const Course course = courses[call].get();
     expect_met_or_named(course, victim.rank);
-    if (!course.victim.meeting) ++in_vain;
+    if (!course.victim.meeting) ++not_met;
   }
-  EXPECT_GT(in_vain, 5) << "it was met nearly wherever it froze";
+  EXPECT_GT(not_met, 5) << "the ranks met although the victim was frozen before most of its calls";
 }
 
 INSTANTIATE_TEST_SUITE_P(

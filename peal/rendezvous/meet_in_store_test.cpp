@@ -1,4 +1,4 @@
-// Meetings in a store that the ranks share already.
+// Tests meetings in a store that the ranks share already.
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,9 +8,9 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/rendezvous/meeting_result.h"
 #include "peal/rendezvous/session.h"
 #include "peal/rendezvous/testing/meetings.h"
-#include "peal/rendezvous/verdict.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
 #include "peal/store/sealed_store.h"
@@ -19,13 +19,13 @@ namespace peal::rendezvous {
 namespace {
 
 using ::testing::AnyOf;
-using testing::Attendant;
 using testing::expect_all;
 using testing::expect_met;
 using ::testing::HasSubstr;
 using testing::meet_all;
 using testing::MeetTest;
 using testing::Outcome;
+using testing::Participant;
 using testing::ranks_of;
 using ::testing::SizeIs;
 
@@ -35,14 +35,14 @@ class MeetInStoreTest : public MeetTest {
  protected:
   StorePtr part(const std::string& name) const { return store::make_prefix_store(store_, name); }
 
-  static std::vector<Attendant> ranks_in(const StorePtr& store, int world_size) {
-    std::vector<Attendant> attendants = ranks_of("env://", world_size);
-    for (Attendant& attendant : attendants) attendant.wish.store = store;
+  static std::vector<Participant> ranks_in(const StorePtr& store, int world_size) {
+    std::vector<Participant> attendants = ranks_of("env://", world_size);
+    for (Participant& participant : attendants) participant.request.store = store;
     return attendants;
   }
 
-  static std::vector<Attendant> secretly(std::vector<Attendant> attendants) {
-    for (Attendant& attendant : attendants) attendant.config.secret = Secret("one");
+  static std::vector<Participant> secretly(std::vector<Participant> attendants) {
+    for (Participant& participant : attendants) participant.config.secret = Secret("one");
     return attendants;
   }
 
@@ -51,26 +51,26 @@ class MeetInStoreTest : public MeetTest {
   StorePtr store_ = store::make_memory_store();
 };
 
-TEST_F(MeetInStoreTest, RanksMeetInAStoreThatIsGiven) {
+TEST_F(MeetInStoreTest, RanksMeetInAGivenStore) {
   for (const int size : {1, 2, 3, 8}) {
     expect_met(meet_all(ranks_in(store::make_memory_store(), size)));
   }
 }
 
-TEST_F(MeetInStoreTest, TheyMeetAgainWhereTheyMetBeforeUnderAnotherPrefix) {
+TEST_F(MeetInStoreTest, RanksMeetAgainInTheSameStoreUnderAnotherPrefix) {
   const std::vector<Outcome> first = meet_all(ranks_in(part("a"), 3));
   expect_met(meet_all(ranks_in(part("b"), 3)));  // while the first are still together
   expect_met(first);
 }
 
-TEST_F(MeetInStoreTest, UnderTheSamePrefixTheyAreToldWhatIsWrong) {
+TEST_F(MeetInStoreTest, ASecondMeetingUnderTheSamePrefixIsAUsageError) {
   const std::vector<Outcome> first = meet_all(ranks_in(part("a"), 2));
   expect_all(meet_all(ranks_in(part("a"), 2)), ErrorKind::kUsage, HasSubstr("is given twice"));
 }
 
 TEST_F(MeetInStoreTest, TwoMeetingsAtOnceUnderTwoPrefixesDoNotMix) {
-  std::vector<Attendant> all = ranks_in(part("a"), 3);
-  for (const Attendant& attendant : ranks_in(part("b"), 3)) all.push_back(attendant);
+  std::vector<Participant> all = ranks_in(part("a"), 3);
+  for (const Participant& participant : ranks_in(part("b"), 3)) all.push_back(participant);
   std::vector<Outcome> outcomes = meet_all(all);
   for (const Outcome& outcome : outcomes) ASSERT_TRUE(outcome.meeting);
   EXPECT_NE(outcomes[0].meeting->job, outcomes[3].meeting->job);
@@ -78,12 +78,12 @@ TEST_F(MeetInStoreTest, TwoMeetingsAtOnceUnderTwoPrefixesDoNotMix) {
   expect_met({outcomes.begin() + 3, outcomes.end()});
 }
 
-TEST_F(MeetInStoreTest, TheSecretIsTheirOwnWhereTheyHaveOne) {
-  std::vector<Attendant> attendants = ranks_in(store_, 3);
+TEST_F(MeetInStoreTest, TheRanksUseTheSecretThatTheyHave) {
+  std::vector<Participant> attendants = ranks_in(store_, 3);
   Guarded<std::vector<std::string>> said;
-  for (Attendant& attendant : attendants) {
-    attendant.config.secret = Secret("one");
-    attendant.report = [&](Severity, std::string_view message) {
+  for (Participant& participant : attendants) {
+    participant.config.secret = Secret("one");
+    participant.report = [&](std::string_view message) {
       said.with([&](auto& all) { all.emplace_back(message); });
     };
   }
@@ -94,14 +94,12 @@ TEST_F(MeetInStoreTest, TheSecretIsTheirOwnWhereTheyHaveOne) {
   EXPECT_THAT(said.with([](auto& all) { return all; }), SizeIs(0));
 }
 
-TEST_F(MeetInStoreTest, ElseRankZeroMakesOneForAllAndSaysSoOnce) {
-  std::vector<Attendant> attendants = ranks_in(store_, 3);
+TEST_F(MeetInStoreTest, WithoutASecretRankZeroMakesOneAndReportsThatOnce) {
+  std::vector<Participant> attendants = ranks_in(store_, 3);
   Guarded<std::vector<std::string>> said;
-  for (Attendant& attendant : attendants) {
-    attendant.report = [&](Severity severity, std::string_view message) {
-      if (severity == Severity::kWarning) {
-        said.with([&](auto& all) { all.emplace_back(message); });
-      }
+  for (Participant& participant : attendants) {
+    participant.report = [&](std::string_view message) {
+      said.with([&](auto& all) { all.emplace_back(message); });
     };
   }
   const std::vector<Outcome> outcomes = meet_all(attendants);
@@ -117,15 +115,15 @@ TEST_F(MeetInStoreTest, ElseRankZeroMakesOneForAllAndSaysSoOnce) {
 }
 
 TEST_F(MeetInStoreTest, TlsWithoutASecretIsAUsageErrorOnEachRank) {
-  std::vector<Attendant> attendants = ranks_in(store_, 2);
-  for (Attendant& attendant : attendants) attendant.config.tls = Tls::kOn;
+  std::vector<Participant> attendants = ranks_in(store_, 2);
+  for (Participant& participant : attendants) participant.config.tls = Tls::kOn;
   expect_all(meet_all(attendants), ErrorKind::kUsage, HasSubstr("PEAL_TLS=on needs a secret"));
   EXPECT_EQ(store_->try_get("meeting/secret"), std::nullopt);
 }
 
-TEST_F(MeetInStoreTest, ASecretOfOneRankAloneIsAnErrorOnBoth) {
+TEST_F(MeetInStoreTest, ASecretOnOneRankOnlyIsAnErrorOnBothRanks) {
   for (const std::size_t owner : {std::size_t{0}, std::size_t{1}}) {
-    std::vector<Attendant> attendants = ranks_in(part(owner == 0 ? "a" : "b"), 2);
+    std::vector<Participant> attendants = ranks_in(part(owner == 0 ? "a" : "b"), 2);
     attendants[owner].config.secret = Secret("one");
     for (const Outcome& outcome : meet_all(attendants, Deadline::after(kShort))) {
       ASSERT_TRUE(outcome.error);
@@ -135,28 +133,28 @@ TEST_F(MeetInStoreTest, ASecretOfOneRankAloneIsAnErrorOnBoth) {
 }
 
 TEST_F(MeetInStoreTest, AValueWithoutTheSealEndsTheMeetingOnAllRanks) {
-  // Ranks 0 and 2 do not read the claim of rank 1 before all have come.
+  // Ranks 0 and 2 read the claim of rank 1 only after all ranks have come.
   store_->set("meeting/rank/1", "forged");
   expect_all(meet_all(secretly(ranks_in(store_, 3))),
              ErrorKind::kUsage,
              HasSubstr("\"meeting/rank/1\" in the store where the ranks meet does not bear"));
 }
 
-TEST_F(MeetInStoreTest, AForgedVerdictIsAnErrorThatNamesIt) {
-  store_->set("meeting/verdict", encode(Verdict()));
-  expect_all(meet_all(secretly(ranks_in(store_, 2))), ErrorKind::kUsage, HasSubstr("verdict"));
+TEST_F(MeetInStoreTest, AForgedMeetingResultIsAnErrorThatNamesIt) {
+  store_->set("meeting/result", encode(MeetingResult()));
+  expect_all(meet_all(secretly(ranks_in(store_, 2))), ErrorKind::kUsage, HasSubstr("result"));
 }
 
-TEST_F(MeetInStoreTest, TheSessionOfAnEarlierMeetingIsNoneOfALaterOne) {
+TEST_F(MeetInStoreTest, ALaterMeetingRejectsTheSessionOfAnEarlierOne) {
   expect_met(meet_all(secretly(ranks_in(part("a"), 2))));
-  // A stranger puts it back where the next meeting looks for its own.
+  // Another program stores the old session where the next meeting looks for its session.
   store_->set("b/meeting/session", *store_->try_get("a/meeting/session"));
   expect_all(meet_all(secretly(ranks_in(part("b"), 2))),
              ErrorKind::kUsage,
              HasSubstr("the session in the store where the ranks meet was made without rank"));
 }
 
-TEST_F(MeetInStoreTest, NoKeyOfAGroupIsTheSameInTwoMeetings) {
+TEST_F(MeetInStoreTest, GroupsOfTwoMeetingsUseDifferentKeys) {
   std::vector<std::string> parts;
   for (const char* name : {"a", "b"}) {
     const std::vector<Outcome> outcomes = meet_all(secretly(ranks_in(part(name), 2)));
@@ -171,8 +169,8 @@ TEST_F(MeetInStoreTest, NoKeyOfAGroupIsTheSameInTwoMeetings) {
   EXPECT_NE(parts[0], parts[1]);
 }
 
-/// As a launcher that has put all ranks on this machine says it.
-std::vector<Attendant> launched_here(std::vector<Attendant> attendants) {
+/// Sets the variables of a launcher that has put all ranks on this machine.
+std::vector<Participant> launched_here(std::vector<Participant> attendants) {
   const std::string size = std::to_string(attendants.size());
   for (std::size_t rank = 0; rank < attendants.size(); ++rank) {
     const std::string self = std::to_string(rank);
@@ -181,14 +179,14 @@ std::vector<Attendant> launched_here(std::vector<Attendant> attendants) {
                                   {"LOCAL_RANK", self},
                                   {"LOCAL_WORLD_SIZE", size},
                                   {"PEAL_JOB", "a job"}};
-    attendants[rank].report = [](Severity, std::string_view message) { ADD_FAILURE() << message; };
+    attendants[rank].report = [](std::string_view message) { ADD_FAILURE() << message; };
   }
   return attendants;
 }
 
-TEST_F(MeetInStoreTest, RanksThatALauncherHasPutHereTakeNoMoreFromItThanTheNameOfASocket) {
-  // Whatever else is there is not read.
-  for (const char* key : {"meeting/rank/0", "meeting/verdict", "meeting/several_hosts"}) {
+TEST_F(MeetInStoreTest, RanksThatALauncherPutHereReadOnlyASocketNameFromTheStore) {
+  // Other values in the store must not be read.
+  for (const char* key : {"meeting/rank/0", "meeting/result", "meeting/several_hosts"}) {
     store_->set(key, "forged");
   }
   expect_met(meet_all(launched_here(ranks_in(store_, 3))));
@@ -196,48 +194,48 @@ TEST_F(MeetInStoreTest, RanksThatALauncherHasPutHereTakeNoMoreFromItThanTheNameO
   EXPECT_EQ(store_->try_get("meeting/arrived"), std::nullopt);
 }
 
-TEST_F(MeetInStoreTest, SoDoSomeOfThem) {
-  std::vector<Attendant> some = launched_here(ranks_in(store_, 3));
+TEST_F(MeetInStoreTest, APartOfThoseRanksReadsOnlyASocketNameToo) {
+  std::vector<Participant> some = launched_here(ranks_in(store_, 3));
   some.pop_back();
-  for (Attendant& attendant : some) {
-    attendant.wish.world_size = 2;
-    attendant.wish.ranks = RanksOf::kPartOfJob;
+  for (Participant& participant : some) {
+    participant.request.world_size = 2;
+    participant.request.ranks = RanksOf::kPartOfJob;
   }
   expect_met(meet_all(some));
   EXPECT_TRUE(store_->try_get("place"));
 }
 
 TEST_F(MeetInStoreTest, RanksThatMayBeElsewhereMeetInTheStore) {
-  std::vector<Attendant> merged = launched_here(ranks_in(part("merged"), 2));
-  for (Attendant& attendant : merged) attendant.wish.ranks = RanksOf::kOthers;
-  std::vector<Attendant> by_hand = launched_here(ranks_in(part("hand"), 2));
-  for (Attendant& attendant : by_hand) attendant.variables.erase("PEAL_JOB");
-  for (std::vector<Attendant> attendants : {merged, by_hand}) {
-    for (Attendant& attendant : attendants) attendant.report = silent_report();
+  std::vector<Participant> merged = launched_here(ranks_in(part("merged"), 2));
+  for (Participant& participant : merged) participant.request.ranks = RanksOf::kOthers;
+  std::vector<Participant> by_hand = launched_here(ranks_in(part("hand"), 2));
+  for (Participant& participant : by_hand) participant.variables.erase("PEAL_JOB");
+  for (std::vector<Participant> attendants : {merged, by_hand}) {
+    for (Participant& participant : attendants) participant.report = silent_report();
     expect_met(meet_all(attendants));
   }
   EXPECT_EQ(store_->try_get("merged/place"), std::nullopt);
   EXPECT_EQ(store_->try_get("hand/place"), std::nullopt);
 }
 
-TEST_F(MeetInStoreTest, RanksOfALauncherSayWhenRankZeroDoesNotCome) {
-  std::vector<Attendant> attendants = launched_here(ranks_in(store_, 3));
+TEST_F(MeetInStoreTest, RanksOfALauncherNameRankZeroIfItDoesNotCome) {
+  std::vector<Participant> attendants = launched_here(ranks_in(store_, 3));
   attendants.erase(attendants.begin());
   expect_all(meet_all(attendants, Deadline::after(Timeout(300))),
              ErrorKind::kTimeout,
              HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 0"));
 }
 
-TEST_F(MeetInStoreTest, RankZeroWarnsOnceWhereRanksOfSeveralMachinesHaveNoTls) {
+TEST_F(MeetInStoreTest, RankZeroWarnsOnceIfRanksOnSeveralMachinesUseNoTls) {
   for (const Tls tls : {Tls::kOff, Tls::kOn}) {
     const StorePtr own = part(tls == Tls::kOn ? "tls" : "plain");
-    // As a rank of another machine does.
+    // A rank on another machine sets this.
     store::make_sealed_store(own, Secret("one"), kShort)->set("meeting/several_hosts", "");
-    std::vector<Attendant> attendants = secretly(ranks_in(own, 3));
+    std::vector<Participant> attendants = secretly(ranks_in(own, 3));
     Guarded<std::vector<std::string>> said;
-    for (Attendant& attendant : attendants) {
-      attendant.config.tls = tls;
-      attendant.report = [&](Severity, std::string_view message) {
+    for (Participant& participant : attendants) {
+      participant.config.tls = tls;
+      participant.report = [&](std::string_view message) {
         said.with([&](auto& all) { all.emplace_back(message); });
       };
     }
@@ -248,21 +246,21 @@ TEST_F(MeetInStoreTest, RankZeroWarnsOnceWhereRanksOfSeveralMachinesHaveNoTls) {
   }
 }
 
-TEST_F(MeetInStoreTest, ARankAloneHasNobodyToKeepASecretFrom) {
-  std::vector<Attendant> attendants = ranks_in(store_, 1);
-  attendants[0].report = [](Severity, std::string_view message) { ADD_FAILURE() << message; };
+TEST_F(MeetInStoreTest, AGroupOfOneDoesNotWarnAboutAMissingSecret) {
+  std::vector<Participant> attendants = ranks_in(store_, 1);
+  attendants[0].report = [](std::string_view message) { ADD_FAILURE() << message; };
   EXPECT_TRUE(meet_all(attendants)[0].meeting);
 }
 
-TEST_F(MeetInStoreTest, WhoDoesNotComeIsNamed) {
-  std::vector<Attendant> attendants = ranks_in(store_, 3);
+TEST_F(MeetInStoreTest, TheTimeoutNamesAMissingRank) {
+  std::vector<Participant> attendants = ranks_in(store_, 3);
   attendants.pop_back();
   expect_all(meet_all(attendants, Deadline::after(Timeout(300))),
              ErrorKind::kTimeout,
              HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 2"));
 }
 
-TEST_F(MeetInStoreTest, WhatTheStoreThrowsIsNotTakenForTheLossOfRankZero) {
+TEST_F(MeetInStoreTest, AnErrorOfTheGivenStoreIsNotReportedAsTheLossOfRankZero) {
   class Broken final : public store::Store {
    public:
     void set(std::string_view, std::string_view) override { fail(); }

@@ -1,4 +1,4 @@
-// Meetings that go well; those that do not are in meet_errors_test.cpp.
+// Tests meetings that succeed. meet_errors_test.cpp tests meetings that fail.
 #include <sched.h>
 #include <unistd.h>
 
@@ -25,15 +25,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::attend;
-using testing::Attendant;
 using testing::Child;
 using testing::expect_all;
 using testing::expect_met;
 using ::testing::HasSubstr;
+using testing::leave_all;
 using testing::meet_all;
 using testing::MeetTest;
 using testing::Outcome;
-using testing::part;
+using testing::Participant;
 using testing::ranks_of;
 using testing::Variables;
 
@@ -59,9 +59,9 @@ TEST_F(MeetTest, RanksMeetInAFile) {
   }
 }
 
-TEST_F(MeetTest, RanksMeetWhereTheEnvironmentSays) {
+TEST_F(MeetTest, RanksMeetAtThePlaceThatTheEnvironmentGives) {
   const std::string port = free_port();
-  std::vector<Attendant> attendants;
+  std::vector<Participant> attendants;
   for (const char* rank : {"0", "1"}) {
     attendants.push_back({{},
                           {{"RANK", rank},
@@ -79,9 +79,9 @@ TEST_F(MeetTest, RanksMeetWhereTheEnvironmentSays) {
 
 TEST_F(MeetTest, RanksOfMpiAndTorchrunOnThisMachineMeetWithoutAPort) {
   const std::string job = std::to_string(::getpid());
-  std::vector<Attendant> open_mpi;
-  std::vector<Attendant> mpich;
-  std::vector<Attendant> torchrun;
+  std::vector<Participant> open_mpi;
+  std::vector<Participant> mpich;
+  std::vector<Participant> torchrun;
   for (const char* rank : {"0", "1"}) {
     open_mpi.push_back({{},
                         {{"OMPI_COMM_WORLD_RANK", rank},
@@ -107,13 +107,13 @@ TEST_F(MeetTest, RanksOfMpiAndTorchrunOnThisMachineMeetWithoutAPort) {
   for (const auto& attendants : {open_mpi, mpich, torchrun}) expect_met(meet_all(attendants));
 }
 
-TEST_F(MeetTest, OneRankMeetsNobodyAndTouchesNothing) {
-  const std::vector<Attendant> lonely = {
+TEST_F(MeetTest, AGroupOfOneOpensNoFileAndNoPort) {
+  const std::vector<Participant> lonely = {
       {},
       {{.url = "file://" + path_, .rank = 0, .world_size = 1}},
       {{.url = "tcp://192.0.2.1:1", .rank = 0, .world_size = 1}}};
   std::set<std::string> jobs;
-  const Outcome first = attend(lonely[0], soon());  // nor is it in the way of those after it
+  const Outcome first = attend(lonely[0], soon());  // held, and must not block the next ones
   for (const Outcome& outcome : meet_all(lonely)) {
     ASSERT_TRUE(outcome.meeting) << outcome.error->what();
     EXPECT_EQ(outcome.meeting->identity.world_size, 1);
@@ -124,18 +124,18 @@ TEST_F(MeetTest, OneRankMeetsNobodyAndTouchesNothing) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(MeetTest, JobsThatMeetAtDifferentPlacesDifferInName) {
+TEST_F(MeetTest, JobsAtDifferentPlacesHaveDifferentNames) {
   std::vector<Outcome> a = meet_all(ranks_of(free_url(), 2));
   std::vector<Outcome> b = meet_all(ranks_of(free_url(), 2));
   ASSERT_TRUE(a[0].meeting && b[0].meeting);
   EXPECT_NE(a[0].meeting->job, b[0].meeting->job);
-  part(std::move(a));
-  part(std::move(b));
+  leave_all(std::move(a));
+  leave_all(std::move(b));
 }
 
-TEST_F(MeetTest, TheOrderInWhichRanksComeDoesNotMatter) {
+TEST_F(MeetTest, RanksMayComeInAnyOrder) {
   for (const std::string& url : {free_url(), "file://" + path_}) {
-    const std::vector<Attendant> attendants = ranks_of(url, 2);
+    const std::vector<Participant> attendants = ranks_of(url, 2);
     auto late = std::async(std::launch::async, [&] { return attend(attendants[1], soon()); });
     EXPECT_EQ(late.wait_for(milliseconds(50)), std::future_status::timeout);
     std::vector<Outcome> outcomes;
@@ -145,9 +145,9 @@ TEST_F(MeetTest, TheOrderInWhichRanksComeDoesNotMatter) {
   }
 }
 
-TEST_F(MeetTest, RanksOfSeveralHostsAreCountedWhereTheyAre) {
+TEST_F(MeetTest, LocalRanksAreCountedOnEachHost) {
   constexpr int kNoNamespaces = 42;
-  const std::vector<Attendant> attendants = ranks_of("file://" + path_, 3);
+  const std::vector<Participant> attendants = ranks_of("file://" + path_, 3);
   Child elsewhere([&] {
     if (::unshare(CLONE_NEWNET) != 0) return kNoNamespaces;  // as good as another host
     const Outcome outcome = attend(attendants[1], soon());
@@ -170,7 +170,7 @@ TEST_F(MeetTest, RanksOfSeveralHostsAreCountedWhereTheyAre) {
   EXPECT_EQ(elsewhere.exit_code(), 0);
 }
 
-/// An address of this machine that others can reach; nothing where there is none.
+/// An address of this machine that other machines can reach, or nothing.
 std::optional<std::string> real_address() {
   for (const Interface& interface : own_interfaces()) {
     const std::string text = interface.address.to_string();
@@ -179,7 +179,7 @@ std::optional<std::string> real_address() {
   return std::nullopt;
 }
 
-/// An address of this machine that means something on one of its networks only: "fe80::1%eth0".
+/// A link-local address of this machine with its interface: "fe80::1%eth0".
 std::optional<std::string> own_link_local_host() {
   for (const Interface& interface : own_interfaces(LinkLocal::kWith)) {
     const std::string text = interface.address.to_string();  // "[fe80::1%eth0]:0"
@@ -191,12 +191,12 @@ std::optional<std::string> own_link_local_host() {
 TEST_F(MeetTest, RanksMeetAtALinkLocalAddressWithItsInterface) {
   const auto host = own_link_local_host();
   if (!host) GTEST_SKIP() << "this machine has no link-local IPv6 address";
-  std::vector<Attendant> attendants = ranks_of(free_url("[" + *host + "]"), 2);
-  for (Attendant& attendant : attendants) attendant.config.secret = Secret("hush");
+  std::vector<Participant> attendants = ranks_of(free_url("[" + *host + "]"), 2);
+  for (Participant& participant : attendants) participant.config.secret = Secret("hush");
   expect_met(meet_all(attendants));
 }
 
-TEST_F(MeetTest, ALinkLocalAddressWithoutItsInterfaceIsAnErrorThatSaysSo) {
+TEST_F(MeetTest, ALinkLocalAddressWithoutItsInterfaceIsAUsageError) {
   for (const Outcome& outcome : meet_all(ranks_of("tcp://[fe80::1]:29500", 2))) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kUsage);
@@ -205,27 +205,25 @@ TEST_F(MeetTest, ALinkLocalAddressWithoutItsInterfaceIsAnErrorThatSaysSo) {
   }
 }
 
-TEST_F(MeetTest, WhereOtherMachinesCanComeASecretIsNeeded) {
+TEST_F(MeetTest, AnAddressThatOtherMachinesCanReachNeedsASecret) {
   const auto address = real_address();
   if (!address) GTEST_SKIP() << "this machine has loopback only";
   const auto outcomes = meet_all(ranks_of(free_url(*address), 2));
   expect_all(outcomes, ErrorKind::kUsage, AllOf(HasSubstr("PEAL_SECRET"), HasSubstr(*address)));
 }
 
-TEST_F(MeetTest, ASecretIsWaivedByNameAndWithAWarning) {
+TEST_F(MeetTest, AWaivedSecretIsReportedAsAWarning) {
   const auto address = real_address();
   if (!address) GTEST_SKIP() << "this machine has loopback only";
   auto attendants = ranks_of(free_url(*address), 2);
   std::vector<std::string> warning(2);
   for (std::size_t rank = 0; rank < 2; ++rank) {
     attendants[rank].config.secrecy = Secrecy::kWaived;
-    attendants[rank].report = [&text = warning[rank]](Severity, std::string_view said) {
-      text += said;
-    };
+    attendants[rank].report = [&text = warning[rank]](std::string_view said) { text += said; };
   }
   auto outcomes = meet_all(attendants);
   for (const Outcome& outcome : outcomes) ASSERT_TRUE(outcome.meeting) << outcome.error->what();
-  part(std::move(outcomes));
+  leave_all(std::move(outcomes));
   for (const std::string& text : warning) EXPECT_THAT(text, HasSubstr("without a secret"));
 }
 
@@ -236,24 +234,24 @@ TEST_F(MeetTest, RanksWithoutASecretMakeOneForTheConnectionsBetweenThem) {
     EXPECT_GE(outcome.meeting->secret.text().size(), 64U);
     EXPECT_EQ(outcome.meeting->secret, outcomes[0].meeting->secret);
   }
-  part(std::move(outcomes));
+  leave_all(std::move(outcomes));
 }
 
-TEST_F(MeetTest, AMasterKnownByANameOfLoopbackServesOtherHostsAtItsRealAddresses) {
+TEST_F(MeetTest, AMasterNamedByLoopbackServesOtherHostsAtItsRealAddresses) {
   const auto address = real_address();
   if (!address) GTEST_SKIP() << "this machine has loopback only";
   const std::string port = free_port("0.0.0.0");
   const Variables two_hosts = {{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
-  std::vector<Attendant> attendants(2);
+  std::vector<Participant> attendants(2);
   attendants[0] = {{.url = "tcp://localhost:" + port, .rank = {}, .world_size = {}}, two_hosts};
   attendants[1] = {{.url = "tcp://" + *address + ":" + port, .rank = {}, .world_size = {}},
                    two_hosts};
-  for (Attendant& attendant : attendants) attendant.config.secret = Secret("hush");
+  for (Participant& participant : attendants) participant.config.secret = Secret("hush");
   attendants[0].variables["RANK"] = "0";
   attendants[1].variables["RANK"] = "1";
   std::vector<Outcome> outcomes = meet_all(attendants);
   for (const Outcome& outcome : outcomes) ASSERT_TRUE(outcome.meeting) << outcome.error->what();
-  part(std::move(outcomes));
+  leave_all(std::move(outcomes));
 }
 
 }  // namespace

@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/base/split.h"
-#include "peal/rendezvous/url.h"
 
 namespace peal::rendezvous {
 
 std::string first_host(std::string_view nodelist) {
   const auto malformed = [&] {
     return Error(ErrorKind::kUsage,
-                 fmt::format("\"{}\" is no list of nodes as Slurm writes it", nodelist));
+                 fmt::format("\"{}\" is not a list of nodes as Slurm writes it", nodelist));
   };
   std::string host;
   std::string_view rest = nodelist;
@@ -32,16 +32,16 @@ std::string first_host(std::string_view nodelist) {
 }
 
 std::optional<int> tasks_on_node(std::string_view tasks_per_node, int index) {
-  int first = 0;  // the node that the next entry begins with
+  int first = 0;  // the first node of the next entry
   for (std::string_view entry : split(tasks_per_node, ',')) {
     std::optional<int> times = 1;
     if (const std::size_t open = entry.find("(x"); open != std::string_view::npos) {
       if (!entry.ends_with(')')) return std::nullopt;
-      times = parse_int(entry.substr(open + 2, entry.size() - open - 3));
+      times = try_parse_number<int>(entry.substr(open + 2, entry.size() - open - 3));
       entry = entry.substr(0, open);
     }
     if (!times || *times < 1) return std::nullopt;
-    if (index - first < *times) return parse_int(entry);
+    if (index - first < *times) return try_parse_number<int>(entry);
     first += *times;
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// Slurm's short forms of lists: "node[003-010,12],gpu7" and "4(x2),2".
+// Parses Slurm's short lists: "node[003-010,12],gpu7" and "4(x2),2".
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 
 namespace peal::rendezvous {
 
-/// The first host of a node list: "node003". Errors: usage for what is no node list.
+/// The first host of a node list: "node003". Errors: usage for any other text.
 std::string first_host(std::string_view nodelist);
 
-/// The number for node `index` in a list of tasks per node: 2 for index 2 in "4(x2),2". Nothing
-/// where the list does not say it.
+/// The number for node `index` in a list of tasks per node: 2 for index 2 in "4(x2),2". Nothing if
+/// the list does not contain it.
 std::optional<int> tasks_on_node(std::string_view tasks_per_node, int index);
 
 }  // namespace peal::rendezvous

@@ -7,7 +7,7 @@
 namespace peal::rendezvous {
 namespace {
 
-TEST(NodelistTest, TheFirstHostOfAListIsSpeltOut) {
+TEST(NodelistTest, FirstHostReturnsTheWholeName) {
   EXPECT_EQ(first_host("node7"), "node7");
   EXPECT_EQ(first_host("node7,node8"), "node7");
   EXPECT_EQ(first_host("node[003-010,12],gpu7"), "node003");
@@ -17,13 +17,13 @@ TEST(NodelistTest, TheFirstHostOfAListIsSpeltOut) {
   EXPECT_EQ(first_host("node[1-2].cluster"), "node1.cluster");
 }
 
-TEST(NodelistTest, WhatIsNoListIsRefused) {
+TEST(NodelistTest, FirstHostRejectsMalformedLists) {
   for (const char* text : {"", ",node1", "node[", "node[]", "node[-3]", "node[1-2"}) {
     EXPECT_THROW(first_host(text), Error) << text;
   }
 }
 
-TEST(NodelistTest, TasksPerNodeAreFoundByTheNodesIndex) {
+TEST(NodelistTest, TasksOnNodeFindsTheNumberByTheNodesIndex) {
   EXPECT_EQ(tasks_on_node("4", 0), 4);
   EXPECT_EQ(tasks_on_node("4(x2),2", 0), 4);
   EXPECT_EQ(tasks_on_node("4(x2),2", 1), 4);

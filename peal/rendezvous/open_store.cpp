@@ -32,7 +32,7 @@ using Addresses = std::vector<net::Address>;
 /// For messages.
 constexpr const char* kServer = "rank 0's store";
 
-/// Rank 0's part: the server, and its own connection to it.
+/// Rank 0's part: the server, and rank 0's connection to it.
 struct Host {
   Host(std::vector<Fd> listeners,
        const net::ProofContext& context,
@@ -43,8 +43,9 @@ struct Host {
         client(store::connect_tcp_store({server.address()}, context, timeout, deadline, kServer)) {}
   ~Host() {
     client.reset();
-    // Ranks leave at the same time, but not at the same moment; and one that is stopped stays.
-    server.wait_until_deserted(Deadline::after(std::chrono::milliseconds(300)));
+    // Ranks leave within a short time, so wait for them. The wait is limited, since a rank that is
+    // stopped never leaves.
+    server.wait_until_all_have_left(Deadline::after(std::chrono::milliseconds(300)));
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -53,14 +54,17 @@ struct Host {
   std::unique_ptr<store::Store> client;
 };
 
-/// Waits for names too: that of a master that is about to start may not be known yet.
-Addresses resolve_patiently(const PortPlace& place, Deadline deadline, const Interrupt& interrupt) {
+/// Retries an unknown name until the deadline: the host of a master that is about to start may have
+/// no name yet.
+Addresses resolve_patiently(const StoreAtPort& place,
+                            Deadline deadline,
+                            const Interrupt& interrupt) {
   std::optional<Error> unknown;
   while (true) {
     try {
       return net::resolve(place.host, place.port, deadline, net::ask_system, interrupt);
     } catch (const Error& error) {
-      // What the service has said tells more than that it did not say it once again.
+      // The earlier answer says more than the timeout of the retry.
       if (error.kind() == ErrorKind::kTimeout && unknown) throw Error(*unknown);
       if (error.kind() != ErrorKind::kUsage || deadline.passed()) throw;
       unknown = error;
@@ -81,10 +85,10 @@ bool is_own(const net::Address& address, std::span<const Interface> interfaces) 
          });
 }
 
-/// Many a machine knows itself under a name that leads to loopback, where other machines find the
-/// real address. Then rank 0 listens at its real addresses too, if there are ranks elsewhere.
-bool leads_elsewhere_for_others(const PortPlace& place,
-                                const Launch& launch,
+/// On many machines the machine's name resolves to loopback, while other machines resolve it to the
+/// real address. In this case rank 0 also listens at its real addresses, if ranks run elsewhere.
+bool leads_elsewhere_for_others(const StoreAtPort& place,
+                                const LauncherEnvironment& launch,
                                 const Addresses& found) {
   const bool all_loopback = std::all_of(
       found.begin(), found.end(), [](const net::Address& a) { return a.is_loopback(); });
@@ -95,27 +99,29 @@ bool leads_elsewhere_for_others(const PortPlace& place,
   return place.host != "localhost";
 }
 
-/// A link-local address is one of each network that the machine is in.
-void check_scopes(const PortPlace& place, const Addresses& found) {
+/// Rejects a link-local address without an interface: the same address exists on each network of
+/// the machine.
+void check_scopes(const StoreAtPort& place, const Addresses& found) {
   for (const net::Address& address : found) {
     if (address.raw()->sa_family != AF_INET6) continue;
     sockaddr_in6 raw{};
     std::memcpy(&raw, address.raw(), sizeof raw);
     if (!IN6_IS_ADDR_LINKLOCAL(&raw.sin6_addr) || raw.sin6_scope_id != 0) continue;
     throw Error(ErrorKind::kUsage,
-                fmt::format("{} is a link-local address and lacks its interface: write it as in "
-                            "{}%eth0, with the interface of each rank's own machine",
+                fmt::format("{} is a link-local address and lacks its interface: write {}%eth0, "
+                            "with the interface's name on each rank's machine",
                             place.host,
                             place.host));
   }
 }
 
-/// Exactly the addresses of this machine that the place means. `found`: those of its name.
-Addresses addresses_to_serve(const PortPlace& place,
-                             const Launch& launch,
+/// The addresses of this machine at which rank 0 listens. `found`: the addresses of the place's
+/// host.
+Addresses addresses_to_serve(const StoreAtPort& place,
+                             const LauncherEnvironment& launch,
                              const Config& config,
                              Addresses found) {
-  // The user may name a link-local address, with the interface of each machine after a %.
+  // The user may name a link-local address, with its interface after a %.
   const std::vector<Interface> interfaces = own_interfaces(LinkLocal::kWith);
   const bool widen = leads_elsewhere_for_others(place, launch, found);
   std::erase_if(found, [&](const net::Address& a) { return !is_own(a, interfaces); });
@@ -132,8 +138,8 @@ Addresses addresses_to_serve(const PortPlace& place,
     own.push_back(text.substr(0, text.rfind(':')));
   }
   throw Error(ErrorKind::kUsage,
-              fmt::format("rank 0 serves the meeting, but \"{}\" is no address of the machine that "
-                          "it runs on: start rank 0 there, or name this machine ({})",
+              fmt::format("rank 0 serves the meeting, but \"{}\" is not an address of the machine "
+                          "on which rank 0 runs: start rank 0 there, or name this machine ({})",
                           place.host,
                           fmt::join(own, ", ")));
 }
@@ -144,37 +150,38 @@ std::vector<Fd> listen_on_all(const Addresses& addresses) {
   return listeners;
 }
 
-/// Where the port is taken, by whoever serves this job there already; or by an earlier meeting of
-/// the same processes, which may end at any moment.
+/// Serves the store. If the port is taken, joins a store of this job that is served there already.
+/// An earlier meeting of the same processes may also hold the port and end at any moment, so both
+/// steps are retried for 5 s.
 std::shared_ptr<store::Store> serve(const Addresses& addresses,
                                     const net::ProofContext& context,
                                     Timeout timeout,
                                     Deadline deadline,
                                     const Report& report,
                                     const Interrupt& interrupt) {
-  constexpr auto kPatience = std::chrono::seconds(5);
+  constexpr auto kLimit = std::chrono::seconds(5);
   constexpr auto kTry = std::chrono::milliseconds(500);
   constexpr auto kBetweenTries = std::chrono::milliseconds(20);
-  const Deadline patience = deadline.within(kPatience);
+  const Deadline limit = deadline.within(kLimit);
   while (true) {
     try {
       auto host =
           std::make_shared<Host>(listen_on_all(addresses), context, timeout, deadline, report);
       return {host, host->client.get()};
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kResource || patience.passed()) throw;
+      if (error.kind() != ErrorKind::kResource || limit.passed()) throw;
     }
     try {
       return store::connect_tcp_store(
-          addresses, context, timeout, patience.within(kTry), kServer, interrupt);
-    } catch (const Error&) {  // it is not our job that is there, or not any more
+          addresses, context, timeout, limit.within(kTry), kServer, interrupt);
+    } catch (const Error&) {  // another job, or a server that has ended meanwhile
       std::this_thread::sleep_for(kBetweenTries);
     }
   }
 }
 
-/// Waits for rank 0 to serve, as long as its process has not ended. Whoever is there but does not
-/// answer yet is not asked twice.
+/// Retries until rank 0 serves, unless its process ends first. If a process accepts the connection
+/// but does not answer, the last attempt waits for it until the deadline, without more retries.
 std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addresses,
                                                          const net::ProofContext& context,
                                                          const EndedRanks& ended,
@@ -209,9 +216,9 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kTimeout) {
       throw Error(ErrorKind::kTimeout,
-                  fmt::format("rank {} found somebody at {}, where rank 0 serves the meeting, who "
-                              "does not answer: {}; look whether rank 0 stands still (its "
-                              "process is stopped), and who else uses this port",
+                  fmt::format("rank {} connected to {}, where rank 0 serves the meeting, but gets "
+                              "no answer: {}; check whether rank 0's process is stopped, and "
+                              "whether another program uses this port",
                               self.rank,
                               place,
                               error.message()));
@@ -222,7 +229,7 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
     const std::chrono::duration<double> tried = Clock::now() - begin;
     throw Error(
         ErrorKind::kTimeout,
-        fmt::format("rank {} cannot reach rank 0 at {}, and has tried for {:.1f} s: {}; look "
+        fmt::format("rank {} cannot reach rank 0 at {}, and has tried for {:.1f} s: {}; check "
                     "whether rank 0 runs{}",
                     self.rank,
                     place,
@@ -230,47 +237,47 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                     error.message(),
                     is_near ? ""
                             : ", whether MASTER_ADDR and MASTER_PORT are the same for all ranks, "
-                              "and whether a firewall is between"));
+                              "and whether a firewall blocks the port"));
   }
 }
 
-/// Whoever reaches a port without a secret may join, and take part in everything.
+/// Without a secret, every program that can reach the port can join the job. So this rejects an
+/// address that other machines can reach, unless the user waives the secret.
 void check_secrecy(const Addresses& addresses, const Config& config, const Report& report) {
   const auto open = std::ranges::find_if(
       addresses, [](const net::Address& address) { return !address.is_loopback(); });
   if (open == addresses.end() || !config.secret.empty()) return;
   if (config.secrecy == Secrecy::kRequired) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("the ranks meet at {}, which other machines can reach, and there is no "
-                            "secret: give all ranks the same PEAL_SECRET or PEAL_SECRET_FILE, or, "
-                            "where nobody else is on this network, PEAL_INSECURE=on",
+                fmt::format("the ranks meet at {}, which other machines can reach, without a "
+                            "secret: give all ranks the same PEAL_SECRET or PEAL_SECRET_FILE, or "
+                            "set PEAL_INSECURE=on if nobody else can use this network",
                             open->to_string()));
   }
   report(
-      Severity::kWarning,
-      fmt::format("the ranks meet at {} without a secret, as PEAL_INSECURE says: whoever reaches "
-                  "it can join the job",
+      fmt::format("the ranks meet at {} without a secret, as PEAL_INSECURE says: every program "
+                  "that can reach this address can join the job",
                   open->to_string()));
 }
 
 struct Open {
-  const Launch& launch;
+  const LauncherEnvironment& launch;
   const Config& config;
   const EndedRanks& ended;
   Deadline deadline;
   const Report& report;
   const Interrupt& interrupt;
 
-  std::shared_ptr<store::Store> operator()(const NoPlace&) const {
+  std::shared_ptr<store::Store> operator()(const NoStore&) const {
     return store::make_memory_store();
   }
 
-  std::shared_ptr<store::Store> operator()(const FilePlace& place) const {
+  std::shared_ptr<store::Store> operator()(const StoreInFile& place) const {
     return store::open_file_store(
         place.path, {launch.identity.world_size, config.timeout}, deadline, interrupt);
   }
 
-  std::shared_ptr<store::Store> operator()(const LocalPlace& place) const {
+  std::shared_ptr<store::Store> operator()(const StoreAtSocket& place) const {
     const net::Address address = net::Address::abstract_unix(place.name);
     if (launch.identity.rank == 0) {
       return serve({address}, context(), config.timeout, deadline, report, interrupt);
@@ -285,7 +292,7 @@ struct Open {
                 interrupt);
   }
 
-  std::shared_ptr<store::Store> operator()(const PortPlace& place) const {
+  std::shared_ptr<store::Store> operator()(const StoreAtPort& place) const {
     Addresses found = resolve_patiently(place, deadline, interrupt);
     check_scopes(place, found);
     if (launch.identity.rank == 0) {
@@ -305,14 +312,14 @@ struct Open {
   }
 
   net::ProofContext context() const {
-    return {config.secret, launch.job, "store", sealing_of(config)};
+    return {config.secret, launch.job, "store", link_protection_of(config)};
   }
 };
 
 }  // namespace
 
-std::shared_ptr<store::Store> open_store(const Place& place,
-                                         const Launch& launch,
+std::shared_ptr<store::Store> open_store(const StoreLocation& place,
+                                         const LauncherEnvironment& launch,
                                          const Config& config,
                                          const EndedRanks& ended,
                                          Deadline deadline,

@@ -1,4 +1,4 @@
-// From the place where the ranks meet to a store that all of them share. Used by `meet`.
+// Opens the store that all ranks share, at the place where they meet. Used by `meet`.
 #pragma once
 
 #include <array>
@@ -6,11 +6,11 @@
 #include <string>
 
 #include "peal/base/clock.h"
-#include "peal/base/config.h"
 #include "peal/base/interrupt.h"
+#include "peal/config/config.h"
 #include "peal/rendezvous/ended_ranks.h"
-#include "peal/rendezvous/launch.h"
-#include "peal/rendezvous/place.h"
+#include "peal/rendezvous/launcher_environment.h"
+#include "peal/rendezvous/store_location.h"
 #include "peal/store/store.h"
 
 namespace peal::rendezvous {
@@ -18,17 +18,18 @@ namespace peal::rendezvous {
 /// Rank 0, which serves the store, as the list of ranks that EndedRanks and error texts take.
 inline constexpr std::array<Rank, 1> kRank0 = {0};
 
-/// Rank 0 serves the store for as long as it keeps it, and when it lets go waits up to 0.3 s for
-/// the others to let go too; the others come patiently. A store that is served already at a port
-/// that rank 0 should serve is joined: the meeting then finds a rank that was given twice, or one
-/// that was here before.
-/// A name that is not known yet is asked for again until the deadline, by every rank.
-/// Errors: usage (an unknown host, an address of another machine, another secret, a stranger at the
-/// port), resource (a taken port), peer_lost (rank 0 has ended), timeout (nobody answers where
-/// rank 0 is to serve, the file serves another job, or the name service does not answer). Throws
-/// Interrupted.
-std::shared_ptr<store::Store> open_store(const Place& place,
-                                         const Launch& launch,
+/// Opens the store at `place`. Rank 0 serves the store until rank 0 releases it. The release waits
+/// up to 0.3 s for the other ranks to release the store too. The other ranks retry until rank 0
+/// serves.
+/// If a store of this job is already served at rank 0's port, rank 0 joins it. The meeting then
+/// detects a duplicate rank, or a process that has met here before.
+/// Every rank retries an unknown host name until the deadline.
+/// Errors: usage (an unknown host; an address of another machine; another secret; another program
+///   at the port), resource (a taken port), peer_lost (rank 0 has ended),
+///   timeout (rank 0's address or the name service does not answer; the file serves another job).
+/// Throws Interrupted.
+std::shared_ptr<store::Store> open_store(const StoreLocation& place,
+                                         const LauncherEnvironment& launch,
                                          const Config& config,
                                          const EndedRanks& ended,
                                          Deadline deadline,

@@ -6,16 +6,16 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/per_process.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/mac.h"
 #include "peal/net/proof.h"
 #include "peal/rendezvous/contact.h"
-#include "peal/rendezvous/held.h"
+#include "peal/rendezvous/held_meetings.h"
 #include "peal/rendezvous/roll_call.h"
 #include "peal/rendezvous/session.h"
 #include "peal/store/prefix_store.h"
-#include "peal/transport/contact.h"
+#include "peal/system/per_process.h"
+#include "peal/transport/link/contact.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -45,17 +45,28 @@ Claim own_claim() {
   return {net::random_hex(64), process.get().text, contact.host_id, name_of(contact)};
 }
 
-/// What a rank takes the world size for, laid down by the first to come: "4 for rank 1 (process 7
-/// on b)".
+/// The world size that a rank was given. The first rank to come stores it.
 struct SizeClaim {
   int size = 0;
   Rank rank = 0;
-  std::string who;
+  std::string process_name;
 
-  std::string encode() const { return fmt::format("{} for rank {} ({})", size, rank, who); }
-  static std::optional<int> size_in(std::string_view text) {
-    return parse_int(text.substr(0, text.find(' ')));
+  std::string encode() const {
+    ByteWriter writer;
+    writer.put_i32(size).put_i32(rank).put_text(process_name);
+    return std::move(writer).take();
   }
+  static SizeClaim decode(std::string_view bytes) {
+    ByteReader reader(bytes, "world size");
+    SizeClaim claim;
+    claim.size = reader.get_i32();
+    claim.rank = reader.get_i32();
+    claim.process_name = reader.get_text(kMaxClaimText);
+    reader.finish();
+    return claim;
+  }
+  /// "4 for rank 1 (process 7 on b)"
+  std::string text() const { return fmt::format("{} for rank {} ({})", size, rank, process_name); }
 };
 
 }  // namespace
@@ -63,24 +74,24 @@ struct SizeClaim {
 std::string own_process() { return name_of(transport::own_contact()); }
 
 std::string Claim::encode() const {
-  net::Writer writer;
-  writer.put_text(token).put_text(process).put_text(host_id).put_text(who);
+  ByteWriter writer;
+  writer.put_text(token).put_text(process).put_text(host_id).put_text(process_name);
   return std::move(writer).take();
 }
 
 Claim Claim::decode(std::string_view bytes) {
-  net::Reader reader(bytes, "claim of a rank");
+  ByteReader reader(bytes, "claim of a rank");
   Claim claim;
   claim.token = reader.get_text(kMaxClaimText);
   claim.process = reader.get_text(kMaxClaimText);
   claim.host_id = reader.get_text(kMaxClaimText);
-  claim.who = reader.get_text(kMaxClaimText);
+  claim.process_name = reader.get_text(kMaxClaimText);
   reader.finish();
   return claim;
 }
 
 Registration::Registration(std::shared_ptr<store::Store> store,
-                           Launch launch,
+                           LauncherEnvironment launch,
                            EndedRanks ended,
                            Secret secret,
                            StoreOf store_of)
@@ -93,20 +104,22 @@ Registration::Registration(std::shared_ptr<store::Store> store,
       claim_(own_claim()) {}
 
 Registration::Earlier Registration::earlier() {
-  const auto verdict = store_->try_get("verdict");
-  if (!verdict || decode_verdict(*verdict)) return Earlier::kNone;
+  const auto result = store_->try_get("result");
+  if (!result || decode_result(*result)) return Earlier::kNone;
   const auto of = [&](Rank rank) {
     const auto claim = claim_of(rank);
     if (!claim || claim->process != claim_.process) return Earlier::kNone;
     return is_held(claim->token) ? Earlier::kHeld : Earlier::kLeft;
   };
-  // Threads may be ranks, each of which leaves for itself.
-  Earlier result = of(self().rank);
-  if (result != Earlier::kNone) return result;
-  const int size = SizeClaim::size_in(store_->try_get("world_size").value_or("")).value_or(0);
-  // All ranks of a meeting that went well have left a claim: a number beyond them is not believed.
-  for (Rank rank = 0; rank < size && claim_of(rank); ++rank) result = std::max(result, of(rank));
-  return result;
+  // Several threads of a process may be ranks, and each leaves alone. So check all ranks.
+  Earlier found = of(self().rank);
+  if (found != Earlier::kNone) return found;
+  const auto size_claim = store_->try_get("world_size");
+  const int size = size_claim ? SizeClaim::decode(*size_claim).size : 0;
+  // Every rank of a successful meeting has left a claim. So the first missing claim ends the loop,
+  // and a wrong, huge size costs nothing.
+  for (Rank rank = 0; rank < size && claim_of(rank); ++rank) found = std::max(found, of(rank));
+  return found;
 }
 
 std::optional<Claim> Registration::claim_of(Rank rank) {
@@ -115,8 +128,9 @@ std::optional<Claim> Registration::claim_of(Rank rank) {
   return Claim::decode(*claim);
 }
 
-/// A rank that finds a value without the job's seal tells the others, who may not have read it.
-Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
+/// A rank that finds a value without the job's seal notifies the other ranks, because they may not
+/// have read that value.
+MeetingResult Registration::agree(Deadline deadline, const Interrupt& interrupt) {
   try {
     return agree_with_others(deadline, interrupt);
   } catch (const Error& error) {
@@ -127,26 +141,29 @@ Verdict Registration::agree(Deadline deadline, const Interrupt& interrupt) {
 
 void Registration::tell_of_misuse(const Error& error) {
   if (error.kind() != ErrorKind::kUsage) return;
-  tell_of(
+  notify_others(
       Error(error.kind(),
-            fmt::format("rank {} ({}) could not meet: {}", self().rank, who(), error.message())));
+            fmt::format(
+                "rank {} ({}) could not meet: {}", self().rank, process_name(), error.message())));
 }
 
-Verdict Registration::agree_with_others(Deadline deadline, const Interrupt& interrupt) {
-  const Error end(ErrorKind::kPeerLost,
-                  fmt::format("rank {} ({}) ended before all ranks had met", self().rank, who()));
-  store_->set_will("verdict", encode(Verdict(end)));
-  Verdict verdict = object();
-  if (verdict) {
-    const Verdict first = pass(*store_, verdict);
-    if (!first) return verdict;  // it went well for those who were there, who need not hear of this
+MeetingResult Registration::agree_with_others(Deadline deadline, const Interrupt& interrupt) {
+  const Error end(
+      ErrorKind::kPeerLost,
+      fmt::format("rank {} ({}) ended before all ranks had met", self().rank, process_name()),
+      {.rank = self().rank});
+  store_->set_will("result", encode(MeetingResult(end)));
+  MeetingResult result = claim_rank();
+  if (result) {
+    const MeetingResult first = propose_result(*store_, result);
+    if (!first) return result;  // the others have met without this rank and need no notice
   } else {
     if (store_of_ == StoreOf::kPeal) leave_wills(whole_store_);
     arrive();
-    verdict = await_verdict(deadline, interrupt);
+    result = await_result(deadline, interrupt);
   }
-  if (verdict) stay_for_others(*verdict, deadline);
-  return verdict;
+  if (result) stay_for_others(*result, deadline);
+  return result;
 }
 
 void Registration::hold() { note_held(claim_.token, whole_store_); }
@@ -154,8 +171,9 @@ void Registration::hold() { note_held(claim_.token, whole_store_); }
 bool Registration::is_one_host() { return !store_->try_get("several_hosts"); }
 
 void Registration::say_no_shared_memory(const Error& why) {
-  store_->compare_set(
-      kNoSharedMemory, "", fmt::format("rank {} ({}): {}", self().rank, who(), why.message()));
+  store_->compare_set(kNoSharedMemory,
+                      "",
+                      fmt::format("rank {} ({}): {}", self().rank, process_name(), why.message()));
 }
 
 std::optional<std::string> Registration::no_shared_memory() {
@@ -170,7 +188,7 @@ Secret Registration::secret(Deadline deadline) {
   const Wiped wiped(made_up);
   if (made_up.empty()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("rank 0 has a secret and rank {} has none: give all ranks the same "
+                fmt::format("rank 0 has a secret, but rank {} does not: give all ranks the same "
                             "PEAL_SECRET",
                             self().rank));
   }
@@ -207,42 +225,44 @@ Identity Registration::identity() {
 /// groups. Only the accepted claimant of the rank leaves these wills: a rejected duplicate would
 /// otherwise declare the real rank dead.
 void Registration::leave_wills(const std::shared_ptr<store::Store>& store) {
-  promise(*group_store(store, kWorld), self().rank, who());
-  will_end(*store, self().rank, who());
+  set_contact_will(*group_store(store, kWorld), self().rank, process_name());
+  set_end_will(*store, self().rank, process_name());
 }
 
-/// What this process hears whose rank is another's: or its own, at this meeting already.
+/// The error for a rank that is already claimed: by another process, or by this process itself at
+/// this meeting.
 Error Registration::refusal(const Claim& first) {
   if (first.process == claim_.process) {
-    const auto earlier = store_->try_get("verdict");
-    const Verdict failure = earlier ? decode_verdict(*earlier) : std::nullopt;
-    if (failure) return *failure;  // it came back to a meeting that failed
+    const auto earlier = store_->try_get("result");
+    const MeetingResult failure = earlier ? decode_result(*earlier) : std::nullopt;
+    if (failure) return *failure;  // the process came back to a meeting that failed
     return Error(ErrorKind::kUsage,
-                 fmt::format("rank {} is given twice: {} has come to this meeting as that already; "
-                             "use the group that it has, give each of its threads a rank of its "
-                             "own, and, in a store that outlives a meeting, each meeting keys of "
-                             "its own (make_prefix_store)",
+                 fmt::format("rank {} is given twice: {} has already come to this meeting as this "
+                             "rank; use its group, give each thread its own rank, and if the store "
+                             "outlives a meeting, give each meeting its own keys "
+                             "(make_prefix_store)",
                              self().rank,
-                             who()));
+                             process_name()));
   }
   return Error(ErrorKind::kUsage,
-               fmt::format("rank {} is given twice: to {} and to {}; give each process a rank of "
-                           "its own, and each job a place of its own to meet",
+               fmt::format("rank {} is given twice: to {} and to {}; give each process its own "
+                           "rank, and each job its own place to meet",
                            self().rank,
-                           first.who,
-                           who()));
+                           first.process_name,
+                           process_name()));
 }
 
-/// Lays down what this process knows; returns what contradicts it.
-Verdict Registration::object() {
-  const std::string size = SizeClaim{self().world_size, self().rank, claim_.who}.encode();
-  const std::string first_size = store_->compare_set("world_size", "", size);
-  const int agreed = SizeClaim::size_in(first_size).value_or(0);
-  agreed_size_ = std::max(1, std::min(self().world_size, agreed));
-  if (agreed != self().world_size) {
-    return Error(
-        ErrorKind::kUsage,
-        fmt::format("the ranks disagree on the world size: it is {} and {}", size, first_size));
+/// Stores this rank's claim and world size. Returns an error if the stored values contradict them.
+MeetingResult Registration::claim_rank() {
+  const SizeClaim own{self().world_size, self().rank, claim_.process_name};
+  const SizeClaim first_size =
+      SizeClaim::decode(store_->compare_set("world_size", "", own.encode()));
+  agreed_size_ = std::max(1, std::min(own.size, first_size.size));
+  if (first_size.size != own.size) {
+    return Error(ErrorKind::kUsage,
+                 fmt::format("the ranks disagree on the world size: it is {} and {}",
+                             own.text(),
+                             first_size.text()));
   }
   const std::string key = key_of_rank(kClaim, self().rank);
   const std::string first = store_->compare_set(key, "", claim_.encode());
@@ -257,8 +277,8 @@ Verdict Registration::object() {
   return std::nullopt;
 }
 
-/// The last rank to arrive says that all are there. All others leave a mark. A rank that is stopped
-/// between its claim and this place is known by its missing mark, also where it was the last.
+/// The last rank to arrive announces that all are there. All others leave a mark. A missing mark
+/// names a rank that was stopped between its claim and here, even if it was the last to arrive.
 void Registration::arrive() {
   if (store_->add("arrived", 1) != self().world_size) {
     store_->set(key_of_rank(kReady, self().rank), "");
@@ -272,99 +292,108 @@ void Registration::arrive() {
     }
     open_session(*store_, std::move(tokens));
   }
-  pass(*store_, std::nullopt);
+  propose_result(*store_, std::nullopt);
 }
 
-Verdict Registration::await_verdict(Deadline deadline, const Interrupt& interrupt) {
+MeetingResult Registration::await_result(Deadline deadline, const Interrupt& interrupt) {
   const auto ranks = all_ranks(self().world_size);
-  std::string vain;
+  std::string store_error;
   while (true) {
     const bool looks = ended_.are_noted() || interrupt;
     const Deadline slice = looks ? deadline.within(kLookForEndsEvery) : deadline;
     try {
-      return decode_verdict(store_->get("verdict", slice));
+      return decode_result(store_->get("result", slice));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
-      vain = error.message();
+      store_error = error.message();
     }
     if (deadline.passed()) break;
     let_interrupt_all(interrupt);
     try {
       ended_.check(ranks, "came to the meeting");
     } catch (const Error& lost) {
-      return pass(*store_, lost);
+      return propose_result(*store_, lost);
     }
   }
   constexpr Timeout kToAnswer{100};
   if (!store_->answers(Deadline::after(kToAnswer))) {
     throw Error(
         ErrorKind::kTimeout,
-        fmt::format("the store in which the ranks meet does not answer any more: {}", vain));
+        fmt::format("the store in which the ranks meet does not answer any more: {}", store_error));
   }
-  if (const auto verdict = store_->try_get("verdict")) return decode_verdict(*verdict);
-  return pass(*store_, who_is_late(ranks));
+  if (const auto result = store_->try_get("result")) return decode_result(*result);
+  return propose_result(*store_, late_ranks_error(ranks));
 }
 
-Error Registration::who_is_late(std::span<const Rank> ranks) {
+Error Registration::late_ranks_error(std::span<const Rank> ranks) {
   const auto absent = absent_ranks(*store_, kClaim, ranks);
   if (!absent.empty()) {
-    return with_refusals(
-        absence(absent, ranks.size(), "did not come to the meeting in time", kLookAtTheirStart));
+    return with_refusals(missing_ranks_error(
+        absent, ranks.size(), "did not come to the meeting in time", kAdviceIfNotStarted));
   }
-  return absence(absent_ranks(*store_, kReady, ranks),
-                 ranks.size(),
-                 "came to the meeting and did not get through it in time",
-                 kLookWhatBecameOfThem);
+  return missing_ranks_error(absent_ranks(*store_, kReady, ranks),
+                             ranks.size(),
+                             "came to the meeting and did not get through it in time",
+                             kAdviceIfStuck);
 }
 
-/// No will says so in a store that lives on: one that was given, in which they met. Where all
-/// have come by now, they look into the part of the group that they make.
+/// An interrupted rank must notify the others itself: a given store outlives the meeting, so no
+/// last will is published when this rank leaves.
 void Registration::let_interrupt_all(const Interrupt& interrupt) {
   try {
     let_interrupt(interrupt);
   } catch (const Interrupted& interrupted) {
-    tell_of(interrupted);
+    notify_others(interrupted);
     throw;
   }
 }
 
-void Registration::tell_of(const Interrupted& interrupted) {
-  tell_of(Error(ErrorKind::kPeerLost,
-                fmt::format("rank {} ({}) was interrupted before all ranks had met: {}",
-                            self().rank,
-                            claim_.who,
-                            error_of(interrupted).message())));
+void Registration::notify_others(const Interrupted& interrupted) {
+  const Error cause = error_of(interrupted);
+  ErrorDetails details = cause.details();
+  details.rank = self().rank;
+  details.cause = ErrorCause::kInterrupted;
+  notify_others(Error(ErrorKind::kAborted,
+                      fmt::format("rank {} ({}) was interrupted before all ranks had met: {}",
+                                  self().rank,
+                                  claim_.process_name,
+                                  cause.message()),
+                      std::move(details)));
 }
 
-/// In the group's part of the store too, since all ranks may have come by now.
-void Registration::tell_of(const Error& failure) {
+/// Writes to the group's part of the store too. If all ranks have come by now, they read only that
+/// part.
+void Registration::notify_others(const Error& failure) {
   try {
-    pass(*store_, failure);
-    pass(*group_store(part_of_session(Deadline(Clock::now())), kWorld), failure);
+    propose_result(*store_, failure);
+    propose_result(*group_store(part_of_session(Deadline(Clock::now())), kWorld), failure);
   } catch (const Error&) {
-    // The store does not take it: the others find out by their deadline.
+    // The store does not accept it. The other ranks then fail at their deadline.
   }
 }
 
-/// Who has not come may have been sent away: for want of the secret.
+/// Adds the rejected connections, since the missing ranks may have been rejected for another
+/// secret.
 Error Registration::with_refusals(const Error& absence) {
   const auto refused = whole_store_->try_get(store::kRefusedKey);
   if (!refused) return absence;
-  return Error(absence.kind(), fmt::format("{}; {}", absence.message(), *refused));
+  return Error(
+      absence.kind(), fmt::format("{}; {}", absence.message(), *refused), absence.details());
 }
 
-/// A bad verdict is of no use to ranks that come when the store is gone: they would wait for a
-/// meeting that nobody holds. So rank 0 leaves last, if the others come soon; and while it has
-/// not come itself (to a file, which the last to leave removes) nobody leaves. Where the verdict
-/// is that one was lost, whoever has met is to hear of it within a second, rank 0 too.
-void Registration::stay_for_others(const Error& verdict, Deadline deadline) {
-  const bool is_loss = verdict.kind() == ErrorKind::kPeerLost;
+/// Keeps the store alive until the other ranks have read a bad result. Ranks that come after the
+/// store is gone would wait for a meeting that no longer exists.
+///   Rank 0 leaves last, if the others come within 5 s.
+///   In a file, which the last rank to leave removes, no rank leaves before rank 0 has come.
+///   After the loss of a rank the stay is short, because each rank must report it within a second.
+void Registration::stay_for_others(const Error& result, Deadline deadline) {
   try {
     const bool stays = self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0));
-    const Timeout patience = stays ? (is_loss ? kStayAfterLoss : Timeout(5000)) : Timeout(0);
-    stay_until_told(*store_, agreed_size_, deadline.within(patience));
+    const Timeout limit =
+        stays ? (is_loss(result.kind()) ? kStayAfterLoss : Timeout(5000)) : Timeout(0);
+    stay_until_all_have_read(*store_, agreed_size_, deadline.within(limit));
   } catch (const Error&) {
-    // Whoever comes later is on its own; the verdict is what matters.
+    // Ranks that come later are not notified. The caller throws the result in any case.
   }
 }
 

@@ -1,4 +1,5 @@
-// One rank's part of a meeting, in the store that the ranks share. Used by `meet`.
+// One rank's part in a meeting: it claims its rank in the shared store and agrees with the other
+// ranks. Used by `meet`.
 #pragma once
 
 #include <memory>
@@ -13,9 +14,9 @@
 #include "peal/base/secret.h"
 #include "peal/base/units.h"
 #include "peal/rendezvous/ended_ranks.h"
-#include "peal/rendezvous/launch.h"
+#include "peal/rendezvous/launcher_environment.h"
+#include "peal/rendezvous/meeting_result.h"
 #include "peal/rendezvous/rendezvous.h"
-#include "peal/rendezvous/verdict.h"
 #include "peal/store/store.h"
 
 namespace peal::rendezvous {
@@ -23,13 +24,13 @@ namespace peal::rendezvous {
 /// This process, for messages: "process 7 on b".
 std::string own_process();
 
-/// What a process lays down for its rank. No two processes' claims are the same, nor a process's at
-/// two meetings.
+/// The entry that a process stores for its rank. Every claim is unique: two processes never store
+/// the same claim, and one process stores different claims at two meetings.
 struct Claim {
   std::string token;
-  std::string process;  // a token too: in containers, several may be called the same
+  std::string process;  // a token too, because processes in containers may share a name
   std::string host_id;
-  std::string who;  // for messages
+  std::string process_name;  // for messages
 
   std::string encode() const;
   static Claim decode(std::string_view bytes);
@@ -37,8 +38,8 @@ struct Claim {
 
 /// Which program serves the store in which the ranks meet.
 enum class StoreOf : unsigned char {
-  kPeal,   // rank 0: each rank has proved that it knows the secret, or is this user's process
-  kOther,  // the application's: others may write to it, so that a meeting has a session of its own
+  kPeal,   // rank 0: each rank has proved that it knows the secret, or belongs to this user
+  kOther,  // the application: other programs may write to it, so each meeting has its own session
 };
 
 /// Threads: one at a time. Errors: of the store.
@@ -46,75 +47,79 @@ class Registration final {
  public:
   /// `secret`: the job's, empty where the user gave none.
   Registration(std::shared_ptr<store::Store> store,
-               Launch launch,
+               LauncherEnvironment launch,
                EndedRanks ended,
                Secret secret = {},
                StoreOf store_of = StoreOf::kPeal);
 
-  /// What this process has had to do with a meeting that went well in this store; the most of it
-  /// last.
+  /// This process's part in an earlier, successful meeting in this store. The values are in
+  /// ascending order: for a process with several ranks, the highest value counts.
   enum class Earlier : unsigned char {
-    kNone,  // nothing: if there was one, it is others'
-    kLeft,  // it was there, and has let go of it; others have not
-    kHeld,  // it has not let go of it
+    kNone,  // it took no part: an earlier meeting, if any, belongs to other processes
+    kLeft,  // it took part and has released the store; others have not
+    kHeld,  // it took part and has not released the store
   };
   Earlier earlier();
 
-  /// Returns when all ranks are there and agree, or what the first to object said. Throws
-  /// Interrupted, when the others have been told.
-  Verdict agree(Deadline deadline, const Interrupt& interrupt);
+  /// Returns when all ranks are there and agree, or returns the error of the first rank that
+  /// objects. Throws Interrupted after it has notified the other ranks.
+  MeetingResult agree(Deadline deadline, const Interrupt& interrupt);
 
-  /// What was agreed on is this process's until the last reference to the store is gone.
+  /// Records that this process takes part in the meeting until it drops its last reference to the
+  /// store.
   void hold();
 
-  /// Tells the others of a usage error that makes this rank leave, as far as the store lets it.
+  /// Passes a usage error that makes this rank leave on to the other ranks, if the store accepts
+  /// it. Other kinds of errors are ignored.
   void tell_of_misuse(const Error& error);
 
-  const std::string& who() const { return claim_.who; }
+  const std::string& process_name() const { return claim_.process_name; }
   bool is_one_host();
 
-  /// To be called before `agree` by a rank that cannot make shared memory.
+  /// A rank that cannot make shared memory calls this before `agree`.
   void say_no_shared_memory(const Error& why);
-  /// The first rank that said so and why; to be called after `agree`.
+  /// The first rank that cannot make shared memory, and why. To be called after `agree`.
   std::optional<std::string> no_shared_memory();
 
-  /// The job's name: the launcher's, or what rank 0 made up.
+  /// The job's name: from the launcher, or else made by rank 0.
   std::string job(Deadline deadline);
 
-  /// The job's secret: the user's, or the secret that rank 0 has made up. The last rank to read
-  /// that deletes it from the store. Errors: usage (rank 0 has a secret and this rank has none).
+  /// The job's secret: the user's, or else the secret that rank 0 has made. The last rank to read a
+  /// made secret deletes it from the store. Errors: usage (rank 0 has a secret, this rank does
+  /// not).
   Secret secret(Deadline deadline);
 
-  /// Where the ranks say where they listen: the store, or this meeting's part of it.
+  /// The store in which the ranks publish their addresses: the whole store, or this meeting's part.
   std::shared_ptr<store::Store> store_of_groups(Deadline deadline);
 
-  /// Where ranks are is known only now, unless the launcher said it.
+  /// To be called after `agree`: the local rank and size are known only then, unless the launcher
+  /// gave them.
   Identity identity();
 
  private:
   const Identity& self() const { return launch_.identity; }
   std::optional<Claim> claim_of(Rank rank);
-  Verdict object();
+  MeetingResult claim_rank();
   Error refusal(const Claim& first);
-  Verdict agree_with_others(Deadline deadline, const Interrupt& interrupt);
+  MeetingResult agree_with_others(Deadline deadline, const Interrupt& interrupt);
   void leave_wills(const std::shared_ptr<store::Store>& store);
   std::shared_ptr<store::Store> part_of_session(Deadline deadline);
   void arrive();
-  Verdict await_verdict(Deadline deadline, const Interrupt& interrupt);
-  Error who_is_late(std::span<const Rank> ranks);
+  MeetingResult await_result(Deadline deadline, const Interrupt& interrupt);
+  Error late_ranks_error(std::span<const Rank> ranks);
   void let_interrupt_all(const Interrupt& interrupt);
-  void tell_of(const Interrupted& interrupted);
-  void tell_of(const Error& failure);
+  void notify_others(const Interrupted& interrupted);
+  void notify_others(const Error& failure);
   Error with_refusals(const Error& absence);
-  void stay_for_others(const Error& verdict, Deadline deadline);
+  void stay_for_others(const Error& result, Deadline deadline);
 
   std::shared_ptr<store::Store> whole_store_;
   std::unique_ptr<store::Store> store_;  // of the meeting
-  Launch launch_;
+  LauncherEnvironment launch_;
   EndedRanks ended_;
   Secret secret_;
   StoreOf store_of_;
-  int agreed_size_ = 1;  // the smaller where ranks disagree
+  int agreed_size_ = 1;  // if the ranks disagree: the smaller of the sizes
   Claim claim_;
 };
 

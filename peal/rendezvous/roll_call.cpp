@@ -24,7 +24,7 @@ void await_ranks(store::Store& store,
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
     const std::vector<Rank> absent = absent_ranks(store, prefix, ranks);
-    if (!absent.empty()) throw absence(absent, ranks.size(), did_what, advice);
+    if (!absent.empty()) throw missing_ranks_error(absent, ranks.size(), did_what, advice);
   }
 }
 
@@ -38,18 +38,18 @@ std::vector<Rank> absent_ranks(store::Store& store,
   return absent;
 }
 
-Error silence(const Error& timeout) {
+Error store_unresponsive_error(const Error& timeout) {
   return Error(ErrorKind::kTimeout,
                fmt::format("the store in which the ranks met does not answer: the process that "
-                           "serves it, or that has locked its file, stands still, or the "
+                           "serves it, or that has locked its file, is stopped, or the "
                            "connection to it is lost ({})",
                            timeout.message()));
 }
 
-Error absence(std::span<const Rank> absent,
-              std::size_t all,
-              std::string_view did_what,
-              std::string_view advice) {
+Error missing_ranks_error(std::span<const Rank> absent,
+                          std::size_t all,
+                          std::string_view did_what,
+                          std::string_view advice) {
   constexpr std::size_t kShown = 16;
   const std::string more =
       absent.size() > kShown ? fmt::format(" and {} more", absent.size() - kShown) : "";
@@ -60,7 +60,8 @@ Error absence(std::span<const Rank> absent,
                            did_what,
                            fmt::join(absent.first(std::min(absent.size(), kShown)), ", "),
                            more,
-                           advice));
+                           advice),
+               {.rank = absent.front()});
 }
 
 }  // namespace peal::rendezvous

@@ -1,6 +1,5 @@
-// Waiting in the store for something from each of several ranks, so that a wait in vain says who is
-// missing. Used by the meeting, by contacts and by
-// verdicts.
+// Waits in the store for a mark of each of several ranks. A wait that times out names the missing
+// ranks. Used by the meeting, by contacts and by meeting results.
 #pragma once
 
 #include <span>
@@ -15,10 +14,11 @@
 
 namespace peal::rendezvous {
 
-/// Where a rank leaves its mark: the prefix and its number.
+/// The key under which a rank leaves its mark: the prefix and the rank's number.
 std::string key_of_rank(std::string_view prefix, Rank rank);
 
-/// Waits for the marks of all `ranks`. Errors: absence of those who left none; of the store.
+/// Waits for the marks of all `ranks`.
+/// Errors: `missing_ranks_error` of the ranks without a mark; of the store.
 void await_ranks(store::Store& store,
                  std::string_view prefix,
                  std::span<const Rank> ranks,
@@ -26,25 +26,26 @@ void await_ranks(store::Store& store,
                  std::string_view advice,
                  Deadline deadline);
 
-/// What to do about ranks that were not heard of, and about those that were.
-inline constexpr std::string_view kLookAtTheirStart =
-    "look whether they were started and what they said";
-inline constexpr std::string_view kLookWhatBecameOfThem =
-    "look whether they are stopped or have ended, and what they said";
+/// Advice about ranks that never wrote to the store.
+inline constexpr std::string_view kAdviceIfNotStarted =
+    "check that they were started, and read their output";
+/// Advice about ranks that wrote to the store and then did not go on.
+inline constexpr std::string_view kAdviceIfStuck =
+    "check whether they are stopped or have ended, and read their output";
 
-/// Those of `ranks` whose mark is not there now.
+/// The ranks of `ranks` that have no mark now.
 std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks);
 
 /// Error(timeout) for a store that does not answer. `timeout`: of the last call. Ask `answers()`
 /// before any other call: calls without a deadline wait for the store's own timeout.
-Error silence(const Error& timeout);
+Error store_unresponsive_error(const Error& timeout);
 
 /// timeout: "<n> of <all> ranks <did what>: rank <numbers>; <advice>".
-Error absence(std::span<const Rank> absent,
-              std::size_t all,
-              std::string_view did_what,
-              std::string_view advice);
+Error missing_ranks_error(std::span<const Rank> absent,
+                          std::size_t all,
+                          std::string_view did_what,
+                          std::string_view advice);
 
 }  // namespace peal::rendezvous

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/mac.h"
 
 namespace peal::rendezvous {
@@ -17,17 +17,17 @@ constexpr Bytes kMaxSessionText = 1_KiB;
 }  // namespace
 
 std::string Session::encode() const {
-  net::Writer writer;
+  ByteWriter writer;
   writer.put_text(name).put_u32(static_cast<std::uint32_t>(tokens.size()));
   for (const std::string& token : tokens) writer.put_text(token);
   return std::move(writer).take();
 }
 
 Session Session::decode(std::string_view bytes) {
-  net::Reader reader(bytes, "session");
+  ByteReader reader(bytes, "session");
   Session session;
   session.name = reader.get_text(kMaxSessionText);
-  // The list grows as the tokens are read: the number alone makes no memory.
+  // The list grows as tokens are read, so a huge number in the message allocates nothing.
   for (std::uint32_t left = reader.get_u32(); left > 0; --left) {
     session.tokens.emplace_back(reader.get_text(kMaxSessionText));
   }

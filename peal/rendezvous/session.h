@@ -1,6 +1,6 @@
-// A part of the store that belongs to one meeting alone, where the store is one that others can
-// write to: values of an earlier meeting, put back there, are in no key that the ranks read. Used
-// by the registration.
+// Protects a meeting in a store that other programs can write to. Each meeting gets a part of the
+// store under a new name. So the ranks never read values of an earlier meeting that a program has
+// put back. Used by the registration.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace peal::rendezvous {
 
-/// A name that nobody has used before, and the tokens of the claims for which it was made, by rank.
+/// A name that was never used before, and by rank the tokens of the claims for which it was made.
 struct Session {
   std::string name;
   std::vector<std::string> tokens;
@@ -25,11 +25,13 @@ struct Session {
   friend bool operator==(const Session&, const Session&) = default;
 };
 
-/// Called by the last rank to arrive, before it says that all are there. Errors: of the store.
+/// Called by the last rank to arrive, before it announces that all ranks are there.
+/// Errors: of the store.
 void open_session(store::Store& meeting, std::vector<std::string> tokens);
 
-/// The name of the session in which this rank is. It is newer than the rank's token, since it was
-/// sealed together with that. Errors: usage (the session there is of other ranks), of the store.
+/// The name of this rank's session. A session that lists this rank's token was made after the
+/// token, which is new in each meeting. So it is not an old session that a program has put back.
+/// Errors: usage (the session there belongs to other ranks), of the store.
 std::string session_name(store::Store& meeting,
                          Rank self,
                          std::string_view token,

@@ -1,23 +1,22 @@
 #include "peal/rendezvous/url.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 
 namespace peal::rendezvous {
 namespace {
 
 Error wrong(std::string_view url, std::string_view why) {
   return Error(ErrorKind::kUsage,
-               fmt::format("\"{}\": {}; write env://, tcp://host:port or file:///path, and "
-                           "?rank=0&world_size=2 behind it if the environment does not say them",
+               fmt::format("\"{}\": {}; write env://, tcp://host:port or file:///path, followed by "
+                           "?rank=0&world_size=2 if the environment does not give these",
                            url,
                            why));
 }
 
-/// Cuts `text` at the first `separator`; what follows it is returned, or nothing.
+/// Cuts `text` at the first `separator` and returns the rest, or nothing without a separator.
 std::optional<std::string_view> cut(std::string_view& text, std::string_view separator) {
   const std::size_t at = text.find(separator);
   if (at == std::string_view::npos) return std::nullopt;
@@ -32,7 +31,7 @@ void parse_query(std::string_view url, std::string_view query, Url& result) {
     std::string_view name = *rest;
     rest = cut(name, "&");
     const auto value = cut(name, "=");
-    const std::optional<int> number = value ? parse_int(*value) : std::nullopt;
+    const std::optional<int> number = value ? try_parse_number<int>(*value) : std::nullopt;
     if (name != "rank" && name != "world_size") {
       throw wrong(url, fmt::format("\"{}\" is neither rank nor world_size", name));
     }
@@ -49,44 +48,35 @@ TcpUrl parse_tcp(std::string_view url, std::string_view place) {
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    throw wrong(url, "an IPv6 address stands in brackets, as in tcp://[::1]:29500");
+    throw wrong(url, "an IPv6 address needs brackets, as in tcp://[::1]:29500");
   }
-  if (!port) throw wrong(url, "the port is no number from 1 to 65535");
+  if (!port) throw wrong(url, "the port is not a number from 1 to 65535");
   if (host.empty()) throw wrong(url, "it has no host");
   return {std::string(host), *port};
 }
 
 }  // namespace
 
-std::optional<int> parse_int(std::string_view text) {
-  int number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
-
 std::optional<std::uint16_t> parse_port(std::string_view text) {
-  const auto number = parse_int(text);
-  if (!number || *number < 1 || *number > 65535) return std::nullopt;
-  return static_cast<std::uint16_t>(*number);
+  const auto port = try_parse_number<std::uint16_t>(text);
+  return port && *port > 0 ? port : std::nullopt;
 }
 
 Url parse_url(std::string_view text) {
   std::string_view scheme = text;
   std::optional<std::string_view> place = cut(scheme, "://");
-  if (!place) throw wrong(text, "it is no URL");
+  if (!place) throw wrong(text, "it is not a URL");
   Url url;
   if (const auto query = cut(*place, "?")) parse_query(text, *query, url);
   if (scheme == "env") {
-    if (!place->empty()) throw wrong(text, "nothing stands behind env://");
+    if (!place->empty()) throw wrong(text, "env:// takes no host or path");
   } else if (scheme == "tcp") {
     url.way = parse_tcp(text, *place);
   } else if (scheme == "file") {
     if (!place->starts_with('/')) throw wrong(text, "the path does not begin with a slash");
     url.way = FileUrl{std::string(*place)};
   } else {
-    throw wrong(text, fmt::format("{}:// is no way to meet", scheme));
+    throw wrong(text, fmt::format("{}:// is not supported", scheme));
   }
   return url;
 }

@@ -1,4 +1,4 @@
-// The URL that says how ranks meet, taken apart.
+// Parses the URL that says how ranks meet.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace peal::rendezvous {
 
-/// env://: whatever the environment says.
+/// env://: the environment says where ranks meet.
 struct EnvironmentUrl {
   friend bool operator==(const EnvironmentUrl&, const EnvironmentUrl&) = default;
 };
@@ -37,8 +37,6 @@ struct Url {
 /// Errors: usage, which quotes the URL and says what is allowed.
 Url parse_url(std::string_view text);
 
-/// The whole text as a decimal number, or nothing.
-std::optional<int> parse_int(std::string_view text);
 /// A port from 1 to 65535, or nothing.
 std::optional<std::uint16_t> parse_port(std::string_view text);
 

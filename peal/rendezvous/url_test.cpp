@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(UrlTest, EachWayToMeetHasItsForm) {
+TEST(UrlTest, ParseReadsEnvTcpAndFileUrls) {
   EXPECT_EQ(parse_url("env://"), (Url{EnvironmentUrl{}}));
   EXPECT_EQ(parse_url("tcp://10.0.0.1:29500"), (Url{TcpUrl{"10.0.0.1", 29500}}));
   EXPECT_EQ(parse_url("tcp://node-7.cluster:1"), (Url{TcpUrl{"node-7.cluster", 1}}));
@@ -18,13 +18,13 @@ TEST(UrlTest, EachWayToMeetHasItsForm) {
   EXPECT_EQ(parse_url("file:///tmp/a:b"), (Url{FileUrl{"/tmp/a:b"}}));
 }
 
-TEST(UrlTest, TheQuerySaysRankAndWorldSize) {
+TEST(UrlTest, TheQueryGivesRankAndWorldSize) {
   EXPECT_EQ(parse_url("tcp://h:1?rank=3&world_size=4"), (Url{TcpUrl{"h", 1}, 3, 4}));
   EXPECT_EQ(parse_url("file:///f?world_size=4"), (Url{FileUrl{"/f"}, std::nullopt, 4}));
   EXPECT_EQ(parse_url("env://?rank=0"), (Url{EnvironmentUrl{}, 0}));
 }
 
-TEST(UrlTest, AnythingElseIsQuotedAndTheFormsAreNamed) {
+TEST(UrlTest, TheErrorQuotesAWrongUrlAndNamesTheForms) {
   for (const char* text : {"",
                            "localhost:29500",
                            "udp://h:1",

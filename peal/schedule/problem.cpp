@@ -23,6 +23,61 @@ Ranks host_ranks(const Problem& problem, Rank rank) {
   return {.first = first, .count = std::min(problem.ranks_per_host, problem.ranks - first)};
 }
 
+Ranks other_ranks_of_host(const Problem& problem, Rank rank) {
+  Ranks ranks = host_ranks(problem, rank);
+  if (rank == ranks.first) {
+    ++ranks.first;
+    --ranks.count;
+  } else if (rank == ranks.first + ranks.count - 1) {
+    --ranks.count;
+  }
+  return ranks;
+}
+
+std::vector<bool> all_registered(int ranks) {
+  return std::vector<bool>(static_cast<std::size_t>(ranks), true);
+}
+
+bool is_registered(const Problem& problem, Rank rank) {
+  return !problem.registered.empty() && problem.registered[static_cast<std::size_t>(rank)];
+}
+
+bool is_in_place(const Problem& problem, Rank rank) {
+  return problem.in_place_of.empty() ? problem.in_place
+                                     : problem.in_place_of[static_cast<std::size_t>(rank)];
+}
+
+bool is_shared(const Problem& problem, Rank rank, Space space) {
+  switch (problem.operation) {
+    case Operation::kBroadcast:
+    case Operation::kScatter:
+      return rank == problem.root && space == Space::kInput;
+    case Operation::kGather:
+      return rank == problem.root && space == Space::kOutput;
+    case Operation::kReduce:
+    case Operation::kAllReduce:
+    case Operation::kAllGather:
+    case Operation::kReduceScatter:
+    case Operation::kAllToAll:
+      return space == Space::kInput || space == Space::kOutput;
+    case Operation::kBarrier:
+    case Operation::kSend:
+    case Operation::kRecv:
+      return false;
+  }
+  return false;
+}
+
+bool works_on_registered(const Problem& problem, Rank rank) {
+  const Ranks host = host_ranks(problem, rank);
+  for (int i = 0; i < host.count; ++i) {
+    const bool shares =
+        is_shared(problem, host[i], Space::kInput) || is_shared(problem, host[i], Space::kOutput);
+    if (shares && !is_registered(problem, host[i])) return false;
+  }
+  return true;
+}
+
 Elements block_count(const Problem& problem, Rank rank) {
   return problem.counts.empty() ? problem.count : problem.counts[static_cast<std::size_t>(rank)];
 }
@@ -106,7 +161,7 @@ std::optional<Placement> placement(const Problem& problem, Rank rank) {
                       problem.operation == Operation::kScatter;
   if (rooted && rank != problem.root) return std::nullopt;
   const bool broadcast = problem.operation == Operation::kBroadcast;
-  if (broadcast ? rank != problem.root : !problem.in_place) return std::nullopt;
+  if (broadcast ? rank != problem.root : !is_in_place(problem, rank)) return std::nullopt;
   switch (problem.operation) {
     case Operation::kBroadcast:
     case Operation::kReduce:

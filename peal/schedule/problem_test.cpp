@@ -23,7 +23,7 @@ std::vector<std::int64_t> by_rank(const Problem& problem, Elements (*size)(const
 
 using Sizes = std::vector<std::int64_t>;
 
-TEST(RanksTest, ContainTheProgressionAndNothingElse) {
+TEST(RanksTest, ContainExactlyTheProgression) {
   const Ranks ranks{.first = 2, .count = 3, .stride = 2};
   Sizes inside;
   for (Rank r = -4; r < 12; ++r) {
@@ -35,7 +35,7 @@ TEST(RanksTest, ContainTheProgressionAndNothingElse) {
   EXPECT_TRUE((Ranks{.first = 3, .count = 1, .stride = 0}.contains(3)));
 }
 
-TEST(ProblemTest, BuffersAreAsLargeAsTheOperationSays) {
+TEST(ProblemTest, EachOperationHasItsBufferSizes) {
   const auto sizes = [](Operation operation) {
     const Problem problem = uniform(operation, 10);
     return std::pair(by_rank(problem, input_size), by_rank(problem, output_size));
@@ -52,7 +52,7 @@ TEST(ProblemTest, BuffersAreAsLargeAsTheOperationSays) {
   EXPECT_EQ(sizes(Operation::kSend), std::pair(Sizes({0, 0, 0}), Sizes({0, 0, 0})));
 }
 
-TEST(ProblemTest, BlocksOfDifferentSizesLieOneAfterAnother) {
+TEST(ProblemTest, BlocksOfDifferentSizesAreContiguous) {
   const Problem problem = uneven(Operation::kAllGather, {5, 0, 7});
   EXPECT_EQ(by_rank(problem, block_count), (Sizes{5, 0, 7}));
   EXPECT_EQ(by_rank(problem, block_offset), (Sizes{0, 5, 5}));
@@ -73,7 +73,7 @@ TEST(ProblemTest, AnAllToAllSendsRowsAndReceivesColumns) {
   EXPECT_EQ(receive_offset(alike, 1, 2), Elements(4));
 }
 
-TEST(ProblemTest, HostsAreNeighboursAndTheLastMayBeSmaller) {
+TEST(ProblemTest, RanksOfAHostAreNeighboursAndTheLastHostMayBeSmaller) {
   Problem problem = uniform(Operation::kBarrier, 0);
   problem.ranks = 5;
   problem.ranks_per_host = 3;
@@ -83,7 +83,7 @@ TEST(ProblemTest, HostsAreNeighboursAndTheLastMayBeSmaller) {
   EXPECT_EQ(host_ranks(problem, 4), (Ranks{.first = 3, .count = 2}));
 }
 
-TEST(ProblemTest, OutOfPlaceNothingIsSharedButTheRootsBroadcast) {
+TEST(ProblemTest, OutOfPlaceOnlyTheRootOfABroadcastSharesItsBuffer) {
   for (const Operation operation : kAllCollectives) {
     for (Rank r = 0; r < 3; ++r) {
       const bool shared = operation == Operation::kBroadcast && r == 1;
@@ -92,7 +92,7 @@ TEST(ProblemTest, OutOfPlaceNothingIsSharedButTheRootsBroadcast) {
   }
 }
 
-TEST(ProblemTest, InPlaceABlockLiesInsideTheWhole) {
+TEST(ProblemTest, InPlaceBlocksLieInsideTheWholeBuffer) {
   const auto placed = [](Operation operation, Rank rank) {
     Problem problem = uniform(operation, 10);
     problem.in_place = true;

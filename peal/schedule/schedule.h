@@ -1,6 +1,22 @@
-// The noun of the library: a collective operation as a value. What each rank does, step by step, is
-// planned by `plan`, proved by `verify` and executed by `engine`; no algorithm exists outside of
-// it.
+// A schedule: one collective operation as plain data. For each rank it lists the steps that the
+// rank takes. `plan` creates schedules, `verify` proves them, and `engine` executes them. Every
+// algorithm of the library is a schedule.
+//
+// There are three kinds of steps:
+//   Move    copies, reduces, sends or receives elements, depending on its sources and targets.
+//   Signal  raises this rank's counter in shared memory, so that ranks of the same host see it.
+//   Wait    waits until counters of other ranks of the same host have reached a value.
+//
+// Ranks of one host can work on each other's memory, and synchronise by Signal and Wait. Any two
+// ranks can exchange messages, by a Move to or from the wire.
+//
+// Example: an all_reduce of two ranks on one host, the steps of rank 0 in text form (text.h):
+//   signal 1                                      this rank's input is ready
+//   wait [1] 1                                    rank 1's input is ready
+//   move input[0:2]@0 -> output[0:2]@0 x4 finish  reduces the first half of both inputs, in rank
+//                                                 order, into both outputs; rank 1 does the rest
+//   signal 2                                      this rank does not touch rank 1's memory any more
+//   wait [1] 2                                    rank 1 does not touch this rank's memory any more
 #pragma once
 
 #include <cstdint>
@@ -8,22 +24,22 @@
 #include <variant>
 #include <vector>
 
-#include "peal/base/inline_vector.h"
 #include "peal/base/operation.h"
 #include "peal/base/units.h"
+#include "peal/schedule/inline_vector.h"
 
 namespace peal::schedule {
 
-/// Where elements live. Offsets count elements.
+/// The kinds of memory that a step reads and writes. Offsets count elements.
 enum class Space : std::uint8_t {
-  kInput,   // what the rank was given
-  kOutput,  // what the rank shall end with
-  kStage,   // scratch of the group; other ranks of the host reach it where a window exists
-  kWire,    // the stream between two ranks; the offset is the position in it since the operation
-            // began
+  kInput,   // the input buffer of the rank
+  kOutput,  // the output buffer of the rank
+  kStage,   // staging buffer of the rank; with a window, the other ranks of its host can reach it
+  kWire,    // the stream of elements between two ranks; the offset is the position in the stream,
+            // counted from the beginning of the operation
 };
 
-/// "input", "output", "stage", "wire"; "invalid" for a number that is none.
+/// "input", "output", "stage", "wire"; "invalid" for any other number.
 std::string_view name_of(Space space);
 
 /// Ranks in arithmetic progression: first, first + stride, ... (`count` of them).
@@ -37,34 +53,38 @@ struct Ranks {
   friend bool operator==(const Ranks&, const Ranks&) = default;
 };
 
-/// What a source of a reduction holds: the contribution of a rank, or a partial result, which
-/// earlier moves have reduced and not finished. A reduction applies the operator's first step to
-/// each contribution once, and not to partial results. Example: an average scales contributions, so
-/// that no partial sum overflows.
+/// The content of a source of a reduction: one rank's contribution, or a partial result that
+/// earlier moves have reduced and not completed. The reduction applies the operator's first step to
+/// each contribution once, and never to a partial result.
+/// Example: an average first scales each contribution down, so that partial sums do not overflow.
 enum class Holds : std::uint8_t { kContribution, kPartial };
 
-/// The same place on each of some ranks. On the wire the rank is the peer at the other end.
+/// The same place in the memory of each of `ranks`. On the wire, the rank is the peer.
 struct Slice {
   Space space = Space::kInput;
   Ranks ranks = {};
   Elements offset = {};
-  /// For a source of a Move that reduces or finishes; kContribution elsewhere.
+  /// Has a meaning for the sources of a Move that reduces or finishes; elsewhere kContribution.
   Holds holds = Holds::kContribution;
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// Whether a Move completes a reduction. Completing applies the operator's last step, once.
-/// Example: an average divides by the factor that its scaling has left of the number of ranks. Each
-/// element of a reduced result is completed exactly once.
+/// Whether a Move completes a reduction, by the operator's last step. Each element of a reduced
+/// result is completed exactly once.
+/// Example: an average scales contributions by 1/s, and its last step divides by ranks/s.
 enum class Finish : std::uint8_t { kNo, kYes };
 
-/// Moves `count` elements.
-/// One source place is a copy; several are a reduction in the order listed, left to right.
-/// A source on the wire is a receive, a target on the wire a send; several targets are stores into
-/// several memories. A target on the wire is the only target and has exactly one source: an own
-/// slice. A send does not block: its source is read at some moment between this step and the end of
-/// the matching receive, and must not change meanwhile. A receive takes exactly what one send gave.
+/// Moves `count` elements from the sources to the targets:
+///   one source place    a copy
+///   several             a reduction, in the order listed, left to right; a slice of several ranks
+///                       is one source for each rank
+///   source on the wire  a receive: takes exactly the elements of one send
+///   target on the wire  a send
+///   several targets     the result is stored in each of them
+/// A send has one target, the wire, and one source, a slice of this rank's memory. A send does not
+/// block: the source is read at some time before the matching receive ends, and must not change
+/// until then.
 struct Move {
   InlineVector<Slice, 3> from = {};
   InlineVector<Slice, 2> to = {};
@@ -74,20 +94,22 @@ struct Move {
   friend bool operator==(const Move&, const Move&) = default;
 };
 
-/// Whether the move leaves values as they are: it has one source, and does not finish.
+/// Whether the move copies values unchanged: it has one source place and does not finish.
 bool is_copy(const Move&);
 
-/// The rank's own counter becomes base + value; what the rank did before is visible to who sees it.
-/// The base is where the counters of all ranks stood when the operation began. A rank's values
-/// ascend up to the span.
+/// Sets this rank's counter to base + value. A rank that sees the new counter also sees all that
+/// this rank did before (release and acquire).
+/// The base is the value that the counters of all ranks had when the operation began. The values of
+/// a rank's signals ascend; the last one is Part::span.
 struct Signal {
   std::int64_t value = 0;
   friend bool operator==(const Signal&, const Signal&) = default;
 };
 
-/// Until the counter of each of `ranks` is at least base + value. A value of 0 looks back: those
-/// ranks have left the operations that staged where this one does (scratch.h). The own rank is
-/// listed only where a progression cannot leave it out.
+/// Waits until the counter of each of `ranks` is at least base + value. A value of 0 waits for
+/// earlier operations: until those ranks have finished the operations that used the same staging
+/// place (scratch.h).
+/// `ranks` contains the waiting rank only if a progression cannot skip that rank.
 struct Wait {
   Ranks ranks = {};
   std::int64_t value = 0;
@@ -96,50 +118,60 @@ struct Wait {
 
 using Step = std::variant<Move, Signal, Wait>;
 
-/// Whether the ranks of a host may touch the memory that holds each other's input and output.
-enum class Access : std::uint8_t { kForeign, kRegistered };
-
-/// What is to be planned. The same value on every rank, but for what `counts` says.
+/// The operation to plan. Every rank has the same Problem, except for `in_place` and for the
+/// entries of `counts` and `registered` that a rank may not know.
 struct Problem {
   Operation operation = Operation::kAllReduce;
   int ranks = 1;
-  /// How many neighbouring ranks share memory (a window); 1 where none do.
+  /// How many neighbouring ranks share memory (a window); 1 without shared memory.
   int ranks_per_host = 1;
   Rank root = 0;
-  /// broadcast, reduce, all_reduce: the elements of the buffer. Others: of one rank's block, where
-  /// all blocks are alike. barrier: 0.
+  /// broadcast, reduce, all_reduce: the elements of the buffer. barrier: 0. Other operations: the
+  /// elements of one rank's block, if all blocks have the same size.
   Elements count = {};
-  /// Where blocks differ. scatter, gather, all_gather, reduce_scatter: ranks entries, one a block.
-  /// all_to_all: ranks * ranks entries, [i * ranks + j] what i sends to j. Empty where all are
-  /// alike. gather and scatter: a rank that is not the root may know its own entry only;
-  /// all_to_all: a rank may know its own row and column only. Entries that a rank does not know are
-  /// 0 there.
+  /// The sizes of the blocks, if they differ; otherwise empty.
+  ///   scatter, gather, all_gather, reduce_scatter: ranks entries, one for each block.
+  ///   all_to_all: ranks * ranks entries; entry [i * ranks + j] is how much rank i sends to rank j.
+  /// A rank writes 0 for entries that it does not know. In gather and scatter, a rank that is not
+  /// the root may know only its own entry. In all_to_all, a rank may know only its row and column.
   std::vector<Elements> counts = {};
-  /// The output is the input's own memory. all_reduce, reduce: same place; broadcast: always;
-  /// all_gather, gather (at the root): the input is block `rank` of the output; reduce_scatter,
-  /// scatter (at the root): the output is block `rank` of the input. all_to_all: never. Where one
-  /// lies in the other is `placement` (problem.h). A rank's input is only read, except where it is
-  /// also output; output may hold anything until the end.
+  /// Whether output and input of this rank share memory. Ranks may differ in this.
+  ///   all_reduce, reduce: they are the same buffer.
+  ///   broadcast: always the same buffer, whatever this flag says.
+  ///   all_gather, gather (at the root): the input is block `rank` of the output.
+  ///   reduce_scatter, scatter (at the root): the output is block `rank` of the input.
+  ///   all_to_all: never in place.
+  /// `placement` (problem.h) computes the offsets. An input that is not also output is only read.
+  /// The output may hold any values until the operation ends.
   bool in_place = false;
-  Access access = Access::kForeign;
-  /// How many elements of stage a rank may use; the planner cuts larger work into pieces.
+  /// For proofs if ranks differ: `in_place` of each rank, instead of `in_place`. Running ranks
+  /// leave this empty, because each knows only its own.
+  std::vector<bool> in_place_of = {};
+  /// For each rank: whether its input and output lie in registered memory, which the other ranks of
+  /// its host can read and write. Empty if no rank's memory is registered. A rank needs to know
+  /// only the entries of its host. For the root of a gather only the output counts, and for the
+  /// root of a broadcast or scatter only the input.
+  std::vector<bool> registered = {};
+  /// How many elements of stage a rank may use. The planner splits larger work into pieces.
   Elements stage_limit = {};
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// One rank's share of a schedule.
+/// The steps of one rank in a schedule.
 struct Part {
   std::vector<Step> steps = {};
-  /// Elements of stage that any rank touches on behalf of this schedule: the same on all ranks.
+  /// Elements of stage that the schedule touches on any rank of the host: the same number on all
+  /// ranks of the host.
   Elements stage = {};
-  /// How far the counters advance: the same on all ranks, 0 if it has no Signal.
+  /// How far the operation raises the counters: the same on all ranks of the host; 0 without
+  /// Signal.
   std::int64_t span = 0;
 
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// All parts.
+/// The parts of all ranks.
 struct Schedule {
   Problem problem = {};
   std::vector<Part> parts = {};  // by rank

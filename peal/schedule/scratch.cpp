@@ -13,35 +13,36 @@ void Scratch::enter_bank() {
   bank_ = turn_ / bank_size_;
   const auto first = cells_free_.begin() +
                      static_cast<std::ptrdiff_t>(bank_ * bank_size_ & (cells_free_.size() - 1));
-  bank_free_ = *std::max_element(
-      first, first + static_cast<std::ptrdiff_t>(bank_size_), [](const Look& a, const Look& b) {
-        return a.counter < b.counter;
-      });
+  bank_free_ =
+      *std::max_element(first,
+                        first + static_cast<std::ptrdiff_t>(bank_size_),
+                        [](const FreeWhen& a, const FreeWhen& b) { return a.counter < b.counter; });
 }
 
-/// A lap is the whole ring, an eighth of it, an eighth of that, and so on. So the part that is
-/// added has room for the largest operation (a third), which does not overwrite the place of the
-/// previous operation. (From 8 KiB on, operations use the whole ring of 3 MiB. A lap of places of
-/// 16 KiB that fits into a core's second cache made operations slower by a twentieth, because the
-/// peers have just read its lines.)
+/// A lap is the whole ring, an eighth of the ring, an eighth of that, and so on. So the added part
+/// has room for the largest operation (a third of the lap) and does not overwrite the place of the
+/// previous operation. From 8 KiB on, operations use the whole ring of 3 MiB. Measured: with places
+/// of 16 KiB, a lap that fits into a core's L2 cache is slower by a twentieth, because the peers
+/// have just read its lines.
 void Scratch::lengthen_lap(std::int64_t length) {
   std::int64_t lap = size_.ring.value;
   for (std::int64_t part = lap; part >= length * kPlaces;
        part = part / 8 / kGrain.value * kGrain.value) {
     lap = part;
   }
-  // The old lap is free when its last operation is. The cursor returns to it after the new part.
+  // The old lap is free when its last operation is free. After the new part, the cursor returns to
+  // the old lap.
   if (!regions_.empty()) regions_ = {{0, regions_.back().free}};
   cursor_ = lap_;
   lap_ = lap;
 }
 
-Scratch::Place Scratch::place_in_ring(Bytes stage) {
+Scratch::Reservation Scratch::place_in_ring(Bytes stage) {
   const std::int64_t length = (stage.value + kGrain.value - 1) / kGrain.value * kGrain.value;
   if (length * kPlaces > lap_ && lap_ < size_.ring.value) lengthen_lap(length);
   if (cursor_ % lap_ + length > lap_) cursor_ += lap_ - cursor_ % lap_;
   const Bytes offset(cursor_ % lap_);
-  // A region that began less than a lap before the end of this one is not overwritten.
+  // A region is overwritten if it began at least a lap before the end of this one.
   while (!regions_.empty() && regions_.front().begin < cursor_ + length - lap_) {
     overwritten_ = regions_.front().free;
     regions_.pop_front();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -49,6 +50,16 @@ std::string words(const Wait& wait) {
   return fmt::format("wait {} {}", words(wait.ranks), wait.value);
 }
 
+/// " registered=0,2", the ranks whose flags are set. Nothing if there is none.
+void add_listed(std::string_view word, const std::vector<bool>& ranks, std::string& text) {
+  const auto first = std::find(ranks.begin(), ranks.end(), true);
+  if (first == ranks.end()) return;
+  text += fmt::format(" {}", word);
+  for (auto rank = first; rank != ranks.end(); rank = std::find(rank + 1, ranks.end(), true)) {
+    text += fmt::format("{}{}", rank == first ? "=" : ",", rank - ranks.begin());
+  }
+}
+
 std::string words(const Problem& problem) {
   const Problem standard;
   std::string text = fmt::format("{} ranks={}", name_of(problem.operation), problem.ranks);
@@ -63,13 +74,22 @@ std::string words(const Problem& problem) {
   }
   add("stage_limit", problem.stage_limit.value, standard.stage_limit.value);
   if (problem.in_place) text += " in_place";
-  if (problem.access == Access::kRegistered) text += " registered";
+  add_listed("in_place", problem.in_place_of, text);
+  const auto& registered = problem.registered;
+  if (!registered.empty() && std::ranges::all_of(registered, std::identity())) {
+    text += " registered";
+  } else {
+    add_listed("registered", registered, text);
+  }
   return text;
 }
 
 // ---- reading
 
-/// Takes a line apart from left to right.
+/// The most ranks that a text may list. Limits the memory of the parser.
+constexpr int kMostRanks = 1 << 20;
+
+/// Reads a line from left to right.
 class Line {
  public:
   Line(std::string_view text, int number) : rest_(text.substr(0, text.find('#'))), number_(number) {
@@ -79,7 +99,7 @@ class Line {
 
   bool at_end() const { return rest_.empty(); }
 
-  /// Takes the text and the spaces after it, if the line goes on with it.
+  /// Skips the text and the spaces after it, if the line continues with it.
   bool accept(std::string_view text) {
     if (!rest_.starts_with(text)) return false;
     rest_.remove_prefix(text.size());
@@ -91,7 +111,7 @@ class Line {
     if (!accept(text)) fail(fmt::format("\"{}\"", text));
   }
 
-  /// Takes the letters and underscores that come next: the name of something.
+  /// Reads a name: the letters and underscores that come next.
   std::string_view take_name() {
     const auto is_part = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
     const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_part);
@@ -117,7 +137,7 @@ class Line {
   [[noreturn]] void fail(std::string_view expected) const {
     constexpr std::size_t kLongest = 40;
     throw Error(ErrorKind::kUsage,
-                fmt::format("line {} of the schedule: expected {} where it says \"{}\"",
+                fmt::format("line {} of the schedule: expected {}, found \"{}\"",
                             number_,
                             expected,
                             rest_.substr(0, kLongest)));
@@ -161,7 +181,7 @@ Ranks take_ranks(Line& line) {
     if (line.accept(":")) ranks.stride = line.take<int>();
     if (ranks.stride == 0 || distance % ranks.stride != 0 || distance / ranks.stride < 0 ||
         distance / ranks.stride > std::numeric_limits<int>::max()) {
-      before.fail("an end and a stride of the ranks");
+      before.fail("an end and a stride that fit the first rank");
     }
     ranks.count = static_cast<int>(distance / ranks.stride);
   }
@@ -208,6 +228,27 @@ Step take_step(Line& line) {
   line.fail("rank, move, signal or wait");
 }
 
+/// A flag of each rank, all set.
+std::vector<bool> all_of_group(Line& line, std::string_view word, int ranks) {
+  if (ranks < 1 || ranks > kMostRanks) line.fail(fmt::format("ranks=N before {}", word));
+  return std::vector<bool>(static_cast<std::size_t>(ranks), true);
+}
+
+/// Reads ranks in ascending order; their flags are set.
+std::vector<bool> take_some_of_group(Line& line, std::string_view word, int ranks) {
+  std::vector<bool> listed = all_of_group(line, word, ranks);
+  listed.assign(listed.size(), false);
+  Rank next = 0;
+  do {
+    const Line before = line;
+    const auto rank = line.take<Rank>();
+    if (rank < next || rank >= ranks) before.fail("ranks of the group, in ascending order");
+    listed[static_cast<std::size_t>(rank)] = true;
+    next = rank + 1;
+  } while (line.accept(","));
+  return listed;
+}
+
 Problem take_problem(Line& line) {
   Problem problem;
   problem.operation = take_operation(line);
@@ -225,10 +266,14 @@ Problem take_problem(Line& line) {
       while (line.accept(","));
     } else if (line.accept("stage_limit=")) {
       problem.stage_limit = line.take_elements();
+    } else if (line.accept("in_place=")) {
+      problem.in_place_of = take_some_of_group(line, "in_place", problem.ranks);
     } else if (line.accept("in_place")) {
       problem.in_place = true;
+    } else if (line.accept("registered=")) {
+      problem.registered = take_some_of_group(line, "registered", problem.ranks);
     } else if (line.accept("registered")) {
-      problem.access = Access::kRegistered;
+      problem.registered = all_of_group(line, "registered", problem.ranks);
     } else {
       line.fail("a field of the problem");
     }
@@ -238,7 +283,7 @@ Problem take_problem(Line& line) {
 
 Part take_part(Line& line, std::size_t rank) {
   if (line.take<std::int64_t>() != static_cast<std::int64_t>(rank)) {
-    line.fail(fmt::format("this to be rank {}", rank));
+    line.fail(fmt::format("rank {} (ranks come in order)", rank));
   }
   Part part;
   while (!line.at_end()) {
@@ -258,6 +303,8 @@ Part take_part(Line& line, std::size_t rank) {
 std::string to_text(const Step& step) {
   return std::visit([](const auto& kind) { return words(kind); }, step);
 }
+
+std::string to_text(const Problem& problem) { return words(problem); }
 
 std::string to_text(const Schedule& schedule) {
   std::string text = words(schedule.problem) + "\n";

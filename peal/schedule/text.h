@@ -1,5 +1,4 @@
-// Schedules as text: for goldens, for tests written by hand, and for people who ask what a rank
-// does.
+// Schedules as text: for golden files, for handwritten tests, and for people that read a schedule.
 //
 //   all_reduce ranks=2 per_host=2 count=8 registered in_place
 //   rank 0 span=2
@@ -11,17 +10,16 @@
 //   rank 1 span=2
 //     ...
 //
-// The grammar, a line at a time. Words are separated by spaces; `#` begins a comment; what is left
-// out is the default of the field.
+// The grammar of a line. Spaces separate words; `#` begins a comment; a field that is left out has
+// its default value.
 //   problem: OPERATION, then any of ranks=N per_host=N root=N count=N counts=N,N,...,N
-//   stage_limit=N
-//            in_place registered
+//            stage_limit=N in_place in_place=N,...,N registered registered=N,...,N
 //   part:    rank N, then any of stage=N span=N; ranks come in order, from 0
-//   step:    move SLICE, ..., SLICE -> SLICE, ..., SLICE xN, then perhaps finish
+//   step:    move SLICE, ..., SLICE -> SLICE, ..., SLICE xN, optionally followed by finish
 //            signal N
 //            wait RANKS N
-//   SLICE:   perhaps partial, then SPACE RANKS @N without spaces: input[0:4]@250,
-//            partial wire[3]@0
+//   SLICE:   SPACE RANKS @N without spaces, optionally after the word partial:
+//            input[0:4]@250, partial wire[3]@0
 //   RANKS:   [first], or [first:end] without the end, or [first:end:stride]
 //   N:       a decimal integer
 #pragma once
@@ -33,16 +31,19 @@
 
 namespace peal::schedule {
 
-/// The text from which parse_schedule makes an equal schedule, if no stride in it is 0.
+/// The whole schedule as text. parse_schedule makes an equal schedule of it, if no stride is 0.
 std::string to_text(const Schedule&);
 
-/// "move partial wire[3]@0, input[0]@8 -> output[0]@8 x4", as a line of to_text without its
-/// indentation.
+/// The first line of a schedule's text.
+std::string to_text(const Problem&);
+
+/// One line of a schedule's text, without its indentation:
+/// "move partial wire[3]@0, input[0]@8 -> output[0]@8 x4".
 std::string to_text(const Step&);
 
-/// Checks the form of the text only; whether the schedule has a meaning is for `verify` to say.
-/// Errors: usage, which names the line.
-/// Cost: linear in the text, memory too.
+/// Checks only the form of the text. `verify` checks whether the schedule is correct.
+/// Errors: usage; the text names the line.
+/// Cost: time and memory linear in the text.
 Schedule parse_schedule(std::string_view text);
 
 }  // namespace peal::schedule

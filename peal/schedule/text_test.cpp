@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/schedule/problem.h"
 
 namespace peal::schedule {
 namespace {
@@ -21,7 +22,7 @@ rank 0 stage=8 span=2
 rank 1
 )";
 
-/// Draws values that include what no planner would make.
+/// Draws random schedules, including some that no planner would make.
 class Drawing {
  public:
   explicit Drawing(unsigned seed) : random_(seed) {}
@@ -50,8 +51,17 @@ class Drawing {
                     .root = static_cast<int>(number(INT32_MIN, INT32_MAX)),
                     .count = elements(),
                     .in_place = coin(),
-                    .access = coin() ? Access::kRegistered : Access::kForeign,
                     .stage_limit = elements()};
+    if (problem.ranks > 0 && coin()) {
+      problem.registered = all_registered(problem.ranks);
+      for (int rank = 1; rank < problem.ranks; ++rank) {
+        problem.registered[static_cast<std::size_t>(rank)] = coin();
+      }
+    }
+    if (problem.ranks > 0 && coin()) {
+      problem.in_place_of.assign(static_cast<std::size_t>(problem.ranks), false);
+      problem.in_place_of[static_cast<std::size_t>(number(0, problem.ranks - 1))] = true;
+    }
     const auto counts = number(0, 3);
     for (std::int64_t i = 0; i < counts; ++i) problem.counts.push_back(elements());
     return problem;
@@ -101,9 +111,11 @@ std::string error_of(std::string_view text) {
   return "accepted";
 }
 
-TEST(TextTest, IsWrittenAsItIsRead) { EXPECT_EQ(to_text(parse_schedule(kExample)), kExample); }
+TEST(TextTest, WritesTheTextThatWasParsed) {
+  EXPECT_EQ(to_text(parse_schedule(kExample)), kExample);
+}
 
-TEST(TextTest, ReadsEveryFieldToItsPlace) {
+TEST(TextTest, ParsesEveryField) {
   const Schedule schedule = parse_schedule(kExample);
   EXPECT_EQ(schedule.problem,
             (Problem{.operation = Operation::kAllReduce,
@@ -112,7 +124,7 @@ TEST(TextTest, ReadsEveryFieldToItsPlace) {
                      .root = 1,
                      .count = Elements(8),
                      .in_place = true,
-                     .access = Access::kRegistered,
+                     .registered = all_registered(2),
                      .stage_limit = Elements(64)}));
   ASSERT_EQ(schedule.parts.size(), 2u);
   const Part& part = schedule.parts[0];
@@ -136,21 +148,21 @@ TEST(TextTest, ReadsEveryFieldToItsPlace) {
   EXPECT_EQ(schedule.parts[1], Part{});
 }
 
-TEST(TextTest, RoundTripsWhateverTheValues) {
+TEST(TextTest, RandomSchedulesSurviveWritingAndParsing) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     const Schedule schedule = Drawing(seed).schedule();
     EXPECT_EQ(parse_schedule(to_text(schedule)), schedule) << "seed " << seed;
   }
 }
 
-TEST(TextTest, CommentsBlankLinesAndSpacesMeanNothing) {
+TEST(TextTest, IgnoresCommentsBlankLinesAndSpaces) {
   const Schedule plain = parse_schedule("barrier ranks=1 per_host=2\nrank 0 span=1\nsignal 1\n");
   EXPECT_EQ(parse_schedule("\n# nothing\n barrier  ranks=1\tper_host=2 # two\r\n\n"
                            "rank 0   span=1\n\tsignal 1"),
             plain);
 }
 
-TEST(TextTest, AnErrorNamesTheLineAndWhatWasExpected) {
+TEST(TextTest, ErrorsNameTheLineAndTheExpectedText) {
   using testing::HasSubstr;
   EXPECT_THAT(error_of(""), HasSubstr("expected a problem"));
   EXPECT_THAT(error_of("all_red ranks=2"),
@@ -159,14 +171,14 @@ TEST(TextTest, AnErrorNamesTheLineAndWhatWasExpected) {
   EXPECT_THAT(error_of("barrier size=2"), HasSubstr("a field of the problem"));
   EXPECT_THAT(error_of("barrier\n\nsignal 1"),
               HasSubstr("line 3 of the schedule: expected rank 0"));
-  EXPECT_THAT(error_of("barrier\nrank 1"), HasSubstr("this to be rank 0"));
+  EXPECT_THAT(error_of("barrier\nrank 1"), HasSubstr("rank 0 (ranks come in order)"));
   EXPECT_THAT(error_of("barrier\nrank 0 size=1"), HasSubstr("stage= or span="));
   EXPECT_THAT(error_of("barrier\nrank 0\njump 1"), HasSubstr("rank, move, signal or wait"));
-  EXPECT_THAT(error_of("barrier\nrank 0\nsignal one"), HasSubstr("a number where it says \"one\""));
+  EXPECT_THAT(error_of("barrier\nrank 0\nsignal one"), HasSubstr("a number, found \"one\""));
   EXPECT_THAT(error_of("barrier\nrank 0\nsignal 1 2"), HasSubstr("nothing more"));
 }
 
-TEST(TextTest, RefusesStepsOfTheWrongShape) {
+TEST(TextTest, RejectsMalformedSteps) {
   const auto step_error = [](std::string_view step) {
     return error_of("barrier\nrank 0\n" + std::string(step));
   };
@@ -183,14 +195,32 @@ TEST(TextTest, RefusesStepsOfTheWrongShape) {
               HasSubstr("at most 2 slices"));
 }
 
-TEST(TextTest, RefusesNumbersThatOverflow) {
+TEST(TextTest, ParsesTheRegisteredRanks) {
+  const auto registered = [](std::string_view text) {
+    return parse_schedule("all_reduce " + std::string(text)).problem.registered;
+  };
+  EXPECT_THAT(registered("ranks=3"), testing::IsEmpty());
+  EXPECT_THAT(registered("ranks=3 registered"), testing::ElementsAre(true, true, true));
+  EXPECT_THAT(registered("ranks=3 registered=0,2"), testing::ElementsAre(true, false, true));
+}
+
+TEST(TextTest, RejectsRegisteredRanksOutsideTheGroup) {
+  using testing::HasSubstr;
+  EXPECT_THAT(error_of("barrier ranks=3 registered=2,3"), HasSubstr("ranks of the group"));
+  EXPECT_THAT(error_of("barrier ranks=3 registered=1,1"), HasSubstr("in ascending order"));
+  EXPECT_THAT(error_of("barrier ranks=0 registered"), HasSubstr("ranks=N before registered"));
+  EXPECT_THAT(error_of("barrier ranks=2000000000 registered"),
+              HasSubstr("ranks=N before registered"));
+}
+
+TEST(TextTest, RejectsNumbersThatOverflow) {
   using testing::HasSubstr;
   EXPECT_THAT(error_of("barrier ranks=2147483648"), HasSubstr("a smaller number"));
   EXPECT_THAT(error_of("broadcast count=9223372036854775808"), HasSubstr("a smaller number"));
   EXPECT_THAT(error_of("barrier\nrank 18446744073709551616"), HasSubstr("a smaller number"));
 }
 
-TEST(TextTest, ATextCutAnywhereIsReadOrRefused) {
+TEST(TextTest, TruncatedTextIsParsedOrRejectedWithALineNumber) {
   for (std::size_t size = 0; size < kExample.size(); ++size) {
     const std::string error = error_of(kExample.substr(0, size));
     EXPECT_THAT(error, testing::AnyOf("accepted", testing::HasSubstr("line "))) << size;

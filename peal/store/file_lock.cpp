@@ -33,15 +33,17 @@ bool try_lock(int fd, LockByte byte, LockKind kind) {
 
 void unlock(int fd, LockByte byte) noexcept { set_lock(fd, byte, F_UNLCK); }
 
+Error locked_too_long(const std::string& path) {
+  return Error(ErrorKind::kTimeout,
+               fmt::format("another process has kept the store's file {} locked for too long: "
+                           "check whether a process of the job is stopped",
+                           path));
+}
+
 ChangeLock::ChangeLock(int fd, const std::string& path, Deadline deadline) : fd_(fd) {
   Duration pause = std::chrono::microseconds(50);
   while (!try_lock(fd, LockByte::kChange, LockKind::kAlone)) {
-    if (deadline.passed()) {
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("another process has kept the store's file {} locked for too long: "
-                              "look for one that is stopped",
-                              path));
-    }
+    if (deadline.passed()) throw locked_too_long(path);
     std::this_thread::sleep_until(deadline.within(pause).at());
     pause = std::min<Duration>(pause * 2, std::chrono::milliseconds(10));
   }

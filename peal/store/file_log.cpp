@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/serialize.h"
 #include "peal/net/frame.h"
-#include "peal/net/framing.h"
 
 namespace peal::store {
 namespace {
@@ -30,14 +30,14 @@ Error FileLog::failed(std::string_view doing) const {
 Error FileLog::no_store() const {
   return Error(
       ErrorKind::kUsage,
-      fmt::format("the file {} is no store of peal's, and was left as it is: choose another "
-                  "path for file://",
+      fmt::format("the file {} is not a store of peal, and was not changed: choose another path "
+                  "for file://",
                   path_));
 }
 
 Bytes FileLog::file_size() const {
   struct stat status {};
-  if (::fstat(fd(), &status) != 0) throw failed("cannot look at");
+  if (::fstat(fd(), &status) != 0) throw failed("cannot read the status of");
   return Bytes(status.st_size);
 }
 
@@ -58,7 +58,7 @@ std::string FileLog::read(Bytes offset, Bytes limit) const {
 }
 
 void FileLog::begin() {
-  const std::string beginning = read(0_B, kMagicSize);  // a crash may have let out a part of it
+  const std::string beginning = read(0_B, kMagicSize);  // only a part of it after a crash
   if (!kMagic.starts_with(beginning)) throw no_store();
   if (::ftruncate(fd(), 0) != 0) throw failed("cannot empty");
   forget();
@@ -77,19 +77,19 @@ void FileLog::catch_up() {
     end_ = kMagicSize;
   }
   while (Bytes(rest.size()) >= kHeader) {
-    const Bytes size(net::Reader(rest, "record").get_u32());
+    const Bytes size(ByteReader(rest, "record").get_u32());
     if (size > kMaxRecord) throw no_store();
     if (Bytes(rest.size()) < kHeader + size) break;
     apply(rest.substr(size_t_of(kHeader), size_t_of(size)));
     rest.remove_prefix(size_t_of(kHeader + size));
     end_ += kHeader + size;
   }
-  // Nobody else is writing, so half a record at the end is what a crash left.
-  if (!rest.empty() && ::ftruncate(fd(), end_.value) != 0) throw failed("cannot mend");
+  // This handle holds the ChangeLock, so half a record at the end comes from a crash.
+  if (!rest.empty() && ::ftruncate(fd(), end_.value) != 0) throw failed("cannot repair");
 }
 
 void FileLog::apply(std::string_view record) {
-  net::Reader reader(record, "record of the store's file");
+  ByteReader reader(record, "record of the store's file");
   const auto kind = static_cast<Kind>(reader.get_u8());
   const std::string_view key = reader.get_text(kMaxKey);
   const std::string_view value = reader.get_text(kMaxValue);
@@ -105,7 +105,7 @@ void FileLog::apply(std::string_view record) {
       ++members_;
       return;
     case Kind::kWill:
-      wills_.push_back({std::string(key), std::string(value)});
+      last_wills_.push_back({std::string(key), std::string(value)});
       return;
   }
   throw no_store();
@@ -122,13 +122,13 @@ void FileLog::append_member() {
   ++members_;
 }
 
-void FileLog::append_will(std::string_view key, std::string_view value) {
+void FileLog::append_last_will(std::string_view key, std::string_view value) {
   append(Kind::kWill, key, value);
-  wills_.push_back({std::string(key), std::string(value)});
+  last_wills_.push_back({std::string(key), std::string(value)});
 }
 
 void FileLog::append(Kind kind, std::string_view key, std::string_view value) {
-  net::Writer record;
+  ByteWriter record;
   record.put_u8(static_cast<std::uint8_t>(kind)).put_text(key).put_text(value);
   const std::string frame = net::frame_of(record.view());
   std::size_t done = 0;
@@ -138,7 +138,7 @@ void FileLog::append(Kind kind, std::string_view key, std::string_view value) {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       const Error error = failed("cannot write");
-      forget();  // the table may be ahead of the file; the next call mends both
+      forget();  // the table may be ahead of the file; the next call repairs both
       throw error;
     }
     done += static_cast<std::size_t>(count);
@@ -150,7 +150,7 @@ void FileLog::forget() {
   end_ = 0_B;
   table_ = Table();
   members_ = 0;
-  wills_.clear();
+  last_wills_.clear();
 }
 
 }  // namespace peal::store

@@ -1,5 +1,5 @@
-// The contents of a file store: a log of what was set and erased, which each handle replays into a
-// table. Used by the file store, which holds ChangeLock around every call.
+// The contents of a file store: a log of all changes, which each handle replays into a table. Used
+// by the file store, which holds ChangeLock around every call.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "peal/base/fd.h"
 #include "peal/base/units.h"
 #include "peal/store/table.h"
+#include "peal/system/fd.h"
 
 namespace peal::store {
 
-/// Threads: one at a time. Errors: resource (the file system), usage (the file is no store).
+/// Threads: one at a time. Errors: resource (the file system), usage (the file is not a store).
 class FileLog {
  public:
   FileLog(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -21,25 +21,26 @@ class FileLog {
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
   Table& table() { return table_; }
-  /// How many have joined since the log was begun.
+  /// How many handles have joined since the log was begun.
   int members() const { return members_; }
 
-  /// Empties the file and begins a log in it. A file that was neither empty nor a log is left as it
-  /// is: Error(usage).
+  /// Empties the file and begins a log in it. Throws Error(usage) and does not touch the file if
+  /// the file is neither empty nor a log.
   void begin();
-  /// Replays what others have appended. What the crash of a writer left half-written goes away.
+  /// Replays the records that others have appended. Removes half a record that a crash has left.
   void catch_up();
 
   void append_set(std::string_view key, std::string_view value);
   void append_erase(std::string_view key);
   void append_member();
 
-  struct Will {
+  struct LastWill {
     std::string key, value;
   };
-  /// In the order in which they were left: their numbers are those of their locks (file_lock.h).
-  const std::vector<Will>& wills() const { return wills_; }
-  void append_will(std::string_view key, std::string_view value);
+  /// In the order in which they were left. The index of a will is also the number of its lock
+  /// (file_lock.h).
+  const std::vector<LastWill>& last_wills() const { return last_wills_; }
+  void append_last_will(std::string_view key, std::string_view value);
 
  private:
   enum class Kind : std::uint8_t { kSet = 0, kErase, kMember, kWill };
@@ -54,10 +55,10 @@ class FileLog {
 
   Fd fd_;
   std::string path_;
-  Bytes end_;  // of what was replayed
+  Bytes end_;  // of the replayed part
   Table table_;
   int members_ = 0;
-  std::vector<Will> wills_;
+  std::vector<LastWill> last_wills_;
 };
 
 }  // namespace peal::store

@@ -16,18 +16,18 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
-#include "peal/base/per_process.h"
-#include "peal/base/withheld.h"
 #include "peal/store/file_lock.h"
 #include "peal/store/file_log.h"
 #include "peal/store/table.h"
+#include "peal/system/per_process.h"
+#include "peal/system/withheld.h"
 
 namespace peal::store {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// How long one who leaves waits for the lock, which others hold for microseconds.
+/// How long a leaving handle waits for the lock, which other handles hold for microseconds.
 constexpr milliseconds kLeave(1000);
 
 /// Sleeps a little longer each time, never beyond the deadline.
@@ -42,10 +42,10 @@ class Pause {
   Duration length_ = milliseconds(1);
 };
 
-/// Does what the will says. The caller holds the ChangeLock.
-void carry_out(FileLog& log, const FileLog::Will& will) {
+/// Sets the will's key, unless the key exists. The caller holds the ChangeLock.
+void carry_out(FileLog& log, const FileLog::LastWill& will) {
   if (log.table().find(will.key) != nullptr) return;
-  const FileLog::Will done = will;
+  const FileLog::LastWill done = will;
   log.table().set(done.key, done.value);
   log.append_set(done.key, done.value);
 }
@@ -54,10 +54,9 @@ class FileStore final : public Store {
  public:
   FileStore(FileLog log, Timeout timeout) : log_(std::move(log)), timeout_(timeout) {}
 
-  /// In a forked child the parent still uses the file, and a thread of the parent's may have held
-  /// the lock of the log.
+  /// Does nothing in a forked child, because the parent still uses the file.
   ~FileStore() override {
-    if (owner_.is_current()) log_.with([this](FileLog& log) { leave(log); });
+    if (owner_.is_current()) leave();
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -71,7 +70,7 @@ class FileStore final : public Store {
     for (Pause pause;; pause.sleep(deadline)) {
       const bool last = deadline.passed();
       if (auto value = find(key, with_grace(deadline))) return *value;
-      carry_out_wills_of_the_gone(with_grace(deadline));
+      carry_out_wills_of_ended_owners(with_grace(deadline));
       if (last) throw missing_keys(std::vector{std::string(key)});
     }
   }
@@ -105,7 +104,7 @@ class FileStore final : public Store {
       const auto missing =
           locked(with_grace(deadline), [&](FileLog& log) { return log.table().missing(keys); });
       if (missing.empty()) return;
-      carry_out_wills_of_the_gone(with_grace(deadline));
+      carry_out_wills_of_ended_owners(with_grace(deadline));
       if (last) throw missing_keys(missing);
     }
   }
@@ -122,12 +121,13 @@ class FileStore final : public Store {
     check_key(key);
     check_value(key, value);
     locked(own_deadline(), [&](FileLog& log) {
-      const std::size_t number = log.wills().size();
+      const std::size_t number = log.last_wills().size();
       if (!try_lock(log.fd(), will_byte(number), LockKind::kAlone)) {
-        throw Error(ErrorKind::kBug, fmt::format("will {} of {} is taken", number, log.path()));
+        throw Error(ErrorKind::kBug,
+                    fmt::format("the lock of will {} in {} is taken", number, log.path()));
       }
       try {
-        log.append_will(key, value);
+        log.append_last_will(key, value);
         own_wills_.insert(number);
       } catch (const std::exception&) {
         unlock(log.fd(), will_byte(number));
@@ -148,14 +148,23 @@ class FileStore final : public Store {
  private:
   Deadline own_deadline() const { return Deadline::after(timeout_); }
 
-  /// Calls `use` with a table that is up to date, while nobody else reads or writes the file.
+  /// Calls `use` with an up-to-date table while no other call and no other handle reads or writes
+  /// the file.
   template <class Use>
   std::invoke_result_t<Use, FileLog&> locked(Deadline deadline, Use&& use) {
-    return log_.with([&](FileLog& log) {
-      const ChangeLock lock(log.fd(), log.path(), deadline);
-      log.catch_up();
-      return use(log);
-    });
+    const auto is_free = [](bool in_use) { return !in_use; };
+    if (!in_use_.wait(deadline, is_free, [](bool& in_use) { in_use = true; })) {
+      throw locked_too_long(log_.path());
+    }
+    struct End {
+      Guarded<bool>& in_use;
+      ~End() {
+        in_use.update([](bool& value) { value = false; });
+      }
+    } const end{in_use_};
+    const ChangeLock lock(log_.fd(), log_.path(), deadline);
+    log_.catch_up();
+    return use(log_);
   }
 
   std::optional<std::string> find(std::string_view key, Deadline deadline) {
@@ -166,63 +175,67 @@ class FileStore final : public Store {
     });
   }
 
-  /// Whoever waits looks after those who are gone. Cost: a system call for each will whose key does
-  /// not exist.
-  void carry_out_wills_of_the_gone(Deadline deadline) {
+  /// Each waiting handle carries out the last wills of handles that have ended. Cost: a system call
+  /// for each will whose key does not exist.
+  void carry_out_wills_of_ended_owners(Deadline deadline) {
     locked(deadline, [&](FileLog& log) {
-      for (std::size_t number = 0; number < log.wills().size(); ++number) {
-        const FileLog::Will& will = log.wills()[number];
+      for (std::size_t number = 0; number < log.last_wills().size(); ++number) {
+        const FileLog::LastWill& will = log.last_wills()[number];
         if (own_wills_.contains(number) || log.table().find(will.key) != nullptr) continue;
         if (!try_lock(log.fd(), will_byte(number), LockKind::kAlone))
-          continue;  // it is still there
+          continue;  // the will's owner still lives
         unlock(log.fd(), will_byte(number));
         carry_out(log, will);
       }
     });
   }
 
-  /// The last one removes the file. A file that stays behind all the same is harmless.
-  void leave(FileLog& log) noexcept;
+  /// The last handle removes the file. A file that remains after an error is harmless.
+  void leave() noexcept;
 
   const OwnerProcess owner_;
-  Guarded<FileLog> log_;
-  std::set<std::size_t> own_wills_;  // as the log
+  /// Whether a call uses `log_` and `own_wills_`. Not a mutex, because calls wait for other
+  /// processes meanwhile, and each call has its own deadline.
+  Guarded<bool> in_use_{false};
+  FileLog log_;
+  std::set<std::size_t> own_wills_;
   Timeout timeout_;
 };
 
 Fd open_file(const std::string& path) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-  // The locks say which processes live. They last as long as the open file does.
+  // The locks show which processes live. They last as long as the open file, so children must not
+  // inherit it.
   Fd fd = withheld_from_children(Fd(::open(path.c_str(), kFlags, S_IRUSR | S_IWUSR)));
   if (!fd) throw system_error(fmt::format("cannot open the store's file {}", path), errno);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) {
-    throw system_error(fmt::format("cannot look at the store's file {}", path), errno);
+    throw system_error(fmt::format("cannot read the status of the store's file {}", path), errno);
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("{} is no file that can be a store: choose another path for file://", path));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} is not a regular file: choose another path for file://", path));
   }
   if (status.st_uid != ::geteuid()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("the store's file {} belongs to another user: choose another path for "
-                            "file://, in a folder of your own",
+                            "file://, in your own folder",
                             path));
   }
   return fd;
 }
 
-/// The ranks' secret may come to lie in it. Only for a file that is known to be a store.
+/// Makes the file readable for its user only, because it may hold the ranks' secret. To be called
+/// only for a file that is known to be a store.
 void keep_others_out(int fd, const std::string& path) {
   struct stat status {};
   const bool is_private = ::fstat(fd, &status) == 0 && (status.st_mode & 0077) == 0;
   if (!is_private && ::fchmod(fd, S_IRUSR | S_IWUSR) != 0) {
-    throw system_error(fmt::format("cannot keep others from the store's file {}", path), errno);
+    throw system_error(fmt::format("cannot make the store's file {} private", path), errno);
   }
 }
 
-/// Whether the path still leads to this open file: its last user may have removed it meanwhile.
+/// Whether the path still leads to this open file. The last handle may have removed it meanwhile.
 bool is_at(int fd, const std::string& path) {
   struct stat opened {};
   struct stat found {};
@@ -230,24 +243,25 @@ bool is_at(int fd, const std::string& path) {
          opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
 }
 
-void FileStore::leave(FileLog& log) noexcept {
+void FileStore::leave() noexcept {
   try {
-    const ChangeLock lock(log.fd(), log.path(), Deadline::after(kLeave));
-    const bool last = try_lock(log.fd(), LockByte::kAlive, LockKind::kAlone);
-    if (last && is_at(log.fd(), log.path())) ::unlink(log.path().c_str());
-    if (!last) log.catch_up();
+    const ChangeLock lock(log_.fd(), log_.path(), Deadline::after(kLeave));
+    const bool last = try_lock(log_.fd(), LockByte::kAlive, LockKind::kAlone);
+    if (last && is_at(log_.fd(), log_.path())) ::unlink(log_.path().c_str());
+    if (!last) log_.catch_up();
     for (const std::size_t number : own_wills_) {
-      if (!last) carry_out(log, log.wills().at(number));
+      if (!last) carry_out(log_, log_.last_wills().at(number));
     }
-    // Under the same lock: whoever leaves next must not find this one still there.
-    unlock(log.fd(), LockByte::kAlive);
+    // Still under the ChangeLock: the next handle to leave must not count this one.
+    unlock(log_.fd(), LockByte::kAlive);
   } catch (const std::exception&) {
-    // Somebody is stopped while it holds the lock: it is not for us to remove the file.
+    // For example, a stopped process holds the ChangeLock. That process still uses the file, so the
+    // file stays.
   }
 }
 
-/// Joins whoever uses the file, or begins anew where nobody does. Returns false where that is not
-/// possible now. The caller holds the ChangeLock.
+/// Joins the handles that use the file, or begins a new log if no handle does. Returns false if
+/// neither is possible now. The caller holds the ChangeLock.
 bool try_join(FileLog& log, int members) {
   if (try_lock(log.fd(), LockByte::kAlive, LockKind::kAlone)) {
     log.begin();
@@ -278,7 +292,7 @@ std::unique_ptr<Store> open_file_store(const std::string& path,
     if (deadline.passed()) {
       throw Error(ErrorKind::kTimeout,
                   fmt::format("the store's file {} serves a job whose {} members have all come and "
-                              "not yet ended: end that job, or choose another path",
+                              "have not ended: end that job, or choose another path",
                               path,
                               options.members));
     }

@@ -1,5 +1,5 @@
-// What is particular to the file store: what crashed runs leave behind, who removes the file, and
-// files that are none of its business. What it does as a Store is in store_conformance_test.cpp.
+// Tests that only the file store needs: remains of crashed runs, removal of the file, and files
+// that are not stores. store_conformance_test.cpp tests the operations of Store.
 #include "peal/store/file_store.h"
 
 #include <fcntl.h>
@@ -20,18 +20,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/fd.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/soon.h"
 #include "peal/store/file_lock.h"
+#include "peal/system/fd.h"
 
 namespace peal::store {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class FileStoreTest : public testing::Test {
+class FileStoreTest : public ::testing::Test {
  protected:
   FileStoreTest() { std::filesystem::create_directory(folder_); }
   ~FileStoreTest() override { std::filesystem::remove_all(folder_); }
@@ -52,11 +52,11 @@ class FileStoreTest : public testing::Test {
     return text.str();
   }
 
-  std::string folder_ = testing::TempDir() + "peal-file-store-" + std::to_string(::getpid());
+  std::string folder_ = ::testing::TempDir() + "peal-file-store-" + std::to_string(::getpid());
   std::string path_ = folder_ + "/store";
 };
 
-/// A process that runs `body` and then waits; killed and reaped at the latest by the destructor.
+/// A process that runs `body` and then waits. The destructor kills and reaps it.
 class Child {
  public:
   explicit Child(const std::function<void()>& body) {
@@ -98,7 +98,7 @@ TEST_F(FileStoreTest, TheLastHandleRemovesTheFile) {
   EXPECT_FALSE(exists());
 }
 
-TEST_F(FileStoreTest, ARunThatWasKilledLeavesNothingThatCounts) {
+TEST_F(FileStoreTest, AKilledRunLeavesNoValues) {
   std::unique_ptr<Store> keep;  // in the children, where no destructor runs
   const auto crash = [&] {
     keep = open();
@@ -107,7 +107,7 @@ TEST_F(FileStoreTest, ARunThatWasKilledLeavesNothingThatCounts) {
   Child a(crash);
   Child b(crash);
   a.kill();
-  EXPECT_EQ(open()->try_get("claims"), "2");  // one of them still lives
+  EXPECT_EQ(open()->try_get("claims"), "2");  // child b still lives
   b.kill();
   EXPECT_TRUE(exists());
   const auto store = open();
@@ -115,7 +115,7 @@ TEST_F(FileStoreTest, ARunThatWasKilledLeavesNothingThatCounts) {
   EXPECT_EQ(store->add("claims", 1), 1);
 }
 
-TEST_F(FileStoreTest, RanksThatStartAtOnceOverLeftoversAgreeOnOneStore) {
+TEST_F(FileStoreTest, RanksThatStartAtOnceOnAnOldFileShareOneStore) {
   constexpr int kRanks = 6;
   for (int round = 0; round < 10; ++round) {
     std::unique_ptr<Store> keep;
@@ -131,7 +131,7 @@ TEST_F(FileStoreTest, RanksThatStartAtOnceOverLeftoversAgreeOnOneStore) {
         if (n == kRanks) store->set("all", std::to_string(n));
         std::string all = store->get("all", soon());
         if (store->add("seen", 1) == kRanks) store->set("done", "");
-        store->get("done", soon());  // nobody leaves before all have seen it
+        store->get("done", soon());  // no rank leaves before all have read "all"
         return all;
       }));
     }
@@ -140,7 +140,7 @@ TEST_F(FileStoreTest, RanksThatStartAtOnceOverLeftoversAgreeOnOneStore) {
   }
 }
 
-TEST_F(FileStoreTest, HandlesThatComeAndGoNeverSeeARemovedFile) {
+TEST_F(FileStoreTest, HandlesThatOpenAndCloseNeverUseARemovedFile) {
   std::vector<std::future<int>> threads;
   for (int t = 0; t < 4; ++t) {
     threads.push_back(std::async(std::launch::async, [&] {
@@ -159,7 +159,7 @@ TEST_F(FileStoreTest, HandlesThatComeAndGoNeverSeeARemovedFile) {
   EXPECT_FALSE(exists());
 }
 
-TEST_F(FileStoreTest, OfThoseThatLeaveAtOnceTheLastRemovesTheFile) {
+TEST_F(FileStoreTest, TheLastOfHandlesThatCloseAtOnceRemovesTheFile) {
   constexpr int kRanks = 4;
   for (int round = 0; round < 200; ++round) {
     std::vector<std::unique_ptr<Store>> stores;
@@ -177,14 +177,14 @@ TEST_F(FileStoreTest, OfThoseThatLeaveAtOnceTheLastRemovesTheFile) {
   }
 }
 
-TEST_F(FileStoreTest, ARankThatComesLateJoins) {
+TEST_F(FileStoreTest, ALateRankJoins) {
   const auto early = open({.members = 2});
   early->set("key", "value");
   const auto late = open({.members = 2});
   EXPECT_EQ(late->get("key", soon()), "value");
 }
 
-TEST_F(FileStoreTest, WhoComesToACompleteJobWaitsForItsEnd) {
+TEST_F(FileStoreTest, AHandleWaitsForTheEndOfACompleteJob) {
   auto first = open({.members = 2});
   auto second = open({.members = 2});
   first->set("key", "of the first job");
@@ -198,7 +198,7 @@ TEST_F(FileStoreTest, WhoComesToACompleteJobWaitsForItsEnd) {
   EXPECT_EQ(next.get()->try_get("key"), std::nullopt);
 }
 
-TEST_F(FileStoreTest, HalfARecordOfACrashedWriterIsForgotten) {
+TEST_F(FileStoreTest, HalfARecordOfACrashedWriterIsIgnored) {
   const auto a = open();
   const auto b = open();
   a->set("key", "value");
@@ -214,7 +214,7 @@ TEST_F(FileStoreTest, HalfARecordOfACrashedWriterIsForgotten) {
   EXPECT_EQ(open()->get("key", soon()), "value");
 }
 
-TEST_F(FileStoreTest, WhatACrashLeftOfTheBeginningIsForgottenToo) {
+TEST_F(FileStoreTest, AHalfWrittenBeginningIsIgnored) {
   open()->set("key", "value");
   for (const char* text : {"", "p", "peal store 2"}) {
     write(text);
@@ -222,7 +222,7 @@ TEST_F(FileStoreTest, WhatACrashLeftOfTheBeginningIsForgottenToo) {
   }
 }
 
-TEST_F(FileStoreTest, TheWillOfAProcessThatWasKilledIsDone) {
+TEST_F(FileStoreTest, TheLastWillOfAKilledProcessIsCarriedOut) {
   Child child([&] {
     static std::unique_ptr<Store> held = open();
     held->set_will("will", "the child has gone");
@@ -233,7 +233,7 @@ TEST_F(FileStoreTest, TheWillOfAProcessThatWasKilledIsDone) {
   EXPECT_EQ(store->get("will", soon()), "the child has gone");
 }
 
-TEST_F(FileStoreTest, AFileThatIsNoStoreIsLeftAsItIs) {
+TEST_F(FileStoreTest, AFileThatIsNotAStoreIsNotChanged) {
   for (const char* text : {"precious data", "peal store 1\n"}) {
     write(text);
     const Error error = error_of([&] { open(); });
@@ -243,14 +243,14 @@ TEST_F(FileStoreTest, AFileThatIsNoStoreIsLeftAsItIs) {
   }
 }
 
-TEST_F(FileStoreTest, APathThatCannotBeOpenedIsNamed) {
+TEST_F(FileStoreTest, TheErrorNamesAPathThatCannotBeOpened) {
   const Error error = error_of([&] { open_file_store(folder_ + "/no/such", {}, soon()); });
   EXPECT_EQ(error.kind(), ErrorKind::kResource);
   EXPECT_THAT(error.what(), HasSubstr(folder_ + "/no/such"));
   EXPECT_EQ(error_of([&] { open_file_store(folder_, {}, soon()); }).kind(), ErrorKind::kResource);
 }
 
-TEST_F(FileStoreTest, AFileThatOthersCouldReadIsMadeToBeTheUsersAlone) {
+TEST_F(FileStoreTest, OpenMakesAFileThatOthersCanReadPrivate) {
   std::ofstream(path_).flush();
   std::filesystem::permissions(path_, std::filesystem::perms::all);
   const auto store = open();
@@ -268,7 +268,7 @@ TEST_F(FileStoreTest, AFileThatIsNotAStoreKeepsItsContentsAndItsMode) {
   EXPECT_EQ(status.st_size, std::ssize(std::string("a file that others read")));
 }
 
-TEST_F(FileStoreTest, AFileOfAnotherUserAndALinkAreRefused) {
+TEST_F(FileStoreTest, OpenRejectsALinkAndAFileOfAnotherUser) {
   std::filesystem::create_symlink(path_ + ".elsewhere", path_);
   EXPECT_EQ(error_of([&] { open(); }).kind(), ErrorKind::kResource);
   std::filesystem::remove(path_);
@@ -280,7 +280,7 @@ TEST_F(FileStoreTest, AFileOfAnotherUserAndALinkAreRefused) {
   EXPECT_THAT(error.what(), HasSubstr("belongs to another user"));
 }
 
-TEST_F(FileStoreTest, AMemberThatStopsWithTheLockIsATimeoutThatNamesTheFile) {
+TEST_F(FileStoreTest, AHandleThatStopsWithTheLockCausesATimeoutThatNamesTheFile) {
   const auto store = open({.timeout = milliseconds(30)});
   store->set("key", "value");
   const Fd other(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
@@ -300,14 +300,14 @@ TEST_F(FileStoreTest, ADamagedFileIsAnErrorAndNotACrash) {
   EXPECT_EQ(error_of([&] { store->try_get("key"); }).kind(), ErrorKind::kUsage);
 }
 
-TEST_F(FileStoreTest, WhatIsNoFileIsRefusedAndLeftAlone) {
+TEST_F(FileStoreTest, OpenRejectsAFolderAndAPipe) {
   const auto refused = [](const std::string& path) {
     return std::string(error_of([&] { open_file_store(path, {}, soon()); }).what());
   };
   EXPECT_THAT(refused(folder_), HasSubstr("Is a directory"));
   const std::string pipe = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(refused(pipe), HasSubstr("pipe is no file that can be a store"));
+  EXPECT_THAT(refused(pipe), HasSubstr("pipe is not a regular file"));
   EXPECT_TRUE(std::filesystem::exists(pipe));
 }
 

@@ -7,7 +7,7 @@
 
 namespace peal::store {
 
-/// Shared by all its users; empty at first.
+/// Makes an empty store. All its users share the same object.
 std::unique_ptr<Store> make_memory_store();
 
 }  // namespace peal::store

@@ -1,5 +1,5 @@
-// A view of another store under a prefix, so that groups and phases that share a store cannot meet
-// in a key.
+// A view of another store under a prefix, so that groups and phases can share a store without using
+// the same keys.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace peal::store {
 
-/// Every key becomes "<prefix>/<key>" in `base`; the limit of a key is that of the whole.
+/// Every key becomes "<prefix>/<key>" in `base`. The limit for keys counts the whole text.
 std::unique_ptr<Store> make_prefix_store(std::shared_ptr<Store> base, std::string prefix);
 
 }  // namespace peal::store

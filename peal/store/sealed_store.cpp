@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/mac.h"
 #include "peal/store/table.h"
 
@@ -74,7 +74,7 @@ class SealedStore final : public Store {
 
  private:
   std::string mac_of(std::string_view key, std::string_view nonce, std::string_view value) const {
-    net::Writer text;
+    ByteWriter text;
     text.put_raw("peal/store").put_text(key).put_raw(nonce).put_raw(value);
     return net::hmac_sha256(secret_.text(), text.view());
   }
@@ -99,12 +99,12 @@ class SealedStore final : public Store {
                             "writes to the store; give all ranks the same PEAL_SECRET, and let no "
                             "other program reach the store",
                             key,
-                            secret_.empty() ? " (this process has none)" : ""));
+                            secret_.empty() ? " (this process has no secret)" : ""));
   }
 
-  /// Writes what `next` makes of the key's value, if anything. Returns the value after that. No two
-  /// sealed values are the same, so a value that is found to be this call's was written by it. When
-  /// another rank was faster, a random pause keeps the ranks out of each other's way.
+  /// Replaces the key's value by `next(value)`, unless `next` returns nothing. Returns the value
+  /// after that. Two sealed values are never the same, so if the key holds this call's value, this
+  /// call has written it. If another rank was faster, this pauses for a random time and retries.
   template <class Next>
   std::string exchange(std::string_view key, Next&& next) {
     const Deadline deadline = Deadline::after(timeout_);
@@ -118,8 +118,8 @@ class SealedStore final : public Store {
       if (base_->compare_set(key, sealed.value_or(""), wanted) == wanted) return *desired;
       if (deadline.passed()) {
         throw Error(ErrorKind::kTimeout,
-                    fmt::format("the value of \"{}\" in the store where the ranks meet changed at "
-                                "each try to write it",
+                    fmt::format("cannot write \"{}\" in the store where the ranks meet: its value "
+                                "changed at each attempt until the timeout",
                                 key));
       }
       std::this_thread::sleep_for(longest * static_cast<unsigned char>(wanted[0]) / 256);

@@ -1,4 +1,4 @@
-// What a program that reaches the store, and does not know the secret, can do there.
+// Tests what a program can do that reaches the store but does not know the secret.
 #include "peal/store/sealed_store.h"
 
 #include <future>
@@ -13,6 +13,7 @@
 #include "peal/base/testing/error_of.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/prefix_store.h"
+#include "peal/store/testing/forwarding_store.h"
 
 namespace peal::store {
 namespace {
@@ -29,7 +30,7 @@ class SealedStoreTest : public ::testing::Test {
     return make_sealed_store(open_, Secret(secret), seconds(20));
   }
 
-  /// Every call that reads the key says that the value does not bear the seal.
+  /// Expects that every call that reads the key rejects the value for its missing seal.
   void expect_refused(const std::string& key) const {
     const auto store = sealed();
     for (const Error& error : {error_of([&] { store->try_get(key); }),
@@ -41,10 +42,10 @@ class SealedStoreTest : public ::testing::Test {
     }
   }
 
-  std::shared_ptr<Store> open_ = make_memory_store();  // as a stranger sees it
+  std::shared_ptr<Store> open_ = make_memory_store();  // for programs without the secret
 };
 
-TEST_F(SealedStoreTest, AValueThatAStrangerWritesIsRefused) {
+TEST_F(SealedStoreTest, AValueWrittenByAStrangerIsRejected) {
   open_->set("short", "forged");
   expect_refused("short");
   open_->set("long", std::string(200, 'x'));
@@ -53,7 +54,7 @@ TEST_F(SealedStoreTest, AValueThatAStrangerWritesIsRefused) {
   expect_refused("empty");
 }
 
-TEST_F(SealedStoreTest, AValueThatAStrangerChangesAnywhereIsRefused) {
+TEST_F(SealedStoreTest, AValueChangedByAStrangerIsRejected) {
   sealed()->set("key", "some value");
   const std::string good = *open_->try_get("key");
   EXPECT_THAT(good, HasSubstr("some value")) << "sealed, not encrypted";
@@ -69,7 +70,7 @@ TEST_F(SealedStoreTest, AValueThatAStrangerChangesAnywhereIsRefused) {
   EXPECT_EQ(sealed()->try_get("key"), "some value");
 }
 
-TEST_F(SealedStoreTest, AValueThatAStrangerMovesToAnotherKeyIsRefused) {
+TEST_F(SealedStoreTest, AValueMovedToAnotherKeyIsRejected) {
   sealed()->set("contact/0", "here");
   open_->set("contact/1", *open_->try_get("contact/0"));
   expect_refused("contact/1");
@@ -79,13 +80,13 @@ TEST_F(SealedStoreTest, AValueThatAStrangerMovesToAnotherKeyIsRefused) {
   expect_refused("group/b/contact/0");
 }
 
-TEST_F(SealedStoreTest, ACounterThatAStrangerSetsIsRefused) {
+TEST_F(SealedStoreTest, ACounterSetByAStrangerIsRejected) {
   sealed()->add("arrived", 1);
   open_->set("arrived", "3");
   expect_refused("arrived");
 }
 
-TEST_F(SealedStoreTest, ARankWithAnotherSecretOrWithoutOneIsNoticedOnBothSides) {
+TEST_F(SealedStoreTest, AnotherSecretOrNoSecretIsDetectedOnBothSides) {
   for (const char* other : {"another secret", ""}) {
     sealed(other)->set("key", "value");
     expect_refused("key");
@@ -93,9 +94,9 @@ TEST_F(SealedStoreTest, ARankWithAnotherSecretOrWithoutOneIsNoticedOnBothSides) 
     EXPECT_EQ(error_of([&] { sealed(other)->try_get("key"); }).kind(), ErrorKind::kUsage);
   }
   EXPECT_THAT(error_of([&] { sealed("")->try_get("key"); }).what(),
-              HasSubstr("this process has none"));
+              HasSubstr("this process has no secret"));
   EXPECT_THAT(error_of([&] { sealed("another")->try_get("key"); }).what(),
-              Not(HasSubstr("this process has none")));
+              Not(HasSubstr("this process has no secret")));
 }
 
 TEST_F(SealedStoreTest, EqualValuesAreSealedDifferentlyEachTime) {
@@ -105,31 +106,14 @@ TEST_F(SealedStoreTest, EqualValuesAreSealedDifferentlyEachTime) {
   EXPECT_NE(*open_->try_get("key"), first);
 }
 
-TEST_F(SealedStoreTest, AStrangerThatChangesACounterAtEachTryEndsTheAdditionInTime) {
-  /// Another sealed value of the same counter lies there whenever it is written.
-  class Restless final : public Store {
+TEST_F(SealedStoreTest, AddTimesOutIfAStrangerChangesTheCounterAtEachAttempt) {
+  /// Behaves as if another sealed value of the counter had replaced the read one before each write.
+  class Restless final : public testing::ForwardingStore {
    public:
-    explicit Restless(std::shared_ptr<Store> base) : base_(std::move(base)) {}
-    void set(std::string_view key, std::string_view value) override { base_->set(key, value); }
-    std::string get(std::string_view key, Deadline until) override {
-      return base_->get(key, until);
-    }
-    std::optional<std::string> try_get(std::string_view key) override {
-      return base_->try_get(key);
-    }
-    std::int64_t add(std::string_view key, std::int64_t n) override { return base_->add(key, n); }
+    using ForwardingStore::ForwardingStore;
     std::string compare_set(std::string_view key, std::string_view, std::string_view) override {
-      return base_->get(key, Deadline(Clock::now()));
+      return get(key, Deadline(Clock::now()));
     }
-    void wait(const std::vector<std::string>& keys, Deadline until) override {
-      base_->wait(keys, until);
-    }
-    bool erase(std::string_view key) override { return base_->erase(key); }
-    void set_will(std::string_view, std::string_view) override {}
-    bool answers(Deadline) override { return true; }
-
-   private:
-    std::shared_ptr<Store> base_;
   };
   sealed()->add("n", 1);
   const auto store = make_sealed_store(

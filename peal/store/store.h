@@ -1,6 +1,10 @@
-// A small table of keys and values that all ranks of a job can reach: how they find each other.
-// Implementations: memory (threads of one process), file (a file with fcntl locks), tcp (client of
-// a server that one process runs), prefix (a view of another under a prefix).
+// A small table of keys and values that all ranks of a job can reach. The ranks use it to find each
+// other. Implementations:
+// - memory: for the threads of one process;
+// - file: a file with fcntl locks;
+// - tcp: a client of a server that one process runs;
+// - prefix: a view of another store under a prefix;
+// - sealed: a view that accepts only values with the seal of the job.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +18,8 @@
 
 namespace peal::store {
 
-/// Where a store that has a server says whom it has refused, in a sentence for those who wait in
-/// vain; nothing is there while that is nobody.
+/// The key under which a store's server describes rejected connections, in a sentence for ranks
+/// that time out. The key does not exist while no connection was rejected.
 inline constexpr std::string_view kRefusedKey = "refused";
 
 /// Keys and values are bytes; keys up to 1 KiB, values up to 16 MiB (else Error(usage)).
@@ -37,25 +41,25 @@ class Store {
   /// value += amount, as a decimal number, 0 if the key is new; returns the new value. Atomic.
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
 
-  /// If the value is `expected` (or the key is new and `expected` is empty) it becomes `desired`.
+  /// If the value is `expected` (or the key is new and `expected` is empty), sets it to `desired`.
   /// Returns the value after the call. Atomic.
   virtual std::string compare_set(std::string_view key,
                                   std::string_view expected,
                                   std::string_view desired) = 0;
 
-  /// Waits until all keys exist. Throws Error(timeout) that names those that are missing.
+  /// Waits until all keys exist. Throws Error(timeout) that names the missing keys.
   virtual void wait(const std::vector<std::string>& keys, Deadline deadline) = 0;
 
   /// Returns whether the key existed.
   virtual bool erase(std::string_view key) = 0;
 
-  /// Leaves a will: when this store is let go of here, or this process ends, however it ends, the
-  /// key becomes `value` unless it exists by then. So others learn of it who wait for the key. A
-  /// store that ends with this process has nobody to tell.
+  /// Leaves a last will: when this store object is destroyed, or this process ends in any way, the
+  /// key is set to `value`, unless the key exists by then. So ranks that wait for the key are
+  /// notified. A store that ends with this process does nothing.
   virtual void set_will(std::string_view key, std::string_view value) = 0;
 
-  /// Whether the store can be asked now: for those who would rather do without than wait, since
-  /// calls without a deadline wait for as long as the store was made to. Throws nothing but bugs.
+  /// Whether the store answers before the deadline. For callers that can do without the store:
+  /// calls without a deadline wait for the store's full timeout. Throws only errors of kind bug.
   virtual bool answers(Deadline deadline) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What every implementation of Store must do. Each test runs against all of them, with several
-// handles where the implementation has handles.
+// Tests that every implementation of Store must pass. Each test runs against all implementations,
+// with several handles if the implementation has handles.
 #include <unistd.h>
 
 #include <array>
@@ -27,9 +27,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::size_t kHandles = 3;
 using Handles = std::vector<std::shared_ptr<Store>>;
@@ -44,8 +44,8 @@ struct Implementation {
 Handles open_memory() { return Handles(kHandles, make_memory_store()); }
 
 struct Hosted {
-  explicit Hosted(Sealing sealing)
-      : context{Secret("hush"), "job", "store", sealing}, server(listeners(), context) {}
+  explicit Hosted(LinkProtection protection)
+      : context{Secret("hush"), "job", "store", protection}, server(listeners(), context) {}
 
   static std::vector<Fd> listeners() {
     std::vector<Fd> one;
@@ -57,8 +57,8 @@ struct Hosted {
   TcpStoreServer server;
 };
 
-Handles open_tcp(Sealing sealing) {
-  const auto hosted = std::make_shared<Hosted>(sealing);
+Handles open_tcp(LinkProtection protection) {
+  const auto hosted = std::make_shared<Hosted>(protection);
   Handles handles;
   for (std::size_t i = 0; i < kHandles; ++i) {
     auto client =
@@ -69,25 +69,25 @@ Handles open_tcp(Sealing sealing) {
 }
 
 Handles open_prefix() {
-  Handles handles = open_tcp(Sealing::kPlain);
-  handles.front()->set("key", "of somebody else");
+  Handles handles = open_tcp(LinkProtection::kPlain);
+  handles.front()->set("key", "of another user");
   for (auto& handle : handles) handle = make_prefix_store(handle, "mine");
   return handles;
 }
 
 Handles open_sealed() {
-  Handles handles = open_tcp(Sealing::kPlain);
+  Handles handles = open_tcp(LinkProtection::kPlain);
   for (auto& handle : handles) handle = make_sealed_store(handle, Secret("a secret"), seconds(20));
   return handles;
 }
 
-Handles open_plain() { return open_tcp(Sealing::kPlain); }
-Handles open_checked() { return open_tcp(Sealing::kChecked); }
-Handles open_encrypted() { return open_tcp(Sealing::kEncrypted); }
+Handles open_plain() { return open_tcp(LinkProtection::kPlain); }
+Handles open_checked() { return open_tcp(LinkProtection::kChecked); }
+Handles open_encrypted() { return open_tcp(LinkProtection::kEncrypted); }
 
 Handles open_file() {
   static int count = 0;
-  const std::string path = testing::TempDir() + "peal-store-conformance-" +
+  const std::string path = ::testing::TempDir() + "peal-store-conformance-" +
                            std::to_string(::getpid()) + "-" + std::to_string(count++);
   Handles handles;
   for (std::size_t i = 0; i < kHandles; ++i) {
@@ -96,14 +96,14 @@ Handles open_file() {
   return handles;
 }
 
-class StoreConformanceTest : public testing::TestWithParam<Implementation> {
+class StoreConformanceTest : public ::testing::TestWithParam<Implementation> {
  protected:
   Handles handles_ = GetParam().open();
   Store& a_ = *handles_[0];
   Store& b_ = *handles_[1];
 };
 
-TEST_P(StoreConformanceTest, WhatOneSetsAnotherGets) {
+TEST_P(StoreConformanceTest, GetReturnsAValueThatAnotherHandleSet) {
   a_.set("key", "value");
   EXPECT_EQ(b_.get("key", soon()), "value");
   b_.set("key", "another");
@@ -111,20 +111,20 @@ TEST_P(StoreConformanceTest, WhatOneSetsAnotherGets) {
   EXPECT_EQ(a_.try_get("key"), "another");
 }
 
-TEST_P(StoreConformanceTest, AKeyThatIsNotThereYieldsNothing) {
+TEST_P(StoreConformanceTest, TryGetReturnsNothingForAMissingKey) {
   EXPECT_EQ(a_.try_get("key"), std::nullopt);
   a_.set("key", "");
   EXPECT_EQ(b_.try_get("key"), "");
 }
 
-TEST_P(StoreConformanceTest, AWillIsDoneWhenWhoHasLeftItIsGone) {
+TEST_P(StoreConformanceTest, ALastWillIsCarriedOutWhenItsHandleIsDestroyed) {
   a_.set_will("will", "a has gone");
   a_.set_will("kept", "a has gone");
   a_.set_will("empty", "a has gone");
   EXPECT_EQ(b_.try_get("will"), std::nullopt);
   b_.set("kept", "promise");
   b_.set("empty", "");
-  if (handles_[0] == handles_[1]) return;  // one store for all, and it ends with the process
+  if (handles_[0] == handles_[1]) return;  // one object for all: it ends with the process
   auto waiting = std::async(std::launch::async, [&] { return b_.get("will", soon()); });
   handles_[0].reset();
   EXPECT_EQ(waiting.get(), "a has gone");
@@ -148,7 +148,7 @@ TEST_P(StoreConformanceTest, ValuesMayBeLarge) {
   EXPECT_TRUE(b_.get("large", soon()) == large);
 }
 
-TEST_P(StoreConformanceTest, TooLongKeysAndValuesAreUsageErrorsAndHarmNobody) {
+TEST_P(StoreConformanceTest, TooLongKeysAndValuesAreUsageErrorsAndChangeNothing) {
   const std::string key(static_cast<std::size_t>(kMaxKey.value) + 1, 'k');
   const std::string value(static_cast<std::size_t>(kMaxValue.value) + 1, 'v');
   for (const Error& error : {error_of([&] { a_.set(key, "value"); }),
@@ -169,7 +169,7 @@ TEST_P(StoreConformanceTest, TooLongKeysAndValuesAreUsageErrorsAndHarmNobody) {
   EXPECT_EQ(b_.try_get("key"), "value");
 }
 
-TEST_P(StoreConformanceTest, AddingReturnsTheNewValue) {
+TEST_P(StoreConformanceTest, AddReturnsTheNewValue) {
   EXPECT_EQ(a_.add("n", 5), 5);
   EXPECT_EQ(b_.add("n", -7), -2);
   EXPECT_EQ(a_.add("n", 0), -2);
@@ -178,13 +178,13 @@ TEST_P(StoreConformanceTest, AddingReturnsTheNewValue) {
   EXPECT_EQ(b_.add("n", 2), 42);
 }
 
-TEST_P(StoreConformanceTest, AddingToAWordIsAUsageError) {
+TEST_P(StoreConformanceTest, AddToAWordIsAUsageError) {
   a_.set("word", "forty-two");
   EXPECT_EQ(error_of([&] { b_.add("word", 1); }).kind(), ErrorKind::kUsage);
   EXPECT_EQ(a_.get("word", soon()), "forty-two");
 }
 
-TEST_P(StoreConformanceTest, EveryAdditionOfManyThreadsCounts) {
+TEST_P(StoreConformanceTest, EveryAddOfManyThreadsCounts) {
   constexpr int kThreads = 6;
   constexpr int kTimes = 50;
   std::vector<std::future<std::vector<std::int64_t>>> threads;
@@ -205,7 +205,7 @@ TEST_P(StoreConformanceTest, EveryAdditionOfManyThreadsCounts) {
   EXPECT_EQ(*all.rbegin(), kThreads * kTimes);
 }
 
-TEST_P(StoreConformanceTest, ComparingAndSettingHappensOnlyWhereTheValueIsAsExpected) {
+TEST_P(StoreConformanceTest, CompareSetSetsOnlyIfTheValueIsTheExpectedOne) {
   EXPECT_EQ(a_.compare_set("key", "something", "x"), "");  // new, but not expected to be
   EXPECT_EQ(b_.try_get("key"), std::nullopt);
   EXPECT_EQ(a_.compare_set("key", "", "first"), "first");
@@ -214,7 +214,7 @@ TEST_P(StoreConformanceTest, ComparingAndSettingHappensOnlyWhereTheValueIsAsExpe
   EXPECT_EQ(a_.get("key", soon()), "third");
 }
 
-TEST_P(StoreConformanceTest, OneOfManyThreadsWinsAKey) {
+TEST_P(StoreConformanceTest, OnlyOneOfManyThreadsSetsAKeyByCompareSet) {
   std::vector<std::future<std::string>> threads;
   for (std::size_t t = 0; t < 6; ++t) {
     threads.push_back(std::async(std::launch::async, [&, t] {
@@ -226,14 +226,14 @@ TEST_P(StoreConformanceTest, OneOfManyThreadsWinsAKey) {
   EXPECT_EQ(winners.size(), 1u);
 }
 
-TEST_P(StoreConformanceTest, AGetThatWaitsSeesALaterSet) {
+TEST_P(StoreConformanceTest, AWaitingGetReturnsALaterSet) {
   auto waiting = std::async(std::launch::async, [&] { return a_.get("key", soon()); });
   EXPECT_EQ(waiting.wait_for(milliseconds(20)), std::future_status::timeout);
   b_.set("key", "value");
   EXPECT_EQ(waiting.get(), "value");
 }
 
-TEST_P(StoreConformanceTest, AGetThatWaitsSeesAKeyThatAdditionOrComparisonMade) {
+TEST_P(StoreConformanceTest, AWaitingGetReturnsAKeyMadeByAddOrCompareSet) {
   auto added = std::async(std::launch::async, [&] { return a_.get("added", soon()); });
   auto compared = std::async(std::launch::async, [&] { return a_.get("compared", soon()); });
   b_.add("added", 3);
@@ -242,7 +242,7 @@ TEST_P(StoreConformanceTest, AGetThatWaitsSeesAKeyThatAdditionOrComparisonMade) 
   EXPECT_EQ(compared.get(), "set");
 }
 
-TEST_P(StoreConformanceTest, AThreadThatWaitsDoesNotHinderOthersOfTheSameHandle) {
+TEST_P(StoreConformanceTest, AWaitingThreadDoesNotDelayOthersOfTheSameHandle) {
   auto waiting = std::async(std::launch::async, [&] { return a_.get("key", soon()); });
   a_.set("other", "value");
   EXPECT_EQ(a_.get("other", soon()), "value");
@@ -251,17 +251,17 @@ TEST_P(StoreConformanceTest, AThreadThatWaitsDoesNotHinderOthersOfTheSameHandle)
   EXPECT_EQ(waiting.get(), "from the same handle");
 }
 
-TEST_P(StoreConformanceTest, AGetThatWaitsInVainNamesTheKey) {
+TEST_P(StoreConformanceTest, AGetThatTimesOutNamesTheKey) {
   const TimePoint begin = Clock::now();
   const Error error = error_of([&] { a_.get("never", Deadline(begin + milliseconds(30))); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.what(), HasSubstr("never\""));
   EXPECT_GE(Clock::now() - begin, milliseconds(30));
-  a_.set("after", "the handle is as good as before");
-  EXPECT_EQ(a_.get("after", soon()), "the handle is as good as before");
+  a_.set("after", "the handle still works");
+  EXPECT_EQ(a_.get("after", soon()), "the handle still works");
 }
 
-TEST_P(StoreConformanceTest, AWaitEndsWhenAllKeysAreThere) {
+TEST_P(StoreConformanceTest, AWaitEndsWhenAllKeysExist) {
   a_.set("one", "1");
   auto waiting = std::async(std::launch::async, [&] { a_.wait({"one", "two", "three"}, soon()); });
   b_.set("three", "3");
@@ -271,7 +271,7 @@ TEST_P(StoreConformanceTest, AWaitEndsWhenAllKeysAreThere) {
   EXPECT_NO_THROW(a_.wait({}, soon()));
 }
 
-TEST_P(StoreConformanceTest, AWaitInVainNamesTheKeysThatAreMissing) {
+TEST_P(StoreConformanceTest, AWaitThatTimesOutNamesTheMissingKeys) {
   a_.set("here", "1");
   const Error error = error_of([&] {
     a_.wait({"missing", "here", "absent"}, Deadline::after(milliseconds(20)));
@@ -281,7 +281,7 @@ TEST_P(StoreConformanceTest, AWaitInVainNamesTheKeysThatAreMissing) {
               AllOf(HasSubstr("missing\""), HasSubstr("absent\""), Not(HasSubstr("here\""))));
 }
 
-TEST_P(StoreConformanceTest, ADeadlineThatHasPassedStillSeesWhatIsThere) {
+TEST_P(StoreConformanceTest, APassedDeadlineStillReturnsExistingValues) {
   a_.set("key", "value");
   const Deadline passed(Clock::now());
   EXPECT_EQ(b_.get("key", passed), "value");
@@ -289,7 +289,7 @@ TEST_P(StoreConformanceTest, ADeadlineThatHasPassedStillSeesWhatIsThere) {
   EXPECT_EQ(error_of([&] { b_.get("never", passed); }).kind(), ErrorKind::kTimeout);
 }
 
-TEST_P(StoreConformanceTest, AnErasedKeyIsGoneUntilItIsSetAgain) {
+TEST_P(StoreConformanceTest, AnErasedKeyIsMissingUntilItIsSetAgain) {
   EXPECT_FALSE(a_.erase("key"));
   a_.set("key", "value");
   EXPECT_TRUE(b_.erase("key"));
@@ -298,9 +298,9 @@ TEST_P(StoreConformanceTest, AnErasedKeyIsGoneUntilItIsSetAgain) {
   EXPECT_EQ(a_.add("key", 1), 1);
 }
 
-TEST_P(StoreConformanceTest, AStoreThatIsThereAnswers) { EXPECT_TRUE(a_.answers(soon())); }
+TEST_P(StoreConformanceTest, AnOpenStoreAnswers) { EXPECT_TRUE(a_.answers(soon())); }
 
-TEST_P(StoreConformanceTest, ManyKeysAreKeptApart) {
+TEST_P(StoreConformanceTest, ManyKeysKeepTheirOwnValues) {
   for (int i = 0; i < 300; ++i) {
     handles_[static_cast<std::size_t>(i) % kHandles]->set("key" + std::to_string(i),
                                                           std::to_string(i * i));
@@ -312,14 +312,14 @@ TEST_P(StoreConformanceTest, ManyKeysAreKeptApart) {
 
 INSTANTIATE_TEST_SUITE_P(Everywhere,
                          StoreConformanceTest,
-                         testing::Values(Implementation{"Memory", open_memory},
-                                         Implementation{"Prefix", open_prefix},
-                                         Implementation{
-                                             "Sealed", open_sealed, kMaxValue - kSealSize},
-                                         Implementation{"Tcp", open_plain},
-                                         Implementation{"TcpChecked", open_checked},
-                                         Implementation{"TcpEncrypted", open_encrypted},
-                                         Implementation{"File", open_file}),
+                         ::testing::Values(Implementation{"Memory", open_memory},
+                                           Implementation{"Prefix", open_prefix},
+                                           Implementation{
+                                               "Sealed", open_sealed, kMaxValue - kSealSize},
+                                           Implementation{"Tcp", open_plain},
+                                           Implementation{"TcpChecked", open_checked},
+                                           Implementation{"TcpEncrypted", open_encrypted},
+                                           Implementation{"File", open_file}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

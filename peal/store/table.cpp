@@ -1,15 +1,16 @@
 #include "peal/store/table.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/parse_number.h"
+
 namespace peal::store {
 namespace {
 
-/// Keys in errors: quoted, and no longer than a line.
+/// A key in an error text: quoted, and shortened to a line.
 std::string shown(std::string_view key) {
   constexpr std::size_t kLongest = 80;
   if (key.size() <= kLongest) return fmt::format("\"{}\"", key);
@@ -17,14 +18,10 @@ std::string shown(std::string_view key) {
 }
 
 std::int64_t number_in(std::string_view key, std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("cannot add to the key {} of the store: its value is no number", shown(key)));
-  }
-  return number;
+  if (const auto number = try_parse_number<std::int64_t>(text)) return *number;
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("cannot add to the store's key {}: its value is not a number", shown(key)));
 }
 
 }  // namespace
@@ -32,7 +29,7 @@ std::int64_t number_in(std::string_view key, std::string_view text) {
 void check_key(std::string_view key) {
   if (key.size() > static_cast<std::size_t>(kMaxKey.value)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("the store's key {} has {} bytes; it takes at most {}",
+                fmt::format("the store's key {} has {} bytes; a key has at most {}",
                             shown(key),
                             key.size(),
                             kMaxKey.value));
@@ -42,7 +39,7 @@ void check_key(std::string_view key) {
 void check_value(std::string_view key, std::string_view value) {
   if (value.size() > static_cast<std::size_t>(kMaxValue.value)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("the value for the store's key {} has {} bytes; it takes at most {}",
+                fmt::format("the value for the store's key {} has {} bytes; a value has at most {}",
                             shown(key),
                             value.size(),
                             kMaxValue.value));
@@ -66,7 +63,7 @@ std::int64_t Table::add(std::string_view key, std::int64_t amount) {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(old == nullptr ? 0 : number_in(key, *old), amount, &sum)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("adding {} to the key {} of the store overflows", amount, shown(key)));
+                fmt::format("adding {} to the store's key {} overflows", amount, shown(key)));
   }
   set(key, std::to_string(sum));
   return sum;
@@ -114,7 +111,7 @@ Error missing_keys(std::span<const std::string> keys) {
       keys.size() > kShown ? fmt::format(" and {} more", keys.size() - kShown) : "";
   return Error(
       ErrorKind::kTimeout,
-      fmt::format("nobody has set {}{} in the store in time", fmt::join(names, ", "), more));
+      fmt::format("no rank has set {}{} in the store in time", fmt::join(names, ", "), more));
 }
 
 }  // namespace peal::store

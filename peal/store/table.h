@@ -1,5 +1,5 @@
-// The keys and values of a store as a value: what every implementation keeps, and the rules that
-// they share. Used by the memory store, the TCP server and the file store.
+// The keys and values of a store in memory, and the rules that all implementations share. Used by
+// the memory store, the TCP server and the file store.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace peal::store {
 inline constexpr Bytes kMaxKey = 1_KiB;
 inline constexpr Bytes kMaxValue = 16_MiB;
 
-/// Error(usage) beyond the limits, which names the key.
+/// Throws Error(usage) if the key or the value is too long. The error names the key.
 void check_key(std::string_view key);
 void check_value(std::string_view key, std::string_view value);
 
-/// The operations of Store without waiting; see there. Errors: usage.
+/// The operations of Store (store.h), without waiting. Errors: usage.
 class Table {
  public:
   void set(std::string_view key, std::string_view value);
-  /// nullptr where there is none; valid until the key changes.
+  /// nullptr if the key does not exist. The pointer is valid until the key changes.
   const std::string* find(std::string_view key) const;
   std::int64_t add(std::string_view key, std::int64_t amount);
   std::string compare_set(std::string_view key,
@@ -41,11 +41,11 @@ class Table {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-/// When a caller's wait is given up although the store did not say that it was in vain: a moment
-/// after the caller's deadline, since a store that works needs that moment to name what is missing.
+/// When to stop waiting for a store that does not reply: a moment after the caller's deadline. A
+/// working store needs this moment to name the missing keys.
 Deadline with_grace(Deadline deadline);
 
-/// What a wait that came to its deadline throws: names the first of the keys.
+/// The error of a wait that timed out. It names the first of the keys.
 Error missing_keys(std::span<const std::string> keys);
 
 }  // namespace peal::store

@@ -8,24 +8,24 @@
 namespace peal::store {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-TEST(TableTest, AddingBeyondTheNumbersIsAnErrorAndChangesNothing) {
+TEST(TableTest, AddThatOverflowsFailsAndKeepsTheValue) {
   Table table;
   table.add("n", std::numeric_limits<std::int64_t>::max());
   EXPECT_THROW(table.add("n", 1), Error);
   EXPECT_EQ(table.add("n", -1), std::numeric_limits<std::int64_t>::max() - 1);
 }
 
-TEST(TableTest, AddingToWhatIsNoNumberIsAnErrorThatNamesTheKey) {
+TEST(TableTest, AddToATextFailsAndNamesTheKey) {
   Table table;
   for (const char* value : {"", "x", "1x", " 1", "99999999999999999999"}) {
     table.set("name", value);
     try {
       table.add("name", 1);
-      ADD_FAILURE() << value << " was taken for a number";
+      ADD_FAILURE() << value << " was accepted as a number";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);
       EXPECT_THAT(error.what(), HasSubstr("\"name\""));
@@ -44,7 +44,7 @@ TEST(TableTest, TheLimitsAreExact) {
   EXPECT_THROW(table.set("key", value + "v"), Error);
 }
 
-TEST(TableTest, MissingKeysAreNamedButNotWithoutEnd) {
+TEST(TableTest, TheErrorNamesOnlyTheFirstMissingKeys) {
   std::vector<std::string> keys;
   for (int i = 0; i < 20; ++i) keys.push_back("key" + std::to_string(i));
   keys[1] = std::string(1000, 'x');

@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/store/table.h"
 
 namespace peal::store {
 namespace {
 
-using net::Reader;
-using net::Writer;
-
-void put_texts(Writer& writer, const std::vector<std::string>& texts) {
+void put_texts(ByteWriter& writer, const std::vector<std::string>& texts) {
   writer.put_u32(static_cast<std::uint32_t>(texts.size()));
   for (const std::string& text : texts) writer.put_text(text);
 }
 
-std::vector<std::string> get_texts(Reader& reader, Bytes limit) {
+std::vector<std::string> get_texts(ByteReader& reader, Bytes limit) {
   std::vector<std::string> texts;
   const std::uint32_t count = reader.get_u32();
   for (std::uint32_t i = 0; i < count; ++i) texts.emplace_back(reader.get_text(limit));
@@ -25,7 +22,7 @@ std::vector<std::string> get_texts(Reader& reader, Bytes limit) {
 }
 
 struct Put {
-  Writer& writer;
+  ByteWriter& writer;
 
   void operator()(const SetRequest& r) { writer.put_text(r.key).put_text(r.value); }
   void operator()(const TryGetRequest& r) { writer.put_text(r.key); }
@@ -41,7 +38,7 @@ struct Put {
   void operator()(const WillRequest& r) { writer.put_text(r.key).put_text(r.value); }
 };
 
-Request get_request(Reader& reader) {
+Request get_request(ByteReader& reader) {
   const std::uint8_t index = reader.get_u8();
   const auto key = [&] { return std::string(reader.get_text(kMaxKey)); };
   const auto value = [&] { return std::string(reader.get_text(kMaxValue)); };
@@ -67,28 +64,28 @@ Request get_request(Reader& reader) {
 }  // namespace
 
 std::string encode(const Request& request) {
-  Writer writer;
+  ByteWriter writer;
   writer.put_u8(static_cast<std::uint8_t>(request.index()));
   std::visit(Put{writer}, request);
   return std::move(writer).take();
 }
 
 std::string encode(const Reply& reply) {
-  Writer writer;
+  ByteWriter writer;
   writer.put_u8(static_cast<std::uint8_t>(reply.outcome));
   put_texts(writer, reply.texts);
   return std::move(writer).take();
 }
 
 Request decode_request(std::string_view bytes) {
-  Reader reader(bytes, "store request");
+  ByteReader reader(bytes, "store request");
   Request request = get_request(reader);
   reader.finish();
   return request;
 }
 
 Reply decode_reply(std::string_view bytes) {
-  Reader reader(bytes, "store reply");
+  ByteReader reader(bytes, "store reply");
   Reply reply;
   const std::uint8_t outcome = reader.get_u8();
   if (outcome > static_cast<std::uint8_t>(Outcome::kRefused)) {

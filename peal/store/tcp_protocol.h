@@ -1,4 +1,4 @@
-// What the clients and the server of a TCP store say to each other: one reply for each request.
+// The messages between the clients and the server of a TCP store: one reply for each request.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace peal::store {
 
-/// As in Store. `Await` is answered when all keys exist or the timeout has passed.
+/// Each request is an operation of Store (store.h). The server answers an AwaitRequest when all
+/// keys exist or the timeout has passed.
 struct SetRequest {
   std::string key, value;
   friend bool operator==(const SetRequest&, const SetRequest&) = default;
@@ -39,7 +40,7 @@ struct EraseRequest {
   std::string key;
   friend bool operator==(const EraseRequest&, const EraseRequest&) = default;
 };
-/// The will of who has this connection.
+/// A last will. The server carries it out when this connection ends.
 struct WillRequest {
   std::string key, value;
   friend bool operator==(const WillRequest&, const WillRequest&) = default;
@@ -56,10 +57,10 @@ using Request = std::variant<SetRequest,
 
 /// The numbers are part of the wire format: append, never reorder.
 enum class Outcome : std::uint8_t {
-  kDone = 0,  // texts[0] is the value where the request has one
+  kDone = 0,  // texts[0] is the value, if the request asks for one
   kNothing,   // the key does not exist
-  kMissing,   // texts are the keys that did not come in time
-  kRefused,   // a usage error; texts[0] says which
+  kMissing,   // texts are the keys that no rank has set in time
+  kRefused,   // a usage error; texts[0] is its message
 };
 
 struct Reply {
@@ -68,7 +69,7 @@ struct Reply {
   friend bool operator==(const Reply&, const Reply&) = default;
 };
 
-/// Of the body of a frame.
+/// The largest body of a frame.
 inline constexpr Bytes kMaxMessage = 34_MiB;
 
 std::string encode(const Request& request);

@@ -27,14 +27,14 @@ std::vector<Reply> one_of_each_reply() {
           Reply{Outcome::kRefused, {"why"}}};
 }
 
-TEST(TcpProtocolTest, WhatIsEncodedIsDecodedTheSame) {
+TEST(TcpProtocolTest, DecodeRestoresEncodedMessages) {
   for (const Request& request : one_of_each_request()) {
     EXPECT_EQ(decode_request(encode(request)), request) << request.index();
   }
   for (const Reply& reply : one_of_each_reply()) EXPECT_EQ(decode_reply(encode(reply)), reply);
 }
 
-/// Whether `decode` takes the bytes; throws anything but a mismatch on.
+/// Whether `decode` accepts the bytes. Rethrows every error except a mismatch.
 template <class Decode>
 bool accepts(Decode&& decode, const std::string& bytes) {
   try {
@@ -46,7 +46,7 @@ bool accepts(Decode&& decode, const std::string& bytes) {
   }
 }
 
-TEST(TcpProtocolTest, EveryTruncationAndEveryAdditionIsRefused) {
+TEST(TcpProtocolTest, DecodeRejectsTruncatedAndExtendedMessages) {
   for (const Request& request : one_of_each_request()) {
     const std::string whole = encode(request);
     for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -63,17 +63,17 @@ TEST(TcpProtocolTest, EveryTruncationAndEveryAdditionIsRefused) {
   }
 }
 
-TEST(TcpProtocolTest, UnknownKindsAndOutcomesAreRefused) {
+TEST(TcpProtocolTest, DecodeRejectsUnknownKindsAndOutcomes) {
   EXPECT_FALSE(accepts(decode_request, std::string("\x06\0\0\0\0", 5)));
   EXPECT_FALSE(accepts(decode_reply, std::string("\x04\0\0\0\0", 5)));
 }
 
-TEST(TcpProtocolTest, AHugeCountOfKeysIsRefusedWithoutAnAllocation) {
+TEST(TcpProtocolTest, DecodeRejectsAHugeCountOfKeysWithoutAnAllocation) {
   EXPECT_FALSE(accepts(decode_request, "\x04\xff\xff\xff\xff"));
   EXPECT_FALSE(accepts(decode_reply, std::string("\0\xff\xff\xff\xff", 5)));
 }
 
-TEST(TcpProtocolTest, DamagedMessagesAreRefusedOrAnotherMessage) {
+TEST(TcpProtocolTest, ADamagedMessageIsRejectedOrDecodesToAnotherMessage) {
   std::mt19937 random(7);
   for (const Request& request : one_of_each_request()) {
     const std::string whole = encode(request);

@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/socket.h"
 
 namespace peal::store {
 namespace {
 
-/// What a request that need not wait comes to.
+/// Carries out a request that need not wait, and makes the reply.
 struct Serve {
   Table& table;
 
@@ -93,7 +93,7 @@ void TcpSession::handle(const Request& request, Table& table, TimePoint now) {
     look_again(table, now);
     return;
   }
-  if (const auto* will = std::get_if<WillRequest>(&request)) wills_.push_back(*will);
+  if (const auto* will = std::get_if<WillRequest>(&request)) last_wills_.push_back(*will);
   try {
     reply(std::visit(Serve{table}, request));
   } catch (const Error& error) {
@@ -117,7 +117,7 @@ void TcpSession::look_again(const Table& table, TimePoint now) {
     parked_.reset();
     reply({Outcome::kMissing, missing});
   } else {
-    next = 0;  // one that was seen has been erased again
+    next = 0;  // a key that was found has been erased again
   }
 }
 
@@ -129,7 +129,7 @@ void TcpSession::reply(const Reply& reply) {
 
 void TcpSession::flush() {
   while (sent_ < out_.size()) {
-    const std::array pieces = {net::bytes_of(std::string_view(out_).substr(sent_))};
+    const std::array pieces = {bytes_of(std::string_view(out_).substr(sent_))};
     const net::Moved moved = stream_->try_write(pieces);
     if (moved.closed) throw Error(ErrorKind::kPeerLost, "a client left before its reply");
     if (moved.bytes == 0_B) return;

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/net/address.h"
 #include "peal/net/frame.h"
 #include "peal/net/handshake.h"
 #include "peal/net/stream.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_protocol.h"
+#include "peal/system/fd.h"
 
 namespace peal::store {
 
@@ -24,28 +24,28 @@ class TcpSession {
   /// `from`: the address of the client.
   TcpSession(Fd fd, const net::Address& from, const net::ProofContext& context, TimePoint now);
 
-  /// Goes on after `interest` came true, without blocking: at most one request. Returns whether the
-  /// table may have changed.
-  /// Errors: usage (no proof, another sealing), mismatch (no request), peer_lost.
+  /// Continues after poll has reported `interest`. Never blocks, and handles at most one request.
+  /// Returns whether the table may have changed.
+  /// Errors: usage (no proof, another protection), mismatch (not a request), peer_lost.
   bool advance(Table& table, TimePoint now);
-  /// Answers a request that waits, if it can be answered now. Errors: peer_lost.
+  /// Answers the parked request, if it can be answered now. Errors: peer_lost.
   void look_again(const Table& table, TimePoint now);
 
   int fd() const { return stream_ ? stream_->fd() : handshake_->fd(); }
   /// What to poll for.
   short interest() const;
-  /// Whether `advance` has work that no poll shows: a request that was read ahead. The server must
-  /// not sleep while a session has work.
+  /// Whether a request was read ahead, which poll does not report. The server must not sleep while
+  /// a session has such work.
   bool has_work() const;
   bool is_proved() const { return stream_ != nullptr; }
-  /// What to say of one that is not proved in time.
+  /// The error for a client that does not prove the secret in time.
   Error too_slow() const { return handshake_->too_slow(); }
   TimePoint since() const { return since_; }
   const net::Address& from() const { return from_; }
-  /// What is to become of keys that do not exist when the session is over, in the order in which
-  /// the client said so.
-  const std::vector<WillRequest>& wills() const { return wills_; }
-  /// When a request that waits has to be answered whatever is missing; the end of time for none.
+  /// The client's last wills, in the order in which it left them.
+  const std::vector<WillRequest>& last_wills() const { return last_wills_; }
+  /// When the parked request must be answered even if keys are missing. TimePoint::max() if no
+  /// request is parked.
   TimePoint due() const;
 
  private:
@@ -53,22 +53,22 @@ class TcpSession {
   struct Parked {
     std::vector<std::string> keys;
     TimePoint due;
-    std::size_t next = 0;  // keys before it were seen: each change costs one look-up
+    std::size_t next = 0;  // keys before it were found, so a change costs one look-up
   };
 
   void handle(const Request& request, Table& table, TimePoint now);
   void reply(const Reply& reply);
   void flush();
-  /// Whether a part of the reply has not left.
+  /// Whether a part of the reply has not been sent.
   bool is_replying() const { return !out_.empty() || stream_->has_unsent(); }
 
   TimePoint since_;
   net::Address from_;
-  std::optional<net::Handshake> handshake_;  // while it is not done
-  std::unique_ptr<net::Stream> stream_;      // from then on
+  std::optional<net::Handshake> handshake_;  // until it is done
+  std::unique_ptr<net::Stream> stream_;      // after the handshake
   net::FrameReader reader_{kMaxMessage, "store request"};
   std::optional<Parked> parked_;
-  std::vector<WillRequest> wills_;
+  std::vector<WillRequest> last_wills_;
   std::string out_;
   std::size_t sent_ = 0;  // of out_
 };

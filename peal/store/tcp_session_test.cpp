@@ -1,6 +1,6 @@
-// Sessions of the store's server, driven by hand. While poll(2) shows nothing and `has_work` is
-// false, `advance` does nothing, so the server may sleep. A server that calls `advance` only for
-// these two reasons answers every request.
+// Drives sessions of the store's server by hand. While poll(2) reports nothing and `has_work` is
+// false, `advance` must do nothing, so that the server may sleep. A server that calls `advance`
+// only for these two reasons must answer every request.
 #include "peal/store/tcp_session.h"
 
 #include <linux/tcp.h>
@@ -19,7 +19,7 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/socket_pair.h"
 
@@ -28,7 +28,7 @@ namespace {
 
 struct Kind {
   std::string name;
-  Sealing sealing;
+  LinkProtection protection;
   enum class Socket : unsigned char { kUnix, kTcp } socket;
 };
 
@@ -57,14 +57,16 @@ class Conversation {
  public:
   Conversation(const Kind& kind, net::SocketPair sockets, unsigned seed)
       : random_(seed),
-        context_{
-            .secret = Secret("hush"), .job = "job", .purpose = "store", .sealing = kind.sealing},
+        context_{.secret = Secret("hush"),
+                 .job = "job",
+                 .purpose = "store",
+                 .protection = kind.protection},
         client_fd_(sockets.a.get()),
         greeting_(std::in_place, std::move(sockets.a), net::Role::kConnector, context_, hello_),
         session_(std::move(sockets.b), net::Address::parse("127.0.0.1:1"), context_, Clock::now()) {
   }
 
-  /// One step of the client, or of the server if it is called.
+  /// One step of the client, or one step of the server if the server is called.
   void step() {
     if (random_() % 3 != 0) return step_of_client();
     settle();
@@ -77,7 +79,7 @@ class Conversation {
     return session_.has_work() || net::poll_until({&entry, 1}, Deadline(Clock::now()));
   }
 
-  /// Calls `advance` though nothing calls the server. Returns whether anything moved.
+  /// Calls `advance` although nothing calls the server. Returns whether the session changed.
   bool moves_without_call() {
     const auto look = [&] {
       return std::tuple(handled(), session_.is_proved(), session_.interest(), session_.due());
@@ -98,7 +100,7 @@ class Conversation {
     }
   }
 
-  /// Waits until sent data has arrived on both sides: over loopback that may take a moment.
+  /// Waits until sent data has arrived on both sides. Over loopback this may take a moment.
   void settle() const {
     while (sent_by(client_fd_) > received_by(session_.fd()) ||
            sent_by(session_.fd()) > received_by(client_fd_)) {
@@ -112,7 +114,7 @@ class Conversation {
  private:
   void advance() { session_.advance(table_, Clock::now()); }
 
-  /// The requests that the server has handled: each changes the table.
+  /// The number of requests that the server has handled. Each request counts in the table.
   std::int64_t handled() {
     const std::string* const count = table_.find("count");
     return count != nullptr ? std::stoll(*count) : 0;
@@ -130,7 +132,7 @@ class Conversation {
       ++requests_;
     }
     if (const std::size_t size = random_() % (out_.size() + 1); size > 0) {
-      const std::array pieces = {net::bytes_of(std::string_view(out_).substr(0, size))};
+      const std::array pieces = {bytes_of(std::string_view(out_).substr(0, size))};
       out_.erase(0, static_cast<std::size_t>(client_->try_write(pieces).bytes.value));
     }
     client_->try_flush();
@@ -156,7 +158,7 @@ class Conversation {
 
 class TcpSessionTest : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(TcpSessionTest, WithoutACallNothingMovesAndWithCallsAloneAllRequestsAreAnswered) {
+TEST_P(TcpSessionTest, AdvanceActsOnlyWhenCalledForAndAnswersAllRequests) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     Conversation talk(GetParam(), connect(GetParam().socket), seed);
     for (int step = 0; step < 500; ++step) {
@@ -174,9 +176,9 @@ TEST_P(TcpSessionTest, WithoutACallNothingMovesAndWithCallsAloneAllRequestsAreAn
 INSTANTIATE_TEST_SUITE_P(
     Kinds,
     TcpSessionTest,
-    ::testing::Values(Kind{"unix", Sealing::kPlain, Kind::Socket::kUnix},
-                      Kind{"checked", Sealing::kChecked, Kind::Socket::kTcp},
-                      Kind{"encrypted", Sealing::kEncrypted, Kind::Socket::kTcp}),
+    ::testing::Values(Kind{"unix", LinkProtection::kPlain, Kind::Socket::kUnix},
+                      Kind{"checked", LinkProtection::kChecked, Kind::Socket::kTcp},
+                      Kind{"encrypted", LinkProtection::kEncrypted, Kind::Socket::kTcp}),
     [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -12,8 +11,9 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
+#include "peal/base/parse_number.h"
+#include "peal/base/serialize.h"
 #include "peal/net/frame.h"
-#include "peal/net/framing.h"
 #include "peal/net/handshake.h"
 #include "peal/net/socket.h"
 #include "peal/store/table.h"
@@ -33,8 +33,8 @@ Connection introduce(Fd fd,
       .stream;
 }
 
-/// Each thread that is in a call has a connection to itself; those that are idle wait for the next
-/// call. So a call that waits hinders nobody, and a call costs one round trip.
+/// Each call uses its own connection; idle connections are kept for later calls. So a call that
+/// waits does not delay other threads, and a call costs one round trip.
 class TcpStore final : public Store {
  public:
   TcpStore(Connection first, net::ProofContext context, Timeout timeout, std::string name)
@@ -55,7 +55,7 @@ class TcpStore final : public Store {
     check_key(key);
     while (true) {
       if (auto value = fetch(key, with_grace(deadline))) return *value;
-      await({std::string(key)}, "get", deadline);  // it may be erased again before we get it
+      await({std::string(key)}, "get", deadline);  // the key may be erased before the next fetch
     }
   }
 
@@ -67,10 +67,8 @@ class TcpStore final : public Store {
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     check_key(key);
     const std::string text = text_of(ask(AddRequest{std::string(key), amount}, "add to", key));
-    std::int64_t sum = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum);
-    if (error != std::errc() || end != text.data() + text.size()) throw malformed_reply();
-    return sum;
+    if (const auto sum = try_parse_number<std::int64_t>(text)) return *sum;
+    throw malformed_reply();
   }
 
   std::string compare_set(std::string_view key,
@@ -95,18 +93,18 @@ class TcpStore final : public Store {
     return ask(EraseRequest{std::string(key)}, "erase", key).outcome == Outcome::kDone;
   }
 
-  /// On a connection that serves for nothing else: it is open for as long as this store is.
+  /// Uses a separate connection, which is open as long as this store.
   void set_will(std::string_view key, std::string_view value) override {
     check_key(key);
     check_value(key, value);
     const Deadline deadline = Deadline::after(timeout_);
     const WillRequest request{std::string(key), std::string(value)};
-    witness_.with([&](Connection& witness) {
+    will_connection_.with([&](Connection& witness) {
       if (!witness) witness = connect(deadline);
       try {
         exchange(*witness, net::frame_of(encode(Request(request))), deadline);
       } catch (const Error& error) {
-        throw unanswered(error, "keep a will for", key);
+        throw unanswered(error, "keep a last will for", key);
       }
     });
   }
@@ -146,7 +144,7 @@ class TcpStore final : public Store {
     return ask(request, verb, key, Deadline::after(timeout_));
   }
 
-  /// Errors: as the Store's; a connection that failed in any way is not used again.
+  /// Errors: as Store. A connection that failed in any way is not used again.
   Reply ask(const Request& request,
             std::string_view verb,
             std::string_view key,
@@ -154,7 +152,8 @@ class TcpStore final : public Store {
     const std::string body = encode(request);
     if (Bytes(static_cast<std::int64_t>(body.size())) > kMaxMessage) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("too many keys in one wait: {} bytes", body.size()));
+                  fmt::format("too many keys in one wait: {} bytes; wait for fewer at a time",
+                              body.size()));
     }
     Reply reply;
     try {
@@ -195,7 +194,7 @@ class TcpStore final : public Store {
   }
 
   static Reply exchange(net::Stream& stream, std::string_view frame, Deadline deadline) {
-    net::write_all(stream, net::bytes_of(frame), deadline);
+    net::write_all(stream, bytes_of(frame), deadline);
     net::FrameReader reader(kMaxMessage, "store reply");
     while (true) {
       if (const auto body = reader.advance(stream)) return decode_reply(*body);
@@ -211,7 +210,7 @@ class TcpStore final : public Store {
   Timeout timeout_;
   std::string name_;  // of the server, for messages
   Guarded<std::vector<Connection>> idle_;
-  Guarded<Connection> witness_;  // of the wills
+  Guarded<Connection> will_connection_;  // for last wills
 };
 
 }  // namespace
@@ -229,7 +228,7 @@ std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addres
       return std::make_unique<TcpStore>(
           introduce(std::move(fd), context, deadline, interrupt), context, timeout, server);
     } catch (const Error& error) {
-      // The server of an earlier job may have been about to end.
+      // The server of an earlier job may just have ended: retry.
       if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;
     }
     let_interrupt(interrupt);

@@ -13,10 +13,12 @@
 
 namespace peal::store {
 
-/// Connects to the first of `addresses` that answers, patiently: the server may come later.
-/// `timeout` bounds each call that has no deadline of its own. `server`: for messages, who serves.
-/// Errors: usage (the server has another secret or sealing, or is no peal), peer_lost (nobody
-/// there). Throws Interrupted.
+/// Connects to the first of `addresses` that answers. Retries until the deadline, because the
+/// server may start later.
+/// `timeout` bounds each call that takes no deadline. `server` names the server in messages.
+/// Errors: usage (the server has another secret or protection, or is not a peal process), peer_lost
+///   (no server is there), timeout (the server does not complete the handshake).
+/// Throws Interrupted.
 std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addresses,
                                          const net::ProofContext& context,
                                          Timeout timeout,

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/thread.h"
 #include "peal/net/handshake.h"
 #include "peal/net/socket.h"
 #include "peal/store/store.h"
 #include "peal/store/table.h"
 #include "peal/store/tcp_session.h"
+#include "peal/system/thread.h"
 
 namespace peal::store {
 namespace {
@@ -28,11 +28,11 @@ class ServerLoop {
  public:
   ServerLoop(std::vector<Fd> listeners,
              net::ProofContext context,
-             const net::StrangerLimits& limits,
+             const net::AcceptLimits& limits,
              Report report)
       : listeners_(std::move(listeners)),
         context_(std::move(context)),
-        strangers_(limits, "the job's store", std::move(report)) {}
+        accept_limiter_(limits, "the job's store", std::move(report)) {}
 
   /// One round: waits for something to do and does it. Returns false once `stop` is readable.
   bool turn(int stop) {
@@ -65,32 +65,33 @@ class ServerLoop {
 
   bool accepting() const {
     const TimePoint now = Clock::now();
-    return strangers_.lets_in(half_open(), now);
+    return accept_limiter_.may_accept(half_open(), now);
   }
 
   TimePoint next_alarm() const {
-    const TimePoint accepts_from = strangers_.pause_until();
+    const TimePoint accepts_from = accept_limiter_.pause_until();
     TimePoint alarm = Clock::now() < accepts_from ? accepts_from : TimePoint::max();
-    const Timeout patience = strangers_.patience(half_open());
+    const Timeout proof_timeout = accept_limiter_.proof_timeout(half_open());
     for (const auto& session : sessions_) {
       alarm = std::min(alarm, session->due());
-      if (!session->is_proved()) alarm = std::min(alarm, session->since() + patience);
+      if (!session->is_proved()) alarm = std::min(alarm, session->since() + proof_timeout);
       if (session->has_work()) alarm = TimePoint{};
     }
     return alarm;
   }
 
-  /// Runs `action` on a session; one that fails is gone, whatever the reason, and nobody else is.
-  /// Its will is done.
+  /// Runs `action` on a session. If the session fails for any reason, only this session is closed,
+  /// and its last wills are carried out.
   template <class Action>
   void attempt(std::unique_ptr<TcpSession>& session, Action&& action) {
     try {
       action(*session);
       return;
     } catch (const std::exception&) {
-      if (!session->is_proved()) drop(session->from(), current_error("with a stranger"));
+      if (!session->is_proved())
+        drop(session->from(), current_error("the handshake with a client"));
     }
-    for (const WillRequest& will : session->wills()) {
+    for (const WillRequest& will : session->last_wills()) {
       if (table_.find(will.key) != nullptr) continue;
       table_.set(will.key, will.value);
       changed_ = true;
@@ -105,7 +106,7 @@ class ServerLoop {
       attempt(sessions_[i], [&](TcpSession& s) { changed_ |= s.advance(table_, now); });
     }
     bool changed = false;
-    do {  // again where a session ends by it and has left a will
+    do {  // again if a session ended meanwhile and its last will changed the table
       changed = std::exchange(changed_, false);
       for (auto& session : sessions_) {
         if (!session || (!changed && now < session->due())) continue;
@@ -116,19 +117,19 @@ class ServerLoop {
   }
 
   void drop_slow(TimePoint now) {
-    const Timeout patience = strangers_.patience(half_open());
+    const Timeout proof_timeout = accept_limiter_.proof_timeout(half_open());
     std::erase_if(sessions_, [&](const auto& session) {
-      const bool slow = !session->is_proved() && session->since() + patience <= now;
-      if (slow) strangers_.dropped(session->from(), session->too_slow().message(), now);
+      const bool slow = !session->is_proved() && session->since() + proof_timeout <= now;
+      if (slow) accept_limiter_.dropped(session->from(), session->too_slow().message(), now);
       return slow;
     });
   }
 
-  /// A client that hangs up may come again. A rank that is rejected does not come, so the store
-  /// says so to the ranks that wait for it.
+  /// A client that hangs up may retry. A rejected rank does not retry, so the store records the
+  /// rejection for the ranks that wait for it.
   void drop(const net::Address& from, const Error& why) {
-    if (why.kind() == ErrorKind::kPeerLost) return strangers_.hung_up(from, Clock::now());
-    strangers_.dropped(from, why.message(), Clock::now());
+    if (why.kind() == ErrorKind::kPeerLost) return accept_limiter_.hung_up(from, Clock::now());
+    accept_limiter_.dropped(from, why.message(), Clock::now());
     note_rejected(why);
   }
 
@@ -141,7 +142,7 @@ class ServerLoop {
                                  why.message()));
   }
 
-  /// So many at most, since connections may come faster than they are closed.
+  /// Accepts a limited number in one call, since connections may come faster than they are closed.
   void accept_all(int listener, TimePoint now) {
     constexpr int kMost = 256;
     try {
@@ -151,7 +152,7 @@ class ServerLoop {
         welcome(std::move(*fd), now);
       }
     } catch (const std::exception&) {
-      strangers_.could_not_let_in(now);
+      accept_limiter_.accept_failed(now);
     }
   }
 
@@ -161,21 +162,21 @@ class ServerLoop {
       net::check_neighbour(fd.get());
       from = net::peer_address(fd.get());
       if (!from.is_unix()) net::set_no_delay(fd.get());
-    } catch (const Error& error) {  // another user's process, or it has hung up
+    } catch (const Error& error) {  // another user's process, or the client has hung up
       if (error.kind() != ErrorKind::kUsage) return;
-      strangers_.turned_away(error.message(), now);
+      accept_limiter_.closed_unread(error.message(), now);
       return note_rejected(error);
     }
-    if (strangers_.is_paused(from, now)) return;
+    if (accept_limiter_.is_paused(from, now)) return;
     sessions_.push_back(std::make_unique<TcpSession>(std::move(fd), from, context_, now));
   }
 
   std::vector<Fd> listeners_;
   net::ProofContext context_;
-  net::Strangers strangers_;
+  net::AcceptLimiter accept_limiter_;
   Table table_;
   Sessions sessions_;
-  bool changed_ = false;  // the table, since those that wait have looked at it
+  bool changed_ = false;  // whether the table changed since the parked requests were checked
   long refused_ = 0;
 };
 
@@ -183,7 +184,7 @@ class ServerLoop {
 
 TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
                                net::ProofContext context,
-                               const net::StrangerLimits& limits,
+                               const net::AcceptLimits& limits,
                                Report report)
     : address_(net::local_address(listeners.at(0).get())),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -194,7 +195,7 @@ TcpStoreServer::TcpStoreServer(std::vector<Fd> listeners,
         try {
           while (loop.turn(stop_.get())) publish(loop.clients());
         } catch (const std::exception&) {
-          // Out of memory. The connections close with the loop, and every client sees peer_lost.
+          // Out of memory. The connections close with the loop, and every client gets peer_lost.
         }
         publish(0);
       },
@@ -216,7 +217,7 @@ void TcpStoreServer::publish(std::size_t clients) {
 
 net::Address TcpStoreServer::address() const { return address_; }
 
-bool TcpStoreServer::wait_until_deserted(Deadline deadline) {
+bool TcpStoreServer::wait_until_all_have_left(Deadline deadline) {
   return clients_.wait(
       deadline, [](std::size_t clients) { return clients == 0; }, [](std::size_t&) {});
 }

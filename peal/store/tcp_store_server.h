@@ -1,4 +1,4 @@
-// The server of a TCP store: one process of the job (rank 0) runs it, everyone is its client.
+// The server of a TCP store. One process of the job (rank 0) runs it; all ranks are its clients.
 #pragma once
 
 #include <cstddef>
@@ -7,42 +7,42 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
 #include "peal/base/guarded.h"
-#include "peal/base/per_process.h"
+#include "peal/net/accept_limiter.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
-#include "peal/net/strangers.h"
+#include "peal/system/fd.h"
+#include "peal/system/per_process.h"
 
 namespace peal::store {
 
-/// Serves from construction to destruction, in a thread of its own. Nobody is served who has not
-/// proved the secret of `context`; no client, proved or not, can make the others wait.
+/// Serves from construction to destruction, in its own thread. Serves only clients that have proved
+/// the secret of `context`. No client, proved or not, can delay the others.
 class TcpStoreServer final {
  public:
   /// `listeners` (at least one) come from net::listen_on. Errors: resource, usage (TLS
   /// without a secret).
   TcpStoreServer(std::vector<Fd> listeners,
                  net::ProofContext context,
-                 const net::StrangerLimits& limits = {},
+                 const net::AcceptLimits& limits = {},
                  Report report = silent_report());
-  /// Clients see peer_lost from now on. In a forked child it does nothing: the parent serves.
+  /// From now on the clients get peer_lost. In a forked child it does nothing: the parent serves.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
-  /// Where the first listener listens.
+  /// The address of the first listener.
   net::Address address() const;
-  /// Waits until no client is connected; returns whether it is so. Threads: any.
-  bool wait_until_deserted(Deadline deadline);
+  /// Waits until no client is connected. Returns false if the deadline passes first. Threads: any.
+  bool wait_until_all_have_left(Deadline deadline);
 
  private:
   void publish(std::size_t clients);
 
   const OwnerProcess owner_;
   net::Address address_;
-  Fd stop_;                                       // an eventfd: readable once the server has to end
-  Guarded<std::size_t> clients_{std::size_t{0}};  // connections that are proved
+  Fd stop_;                                       // an eventfd: readable once the server must end
+  Guarded<std::size_t> clients_{std::size_t{0}};  // the proved connections
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
-// What is particular to the TCP store: servers that die, freeze or come late, clients that are
-// strangers, slow or rude. What it does as a Store is in store_conformance_test.cpp.
+// Tests that only the TCP store needs: servers that die, freeze or start late; clients without the
+// secret, slow clients, and clients that send garbage. store_conformance_test.cpp tests the
+// operations of Store.
 #include "peal/store/tcp_store.h"
 
 #include <sys/socket.h>
@@ -13,10 +14,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/serialize.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/frame.h"
-#include "peal/net/framing.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/prove.h"
 #include "peal/net/testing/unix_address.h"
@@ -28,8 +29,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const net::ProofContext kContext{Secret("hush"), "job", "store"};
 
@@ -41,7 +42,7 @@ std::vector<Fd> just(Fd listener) {
 
 Fd loopback_listener() { return net::listen_on(net::Address::parse("127.0.0.1:0")); }
 
-std::unique_ptr<TcpStoreServer> serve(const net::StrangerLimits& limits = {}) {
+std::unique_ptr<TcpStoreServer> serve(const net::AcceptLimits& limits = {}) {
   return std::make_unique<TcpStoreServer>(just(loopback_listener()), kContext, limits);
 }
 
@@ -59,14 +60,14 @@ bool gets_closed(int fd) {
   }
 }
 
-/// A connection that proved itself and can now say whatever it likes.
+/// A connection that has proved the secret and can now send any bytes.
 Fd proved_connection(const TcpStoreServer& server) {
   Fd fd = net::connect_to(server.address(), soon());
   net::prove(fd.get(), net::Role::kConnector, kContext, {}, soon());
   return fd;
 }
 
-TEST(TcpStoreTest, AServerThatDiesIsAnErrorForThoseWhoWaitAndThoseWhoCall) {
+TEST(TcpStoreTest, CallsFailWhenTheServerDies) {
   auto server = serve();
   const auto client = client_of(*server);
   auto waiting = std::async(std::launch::async,
@@ -81,7 +82,7 @@ TEST(TcpStoreTest, AServerThatDiesIsAnErrorForThoseWhoWaitAndThoseWhoCall) {
   EXPECT_FALSE(client->answers(soon()));
 }
 
-TEST(TcpStoreTest, AServerMayComeLaterThanItsClients) {
+TEST(TcpStoreTest, AServerMayStartLaterThanItsClients) {
   Fd listener = loopback_listener();
   const net::Address address = net::local_address(listener.get());
   listener.reset();
@@ -93,7 +94,7 @@ TEST(TcpStoreTest, AServerMayComeLaterThanItsClients) {
   EXPECT_EQ(client_of(server)->try_get("key"), "value");
 }
 
-TEST(TcpStoreTest, AServerThatIsNotThereIsAnErrorAtTheDeadline) {
+TEST(TcpStoreTest, ConnectFailsAtTheDeadlineWithoutAServer) {
   const net::Address address = net::local_address(loopback_listener().get());
   const Error error = error_of([&] {
     connect_tcp_store({address}, kContext, seconds(20), Deadline::after(milliseconds(30)));
@@ -102,7 +103,7 @@ TEST(TcpStoreTest, AServerThatIsNotThereIsAnErrorAtTheDeadline) {
   EXPECT_THAT(error.what(), HasSubstr(address.to_string()));
 }
 
-TEST(TcpStoreTest, AServerThatFreezesIsATimeoutOfTheCall) {
+TEST(TcpStoreTest, ACallTimesOutIfTheServerFreezes) {
   const Fd listener = loopback_listener();
   const net::Address address = net::local_address(listener.get());
   std::optional<Fd> connection;
@@ -118,13 +119,13 @@ TEST(TcpStoreTest, AServerThatFreezesIsATimeoutOfTheCall) {
   EXPECT_FALSE(client->answers(Deadline::after(milliseconds(30))));
 }
 
-TEST(TcpStoreTest, AServerThatClosesBeforeTheProofIsTriedAgain) {
+TEST(TcpStoreTest, ConnectRetriesIfTheServerClosesBeforeTheProof) {
   Fd listener = loopback_listener();
   const net::Address address = net::local_address(listener.get());
   auto connecting = std::async(std::launch::async, [&] {
     return connect_tcp_store({address}, kContext, seconds(20), soon());
   });
-  net::accept_from(listener.get(), soon());  // and closes it: an earlier server that ends
+  net::accept_from(listener.get(), soon());  // closes it at once, as an ending server does
   const TcpStoreServer server(just(std::move(listener)), kContext);
   EXPECT_NO_THROW(connecting.get()->set("key", "value"));
 }
@@ -140,31 +141,30 @@ TEST(TcpStoreTest, AnotherSecretIsAUsageErrorAndOthersAreServed) {
   client->set("key", "value");
 }
 
-TEST(TcpStoreTest, StrangersAndRudeClientsAreClosedAndOthersAreServed) {
+TEST(TcpStoreTest, ConnectionsThatSendGarbageAreClosedAndOthersAreServed) {
   const auto server = serve();
   const auto client = client_of(*server);
   const Fd stranger = net::connect_to(server->address(), soon());
-  net::write_all(stranger.get(), net::bytes_of("GET / HTTP/1.1\r\n\r\n"), soon());
+  net::write_all(stranger.get(), bytes_of("GET / HTTP/1.1\r\n\r\n"), soon());
   EXPECT_TRUE(gets_closed(stranger.get()));
   const Fd unproved = net::connect_to(server->address(), soon());
-  net::write_all(
-      unproved.get(), net::bytes_of(net::frame_of(encode(SetRequest{"key", "bad"}))), soon());
+  net::write_all(unproved.get(), bytes_of(net::frame_of(encode(SetRequest{"key", "bad"}))), soon());
   EXPECT_TRUE(gets_closed(unproved.get()));
   for (const std::string& rude : {net::frame_of("\x7f nonsense"), std::string(4, '\xff')}) {
     const Fd connection = proved_connection(*server);
-    net::write_all(connection.get(), net::bytes_of(rude), soon());
+    net::write_all(connection.get(), bytes_of(rude), soon());
     EXPECT_TRUE(gets_closed(connection.get()));
   }
   EXPECT_EQ(client->try_get("key"), std::nullopt);
 }
 
-TEST(TcpStoreTest, ClientsThatStopHalfWayHinderNobody) {
+TEST(TcpStoreTest, ClientsThatStopHalfWayDoNotDelayOthers) {
   const auto server = serve();
   std::vector<Fd> slow;
   for (int i = 0; i < 20; ++i) {
     slow.push_back(net::connect_to(server->address(), soon()));  // proves nothing
     slow.push_back(proved_connection(*server));                  // sends half a request
-    net::write_all(slow.back().get(), net::bytes_of(std::string("\x08\0\0", 3)), soon());
+    net::write_all(slow.back().get(), bytes_of(std::string("\x08\0\0", 3)), soon());
   }
   const auto client = client_of(*server);
   EXPECT_EQ(client->add("n", 1), 1);
@@ -176,7 +176,7 @@ TEST(TcpStoreTest, SilentConnectionsAreClosedInTime) {
   EXPECT_TRUE(gets_closed(silent.get()));
 }
 
-TEST(TcpStoreTest, ACrowdOfSilentConnectionsGivesWayToAClient) {
+TEST(TcpStoreTest, AClientIsServedDespiteManySilentConnections) {
   const auto server =
       serve({.half_open = 4, .proof = seconds(3600), .proof_in_a_crowd = milliseconds(10)});
   std::vector<Fd> crowd;
@@ -184,17 +184,17 @@ TEST(TcpStoreTest, ACrowdOfSilentConnectionsGivesWayToAClient) {
   EXPECT_EQ(client_of(*server)->add("n", 1), 1);
 }
 
-/// So many strangers connect before the client does. A server that counted the failures of all
-/// together would bear four in a second, and let the client in after more than half a minute.
+/// The number of strangers that connect before the client. A server that counted all failures
+/// together would allow four a second, and accept the client after more than a minute.
 constexpr int kStrangers = 300;
-constexpr net::StrangerLimits kFewFailures{.half_open = 4, .failures = 4};
+constexpr net::AcceptLimits kFewFailures{.half_open = 4, .failures = 4};
 constexpr auto kLongBeforeAllAreCounted = seconds(10);
 
-TEST(TcpStoreTest, OtherUsersProcessesCannotKeepAClientOut) {
+TEST(TcpStoreTest, ProcessesOfAnotherUserDoNotBlockAClient) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
   const auto address = net::unix_address("tcp-store-test");
   std::vector<std::string> reports;
-  const Report report = [&](Severity, std::string_view text) { reports.emplace_back(text); };
+  const Report report = [&](std::string_view text) { reports.emplace_back(text); };
   Fd listener = net::listen_on(address);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -212,10 +212,10 @@ TEST(TcpStoreTest, OtherUsersProcessesCannotKeepAClientOut) {
   EXPECT_EQ(client->add("n", 1), 1);
   server.reset();
   ASSERT_FALSE(reports.empty());
-  EXPECT_THAT(reports, testing::Each(HasSubstr("belongs to another user")));
+  EXPECT_THAT(reports, ::testing::Each(HasSubstr("belongs to another user")));
 }
 
-TEST(TcpStoreTest, FailuresOfAnAddressKeepNoClientOfAnotherAddressOut) {
+TEST(TcpStoreTest, FailuresOfOneAddressDoNotBlockClientsOfAnother) {
   const auto server = serve(kFewFailures);
   const net::Address elsewhere = net::Address::parse("127.0.0.2:0");
   std::vector<Fd> strangers;
@@ -225,44 +225,44 @@ TEST(TcpStoreTest, FailuresOfAnAddressKeepNoClientOfAnotherAddressOut) {
     ::connect(stranger.get(), server_address.raw(), server_address.size());
     pollfd entry{stranger.get(), POLLOUT, 0};
     ASSERT_TRUE(net::poll_until({&entry, 1}, soon()));
-    net::write_all(stranger.get(), net::bytes_of("GET / HTTP/1.1\r\n"), soon());
+    net::write_all(stranger.get(), bytes_of("GET / HTTP/1.1\r\n"), soon());
   }
   const auto client = connect_tcp_store(
       {server->address()}, kContext, seconds(20), Deadline::after(kLongBeforeAllAreCounted));
   EXPECT_EQ(client->add("n", 1), 1);
 }
 
-TEST(TcpStoreTest, AnAddressThatFailsTooOftenIsClosedUnheardAndComesInLater) {
+TEST(TcpStoreTest, AnAddressThatFailsTooOftenIsClosedUnreadAndAcceptedLater) {
   const auto server = serve({.failures = 3});
   for (int i = 0; i < 3; ++i) {
     const Fd stranger = net::connect_to(server->address(), soon());
-    net::write_all(stranger.get(), net::bytes_of("GET / HTTP/1.1\r\n"), soon());
+    net::write_all(stranger.get(), bytes_of("GET / HTTP/1.1\r\n"), soon());
     EXPECT_TRUE(gets_closed(stranger.get()));
   }
   const Fd next = net::connect_to(server->address(), soon());
-  EXPECT_TRUE(gets_closed(next.get())) << "before it has said a word";
-  EXPECT_EQ(client_of(*server)->add("n", 1), 1) << "a rank tries again";
+  EXPECT_TRUE(gets_closed(next.get())) << "the server must close it before any byte is sent";
+  EXPECT_EQ(client_of(*server)->add("n", 1), 1) << "a rank retries";
 }
 
-TEST(TcpStoreTest, AClientThatDoesNotTakeItsReplyHindersNobody) {
+TEST(TcpStoreTest, AClientThatDoesNotReadItsReplyDoesNotDelayOthers) {
   const auto server = serve();
   const auto client = client_of(*server);
   client->set("large", std::string(16 << 20, 'x'));
   const Fd lazy = proved_connection(*server);
-  net::write_all(lazy.get(), net::bytes_of(net::frame_of(encode(TryGetRequest{"large"}))), soon());
+  net::write_all(lazy.get(), bytes_of(net::frame_of(encode(TryGetRequest{"large"}))), soon());
   EXPECT_EQ(client->get("large", soon()).size(), std::size_t(16 << 20));
 }
 
-TEST(TcpStoreTest, AClientThatLeavesWhileItWaitsIsForgotten) {
+TEST(TcpStoreTest, TheServerForgetsAClientThatLeavesWhileItWaits) {
   const auto server = serve();
   {
     const Fd waiting = proved_connection(*server);
     const AwaitRequest request{{"never"}, Timeout::max()};
-    net::write_all(waiting.get(), net::bytes_of(net::frame_of(encode(request))), soon());
-    client_of(*server)->add("n", 1);  // by now the server has seen the one that waits
-    EXPECT_FALSE(server->wait_until_deserted(Deadline::after(milliseconds(20))));
+    net::write_all(waiting.get(), bytes_of(net::frame_of(encode(request))), soon());
+    client_of(*server)->add("n", 1);  // after this the server has seen the waiting client
+    EXPECT_FALSE(server->wait_until_all_have_left(Deadline::after(milliseconds(20))));
   }
-  EXPECT_TRUE(server->wait_until_deserted(soon()));
+  EXPECT_TRUE(server->wait_until_all_have_left(soon()));
 }
 
 TEST(TcpStoreTest, AKeyThatIsErasedDuringAWaitIsMissingAgain) {

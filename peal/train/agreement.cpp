@@ -15,10 +15,10 @@ constexpr std::int64_t kAgreed = std::numeric_limits<std::int64_t>::max();
 /// The root's text, on every rank.
 std::string broadcast_text(ProcessGroup& group, std::string text, Rank root, Timeout timeout) {
   std::vector<std::int64_t> size = {std::ssize(text)};
-  group.broadcast(size, root, timeout);
+  group.broadcast(size, root, {.timeout = timeout});
   std::vector<std::uint8_t> bytes(text.begin(), text.end());
   bytes.resize(static_cast<std::size_t>(size[0]));
-  group.broadcast(bytes, root, timeout);
+  group.broadcast(bytes, root, {.timeout = timeout});
   return {bytes.begin(), bytes.end()};
 }
 
@@ -28,7 +28,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// What `joined` made the text of.
+/// The inverse of `joined`.
 std::vector<std::string> lines_of(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, '\n');
   return {parts.begin(), parts.end() - 1};  // each line has its '\n', so the last part is empty
@@ -49,10 +49,10 @@ void require_agreement(ProcessGroup& group,
   const auto differ = std::mismatch(lines.begin(), lines.end(), reference.begin(), reference.end());
   const bool same = differ.first == lines.end() && differ.second == reference.end();
 
-  // The smallest line that differs anywhere, and the smallest rank where it does.
+  // The first line that differs on any rank, and the smallest rank with that difference.
   const std::int64_t line = differ.second - reference.begin();
   std::vector<std::int64_t> first = {same ? kAgreed : line * group.size() + group.rank()};
-  group.all_reduce(first, ReduceOp::kMin, timeout);
+  group.all_reduce(first, {.op = ReduceOp::kMin, .timeout = timeout});
   if (first[0] == kAgreed) return;
 
   const auto other = static_cast<Rank>(first[0] % group.size());

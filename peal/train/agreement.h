@@ -1,4 +1,4 @@
-// Whether all ranks mean the same model. Asked by DistributedDataParallel before anything is sent.
+// Checks that all ranks have the same model. DistributedDataParallel calls it before it sends data.
 #pragma once
 
 #include <string>
@@ -16,12 +16,11 @@ struct Subject {
   std::string_view advice;
 };
 
-/// Returns if every rank gives the same lines, in the same order.
+/// Returns if every rank passes the same lines, in the same order.
 /// Order: collective.
-/// Errors: mismatch, on every rank the same, with the first line that differs and both sides. Those
-/// of the operations, each of which takes at most `timeout`.
-/// Cost: 2 small operations and a broadcast of the lines; 2 small broadcasts more where they
-/// differ.
+/// Errors: mismatch, with the same text on every rank: the first line that differs, and both sides.
+///   Those of the operations; each operation has the timeout `timeout`.
+/// Cost: 2 small operations and a broadcast of the lines; 2 more small broadcasts if lines differ.
 void require_agreement(ProcessGroup& group,
                        const Subject& subject,
                        const std::vector<std::string>& lines,

@@ -18,21 +18,21 @@ using Lines = std::vector<std::string>;
 
 constexpr Subject kBells = {.what = "bells", .advice = "hang them alike"};
 
-/// What each rank is told when rank r gives lines_of(r).
+/// The error text of each rank when rank r passes lines_of(r).
 template <class LinesOf>
-Lines told(int ranks, LinesOf&& lines_of) {
+Lines errors_of(int ranks, LinesOf&& lines_of) {
   return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
     return thrown_text([&] { require_agreement(*group, kBells, lines_of(group->rank())); });
   });
 }
 
-TEST(AgreementTest, TheSameLinesAreAgreed) {
-  EXPECT_THAT(told(3, [](Rank) { return Lines{"treble", "tenor"}; }), Each("no error"));
-  EXPECT_THAT(told(2, [](Rank) { return Lines{}; }), Each("no error"));
+TEST(AgreementTest, EqualLinesGiveNoError) {
+  EXPECT_THAT(errors_of(3, [](Rank) { return Lines{"treble", "tenor"}; }), Each("no error"));
+  EXPECT_THAT(errors_of(2, [](Rank) { return Lines{}; }), Each("no error"));
 }
 
-TEST(AgreementTest, EveryRankIsToldTheFirstDifferenceAndBothSides) {
-  const Lines errors = told(3, [](Rank rank) {
+TEST(AgreementTest, TheErrorOnEveryRankHasTheFirstDifferenceAndBothSides) {
+  const Lines errors = errors_of(3, [](Rank rank) {
     return Lines{"treble", rank == 1 ? "second" : "2nd", rank == 2 ? "third" : "3rd"};
   });
   EXPECT_THAT(errors,
@@ -40,13 +40,13 @@ TEST(AgreementTest, EveryRankIsToldTheFirstDifferenceAndBothSides) {
                   "same bells: number 1 is 2nd on rank 0 and second on rank 1; hang them alike")));
 }
 
-TEST(AgreementTest, ALineTooManyOrTooFewIsADifference) {
-  EXPECT_THAT(told(2,
-                   [](Rank rank) {
-                     return rank == 0 ? Lines{"a", "b"} : Lines{"a"};
-                   }),
+TEST(AgreementTest, AnExtraOrMissingLineIsADifference) {
+  EXPECT_THAT(errors_of(2,
+                        [](Rank rank) {
+                          return rank == 0 ? Lines{"a", "b"} : Lines{"a"};
+                        }),
               Each(HasSubstr("number 1 is b on rank 0 and nothing on rank 1")));
-  EXPECT_THAT(told(2, [](Rank rank) { return rank == 1 ? Lines{"a"} : Lines{}; }),
+  EXPECT_THAT(errors_of(2, [](Rank rank) { return rank == 1 ? Lines{"a"} : Lines{}; }),
               Each(HasSubstr("number 0 is nothing on rank 0 and a on rank 1")));
 }
 

@@ -1,4 +1,4 @@
-// A module that changes after it was wrapped: loaded, converted, frozen, with a layer replaced.
+// Modules that change after they were wrapped: loaded, converted, frozen, or with a replaced layer.
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -26,7 +26,7 @@ using testing::thrown_text;
 using testing::TwoPaths;
 using torch::Tensor;
 
-/// What each rank does to its module after wrapping.
+/// A change that a rank makes to its wrapped module.
 using ChangeModule = std::function<void(TwoPaths&, Rank)>;
 
 /// A net whose gradients are easy to compute: with the input x, `second.weight` has the gradient x
@@ -142,8 +142,8 @@ TEST(ChangedModuleTest, GradientsStayAveragedAfterOneRankLoadsTheSameValues) {
               Each(true));
 }
 
-// LibTorch itself refuses to run backward through a weight that was loaded since. A single layer
-// does not need its weight in backward.
+// LibTorch rejects backward through a weight that was loaded after forward. A single layer does not
+// need its weight in backward.
 TEST(ChangedModuleTest, AGraphBuiltBeforeTheLoadIsAveragedToo) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Linear net(3, 1);
@@ -161,7 +161,7 @@ TEST(ChangedModuleTest, GraphsFromBeforeAndAfterALoadMayShareABackwardPass) {
     torch::nn::Linear net(torch::nn::LinearOptions(3, 1).bias(false));
     net->register_parameter("last", torch::zeros({1}));
     DistributedDataParallel model(net, group);
-    // The graph that is built first runs last. The bucket is not sent before.
+    // Backward runs the graph that was built first as the last one. Only then the bucket is sent.
     const Tensor last = net->named_parameters()["last"].sum();
     const Tensor before = model.forward(input(group->rank())).sum();
     save_and_load(net.ptr());
@@ -172,7 +172,7 @@ TEST(ChangedModuleTest, GraphsFromBeforeAndAfterALoadMayShareABackwardPass) {
   EXPECT_THAT(results, Each(true));
 }
 
-TEST(ChangedModuleTest, AGradientThatComesAfterItsBucketHasLeftIsAnErrorByName) {
+TEST(ChangedModuleTest, AGradientThatArrivesAfterItsBucketWasSentIsAnErrorWithItsName) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Linear net(torch::nn::LinearOptions(3, 1).bias(false));
     DistributedDataParallel model(net, group);
@@ -228,7 +228,7 @@ TEST(ChangedModuleTest, GradientsThatWereNotZeroedAreStillAddedAfterAConversion)
     DistributedDataParallel model(net, group);
     model.forward(input(group->rank())).sum().backward();
     net->to(torch::kDouble);
-    if (group->rank() == 1) {  // whose gradients lie elsewhere than those of rank 0
+    if (group->rank() == 1) {  // its gradients are in other memory than those of rank 0
       for (const Tensor& parameter : net->parameters()) {
         parameter.mutable_grad() = parameter.grad().clone();
       }
@@ -281,7 +281,7 @@ TEST(ChangedModuleTest, LayersMayBeFrozenAndUnfrozenOnEveryRank) {
   EXPECT_THAT(results, Each(Each(true)));
 }
 
-TEST(ChangedModuleTest, AReplacedLayerIsAveragedWhereItIsTheSameOnEveryRank) {
+TEST(ChangedModuleTest, AReplacedLayerIsAveragedIfItIsTheSameOnEveryRank) {
   EXPECT_THAT(averaged_after([](TwoPaths& net, Rank) {
                 net.second = net.replace_module("second", torch::nn::Linear(3, 3));
                 const torch::NoGradGuard no_grad;
@@ -291,7 +291,7 @@ TEST(ChangedModuleTest, AReplacedLayerIsAveragedWhereItIsTheSameOnEveryRank) {
               Each(true));
 }
 
-TEST(ChangedModuleTest, AReplacedLayerIsNoticedWhereNothingElseIsTrained) {
+TEST(ChangedModuleTest, AReplacedLayerIsNoticedIfAllOtherLayersAreFrozen) {
   EXPECT_THAT(averaged_after([](TwoPaths& net, Rank) {
                 for (Tensor& parameter : net.first->parameters()) parameter.requires_grad_(false);
                 net.second = net.replace_module("second", torch::nn::Linear(3, 3));

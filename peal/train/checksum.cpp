@@ -7,7 +7,8 @@
 namespace peal::train {
 namespace {
 
-/// One-to-one. Two multiplications, so that each bit of the word, the highest too, changes many.
+/// One-to-one. Uses two multiplications, so that each bit of the word, even the highest, changes
+/// many bits.
 std::uint64_t mix(std::uint64_t word) {
   return std::rotl(word * 0x9e3779b97f4a7c15, 31) * 0xbf58476d1ce4e5b9;
 }

@@ -1,4 +1,4 @@
-// What DistributedDataParallel makes of faults: each ends with an error that says what to do.
+// Faults in DistributedDataParallel: each gives an error that says what to do.
 #include <chrono>
 #include <latch>
 #include <memory>
@@ -25,7 +25,7 @@ using testing::thrown_text;
 using testing::TwoPaths;
 using torch::Tensor;
 
-TEST(DistributedDataParallelFaultsTest, ARankThatDoesNotComeIsAnErrorOfBackward) {
+TEST(DistributedDataParallelFaultsTest, BackwardFailsIfARankIsMissing) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const std::chrono::milliseconds timeout(300);
     DistributedDataParallel model(std::make_shared<SmallNet>(), group, {.timeout = timeout});
@@ -35,7 +35,7 @@ TEST(DistributedDataParallelFaultsTest, ARankThatDoesNotComeIsAnErrorOfBackward)
   EXPECT_THAT(errors[0], ::testing::AnyOf(HasSubstr("timeout"), HasSubstr("peer_lost")));
 }
 
-TEST(DistributedDataParallelFaultsTest, TheTimeoutHoldsForConstructionToo) {
+TEST(DistributedDataParallelFaultsTest, TheTimeoutAlsoLimitsTheConstruction) {
   std::latch gave_up(1);
   const auto errors = on_ranks(2, [&](const ProcessGroupPtr& group) {
     const std::chrono::milliseconds timeout(300);
@@ -47,7 +47,7 @@ TEST(DistributedDataParallelFaultsTest, TheTimeoutHoldsForConstructionToo) {
     const std::string error = thrown_text([&] {
       DistributedDataParallel(std::make_shared<SmallNet>(), group, {.timeout = timeout});
     });
-    const bool in_time = Clock::now() - begin < testing::kPatience / 4;  // the group's is all of it
+    const bool in_time = Clock::now() - begin < testing::kLimit / 4;  // of the group's timeout
     gave_up.count_down();
     return in_time ? error : "too late: " + error;
   });
@@ -63,10 +63,11 @@ struct Faulty : torch::autograd::Function<Faulty> {
   }
 };
 
-TEST(DistributedDataParallelFaultsTest, ABackwardPassThatWasLeftHalfwayIsNotContinued) {
+TEST(DistributedDataParallelFaultsTest, ABackwardPassThatFailedHalfwayIsNotContinued) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
-    // Every parameter has a bucket of its own, so that those of `second` are sent before the fault.
+    // Every parameter has its own bucket, so that the buckets of `second` are sent before the
+    // fault.
     DistributedDataParallel model(net, group, {.bucket_cap = 1_B, .first_bucket_cap = 1_B});
     const Tensor x = torch::ones({1, 3});
     const std::string first =
@@ -80,7 +81,7 @@ TEST(DistributedDataParallelFaultsTest, ABackwardPassThatWasLeftHalfwayIsNotCont
   }
 }
 
-TEST(DistributedDataParallelFaultsTest, APassThatFailsAtItsEndIsNotContinuedEither) {
+TEST(DistributedDataParallelFaultsTest, ABackwardPassThatFailedAtItsEndIsNotContinued) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
     DistributedDataParallel model(net,
@@ -89,7 +90,7 @@ TEST(DistributedDataParallelFaultsTest, APassThatFailsAtItsEndIsNotContinuedEith
                                    .first_bucket_cap = 1_B,
                                    .unused = UnusedParameters::kContributeNothing});
     const Tensor x = torch::ones({1, 3});
-    // Not reached, so that it is looked at when those of `second` have been sent.
+    // Backward does not reach it, so it is checked after the gradients of `second` were sent.
     net->first->weight.mutable_grad() = torch::ones({3, 3}).requires_grad_();
     const std::string first = thrown_text([&] { net->second(x).sum().backward(); });
     net->zero_grad();
@@ -102,7 +103,7 @@ TEST(DistributedDataParallelFaultsTest, APassThatFailsAtItsEndIsNotContinuedEith
   }
 }
 
-TEST(DistributedDataParallelFaultsTest, AFaultBeforeAnythingWasSentDoesNoHarm) {
+TEST(DistributedDataParallelFaultsTest, TrainingContinuesAfterAFaultBeforeTheFirstSend) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
     DistributedDataParallel model(net, group);
@@ -138,7 +139,7 @@ TEST(DistributedDataParallelFaultsTest, GradientsThatCannotBeAveragedAreUnsuppor
   }
 }
 
-TEST(DistributedDataParallelFaultsTest, NoModuleAndNoGroupAreUsageErrors) {
+TEST(DistributedDataParallelFaultsTest, ANullModuleOrGroupIsAUsageError) {
   EXPECT_THAT(thrown_text([] { DistributedDataParallel(std::make_shared<SmallNet>(), nullptr); }),
               HasSubstr("usage"));
 }

@@ -31,7 +31,7 @@ using torch::Tensor;
 
 // ---- at construction ----------------------------------------------------------------------------
 
-TEST(DistributedDataParallelTest, RankZerosParametersAndBuffersBecomeEveryones) {
+TEST(DistributedDataParallelTest, AllRanksGetTheParametersAndBuffersOfRankZero) {
   struct WithBuffer : torch::nn::Module {
     explicit WithBuffer(double value) {
       weight = register_parameter("weight", torch::full({2, 3}, value).t());
@@ -66,7 +66,7 @@ TEST(DistributedDataParallelTest, DifferentModulesAreAMismatchThatNamesBothSides
   }
 }
 
-TEST(DistributedDataParallelTest, AParameterMoreOnOneRankIsAMismatch) {
+TEST(DistributedDataParallelTest, AnExtraParameterOnOneRankIsAMismatch) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Sequential net(torch::nn::Linear(3, 4));
     if (group->rank() == 1) net->push_back(torch::nn::Linear(4, 4));
@@ -77,7 +77,7 @@ TEST(DistributedDataParallelTest, AParameterMoreOnOneRankIsAMismatch) {
   }
 }
 
-TEST(DistributedDataParallelTest, CheckpointsHoldThePlainModulesKeys) {
+TEST(DistributedDataParallelTest, CheckpointsHaveTheKeysOfThePlainModule) {
   const auto keys = on_ranks(2, [](const ProcessGroupPtr& group) {
     const DistributedDataParallel model(std::make_shared<SmallNet>(), group);
     std::stringstream file;
@@ -91,7 +91,7 @@ TEST(DistributedDataParallelTest, CheckpointsHoldThePlainModulesKeys) {
   EXPECT_THAT(keys, ::testing::Each(true));
 }
 
-TEST(DistributedDataParallelTest, AGroupOfOneLeavesTheModuleAlone) {
+TEST(DistributedDataParallelTest, AGroupOfOneDoesNotChangeTheModule) {
   const auto gradients = on_ranks(1, [](const ProcessGroupPtr& group) {
     const auto net = replicas<SmallNet>(1)[0];
     DistributedDataParallel model(net, group);
@@ -193,7 +193,7 @@ TEST(DistributedDataParallelTest, NoSyncAccumulatesHereAndTheNextPassAveragesThe
   EXPECT_TRUE(gradients[0].allclose(flat_gradients(*alone), 1e-4, 1e-5));
 }
 
-/// Until the scope ends, the ranks of this process use the transport of that name.
+/// While this object lives, the ranks of this process use the transport `name`.
 class Transport {
  public:
   explicit Transport(const char* name) { ::setenv("PEAL_TRANSPORT", name, 1); }
@@ -202,7 +202,7 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 };
 
-TEST(DistributedDataParallelTest, GradientsOf16BitsWhoseSumIsTooLargeHaveAnAverage) {
+TEST(DistributedDataParallelTest, GradientsOf16BitsAreAveragedEvenIfTheirSumOverflows) {
   struct Weight : torch::nn::Module {
     Weight() { weight = register_parameter("weight", torch::ones({1000}, torch::kHalf)); }
     Tensor forward(const Tensor& x) { return weight * x; }
@@ -236,7 +236,7 @@ TEST(DistributedDataParallelTest, TwoBackwardPassesWithoutZeroingAddTwoAverages)
   EXPECT_THAT(results, ::testing::Each(true));
 }
 
-TEST(DistributedDataParallelTest, GradientsThatAreZeroedStayWhereTheyAre) {
+TEST(DistributedDataParallelTest, GradientsThatAreZeroedKeepTheirMemory) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<SmallNet>();
     DistributedDataParallel model(net, group);
@@ -252,7 +252,7 @@ TEST(DistributedDataParallelTest, GradientsThatAreZeroedStayWhereTheyAre) {
   EXPECT_THAT(results, ::testing::Each(1u));
 }
 
-TEST(DistributedDataParallelTest, BatchNormsStatisticsAreRankZerosAfterBackward) {
+TEST(DistributedDataParallelTest, AllRanksGetTheBatchNormStatisticsOfRankZeroAfterBackward) {
   struct Normed : torch::nn::Module {
     Normed() { register_module("norm", norm); }
     Tensor forward(const Tensor& x) { return norm(x); }
@@ -332,7 +332,7 @@ struct Blocked : torch::autograd::Function<Blocked> {
   }
 };
 
-TEST(DistributedDataParallelTest, ARankWhereAutogradFindsNothingToAddHasTheAverageToo) {
+TEST(DistributedDataParallelTest, ARankWithoutAGradientGetsTheAverageToo) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     const torch::nn::Linear net(torch::nn::LinearOptions(2, 1).bias(false));
     const DistributedDataParallel model(net, group);

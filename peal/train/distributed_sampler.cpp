@@ -18,10 +18,10 @@ struct DistributedSampler::State {
   SamplerOptions options;
 
   std::uint64_t epoch = 0;
-  std::vector<std::size_t> mine;  // this rank's samples from position `begin` of the epoch on
+  std::vector<std::size_t> mine;  // this rank's samples, from position `begin` of the epoch on
   std::size_t begin = 0;
-  std::size_t taken = 0;   // of mine
-  std::size_t resume = 0;  // where the next reset() begins
+  std::size_t taken = 0;   // samples of `mine` that are taken
+  std::size_t resume = 0;  // the position at which the next reset() begins
 
   std::size_t position() const {
     return std::min(size, begin + taken * static_cast<std::size_t>(ranks));
@@ -51,7 +51,13 @@ DistributedSampler::DistributedSampler(std::size_t size,
                                        SamplerOptions options)
     : state_(std::make_shared<State>()) {
   if (rank < 0 || rank >= ranks) {
-    throw Error(ErrorKind::kUsage, c10::str("a sampler for rank ", rank, " of ", ranks, " ranks"));
+    throw Error(ErrorKind::kUsage,
+                c10::str("a sampler for rank ",
+                         rank,
+                         " of ",
+                         ranks,
+                         " ranks: pass a rank from 0 on, "
+                         "below the number of ranks"));
   }
   state_->size = size;
   state_->rank = rank;

@@ -8,8 +8,6 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/data/digits.h"
-#include "peal/train/images.h"
 
 namespace peal::train {
 namespace {
@@ -22,7 +20,7 @@ std::vector<std::size_t> take_all(DistributedSampler& sampler, std::size_t batch
   return taken;
 }
 
-TEST(DistributedSamplerTest, RanksTogetherTakeEverySampleWhateverTheBatch) {
+TEST(DistributedSamplerTest, RanksTogetherTakeEverySampleForAnyBatchSize) {
   for (std::size_t size = 0; size <= 50; size += 7) {
     for (int ranks = 1; ranks <= 5; ++ranks) {
       std::map<std::size_t, int> counts;
@@ -40,7 +38,7 @@ TEST(DistributedSamplerTest, RanksTogetherTakeEverySampleWhateverTheBatch) {
   }
 }
 
-TEST(DistributedSamplerTest, EpochsDifferAndAnEpochIsTheSameEachTime) {
+TEST(DistributedSamplerTest, EpochsDifferAndARepeatedEpochIsTheSame) {
   DistributedSampler sampler(100, 1, 2);
   const auto first = take_all(sampler, 10);
   sampler.set_epoch(1);
@@ -52,7 +50,7 @@ TEST(DistributedSamplerTest, EpochsDifferAndAnEpochIsTheSameEachTime) {
   EXPECT_EQ(take_all(sampler, 7), first);
 }
 
-TEST(DistributedSamplerTest, SequentialOrderIsDealtOutLikeCards) {
+TEST(DistributedSamplerTest, RanksTakeTheSequentialOrderInTurn) {
   DistributedSampler sampler(7, 1, 3, {.order = SamplerOptions::Order::kSequential});
   EXPECT_THAT(take_all(sampler, 2), ::testing::ElementsAre(1, 4, 0));
 }
@@ -63,7 +61,7 @@ TEST(DistributedSamplerTest, ResetTakesANewSize) {
   EXPECT_THAT(take_all(sampler, 2), ::testing::ElementsAre(0, 2));
 }
 
-TEST(DistributedSamplerTest, AnEpochIsContinuedByAnotherNumberOfRanks) {
+TEST(DistributedSamplerTest, AnotherNumberOfRanksCanContinueAnEpoch) {
   std::map<std::size_t, int> counts;
   std::size_t position = 0;
   for (Rank rank = 0; rank < 3; ++rank) {
@@ -78,7 +76,7 @@ TEST(DistributedSamplerTest, AnEpochIsContinuedByAnotherNumberOfRanks) {
     DistributedSampler sampler(60, rank, 2);
     sampler.set_epoch(4);
     sampler.seek(position);
-    sampler.reset();  // as a data loader does when it begins
+    sampler.reset();  // a data loader begins with this call
     for (const std::size_t sample : take_all(sampler, 5)) counts[sample] += 1;
   }
   EXPECT_EQ(counts.size(), 60u);
@@ -103,8 +101,9 @@ TEST(DistributedSamplerTest, SavingAndLoadingKeepEpochAndPosition) {
   EXPECT_EQ(take_all(other, 4), take_all(sampler, 4));
 }
 
-TEST(DistributedSamplerTest, TheSamplerThatWasKeptSteersTheOneInADataLoader) {
-  const ImageDataset dataset(data::draw_digits(20, 1));
+TEST(DistributedSamplerTest, ACopyControlsTheSamplerInADataLoader) {
+  const auto dataset = torch::data::datasets::TensorDataset(torch::rand({20, 1}))
+                           .map(torch::data::transforms::Stack<torch::data::TensorExample>());
   DistributedSampler sampler(20, 0, 2);
   const auto loader = torch::data::make_data_loader(dataset, sampler, 4);
   std::vector<torch::Tensor> epochs;
@@ -122,7 +121,7 @@ TEST(DistributedSamplerTest, TheSamplerThatWasKeptSteersTheOneInADataLoader) {
   EXPECT_FALSE(epochs[0].equal(epochs[1]));
 }
 
-TEST(DistributedSamplerTest, ARankOutsideOfTheGroupAndAPositionBeyondTheEndAreUsageErrors) {
+TEST(DistributedSamplerTest, AnInvalidRankAndAPositionBeyondTheEndAreUsageErrors) {
   EXPECT_THROW(DistributedSampler(10, 2, 2), Error);
   EXPECT_THROW(DistributedSampler(10, -1, 2), Error);
   DistributedSampler sampler(10, 0, 2);

@@ -10,8 +10,9 @@
 namespace peal::train {
 namespace {
 
-/// Hands out the block from its beginning. Its tensors are no views of each other in autograd's
-/// sense (optimizers detach gradients in place, which views refuse); each keeps the block alive.
+/// Cuts tensors from the block, from its beginning on. For autograd the tensors are not views,
+/// because optimizers detach gradients in place, which views reject. Each tensor keeps the block
+/// alive.
 class Carver {
  public:
   Carver(Memory memory, DType dtype) : memory_(std::move(memory)), dtype_(dtype) {}
@@ -27,7 +28,7 @@ class Carver {
     return tensor;
   }
 
-  /// Strides like the model's where these leave no gaps, as autograd gives its own gradients.
+  /// Uses the strides of `model` if they leave no gaps, as autograd does for gradients.
   torch::Tensor next_like(const torch::Tensor& model) {
     if (model.is_non_overlapping_and_dense()) return next(model.sizes(), model.strides());
     return next(model.sizes(), c10::contiguous_strides(model.sizes()));
@@ -44,7 +45,7 @@ class Carver {
 GradientBucket::GradientBucket(ProcessGroup& group,
                                DType dtype,
                                const std::vector<torch::Tensor>& parameters) {
-  Elements count(std::ssize(parameters) + 1);  // of the marks
+  Elements count(std::ssize(parameters) + 1);  // the marks
   for (const torch::Tensor& parameter : parameters) count += Elements(parameter.numel());
   Memory memory = group.allocate(bytes_of(count, dtype));
   memory_ = Buffer(memory.get(), count, dtype);
@@ -66,8 +67,8 @@ void GradientBucket::take(std::size_t index, const torch::Tensor& parameter) {
   }
   if (gradient.layout() != torch::kStrided) {
     throw Error(ErrorKind::kUnsupported,
-                "a sparse gradient cannot be averaged: make the layer give dense ones, as "
-                "torch::nn::EmbeddingOptions(...).sparse(false) does");
+                "a sparse gradient cannot be averaged: make the layer give dense gradients, for "
+                "example with torch::nn::EmbeddingOptions(...).sparse(false)");
   }
   if (gradient.requires_grad()) {
     throw Error(ErrorKind::kUnsupported,

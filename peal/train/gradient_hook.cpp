@@ -39,8 +39,8 @@ GradientHook::~GradientHook() {
   leave();
 }
 
-/// Called when the running node is about to run. autograd::grad() calls it too, but then the
-/// accumulator does not run, and so its hook does not either.
+/// Runs just before the accumulator, and moves the hook to it. autograd::grad() calls this function
+/// too, but runs neither an accumulator nor its hook.
 void GradientHook::follow() {
   Accumulator running = torch::autograd::get_current_node();
   if (running == accumulator_) return;

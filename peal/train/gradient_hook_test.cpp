@@ -44,7 +44,7 @@ TEST(GradientHookTest, TheGradientHasItsNewValueInTheCall) {
   EXPECT_EQ(seen, (std::vector<double>{2, 4}));
 }
 
-TEST(GradientHookTest, AUsersHookThatIsAddedLaterDoesNotReplaceIt) {
+TEST(GradientHookTest, ALaterHookOfTheUserDoesNotReplaceTheHook) {
   torch::nn::Linear net(2, 1);
   int calls = 0;
   const GradientHook hook(net->weight, [&] { ++calls; });
@@ -54,7 +54,7 @@ TEST(GradientHookTest, AUsersHookThatIsAddedLaterDoesNotReplaceIt) {
   EXPECT_TRUE(net->weight.grad().equal(torch::full({1, 2}, 2.0)));
 }
 
-TEST(GradientHookTest, NothingOfTheWrapperRemainsInTheModule) {
+TEST(GradientHookTest, TheWrapperLeavesNoHooksInTheModule) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Linear net(3, 1);
     const auto uses = net->weight.use_count();
@@ -77,7 +77,7 @@ TEST(GradientHookTest, NothingOfTheWrapperRemainsInTheModule) {
   EXPECT_THAT(results, Each(Each(true)));
 }
 
-TEST(GradientHookTest, AGraphThatOutlivesTheWrapperRunsAlone) {
+TEST(GradientHookTest, AGraphThatOutlivesTheWrapperRunsWithoutCommunication) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Linear net(3, 1);
     Tensor loss;

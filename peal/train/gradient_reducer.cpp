@@ -7,7 +7,7 @@
 
 #include "peal/base/error.h"
 #include "peal/train/agreement.h"
-#include "peal/train/buckets.h"
+#include "peal/train/bucket_assignment.h"
 #include "peal/train/element_type.h"
 #include "peal/train/parameters.h"
 #include "peal/train/staged.h"
@@ -35,7 +35,7 @@ GradientReducer::GradientReducer(std::shared_ptr<torch::nn::Module> module,
   if (module_ == nullptr || group_ == nullptr) {
     throw Error(ErrorKind::kUsage, "DistributedDataParallel needs a module and a process group");
   }
-  if (group_->size() == 1) return;  // nothing to agree with, and nobody to average with
+  if (group_->size() == 1) return;  // no other rank to agree or average with
   agree();
   broadcast_parameters(*group_, *module_, 0, options_.timeout);
   adopt_module();
@@ -54,12 +54,12 @@ void GradientReducer::agree() {
       agreed_.describe(*module_),
       options_.timeout);
   for (const auto& item : module_->named_parameters()) {
-    Staged(*item, Staged::Use::kRead);  // throws for what cannot be communicated, on every rank
+    Staged(*item, Staged::Use::kRead);  // throws on every rank if the tensor cannot be communicated
   }
 }
 
-/// Prepares for the module as it is, on which all ranks have agreed. Memory that is missing for the
-/// buckets leaves everything as it was.
+// Prepares for the current module, on which all ranks have agreed. If memory for the buckets is
+// missing, it changes nothing.
 void GradientReducer::adopt_module() {
   make_buckets();
   hooks_.clear();
@@ -90,7 +90,7 @@ void GradientReducer::make_buckets() {
     }
     buckets.emplace_back(*group_, sizes[indices.front()].dtype, tensors);
   }
-  // A frozen module needs a bucket too: its mark tells that the module is not frozen any more.
+  // A frozen module needs a bucket too: its mark shows that the module is no longer frozen.
   if (buckets.empty()) buckets.emplace_back(*group_, DType::kF32, std::vector<torch::Tensor>());
   parameters_ = std::move(parameters);
   buckets_ = std::move(buckets);
@@ -120,9 +120,9 @@ void GradientReducer::on_gradient(std::size_t index) {
   if (parameter.arrived && parameter.bucket < sent_) {
     throw Error(ErrorKind::kUsage,
                 "the gradient of " + parameter.name +
-                    " came a second time in one backward(), after the first one had been sent: a "
-                    "module that is loaded or converted between two forward passes needs a "
-                    "backward() for each of them");
+                    " came a second time in one backward(), after the first one was sent: if the "
+                    "module is loaded or converted between two forward passes, call backward() for "
+                    "each of them");
   }
   take(parameter);
   if (std::exchange(parameter.arrived, true)) return;
@@ -138,9 +138,9 @@ void GradientReducer::begin_backward() {
   if (backward_ != kIdle && sent_ > 0) {
     if (const std::exception_ptr cause = wait_for_all()) std::rethrow_exception(cause);
     throw Error(ErrorKind::kUsage,
-                "an earlier backward() was left by an exception when a part of its gradients had "
-                "been sent, so the ranks are no longer in step: end the training on every rank, or "
-                "go on from a checkpoint with a new DistributedDataParallel");
+                "an exception has ended an earlier backward() after a part of its gradients was "
+                "sent, so the ranks are no longer in step: end the training on every rank, or "
+                "continue from a checkpoint with a new DistributedDataParallel");
   }
   change_ = agreed_.change(*module_);
   start_collecting();
@@ -150,7 +150,7 @@ void GradientReducer::begin_backward() {
 }
 
 void GradientReducer::start_collecting() {
-  // A mark says "not reached" where that is an error, and else "contributes".
+  // A mark means "not reached" if that is an error, otherwise "contributes".
   const bool errors = options_.unused == UnusedParameters::kAreErrors;
   missing_.clear();
   for (GradientBucket& bucket : buckets_) {
@@ -161,8 +161,9 @@ void GradientReducer::start_collecting() {
   sent_ = 0;
 }
 
-/// The gradient goes into its bucket. Not into a bucket that has no place for it: all ranks will
-/// have new buckets then, and until then the gradient stays where the old bucket cannot change it.
+// Puts the gradient into its bucket. If the layout has changed, the old bucket has no place for it:
+// then the gradient stays outside, where the old bucket cannot change it, until the ranks have new
+// buckets.
 void GradientReducer::take(const Parameter& parameter) {
   GradientBucket& bucket = buckets_[parameter.bucket];
   if (change_ == Change::kLayout) {
@@ -175,13 +176,13 @@ void GradientReducer::take(const Parameter& parameter) {
 
 void GradientReducer::send_complete_buckets() {
   for (; sent_ < buckets_.size() && missing_[sent_] == 0; ++sent_) {
-    works_.push_back(
-        group_->all_reduce_async(buckets_[sent_].memory(), ReduceOp::kAvg, options_.timeout));
+    works_.push_back(group_->all_reduce_async(buckets_[sent_].memory(),
+                                              {.op = ReduceOp::kAvg, .timeout = options_.timeout}));
   }
 }
 
-/// Until all ranks have ended the pass it is not over: an exception before that leaves operations
-/// under way, which begin_backward finds.
+// The pass ends only when all ranks have ended it. An exception before that leaves operations in
+// flight, which begin_backward finds.
 void GradientReducer::end_backward() {
   for (Parameter& parameter : parameters_) {
     if (!parameter.arrived) do_without(parameter);
@@ -194,7 +195,8 @@ void GradientReducer::end_backward() {
   settle_unused();
 }
 
-/// A gradient that an earlier pass has left takes part: it was accumulated, or all ranks have it.
+// For a parameter that this pass has not reached. A gradient from an earlier pass is averaged
+// again: either it accumulated without communication, or all ranks have the same one.
 void GradientReducer::do_without(const Parameter& parameter) {
   GradientBucket& bucket = buckets_[parameter.bucket];
   const bool contributes = parameter.tensor.grad().defined();
@@ -208,14 +210,15 @@ void GradientReducer::do_without(const Parameter& parameter) {
   missing_[parameter.bucket] -= 1;
 }
 
-/// The first bucket tells, which is sent first, so that the others need not have come.
+// Reads the mark of the first bucket, which is sent first, so that no wait for the others is
+// needed.
 bool GradientReducer::some_module_has_changed() {
   works_.front()->wait();
   return buckets_.front().module_is_marked();
 }
 
-/// The ranks whose module has changed, and the others, compare. Afterwards either the layout has
-/// changed on every rank or on none: it was the same on all before, and it is the same now.
+// All ranks compare their modules. Afterwards the layout has changed on every rank or on no rank:
+// it was the same on all ranks before, and it is the same now.
 void GradientReducer::follow_change() {
   agree();
   require_agreement(*group_,
@@ -234,7 +237,7 @@ void GradientReducer::follow_change() {
   finish_works();
 }
 
-/// A gradient that is defined counts as reached: no hook was there to see more.
+// A gradient that is defined counts as reached, because new parameters had no hook in this pass.
 void GradientReducer::average_again() {
   start_collecting();
   for (Parameter& parameter : parameters_) {
@@ -253,18 +256,18 @@ void GradientReducer::send_buffers() {
   if (options_.buffers == BufferSync::kNone) return;
   Tensors data;
   for (const Tensor& buffer : distinct(module_->buffers())) {
-    // Without the version counter: batch norm keeps its statistics for backward but does not read
-    // them there in training, so that a second backward pass may find them changed.
+    // Does not increase the version counter. Batch norm saves its statistics for backward, but does
+    // not read them there in training, so a second backward pass may find them changed.
     data.push_back(buffer.variable_data());
   }
   for (const Tensors& same_type : by_type(data)) {
-    works_.push_back(broadcast_async(*group_, same_type, 0, options_.timeout));
+    works_.push_back(broadcast_async(*group_, same_type, 0, {.timeout = options_.timeout}));
   }
 }
 
 void GradientReducer::finish_works() {
   const std::exception_ptr cause = wait_for_all();
-  backward_ = kIdle;  // the ranks are in step, or their group has failed and will say so itself
+  backward_ = kIdle;  // the ranks are in step, or their group has failed and reports that itself
   if (cause) std::rethrow_exception(cause);
 }
 

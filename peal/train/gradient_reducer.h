@@ -1,5 +1,5 @@
-// Averages gradients over the ranks of a group while backward still computes others. The machinery
-// behind DistributedDataParallel, without its template.
+// Averages gradients over the ranks of a group while backward still computes other gradients. The
+// implementation of DistributedDataParallel, without its template.
 #pragma once
 
 #include <cstddef>
@@ -22,65 +22,67 @@
 
 namespace peal::train {
 
-/// What happens when a backward pass reaches a parameter on no or not on every rank.
+/// How to treat a parameter that the backward pass of some rank does not reach.
 enum class UnusedParameters : unsigned char {
-  kAreErrors,          // backward() throws on every rank, and names them
-  kContributeNothing,  // ranks that did not reach it count as zero; reached by none it gets nothing
+  kAreErrors,  // backward() throws on every rank, and names such parameters
+  // Ranks that do not reach the parameter count as zero. If no rank reaches it, it gets no
+  // gradient.
+  kContributeNothing,
 };
 
 enum class BufferSync : unsigned char {
-  kBroadcast,  // after every backward pass rank 0's buffers are everyone's
-  kNone,       // each rank keeps its own
+  kBroadcast,  // after every backward pass all ranks get the buffers of rank 0
+  kNone,       // each rank keeps its buffers
 };
 
 struct DataParallelOptions {
-  /// Gradients travel in buckets of about this size. Smaller ones start earlier, larger ones are
-  /// more efficient.
+  /// The approximate size of the buckets in which gradients are sent. Smaller buckets start
+  /// earlier, larger buckets are more efficient.
   Bytes bucket_cap = 25_MiB;
-  /// Of the bucket that is complete first.
+  /// The size of the bucket that is complete first.
   Bytes first_bucket_cap = 1_MiB;
   UnusedParameters unused = UnusedParameters::kAreErrors;
   BufferSync buffers = BufferSync::kBroadcast;
-  /// Of each operation.
+  /// The timeout of each operation.
   Timeout timeout = kGroupTimeout;
 };
 
 /// States of one backward pass: idle -> (first gradient) collecting -> (all ranks ended it) idle.
-/// A bucket is sent when it and all before it are complete. So every rank sends in the same order,
-/// although gradients come in any order.
+/// A bucket is sent when it and all earlier buckets are complete. So every rank sends in the same
+/// order, although gradients arrive in any order.
 ///
-/// A change of the module: each pass begins by comparing the module with the snapshot of the last
+/// A change of the module: each pass first compares the module with the snapshot of the last
 /// agreement. A rank that finds a change sets a mark in the first bucket, so all ranks learn of the
-/// change at the end of the pass. Then they compare their modules, which throws where the modules
-/// differ. If the layout has changed, the buckets are made again, and the gradients of this pass
-/// are averaged in the new buckets: the old buckets had no place for them.
-/// Threads: all calls, and the backward passes, from one at a time.
+/// change at the end of the pass. Then the ranks compare their modules and throw if these differ.
+/// If the layout has changed, the ranks make new buckets and average the gradients of this pass in
+/// them, because the old buckets had no place for these gradients. Threads: one at a time, for all
+/// calls and the backward passes.
 class GradientReducer final {
  public:
   GradientReducer(std::shared_ptr<torch::nn::Module> module,
                   ProcessGroupPtr group,
                   const DataParallelOptions& options);
-  /// Waits for operations under way.
+  /// Waits for operations in flight.
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// Off: gradients stay on this rank and accumulate. Returns what it was.
+  /// Off: gradients stay on this rank and accumulate. Returns the previous setting.
   enum class Sync : unsigned char { kOff, kOn };
   Sync set_sync(Sync sync) { return std::exchange(sync_, sync); }
 
-  /// Called before a forward pass: a parameter that the module has got since then begins a backward
-  /// pass too, so that a pass which reaches none of the old parameters is noticed.
-  /// Cost: a look at each parameter, about 0.2 us.
+  /// Called before a forward pass. Adds hooks to parameters that are new in the module, so that a
+  /// backward pass is noticed even if it reaches only new parameters.
+  /// Cost: a check of each parameter, about 0.2 us.
   void watch_new_parameters();
 
  private:
   struct Parameter {
     std::string name;
     torch::Tensor tensor;
-    std::size_t bucket = 0;  // where its gradient lies
+    std::size_t bucket = 0;  // the bucket of its gradient
     std::size_t place = 0;
-    bool arrived = false;  // in this backward pass
+    bool arrived = false;  // whether this backward pass has reached it
   };
 
   void agree();
@@ -109,19 +111,20 @@ class GradientReducer final {
   DataParallelOptions options_;
   Sync sync_ = Sync::kOn;
 
-  ModuleSnapshot agreed_;                                          // as all ranks have it
-  ModuleSnapshot::Change change_ = ModuleSnapshot::Change::kNone;  // here, since then; in this pass
+  ModuleSnapshot agreed_;  // the module of the last agreement
+  // The change of this rank's module since then, for this pass.
+  ModuleSnapshot::Change change_ = ModuleSnapshot::Change::kNone;
 
-  std::vector<Parameter> parameters_;  // that require gradients, each once
+  std::vector<Parameter> parameters_;  // those that require gradients, each once
   std::vector<GradientBucket> buckets_;
-  std::vector<std::size_t> missing_;  // by bucket: gradients that have not come in this pass
-  std::size_t sent_ = 0;              // buckets, in this pass
+  std::vector<std::size_t> missing_;  // by bucket: gradients that this pass has not reached yet
+  std::size_t sent_ = 0;              // buckets that this pass has sent
   std::vector<WorkPtr> works_;
-  int backward_ = kIdle;  // which pass is being collected
+  int backward_ = kIdle;  // the pass whose gradients are being collected
   static constexpr int kIdle = -1;
 
-  std::unordered_set<const c10::TensorImpl*> watched_;  // have a hook
-  std::vector<std::unique_ptr<GradientHook>> hooks_;    // last: they call the rest
+  std::unordered_set<const c10::TensorImpl*> watched_;  // parameters with a hook
+  std::vector<std::unique_ptr<GradientHook>> hooks_;    // last, because hooks use the other members
 };
 
 }  // namespace peal::train

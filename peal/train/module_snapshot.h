@@ -1,4 +1,4 @@
-// Whether a module has changed since it was wrapped, and whether it is the same on all ranks.
+// Finds changes of a wrapped module, and differences of the module between ranks.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -12,7 +12,7 @@
 
 namespace peal::train {
 
-/// The parameters of a module as they were at one moment.
+/// The parameters of a module at one moment.
 class ModuleSnapshot {
  public:
   ModuleSnapshot() = default;
@@ -20,16 +20,17 @@ class ModuleSnapshot {
 
   enum class Change : unsigned char {
     kNone,
-    kMemory,  // the same tensors in other memory, so their values may be others: a load, say
-    kLayout,  // a parameter more or less, another tensor, type, shape or device, or (un)frozen
+    kMemory,  // the same tensors in other memory, as after a load: values may differ
+    kLayout,  // an added, removed or replaced parameter, other type, shape, device, or (un)frozen
   };
-  /// What has changed since the snapshot. Values that were written in place are not noticed.
-  /// Cost: a look at each parameter, about 0.2 us.
+  /// The change since the snapshot. Does not notice values that were written in place.
+  /// Cost: a check of each parameter, about 0.2 us.
   Change change(const torch::nn::Module& now) const;
 
-  /// The parameters and buffers of a module, a line each, the same on every rank where the modules
-  /// have the same layout: "conv.weight (Float, shape [4, 1, 3, 3], strides [9, 9, 3, 1])". The
-  /// line of a parameter that is another tensor than in the snapshot says "replaced".
+  /// A line for each parameter and buffer of a module, for example
+  /// "conv.weight (Float, shape [4, 1, 3, 3], strides [9, 9, 3, 1])". Modules with the same layout
+  /// have the same lines on every rank. The line of a parameter that is another tensor than in the
+  /// snapshot has the word "replaced".
   std::vector<std::string> describe(const torch::nn::Module& now) const;
 
  private:
@@ -45,7 +46,7 @@ class ModuleSnapshot {
     torch::Layout layout;
     std::vector<std::int64_t> sizes, strides;
     bool requires_grad;
-    // Weakly, so that memory that was given up is freed, and its address does not return.
+    // Weak, so that released memory is freed, and its address is not reused.
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     std::int64_t offset;
   };
@@ -53,9 +54,10 @@ class ModuleSnapshot {
   std::vector<Parameter> parameters_;
 };
 
-/// A line for each parameter, the same on every rank where the values are the same to the last bit:
-/// "conv.weight (checksum 5f0c...)".
-/// Errors: unsupported (a parameter that is not on the CPU, or not dense). Cost: reads all values.
+/// A line for each parameter, for example "conv.weight (checksum 5f0c...)". Ranks with the same
+/// bits have the same lines.
+/// Errors: unsupported (a parameter that is not on the CPU, or not dense).
+/// Cost: reads all values.
 std::vector<std::string> checksums(const torch::nn::Module& module);
 
 }  // namespace peal::train

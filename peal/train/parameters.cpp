@@ -24,7 +24,7 @@ struct NamedParameter {
   Tensor tensor;
 };
 
-/// Each once, under its first name.
+/// The parameters of the module, each once, with its first name.
 std::vector<NamedParameter> distinct_parameters(const torch::nn::Module& module) {
   std::unordered_set<const c10::TensorImpl*> seen;
   std::vector<NamedParameter> once;
@@ -71,17 +71,17 @@ std::vector<std::string> describe(const std::vector<NamedParameter>& parameters)
   return lines;
 }
 
-/// `types` becomes what some rank has, for each parameter.
+/// For each parameter, sets `types` to the gradient type of any rank that has a gradient.
 void unite(ProcessGroup& group,
            const std::vector<NamedParameter>& parameters,
            std::vector<std::int64_t>& types,
            Timeout timeout) {
   const auto count = static_cast<std::ptrdiff_t>(types.size());
-  std::vector<std::int64_t> largest = types;  // and, negated, the smallest of those that are there
+  std::vector<std::int64_t> largest = types;  // followed by the negated smallest types
   for (const std::int64_t type : types) {
     largest.push_back(type == kNoGradient ? std::numeric_limits<std::int64_t>::min() : -type);
   }
-  group.all_reduce(largest, ReduceOp::kMax, timeout);
+  group.all_reduce(largest, {.op = ReduceOp::kMax, .timeout = timeout});
   types.assign(largest.begin(), largest.begin() + count);
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] == kNoGradient || largest[types.size() + i] == -types[i]) continue;
@@ -96,16 +96,16 @@ void unite(ProcessGroup& group,
   }
 }
 
-/// Returns when all ranks mean the same parameters, and `types` holds the type of each gradient
-/// that some rank has.
+/// Returns if all ranks have the same parameters. `types` then holds the type of each gradient that
+/// some rank has.
 void agree_on_gradients(ProcessGroup& group,
                         const std::vector<NamedParameter>& parameters,
                         std::vector<std::int64_t>& types,
                         Timeout timeout) {
   const std::int64_t shapes = checksum_of_shapes(parameters);
   const std::int64_t present = checksum_of(std::span<const std::int64_t>(types));
-  std::vector<std::int64_t> largest = {shapes, ~shapes, present, ~present};  // ~: the smallest too
-  group.all_reduce(largest, ReduceOp::kMax, timeout);
+  std::vector<std::int64_t> largest = {shapes, ~shapes, present, ~present};  // ~: smallest
+  group.all_reduce(largest, {.op = ReduceOp::kMax, .timeout = timeout});
   if (largest[0] != ~largest[1]) {
     require_agreement(group,
                       {.what = "parameters", .advice = "every rank must build the same model"},
@@ -123,7 +123,8 @@ void broadcast_parameters(ProcessGroup& group,
                           Timeout timeout) {
   Tensors all = distinct(module.parameters());
   for (const Tensor& buffer : distinct(module.buffers())) all.push_back(buffer);
-  for (const Tensors& same_type : by_type(all)) broadcast(group, same_type, root, timeout);
+  for (const Tensors& same_type : by_type(all))
+    broadcast(group, same_type, root, {.timeout = timeout});
 }
 
 void average_gradients(ProcessGroup& group, const torch::nn::Module& module, Timeout timeout) {
@@ -140,7 +141,7 @@ void average_gradients(ProcessGroup& group, const torch::nn::Module& module, Tim
     gradients.push_back(gradient);
   }
   for (const Tensors& same_type : by_type(gradients)) {
-    all_reduce(group, same_type, ReduceOp::kAvg, timeout);
+    all_reduce(group, same_type, {.op = ReduceOp::kAvg, .timeout = timeout});
   }
 }
 

@@ -20,7 +20,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 
-TEST(ParametersTest, BroadcastGivesEveryoneTheRootsParameters) {
+TEST(ParametersTest, BroadcastGivesEveryRankTheParametersOfTheRoot) {
   const auto nets = testing::replicas<testing::SmallNet>(1, 5);
   const auto flat = on_ranks(3, [&](const ProcessGroupPtr& group) {
     testing::SmallNet net;
@@ -33,7 +33,7 @@ TEST(ParametersTest, BroadcastGivesEveryoneTheRootsParameters) {
   }
 }
 
-TEST(ParametersTest, GradientsAreAveragedAndParametersWithoutOneAreLeftAlone) {
+TEST(ParametersTest, GradientsAreAveragedAndParametersWithoutAGradientDoNotChange) {
   const auto right = on_ranks(2, [](const ProcessGroupPtr& group) {
     testing::TwoPaths net;
     net.forward(torch::full({1, 3}, 2.0 * group->rank()), testing::TwoPaths::Path::kFirst)
@@ -46,7 +46,7 @@ TEST(ParametersTest, GradientsAreAveragedAndParametersWithoutOneAreLeftAlone) {
   EXPECT_THAT(right, Each(true));
 }
 
-TEST(ParametersTest, AParameterWithoutAGradientOnOneRankCountsAsZeroThere) {
+TEST(ParametersTest, AMissingGradientOnOneRankCountsAsZero) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     testing::TwoPaths net;  // two layers of one shape
     const torch::nn::Linear unused(3, 3);
@@ -74,7 +74,7 @@ TEST(ParametersTest, ARankWithoutAnyGradientTakesPart) {
 
 TEST(ParametersTest, ModulesOfOtherShapesAreAMismatchThatNamesTheParameter) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
-    const bool wide = group->rank() == 1;  // as many elements, in other shapes
+    const bool wide = group->rank() == 1;  // the same number of elements, in other shapes
     torch::nn::Linear net(torch::nn::LinearOptions(wide ? 3 : 2, wide ? 2 : 3).bias(false));
     net(torch::ones({1, wide ? 3 : 2})).sum().backward();
     return testing::thrown_text([&] { average_gradients(*group, *net); });
@@ -95,7 +95,7 @@ TEST(ParametersTest, GradientsOfOtherTypesAreAMismatchThatNamesTheParameter) {
           HasSubstr("mismatch"), HasSubstr("weight"), HasSubstr("Float"), HasSubstr("Double"))));
 }
 
-TEST(ParametersTest, AveragingCostsAnAllReduceOf32BytesAndOneForEachType) {
+TEST(ParametersTest, AveragingCostsAnAllReduceOf32BytesAndAnAllReduceForEachType) {
   torch::nn::Linear net(3, 1);
   net(torch::ones({1, 3})).sum().backward();
   auto backend = std::make_unique<peal::testing::IdleBackend>(2);
@@ -108,7 +108,7 @@ TEST(ParametersTest, AveragingCostsAnAllReduceOf32BytesAndOneForEachType) {
                                      Asked{Operation::kAllReduce, 16_B}));
 }
 
-TEST(TypedListsTest, EachTensorComesOnceAndTypesAreKeptApart) {
+TEST(TypedListsTest, EachTensorIsInOneListAndEachListHasOneType) {
   const torch::Tensor a = torch::ones({1}), b = torch::ones({2}, torch::kInt64),
                       c = torch::ones({3});
   EXPECT_EQ(distinct({a, b, torch::Tensor(), a, c}).size(), 3u);

@@ -1,4 +1,4 @@
-// Training by several ranks is the training of one process on all of their batches together.
+// Training on several ranks gives the same result as one process that trains on all their batches.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,17 +22,17 @@ using testing::replicas;
 using testing::SmallNet;
 
 constexpr int kSteps = 30;
-constexpr std::int64_t kGlobalBatch = 24;  // which 2, 3 and 4 ranks divide
+constexpr std::int64_t kGlobalBatch = 24;  // a multiple of 2, 3 and 4 ranks
 
 struct Batch {
   Tensor images;
   Tensor labels;
 };
 
-/// What becomes of the last step's gradients: new tensors for every step, or the same.
+/// Whether each step has new gradient tensors, or reuses those of the last step.
 enum class OldGradients { kDropped, kZeroed };
 
-/// What a run of `kSteps` steps leaves behind.
+/// The result of a run of `kSteps` steps.
 struct Outcome {
   std::vector<double> losses;  // of the global batch
   Tensor parameters;
@@ -48,7 +48,7 @@ std::vector<Batch> batches() {
   std::vector<Batch> all;
   for (int step = 0; step < kSteps; ++step) {
     const Tensor labels = torch::randint(4, {kGlobalBatch}, random, torch::kInt64);
-    // A class is a bright quarter of the picture.
+    // The class is the bright quarter of the picture.
     Tensor images = torch::randn({kGlobalBatch, 1, 8, 8}, random);
     for (std::int64_t i = 0; i < kGlobalBatch; ++i) {
       const auto quarter = labels[i].item<std::int64_t>();
@@ -59,7 +59,7 @@ std::vector<Batch> batches() {
   return all;
 }
 
-/// Trains; after each backward pass `average` sees to the gradients.
+/// Trains, and calls `average` after each backward pass to average the gradients.
 template <class Average>
 Outcome train(SmallNet& net,
               const std::vector<Batch>& data,
@@ -77,7 +77,7 @@ Outcome train(SmallNet& net,
     average();
     optimizer.step();
     loss = loss.detach().to(torch::kFloat64);
-    if (group) all_reduce(*group, loss, ReduceOp::kAvg);
+    if (group) all_reduce(*group, loss, {.op = ReduceOp::kAvg});
     run.losses.push_back(loss.item<double>());
   }
   run.parameters = flat_parameters(net);

@@ -30,11 +30,6 @@ void check(const torch::Tensor& tensor) {
   }
 }
 
-/// Whether the memory holds the values as they are, one after the other.
-bool is_plain(const torch::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
-}
-
 torch::Tensor dense(const torch::Tensor& tensor, Staged::Use use) {
   const torch::NoGradGuard no_grad;
   if (is_plain(tensor)) return tensor;
@@ -47,12 +42,12 @@ class WorkOnTensors final : public Work {
  public:
   WorkOnTensors(StagedList list, WorkPtr work) : list_(std::move(list)), work_(std::move(work)) {}
 
-  /// The operation uses the tensors' memory until it has ended, well or not.
+  /// Waits, because the operation uses the tensors' memory until its end.
   ~WorkOnTensors() override {
     try {
       work_->wait();
     } catch (const std::exception&) {
-      // Nobody asked how it ended.
+      // The caller has released the Work, so no caller needs the error.
     }
   }
 

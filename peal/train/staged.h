@@ -1,5 +1,5 @@
-// A tensor of any strides as an operation sees it: dense memory, the tensor's own where possible.
-// Used by the collectives on tensors and by parameters.cpp.
+// Gives an operation dense memory for a tensor of any strides: the tensor's memory if possible,
+// else a copy. Used by the collectives on tensors and by parameters.cpp.
 #pragma once
 
 #include <span>
@@ -16,15 +16,16 @@ class Staged {
  public:
   enum class Use : unsigned char { kRead, kWrite, kReadWrite };
 
-  /// Copies the tensor into dense memory if its own is not (and is read).
+  /// Allocates dense memory if the tensor's memory is not dense, and copies the tensor if it is
+  /// read.
   /// Errors: usage (undefined), unsupported (not on the CPU, not dense-strided, its type).
   Staged(torch::Tensor tensor, Use use);
 
   /// The memory to operate on; lives as long as this object or a copy of it.
   Buffer buffer() const;
 
-  /// To be called when the operation has ended: what was written appears in the tensor, and
-  /// autograd learns that it has changed.
+  /// Call after the end of the operation: copies the result to the tensor, and notifies autograd of
+  /// the change.
   void finish() const;
 
  private:
@@ -40,8 +41,8 @@ std::vector<Buffer> buffers(const StagedList& list);
 std::vector<ConstBuffer> const_buffers(const StagedList& list);
 void finish(const StagedList& list);
 
-/// `work` together with the tensors that it uses: keeps them alive, and finishes them when it is
-/// waited for. When the last reference to it is dropped early, it waits for the operation to end.
+/// A Work that keeps the tensors of `work` alive. Its wait() finishes the tensors. The release of
+/// its last reference waits for the end of the operation.
 WorkPtr work_on(StagedList list, WorkPtr work);
 
 }  // namespace peal::train

@@ -12,41 +12,53 @@ namespace {
 
 using Use = Staged::Use;
 
-/// Runs `operation` on the staged tensors, then finishes them.
+/// The staged tensors of a call, as arguments for the operations of ProcessGroup.
+class Arguments {
+ public:
+  Arguments(const TensorList& in, const TensorList& out)
+      : staged_(staged(in.all(), Use::kRead)), in_(const_buffers(staged_)), in_form_(in.form()) {
+    add(out, Use::kWrite);
+  }
+  /// For an operation in place.
+  explicit Arguments(const TensorList& data) { add(data, Use::kReadWrite); }
+
+  ConstBuffers in() const { return {in_, in_form_}; }
+  Buffers out() const { return {out_, out_form_}; }
+  StagedList& staged_list() { return staged_; }
+
+ private:
+  void add(const TensorList& tensors, Use use) {
+    const StagedList list = staged(tensors.all(), use);
+    out_ = buffers(list);
+    out_form_ = tensors.form();
+    staged_.insert(staged_.end(), list.begin(), list.end());
+  }
+
+  StagedList staged_;
+  std::vector<ConstBuffer> in_;
+  std::vector<Buffer> out_;
+  BufferForm in_form_ = BufferForm::kList;
+  BufferForm out_form_ = BufferForm::kList;
+};
+
+/// Runs `operation` on the staged tensors, then finishes the tensors.
 template <class Run>
-auto run(StagedList list, Run&& operation) {
-  if constexpr (std::is_void_v<decltype(operation(list))>) {
-    operation(list);
-    finish(list);
+auto run(Arguments arguments, Run&& operation) {
+  if constexpr (std::is_void_v<decltype(operation(arguments))>) {
+    operation(arguments);
+    finish(arguments.staged_list());
   } else {
-    const auto result = operation(list);
-    finish(list);
+    const auto result = operation(arguments);
+    finish(arguments.staged_list());
     return result;
   }
 }
 
-/// Starts `operation` on the staged tensors, which its Work finishes.
+/// Starts `operation` on the staged tensors; its Work finishes the tensors.
 template <class Start>
-WorkPtr start(StagedList list, Start&& operation) {
-  WorkPtr work = operation(list);
-  return work_on(std::move(list), std::move(work));
-}
-
-StagedList one(const Tensor& tensor, Use use) { return staged({tensor}, use); }
-
-/// Inputs first, then outputs.
-StagedList both(const Tensors& in, const Tensors& out) {
-  StagedList list = staged(in, Use::kRead);
-  for (const Tensor& tensor : out) list.emplace_back(tensor, Use::kWrite);
-  return list;
-}
-
-std::vector<ConstBuffer> inputs(const StagedList& list, const Tensors& in) {
-  return const_buffers(StagedList(list.begin(), list.begin() + std::ssize(in)));
-}
-
-std::vector<Buffer> outputs(const StagedList& list, const Tensors& out) {
-  return buffers(StagedList(list.end() - std::ssize(out), list.end()));
+WorkPtr start(Arguments arguments, Start&& operation) {
+  WorkPtr work = operation(arguments);
+  return work_on(std::move(arguments.staged_list()), std::move(work));
 }
 
 }  // namespace
@@ -58,162 +70,158 @@ Buffer buffer_of(const Tensor& tensor) {
                 c10::str("a tensor of strides ",
                          tensor.strides(),
                          " is not one block of memory: call .contiguous() first, or use the "
-                         "functions on tensors, which do"));
+                         "functions on tensors, which copy it"));
   }
   return buffer;
 }
 
-// ---- point to point -----------------------------------------------------------------------------
+// ---- point to point
 
-void send(ProcessGroup& group, Tensor data, Rank to, Tag tag, Timeout timeout) {
-  run(one(data, Use::kRead), [&](auto& list) { group.send(list[0].buffer(), to, tag, timeout); });
+void send(ProcessGroup& group, const Tensor& data, Rank to, const MessageOptions& options) {
+  run(Arguments(data, {}),
+      [&](const Arguments& a) { return group.send(a.in().one(), to, options); });
 }
 
-Rank recv(ProcessGroup& group, Tensor data, Rank from, Tag tag, Timeout timeout) {
-  return run(one(data, Use::kWrite),
-             [&](auto& list) { return group.recv(list[0].buffer(), from, tag, timeout); });
+WorkPtr isend(ProcessGroup& group, const Tensor& data, Rank to, const MessageOptions& options) {
+  return start(Arguments(data, {}),
+               [&](const Arguments& a) { return group.isend(a.in().one(), to, options); });
 }
 
-WorkPtr isend(ProcessGroup& group, Tensor data, Rank to, Tag tag, Timeout timeout) {
-  return start(one(data, Use::kRead),
-               [&](auto& list) { return group.isend(list[0].buffer(), to, tag, timeout); });
+Rank recv(ProcessGroup& group, const Tensor& data, Rank from, const MessageOptions& options) {
+  return run(Arguments({}, data),
+             [&](const Arguments& a) { return group.recv(a.out().one(), from, options); });
 }
 
-WorkPtr irecv(ProcessGroup& group, Tensor data, Rank from, Tag tag, Timeout timeout) {
-  return start(one(data, Use::kWrite),
-               [&](auto& list) { return group.irecv(list[0].buffer(), from, tag, timeout); });
+WorkPtr irecv(ProcessGroup& group, const Tensor& data, Rank from, const MessageOptions& options) {
+  return start(Arguments({}, data),
+               [&](const Arguments& a) { return group.irecv(a.out().one(), from, options); });
 }
 
-// ---- in place -----------------------------------------------------------------------------------
+// ---- in place
 
-void broadcast(ProcessGroup& group, TensorList data, Rank root, Timeout timeout) {
-  run(staged(data, Use::kReadWrite),
-      [&](auto& list) { group.broadcast(buffers(list), root, timeout); });
+void broadcast(ProcessGroup& group, const TensorList& data, Rank root, const CallOptions& options) {
+  run(Arguments(data), [&](const Arguments& a) { return group.broadcast(a.out(), root, options); });
 }
 
-WorkPtr broadcast_async(ProcessGroup& group, TensorList data, Rank root, Timeout timeout) {
-  return start(staged(data, Use::kReadWrite),
-               [&](auto& list) { return group.broadcast_async(buffers(list), root, timeout); });
+WorkPtr broadcast_async(ProcessGroup& group,
+                        const TensorList& data,
+                        Rank root,
+                        const CallOptions& options) {
+  return start(Arguments(data),
+               [&](const Arguments& a) { return group.broadcast_async(a.out(), root, options); });
 }
 
-void all_reduce(ProcessGroup& group, TensorList data, ReduceOp op, Timeout timeout) {
-  run(staged(data, Use::kReadWrite),
-      [&](auto& list) { group.all_reduce(buffers(list), op, timeout); });
+void all_reduce(ProcessGroup& group, const TensorList& data, const ReduceOptions& options) {
+  run(Arguments(data), [&](const Arguments& a) { return group.all_reduce(a.out(), options); });
 }
 
-WorkPtr all_reduce_async(ProcessGroup& group, TensorList data, ReduceOp op, Timeout timeout) {
-  return start(staged(data, Use::kReadWrite),
-               [&](auto& list) { return group.all_reduce_async(buffers(list), op, timeout); });
+WorkPtr all_reduce_async(ProcessGroup& group,
+                         const TensorList& data,
+                         const ReduceOptions& options) {
+  return start(Arguments(data),
+               [&](const Arguments& a) { return group.all_reduce_async(a.out(), options); });
 }
 
-void reduce(ProcessGroup& group, TensorList data, Rank root, ReduceOp op, Timeout timeout) {
-  run(staged(data, Use::kReadWrite),
-      [&](auto& list) { group.reduce(buffers(list), root, op, timeout); });
+void reduce(ProcessGroup& group, const TensorList& data, Rank root, const ReduceOptions& options) {
+  run(Arguments(data), [&](const Arguments& a) { return group.reduce(a.out(), root, options); });
 }
 
-WorkPtr reduce_async(
-    ProcessGroup& group, TensorList data, Rank root, ReduceOp op, Timeout timeout) {
-  return start(staged(data, Use::kReadWrite),
-               [&](auto& list) { return group.reduce_async(buffers(list), root, op, timeout); });
+WorkPtr reduce_async(ProcessGroup& group,
+                     const TensorList& data,
+                     Rank root,
+                     const ReduceOptions& options) {
+  return start(Arguments(data),
+               [&](const Arguments& a) { return group.reduce_async(a.out(), root, options); });
 }
 
-// ---- a block for each rank ----------------------------------------------------------------------
+// ---- a block for each rank
 
-void all_gather(ProcessGroup& group, Tensor in, Tensor out, Timeout timeout) {
-  run(both({in}, {out}),
-      [&](auto& list) { group.all_gather(list[0].buffer(), list[1].buffer(), {}, timeout); });
+void scatter(ProcessGroup& group,
+             const TensorList& in,
+             const Tensor& out,
+             Rank root,
+             const BlockOptions& options) {
+  run(Arguments(in, out),
+      [&](const Arguments& a) { return group.scatter(a.in(), a.out().one(), root, options); });
 }
 
-void all_gather(ProcessGroup& group, Tensor in, const Tensors& out, Timeout timeout) {
-  run(both({in}, out),
-      [&](auto& list) { group.all_gather(list[0].buffer(), outputs(list, out), timeout); });
-}
-
-WorkPtr all_gather_async(ProcessGroup& group, Tensor in, Tensor out, Timeout timeout) {
-  return start(both({in}, {out}), [&](auto& list) {
-    return group.all_gather_async(list[0].buffer(), list[1].buffer(), {}, timeout);
+WorkPtr scatter_async(ProcessGroup& group,
+                      const TensorList& in,
+                      const Tensor& out,
+                      Rank root,
+                      const BlockOptions& options) {
+  return start(Arguments(in, out), [&](const Arguments& a) {
+    return group.scatter_async(a.in(), a.out().one(), root, options);
   });
 }
 
-WorkPtr all_gather_async(ProcessGroup& group, Tensor in, const Tensors& out, Timeout timeout) {
-  return start(both({in}, out), [&](auto& list) {
-    return group.all_gather_async(list[0].buffer(), outputs(list, out), timeout);
+void gather(ProcessGroup& group,
+            const Tensor& in,
+            const TensorList& out,
+            Rank root,
+            const BlockOptions& options) {
+  run(Arguments(in, out),
+      [&](const Arguments& a) { return group.gather(a.in().one(), a.out(), root, options); });
+}
+
+WorkPtr gather_async(ProcessGroup& group,
+                     const Tensor& in,
+                     const TensorList& out,
+                     Rank root,
+                     const BlockOptions& options) {
+  return start(Arguments(in, out), [&](const Arguments& a) {
+    return group.gather_async(a.in().one(), a.out(), root, options);
   });
 }
 
-void gather(ProcessGroup& group, Tensor in, const Tensors& out, Rank root, Timeout timeout) {
-  run(both({in}, out),
-      [&](auto& list) { group.gather(list[0].buffer(), outputs(list, out), root, timeout); });
+void all_gather(ProcessGroup& group,
+                const TensorList& in,
+                const TensorList& out,
+                const BlockOptions& options) {
+  run(Arguments(in, out),
+      [&](const Arguments& a) { return group.all_gather(a.in(), a.out(), options); });
 }
 
-WorkPtr gather_async(
-    ProcessGroup& group, Tensor in, const Tensors& out, Rank root, Timeout timeout) {
-  return start(both({in}, out), [&](auto& list) {
-    return group.gather_async(list[0].buffer(), outputs(list, out), root, timeout);
+WorkPtr all_gather_async(ProcessGroup& group,
+                         const TensorList& in,
+                         const TensorList& out,
+                         const BlockOptions& options) {
+  return start(Arguments(in, out), [&](const Arguments& a) {
+    return group.all_gather_async(a.in(), a.out(), options);
   });
 }
 
-void scatter(ProcessGroup& group, const Tensors& in, Tensor out, Rank root, Timeout timeout) {
-  run(both(in, {out}),
-      [&](auto& list) { group.scatter(inputs(list, in), list.back().buffer(), root, timeout); });
+void reduce_scatter(ProcessGroup& group,
+                    const TensorList& in,
+                    const TensorList& out,
+                    const ReduceScatterOptions& options) {
+  run(Arguments(in, out),
+      [&](const Arguments& a) { return group.reduce_scatter(a.in(), a.out(), options); });
 }
 
-WorkPtr scatter_async(
-    ProcessGroup& group, const Tensors& in, Tensor out, Rank root, Timeout timeout) {
-  return start(both(in, {out}), [&](auto& list) {
-    return group.scatter_async(inputs(list, in), list.back().buffer(), root, timeout);
+WorkPtr reduce_scatter_async(ProcessGroup& group,
+                             const TensorList& in,
+                             const TensorList& out,
+                             const ReduceScatterOptions& options) {
+  return start(Arguments(in, out), [&](const Arguments& a) {
+    return group.reduce_scatter_async(a.in(), a.out(), options);
   });
 }
 
-void reduce_scatter(ProcessGroup& group, Tensor in, Tensor out, ReduceOp op, Timeout timeout) {
-  run(both({in}, {out}), [&](auto& list) {
-    group.reduce_scatter(list[0].buffer(), list[1].buffer(), op, {}, timeout);
-  });
-}
-
-void reduce_scatter(
-    ProcessGroup& group, const Tensors& in, Tensor out, ReduceOp op, Timeout timeout) {
-  run(both(in, {out}), [&](auto& list) {
-    group.reduce_scatter(inputs(list, in), list.back().buffer(), op, timeout);
-  });
-}
-
-WorkPtr reduce_scatter_async(
-    ProcessGroup& group, Tensor in, Tensor out, ReduceOp op, Timeout timeout) {
-  return start(both({in}, {out}), [&](auto& list) {
-    return group.reduce_scatter_async(list[0].buffer(), list[1].buffer(), op, {}, timeout);
-  });
-}
-
-WorkPtr reduce_scatter_async(
-    ProcessGroup& group, const Tensors& in, Tensor out, ReduceOp op, Timeout timeout) {
-  return start(both(in, {out}), [&](auto& list) {
-    return group.reduce_scatter_async(inputs(list, in), list.back().buffer(), op, timeout);
-  });
-}
-
-void all_to_all(ProcessGroup& group, Tensor in, Tensor out, Timeout timeout) {
-  run(both({in}, {out}),
-      [&](auto& list) { group.all_to_all(list[0].buffer(), list[1].buffer(), {}, {}, timeout); });
-}
-
-void all_to_all(ProcessGroup& group, const Tensors& in, const Tensors& out, Timeout timeout) {
-  run(both(in, out),
-      [&](auto& list) { group.all_to_all(inputs(list, in), outputs(list, out), timeout); });
-}
-
-WorkPtr all_to_all_async(ProcessGroup& group, Tensor in, Tensor out, Timeout timeout) {
-  return start(both({in}, {out}), [&](auto& list) {
-    return group.all_to_all_async(list[0].buffer(), list[1].buffer(), {}, {}, timeout);
-  });
+void all_to_all(ProcessGroup& group,
+                const TensorList& in,
+                const TensorList& out,
+                const AllToAllOptions& options) {
+  run(Arguments(in, out),
+      [&](const Arguments& a) { return group.all_to_all(a.in(), a.out(), options); });
 }
 
 WorkPtr all_to_all_async(ProcessGroup& group,
-                         const Tensors& in,
-                         const Tensors& out,
-                         Timeout timeout) {
-  return start(both(in, out), [&](auto& list) {
-    return group.all_to_all_async(inputs(list, in), outputs(list, out), timeout);
+                         const TensorList& in,
+                         const TensorList& out,
+                         const AllToAllOptions& options) {
+  return start(Arguments(in, out), [&](const Arguments& a) {
+    return group.all_to_all_async(a.in(), a.out(), options);
   });
 }
 

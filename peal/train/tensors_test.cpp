@@ -21,12 +21,12 @@ using testing::thrown_text;
 
 constexpr int kRanks = 3;
 
-/// How a tensor lies in memory must not matter.
+/// Memory layouts of a tensor, which must not change results.
 enum class Layout { kContiguous, kTransposed, kWithGaps, kConjugated };
 constexpr std::array kLayouts = {
     Layout::kContiguous, Layout::kTransposed, Layout::kWithGaps, Layout::kConjugated};
 
-/// The values, in another layout.
+/// The same values in another layout.
 Tensor laid_out(const Tensor& values, Layout layout) {
   switch (layout) {
     case Layout::kContiguous:
@@ -43,13 +43,13 @@ Tensor laid_out(const Tensor& values, Layout layout) {
   return {};
 }
 
-/// All values differ, from rank to rank and from place to place.
+/// Values that differ between ranks and between elements.
 Tensor values_of(Rank rank, DType dtype = DType::kF32) {
   const Tensor values = torch::arange(6).view({2, 3}) + 10 * rank + 1;
   return values.to(scalar_type(dtype));
 }
 
-/// Runs body(group, layout) for every layout on all ranks; each says whether all was right.
+/// Runs body(group, layout) for every layout on all ranks; body returns whether all was right.
 template <class Body>
 void expect_right(Body&& body) {
   for (const Layout layout : kLayouts) {
@@ -60,7 +60,7 @@ void expect_right(Body&& body) {
   }
 }
 
-TEST(TensorsTest, BroadcastTakesTheRootsValuesOfEveryType) {
+TEST(TensorsTest, BroadcastSendsTheRootsValuesOfEveryType) {
   for (const DType dtype : kAllDTypes) {
     const auto right = on_ranks(kRanks, [&](const ProcessGroupPtr& group) {
       bool all = true;
@@ -79,9 +79,9 @@ TEST(TensorsTest, AllReduceSumsInPlace) {
   expect_right([](ProcessGroup& group, Layout layout) {
     const Tensor data = laid_out(values_of(group.rank()), layout);
     all_reduce(group, data);
-    const WorkPtr work = all_reduce_async(group, data, ReduceOp::kAvg);
+    const WorkPtr work = all_reduce_async(group, data, {.op = ReduceOp::kAvg});
     work->wait();
-    work->wait();  // again is allowed
+    work->wait();  // a second wait is allowed
     return data.equal(values_of(0) + values_of(1) + values_of(2)) && work->is_completed() &&
            work->exception() == nullptr;
   });
@@ -90,7 +90,7 @@ TEST(TensorsTest, AllReduceSumsInPlace) {
 TEST(TensorsTest, AListIsReducedAndBroadcastAsOne) {
   expect_right([](ProcessGroup& group, Layout layout) {
     const Tensors list = {laid_out(values_of(group.rank()), layout), torch::ones({5})};
-    all_reduce(group, list, ReduceOp::kMax);
+    all_reduce(group, list, {.op = ReduceOp::kMax});
     const bool reduced = list[0].equal(values_of(2)) && list[1].equal(torch::ones({5}));
     list[1].fill_(group.rank());
     broadcast_async(group, list, 2)->wait();
@@ -125,7 +125,7 @@ TEST(TensorsTest, AllGatherFillsAListOrOneTensor) {
   });
 }
 
-TEST(TensorsTest, ScatterAndGatherAreEachOthersInverse) {
+TEST(TensorsTest, GatherInvertsScatter) {
   expect_right([](ProcessGroup& group, Layout layout) {
     const bool root = group.rank() == 1;
     const Tensor mine = laid_out(torch::zeros({2, 3}), layout);
@@ -156,8 +156,8 @@ TEST(TensorsTest, ReduceScatterGivesEachRankItsBlockOfTheSum) {
     reduce_scatter(group, whole, second);
     const Tensor expected = values_of(group.rank()) * (0 + 1 + 2);
     const bool right = first.equal(expected) && second.equal(expected);
-    reduce_scatter_async(group, list, first, ReduceOp::kMax)->wait();
-    reduce_scatter_async(group, whole, second, ReduceOp::kMax)->wait();
+    reduce_scatter_async(group, list, first, {.op = ReduceOp::kMax})->wait();
+    reduce_scatter_async(group, whole, second, {.op = ReduceOp::kMax})->wait();
     return right && first.equal(values_of(group.rank()) * 2) && second.equal(first);
   });
 }
@@ -188,25 +188,25 @@ TEST(TensorsTest, SendAndReceiveInARing) {
     const Rank next = (group.rank() + 1) % kRanks, previous = (group.rank() + 2) % kRanks;
     const Tensor out = laid_out(values_of(group.rank()), layout);
     const Tensor in = laid_out(torch::zeros({2, 3}), layout);
-    const WorkPtr sent = isend(group, out, next, Tag{3});
-    const WorkPtr received = irecv(group, in, previous, Tag{3});
+    const WorkPtr sent = isend(group, out, next, {.tag = Tag{3}});
+    const WorkPtr received = irecv(group, in, previous, {.tag = Tag{3}});
     received->wait();
     sent->wait();
     bool right = in.equal(values_of(previous)) && received->source() == previous;
     in.zero_();
     if (group.rank() == 0) {
       for (int i = 1; i < kRanks; ++i) {
-        const Rank from = recv(group, in, kAnySource, Tag{4});
+        const Rank from = recv(group, in, kAnySource, {.tag = Tag{4}});
         right = right && in.equal(values_of(from));
       }
     } else {
-      send(group, out, 0, Tag{4});
+      send(group, out, 0, {.tag = Tag{4}});
     }
     return right;
   });
 }
 
-TEST(TensorsTest, AWorkThatIsDroppedHasDoneItsWork) {
+TEST(TensorsTest, TheReleaseOfAWorkWaitsForItsOperation) {
   const auto right = on_ranks(2, [](const ProcessGroupPtr& group) {
     const Tensor data = torch::full({100'000}, group->rank() + 1.0);
     all_reduce_async(*group, data);
@@ -225,7 +225,7 @@ TEST(TensorsTest, AutogradNoticesThatATensorWasWritten) {
   EXPECT_THAT(errors[0], HasSubstr("modified by an inplace operation"));
 }
 
-TEST(TensorsTest, BuffersAreOfContiguousTensorsOnly) {
+TEST(TensorsTest, BufferOfRejectsTensorsThatAreNotContiguous) {
   const Tensor data = torch::ones({2, 3});
   EXPECT_EQ(buffer_of(data).data, data.data_ptr());
   EXPECT_EQ(buffer_of(data).count, Elements(6));
@@ -234,7 +234,7 @@ TEST(TensorsTest, BuffersAreOfContiguousTensorsOnly) {
               AllOf(HasSubstr("usage"), HasSubstr(".contiguous()")));
 }
 
-TEST(TensorsTest, WhatCannotBeCommunicatedSaysWhatToDo) {
+TEST(TensorsTest, ErrorsOfRejectedTensorsSayWhatToDo) {
   EXPECT_THAT(thrown_text([] { buffer_of(Tensor()); }),
               AllOf(HasSubstr("usage"), HasSubstr("undefined")));
   EXPECT_THAT(thrown_text([] { buffer_of(torch::ones({2}, torch::kMeta)); }),

@@ -1,4 +1,4 @@
-// Lists of tensors as coalesced operations want them: each tensor once, one list for each type.
+// Lists of tensors for coalesced operations: each tensor once, one list for each type.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::vector<torch::Tensor> distinct(const std::vector<torch::Tensor>& ten
   return once;
 }
 
-/// In the order of the types' numbers, which is the same on every rank.
+/// One list for each type, in the order of the types' numbers, which is the same on every rank.
 inline std::vector<std::vector<torch::Tensor>> by_type(const std::vector<torch::Tensor>& tensors) {
   std::map<torch::ScalarType, std::vector<torch::Tensor>> lists;
   for (const torch::Tensor& tensor : tensors) lists[tensor.scalar_type()].push_back(tensor);

@@ -7,14 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/cpus.h"
-#include "peal/transport/heartbeats.h"
-#include "peal/transport/hosts.h"
+#include "peal/system/cpus.h"
+#include "peal/transport/link/hosts.h"
+#include "peal/transport/liveness/heartbeats.h"
+#include "peal/transport/liveness/stopped_ranks.h"
 #include "peal/transport/mixed/mixed_channel.h"
-#include "peal/transport/rounds.h"
-#include "peal/transport/stopped_ranks.h"
+#include "peal/transport/shm/mail_thread.h"
 #include "peal/transport/tcp/tcp_channel.h"
-#include "peal/transport/window.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::transport {
 namespace {
@@ -27,7 +27,7 @@ class ProcessTransport final : public Transport {
                    std::vector<bool> near,
                    std::unique_ptr<Host> host,
                    Links links,
-                   const PulseLimits& pulse)
+                   const HeartbeatLimits& heartbeat)
       : group_(std::move(group)),
         self_(self),
         contacts_(contacts.begin(), contacts.end()),
@@ -46,7 +46,7 @@ class ProcessTransport final : public Transport {
     if (auto beats = take(links, LinkKind::kBeats); !beats.empty()) {
       heartbeats_.emplace(
           std::move(beats),
-          pulse,
+          heartbeat,
           [this](Rank rank) { lose_host_of(rank); },
           [stopped = stopped_neighbours(self)]() mutable { return stopped.look(); });
     }
@@ -56,7 +56,7 @@ class ProcessTransport final : public Transport {
   Channel& mail() override { return *mail_; }
   std::optional<SharedMail> shared_mail() override {
     if (near_mail_ == nullptr) return std::nullopt;
-    return SharedMail{*near_mail_, host_->rounds()};
+    return SharedMail{*near_mail_, host_->mail_thread()};
   }
   Window* window() override { return window_ ? &*window_ : nullptr; }
 
@@ -72,13 +72,18 @@ class ProcessTransport final : public Transport {
                        near_[index] ? "shm" : "tcp " + far_data_->describe(peer));
   }
 
+  std::string host(Rank peer) const override {
+    return contacts_.at(static_cast<std::size_t>(peer)).hostname;
+  }
+
   Presence presence(Rank peer) const override {
     if (near_[static_cast<std::size_t>(peer)]) return host_->presence(peer);
     if (!heartbeats_) return {};
     if (const Presence seen = heartbeats_->presence(peer); seen != Presence{}) return seen;
     for (const Rank other : ranks_beside(peer)) {
       const Presence seen = heartbeats_->presence(other);
-      if (seen.state == Presence::State::kUnreachable) return seen;  // and so is all of its host
+      // if one rank of the host is unreachable, the whole host is
+      if (seen.state == Presence::State::kUnreachable) return seen;
     }
     return {};
   }
@@ -122,7 +127,8 @@ class ProcessTransport final : public Transport {
     return ranks;
   }
 
-  /// Their streams tell everybody who moves bytes on them, or sleeps on them.
+  /// Cuts off the streams to all ranks of the host. Threads that use these streams, or sleep on
+  /// them, see the end.
   void lose_host_of(Rank rank) {
     for (const Rank other : ranks_beside(rank)) {
       far_data_->cut_off(other);
@@ -143,7 +149,7 @@ class ProcessTransport final : public Transport {
   TcpChannel* far_mail_ = nullptr;
   RingChannel* near_mail_ = nullptr;  // if all ranks are on this host
   std::optional<Window> window_;
-  std::optional<Heartbeats> heartbeats_;  // ends before what it cuts off
+  std::optional<Heartbeats> heartbeats_;  // destroyed before the channels that it cuts off
 };
 
 }  // namespace
@@ -154,9 +160,9 @@ std::unique_ptr<Transport> make_process_transport(const std::string& group,
                                                   std::vector<bool> near,
                                                   std::unique_ptr<Host> host,
                                                   Links links,
-                                                  const PulseLimits& pulse) {
+                                                  const HeartbeatLimits& heartbeat) {
   return std::make_unique<ProcessTransport>(
-      group, self, contacts, std::move(near), std::move(host), std::move(links), pulse);
+      group, self, contacts, std::move(near), std::move(host), std::move(links), heartbeat);
 }
 
 }  // namespace peal::transport

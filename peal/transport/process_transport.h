@@ -1,5 +1,5 @@
-// The transport between processes once they are connected: which of its links leads to whom, and
-// who of those at their ends is still there. Made by connect.cpp.
+// The transport between connected processes: which link leads to which rank, and which peers are
+// still there. Made by connect.cpp.
 #pragma once
 
 #include <memory>
@@ -7,23 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "peal/transport/contact.h"
-#include "peal/transport/links.h"
-#include "peal/transport/pulse.h"
+#include "peal/transport/link/contact.h"
+#include "peal/transport/link/links.h"
+#include "peal/transport/liveness/peer_monitor.h"
 #include "peal/transport/shm/host.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport {
 
 /// `group`: its name, for errors. `near[r]`: whether rank r is reached by shared memory, over
-/// `host`, which is null where that is so for none but `self` among several; to the others there
-/// are `links`. Errors: resource.
+/// `host`. `host` is null if this rank is alone on its host among several. `links` lead to the
+/// other ranks.
+/// Errors: resource.
 std::unique_ptr<Transport> make_process_transport(const std::string& group,
                                                   Rank self,
                                                   std::span<const Contact> contacts,
                                                   std::vector<bool> near,
                                                   std::unique_ptr<Host> host,
                                                   Links links,
-                                                  const PulseLimits& pulse);
+                                                  const HeartbeatLimits& heartbeat);
 
 }  // namespace peal::transport

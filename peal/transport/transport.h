@@ -1,6 +1,6 @@
 // How bytes get from one rank to another. The engine moves everything through these interfaces.
 // Implementations: memory/ (ranks are threads of one process), shm/ (processes of one host), tcp/,
-// and mixed/ (shm to the own host, tcp beyond it); faulty/ wraps another and injects faults.
+// and mixed/ (shm inside the host, tcp beyond it). faulty/ puts faults into connections.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
-#include "peal/transport/presence.h"
+#include "peal/transport/liveness/presence.h"
 
 namespace peal::transport {
 
 class Window;
 struct SharedMail;
 
-/// What became of a try_send or a try_receive.
+/// The result of a try_send or a try_receive.
 struct Transfer {
-  Bytes bytes;          // how many moved; may be fewer than asked for, may be 0
-  bool closed = false;  // nothing more can move. When a send says so, a receive does as soon as all
-                        // that came before has been taken.
-  bool held = false;    // of a send: some of what was taken has not left; see try_flush
+  Bytes bytes;  // how many moved; may be fewer than requested, may be 0
+  /// No more bytes can move. After a send has returned this, a receive does too once it has taken
+  /// all earlier bytes.
+  bool closed = false;
+  bool held = false;  // of a send: some accepted bytes have not left; see try_flush
 };
 
 enum class Readiness : std::uint8_t { kReadable, kWritable };
@@ -38,8 +39,7 @@ using ConstPiece = std::span<const std::byte>;
 
 /// One ordered, reliable stream of bytes in each direction between this rank and every other.
 /// Threads: try_send and try_receive from one at a time; `wait` from one at a time, which may be
-/// another and at the same moment (a thread sleeps while its fellow moves bytes); `interrupt` from
-/// any.
+///   another thread (one thread sleeps while the other moves bytes); `interrupt` from any.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -48,58 +48,67 @@ class Channel {
   /// as fit, without blocking.
   virtual Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) = 0;
 
-  /// Goes on with what a try_send has taken and `held`. Returns true when all of it has left, or
-  /// never will. Whoever was told that something is held calls it, or sends more, whenever the peer
-  /// is writable, until that is so: nobody else does, and the peer may be waiting for just that.
+  /// Sends more of the bytes that a try_send has accepted and `held`. Returns true once all of them
+  /// have left, or never will. A caller that got `held` must call try_flush, or send more, whenever
+  /// the peer is writable, until this returns true. Nothing else sends these bytes, and the peer
+  /// may wait for them.
   virtual bool try_flush(Rank peer) = 0;
 
-  /// Takes bytes that have come from `peer`, in order: as many as there are and fit, without
+  /// Takes bytes that have come from `peer`, in order: as many as are there and fit, without
   /// blocking. Bytes that came before the peer was lost are still delivered.
   virtual Transfer try_receive(Rank peer, std::span<std::byte> into) = 0;
 
-  /// How much of what try_send took, held or not, the peer may never get if this rank closes the
-  /// stream now; 0 where the peer is lost. May ask the system. Threads: as try_send.
+  /// How many of the accepted bytes, held or not, the peer may never get if this rank closes the
+  /// stream now. 0 if the peer is lost. May call the system.
+  /// Threads: as try_send.
   virtual Bytes unacknowledged(Rank peer) const = 0;
 
-  /// Sleeps until one of `interests` may have come true (a lost peer counts as ready for both), or
-  /// `interrupt` was called since the last return, or the deadline. May return early for no reason.
+  /// Sleeps until one of `interests` may be ready (a lost peer counts as ready for both),
+  /// `interrupt` was called since the last return, or the deadline has passed. May return early for
+  /// no reason.
   virtual void wait(std::span<const Interest> interests, Deadline deadline) = 0;
 
   /// Makes the current or the next `wait` return.
   virtual void interrupt() noexcept = 0;
 };
 
-/// Two channels, so that neither ever waits behind the other: what a schedule puts on the wire goes
-/// through `data`, whose bytes both ends can foretell; messages whose coming nobody can foretell
-/// (point to point, aborts, farewells) go through `mail`.
+/// Two channels, so that neither ever waits behind the other. `data` carries the bytes of
+/// schedules, which both ends can predict. `mail` carries messages that come unpredictably: point
+/// to point messages, aborts, and the notice that a rank leaves.
 class Transport {
  public:
-  /// Destruction closes every stream: peers receive what was sent before, then see `closed`.
+  /// Destruction closes every stream: peers receive the bytes that were sent before, then see
+  /// `closed`.
   virtual ~Transport() = default;
 
   virtual Channel& data() = 0;
   virtual Channel& mail() = 0;
-  /// The mail, if one thread waits for the mail of several groups (rounds.h). Otherwise nothing:
-  /// then a thread of the group calls `wait` of `mail`.
+  /// The mail, if one thread waits for the mail of several groups (shm/mail_thread.h). Otherwise
+  /// nothing; then a thread of the group calls `wait` of `mail`.
   virtual std::optional<SharedMail> shared_mail() = 0;
 
-  /// Memory shared with the other ranks of the host, or nullptr. Where one rank of the group has
-  /// one all have, each host as many ranks, which are neighbours. Lives as long as the transport.
+  /// Memory shared with the other ranks of the host, or nullptr. If one rank of the group has a
+  /// window, all have. Each host then has equally many ranks, which are neighbours. Lives as long
+  /// as the transport.
   virtual Window* window() = 0;
 
-  /// How many of the group's ranks are on this host, this one included: they share its cores. Those
-  /// in other containers of the machine count, whether or not they are reached by shared memory.
+  /// How many of the group's ranks are on this host, this rank included: they share its cores.
+  /// Ranks in other containers of the machine count, whether or not they are reached by shared
+  /// memory.
   virtual int ranks_on_host() const = 0;
-  /// How many of them can run at the same moment (base/cpus.h): fewer than they are means that who
-  /// polls may keep from the core whom it waits for. Cost: asks the system; not for every
-  /// operation.
+  /// How many of these ranks can run at once (system/cpus.h). If this is fewer than ranks_on_host,
+  /// a rank that polls may take the core from the rank that it waits for.
+  /// Cost: a system call; not for every operation.
   virtual int cpus_on_host() const = 0;
 
-  /// Who rank `peer` is and how it is reached, for messages: "pid 4711 on node3, over shm".
+  /// Describes rank `peer` and how it is reached, for messages: "pid 4711 on node3, over shm".
   virtual std::string describe(Rank peer) const = 0;
+  /// The name of the peer's host; empty if the transport does not know it.
+  virtual std::string host(Rank peer) const = 0;
 
-  /// Whether the process of rank `peer` runs at this moment, as far as this rank can know. Cost: a
-  /// look into /proc at most. Threads: any.
+  /// Whether the process of rank `peer` runs at this moment, as far as this rank can know.
+  /// Cost: at most a look into /proc.
+  /// Threads: any.
   virtual Presence presence(Rank peer) const = 0;
 };
 

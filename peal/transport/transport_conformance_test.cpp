@@ -1,4 +1,4 @@
-// What every transport promises, run against each of them with ranks as threads.
+// The contract of every transport, tested on each of them with ranks as threads.
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/transport/connect.h"
-#include "peal/transport/faulty/faulty.h"
+#include "peal/transport/link/connect.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/testing/faulty.h"
 #include "peal/transport/testing/testing.h"
 #include "peal/transport/transport.h"
 
@@ -64,14 +64,15 @@ std::vector<Kind> all_kinds() {
       {"tcp", [](int ranks) { return connect_all(ranks, {.choice = TransportChoice::kTcp}); }},
       {"tcp_checked",
        [](int ranks) {
-         return connect_all(ranks, {.sealing = Sealing::kChecked, .choice = TransportChoice::kTcp});
+         return connect_all(
+             ranks, {.protection = LinkProtection::kChecked, .choice = TransportChoice::kTcp});
        }},
       {"tcp_encrypted",
        [](int ranks) {
-         return connect_all(ranks,
-                            {.sealing = Sealing::kEncrypted, .choice = TransportChoice::kTcp});
+         return connect_all(
+             ranks, {.protection = LinkProtection::kEncrypted, .choice = TransportChoice::kTcp});
        }},
-      {"auto_on_two_hosts",  // ranks 0, 2, ... on one, 1, 3, ... on the other
+      {"auto_on_two_hosts",  // ranks 0, 2, ... on one host, ranks 1, 3, ... on the other
        [](int ranks) {
          std::vector<std::string> hosts;
          for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank % 2 == 0 ? "a" : "b");
@@ -85,7 +86,7 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
   Transports make(int ranks) const { return GetParam().make(ranks); }
 };
 
-/// Sends a stream to everyone and takes everyone's, in pieces of random sizes, and sleeps when
+/// Sends a stream to every peer and receives every peer's, in pieces of random sizes. Sleeps when
 /// nothing moves. Returns how many bytes were wrong or are missing.
 class Exchange {
  public:
@@ -99,7 +100,7 @@ class Exchange {
     sent_[static_cast<std::size_t>(self)] = received_[static_cast<std::size_t>(self)] = bytes;
   }
 
-  /// What to do when nothing moves.
+  /// The action when nothing moves.
   enum class Idle : unsigned char { kWait, kYield };
 
   std::uint64_t run(Deadline deadline, Idle idle = Idle::kWait) {
@@ -199,7 +200,7 @@ TEST_P(TransportTest, ALargeMessageArrivesWhole) {
   EXPECT_TRUE(got == message);
 }
 
-TEST_P(TransportTest, AFullDataStreamPushesBackAndDoesNotStopTheMail) {
+TEST_P(TransportTest, AFullDataStreamDoesNotStopTheMail) {
   const Transports transports = make(2);
   const std::uint64_t filled = fill(transports[0]->data(), 0, 1, test_deadline());
   EXPECT_GT(filled, 0u);
@@ -215,7 +216,7 @@ TEST_P(TransportTest, AFullDataStreamPushesBackAndDoesNotStopTheMail) {
   EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled));
 }
 
-TEST_P(TransportTest, SendingAndReceivingNothingMovesNothing) {
+TEST_P(TransportTest, EmptyTransfersMoveNothing) {
   const Transports transports = make(2);
   const Transfer sent = transports[0]->data().try_send(1, {});
   EXPECT_EQ(sent.bytes, 0_B);
@@ -234,7 +235,7 @@ TEST_P(TransportTest, AWaitEndsWhenBytesCome) {
   EXPECT_EQ(receiving.get(), bytes_of("hello"));
 }
 
-TEST_P(TransportTest, AWaitEndsWhenThereIsRoomAgain) {
+TEST_P(TransportTest, AWaitEndsWhenTheStreamHasRoomAgain) {
   const Transports transports = make(2);
   const std::uint64_t filled = fill(transports[0]->data(), 0, 1, test_deadline());
   auto sending = std::async(std::launch::async, [&] {
@@ -245,7 +246,7 @@ TEST_P(TransportTest, AWaitEndsWhenThereIsRoomAgain) {
   EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled + 100'000));
 }
 
-TEST_P(TransportTest, WhoeverSleepsIsWokenByWhatAnotherThreadLeaves) {
+TEST_P(TransportTest, ASleeperIsWokenByBytesThatAnotherThreadLeaves) {
   const Transports transports = make(2);
   for (int i = 0; i < 50; ++i) {
     auto sleeping = std::async(std::launch::async, [&] {
@@ -254,7 +255,8 @@ TEST_P(TransportTest, WhoeverSleepsIsWokenByWhatAnotherThreadLeaves) {
       transports[0]->mail().wait({&interest, 1}, test_deadline());
       return Clock::now() - begin;
     });
-    if (i % 2 == 0) std::this_thread::sleep_for(milliseconds(1));  // it most likely sleeps
+    // the other thread most likely sleeps
+    if (i % 2 == 0) std::this_thread::sleep_for(milliseconds(1));
     send_all(transports[1]->mail(), 0, bytes_of("two"), test_deadline());
     std::vector<std::byte> one(1);
     while (transports[0]->mail().try_receive(1, one).bytes == 0_B) std::this_thread::yield();
@@ -284,7 +286,7 @@ TEST_P(TransportTest, AnInterruptEndsTheCurrentOrTheNextWait) {
     auto waiting = std::async(std::launch::async, [&] {
       while (!stop) channel->wait({&interest, 1}, test_deadline());
     });
-    std::this_thread::sleep_for(milliseconds(5));  // so that it most likely sleeps
+    std::this_thread::sleep_for(milliseconds(5));  // so that the other thread most likely sleeps
     stop = true;
     channel->interrupt();
     waiting.get();
@@ -318,7 +320,7 @@ TEST_P(TransportTest, OneThreadMayWaitWhileAnotherMovesBytes) {
   EXPECT_EQ(wrong, (std::vector<std::uint64_t>{0, 0}));
 }
 
-TEST_P(TransportTest, WhatWasSentBeforeAPeerLeftStillComesAndThenItIsClosed) {
+TEST_P(TransportTest, BytesSentBeforeAPeerLeftArriveAndThenTheStreamIsClosed) {
   Transports transports = make(3);
   send_all(transports[0]->data(), 1, bytes_of("last words"), test_deadline());
   transports[0].reset();
@@ -327,12 +329,12 @@ TEST_P(TransportTest, WhatWasSentBeforeAPeerLeftStillComesAndThenItIsClosed) {
   Channel& data = transports[1]->data();
   std::vector<std::byte> into(1);
   EXPECT_TRUE(data.try_receive(0, into).closed);
-  // The others go on.
+  // The other ranks continue.
   send_all(transports[1]->data(), 2, bytes_of("still here"), test_deadline());
   EXPECT_EQ(receive_all(transports[2]->data(), 1, 10, test_deadline()), bytes_of("still here"));
 }
 
-TEST_P(TransportTest, WhatIsDeliveredComesAlsoToAPeerThatStillSendsToTheOneWhoLeft) {
+TEST_P(TransportTest, DeliveredBytesAlsoReachAPeerThatStillSendsToTheRankThatLeft) {
   Transports transports = make(2);
   const std::uint64_t filled = fill(transports[0]->mail(), 0, 1, test_deadline());
   Channel& mail = transports[1]->mail();
@@ -345,10 +347,10 @@ TEST_P(TransportTest, WhatIsDeliveredComesAlsoToAPeerThatStillSendsToTheOneWhoLe
     got.insert(got.end(), some.begin(), some.end());
   }
   transports[0].reset();
-  const auto unheard = bytes_of("are you there?");
-  const ConstPiece piece(unheard);
+  const auto unread = bytes_of("are you there?");
+  const ConstPiece piece(unread);
   const Interest interest{0, Readiness::kWritable};
-  for (int i = 0; i < 3; ++i) {  // the first may bring the answer that nobody is there
+  for (int i = 0; i < 3; ++i) {  // the first may bring the answer that the peer is gone
     mail.try_send(0, {&piece, 1});
     mail.wait({&interest, 1}, Deadline::after(milliseconds(1)));
   }
@@ -357,7 +359,7 @@ TEST_P(TransportTest, WhatIsDeliveredComesAlsoToAPeerThatStillSendsToTheOneWhoLe
   EXPECT_TRUE(got == stream_bytes(0, 1, 0, filled)) << got.size() << " of " << filled;
 }
 
-TEST_P(TransportTest, SendingToAPeerThatLeftIsClosedInTheEnd) {
+TEST_P(TransportTest, SendingToAPeerThatLeftEventuallyReportsClosed) {
   Transports transports = make(2);
   transports[1].reset();
   const auto bytes = bytes_of("anyone?");
@@ -372,7 +374,7 @@ TEST_P(TransportTest, SendingToAPeerThatLeftIsClosedInTheEnd) {
   EXPECT_TRUE(closed);
 }
 
-TEST_P(TransportTest, AWaitForAnythingEndsWhenThatPeerLeaves) {
+TEST_P(TransportTest, AWaitForAPeerEndsWhenItLeaves) {
   Transports transports = make(3);
   auto waiting = std::async(std::launch::async, [&] {
     const std::vector<Interest> interests = {{1, Readiness::kReadable}, {2, Readiness::kReadable}};
@@ -388,7 +390,7 @@ TEST_P(TransportTest, AWaitForAnythingEndsWhenThatPeerLeaves) {
   EXPECT_TRUE(waiting.get());
 }
 
-TEST_P(TransportTest, ThereIsNoStreamToOneselfOrToStrangers) {
+TEST_P(TransportTest, TransfersToThisRankOrToUnknownRanksAreRejected) {
   const Transports transports = make(2);
   std::vector<std::byte> into(1);
   for (const Rank nobody : {0, 2, -1}) {
@@ -397,7 +399,7 @@ TEST_P(TransportTest, ThereIsNoStreamToOneselfOrToStrangers) {
   }
 }
 
-TEST_P(TransportTest, ItSaysHowAPeerIsReached) { EXPECT_FALSE(make(2)[0]->describe(1).empty()); }
+TEST_P(TransportTest, DescribeReturnsText) { EXPECT_FALSE(make(2)[0]->describe(1).empty()); }
 
 INSTANTIATE_TEST_SUITE_P(All,
                          TransportTest,

@@ -1,4 +1,4 @@
-// Schedules whose messages do not match, or that touch what they may not, are refused.
+// Schedules with messages that do not match, or that touch forbidden memory, are rejected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,42 +9,42 @@
 namespace peal::verify {
 namespace {
 
-TEST(VerifyAccessTest, AMessageOfAnotherSizeIsFound) {
+TEST(VerifyAccessTest, RejectsAMessageOfAnotherSize) {
   EXPECT_THAT(
       wrong_after(kBroadcast, "wire[1]@0 -> output[2]@0 x7", "wire[1]@0 -> output[2]@0 x6"),
       has("rank 2, step 0", "receives 6 elements at 0 from rank 1, which sends 7 at 0 at step 1"));
 }
 
-TEST(VerifyAccessTest, APositionInTheStreamThatIsNotTheNextIsFound) {
+TEST(VerifyAccessTest, RejectsASkippedPositionInTheStream) {
   EXPECT_THAT(
       wrong_after(kRing, "move output[1]@4 -> wire[2]@2 x2", "move output[1]@4 -> wire[2]@3 x2"),
-      has("rank 1, step 2", "sends as position 3 what is at 2 of the stream to rank 2"));
+      has("rank 1, step 2", "says position 3, but position 2 is next in the stream to rank 2"));
   EXPECT_THAT(
       wrong_after(kRing, "move wire[0]@4 -> output[1]@0 x2", "move wire[0]@5 -> output[1]@0 x2"),
       has("rank 1, step 5", "receives 2 elements at 5 from rank 0, which sends 2 at 4"));
 }
 
-TEST(VerifyAccessTest, AMessageThatIsNotReceivedIsFound) {
+TEST(VerifyAccessTest, RejectsAMessageThatIsNotReceived) {
   EXPECT_THAT(wrong_after(kBroadcast,
                           "  move input[1]@0 -> wire[0]@0 x7\n",
                           "  move input[1]@0 -> wire[0]@0 x7\n  move input[1]@0 -> wire[0]@7 x7\n"),
-              has("rank 1, step 1", "sends to rank 0 what is not received"));
+              has("rank 1, step 1", "sends rank 0 a message that is not received"));
 }
 
 // ---- memory that a rank may not touch
 
-TEST(VerifyAccessTest, MemoryThatIsNotRegisteredIsNotTouchedByOthers) {
+TEST(VerifyAccessTest, RejectsAccessToMemoryThatIsNotRegistered) {
   EXPECT_THAT(wrong_after(kDirect, " registered", ""),
-              has("rank 0, step 2", "input of rank 1 is not registered"));
+              has("rank 0, step 2", "input of rank 1 is touched, but not all memory"));
 }
 
-TEST(VerifyAccessTest, MemoryAndCountersOfAnotherHostAreNotTouched) {
+TEST(VerifyAccessTest, RejectsAccessToMemoryAndCountersOfAnotherHost) {
   EXPECT_THAT(wrong_after(kDirect, "per_host=2", "per_host=1"),
               testing::AllOf(has("rank 0, step 2", "input of rank 1 is on another host"),
                              has("rank 0, step 1", "the counter of rank 1 is on another host")));
 }
 
-TEST(VerifyAccessTest, SlicesOutsideOfTheirMemoryAreFound) {
+TEST(VerifyAccessTest, RejectsSlicesOutsideTheirMemory) {
   EXPECT_THAT(
       wrong_after(kGather, "wire[0]@0 -> output[1]@0", "wire[0]@0 -> output[1]@5"),
       has("rank 1, step 0", "3 elements at 5 are not inside the 7 elements of rank 1's output"));
@@ -54,12 +54,12 @@ TEST(VerifyAccessTest, SlicesOutsideOfTheirMemoryAreFound) {
               has("rank 1, step 1", "not inside the 8 elements of rank 1's stage"));
 }
 
-TEST(VerifyAccessTest, AnInputIsNeverWritten) {
+TEST(VerifyAccessTest, RejectsAWriteToAnInput) {
   EXPECT_THAT(wrong_after(kGather, "wire[0]@0 -> output[1]@0 x3", "wire[0]@0 -> input[1]@0 x3"),
-              has("rank 1, step 0", "an input is not written"));
+              has("rank 1, step 0", "a move writes to an input"));
 }
 
-TEST(VerifyAccessTest, AStageBeyondTheLimitIsFound) {
+TEST(VerifyAccessTest, RejectsAStageBeyondTheLimit) {
   EXPECT_THAT(wrong_after(kStaged, "stage_limit=8", "stage_limit=7"),
               has("rank 0, step 6", "a stage of 8 elements is not between 0 and the limit 7"));
 }

@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::size_t kLongestText = 120;
 
-/// Walks a content from its beginning.
+/// Reads a content from its beginning.
 class RunReader {
  public:
   explicit RunReader(const Content& content) : run_(content.begin()), end_(content.end()) {}
 
   bool at_end() const { return run_ == end_; }
-  /// How much is left of the current run.
+  /// How many elements of the current run are left.
   Elements left() const { return run_->count - taken_; }
-  /// The first value of the next `count` elements, which are in the current run.
+  /// The first value of the next `count` elements. They must be in the current run.
   Value take(Elements count) {
     const Value value = run_->first.at(taken_);
     taken_ += count;
@@ -81,7 +81,7 @@ Content Expressions::each(Kind kind, Content content) {
 bool Expressions::is_whole_reduction(ExpressionId expression, int operation, int ranks) const {
   const Node& root = node(expression);
   std::vector<Leaf> leaves;
-  // A tree has fewer forks than leaves.
+  // A tree has fewer inner nodes than leaves.
   int budget = 2 * ranks;
   if (root.kind != Kind::kFinish || !collect(root.terms.front(), budget, leaves)) return false;
   std::sort(leaves.begin(), leaves.end());

@@ -1,7 +1,8 @@
-// What an element of memory holds, as a formula over the ranks' inputs. Equal formulas have equal
-// numbers, so comparing two ranks' results to the bit is comparing integers. Used by the memory and
-// the walk. Expressions share their parts, so that a short schedule can make one that would fill a
-// book: whoever walks down an expression stops in time.
+// The content of an element, as a formula over the inputs of the ranks. Equal formulas have equal
+// numbers, so comparing the bits of two ranks' results is comparing integers. Used by memory.h and
+// symbolic_run.h.
+// Expressions share their parts, so a short schedule can make an expression of enormous size. Code
+// that walks down an expression must limit its steps.
 #pragma once
 
 #include <compare>
@@ -16,15 +17,15 @@ namespace peal::verify {
 
 using ExpressionId = int;
 
-/// What was there before anybody wrote.
+/// The content of memory that was never written.
 inline constexpr ExpressionId kNothing = 0;
 
-/// An expression, taken at an index of the inputs that it is made of.
+/// An expression, at an index of its inputs.
 struct Value {
   ExpressionId expression = kNothing;
   Elements index = {};
 
-  /// What stands `distance` elements further on in the same run.
+  /// The value `distance` elements further on in the same run.
   Value at(Elements distance) const {
     return expression == kNothing ? Value{} : Value{expression, index + distance};
   }
@@ -32,7 +33,7 @@ struct Value {
   friend auto operator<=>(const Value&, const Value&) = default;
 };
 
-/// A row of elements that hold consecutive indices of one expression.
+/// Consecutive elements that hold consecutive indices of one expression.
 struct Run {
   Value first;
   Elements count;
@@ -40,10 +41,10 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// What a range of memory or a message holds, from its beginning to its end.
+/// The content of a range of memory or of a message, from its beginning to its end.
 using Content = std::vector<Run>;
 
-/// Appends a run, joined to the last one where it continues it.
+/// Appends a run. Joins it to the last run if it continues that run.
 void append(Content& content, const Run& run);
 
 /// All expressions of one proof.
@@ -51,39 +52,41 @@ class Expressions {
  public:
   Expressions();
 
-  /// in_rank[index], of the operation with this place in the sequence.
+  /// in_rank[index] of this operation of the sequence.
   Value input(int operation, Rank rank, Elements index);
 
-  /// op(...op(op(terms[0], terms[1]), terms[2])..., terms[n-1]), element by element; one term is
-  /// itself. Shape: all of the same length, at least one. Terms are not flattened: a nested
-  /// reduction rounds where a longer one does not.
+  /// op(...op(op(terms[0], terms[1]), terms[2])..., terms[n-1]), element by element; one term gives
+  /// that term. Shape: at least one term; all terms have the same length. Terms are not flattened:
+  /// a nested reduction rounds at other places than a longer one.
   Content reduce(std::span<const Content> terms);
 
-  /// The operator's first step on each element as a contribution, before it is reduced.
+  /// Applies the operator's first step, for contributions, to each element.
   Content begin(Content content);
 
-  /// The operator's completion of each element.
+  /// Applies the operator's last step to each element.
   Content finish(Content content);
 
-  /// Whether this is a finished reduction that is not finished anywhere inside. Each rank's input
-  /// of that operation must appear exactly once, be begun exactly once, and have the same index.
+  /// Whether this is a finished reduction with no finished value inside. The input of each rank for
+  /// that operation must appear exactly once, begun exactly once, at the same index.
   bool is_whole_reduction(ExpressionId expression, int operation, int ranks) const;
 
   /// "in_3[17]", "finish(reduce(begin(in_0[5]), begin(in_1[5])))", "nothing"; long ones are cut.
   std::string describe(Value value) const;
 
- private:
   enum class Kind { kUnwritten, kInput, kBegin, kReduce, kFinish };
 
   struct Node {
     Kind kind = Kind::kUnwritten;
-    int operation = 0;
-    Rank rank = 0;
-    std::vector<Value> terms;  // indices relative to the node's own
+    int operation = 0;         // of an input
+    Rank rank = 0;             // of an input
+    std::vector<Value> terms;  // indices are relative to the node's index
 
     friend auto operator<=>(const Node&, const Node&) = default;
   };
 
+  const Node& node(ExpressionId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
+
+ private:
   struct Leaf {
     int operation;
     Rank rank;
@@ -95,9 +98,8 @@ class Expressions {
   Value reduce(std::span<const Value> terms);
   Content each(Kind kind, Content content);
   ExpressionId intern(Node node);
-  const Node& node(ExpressionId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
   /// Appends the inputs below. Returns false if a node below is neither a begun input nor a
-  /// reduction, or if there are more than `budget` nodes. Reduces `budget` by the nodes.
+  /// reduction, or if there are more than `budget` nodes. Subtracts the nodes from `budget`.
   bool collect(Value value, int& budget, std::vector<Leaf>& leaves) const;
   void print(Value value, std::string& text) const;
 

@@ -15,14 +15,14 @@ Elements Memory::end_of(Pieces::const_iterator piece) const {
   return next == pieces_.end() ? size_ : next->first;
 }
 
-std::optional<Access> Memory::unordered_with_read(Range range, const Clock& clock) const {
+std::optional<Access> Memory::unordered_with_read(Range range, const VectorClock& clock) const {
   for (auto at = holder(range.begin); at != pieces_.end() && at->first < range.end(); ++at) {
     if (!clock.knows(at->second.written.event)) return at->second.written;
   }
   return std::nullopt;
 }
 
-std::optional<Access> Memory::unordered_with_write(Range range, const Clock& clock) const {
+std::optional<Access> Memory::unordered_with_write(Range range, const VectorClock& clock) const {
   for (auto at = holder(range.begin); at != pieces_.end() && at->first < range.end(); ++at) {
     if (!clock.knows(at->second.written.event)) return at->second.written;
     for (const Access& read : at->second.reads) {

@@ -1,9 +1,7 @@
-// Changes each field of each step of every planner's schedules, and deletes each step: the verifier
-// must object. A field that may change unnoticed is one that somebody fails to read.
-#include <functional>
+// Changes each field of each step of every planner's schedules, and deletes each step. The verifier
+// must reject the change. If a change of a field goes unnoticed, some code does not read the field.
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,98 +9,19 @@
 
 #include "peal/base/testing/sanitized.h"
 #include "peal/plan/plan.h"
+#include "peal/schedule/problem.h"
 #include "peal/schedule/text.h"
+#include "peal/verify/testing/mutants.h"
 #include "peal/verify/verify.h"
 
 namespace peal::verify {
 namespace {
 
-using schedule::Access;
-using schedule::Finish;
-using schedule::Holds;
-using schedule::Move;
 using schedule::Part;
 using schedule::Problem;
-using schedule::Ranks;
 using schedule::Schedule;
-using schedule::Signal;
-using schedule::Slice;
-using schedule::Space;
-using schedule::Step;
-using schedule::Wait;
 
-/// Called with each change made, before it is undone.
-using Attempt = std::function<void(std::string_view field)>;
-
-template <class Number>
-void mutate(Number& number, std::string_view field, const Attempt& attempt) {
-  const Number right = number;
-  for (const int change : {-1, 1}) {
-    number = right + Number(change);
-    attempt(field);
-  }
-  number = right;
-}
-
-void mutate(Ranks& ranks, const Attempt& attempt) {
-  mutate(ranks.first, "ranks.first", attempt);
-  mutate(ranks.count, "ranks.count", attempt);
-  mutate(ranks.stride, "ranks.stride", attempt);
-}
-
-void mutate(Slice& slice, const Attempt& attempt) {
-  const Space right = slice.space;
-  for (const Space space : {Space::kInput, Space::kOutput, Space::kStage, Space::kWire}) {
-    slice.space = space;
-    if (space != right) attempt("space");
-  }
-  slice.space = right;
-  mutate(slice.ranks, attempt);
-  mutate(slice.offset, "offset", attempt);
-  const Holds held = slice.holds;
-  slice.holds = held == Holds::kPartial ? Holds::kContribution : Holds::kPartial;
-  attempt("holds");
-  slice.holds = held;
-}
-
-void mutate(Move& move, const Attempt& attempt) {
-  for (Slice& slice : move.from) mutate(slice, attempt);
-  for (Slice& slice : move.to) mutate(slice, attempt);
-  mutate(move.count, "count", attempt);
-  const Finish right = move.finish;
-  move.finish = right == Finish::kYes ? Finish::kNo : Finish::kYes;
-  attempt("finish");
-  move.finish = right;
-}
-
-void mutate(Signal& signal, const Attempt& attempt) {
-  mutate(signal.value, "signal.value", attempt);
-}
-
-void mutate(Wait& wait, const Attempt& attempt) {
-  mutate(wait.ranks, attempt);
-  mutate(wait.value, "wait.value", attempt);
-}
-
-void mutate_fields(Part& part, const Attempt& attempt) {
-  for (Step& step : part.steps) {
-    std::visit([&](auto& kind) { mutate(kind, attempt); }, step);
-  }
-  mutate(part.stage, "stage", attempt);
-  mutate(part.span, "span", attempt);
-}
-
-void delete_steps(Part& part, const Attempt& attempt) {
-  const std::vector<Step> right = part.steps;
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    part.steps.erase(part.steps.begin() + static_cast<std::ptrdiff_t>(i));
-    const std::string text = to_text(right[i]);
-    attempt(text.substr(0, text.find(' ')));
-    part.steps = right;
-  }
-}
-
-/// Problems of all kinds, small, with stages that hold them in two pieces or more.
+/// Small problems of all kinds. Their stages hold them in two pieces or more.
 std::vector<Problem> problems() {
   std::vector<Problem> all;
   for (const Operation operation : kAllCollectives) {
@@ -116,11 +35,11 @@ std::vector<Problem> problems() {
       all.push_back(problem);
       problem.ranks_per_host = ranks;
       all.push_back(problem);
-      problem.access = Access::kRegistered;
+      problem.registered = schedule::all_registered(ranks);
       problem.in_place = operation != Operation::kAllToAll;
       all.push_back(problem);
       problem.ranks_per_host = 1;
-      problem.access = Access::kForeign;
+      problem.registered.clear();
       if (problem.in_place) all.push_back(problem);
     }
     all.push_back({.operation = operation,
@@ -133,27 +52,42 @@ std::vector<Problem> problems() {
   return all;
 }
 
+/// The mutants of one field.
+struct Count {
+  int tried = 0;
+  int survived = 0;
+  std::string example;  // the whole text of the last survivor
+
+  double rejected() const { return 1.0 - static_cast<double>(survived) / tried; }
+};
+
 struct Tally {
   int made = 0;
   int tried = 0;
-  int survived = 0;
-  std::map<std::string, int, std::less<>> survivors;  // by field
-  std::string example;                                // the last survivor, whole
-
-  double refused() const { return 1.0 - static_cast<double>(survived) / tried; }
+  std::map<std::string, Count, std::less<>> fields;
 };
 
-std::string summary(const Tally& tally) {
-  std::string text = fmt::format("{} mutants, {} survived: {:.2f}% refused",
-                                 tally.tried,
-                                 tally.survived,
-                                 tally.refused() * 100);
-  for (const auto& [field, count] : tally.survivors)
-    text += fmt::format("\n  {}: {}", field, count);
-  return text + "\nfor example\n" + tally.example;
+std::string summary(std::string_view field, const Count& count) {
+  return fmt::format("{:>14}: {:6} mutants, {:4} survived, {:6.2f}% rejected",
+                     field,
+                     count.tried,
+                     count.survived,
+                     count.rejected() * 100);
 }
 
-/// Tries one in `share` of those that `mutate` makes of the parts of the schedule.
+void print(const Tally& tally) {
+  for (const auto& [field, count] : tally.fields) fmt::print("{}\n", summary(field, count));
+}
+
+/// Expects that at least this share of the field's mutants is rejected.
+void expect_refused(const Tally& tally, std::string_view field, double least) {
+  const auto found = tally.fields.find(field);
+  ASSERT_NE(found, tally.fields.end()) << field;
+  const Count& count = found->second;
+  EXPECT_GE(count.rejected(), least) << summary(field, count) << "\nfor example\n" << count.example;
+}
+
+/// Tries one in `share` of the mutants that `mutate_part` makes of the schedule's parts.
 void try_mutants(Schedule& schedule,
                  void (*mutate_part)(Part&, const Attempt&),
                  int share,
@@ -162,10 +96,11 @@ void try_mutants(Schedule& schedule,
     mutate_part(part, [&](std::string_view field) {
       if (tally.made++ % share != 0) return;
       ++tally.tried;
+      Count& count = tally.fields[std::string(field)];
+      ++count.tried;
       if (!verify(schedule).empty()) return;
-      ++tally.survived;
-      ++tally.survivors[std::string(field)];
-      tally.example = to_text(schedule);
+      ++count.survived;
+      count.example = to_text(schedule);
     });
   }
 }
@@ -181,33 +116,48 @@ Tally tally_of(void (*mutate_part)(Part&, const Attempt&), int share) {
       if (violations.empty()) try_mutants(schedule, mutate_part, share, tally);
     }
   }
-  fmt::print("{}\n", summary(tally));
+  print(tally);
   return tally;
 }
 
-// Those that survive do no harm. They were looked through, and are of these kinds:
-// - space: in place, the other name of a place; or another copy of the same data (the input that a
-//   stage or an output was copied from, the own one or a registered one).
-// - wait.value: an over-long wait, for a signal that comes soon after.
-// - ranks.first, ranks.count of a Wait: another rank's signal or a message tells as much, since it
-//   comes after the one that was meant.
-// - ranks.count of a Move: also into an output that holds the same already.
-// - offset: the token of a barrier, whose content has no meaning, lies elsewhere in the stage.
-TEST(MutationTest, AChangeOfAnyFieldIsRefused) {
-  const int share = kSanitized ? 7 : 1;
-  Tally tally = tally_of(mutate_fields, share);
-  EXPECT_GT(tally.tried, 40'000 / share);
-  EXPECT_GE(tally.refused(), 0.99) << summary(tally);
-  EXPECT_EQ(tally.survivors["holds"], 0) << summary(tally);
+/// Fields of which more mutants survive, and why they do no harm. The engine also shows that these
+/// mutants compute the right results (tests/collectives/differential_test.cpp).
+const std::map<std::string_view, double> kHarmless = {
+    {"stage+1", 0.6},   // more scratch is reserved than is used
+    {"stage-1", 0.97},  // the rank uses less than it reserves, because another rank uses it all
+    {"wait.value+1", 0.85},  // waits longer than necessary, for a signal that comes soon after
+    {"wait.value-1", 0.9},   // another signal or a message gives the rank the same order
+    {"signal", 0.75},        // deleted: no rank waits for it, or the next one gives the same order
+    {"wait", 0.9},           // deleted: another signal or a message gives the same order
+};
+
+double least_refused(std::string_view field) {
+  const auto found = kHarmless.find(field);
+  return found == kHarmless.end() ? 0.98 : found->second;
 }
 
-// Those that survive are signals that nobody waits for, since planners signal every piece, or of
-// which the next one does as well; and look-backs where a message tells as much.
-TEST(MutationTest, AStepThatIsMissingIsRefused) {
-  Tally tally = tally_of(delete_steps, 1);
+// The other mutants that survive are of these kinds:
+// - space: in place, the other name of a place; or another copy of the same data (the input that a
+//   stage or an output was copied from, in this rank's or in registered memory).
+// - ranks.first, ranks.count of a Wait: the signal of another rank, or a message, gives the same
+//   order, because it comes after the intended signal.
+// - ranks.count of a Move: it also writes to an output that already holds the same values.
+// - offset: the token of a barrier, which has no content, lies elsewhere in the stage.
+TEST(MutationTest, ChangingAnyFieldIsRejected) {
+  const int share = kSanitized ? 7 : 1;
+  const Tally tally = tally_of(mutate_fields, share);
+  EXPECT_GT(tally.tried, 40'000 / share);
+  for (const auto& [field, count] : tally.fields) {
+    expect_refused(tally, field, least_refused(field));
+  }
+  expect_refused(tally, "holds", 1.0);
+}
+
+TEST(MutationTest, DeletingAStepIsRejected) {
+  const Tally tally = tally_of(delete_steps, 1);
   EXPECT_GT(tally.tried, 2'000);
-  EXPECT_EQ(tally.survivors["move"], 0) << summary(tally);
-  EXPECT_GE(tally.refused(), 0.95) << summary(tally);
+  for (const auto& [kind, count] : tally.fields) expect_refused(tally, kind, least_refused(kind));
+  expect_refused(tally, "move", 1.0);
 }
 
 }  // namespace

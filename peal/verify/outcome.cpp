@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "peal/schedule/problem.h"
-#include "peal/verify/promise.h"
+#include "peal/verify/postcondition.h"
 
 namespace peal::verify {
 namespace {
@@ -17,27 +16,31 @@ using schedule::Space;
 using schedule::Step;
 using schedule::Wait;
 
-bool keeps(World& world, const Promise& promise, const Site& site, Value value, Elements index) {
-  if (promise.source != Promise::kAllRanks) {
-    return value == world.expressions.input(site.operation, promise.source, index);
+bool holds(State& state,
+           const Postcondition& postcondition,
+           const Site& site,
+           Value value,
+           Elements index) {
+  if (postcondition.source != Postcondition::kAllRanks) {
+    return value == state.expressions.input(site.operation, postcondition.source, index);
   }
   return value.index == index &&
-         world.expressions.is_whole_reduction(value.expression, site.operation, world.ranks());
+         state.expressions.is_whole_reduction(value.expression, site.operation, state.ranks());
 }
 
-void check_promise(World& world, const Promise& promise, const Site& site) {
-  Buffers& own = *world.buffers_of(site.rank, site.operation);
-  const Range& range = promise.range;
+void check_postcondition(State& state, const Postcondition& postcondition, const Site& site) {
+  Buffers& own = *state.buffers_of(site.rank, site.operation);
+  const Range& range = postcondition.range;
   Elements done;
   for (const Run& run : own.output().peek({own.output_begin + range.begin, range.count})) {
-    const Elements index = promise.index + done;
-    if (!keeps(world, promise, site, run.first, index)) {
-      const std::string source = promise.source == Promise::kAllRanks
+    const Elements index = postcondition.index + done;
+    if (!holds(state, postcondition, site, run.first, index)) {
+      const std::string source = postcondition.source == Postcondition::kAllRanks
                                      ? "all ranks' inputs"
-                                     : fmt::format("rank {}'s input", promise.source);
-      world.report(site,
+                                     : fmt::format("rank {}'s input", postcondition.source);
+      state.report(site,
                    fmt::format("ends with {} at output[{}], which should come from index {} of {}",
-                               world.expressions.describe(run.first),
+                               state.expressions.describe(run.first),
                                (range.begin + done).value,
                                index.value,
                                source));
@@ -46,89 +49,95 @@ void check_promise(World& world, const Promise& promise, const Site& site) {
   }
 }
 
-void check_barrier(World& world, const Site& site) {
-  for (Rank other = 0; other < world.ranks(); ++other) {
-    const auto& of_other = world.buffers_of(other, site.operation);
-    if (of_other && world.runner(site.rank).clock.knows(of_other->begun)) continue;
-    world.report(site,
-                 fmt::format("leaves the barrier, which rank {} need not have entered", other));
+void check_barrier(State& state, const Site& site) {
+  for (Rank other = 0; other < state.ranks(); ++other) {
+    const auto& of_other = state.buffers_of(other, site.operation);
+    if (of_other && state.runner(site.rank).clock.knows(of_other->begun)) continue;
+    state.report(site,
+                 fmt::format("leaves the barrier, which rank {} may not have entered", other));
   }
 }
 
-void check_stuck(World& world, Rank rank) {
-  const Site site = world.site(rank);
-  if (site.operation == world.operations()) return;
-  const Step& step = world.part(site.operation, rank).steps[static_cast<std::size_t>(site.step)];
+void check_stuck(State& state, Rank rank) {
+  const Site site = state.site(rank);
+  if (site.operation == state.operations()) return;
+  const Step& step = state.part(site.operation, rank).steps[static_cast<std::size_t>(site.step)];
   if (const auto* wait = std::get_if<Wait>(&step)) {
-    const std::int64_t counter = world.counter(site.operation, wait->value);
+    const std::int64_t counter = state.counter(rank, site.operation, wait->value);
     for (int i = 0; i < wait->ranks.count; ++i) {
       const Rank other = wait->ranks[i];
-      if (world.announcement(other, counter) != nullptr) continue;
-      world.report(site, fmt::format("waits for ever for rank {} to reach {}", other, wait->value));
+      if (state.announcement(other, counter) != nullptr) continue;
+      state.report(site, fmt::format("waits forever for rank {} to reach {}", other, wait->value));
     }
     return;
   }
   for (const Slice& from : std::get<Move>(step).from) {
     if (from.space != Space::kWire) continue;
-    world.report(site, fmt::format("waits for ever for a message of rank {}", from.ranks.first));
+    state.report(site, fmt::format("waits forever for a message of rank {}", from.ranks.first));
   }
 }
 
-void check_same_bits(World& world, int operation) {
-  if (world.problem(operation).operation != Operation::kAllReduce) return;
+void check_same_bits(State& state, int operation) {
+  if (state.problem(operation).operation != Operation::kAllReduce) return;
   const auto result = [&](Rank rank) {
-    const Memory& output = world.buffers_of(rank, operation)->output();
+    const Memory& output = state.buffers_of(rank, operation)->output();
     return output.peek(output.whole());
   };
   const Content first = result(0);
-  for (Rank rank = 1; rank < world.ranks(); ++rank) {
+  for (Rank rank = 1; rank < state.ranks(); ++rank) {
     const Content other = result(rank);
     const auto [theirs, ours] = std::mismatch(first.begin(), first.end(), other.begin());
     if (theirs == first.end()) continue;
-    const auto end = static_cast<int>(world.part(operation, rank).steps.size());
-    world.report({rank, operation, end},
+    const auto end = static_cast<int>(state.part(operation, rank).steps.size());
+    state.report({rank, operation, end},
                  fmt::format("ends with {}, and rank 0 with {}: not the same bits",
-                             world.expressions.describe(ours->first),
-                             world.expressions.describe(theirs->first)));
+                             state.expressions.describe(ours->first),
+                             state.expressions.describe(theirs->first)));
   }
 }
 
-void check_stores(World& world) {
+void check_stores(State& state) {
   const auto check = [&](const Memory& stage, std::size_t owner) {
     if (const auto lost = stage.unread_store(stage.whole())) {
-      world.report(lost->site, fmt::format("stores to stage[{}] what nobody reads", owner));
+      state.report(lost->site, fmt::format("stores data to stage[{}] that no rank reads", owner));
     }
   };
-  for (const Staging& staging : world.stagings) {
-    for (std::size_t rank = 0; rank < staging.own.size(); ++rank) check(staging.own[rank], rank);
+  for (const Host& host : state.hosts) {
+    for (const Staging& staging : host.stagings) {
+      auto rank = static_cast<std::size_t>(host.ranks.first);
+      for (const Memory& own : staging.own) check(own, rank++);
+    }
   }
-  for (std::size_t rank = 0; rank < world.scratch.size(); ++rank) check(world.scratch[rank], rank);
+  for (std::size_t rank = 0; rank < state.scratch.size(); ++rank) check(state.scratch[rank], rank);
 }
 
-void check_leftovers(World& world) {
-  for (const auto& [ends, link] : world.links) {
+void check_leftovers(State& state) {
+  for (const auto& [ends, link] : state.links) {
     for (const Message& message : link.messages) {
-      world.report(message.site, fmt::format("sends to rank {} what is not received", ends.second));
+      state.report(message.site,
+                   fmt::format("sends rank {} a message that is not received", ends.second));
     }
   }
 }
 
 }  // namespace
 
-void check_result(World& world, Rank rank) {
-  const Site site = world.site(rank);
-  const Problem& problem = world.problem(site.operation);
-  for (const Promise& promise : promises(problem, rank)) check_promise(world, promise, site);
-  if (problem.operation == Operation::kBarrier) check_barrier(world, site);
+void check_result(State& state, Rank rank) {
+  const Site site = state.site(rank);
+  const Problem& problem = state.problem(site.operation);
+  for (const Postcondition& postcondition : postconditions(problem, rank)) {
+    check_postcondition(state, postcondition, site);
+  }
+  if (problem.operation == Operation::kBarrier) check_barrier(state, site);
 }
 
-void check_outcome(World& world) {
-  for (Rank rank = 0; rank < world.ranks(); ++rank) check_stuck(world, rank);
-  // What follows needs all ranks at the end, and says nothing new where something was wrong.
-  if (!world.violations.empty()) return;
-  for (int k = 0; k < world.operations(); ++k) check_same_bits(world, k);
-  check_stores(world);
-  check_leftovers(world);
+void check_outcome(State& state) {
+  for (Rank rank = 0; rank < state.ranks(); ++rank) check_stuck(state, rank);
+  // These checks need all ranks at the end, and add nothing if there are violations already.
+  if (!state.violations.empty()) return;
+  for (int k = 0; k < state.operations(); ++k) check_same_bits(state, k);
+  check_stores(state);
+  check_leftovers(state);
 }
 
 }  // namespace peal::verify

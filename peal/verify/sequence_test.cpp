@@ -1,6 +1,5 @@
-// Operations in a row share stages and counters. Out of the schedules that use them: all rows of
-// three and many of five with the least scratch that there can be, and long rows with as much as
-// the engine has.
+// Consecutive operations share stages and counters. With the smallest possible scratch: all
+// sequences of three schedules, and many of five. With the scratch of the engine: long sequences.
 #include <ostream>
 #include <random>
 #include <span>
@@ -14,6 +13,7 @@
 
 #include "peal/base/testing/sanitized.h"
 #include "peal/plan/plan.h"
+#include "peal/schedule/problem.h"
 #include "peal/schedule/scratch.h"
 #include "peal/schedule/text.h"
 #include "peal/verify/verify.h"
@@ -21,7 +21,6 @@
 namespace peal::verify {
 namespace {
 
-using schedule::Access;
 using schedule::Problem;
 using schedule::Schedule;
 using schedule::ScratchSize;
@@ -32,7 +31,7 @@ bool uses_window(const Schedule& schedule) {
   return schedule.parts.front().span > 0 || schedule.parts.front().stage > Elements(0);
 }
 
-/// Of every algorithm and operation on one host what uses the window.
+/// Appends the schedules of every algorithm and operation on one host that use the window.
 void append_all(std::vector<Schedule>& all, Problem problem) {
   const Elements count = problem.count;
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
@@ -49,7 +48,7 @@ void append_all(std::vector<Schedule>& all, Problem problem) {
   }
 }
 
-/// With foreign memory, where the stage has room for everything.
+/// Without registered memory; the stage has room for everything.
 std::vector<Schedule> short_schedules(int ranks) {
   std::vector<Schedule> all;
   append_all(
@@ -57,7 +56,7 @@ std::vector<Schedule> short_schedules(int ranks) {
   return all;
 }
 
-/// Also with registered memory, and with a stage that what it holds goes through in pieces.
+/// Also with registered memory, and with a stage that takes the data only in pieces.
 std::vector<Schedule> all_schedules(int ranks) {
   std::vector<Schedule> all = short_schedules(ranks);
   append_all(
@@ -67,7 +66,7 @@ std::vector<Schedule> all_schedules(int ranks) {
              {.ranks = ranks,
               .ranks_per_host = ranks,
               .count = kFew,
-              .access = Access::kRegistered,
+              .registered = schedule::all_registered(ranks),
               .stage_limit = Elements(1000)});
   return all;
 }
@@ -83,7 +82,7 @@ void expect_right(std::span<const Schedule> row) { expect_right(row, verify_sequ
 
 class SequenceTest : public testing::TestWithParam<int> {};
 
-TEST_P(SequenceTest, EveryRowOfThreeIsRight) {
+TEST_P(SequenceTest, EverySequenceOfThreeIsCorrect) {
   const std::vector<Schedule> all = short_schedules(GetParam());
   EXPECT_GE(all.size(), 12u);
   for (const Schedule& first : all) {
@@ -95,7 +94,7 @@ TEST_P(SequenceTest, EveryRowOfThreeIsRight) {
   }
 }
 
-TEST_P(SequenceTest, RowsOfFiveAreRight) {
+TEST_P(SequenceTest, SequencesOfFiveAreCorrect) {
   constexpr int kRows = 300;
   const std::vector<Schedule> all = all_schedules(GetParam());
   std::mt19937 random(static_cast<unsigned>(GetParam()));
@@ -121,7 +120,7 @@ struct Room {
 
 void PrintTo(const Room& room, std::ostream* out) { *out << room.name; }
 
-/// Elements stand for bytes.
+/// Elements count as bytes.
 constexpr Room kRooms[] = {
     {"RingAlone", {.ring = Bytes(576), .cell = Bytes(0), .cells = 8}, kFew},
     {"RingOfThreePlaces", {.ring = Bytes(576), .cell = Bytes(0), .cells = 8}, Elements(60)},
@@ -132,20 +131,20 @@ constexpr Room kRooms[] = {
 
 class LongSequenceTest : public testing::TestWithParam<std::tuple<Room, int>> {};
 
-/// Of two schedules each: a third one, by which ranks wait for each other more often, would hide
-/// that the two do not wait for a place.
-TEST_P(LongSequenceTest, LongRowsOfTwoSchedulesAreRight) {
+/// Two schedules each. A third schedule could hide that the two do not wait for a place, because
+/// ranks would wait for each other more often.
+TEST_P(LongSequenceTest, LongSequencesOfTwoSchedulesAreCorrect) {
   constexpr int kRows = kSanitized ? 60 : 600;
-  constexpr std::size_t kLength = 24;  // the eight cells and their banks come round three times
+  constexpr std::size_t kLength = 24;  // uses the eight cells and their banks three times
   const auto& [room, ranks] = GetParam();
   const Elements limit(schedule::Scratch(room.size).limit().value);
   std::vector<Schedule> all;
-  for (const Access access : {Access::kForeign, Access::kRegistered}) {
+  for (const bool registered : {false, true}) {
     append_all(all,
                {.ranks = ranks,
                 .ranks_per_host = ranks,
                 .count = room.count,
-                .access = access,
+                .registered = std::vector<bool>(static_cast<std::size_t>(ranks), registered),
                 .stage_limit = limit});
   }
   EXPECT_GE(all.size(), 12u);

@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "peal/verify/form.h"
 #include "peal/verify/outcome.h"
-#include "peal/verify/walk.h"
+#include "peal/verify/symbolic_run.h"
+#include "peal/verify/well_formed.h"
 
 namespace peal::verify {
 namespace {
 
-/// Further violations follow from the first ones more often than not.
+/// Further violations are usually consequences of the first ones.
 constexpr std::size_t kMost = 20;
 
 }  // namespace
@@ -31,7 +31,7 @@ std::vector<Violation> verify(const schedule::Schedule& schedule) {
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules) {
   Elements most;
   for (const schedule::Schedule& schedule : schedules) {
-    if (!schedule.parts.empty()) most = std::max(most, schedule.parts.front().stage);
+    for (const schedule::Part& part : schedule.parts) most = std::max(most, part.stage);
   }
   return verify_sequence(schedules, {.ring = {}, .cell = Bytes(most.value), .cells = 2});
 }
@@ -42,7 +42,7 @@ std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> sched
   std::vector<Violation> violations;
   for (int k = 0; k < static_cast<int>(schedules.size()); ++k) {
     const schedule::Schedule& schedule = schedules[static_cast<std::size_t>(k)];
-    const std::vector<Violation> found = check_form(schedule, k);
+    const std::vector<Violation> found = check_well_formed(schedule, k);
     violations.insert(violations.end(), found.begin(), found.end());
     const schedule::Problem& first = schedules.front().problem;
     if (schedule.problem.ranks != first.ranks ||
@@ -52,10 +52,10 @@ std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> sched
     if (violations.size() > kMost) violations.resize(kMost);
   }
   if (!violations.empty()) return violations;
-  World world(schedules, size);
-  walk(world, kMost);
-  if (world.violations.size() < kMost) check_outcome(world);
-  return std::move(world.violations);
+  State state(schedules, size);
+  run(state, kMost);
+  if (state.violations.size() < kMost) check_outcome(state);
+  return std::move(state.violations);
 }
 
 }  // namespace peal::verify

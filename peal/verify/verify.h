@@ -1,4 +1,4 @@
-// Proves, without moving a byte, that a schedule does what its operation promises.
+// Proves that a schedule does what its operation promises, without moving a byte.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace peal::verify {
 
-/// One thing that is wrong, in words that name rank and step.
+/// One error in a schedule, with rank and step.
 struct Violation {
   Rank rank = 0;
   int operation = 0;  // index in the sequence
-  int step = 0;       // index in the part; the number of steps where the end is meant
+  int step = 0;       // index in the part; the number of steps for an error at the end
   std::string what;
 
   friend bool operator==(const Violation&, const Violation&) = default;
@@ -23,21 +23,25 @@ struct Violation {
 /// "operation 0, rank 1, step 2: <what>"
 std::string describe(const Violation&);
 
-/// What is wrong with the schedule; the first few things. Empty means proved:
-/// every element of every output is exactly what the operation promises (each contribution once,
-/// and the same expression tree on all ranks, so the same bits); no race, with the user's own
-/// accesses before and after included; no deadlock; messages match by place and size; no memory of
-/// another host or of a rank that did not register it is touched; canonical form, so that every
-/// field matters (form.h).
-/// What is accepted alone is also right in every row of operations of a group (walk.h says why).
-/// Cost: grows with the steps and with the pieces that they cut memory into, not with elements.
+/// The first errors of the schedule. An empty result is a proof of these facts:
+/// - Every element of every output is exactly what the operation promises: each contribution is
+///   there once, and the expression tree is the same on all ranks, so the bits are the same.
+/// - There is no race, not even with the user's accesses before and after.
+/// - There is no deadlock.
+/// - Messages match by place and size.
+/// - No rank touches memory of another host, or memory of a rank that did not register it.
+/// - The form is canonical, so every field matters (well_formed.h).
+/// A schedule that is accepted alone is also correct in every sequence of operations of a group;
+/// symbolic_run.h gives the reason.
+/// Cost: grows with the steps and with the pieces that they cut memory into, not with the elements.
 std::vector<Violation> verify(const schedule::Schedule&);
 
-/// The same for operations of one group in a row, as they meet. Scratch and counters are shared
-/// between them, and no rank waits for the others between two operations. Elements stand for bytes.
+/// The same for a sequence of operations of one group. The operations share scratch and counters,
+/// and no rank waits for the others between two operations. Elements count as bytes.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>,
                                        const schedule::ScratchSize&);
-/// With as little scratch as possible: each operation stages where the one before the last did.
+/// The same with as little scratch as possible: each operation uses the staging place of the last
+/// but one.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>);
 
 }  // namespace peal::verify

@@ -1,4 +1,4 @@
-// Right schedules are accepted, alone and in a row; anything at all is judged in bounded time.
+// Correct schedules are accepted, alone and in sequences. Any text is checked in bounded time.
 #include "peal/verify/verify.h"
 
 #include <iterator>
@@ -20,11 +20,11 @@ using schedule::parse_schedule;
 using schedule::Schedule;
 using testing::IsEmpty;
 
-TEST(VerifyTest, RightSchedulesAreAccepted) {
+TEST(VerifyTest, AcceptsCorrectSchedules) {
   for (const auto& [name, text] : kRight) EXPECT_THAT(wrong_with(text), IsEmpty()) << name;
 }
 
-TEST(VerifyTest, RightSchedulesMayFollowEachOther) {
+TEST(VerifyTest, AcceptsSequencesOfCorrectSchedules) {
   const std::string_view of_two[] = {kDirect, kStaged, kPushed};
   for (const std::string_view first : of_two) {
     for (const std::string_view second : of_two) {
@@ -32,7 +32,7 @@ TEST(VerifyTest, RightSchedulesMayFollowEachOther) {
       EXPECT_THAT(words(verify_sequence(row)), IsEmpty()) << first << second;
     }
   }
-  const Schedule row[] = {parse_schedule(kReduce),
+  const Schedule row[] = {parse_schedule(kReduceToRoot),
                           parse_schedule(kStagedBroadcast),
                           parse_schedule(kBarrier),
                           parse_schedule(kStagedBroadcast),
@@ -40,9 +40,9 @@ TEST(VerifyTest, RightSchedulesMayFollowEachOther) {
   EXPECT_THAT(words(verify_sequence(row)), IsEmpty());
 }
 
-TEST(VerifyTest, NoOperationsAreNoProblem) { EXPECT_THAT(verify_sequence({}), IsEmpty()); }
+TEST(VerifyTest, AcceptsAnEmptySequence) { EXPECT_THAT(verify_sequence({}), IsEmpty()); }
 
-TEST(VerifyTest, AnExpressionThatDoublesWithEachStepTakesNoLonger) {
+TEST(VerifyTest, AnExpressionThatDoublesWithEachStepIsCheckedInBoundedTime) {
   std::string text = "all_reduce ranks=1 count=4\nrank 0\nmove input[0]@0 -> output[0]@0 x4\n";
   for (int i = 0; i < 200; ++i) {
     text += "move partial output[0]@0, partial output[0]@0 -> output[0]@0 x4\n";
@@ -51,7 +51,7 @@ TEST(VerifyTest, AnExpressionThatDoublesWithEachStepTakesNoLonger) {
               has("rank 0, step 202", "ends with finish(reduce(reduce("));
 }
 
-TEST(VerifyTest, SchedulesOfAnyNumbersAreJudged) {
+TEST(VerifyTest, SchedulesOfRandomNumbersAreAcceptedOrRejected) {
   std::mt19937 random(1);
   const auto below = [&](std::size_t end) { return random() % end; };
   int accepted = 0;
@@ -74,7 +74,7 @@ TEST(VerifyTest, SchedulesOfAnyNumbersAreJudged) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(VerifyTest, ManyViolationsAreCutShort) {
+TEST(VerifyTest, LimitsTheNumberOfViolations) {
   std::string text = "barrier ranks=1\nrank 0\n";
   for (int i = 0; i < 1000; ++i) text += "move input[0]@0 -> output[0]@0 x1\n";
   EXPECT_LE(wrong_with(text).size(), 20u);

@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "peal/base/error.h"
-#include "peal/base/per_process.h"
+#include "peal/system/per_process.h"
 
 #include "python/common/leaving.h"
 #include "python/common/processes.h"
@@ -29,16 +29,17 @@ TorchBackend::TorchBackend(int rank, int size, Parts parts, StoreEnd store_end)
 TorchBackend::~TorchBackend() { TorchBackend::release_resources(); }
 
 void TorchBackend::release_resources() {
-  let_go(std::move(sparse_), generation_);
-  let_go(std::move(group_), generation_);
-  let_go_of_maker();
+  release_object(std::move(sparse_), generation_);
+  release_object(std::move(group_), generation_);
+  release_maker();
   parts_ = {};
   store_end_ = {};
 }
 
-void TorchBackend::let_go_of_maker() {
+void TorchBackend::release_maker() {
   if (!parts_.make_group) return;
-  let_go(std::make_shared<MakeGroup>(std::exchange(parts_.make_group, nullptr)), generation_);
+  release_object(std::make_shared<MakeGroup>(std::exchange(parts_.make_group, nullptr)),
+                 generation_);
 }
 
 ProcessGroupPtr TorchBackend::shared_group() {
@@ -54,7 +55,7 @@ ProcessGroup& TorchBackend::group() {
     group_ = interruptible([&] { return parts_.make_group(); });
     enlist(group_);
     made_.store(group_.get(), std::memory_order_release);
-    let_go_of_maker();
+    release_maker();
   }
   return *group_;
 }
@@ -108,7 +109,8 @@ c10::intrusive_ptr<c10d::Backend> TorchBackend::split(const c10::intrusive_ptr<c
   if (self == ranks.end()) return nullptr;
   const int rank = static_cast<int>(self - ranks.begin());
   const int size = static_cast<int>(ranks.size());
-  if (is_lazy()) return meet_anew(store, rank, size, options);  // others would have to come
+  // The parent group may not be made yet, and making it would need all its ranks.
+  if (is_lazy()) return meet_anew(store, rank, size, options);
   group();
   Parts parts = {store, options_for(options), nullptr, parts_.meet_in};
   parts.make_group = [parent = group_, ranks, timeout = parts.options->timeout] {
@@ -148,7 +150,10 @@ c10::intrusive_ptr<c10d::Backend> TorchBackend::shrink(const std::vector<std::in
     ++left;
   }
   const bool stays = std::find(without.begin(), without.end(), rank_) == without.end();
-  TORCH_CHECK(stays, "shrink: rank ", rank_, " is among those to be excluded, who do not call it");
+  TORCH_CHECK(stays,
+              "shrink: rank ",
+              rank_,
+              " is in the list of excluded ranks: only the remaining ranks call shrink");
   const auto store = c10::make_intrusive<c10d::PrefixStore>(
       c10::str("shrunk/", shrunk_.fetch_add(1)), parts_.store);
   return meet_anew(store, before, left, options);
@@ -158,16 +163,17 @@ void TorchBackend::abort() {
   for (ProcessGroup* const one : made()) one->abort("torch.distributed's abort");
 }
 
-/// Rank 0 closes torch's store after this; who came back before would be cut off there.
+// Rank 0 closes torch's store after this. A rank that returned earlier and used the store again
+// would lose the connection.
 void TorchBackend::shutdown() {
   if (generation() != generation_) return;
-  const LeavingInOrder leaving;
+  const NormalLeave leaving;
   if (!made().empty()) leave();
   store_end_.wait();
 }
 
-/// Where an exception is on its way out of Python, the peers are told what it says; after that, and
-/// an exit by a failure, the groups are left in haste.
+// If a Python exception passes through, the peers first receive its text. After an exception or a
+// failed exit, the rank waits at most a second for operations in flight (leave_in_haste).
 void TorchBackend::leave() {
   const Raised raised = handled_exception();
   if (raised.words) {
@@ -178,16 +184,16 @@ void TorchBackend::leave() {
     return;
   }
   check_may_wait_for_threads("destroy_process_group");
-  interruptible([&] { leave_in_order(Deadline::after(resolve(c10d::kUnsetTimeout))); });
+  interruptible([&] { leave_normally(Deadline::after(resolve(c10d::kUnsetTimeout))); });
 }
 
-/// Whatever becomes of one group, the others are left too. One that has failed is over all the
-/// same.
-void TorchBackend::leave_in_order(Deadline deadline) {
+// Leaves every group, even if leaving another one fails. Ignores all errors but timeouts: a failed
+// group has ended anyway.
+void TorchBackend::leave_normally(Deadline deadline) {
   std::optional<Error> late;
   if (SparseSum* const sums = made_sparse_.load(); sums != nullptr && !sums->drain(deadline)) {
     late = Error(ErrorKind::kTimeout,
-                 "destroy_process_group: a sum of sparse tensors has not ended, and is cut off");
+                 "destroy_process_group: a sum of sparse tensors has not ended in time and fails");
   }
   for (ProcessGroup* const one : made()) {
     try {

@@ -1,4 +1,4 @@
-// torch.distributed's backend "peal": torch's collectives on a ProcessGroup of peal's.
+// The backend "peal" of torch.distributed: torch's collectives on a peal::ProcessGroup.
 #pragma once
 
 #include <atomic>
@@ -22,30 +22,37 @@
 
 namespace peal::python {
 
-/// Makes the group when it is first needed: where all its ranks must come, be it for a send.
+/// Makes the group at its first use. All its ranks must call this, even for a send.
 using MakeGroup = std::function<ProcessGroupPtr()>;
 
-/// What a new group is made in: torch's store, in which the ranks may meet.
+/// Makes a new group by a rendezvous of its ranks in torch's store.
 using MeetIn = std::function<ProcessGroupPtr(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, Timeout timeout)>;
 
-/// What pg_options take, and dist.new_group's too.
+/// The pg_options of init_process_group and dist.new_group.
 struct TorchOptions final : c10d::Backend::Options {
   TorchOptions() : Options("peal") {}
 
-  /// Whether ranks meet at the first operation, instead of when the group is made.
+  /// Whether the ranks connect at the first operation instead of at the construction of the group.
   bool lazy = false;
 };
 
-/// All operations of torch on tensors of the CPU, of any strides and type. Order, threads and
-/// errors are those of ProcessGroup's operation of the same name (group/process_group.h), the roots
-/// ranks of the group; torch's own argument checks keep their words (RuntimeError). A call with
-/// asyncOp = false carries the operation out on its own thread and returns a null Work. Ends, as
-/// its ProcessGroup, when the last reference goes; in a process that was forked from the one that
-/// made it, it does nothing.
+/// The blocking and the asynchronous form of an operation of ProcessGroup.
+template <class Run, class Start>
+struct Forms {
+  Run run;
+  Start start;
+};
+
+/// All operations of torch on CPU tensors, of any strides and type. Order, threads and errors are
+/// as for the ProcessGroup operation of the same name (group/process_group.h). Roots are ranks of
+/// the group. torch's argument checks keep their texts (RuntimeError). A call with asyncOp = false
+/// runs the operation on the calling thread and returns a null Work. The release of the last
+/// reference ends the backend, as it ends a ProcessGroup. In a forked process the backend does
+/// nothing.
 class TorchBackend final : public c10d::Backend {
  public:
-  /// What a sub-group needs that torch asks of this one, as split and shrink.
+  /// The parts of a backend that its subgroups need, as for split and shrink.
   struct Parts {
     c10::intrusive_ptr<c10d::Store> store;
     c10::intrusive_ptr<TorchOptions> options;
@@ -53,15 +60,15 @@ class TorchBackend final : public c10d::Backend {
     MeetIn meet_in;
   };
 
-  /// `store_end`: what shutdown waits for at last, so that ranks may meet again at once.
+  /// `store_end`: shutdown finally waits for it, so that the ranks may make a new group at once.
   TorchBackend(int rank, int size, Parts parts, StoreEnd store_end = {});
   ~TorchBackend() override;
   TorchBackend(const TorchBackend&) = delete;
   TorchBackend& operator=(const TorchBackend&) = delete;
 
-  /// The group, made now if it was not. Errors: as new_group; of whatever meets.
+  /// The group; the first call makes it. Errors: as new_group and init_process_group.
   ProcessGroupPtr shared_group();
-  /// Whether the ranks meet at the first operation: then all of them must come to shared_group.
+  /// Whether the ranks connect at the first operation: then all ranks must call shared_group.
   bool is_lazy() const { return parts_.options->lazy; }
 
   using WorkRef = c10::intrusive_ptr<c10d::Work>;
@@ -73,7 +80,7 @@ class TorchBackend final : public c10d::Backend {
 
   // ---- all ranks
   WorkRef broadcast(Tensors& data, const c10d::BroadcastOptions& options) override;
-  /// Of sparse tensors too, as allreduce_sparse.
+  /// Accepts sparse tensors too, as allreduce_sparse.
   WorkRef allreduce(Tensors& data, const c10d::AllreduceOptions& options) override;
   WorkRef allreduce_sparse(Tensors& data, const c10d::AllreduceOptions& options) override;
   WorkRef allreduce_coalesced(Tensors& data,
@@ -107,8 +114,8 @@ class TorchBackend final : public c10d::Backend {
                         const c10d::AllToAllOptions& options) override;
   WorkRef alltoall(Tensors& out, Tensors& in, const c10d::AllToAllOptions& options) override;
   WorkRef barrier(const c10d::BarrierOptions& options) override;
-  /// Errors: begin with the words of gloo's monitoredBarrier. Every missing rank is named, whatever
-  /// `wait_all_ranks` says.
+  /// Errors: the text begins with that of gloo's monitoredBarrier. It names every missing rank, for
+  ///   any `wait_all_ranks`.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // ---- two ranks
@@ -133,18 +140,18 @@ class TorchBackend final : public c10d::Backend {
                                     const int& rank,
                                     const int& size) override;
   bool supportsShrinking() const override { return true; }
-  /// The ranks that are left meet anew, in torch's store: this group may have failed.
+  /// The remaining ranks meet again in torch's store, because this group may have failed.
   c10::intrusive_ptr<Backend> shrink(const std::vector<std::int64_t>& without,
                                      int flags,
                                      const c10::intrusive_ptr<Options>& options) override;
   void abort() override;
   void shutdown() override;
 
-  /// When the last strong reference goes: the destructor waits for the weak ones too.
+  /// Runs at the release of the last strong reference; the destructor also waits for weak ones.
   void release_resources() override;
 
  private:
-  /// What all calls have in common.
+  /// The common arguments of all calls.
   struct Asked {
     Kind kind;
     Timeout timeout;
@@ -152,25 +159,35 @@ class TorchBackend final : public c10d::Backend {
   };
 
   ProcessGroup& group();
-  /// It may hold the last reference to another group, of which this one was to be made.
-  void let_go_of_maker();
-  /// Made when it is first needed, as the group. Order: a collective then.
+  /// Releases make_group, which may hold the last reference to the parent group.
+  void release_maker();
+  /// Made at its first use, as the group. Order: the first use is a collective.
   SparseSum& sparse(Timeout timeout);
   void leave();
-  void leave_in_order(Deadline deadline);
-  /// The groups that there are by now.
+  void leave_normally(Deadline deadline);
+  /// The groups that have been made so far.
   std::vector<ProcessGroup*> made() const;
   Timeout resolve(std::chrono::milliseconds timeout) const;
-  /// Runs `run(group, operands)`, or starts `start(group, operands)`, whose results are
+  /// Runs `run(group, operands)`, or starts `start(group, operands)`; the results of its Work are
   /// `results()`.
   template <class MakeResults, class Run, class Start>
   WorkRef carry_out(
-      const Asked& asked, Operands operands, MakeResults results, Run run, Start start);
-  /// All of them, in one operation where they are of one type.
-  template <class Run, class Start>
-  WorkRef carry_out_each(const Asked& asked, Tensors& out, Tensors& in, Run run, Start start);
+      const Asked& asked, TensorOperands operands, MakeResults results, Run run, Start start);
+  /// The same for both forms of one operation of ProcessGroup. `call(operation, operands)` calls
+  /// either form with its arguments.
+  template <class MakeResults, class Run, class Start, class Call>
+  WorkRef carry_out(const Asked& asked,
+                    TensorOperands operands,
+                    MakeResults results,
+                    const Forms<Run, Start>& forms,
+                    Call call);
+  /// Uses one operation for all tensors if they have one type, else one for each.
+  /// `call(operation, inputs, outputs)`.
+  template <class Run, class Start, class Call>
+  WorkRef carry_out_each(
+      const Asked& asked, Tensors& out, Tensors& in, const Forms<Run, Start>& forms, Call call);
   /// One all_gather for each input. Input k of rank r goes to output r * (number of inputs) + k.
-  WorkRef gather_each(const Asked& asked, Operands operands, const TensorLists& results);
+  WorkRef gather_each(const Asked& asked, TensorOperands operands, const TensorLists& results);
   WorkRef receive(Tensors& data, Rank from, int tag, c10d::OpType type);
   c10::intrusive_ptr<TorchOptions> options_for(const c10::intrusive_ptr<Options>& options) const;
   c10::intrusive_ptr<Backend> meet_anew(const c10::intrusive_ptr<c10d::Store>& store,
@@ -181,15 +198,15 @@ class TorchBackend final : public c10d::Backend {
   Parts parts_;
   StoreEnd store_end_;
   std::atomic<std::int64_t> timeout_ms_;
-  std::atomic<ProcessGroup*> made_ = nullptr;  // once group_ is
+  std::atomic<ProcessGroup*> made_ = nullptr;  // group_, once that is made
   std::mutex making_;
   ProcessGroupPtr group_;
-  std::atomic<SparseSum*> made_sparse_ = nullptr;  // once sparse_ is
+  std::atomic<SparseSum*> made_sparse_ = nullptr;  // sparse_, once that is made
   std::shared_ptr<SparseSum> sparse_;
   RegistrationCache registrations_;
   std::atomic<std::uint64_t> sequence_ = 0;
   std::atomic<int> shrunk_ = 0;
-  const int generation_;  // of processes: it differs where this was forked
+  const int generation_;  // differs from generation() in a forked process
   bool is_coalescing_ = false;
   std::vector<WorkRef> coalesced_;
 };

@@ -1,4 +1,4 @@
-// The operations of all ranks on a block for each rank.
+// The collectives that give each rank a block.
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "python/c10d/backend.h"
@@ -10,8 +10,8 @@ using c10d::OpType;
 
 namespace {
 
-/// Elements for each rank, of tensors that are divided along their first dimension; none where all
-/// ranks have as many.
+/// Elements for each rank of a tensor that is split along its first dimension. Empty if all ranks
+/// get the same number.
 std::vector<Elements> counts_of(const std::vector<std::int64_t>& splits, const at::Tensor& tensor) {
   std::vector<Elements> counts;
   if (splits.empty()) return counts;
@@ -33,9 +33,9 @@ void check_sizes(const Invalid& invalid,
                      large.numel(),
                      " and ",
                      small.numel(),
-                     " elements do not go together: the large one must have world_size (",
+                     " elements do not match: the large one must have world_size (",
                      size,
-                     ") times as many as the small one"));
+                     ") times the elements of the small one"));
   }
 }
 
@@ -67,14 +67,14 @@ void check_allgather(const Invalid& invalid,
   for (std::size_t r = 0; r < expected; ++r) {
     c10d::assertTypeMatch(invalid, in[0].options(), out[0], r);
   }
-  // One tensor may have another size on each rank, which gloo refuses.
+  // The tensors may differ in size between ranks; gloo rejects that.
   const auto own = static_cast<std::size_t>(rank);
   if (out[0][own].numel() != in[0].numel()) {
     c10d::assertSizesMatch(invalid, in[0].sizes(), out[0], own);
   }
 }
 
-/// Of allgather_coalesced: `out` receives the tensor at `index` of another rank's list.
+/// For allgather_coalesced: `out` receives the tensor at `index` of another rank's list.
 void check_alike(const Invalid& invalid,
                  const at::Tensor& out,
                  const at::Tensor& in,
@@ -105,7 +105,7 @@ TorchBackend::WorkRef TorchBackend::allgather(TensorLists& out,
                                               Tensors& in,
                                               const c10d::AllgatherOptions& options) {
   check_allgather(Invalid{"allgather"}, out, in, rank_, size_);
-  Operands operands = from_to(in, out[0]);
+  TensorOperands operands = from_to(in, out[0]);
   for (std::size_t list = 1; list < out.size(); ++list) {
     for (std::size_t k = 0; k < out[list].size(); ++k) {
       operands.copies.push_back({out[list][k], out[0][k]});
@@ -118,10 +118,10 @@ TorchBackend::WorkRef TorchBackend::allgather(TensorLists& out,
 }
 
 TorchBackend::WorkRef TorchBackend::gather_each(const Asked& asked,
-                                                Operands operands,
+                                                TensorOperands operands,
                                                 const TensorLists& results) {
   const std::size_t number = operands.in.size();
-  const auto of_all_ranks = [number](const Operands& o, std::size_t k) {
+  const auto of_all_ranks = [number](const TensorOperands& o, std::size_t k) {
     std::vector<Buffer> buffers;
     for (std::size_t at = k; at < o.out.size(); at += number) buffers.push_back(o.out[at].buffer());
     return buffers;
@@ -130,14 +130,15 @@ TorchBackend::WorkRef TorchBackend::gather_each(const Asked& asked,
       asked,
       std::move(operands),
       [&] { return results; },
-      [&](ProcessGroup& g, const Operands& o) {
+      [&](ProcessGroup& g, const TensorOperands& o) {
         for (std::size_t k = 0; k < number; ++k) {
-          g.all_gather(o.in[k].buffer(), of_all_ranks(o, k), asked.timeout);
+          g.all_gather(o.in[k].buffer(), of_all_ranks(o, k), {.timeout = asked.timeout});
         }
       },
-      [&](ProcessGroup& g, const Operands& o) {
+      [&](ProcessGroup& g, const TensorOperands& o) {
         return start_all(g, number, [&](std::size_t k) {
-          return g.all_gather_async(o.in[k].buffer(), of_all_ranks(o, k), asked.timeout);
+          return g.all_gather_async(
+              o.in[k].buffer(), of_all_ranks(o, k), {.timeout = asked.timeout});
         });
       });
 }
@@ -151,11 +152,9 @@ TorchBackend::WorkRef TorchBackend::_allgather_base(at::Tensor& out,
       {{OpType::_ALLGATHER_BASE, "peal:all_gather"}, timeout, options.asyncOp},
       from_to(in, out),
       [&] { return Results{{out}}; },
-      [=](ProcessGroup& g, const Operands& o) {
-        g.all_gather(o.in[0].buffer(), o.out[0].buffer(), {}, timeout);
-      },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.all_gather_async(o.in[0].buffer(), o.out[0].buffer(), {}, timeout);
+      Forms{&ProcessGroup::all_gather, &ProcessGroup::all_gather_async},
+      [&](auto&& all_gather, const TensorOperands& o) {
+        return all_gather(o.in[0].buffer(), o.out[0].buffer(), BlockOptions{.timeout = timeout});
       });
 }
 
@@ -183,14 +182,13 @@ TorchBackend::WorkRef TorchBackend::allgather_into_tensor_coalesced(
   c10d::assertInputOutputTensorListsSameSize(invalid, out.size(), in.size());
   for (std::size_t k = 0; k < in.size(); ++k) check_sizes(invalid, out[k], in[k], size_);
   const Timeout timeout = resolve(options.timeout);
-  return carry_out_each(
-      {{OpType::COALESCED, "peal:all_gather"}, timeout, options.asyncOp},
-      out,
-      in,
-      [=](ProcessGroup& g, const auto& from, const auto& to) { g.all_gather(from, to, timeout); },
-      [=](ProcessGroup& g, const auto& from, const auto& to) {
-        return g.all_gather_async(from, to, timeout);
-      });
+  return carry_out_each({{OpType::COALESCED, "peal:all_gather"}, timeout, options.asyncOp},
+                        out,
+                        in,
+                        Forms{&ProcessGroup::all_gather, &ProcessGroup::all_gather_async},
+                        [&](auto&& all_gather, const auto& from, const auto& to) {
+                          return all_gather(from, to, BlockOptions{.timeout = timeout});
+                        });
 }
 
 TorchBackend::WorkRef TorchBackend::gather(TensorLists& out,
@@ -211,11 +209,9 @@ TorchBackend::WorkRef TorchBackend::gather(TensorLists& out,
       {{OpType::GATHER, "peal:gather"}, timeout, options.asyncOp},
       from_to(in, out.empty() ? at::TensorList() : at::TensorList(out[0])),
       [&] { return Results(out); },
-      [=](ProcessGroup& g, const Operands& o) {
-        g.gather(o.in[0].buffer(), o.outputs(), root, timeout);
-      },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.gather_async(o.in[0].buffer(), o.outputs(), root, timeout);
+      Forms{&ProcessGroup::gather, &ProcessGroup::gather_async},
+      [&](auto&& gather, const TensorOperands& o) {
+        return gather(o.in[0].buffer(), o.outputs(), root, BlockOptions{.timeout = timeout});
       });
 }
 
@@ -237,11 +233,9 @@ TorchBackend::WorkRef TorchBackend::scatter(Tensors& out,
       {{OpType::SCATTER, "peal:scatter"}, timeout, options.asyncOp},
       from_to(in.empty() ? at::TensorList() : at::TensorList(in[0]), out),
       [&] { return Results{out}; },
-      [=](ProcessGroup& g, const Operands& o) {
-        g.scatter(o.inputs(), o.out[0].buffer(), root, timeout);
-      },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.scatter_async(o.inputs(), o.out[0].buffer(), root, timeout);
+      Forms{&ProcessGroup::scatter, &ProcessGroup::scatter_async},
+      [&](auto&& scatter, const TensorOperands& o) {
+        return scatter(o.inputs(), o.out[0].buffer(), root, BlockOptions{.timeout = timeout});
       });
 }
 
@@ -260,11 +254,10 @@ TorchBackend::WorkRef TorchBackend::reduce_scatter(Tensors& out,
       {{OpType::REDUCE_SCATTER, "peal:reduce_scatter"}, timeout, options.asyncOp},
       from_to(in[0], out),
       [&] { return Results{out}; },
-      [=](ProcessGroup& g, const Operands& o) {
-        g.reduce_scatter(o.inputs(), o.out[0].buffer(), op, timeout);
-      },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.reduce_scatter_async(o.inputs(), o.out[0].buffer(), op, timeout);
+      Forms{&ProcessGroup::reduce_scatter, &ProcessGroup::reduce_scatter_async},
+      [&](auto&& reduce_scatter, const TensorOperands& o) {
+        return reduce_scatter(
+            o.inputs(), o.out[0].buffer(), ReduceScatterOptions{.op = op, .timeout = timeout});
       });
 }
 
@@ -277,11 +270,11 @@ TorchBackend::WorkRef TorchBackend::_reduce_scatter_base(
       {{OpType::_REDUCE_SCATTER_BASE, "peal:reduce_scatter"}, timeout, options.asyncOp},
       from_to(in, out),
       [&] { return Results{{out}}; },
-      [=](ProcessGroup& g, const Operands& o) {
-        g.reduce_scatter(o.in[0].buffer(), o.out[0].buffer(), op, {}, timeout);
-      },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.reduce_scatter_async(o.in[0].buffer(), o.out[0].buffer(), op, {}, timeout);
+      Forms{&ProcessGroup::reduce_scatter, &ProcessGroup::reduce_scatter_async},
+      [&](auto&& reduce_scatter, const TensorOperands& o) {
+        return reduce_scatter(o.in[0].buffer(),
+                              o.out[0].buffer(),
+                              ReduceScatterOptions{.op = op, .timeout = timeout});
       });
 }
 
@@ -298,11 +291,9 @@ TorchBackend::WorkRef TorchBackend::reduce_scatter_tensor_coalesced(
       {{OpType::REDUCE_SCATTER_TENSOR_COALESCED, "peal:reduce_scatter"}, timeout, options.asyncOp},
       out,
       in,
-      [=](ProcessGroup& g, const auto& from, const auto& to) {
-        g.reduce_scatter(from, to, op, timeout);
-      },
-      [=](ProcessGroup& g, const auto& from, const auto& to) {
-        return g.reduce_scatter_async(from, to, op, timeout);
+      Forms{&ProcessGroup::reduce_scatter, &ProcessGroup::reduce_scatter_async},
+      [&](auto&& reduce_scatter, const auto& from, const auto& to) {
+        return reduce_scatter(from, to, ReduceScatterOptions{.op = op, .timeout = timeout});
       });
 }
 
@@ -316,7 +307,7 @@ TorchBackend::WorkRef TorchBackend::alltoall_base(at::Tensor& out,
   c10d::checkSplitSizes(in_splits, in, size_);
   c10d::checkSplitSizes(out_splits, out, size_);
   const Timeout timeout = resolve(options.timeout);
-  // One side may be split equally while the other is not.
+  // One side may have equal splits while the other side has unequal splits.
   std::vector<std::int64_t> to_splits = in_splits, from_splits = out_splits;
   if (to_splits.empty() != from_splits.empty()) {
     std::vector<std::int64_t>& empty = to_splits.empty() ? to_splits : from_splits;
@@ -328,11 +319,11 @@ TorchBackend::WorkRef TorchBackend::alltoall_base(at::Tensor& out,
       {{OpType::ALLTOALL_BASE, "peal:all_to_all"}, timeout, options.asyncOp},
       from_to(in, out),
       [&] { return Results{{out}}; },
-      [&](ProcessGroup& g, const Operands& o) {
-        g.all_to_all(o.in[0].buffer(), o.out[0].buffer(), to, from, timeout);
-      },
-      [&](ProcessGroup& g, const Operands& o) {
-        return g.all_to_all_async(o.in[0].buffer(), o.out[0].buffer(), to, from, timeout);
+      Forms{&ProcessGroup::all_to_all, &ProcessGroup::all_to_all_async},
+      [&](auto&& all_to_all, const TensorOperands& o) {
+        return all_to_all(o.in[0].buffer(),
+                          o.out[0].buffer(),
+                          AllToAllOptions{.to = to, .from = from, .timeout = timeout});
       });
 }
 
@@ -346,9 +337,9 @@ TorchBackend::WorkRef TorchBackend::alltoall(Tensors& out,
       {{OpType::ALLTOALL, "peal:all_to_all"}, timeout, options.asyncOp},
       from_to(in, out),
       [&] { return Results{out}; },
-      [=](ProcessGroup& g, const Operands& o) { g.all_to_all(o.inputs(), o.outputs(), timeout); },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.all_to_all_async(o.inputs(), o.outputs(), timeout);
+      Forms{&ProcessGroup::all_to_all, &ProcessGroup::all_to_all_async},
+      [&](auto&& all_to_all, const TensorOperands& o) {
+        return all_to_all(o.inputs(), o.outputs(), AllToAllOptions{.timeout = timeout});
       });
 }
 

@@ -1,4 +1,4 @@
-// How the backend carries out an operation, for the files that define its operations.
+// Runs or starts an operation of the backend; used by the files that define its operations.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +16,7 @@
 
 namespace peal::python {
 
-/// An argument check that failed, in the words of torch's own backends.
+/// Reports a failed argument check in the style of torch's own backends.
 struct Invalid {
   const char* operation;
 
@@ -25,18 +25,18 @@ struct Invalid {
   }
 };
 
-inline TorchBackend::Tensors inputs_of(const Operands& operands) {
+inline TorchBackend::Tensors inputs_of(const TensorOperands& operands) {
   TorchBackend::Tensors tensors;
-  for (const Operand& operand : operands.in.empty() ? operands.out : operands.in) {
+  for (const TensorOperand& operand : operands.in.empty() ? operands.out : operands.in) {
     tensors.push_back(operand.tensor());
   }
   return tensors;
 }
 
-/// In a profile for as long as it lives, if somebody takes one.
+/// Records the operation in torch's profile, if one is active, for the lifetime of this object.
 class Profiled {
  public:
-  Profiled(const char* title, const Operands& operands) : record_(at::RecordScope::FUNCTION) {
+  Profiled(const char* title, const TensorOperands& operands) : record_(at::RecordScope::FUNCTION) {
     if (!record_.isActive()) return;
     if (!record_.needsInputs()) {
       record_.before(title);
@@ -51,21 +51,21 @@ class Profiled {
   at::RecordFunction record_;
 };
 
-inline Operands from_to(at::TensorList in, at::TensorList out) {
+inline TensorOperands from_to(at::TensorList in, at::TensorList out) {
   return {operands(in, Use::kRead), operands(out, Use::kWrite)};
 }
 
-/// Whether one operation can carry all of them.
-inline bool is_of_one_type(const Operands& operands) {
+/// Whether all tensors have one type, so that one operation can carry them.
+inline bool is_of_one_type(const TensorOperands& operands) {
   const auto& some = operands.out;
-  return std::all_of(some.begin(), some.end(), [&](const Operand& one) {
+  return std::all_of(some.begin(), some.end(), [&](const TensorOperand& one) {
     return one.buffer().dtype == some.front().buffer().dtype;
   });
 }
 
 template <class MakeResults, class Run, class Start>
 TorchBackend::WorkRef TorchBackend::carry_out(
-    const Asked& asked, Operands operands, MakeResults results, Run run, Start start) {
+    const Asked& asked, TensorOperands operands, MakeResults results, Run run, Start start) {
   ProcessGroup& group = this->group();
   const std::uint64_t number = ++sequence_;
   if (!asked.is_async && !is_coalescing_) {
@@ -86,38 +86,50 @@ TorchBackend::WorkRef TorchBackend::carry_out(
   return torch_work;
 }
 
-template <class Run, class Start>
+template <class MakeResults, class Run, class Start, class Call>
+TorchBackend::WorkRef TorchBackend::carry_out(const Asked& asked,
+                                              TensorOperands operands,
+                                              MakeResults results,
+                                              const Forms<Run, Start>& forms,
+                                              Call call) {
+  return carry_out(
+      asked,
+      std::move(operands),
+      results,
+      [&](ProcessGroup& g, const TensorOperands& o) { call(std::bind_front(forms.run, &g), o); },
+      [&](ProcessGroup& g, const TensorOperands& o) {
+        return call(std::bind_front(forms.start, &g), o);
+      });
+}
+
+template <class Run, class Start, class Call>
 TorchBackend::WorkRef TorchBackend::carry_out_each(
-    const Asked& asked, Tensors& out, Tensors& in, Run run, Start start) {
-  Operands all = in.empty() ? in_place(out) : from_to(in, out);
+    const Asked& asked, Tensors& out, Tensors& in, const Forms<Run, Start>& forms, Call call) {
+  TensorOperands all = in.empty() ? in_place(out) : from_to(in, out);
+  const auto results = [&] { return Results{out}; };
   if (is_of_one_type(all)) {
     return carry_out(
-        asked,
-        std::move(all),
-        [&] { return Results{out}; },
-        [&](ProcessGroup& g, const Operands& o) { run(g, o.inputs(), o.outputs()); },
-        [&](ProcessGroup& g, const Operands& o) { return start(g, o.inputs(), o.outputs()); });
+        asked, std::move(all), results, forms, [&](auto&& operation, const TensorOperands& o) {
+          return call(operation, o.inputs(), o.outputs());
+        });
   }
-  const auto one = [](const Operands& operands, std::size_t k, auto use) {
-    const std::vector<ConstBuffer> inputs = operands.inputs();
-    const std::vector<Buffer> outputs = operands.outputs();
-    return use(inputs.empty() ? std::span<const ConstBuffer>() : std::span(inputs).subspan(k, 1),
-               std::span(outputs).subspan(k, 1));
+  const auto call_one = [&](auto&& operation, const TensorOperands& o, std::size_t k) {
+    std::vector<ConstBuffer> inputs;
+    if (!o.in.empty()) inputs.emplace_back(o.in[k].buffer());
+    return call(operation, inputs, std::vector{o.out[k].buffer()});
   };
   return carry_out(
       asked,
       std::move(all),
-      [&] { return Results{out}; },
-      [&](ProcessGroup& g, const Operands& o) {
+      results,
+      [&](ProcessGroup& g, const TensorOperands& o) {
         for (std::size_t k = 0; k < o.out.size(); ++k) {
-          one(o, k, [&](const auto& inputs, const auto& outputs) { run(g, inputs, outputs); });
+          call_one(std::bind_front(forms.run, &g), o, k);
         }
       },
-      [&](ProcessGroup& g, const Operands& o) {
+      [&](ProcessGroup& g, const TensorOperands& o) {
         return start_all(g, o.out.size(), [&](std::size_t k) {
-          return one(o, k, [&](const auto& inputs, const auto& outputs) {
-            return start(g, inputs, outputs);
-          });
+          return call_one(std::bind_front(forms.start, &g), o, k);
         });
       });
 }

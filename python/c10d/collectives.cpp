@@ -1,4 +1,4 @@
-// The operations of all ranks on whole tensors.
+// The collectives on whole tensors.
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <string>
@@ -19,28 +19,29 @@ namespace {
 
 using Tensors = TorchBackend::Tensors;
 
-/// Copies of tensors[k] to all others.
-std::vector<Operands::Copy> copies_of(const Tensors& tensors, std::size_t k) {
-  std::vector<Operands::Copy> copies;
+/// Copies of tensors[k] to all other tensors of the list.
+std::vector<TensorOperands::Copy> copies_of(const Tensors& tensors, std::size_t k) {
+  std::vector<TensorOperands::Copy> copies;
   for (const at::Tensor& tensor : tensors) {
     if (!tensor.is_same(tensors[k])) copies.push_back({tensor, tensors[k]});
   }
   return copies;
 }
 
-/// The operand tensors[k], from which all others get a copy of the result.
-Operands one_for_all(const Tensors& tensors, std::size_t k) {
-  Operands operands = in_place(tensors[k]);
+/// The operand tensors[k]; all other tensors of the list get a copy of the result.
+TensorOperands one_for_all(const Tensors& tensors, std::size_t k) {
+  TensorOperands operands = in_place(tensors[k]);
   if (tensors.size() > 1) operands.copies = copies_of(tensors, k);
   return operands;
 }
 
 /// tensors[0] = op over all tensors of the list
-/// Several tensors of a rank are the contributions of several members of the group, as in gloo.
-/// Shape: the same for all.
+/// As in gloo, several tensors of a rank count as the contributions of several members.
+/// Shape: the same for all tensors.
 void reduce_into_first(const Invalid& invalid, const Tensors& tensors, ReduceOp::Kind kind) {
   if (kind == ReduceOp::Kind::kAvg) {
-    invalid("Cannot use ReduceOp.AVG with several tensors on a rank: ranks may differ in how many");
+    invalid(
+        "Cannot use ReduceOp.AVG with several tensors on a rank: the number may differ by rank");
   }
   const at::AutoDispatchBelowAutograd no_grad;
   at::Tensor first = tensors[0];
@@ -48,7 +49,7 @@ void reduce_into_first(const Invalid& invalid, const Tensors& tensors, ReduceOp:
     const at::Tensor& next = tensors[k];
     switch (kind) {
       case ReduceOp::Kind::kSum:
-      case ReduceOp::Kind::kPremulSum:  // with one factor for each rank
+      case ReduceOp::Kind::kPremulSum:  // all tensors of a rank have one factor
         first.add_(next);
         break;
       case ReduceOp::Kind::kProduct:
@@ -69,13 +70,13 @@ void reduce_into_first(const Invalid& invalid, const Tensors& tensors, ReduceOp:
       case ReduceOp::Kind::kBxor:
         first.bitwise_xor_(next);
         break;
-      case ReduceOp::Kind::kAvg:  // refused above
+      case ReduceOp::Kind::kAvg:  // rejected above
         break;
     }
   }
 }
 
-/// The checks of an allreduce, of dense tensors or of sparse ones.
+/// The argument checks of an allreduce of dense or sparse tensors.
 void check_alike(const Invalid& invalid, const Tensors& tensors) {
   c10d::assertNonEmpty(invalid, tensors);
   if (tensors.size() == 1) return;
@@ -97,9 +98,9 @@ TorchBackend::WorkRef TorchBackend::broadcast(Tensors& data,
       {{OpType::BROADCAST, "peal:broadcast"}, timeout, options.asyncOp},
       one_for_all(data, static_cast<std::size_t>(options.rootTensor)),
       [&] { return Results{data}; },
-      [=](ProcessGroup& g, const Operands& o) { g.broadcast(o.out[0].buffer(), root, timeout); },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.broadcast_async(o.out[0].buffer(), root, timeout);
+      Forms{&ProcessGroup::broadcast, &ProcessGroup::broadcast_async},
+      [&](auto&& broadcast, const TensorOperands& o) {
+        return broadcast(o.out[0].buffer(), root, CallOptions{.timeout = timeout});
       });
 }
 
@@ -111,14 +112,14 @@ TorchBackend::WorkRef TorchBackend::allreduce(Tensors& data,
   const Timeout timeout = resolve(options.timeout);
   const ReduceOp op = reduce_op_of(options.reduceOp, data[0].scalar_type());
   if (data.size() > 1) reduce_into_first(invalid, data, op.kind);
-  registrations_.see(group(), data[0]);
+  registrations_.note_use(group(), data[0]);
   return carry_out(
       {{OpType::ALLREDUCE, "peal:all_reduce"}, timeout, options.asyncOp},
       one_for_all(data, 0),
       [&] { return Results{data}; },
-      [=](ProcessGroup& g, const Operands& o) { g.all_reduce(o.out[0].buffer(), op, timeout); },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.all_reduce_async(o.out[0].buffer(), op, timeout);
+      Forms{&ProcessGroup::all_reduce, &ProcessGroup::all_reduce_async},
+      [&](auto&& all_reduce, const TensorOperands& o) {
+        return all_reduce(o.out[0].buffer(), ReduceOptions{.op = op, .timeout = timeout});
       });
 }
 
@@ -136,21 +137,21 @@ TorchBackend::WorkRef TorchBackend::allreduce_sparse(Tensors& data,
   const Timeout timeout = resolve(options.timeout);
   if (data.size() > 1) add_into_first(data);
   SparseSum& sparse = this->sparse(timeout);
-  const auto start = [&sparse, tensor = data[0], timeout](ProcessGroup&, const Operands&) {
+  const auto start = [&sparse, tensor = data[0], timeout](ProcessGroup&, const TensorOperands&) {
     return sparse.start(tensor, timeout);
   };
   return carry_out(
       {{OpType::_ALLREDUCE_SPARSE, "peal:sparse_all_reduce"}, timeout, options.asyncOp},
       {{}, {}, copies_of(data, 0)},
       [&] { return Results{data}; },
-      [&](ProcessGroup& g, const Operands& o) {
+      [&](ProcessGroup& g, const TensorOperands& o) {
         const WorkPtr work = start(g, o);
         try {
           wait_for(*work);
         } catch (const Error& error) {
           if (work->is_completed()) throw;
           const std::string why(error.message());
-          for (ProcessGroup* const one : made()) one->abort(why);  // as other calls do
+          for (ProcessGroup* const one : made()) one->abort(why);  // as in other calls
           throw;
         }
       },
@@ -171,9 +172,9 @@ TorchBackend::WorkRef TorchBackend::allreduce_coalesced(
       {{OpType::ALLREDUCE_COALESCED, "peal:all_reduce"}, timeout, options.asyncOp},
       data,
       none,
-      [=](ProcessGroup& g, const auto&, const auto& out) { g.all_reduce(out, op, timeout); },
-      [=](ProcessGroup& g, const auto&, const auto& out) {
-        return g.all_reduce_async(out, op, timeout);
+      Forms{&ProcessGroup::all_reduce, &ProcessGroup::all_reduce_async},
+      [&](auto&& all_reduce, const auto&, const auto& out) {
+        return all_reduce(out, ReduceOptions{.op = op, .timeout = timeout});
       });
 }
 
@@ -189,21 +190,23 @@ TorchBackend::WorkRef TorchBackend::reduce(Tensors& data, const c10d::ReduceOpti
       {{OpType::REDUCE, "peal:reduce"}, timeout, options.asyncOp},
       in_place(data),
       [&] { return Results{data}; },
-      [=](ProcessGroup& g, const Operands& o) { g.reduce(o.out[0].buffer(), root, op, timeout); },
-      [=](ProcessGroup& g, const Operands& o) {
-        return g.reduce_async(o.out[0].buffer(), root, op, timeout);
+      Forms{&ProcessGroup::reduce, &ProcessGroup::reduce_async},
+      [&](auto&& reduce, const TensorOperands& o) {
+        return reduce(o.out[0].buffer(), root, ReduceOptions{.op = op, .timeout = timeout});
       });
 }
 
-/// `device_ids` say where other backends would meet.
+// Ignores `device_ids`, which other backends use.
 TorchBackend::WorkRef TorchBackend::barrier(const c10d::BarrierOptions& options) {
   const Timeout timeout = resolve(options.timeout);
   return carry_out(
       {{OpType::BARRIER, "peal:barrier"}, timeout, options.asyncOp},
       {},
       [] { return Results(); },
-      [=](ProcessGroup& g, const Operands&) { g.barrier(timeout); },
-      [=](ProcessGroup& g, const Operands&) { return g.barrier_async(timeout); });
+      Forms{&ProcessGroup::barrier, &ProcessGroup::barrier_async},
+      [&](auto&& barrier, const TensorOperands&) {
+        return barrier(CallOptions{.timeout = timeout});
+      });
 }
 
 }  // namespace peal::python

@@ -1,4 +1,4 @@
-// The operations of two ranks.
+// Messages between two ranks.
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "python/c10d/backend.h"
@@ -11,8 +11,8 @@ using c10d::OpType;
 TorchBackend::WorkRef TorchBackend::send(Tensors& data, int to, int tag) {
   c10d::assertSingleElement(Invalid{"send"}, data);
   const Timeout timeout = resolve(c10d::kUnsetTimeout);
-  const auto start = [=](ProcessGroup& g, const Operands& o) {
-    return g.isend(o.in[0].buffer(), to, Tag{tag}, timeout);
+  const auto start = [=](ProcessGroup& g, const TensorOperands& o) {
+    return g.isend(o.in[0].buffer(), to, {.tag = Tag{tag}, .timeout = timeout});
   };
   return carry_out(
       {{OpType::SEND, "peal:send"}, timeout, true},
@@ -25,8 +25,8 @@ TorchBackend::WorkRef TorchBackend::send(Tensors& data, int to, int tag) {
 TorchBackend::WorkRef TorchBackend::receive(Tensors& data, Rank from, int tag, OpType type) {
   c10d::assertSingleElement(Invalid{"recv"}, data);
   const Timeout timeout = resolve(c10d::kUnsetTimeout);
-  const auto start = [=](ProcessGroup& g, const Operands& o) {
-    return g.irecv(o.out[0].buffer(), from, Tag{tag}, timeout);
+  const auto start = [=](ProcessGroup& g, const TensorOperands& o) {
+    return g.irecv(o.out[0].buffer(), from, {.tag = Tag{tag}, .timeout = timeout});
   };
   const char* const title = type == OpType::RECVANYSOURCE ? "peal:recvAnySource" : "peal:recv";
   return carry_out(

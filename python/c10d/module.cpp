@@ -1,4 +1,4 @@
-// peal._c10d: torch.distributed's backend "peal", which peal/_torch.py registers.
+// peal._c10d: the backend "peal" of torch.distributed, which peal/_torch.py registers.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -9,14 +9,14 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/utils/pybind.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
-#include "peal/base/per_process.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/init/init.h"
 #include "peal/store/prefix_store.h"
 #include "peal/store/sealed_store.h"
+#include "peal/system/per_process.h"
 
 #include "python/c10d/backend.h"
 #include "python/c10d/store.h"
@@ -33,22 +33,23 @@ namespace py = pybind11;
 
 using StoreRef = c10::intrusive_ptr<c10d::Store>;
 
-/// How often this rank has come to the store. Who meets again may come to that of the meeting
-/// before, which rank 0 is about to close.
+/// Counts this rank's rendezvous in the store. A rank that meets again may still find the store of
+/// the previous rendezvous, which rank 0 is about to close.
 std::int64_t count_meeting(store::Store& store, int rank) {
   try {
     return store.add("peal/times/" + std::to_string(rank), 1);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kUsage) throw;  // the count does not bear the job's seal
+    if (error.kind() == ErrorKind::kUsage) throw;  // the count lacks the seal of this job's secret
     throw Error(error.kind(),
                 std::string(error.message()) +
-                    ". Where rank 0 serves it, that may have left: if ranks meet again, call "
-                    "dist.barrier() before dist.destroy_process_group()");
+                    ". If rank 0 serves the store, rank 0 may have left: for several process "
+                    "groups in turn, call dist.barrier() before dist.destroy_process_group()");
   }
 }
 
-/// torch may use the same keys again when the same processes meet once more, so each meeting has
-/// its own. The count is sealed here; `init_process_group` seals what the ranks say in the meeting.
+/// The store of one rendezvous, with its own keys: torch may use the same keys again when the same
+/// processes meet again. This function seals the count; `init_process_group` seals the ranks'
+/// entries.
 std::shared_ptr<store::Store> store_of_meeting(const StoreRef& store, int rank, Timeout timeout) {
   const std::shared_ptr<store::Store> whole = make_torch_store(store);
   const auto sealed =
@@ -57,11 +58,11 @@ std::shared_ptr<store::Store> store_of_meeting(const StoreRef& store, int rank, 
   return store::make_prefix_store(whole, "peal/" + std::to_string(time));
 }
 
-/// Which ranks meet.
+/// The members of a rendezvous.
 enum class Members : unsigned char {
   kWholeJob,
   kPartOfJob,
-  kOthers,  // perhaps processes that this launcher has not started: groups can be merged
+  kOthers,  // perhaps from another launcher, because groups can be merged
 };
 
 ProcessGroupPtr meet(const StoreRef& store, int rank, int size, Timeout timeout, Members members) {
@@ -77,7 +78,7 @@ ProcessGroupPtr meet(const StoreRef& store, int rank, int size, Timeout timeout,
   return init_process_group(options);
 }
 
-/// The default group, of which others are made: they need no meeting of their own then.
+/// The default group. Subgroups made from it need no rendezvous in the store.
 using World = std::optional<c10::weak_intrusive_ptr<TorchBackend>>;
 
 Guarded<World>& world() {
@@ -85,7 +86,7 @@ Guarded<World>& world() {
   return own.get();
 }
 
-/// Null where this process is in none.
+/// Null if this process is not in a default group.
 c10::intrusive_ptr<TorchBackend> default_group() {
   return world().with([](const World& world) {
     return world ? world->lock() : c10::intrusive_ptr<TorchBackend>();
@@ -111,7 +112,7 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
   };
   parts.make_group = [=, timeout = options->timeout] {
     const auto whole = is_world ? nullptr : default_group();
-    // Ranks of a lazy whole that are not in this group would have to come if it were made here.
+    // A lazy default group may not be made yet, and making it would need ranks outside this group.
     if (!whole || whole->is_lazy()) {
       const auto members = is_world ? Members::kWholeJob : Members::kPartOfJob;
       return meet(store, rank, size, timeout, members);
@@ -129,9 +130,9 @@ c10::intrusive_ptr<c10d::Backend> create(const StoreRef& store,
 }  // namespace
 
 PYBIND11_MODULE(_c10d, module) {
-  module.doc() = "torch.distributed's backend \"peal\"; see peal._torch.";
+  module.doc() = "The backend \"peal\" of torch.distributed; see peal._torch.";
   remember_main_thread();
-  generation();  // counts from here on
+  generation();  // starts to count forks
   translate_errors_to("peal._torch", "DistError");
   module.def("create",
              &create,

@@ -1,4 +1,4 @@
-// monitoredBarrier. Its errors begin with gloo's words, for which scripts and torch itself search.
+// monitoredBarrier. Its errors begin with gloo's text, because scripts and torch search for that.
 #include "peal/group/monitored_barrier.h"
 
 #include <string>
@@ -13,22 +13,25 @@ namespace {
 
 std::string in_ms(Timeout timeout) { return c10::str(timeout.count(), " ms"); }
 
-/// What gloo says on rank 0.
-std::string words_for(const RanksMissing& error, Timeout timeout, bool wait_all_ranks) {
-  const std::vector<Rank>& missing = error.ranks();
-  if (wait_all_ranks) {
-    return c10::str("[Rank 0]: Ranks ",
-                    c10::Join(", ", missing),
-                    " failed to pass monitoredBarrier in ",
-                    in_ms(timeout));
-  }
-  const std::string first = c10::str(
-      "[Rank 0]: Rank ", missing.front(), " failed to pass monitoredBarrier in ", in_ms(timeout));
+/// gloo's text on rank 0 with wait_all_ranks.
+std::string words_for_all(const RanksMissing& error, Timeout timeout) {
+  return c10::str("[Rank 0]: Ranks ",
+                  c10::Join(", ", error.ranks()),
+                  " failed to pass monitoredBarrier in ",
+                  in_ms(timeout));
+}
+
+/// gloo's text on rank 0 without wait_all_ranks.
+std::string words_for_first(const RanksMissing& error, Timeout timeout) {
+  const std::string first = c10::str("[Rank 0]: Rank ",
+                                     error.ranks().front(),
+                                     " failed to pass monitoredBarrier in ",
+                                     in_ms(timeout));
   if (timeout > Timeout(0)) return first;
   return c10::str(first, ". Rank 0 timed out in monitoredBarrier after ", in_ms(timeout));
 }
 
-/// What gloo says on the other ranks.
+/// gloo's text on the other ranks.
 std::string words_for(Rank rank) {
   return c10::str("Rank ",
                   rank,
@@ -47,10 +50,11 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
   ProcessGroup& all = group();
   interruptible([&] {
     try {
-      all.monitored_barrier(timeout);
+      all.monitored_barrier({.timeout = timeout});
     } catch (const RanksMissing& error) {
-      throw with_words(rank_ == 0 ? words_for(error, timeout, wait_all_ranks) : words_for(rank_),
-                       error);
+      if (rank_ != 0) throw with_words(words_for(rank_), error);
+      throw with_words(
+          wait_all_ranks ? words_for_all(error, timeout) : words_for_first(error, timeout), error);
     } catch (const Error& error) {
       if (rank_ == 0 || error.kind() == ErrorKind::kUsage) throw;
       throw with_words(words_for(rank_), error);

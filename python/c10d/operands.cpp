@@ -4,47 +4,12 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+
+#include "peal/train/element_type.h"
 
 namespace peal::python {
 namespace {
-
-std::optional<DType> same_type(at::ScalarType type) {
-  switch (type) {
-    case at::kBool:
-      return DType::kBool;
-    case at::kByte:
-      return DType::kU8;
-    case at::kChar:
-      return DType::kI8;
-    case at::kShort:
-      return DType::kI16;
-    case at::kInt:
-      return DType::kI32;
-    case at::kLong:
-      return DType::kI64;
-    case at::kHalf:
-      return DType::kF16;
-    case at::kBFloat16:
-      return DType::kBF16;
-    case at::kFloat:
-      return DType::kF32;
-    case at::kDouble:
-      return DType::kF64;
-    case at::kComplexFloat:
-      return DType::kC64;
-    case at::kComplexDouble:
-      return DType::kC128;
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Whether the memory holds the values as they are, one after the other.
-bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
-}
 
 ReduceOp::Kind kind_of(const c10d::ReduceOp& op) {
   switch (op.op_) {
@@ -123,17 +88,17 @@ std::vector<Extent> extents_of(at::TensorList tensors) {
   return extents;
 }
 
-/// By place in the list: a tensor that shares memory with another one is to be copied.
-std::vector<Place> places_of(at::TensorList tensors) {
+/// For each tensor of the list: kCopy if it shares memory with another tensor.
+std::vector<Storage> places_of(at::TensorList tensors) {
   std::vector<Extent> extents = extents_of(tensors);
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
     return a.begin < b.begin;
   });
-  std::vector<Place> places(tensors.size(), Place::kOwnMemory);
-  const Extent* furthest = nullptr;  // the extent so far that ends last
+  std::vector<Storage> places(tensors.size(), Storage::kOwnMemory);
+  const Extent* furthest = nullptr;  // of the extents so far, the one with the last end
   for (const Extent& extent : extents) {
     if (furthest != nullptr && extent.begin < furthest->end) {
-      places[extent.place] = places[furthest->place] = Place::kCopy;
+      places[extent.place] = places[furthest->place] = Storage::kCopy;
     }
     if (furthest == nullptr || extent.end > furthest->end) furthest = &extent;
   }
@@ -143,13 +108,13 @@ std::vector<Place> places_of(at::TensorList tensors) {
 }  // namespace
 
 Carrier carrier_of(at::ScalarType type) {
-  if (const auto same = same_type(type)) return {*same, 1};
+  if (const auto same = train::try_element_type(type)) return {*same, 1};
   return {DType::kU8, static_cast<std::int64_t>(c10::elementSize(type))};
 }
 
 ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type) {
   const ReduceOp::Kind kind = kind_of(op);
-  const auto dtype = same_type(type);
+  const auto dtype = train::try_element_type(type);
   TORCH_CHECK(dtype, "Invalid scalar type: peal cannot reduce tensors of ", type);
   if (!has_meaning(kind, *dtype)) {
     TORCH_CHECK_TYPE(kind != ReduceOp::Kind::kAvg || *dtype != DType::kBool,
@@ -164,7 +129,8 @@ ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type) {
   return {kind};
 }
 
-Operand::Operand(at::Tensor tensor, Use use, Place place) : tensor_(std::move(tensor)), use_(use) {
+TensorOperand::TensorOperand(at::Tensor tensor, Use use, Storage place)
+    : tensor_(std::move(tensor)), use_(use) {
   TORCH_CHECK(tensor_.defined(), "an undefined tensor cannot be communicated");
   TORCH_CHECK(tensor_.device().is_cpu(),
               "peal only supports CPU tensors, and this tensor is on ",
@@ -172,7 +138,7 @@ Operand::Operand(at::Tensor tensor, Use use, Place place) : tensor_(std::move(te
   TORCH_CHECK(tensor_.layout() == at::kStrided,
               "peal only supports dense tensors, and this tensor is of layout ",
               tensor_.layout());
-  if (place == Place::kCopy || !is_plain(tensor_)) {
+  if (place == Storage::kCopy || !train::is_plain(tensor_)) {
     const at::AutoDispatchBelowAutograd no_grad;
     dense_ = at::empty(tensor_.sizes(), tensor_.options().memory_format(std::nullopt));
     if (use != Use::kWrite) dense_.copy_(tensor_);
@@ -182,43 +148,43 @@ Operand::Operand(at::Tensor tensor, Use use, Place place) : tensor_(std::move(te
   buffer_ = {memory.data_ptr(), Elements(memory.numel() * carrier.each), carrier.dtype};
 }
 
-void Operand::finish() const {
+void TensorOperand::finish() const {
   if (!is_copied() || use_ == Use::kRead) return;
   const at::AutoDispatchBelowAutograd no_grad;
   tensor_.copy_(dense_);
 }
 
-std::vector<ConstBuffer> Operands::inputs() const {
+std::vector<ConstBuffer> TensorOperands::inputs() const {
   std::vector<ConstBuffer> all;
   all.reserve(in.size());
-  for (const Operand& operand : in) all.emplace_back(operand.buffer());
+  for (const TensorOperand& operand : in) all.emplace_back(operand.buffer());
   return all;
 }
 
-std::vector<Buffer> Operands::outputs() const {
+std::vector<Buffer> TensorOperands::outputs() const {
   std::vector<Buffer> all;
   all.reserve(out.size());
-  for (const Operand& operand : out) all.push_back(operand.buffer());
+  for (const TensorOperand& operand : out) all.push_back(operand.buffer());
   return all;
 }
 
-void Operands::finish() const {
-  for (const Operand& operand : out) operand.finish();
+void TensorOperands::finish() const {
+  for (const TensorOperand& operand : out) operand.finish();
   const at::AutoDispatchBelowAutograd no_grad;
   for (const Copy& copy : copies) copy.to.copy_(copy.from);
 }
 
-std::vector<Operand> operands(at::TensorList tensors, Use use) {
-  std::vector<Operand> all;
+std::vector<TensorOperand> operands(at::TensorList tensors, Use use) {
+  std::vector<TensorOperand> all;
   all.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) all.emplace_back(tensor, use);
   return all;
 }
 
-Operands in_place(at::TensorList tensors) {
+TensorOperands in_place(at::TensorList tensors) {
   if (tensors.size() == 1) return {{}, operands(tensors, Use::kReadWrite)};
-  const std::vector<Place> places = places_of(tensors);
-  Operands all;
+  const std::vector<Storage> places = places_of(tensors);
+  TensorOperands all;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     all.out.emplace_back(tensors[k], Use::kReadWrite, places[k]);
   }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
-#include "peal/base/per_process.h"
+#include "peal/system/per_process.h"
 
 namespace peal::python {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLeastBytes = 64 << 10;
 constexpr int kTimesUntilRegistered = 16;
 
-/// What torch's storage is freed by, with what goes before it.
+/// torch's deleter of a storage, and the registration that must end before it runs.
 struct Owned {
   c10::DeleterFnPtr free = nullptr;
   Registration registration;
@@ -22,15 +22,15 @@ struct Owned {
 
 using AllOwned = std::unordered_map<void*, Owned>;
 
-/// By address, which is all that a deleter is given. Never destroyed: storages may be freed when
-/// static objects have been.
+/// By address, because a deleter receives only the address. Never destroyed: torch may free
+/// storages after the destruction of static objects.
 Guarded<AllOwned>& owned() {
   static auto* const all = new Guarded<AllOwned>();
   return *all;
 }
 
-/// The process that registers: a child that was forked from it shares the memory, and neither
-/// registers nor frees any.
+/// Whether this is the process that registers. A forked child shares the memory, and neither
+/// registers nor frees memory.
 bool is_of_this_process() {
   static const int first = generation();
   return generation() == first;
@@ -93,14 +93,14 @@ bool RegistrationCache::is_due(const c10::Storage& storage) {
   });
 }
 
-void RegistrationCache::see(ProcessGroup& group, const at::Tensor& tensor) {
+void RegistrationCache::note_use(ProcessGroup& group, const at::Tensor& tensor) {
   if (!is_worth_it(tensor) || !group.capabilities().registered_memory || !is_of_this_process()) {
     return;
   }
   try {
     if (is_due(tensor.storage())) register_until_freed(group, tensor.storage());
   } catch (const std::exception&) {
-    // The operation is as slow as before, and no less right.
+    // Without registration the operation is slower, but still correct.
   }
 }
 

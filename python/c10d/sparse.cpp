@@ -18,7 +18,7 @@
 namespace peal::python {
 namespace {
 
-/// The Work of a task, which says itself how it went.
+/// The Work of a task, which reports its end by `end`.
 class TaskWork final : public Work {
  public:
   void wait(Timeout timeout) override {
@@ -27,7 +27,7 @@ class TaskWork final : public Work {
     const auto ended = [](const State& state) { return state.ended; };
     if (!state_.wait(deadline, ended, [](const State&) {})) {
       throw Error(ErrorKind::kTimeout,
-                  "all_reduce of a sparse tensor has not ended yet; it goes on");
+                  "all_reduce of a sparse tensor has not ended yet and continues");
     }
     if (const auto failure = exception()) std::rethrow_exception(failure);
   }
@@ -71,13 +71,13 @@ class TaskWork final : public Work {
   mutable Guarded<State> state_;
 };
 
-/// What each rank says of its tensor: all but the number of elements must agree.
+/// A rank's description of its tensor. All but the number of elements must agree.
 std::vector<std::int64_t> form_of(const at::Tensor& tensor) {
   std::vector<std::int64_t> form = {tensor._nnz(),
                                     tensor.sparse_dim(),
                                     static_cast<std::int64_t>(tensor.scalar_type()),
                                     tensor.dim()};
-  // Ranks may differ in the number of dimensions, but must say as much: a hash of the sizes.
+  // A hash of the sizes: the form needs a fixed length even if ranks differ in their dimensions.
   std::uint64_t hash = 0;
   for (const std::int64_t size : tensor.sizes()) {
     hash = hash * 1'000'003 + static_cast<std::uint64_t>(size);
@@ -86,7 +86,7 @@ std::vector<std::int64_t> form_of(const at::Tensor& tensor) {
   return form;
 }
 
-/// Rows of `mine`, which may be of another number on each rank, one rank's after the other's.
+/// The rows of `mine` of all ranks, in rank order. The number of rows may differ by rank.
 at::Tensor gather_rows(ProcessGroup& group,
                        const at::Tensor& mine,
                        const std::vector<std::int64_t>& rows,
@@ -101,8 +101,9 @@ at::Tensor gather_rows(ProcessGroup& group,
   const Carrier carrier = carrier_of(mine.scalar_type());
   std::vector<Elements> counts;
   for (const std::int64_t n : rows) counts.emplace_back(n * each * carrier.each);
-  group.all_gather(
-      Operand(mine, Use::kRead).buffer(), Operand(gathered, Use::kWrite).buffer(), counts, timeout);
+  group.all_gather(TensorOperand(mine, Use::kRead).buffer(),
+                   TensorOperand(gathered, Use::kWrite).buffer(),
+                   {.counts = counts, .timeout = timeout});
   return gathered;
 }
 
@@ -111,7 +112,7 @@ void sum(ProcessGroup& group, at::Tensor& tensor, Timeout timeout) {
   const at::Tensor mine = tensor.coalesce();
   const std::vector<std::int64_t> form = form_of(mine);
   std::vector<std::int64_t> forms(form.size() * static_cast<std::size_t>(group.size()));
-  group.all_gather(ConstBuffer(form), Buffer(forms), std::span<const Elements>{}, timeout);
+  group.all_gather(form, forms, {.timeout = timeout});
 
   std::vector<std::int64_t> elements;
   for (std::size_t at = 0; at < forms.size(); at += form.size()) {
@@ -129,10 +130,10 @@ void sum(ProcessGroup& group, at::Tensor& tensor, Timeout timeout) {
                            tensor.scalar_type(),
                            ", and rank ",
                            at / form.size(),
-                           " has others"));
+                           " differs: pass tensors of the same form on all ranks"));
     }
   }
-  // Indices lie by dimension; gathered they must lie by element.
+  // Indices are stored by dimension; gathered indices must be stored by element.
   const at::Tensor indices =
       gather_rows(group, mine.indices().t().contiguous(), elements, timeout).t();
   const at::Tensor values = gather_rows(group, mine.values().contiguous(), elements, timeout);
@@ -163,13 +164,13 @@ SparseSum::SparseSum(ProcessGroup& group, Timeout timeout) {
 
 SparseSum::~SparseSum() {
   if (!drain(Deadline::after(std::chrono::seconds(1)))) {
-    group_->abort("this rank has let go of the group");
+    group_->abort("this rank has released the group");
   }
 }
 
 bool SparseSum::drain(Deadline deadline) {
   const WorkPtr last = last_.with([](const auto& work) { return work.lock(); });
-  return !last || see_it_end(*group_, *last, deadline);
+  return !last || wait_until_ended(*group_, *last, deadline);
 }
 
 void SparseSum::end(Deadline deadline) {
@@ -177,7 +178,7 @@ void SparseSum::end(Deadline deadline) {
   try {
     group_->destroy(deadline.left());
   } catch (const Error&) {
-    // The sum that was cut in two says so.
+    // The Work of an interrupted sum reports this error.
   }
   thread_.close();
 }

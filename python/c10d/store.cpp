@@ -17,7 +17,7 @@ using Bytes8 = std::vector<std::uint8_t>;
 Bytes8 bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 std::string text_of(const Bytes8& bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// torch's exceptions carry a stack trace; what they say is in their first line.
+/// The message of a torch exception: its first line. A stack trace follows.
 std::string first_line(const std::exception& exception) {
   const std::string text = exception.what();
   return text.substr(0, text.find('\n'));
@@ -43,7 +43,7 @@ class TorchStore final : public store::Store {
     });
   }
 
-  /// torch's counters are decimal numbers too.
+  // torch's counters are decimal numbers too.
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     return ask("add", key, [&] { return store_->add(std::string(key), amount); });
   }
@@ -56,16 +56,17 @@ class TorchStore final : public store::Store {
     });
   }
 
-  /// By asking again: a client of torch's store serves one call at a time, and one that waits there
-  /// would hold up all others of this process.
+  // Polls: a client of torch's store runs one call at a time, so a waiting call would block all
+  // other calls of this process.
   void wait(const std::vector<std::string>& keys, Deadline deadline) override {
+    if (keys.empty()) return;
     constexpr auto kFirstPause = std::chrono::milliseconds(1);
     constexpr auto kLongestPause = std::chrono::milliseconds(20);
     auto pause = kFirstPause;
     while (!ask("check", keys.front(), [&] { return store_->check(keys); })) {
       if (deadline.passed()) {
         throw Error(ErrorKind::kTimeout,
-                    "the key " + missing(keys) + " did not come into torch's store in time");
+                    "timed out waiting for the key " + missing(keys) + " in torch's store");
       }
       std::this_thread::sleep_until(deadline.within(pause).at());
       pause = std::min(2 * pause, kLongestPause);
@@ -78,7 +79,7 @@ class TorchStore final : public store::Store {
 
   void set_will(std::string_view, std::string_view) override {}
 
-  /// torch's own timeout holds instead of the deadline.
+  // Uses torch's timeout instead of the deadline.
   bool answers(Deadline) override {
     try {
       store_->check({"peal"});
@@ -104,8 +105,8 @@ class TorchStore final : public store::Store {
       throw;
     } catch (const std::exception& error) {
       throw Error(ErrorKind::kResource,
-                  std::string("torch's store failed at ") + what + " of " + std::string(key) +
-                      ": " + first_line(error));
+                  std::string("torch's store failed at ") + what + " of the key " +
+                      std::string(key) + ": " + first_line(error));
     }
   }
 

@@ -1,4 +1,4 @@
-// torch's store as peal's: where the ranks of a torch.distributed job meet already.
+// Adapts torch's store, which the ranks of a torch.distributed job already use, to peal's Store.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace peal::python {
 
-/// A view of the store. It keeps no wills: those who end before all have met are missed when the
-/// time is over, unless a launcher has noted their end.
-/// Errors: as Store has them; what torch's store throws is a resource error with its words.
+/// A view of the store. It supports no last wills: if a rank ends during the rendezvous, the others
+/// notice at the timeout, unless a launcher has recorded the end.
+/// Errors: as Store; an exception of torch's store becomes a resource error with its text.
 std::unique_ptr<store::Store> make_torch_store(c10::intrusive_ptr<c10d::Store> store);
 
 }  // namespace peal::python

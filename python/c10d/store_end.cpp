@@ -16,7 +16,7 @@ namespace peal::python {
 namespace {
 
 constexpr auto kToConnect = std::chrono::seconds(1);
-/// It takes rank 0 some milliseconds, ten where cores are short; more where it is kept from them.
+/// Rank 0 needs some milliseconds, ten if cores are busy, more if rank 0 gets no core.
 constexpr auto kToEnd = std::chrono::milliseconds(250);
 
 Fd connect_to_server_of(const c10d::TCPStore& store) {
@@ -24,7 +24,7 @@ Fd connect_to_server_of(const c10d::TCPStore& store) {
   for (const net::Address& address : net::resolve(store.getHost(), store.getPort(), deadline)) {
     try {
       return net::connect_to(address, deadline);
-    } catch (const Error&) {  // not at this one
+    } catch (const Error&) {  // try the next address
     }
   }
   return {};
@@ -39,7 +39,7 @@ StoreEnd::StoreEnd(c10d::Store& store) {
   if (served == nullptr) return;
   try {
     connection_ = connect_to_server_of(*served);
-  } catch (const Error&) {  // its name is no address any more
+  } catch (const Error&) {  // the host name no longer resolves
   }
 }
 

@@ -1,25 +1,25 @@
-// When rank 0 has closed the store of torch's that it served, as the other ranks see it.
+// Lets the other ranks wait until rank 0 has closed the torch store that it served.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "peal/base/fd.h"
+#include "peal/system/fd.h"
 
 namespace peal::python {
 
-/// A connection to the server of a store on which nothing is said, and which ends with it.
+/// A silent connection to the server of a store. The server's end closes the connection.
 class StoreEnd {
  public:
-  /// Nothing to wait for.
+  /// `wait` returns at once.
   StoreEnd() = default;
-  /// Of a TCPStore, under any prefixes; of another, or where nobody serves it any more, nothing to
-  /// wait for. Cost: a descriptor here and at the server for as long as this lives; to connect
-  /// takes a second at most.
+  /// Connects to the server of a TCPStore, also under prefixes. For another store, or without a
+  /// server, `wait` returns at once.
+  /// Cost: a descriptor on both sides for the lifetime of this object; at most a second to connect.
   explicit StoreEnd(c10d::Store& store);
 
-  /// Waits for it, 250 ms at most: the server lives on where something in its process holds the
-  /// store, as a model in DistributedDataParallel does, or a script that has made it itself. Who
-  /// meets again does so in the same store then.
+  /// Waits for the end of the server, 250 ms at most. The server may live on, because another
+  /// object of its process holds the store: a model in DistributedDataParallel, or a script that
+  /// made the store. Ranks that meet again then use the same store.
   void wait() const;
 
  private:

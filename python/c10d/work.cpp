@@ -98,7 +98,7 @@ WorkPtr start_all(ProcessGroup& group,
   try {
     for (std::size_t k = 0; k < number; ++k) works.push_back(start(k));
   } catch (const std::exception&) {
-    for (const WorkPtr& work : works) see_it_end(group, *work);
+    for (const WorkPtr& work : works) wait_until_ended(group, *work);
     throw;
   }
 
@@ -106,21 +106,22 @@ WorkPtr start_all(ProcessGroup& group,
   return std::make_shared<JoinedWork>(std::move(works));
 }
 
-/// What lives until the operation has ended, whoever still holds the Work.
+/// Lives until the operation has ended, even if the Work is released earlier.
 struct TorchWork::State {
-  State(WorkPtr w, Operands o, Results r)
+  State(WorkPtr w, TensorOperands o, Results r)
       : work(std::move(w)), operands(std::move(o)), results(std::move(r)) {}
 
-  /// Whether the work has completed. If it has, this call first ends the work's record in a
-  /// profile: the caller may then stop the profile, which frees memory that the record uses.
+  /// Whether the operation has ended. If it has, this call first ends the record of the operation
+  /// in a profile, because the caller may then stop the profile, which frees memory that the record
+  /// uses.
   bool completed() {
     if (!work->is_completed()) return false;
     end_record();
     return true;
   }
 
-  /// Call this when the work has completed. If another thread is ending the record, this call waits
-  /// for that thread, without the GIL: the thread needs the GIL where Python hooks are active
+  /// Call this after the end of the operation. If another thread is ending the record, this call
+  /// waits for that thread, without the GIL: the thread needs the GIL if Python hooks are active
   /// (saved_tensors_hooks).
   void end_record() {
     if (!is_profiled) return;
@@ -133,14 +134,14 @@ struct TorchWork::State {
     });
   }
 
-  /// To be called when the work has completed, by whoever needs its results.
+  /// Completes the results, if the operation has succeeded. Call after the end of the operation.
   void settle() {
     std::call_once(settled, [this] {
       if (work->exception() == nullptr) operands.finish();
     });
   }
 
-  /// The same where nobody asks how it ended.
+  /// As settle, for a released Work: ignores errors.
   void settle_quietly() noexcept {
     try {
       settle();
@@ -148,7 +149,7 @@ struct TorchWork::State {
     }
   }
 
-  /// The same on a thread of the backend, for the future.
+  /// Completes the future. Runs on a backend thread.
   void settle_future() noexcept {
     try {
       end_record();
@@ -161,13 +162,13 @@ struct TorchWork::State {
   }
 
   WorkPtr work;
-  Operands operands;
+  TensorOperands operands;
   Results results;
   bool is_profiled = false;
   std::function<void()> end_profile_record;
   std::once_flag record_ended;
   std::once_flag settled;
-  std::mutex asking;  // for the future
+  std::mutex asking;  // guards `future`
   c10::intrusive_ptr<c10::ivalue::Future> future;
 };
 
@@ -175,7 +176,7 @@ TorchWork::TorchWork(int rank,
                      const Kind& kind,
                      const std::optional<std::vector<at::Tensor>>& inputs,
                      WorkPtr work,
-                     Operands operands,
+                     TensorOperands operands,
                      Results results,
                      std::uint64_t sequence)
     : c10d::Work(rank, kind.type, kind.title, inputs),
@@ -196,7 +197,7 @@ TorchWork::~TorchWork() {
   }
 }
 
-/// Whoever hears that it has ended may use its results.
+// Settles first, because the caller may use the results after `true`.
 bool TorchWork::isCompleted() {
   if (!state_->completed()) return false;
   state_->settle();

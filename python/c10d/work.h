@@ -1,4 +1,4 @@
-// torch's Work over peal's.
+// torch's Work on top of peal's Work.
 #pragma once
 
 #include <chrono>
@@ -18,24 +18,24 @@
 
 namespace peal::python {
 
-/// What an operation is to torch.
+/// The type and title of an operation in torch.
 struct Kind {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* title = "peal:unknown";  // in profiles
 };
 
-/// What torch's work.result() and its future give: a list of tensors or, where there are several,
-/// a list of such lists.
+/// The value of work.result() and of the future: a list of tensors, or several such lists.
 using Results = std::vector<std::vector<at::Tensor>>;
 
-/// What start(0), start(1), ... start in the group, as one Work, which ends when all have. Errors:
-/// of `start`, once those before it have ended: they use the same tensors. A signal that comes
-/// meanwhile ends the group (common/signals.h).
+/// Calls start(0), start(1), ... and joins the operations in one Work, which ends after all of
+/// them.
+/// Errors: those of `start`. The call first waits until the earlier operations have ended, because
+///   they use the same tensors. A signal meanwhile ends the group (common/signals.h).
 WorkPtr start_all(ProcessGroup& group,
                   std::size_t number,
                   const std::function<WorkPtr(std::size_t)>& start);
 
-/// What endCoalescing gives for the operations since startCoalescing.
+/// The Work that endCoalescing returns, for the operations since startCoalescing.
 class CoalescedWork final : public c10d::Work {
  public:
   CoalescedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works);
@@ -49,14 +49,15 @@ class CoalescedWork final : public c10d::Work {
   std::vector<c10::intrusive_ptr<c10d::Work>> works_;
 };
 
-/// Threads: any. When it is dropped before the operation has ended, the tensors live on until then.
+/// The tensors live until the operation has ended, even if the Work is released earlier.
+/// Threads: any.
 class TorchWork final : public c10d::Work {
  public:
   TorchWork(int rank,
             const Kind& kind,
             const std::optional<std::vector<at::Tensor>>& inputs,
             WorkPtr work,
-            Operands operands,
+            TensorOperands operands,
             Results results,
             std::uint64_t sequence);
   ~TorchWork() override;
@@ -69,10 +70,12 @@ class TorchWork final : public c10d::Work {
   int sourceRank() const override;
   std::vector<at::Tensor> result() override;
   void synchronize() override;
-  /// Errors: what the operation ended with; Error(timeout) if it has not ended within `timeout`,
-  /// after which it goes on. Zero: its own timeout. Signals interrupt it (common/signals.h).
+  /// Zero: wait until the operation's timeout ends it. Signals interrupt the wait
+  /// (common/signals.h).
+  /// Errors: the operation's error; Error(timeout) if the operation has not ended within `timeout`.
+  ///   The operation then continues.
   bool wait(std::chrono::milliseconds timeout) override;
-  /// Completed when the operation has ended, on the thread that ends it. Holds the results.
+  /// A future of the results. The thread that ends the operation completes the future.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override;
 

@@ -1,7 +1,7 @@
 #include "python/common/errors.h"
 
 #include <exception>
-#include <string>
+#include <string_view>
 
 #include "python/common/gil.h"
 
@@ -11,14 +11,38 @@ namespace {
 const char* error_module = nullptr;
 const char* error_name = nullptr;
 
-/// A new reference, or null with Python's error set.
-PyObject* new_error(const std::string& message, const std::string& kind) {
+/// Sets an attribute to `value`, a new reference that may be null. Returns whether this succeeded.
+bool set(PyObject* error, const char* name, PyObject* value) {
+  const bool is_set = value != nullptr && PyObject_SetAttrString(error, name, value) == 0;
+  Py_XDECREF(value);
+  return is_set;
+}
+
+/// Escapes bytes that are not UTF-8; the text of an exception may hold such bytes.
+PyObject* to_text(std::string_view text) {
+  return PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+}
+
+bool set_details(PyObject* error, const ErrorDetails& details) {
+  PyObject* const rank = details.rank ? PyLong_FromLong(*details.rank) : Py_NewRef(Py_None);
+  return set(error, "rank", rank) && set(error, "host", to_text(details.host)) &&
+         set(error, "operation", to_text(details.operation)) &&
+         set(error, "cause", to_text(name_of(details.cause))) &&
+         set(error, "reason", to_text(details.reason));
+}
+
+/// A new reference, or null with Python's error set. Uses no pybind11 objects, because they must
+/// not be used while the interpreter ends (call_unless_ended).
+PyObject* new_error(const Error& error) {
   PyObject* const module = PyImport_ImportModule(error_module);
   if (module == nullptr) return nullptr;
-  PyObject* const value =
-      PyObject_CallMethod(module, error_name, "ss", message.c_str(), kind.c_str());
+  PyObject* const value = PyObject_CallMethod(
+      module, error_name, "NN", to_text(error.message()), to_text(name_of(error.kind())));
   Py_DECREF(module);
-  return value;
+  if (value == nullptr || set_details(value, error.details())) return value;
+  Py_DECREF(value);
+  return nullptr;
 }
 
 void translate(std::exception_ptr caught) {
@@ -26,10 +50,8 @@ void translate(std::exception_ptr caught) {
   try {
     std::rethrow_exception(caught);
   } catch (const Error& error) {
-    const std::string message(error.message());
-    const std::string kind(name_of(error.kind()));
-    call_unless_ended([&] {  // without pybind11's objects: see call_unless_ended
-      PyObject* const value = new_error(message, kind);
+    call_unless_ended([&] {
+      PyObject* const value = new_error(error);
       if (value != nullptr) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value)), value);
       Py_XDECREF(value);
     });
@@ -39,8 +61,7 @@ void translate(std::exception_ptr caught) {
 }  // namespace
 
 pybind11::object error_to_python(const Error& error) {
-  PyObject* const value =
-      new_error(std::string(error.message()), std::string(name_of(error.kind())));
+  PyObject* const value = new_error(error);
   if (value == nullptr) throw pybind11::error_already_set();
   return pybind11::reinterpret_steal<pybind11::object>(value);
 }

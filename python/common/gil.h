@@ -1,4 +1,4 @@
-// Python's lock, for C++ that may be called with it or without it.
+// Python's GIL, for C++ code that runs with or without the GIL held.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,11 +8,12 @@
 
 namespace peal::python {
 
-/// Calls `call`, which takes the GIL or runs Python code, and does not return if the interpreter
-/// has ended. Up to Python 3.13 a thread that asks for the GIL then is ended by pthread_exit, which
+/// Calls `call`, which takes the GIL or runs Python code. Does not return if the interpreter has
+/// ended: up to Python 3.13, pthread_exit then ends a thread that asks for the GIL. pthread_exit
 /// unwinds C++ frames and would abort the process. Frames inside `call` are unwound first, without
-/// the GIL: none of them may hold a Python object. noinline: while an exception is handled, the
-/// compiler would replace ~Unwinding by std::terminate.
+/// the GIL, so none of them may hold a Python object.
+/// noinline, because the compiler would otherwise replace ~Unwinding by std::terminate while an
+/// exception is handled.
 template <class Call>
 [[gnu::noinline]] void call_unless_ended(Call&& call) {
   /// A destructor can stop the thread even while an exception is handled. A handler of
@@ -28,8 +29,8 @@ template <class Call>
   unwinding.is_running = false;
 }
 
-/// Releases the GIL while it lives, if this thread holds it. If the interpreter has ended in the
-/// meantime, the destructor does not return (call_unless_ended).
+/// Releases the GIL for the lifetime of this object, if this thread holds the GIL. The destructor
+/// does not return if the interpreter has ended in the meantime (call_unless_ended).
 class __attribute__((visibility("hidden"))) WithoutGil {
  public:
   WithoutGil() {

@@ -11,8 +11,8 @@
 
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
-#include "peal/base/per_process.h"
-#include "peal/base/thread.h"
+#include "peal/system/per_process.h"
+#include "peal/system/thread.h"
 
 #include "python/common/gil.h"
 #include "python/common/signals.h"
@@ -20,8 +20,8 @@
 namespace peal::python {
 namespace {
 
-/// The generation in which this thread became one of a backend. A child that was forked from it is
-/// none.
+/// The generation in which this thread became a backend thread. In a forked child the thread is not
+/// a backend thread.
 thread_local std::optional<int> backend_thread_of;
 
 bool is_backend_thread() { return backend_thread_of == generation(); }
@@ -33,9 +33,9 @@ struct Member {
 
 struct Enlisted {
   std::vector<Member> members = {};
-  int ending = 0;                           // calls of let_go that end a group, on any thread
-  int leaving = 0;                          // LeavingInOrder objects that live
-  TimePoint cut_off_at = TimePoint::max();  // when these are interrupted
+  int ending = 0;                           // running calls of release_object that end a group
+  int leaving = 0;                          // living NormalLeave objects
+  TimePoint cut_off_at = TimePoint::max();  // interrupts threads with a NormalLeave object
 };
 
 thread_local bool is_leaving = false;
@@ -67,23 +67,23 @@ void wait_for_those_that_end() {
       [](const Enlisted&) {});
 }
 
-/// Lets go of the last reference, and is seen to by `leave_all` meanwhile.
-class Ending {
+/// Releases the last reference. `leave_all` waits for this object.
+class LastReference {
  public:
-  explicit Ending(std::shared_ptr<const void> last) : last_(std::move(last)) {
+  explicit LastReference(std::shared_ptr<const void> last) : last_(std::move(last)) {
     enlisted().with([](Enlisted& all) { ++all.ending; });
   }
-  ~Ending() {
-    // A group asks for no signals where it ends by its last reference; but a SparseSum, which waits
-    // for its last sum before that, would.
+  ~LastReference() {
+    // The destructor of a group does not check signals. A SparseSum would: it waits for its last
+    // sum before the group ends.
     const WithoutSignals without_signals;
     last_.reset();
     enlisted().update([](Enlisted& all) { --all.ending; });
   }
-  /// For good.
+  /// Leaks the reference.
   void keep() { static_cast<void>(new auto(std::move(last_))); }
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
+  LastReference(const LastReference&) = delete;
+  LastReference& operator=(const LastReference&) = delete;
 
  private:
   std::shared_ptr<const void> last_;
@@ -99,24 +99,24 @@ void check_may_wait_for_threads(const char* operation) {
   throw Error(
       ErrorKind::kUsage,
       std::string(operation) +
-          " was called where an operation ends, as in the callback of a future: on a thread "
-          "for which it would wait. Call it on another thread");
+          " was called on a thread of the group, as in the callback of a future, and would wait "
+          "for this thread. Call it on another thread");
 }
 
-void let_go(std::shared_ptr<const void> held, int generation_of_group) {
+void release_object(std::shared_ptr<const void> held, int generation_of_group) {
   if (!held) return;
   if (generation() != generation_of_group) {
     static_cast<void>(new auto(std::move(held)));
     return;
   }
   const WithoutGil without_gil;
-  auto ending = std::make_unique<Ending>(std::move(held));
-  if (!is_backend_thread()) return ending.reset();
-  Ending* const there = ending.release();  // which goes on the other thread
+  auto last = std::make_unique<LastReference>(std::move(held));
+  if (!is_backend_thread()) return last.reset();
+  LastReference* const there = last.release();  // deleted on the other thread
   try {
     start_thread([there] { delete there; }).detach();
   } catch (const Error&) {
-    there->keep();  // without a thread that may wait for its own
+    there->keep();  // no thread is left that could wait for the group's threads
     delete there;
   }
 }
@@ -132,7 +132,7 @@ void tell_all_of_exception(const std::string& what) noexcept {
   try {
     for (const Living& one : living()) one.group->abort_by_exception(what);
   } catch (const std::exception&) {
-    // The process ends, and the peers hear that.
+    // The process ends, and the peers notice the end.
   }
 }
 
@@ -144,15 +144,15 @@ void leave_in_haste(ProcessGroup& group, const EndWork& end_work) noexcept {
     if (end_work) end_work(deadline);
     group.destroy(deadline.left());
   } catch (const std::exception&) {
-    // Nobody is left to be told.
+    // The process ends: no caller could handle the error.
   }
 }
 
-LeavingInOrder::LeavingInOrder() : before_(std::exchange(is_leaving, true)) {
+NormalLeave::NormalLeave() : before_(std::exchange(is_leaving, true)) {
   enlisted().with([](Enlisted& all) { ++all.leaving; });
 }
 
-LeavingInOrder::~LeavingInOrder() {
+NormalLeave::~NormalLeave() {
   const bool is_ending = enlisted().update([](Enlisted& all) {
     --all.leaving;
     return all.cut_off_at != TimePoint::max();
@@ -161,17 +161,19 @@ LeavingInOrder::~LeavingInOrder() {
   while (is_ending) ::pause();
 }
 
-bool LeavingInOrder::is_cut_off() {
+bool NormalLeave::is_cut_off() {
   return enlisted().with([](const Enlisted& all) { return Clock::now() >= all.cut_off_at; });
 }
 
 void check_interrupts() {
   check_signals();
-  if (!is_leaving || !LeavingInOrder::is_cut_off()) return;
-  throw Error(ErrorKind::kPeerLost, "the Python interpreter ends");
+  if (!is_leaving || !NormalLeave::is_cut_off()) return;
+  throw Error(ErrorKind::kAborted,
+              "the Python interpreter ends",
+              {.cause = ErrorCause::kInterrupted, .reason = "the Python interpreter ends"});
 }
 
-/// The youngest first, which may work on an older one.
+// Leaves the newest group first, because it may depend on an older one.
 void leave_all() noexcept {
   enlisted().with([](Enlisted& all) { all.cut_off_at = Clock::now() + std::chrono::seconds(1); });
   std::vector<Living> all = living();

@@ -1,5 +1,5 @@
-// How groups end in a Python program: by its last reference, an exception, or the interpreter's
-// end. Used by both extension modules, each of which has its own groups.
+// How groups end in a Python program: by the last reference, by an exception, or at the end of the
+// interpreter. Both extension modules use this file, each for its groups.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace peal::python {
 
-/// Marks this thread, while it lives, as one of a backend that may run Python: to complete a
-/// future, or to free what a Work has held.
+/// While this object lives, marks this thread as a backend thread that may run Python: to complete
+/// a future, or to free objects that a Work has kept.
 class BackendThread {
  public:
   BackendThread();
@@ -25,42 +25,45 @@ class BackendThread {
   std::optional<int> before_;
 };
 
-/// For what waits until a group's threads have ended. Errors: usage, on one that may be such a
-/// thread: where an operation ends, as in the callback of a future.
+/// Call before waiting for the end of a group's threads.
+/// Errors: usage on a backend thread, for example in the callback of a future, because such a
+///   thread would wait for itself.
 void check_may_wait_for_threads(const char* operation);
 
-/// Lets go of a group, or of what has threads as one: if it is the last reference, waits for those
-/// threads, without the GIL; where this is one of them, on another thread. In a forked process it
-/// only forgets it: its threads are not here, and its connections are not this one's to close.
-void let_go(std::shared_ptr<const void> held, int generation_of_group);
+/// Releases a group, or another object with threads. The release of the last reference waits for
+/// these threads, without the GIL; on a backend thread, another thread waits instead. In a forked
+/// process, leaks the object: the threads do not exist there, and the parent's connections must
+/// stay open.
+void release_object(std::shared_ptr<const void> held, int generation_of_group);
 
-/// Ends what works on a group with threads of its own, and those threads: what is under way has
+/// Ends an object that uses a group on other threads, and these threads. Operations in flight get
 /// until the deadline.
 using EndWork = std::function<void(Deadline)>;
 
-/// Remembers the group, for as long as it lives, for the functions below, and how to end what works
-/// on it, if anything does.
+/// Registers the group for the functions below, as long as the group lives. `end_work` ends the
+/// object that uses the group, if such an object exists.
 void enlist(const ProcessGroupPtr& group, EndWork end_work = nullptr);
 
-/// Tells the peers of all groups that this rank is about to end by an exception, which it threw.
+/// Notifies the peers of all groups that this rank is about to end by an exception with the text
+/// `what`.
 void tell_all_of_exception(const std::string& what) noexcept;
 
-/// Leaves the group on the way to the process's end, which this is not to change: waits a second at
-/// most for what is under way, and does not say how that ended. Callbacks that have begun it waits
-/// for until they return. On a BackendThread, for which it would wait, it leaves all that to the
-/// last reference.
+/// Leaves the group while the process ends. Waits at most one second for operations in flight and
+/// ignores their errors, so that the process ends as it would without the group. Waits until
+/// callbacks that have begun return. On a BackendThread, does nothing: the thread would wait for
+/// itself, and the release of the last reference leaves the group.
 void leave_in_haste(ProcessGroup& group, const EndWork& end_work = nullptr) noexcept;
 
-/// While it lives, this thread leaves groups in order, and `leave_all` waits for it: the thread may
-/// be a daemon. Make it after releasing the GIL. If the interpreter ends meanwhile, the destructor
-/// does not return: a thread that takes the GIL of an ending interpreter would be unwound through
-/// C++, which ends the process.
-class LeavingInOrder {
+/// While this object lives, this thread leaves groups without an error, and `leave_all` waits for
+/// the thread, which may be a daemon. Construct it after releasing the GIL. The destructor does not
+/// return if the interpreter ends meanwhile: a thread that takes the GIL of an ending interpreter
+/// would be unwound through C++, which ends the process.
+class NormalLeave {
  public:
-  LeavingInOrder();
-  ~LeavingInOrder();
-  LeavingInOrder(const LeavingInOrder&) = delete;
-  LeavingInOrder& operator=(const LeavingInOrder&) = delete;
+  NormalLeave();
+  ~NormalLeave();
+  NormalLeave(const NormalLeave&) = delete;
+  NormalLeave& operator=(const NormalLeave&) = delete;
 
   /// Whether the ending interpreter has waited a second for such threads.
   static bool is_cut_off();
@@ -69,15 +72,14 @@ class LeavingInOrder {
   bool before_;
 };
 
-/// For InitOptions::interrupt. Does what check_signals does. On a thread that leaves in order, also
-/// throws Error(peer_lost) when the ending interpreter has waited a second for the thread.
+/// For InitOptions::interrupt. As check_signals. On a thread that leaves without an error, also
+/// throws Error(aborted) when the ending interpreter has waited a second for the thread.
 void check_interrupts();
 
 /// Leaves all remaining groups when the interpreter ends. Waits for the threads that leave groups
-/// (LeavingInOrder) and for the groups that `let_go` is about to end. So no part of a group, such
-/// as a thread, outlives the interpreter. Operations in flight get a second for each group. A
-/// callback that has begun is waited for until it returns. The groups of the parent process are
-/// ignored in a forked child.
+/// (NormalLeave) and for the groups that `release_object` is about to end. So no part of a group,
+/// such as a thread, outlives the interpreter. Operations in flight get one second for each group.
+/// Waits until callbacks that have begun return. A forked child ignores the groups of its parent.
 void leave_all() noexcept;
 
 }  // namespace peal::python

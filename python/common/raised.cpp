@@ -7,6 +7,15 @@
 
 namespace peal::python {
 
+std::string words_of(const pybind11::object& exception) noexcept {
+  try {
+    const auto errors = pybind11::module_::import("peal._errors");
+    return errors.attr("words_of")(exception).cast<std::string>();
+  } catch (const std::exception&) {
+    return Py_TYPE(exception.ptr())->tp_name;  // the interpreter ends
+  }
+}
+
 Raised describe_raised(const pybind11::object& exception) noexcept {
   if (!exception || exception.is_none()) return {};
   try {
@@ -14,11 +23,10 @@ Raised describe_raised(const pybind11::object& exception) noexcept {
       const pybind11::object code = exception.attr("code");
       return {{}, !code.is_none() && !code.equal(pybind11::int_(0))};
     }
-    const auto errors = pybind11::module_::import("peal._errors");
-    return {errors.attr("words_of")(exception).cast<std::string>(), false};
   } catch (const std::exception&) {
-    return {Py_TYPE(exception.ptr())->tp_name, false};  // at Python's end there is no more
+    PyErr_Clear();  // a code that cannot be compared is described like any exception
   }
+  return {words_of(exception), false};
 }
 
 Raised handled_exception() noexcept {

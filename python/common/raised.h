@@ -1,4 +1,4 @@
-// What a block of Python, or a program, is about to end by. Used by both extension modules.
+// The exception that is about to end a Python block or program. Used by both extension modules.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,17 +8,22 @@
 
 namespace peal::python {
 
-/// What ends a block of Python, if something does.
+/// Why a block of Python ends; empty for a normal end.
 struct Raised {
-  std::optional<std::string> words;  // "ValueError: out of luck", as peal._errors.words_of has it
-  bool is_failed_exit = false;       // SystemExit with a code other than 0: an end without words
+  std::optional<std::string> words;  // see words_of
+  bool is_failed_exit = false;       // SystemExit with a code other than 0; has no words
 };
 
-/// Of an exception, or of None. An exit with 0 is a return. With the GIL.
+/// "ValueError: out of luck", by peal._errors.words_of. Call with the GIL held.
+std::string words_of(const pybind11::object& exception) noexcept;
+
+/// Describes an exception, or None. SystemExit with code 0 counts as a normal end. Call with the
+/// GIL held.
 Raised describe_raised(const pybind11::object& exception) noexcept;
 
-/// Of what this thread handles, or what is on its way through a `finally`; not of what the parent
-/// handled when this process was forked. Threads: any, with the GIL or without.
+/// Describes the exception that this thread handles, or that passes through a `finally`. Ignores an
+/// exception that the parent handled when it forked this process.
+/// Threads: any, with or without the GIL.
 Raised handled_exception() noexcept;
 
 }  // namespace peal::python

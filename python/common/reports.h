@@ -1,11 +1,11 @@
-// What peal reports, on stderr.
+// Prints peal's reports on stderr.
 #pragma once
 
 #include "peal/base/report.h"
 
 namespace peal::python {
 
-/// Writes warnings to stderr as "peal: ...", each text once in this process.
+/// Writes each warning to stderr as "peal: ...", a repeated text only once in this process.
 Report report_on_stderr();
 
 }  // namespace peal::python

@@ -3,29 +3,22 @@
 #include <pthread.h>
 #include <pybind11/pybind11.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "peal/base/error.h"
+
+#include "python/common/raised.h"
 
 namespace peal::python {
 namespace {
 
 pthread_t main_thread;
 
-/// What a handler has raised on this thread, until the call that it ended has come back.
+/// The exception that a signal handler raised on this thread, until the interrupted call returns.
 thread_local std::exception_ptr raised;
 
 thread_local bool is_without_signals = false;
-
-/// "TimeoutError: too slow", without the traceback that follows it.
-std::string in_a_line(const pybind11::error_already_set& error) {
-  std::string text = error.what();
-  text.resize(std::min(text.size(), text.find('\n')));
-  while (text.ends_with(' ') || text.ends_with(':')) text.pop_back();
-  return text;
-}
 
 }  // namespace
 
@@ -38,7 +31,10 @@ void check_signals() {
   if (PyErr_CheckSignals() == 0) return;
   const pybind11::error_already_set error;
   raised = std::make_exception_ptr(error);
-  throw Error(ErrorKind::kPeerLost, "a signal handler raised " + in_a_line(error));
+  const std::string what = words_of(error.value());
+  throw Error(ErrorKind::kAborted,
+              "a signal handler raised " + what,
+              {.cause = ErrorCause::kInterrupted, .reason = what});
 }
 
 WithoutSignals::WithoutSignals() : before_(std::exchange(is_without_signals, true)) {}

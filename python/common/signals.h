@@ -1,5 +1,5 @@
-// Ctrl-C while a call of Python's main thread waits in peal. Python's own handler of a signal only
-// takes a note, which this looks at; used by both extension modules.
+// Ctrl-C while a call of Python's main thread waits in peal. Python's C handler only sets a flag,
+// so a waiting call must check for signals. Used by both extension modules.
 #pragma once
 
 #include <exception>
@@ -7,18 +7,18 @@
 
 namespace peal::python {
 
-/// To be called once, by the main thread: when a module is imported.
+/// The main thread calls this once, at the import of a module.
 void remember_main_thread();
 
-/// For InitOptions::interrupt. Where this is Python's main thread, runs the handlers of the signals
-/// that have come; if one of them raises, as that of SIGINT does, throws Error(peer_lost) and keeps
-/// what it raised for `throw_pending_exception`.
-/// Threads: any; with the GIL held or not. Cost: a comparison on other threads; the GIL on this
-/// one.
+/// For InitOptions::interrupt. On Python's main thread, runs the handlers of pending signals. If a
+/// handler raises, as for SIGINT, throws Error(aborted) and keeps the handler's exception for
+/// `throw_pending_exception`.
+/// Threads: any; with or without the GIL.
+/// Cost: the GIL on the main thread; a comparison on other threads.
 void check_signals();
 
-/// While it lives, this thread asks for no signals: where what a handler raises would be lost.
-/// Python runs the handlers afterwards.
+/// While this object lives, this thread does not check signals. For places where a handler's
+/// exception would be lost. Python runs the handlers afterwards.
 class WithoutSignals {
  public:
   WithoutSignals();
@@ -30,13 +30,15 @@ class WithoutSignals {
   bool before_;
 };
 
-/// Whether a handler has raised what is yet to be thrown.
+/// Whether a handler has raised an exception that is not thrown yet.
 bool has_pending_exception();
 
-/// After a call that may have been interrupted so: throws what Python has raised, if it has.
+/// Throws the exception that a handler has raised, if any. Call after each call that checks
+/// signals.
 void throw_pending_exception();
 
-/// Calls `call()`, and throws what Python has raised meanwhile, be it that the call ended well.
+/// Calls `call()`, then throws the exception that a handler has raised meanwhile, even if the call
+/// succeeded.
 template <class Call>
 decltype(auto) interruptible(Call&& call) {
   try {

@@ -20,14 +20,14 @@ void wait_for(Work& work, Timeout timeout) {
     try {
       return work.wait(slice.left());
     } catch (const Error& error) {
-      if (work.is_completed()) return work.wait();  // with its own error, if that was none
+      if (work.is_completed()) return work.wait();  // throws the operation's error, if it failed
       if (error.kind() != ErrorKind::kTimeout || slice.at() == deadline.at()) throw;
     }
     check_signals();
   }
 }
 
-bool see_it_end(ProcessGroup& group, Work& work, Deadline deadline) {
+bool wait_until_ended(ProcessGroup& group, Work& work, Deadline deadline) {
   const bool is_bounded = deadline.at() != TimePoint::max();
   while (!work.is_completed() && !deadline.passed()) {
     try {
@@ -43,7 +43,7 @@ void when_completed(Work& work, std::function<void()> then) {
   const auto once = std::make_shared<std::function<void()>>(std::move(then));
   work.when_completed([once] {
     const BackendThread here;
-    std::exchange(*once, nullptr)();  // and what it has held goes here
+    std::exchange(*once, nullptr)();  // frees the captured objects on this thread
   });
 }
 

@@ -1,4 +1,4 @@
-// How Python waits for a Work: with an ear for signals. Used by both extension modules.
+// Waits for a Work and checks Python's signals meanwhile. Used by both extension modules.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,23 @@
 
 namespace peal::python {
 
-/// Returns when it has ended; throws what it ended with, or Error(timeout) if it has not ended
-/// within `timeout`, after which it goes on. Signals interrupt it (signals.h). Without the GIL.
+/// Returns when the operation has succeeded; throws its error if it has failed. Throws
+/// Error(timeout) if the operation has not ended within `timeout`; the operation then continues.
+/// Signals interrupt the wait (signals.h). Call without the GIL.
 void wait_for(Work& work, Timeout timeout = kGroupTimeout);
 
-/// Waits until it has ended, however, or until the deadline; a signal that interrupts it aborts the
-/// group (signals.h). Returns whether it has ended.
-bool see_it_end(ProcessGroup& group, Work& work, Deadline deadline = Deadline(TimePoint::max()));
+/// Waits until the operation has ended, with success or failure, or until the deadline. A signal
+/// that interrupts the wait aborts the group (signals.h). Returns whether the operation has ended.
+bool wait_until_ended(ProcessGroup& group,
+                      Work& work,
+                      Deadline deadline = Deadline(TimePoint::max()));
 
-/// Work::when_completed, for what may run Python: see `let_go` in leaving.h.
+/// Work::when_completed for functions that may run Python; marks the thread as a BackendThread.
 void when_completed(Work& work, std::function<void()> then);
 
-/// The same for what must live until then. Where no thread can be started that would call it, it is
-/// never called and never freed, since the operation may still use what it holds.
+/// As when_completed, for a function whose captured objects must live until then. If no thread can
+/// be started to call the function, it is never called and its objects are never freed, because the
+/// operation may still use them.
 void keep_until_completed(Work& work, std::function<void()> then) noexcept;
 
 }  // namespace peal::python

@@ -22,7 +22,7 @@ std::string type_name(const py::object& object) {
   throw Error(kind, "an object of type " + type_name(object) + " " + why);
 }
 
-/// Of the struct module's letters, in this machine's byte order.
+/// For a format of Python's struct module, in this machine's byte order.
 std::optional<DType> dtype_of_format(std::string format, Py_ssize_t size) {
   static_assert(std::endian::native == std::endian::little);
   if (!format.empty() && std::string("@=<").find(format.front()) != std::string::npos) {
@@ -90,8 +90,8 @@ bool is_row_major(const DLTensor& tensor) {
 }
 
 constexpr const char* kContiguous =
-    "is not contiguous in row-major order: pass a contiguous copy, as "
-    "numpy.ascontiguousarray(x) or x.contiguous() makes";
+    "is not contiguous in row-major order: pass a contiguous copy, for example "
+    "numpy.ascontiguousarray(x) or x.contiguous()";
 
 bool has_dlpack(const py::object& object) {
   return py::hasattr(object, "__dlpack__") && py::hasattr(object, "__dlpack_device__");
@@ -107,7 +107,7 @@ bool can_be_read(const py::object& object) {
   return true;
 }
 
-/// For elements that the protocols cannot describe, such as NumPy's datetime64.
+/// Rejects elements that the protocols cannot describe, such as NumPy's datetime64.
 [[noreturn]] void refuse_access(const py::object& object, const py::error_already_set& why) {
   const std::string type = py::hasattr(object, "dtype")
                                ? " of " + py::str(object.attr("dtype")).cast<std::string>()
@@ -126,8 +126,8 @@ Array::Array(py::object object, Use use) : Array() {
   if (take_buffer(object, use) || take_dlpack(object)) return;
   refuse(ErrorKind::kUsage,
          object,
-         "is no array: it has neither the buffer protocol nor DLPack. Make one of it, as "
-         "numpy.array does; a list stands for as many arrays");
+         "is not an array: it has neither the buffer protocol nor DLPack. Convert it, for example "
+         "with numpy.array; a list means one array for each item");
 }
 
 Array::Array(Array&& other) noexcept
@@ -157,7 +157,7 @@ bool Array::take_buffer(const py::object& object, Use use) {
   if (!dtype) {
     refuse(ErrorKind::kUnsupported,
            object,
-           "has elements of the format \"" + format + "\", which peal has no type for");
+           "has elements of the format \"" + format + "\", which peal does not support");
   }
   const auto count = view_.itemsize > 0 ? view_.len / view_.itemsize : 0;
   buffer_ = {view_.buf, Elements(count), *dtype};
@@ -182,7 +182,8 @@ bool Array::take_dlpack(const py::object& object) {
   const DLTensor& tensor = managed->dl_tensor;
   if (!is_row_major(tensor)) refuse(ErrorKind::kUsage, object, kContiguous);
   const auto dtype = dtype_of_dlpack(tensor.dtype);
-  if (!dtype) refuse(ErrorKind::kUnsupported, object, "has elements that peal has no type for");
+  if (!dtype)
+    refuse(ErrorKind::kUnsupported, object, "has elements of a type that peal does not support");
   buffer_ = {static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
              Elements(elements_of(tensor)),
              *dtype};
@@ -190,8 +191,10 @@ bool Array::take_dlpack(const py::object& object) {
 }
 
 Arrays::Arrays(const py::object& objects, Array::Use use)
-    : is_list(py::isinstance<py::list>(objects) || py::isinstance<py::tuple>(objects)) {
-  if (!is_list) {
+    : form(py::isinstance<py::list>(objects) || py::isinstance<py::tuple>(objects)
+               ? BufferForm::kList
+               : BufferForm::kOne) {
+  if (form == BufferForm::kOne) {
     all.emplace_back(objects, use);
     return;
   }

@@ -1,4 +1,4 @@
-// Memory of Python's objects as peal's buffers: NumPy arrays, torch tensors, whatever has the
+// Memory of Python objects as peal buffers: NumPy arrays, torch tensors, and other objects with the
 // buffer protocol or DLPack.
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace peal::python {
 
-/// An object whose memory an operation uses, and which lives as long as this. Made and destroyed
-/// with the GIL held.
+/// Keeps a Python object alive while an operation uses the object's memory. Constructed and
+/// destroyed with the GIL held.
 class Array {
  public:
   enum class Use : unsigned char { kRead, kWrite };
 
-  /// Errors: usage (no array, not contiguous in row-major order, read-only where it is to be
-  /// written), unsupported (not on the CPU, a type that is none of DType, another byte order).
+  /// Errors: usage (not an array, not contiguous in row-major order, read-only but used for
+  ///   output), unsupported (not on the CPU, a type outside DType, another byte order).
   Array(pybind11::object object, Use use);
   ~Array();
   Array(Array&& other) noexcept;
@@ -26,21 +26,21 @@ class Array {
   Buffer buffer() const { return buffer_; }
 
  private:
-  Array() = default;  // whose destructor runs where the rest of a constructor throws
+  Array() = default;  // delegated to, so that the destructor runs if the public constructor throws
   bool take_buffer(const pybind11::object& object, Use use);
   bool take_dlpack(const pybind11::object& object);
 
   pybind11::object keeper_;  // a DLPack capsule
-  Py_buffer view_ = {};      // its obj is null where there is none
+  Py_buffer view_ = {};      // obj is null without a buffer
   Buffer buffer_;
 };
 
-/// What an argument that takes one array or several was given.
+/// The value of an argument that takes one array or several.
 struct Arrays {
-  /// A list or tuple is a list, anything else one array. Errors: as Array.
+  /// A list or tuple means several arrays, any other object one array. Errors: as Array.
   Arrays(const pybind11::object& objects, Array::Use use);
 
-  bool is_list;
+  BufferForm form;
   std::vector<Array> all;
 
   const Array& one() const { return all.front(); }

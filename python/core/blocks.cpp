@@ -1,5 +1,4 @@
-// The collectives on a block for each rank: for each the call, blocking or not, that the forms of
-// its arguments ask for.
+// The collectives that give each rank a block.
 #include <pybind11/stl.h>
 
 #include <cstddef>
@@ -25,28 +24,21 @@ std::vector<Elements> elements_of(const Counts& counts) {
   return elements;
 }
 
-[[noreturn]] void refuse_counts(const char* operation) {
-  throw Error(ErrorKind::kUsage,
-              std::string(operation) +
-                  ": counts cut one array into blocks; a list's arrays are the "
-                  "blocks");
-}
-
-/// What ranks that are not the root need not give: None.
-Arrays optional_arrays(const py::object& objects, Use use) {
+/// An argument that only the root needs; other ranks may pass None.
+Arrays at_root(const py::object& objects, Use use) {
   if (!objects.is_none()) return Arrays(objects, use);
   Arrays none(py::list(), use);
-  none.is_list = false;
+  none.form = BufferForm::kOne;
   return none;
 }
 
-/// One block for each rank at the root, whichever form it has them in, and none elsewhere: so that
-/// no other rank need know the form. Errors: usage (not to be cut into equal blocks).
+/// The root's blocks as a list, from either form; an empty list on other ranks. So the other ranks
+/// need not know the form. Errors: usage (the array cannot be cut into equal blocks).
 template <class AnyBuffer>
 std::vector<AnyBuffer> blocks_of(const Arrays& arrays, const ProcessGroup& group, Rank root) {
   if (group.rank() != root) return {};
   std::vector<AnyBuffer> blocks;
-  if (arrays.is_list || arrays.all.empty()) {
+  if (arrays.form == BufferForm::kList || arrays.all.empty()) {
     for (const Array& array : arrays.all) blocks.push_back(array.buffer());
     return blocks;
   }
@@ -56,20 +48,13 @@ std::vector<AnyBuffer> blocks_of(const Arrays& arrays, const ProcessGroup& group
     throw Error(ErrorKind::kUsage,
                 std::to_string(whole.count.value) +
                     " elements cannot be cut into equal blocks for " +
-                    std::to_string(group.size()) + " ranks; `counts` cuts them otherwise");
+                    std::to_string(group.size()) + " ranks; pass `counts` for unequal blocks");
   }
   auto* const bytes = static_cast<std::byte*>(whole.data);
   for (Rank rank = 0; rank < group.size(); ++rank) {
     blocks.push_back(Buffer(bytes + bytes_of(each * rank, whole.dtype).value, each, whole.dtype));
   }
   return blocks;
-}
-
-/// A root's one array with a block for each rank; elsewhere nothing, of the same type.
-template <class AnyBuffer>
-AnyBuffer whole(const Arrays& arrays, DType dtype) {
-  return arrays.all.empty() ? AnyBuffer(nullptr, Elements(0), dtype)
-                            : AnyBuffer(arrays.one().buffer());
 }
 
 template <bool kAsync>
@@ -79,28 +64,21 @@ Result<kAsync> scatter(const PyGroup& self,
                        Rank root,
                        const Counts& counts,
                        Seconds timeout) {
-  Arrays from = optional_arrays(input, Use::kRead);
+  Arrays from = at_root(input, Use::kRead);
   Arrays to(output, Use::kWrite);
   const Buffer out = single(to, "scatter").buffer();
+  const auto in = counts ? from.const_buffers() : blocks_of<ConstBuffer>(from, self.get(), root);
+  const ConstBuffers blocks(in, counts ? from.form : BufferForm::kList);
   const auto n = elements_of(counts);
-  const Timeout t = timeout_of(timeout);
-  if (from.is_list && counts) refuse_counts("scatter");
-  const auto in =
-      counts ? std::vector<ConstBuffer>() : blocks_of<ConstBuffer>(from, self.get(), root);
-  const auto block = whole<ConstBuffer>(from, out.dtype);
-  auto held = list_of(std::move(from), std::move(to));
-  if (!counts) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.scatter(in, out, root, t); },
-        [&](ProcessGroup& g) { return g.scatter_async(in, out, root, t); });
-  }
-  return carry_out<kAsync>(
-      self,
-      std::move(held),
-      [&](ProcessGroup& g) { g.scatter(block, out, root, n, t); },
-      [&](ProcessGroup& g) { return g.scatter_async(block, out, root, n, t); });
+  const BlockOptions options{.counts = n, .timeout = timeout_of(timeout)};
+  return carry_out<kAsync>(self,
+                           list_of(std::move(from), std::move(to)),
+                           &ProcessGroup::scatter,
+                           &ProcessGroup::scatter_async,
+                           blocks,
+                           out,
+                           root,
+                           options);
 }
 
 template <bool kAsync>
@@ -111,69 +89,52 @@ Result<kAsync> gather(const PyGroup& self,
                       const Counts& counts,
                       Seconds timeout) {
   Arrays from(input, Use::kRead);
-  Arrays to = optional_arrays(output, Use::kWrite);
+  Arrays to = at_root(output, Use::kWrite);
   const ConstBuffer in = single(from, "gather").buffer();
+  const auto out = counts ? to.buffers() : blocks_of<Buffer>(to, self.get(), root);
+  const Buffers blocks(out, counts ? to.form : BufferForm::kList);
   const auto n = elements_of(counts);
-  const Timeout t = timeout_of(timeout);
-  if (to.is_list && counts) refuse_counts("gather");
-  const auto out = counts ? std::vector<Buffer>() : blocks_of<Buffer>(to, self.get(), root);
-  const auto block = whole<Buffer>(to, in.dtype);
-  auto held = list_of(std::move(from), std::move(to));
-  if (!counts) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.gather(in, out, root, t); },
-        [&](ProcessGroup& g) { return g.gather_async(in, out, root, t); });
-  }
-  return carry_out<kAsync>(
-      self,
-      std::move(held),
-      [&](ProcessGroup& g) { g.gather(in, block, root, n, t); },
-      [&](ProcessGroup& g) { return g.gather_async(in, block, root, n, t); });
+  const BlockOptions options{.counts = n, .timeout = timeout_of(timeout)};
+  return carry_out<kAsync>(self,
+                           list_of(std::move(from), std::move(to)),
+                           &ProcessGroup::gather,
+                           &ProcessGroup::gather_async,
+                           in,
+                           blocks,
+                           root,
+                           options);
 }
 
-/// Three forms: array to array, array to a list of one array for each rank, list to list (several
-/// as one operation).
+/// For operations with an input and an output on every rank.
+template <bool kAsync, class Run, class Start, class Options>
+Result<kAsync> carry_out_both(const PyGroup& self,
+                              const py::object& input,
+                              const py::object& output,
+                              Run run,
+                              Start start,
+                              const Options& options) {
+  Arrays from(input, Use::kRead);
+  Arrays to(output, Use::kWrite);
+  const auto in = from.const_buffers();
+  const auto out = to.buffers();
+  const ConstBuffers inputs(in, from.form);
+  const Buffers outputs(out, to.form);
+  return carry_out<kAsync>(
+      self, list_of(std::move(from), std::move(to)), run, start, inputs, outputs, options);
+}
+
 template <bool kAsync>
 Result<kAsync> all_gather(const PyGroup& self,
                           const py::object& input,
                           const py::object& output,
                           const Counts& counts,
                           Seconds timeout) {
-  Arrays from(input, Use::kRead);
-  Arrays to(output, Use::kWrite);
-  if (from.is_list && !to.is_list) refuse_mix("all_gather");
-  const bool several = from.is_list;
-  const bool by_rank = to.is_list;
-  if (by_rank && counts) refuse_counts("all_gather");
-  const auto in = from.const_buffers();
-  const auto out = to.buffers();
   const auto n = elements_of(counts);
-  const Timeout t = timeout_of(timeout);
-  auto held = list_of(std::move(from), std::move(to));
-  if (several) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.all_gather(in, out, t); },
-        [&](ProcessGroup& g) { return g.all_gather_async(in, out, t); });
-  }
-  if (by_rank) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.all_gather(in[0], out, t); },
-        [&](ProcessGroup& g) { return g.all_gather_async(in[0], out, t); });
-  }
-  return carry_out<kAsync>(
-      self,
-      std::move(held),
-      [&](ProcessGroup& g) { g.all_gather(in[0], out[0], n, t); },
-      [&](ProcessGroup& g) { return g.all_gather_async(in[0], out[0], n, t); });
+  const BlockOptions options{.counts = n, .timeout = timeout_of(timeout)};
+  return carry_out_both<kAsync>(
+      self, input, output, &ProcessGroup::all_gather, &ProcessGroup::all_gather_async, options);
 }
 
-/// As all_gather, the other way.
 template <bool kAsync>
 Result<kAsync> reduce_scatter(const PyGroup& self,
                               const py::object& input,
@@ -181,69 +142,28 @@ Result<kAsync> reduce_scatter(const PyGroup& self,
                               const py::object& op,
                               const Counts& counts,
                               Seconds timeout) {
-  Arrays from(input, Use::kRead);
-  Arrays to(output, Use::kWrite);
-  if (to.is_list && !from.is_list) refuse_mix("reduce_scatter");
-  const bool several = to.is_list;
-  const bool by_rank = from.is_list;
-  if (by_rank && counts) refuse_counts("reduce_scatter");
-  const auto in = from.const_buffers();
-  const auto out = to.buffers();
   const auto n = elements_of(counts);
-  const ReduceOp o = op_of(op);
-  const Timeout t = timeout_of(timeout);
-  auto held = list_of(std::move(from), std::move(to));
-  if (several) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.reduce_scatter(in, out, o, t); },
-        [&](ProcessGroup& g) { return g.reduce_scatter_async(in, out, o, t); });
-  }
-  if (by_rank) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.reduce_scatter(in, out[0], o, t); },
-        [&](ProcessGroup& g) { return g.reduce_scatter_async(in, out[0], o, t); });
-  }
-  return carry_out<kAsync>(
-      self,
-      std::move(held),
-      [&](ProcessGroup& g) { g.reduce_scatter(in[0], out[0], o, n, t); },
-      [&](ProcessGroup& g) { return g.reduce_scatter_async(in[0], out[0], o, n, t); });
+  const ReduceScatterOptions options{.op = op_of(op), .counts = n, .timeout = timeout_of(timeout)};
+  return carry_out_both<kAsync>(self,
+                                input,
+                                output,
+                                &ProcessGroup::reduce_scatter,
+                                &ProcessGroup::reduce_scatter_async,
+                                options);
 }
 
 template <bool kAsync>
 Result<kAsync> all_to_all(const PyGroup& self,
                           const py::object& input,
                           const py::object& output,
-                          const Counts& to_counts,
-                          const Counts& from_counts,
+                          const Counts& to,
+                          const Counts& from,
                           Seconds timeout) {
-  Arrays from(input, Use::kRead);
-  Arrays to(output, Use::kWrite);
-  if (from.is_list != to.is_list) refuse_mix("all_to_all");
-  const bool by_rank = from.is_list;
-  if (by_rank && (to_counts || from_counts)) refuse_counts("all_to_all");
-  const auto in = from.const_buffers();
-  const auto out = to.buffers();
-  const auto sent = elements_of(to_counts);
-  const auto received = elements_of(from_counts);
-  const Timeout t = timeout_of(timeout);
-  auto held = list_of(std::move(from), std::move(to));
-  if (by_rank) {
-    return carry_out<kAsync>(
-        self,
-        std::move(held),
-        [&](ProcessGroup& g) { g.all_to_all(in, out, t); },
-        [&](ProcessGroup& g) { return g.all_to_all_async(in, out, t); });
-  }
-  return carry_out<kAsync>(
-      self,
-      std::move(held),
-      [&](ProcessGroup& g) { g.all_to_all(in[0], out[0], sent, received, t); },
-      [&](ProcessGroup& g) { return g.all_to_all_async(in[0], out[0], sent, received, t); });
+  const auto sent = elements_of(to);
+  const auto received = elements_of(from);
+  const AllToAllOptions options{.to = sent, .from = received, .timeout = timeout_of(timeout)};
+  return carry_out_both<kAsync>(
+      self, input, output, &ProcessGroup::all_to_all, &ProcessGroup::all_to_all_async, options);
 }
 
 }  // namespace

@@ -11,13 +11,15 @@ using Use = Array::Use;
 template <bool kAsync>
 Result<kAsync> broadcast(const PyGroup& self, const py::object& data, Rank root, Seconds timeout) {
   Arrays arrays(data, Use::kWrite);
-  const auto all = arrays.buffers();
-  const Timeout t = timeout_of(timeout);
-  return carry_out<kAsync>(
-      self,
-      list_of(std::move(arrays)),
-      [&](ProcessGroup& g) { g.broadcast(all, root, t); },
-      [&](ProcessGroup& g) { return g.broadcast_async(all, root, t); });
+  const auto buffers = arrays.buffers();
+  const CallOptions options{.timeout = timeout_of(timeout)};
+  return carry_out<kAsync>(self,
+                           list_of(std::move(arrays)),
+                           &ProcessGroup::broadcast,
+                           &ProcessGroup::broadcast_async,
+                           buffers,
+                           root,
+                           options);
 }
 
 template <bool kAsync>
@@ -26,43 +28,40 @@ Result<kAsync> all_reduce(const PyGroup& self,
                           const py::object& op,
                           Seconds timeout) {
   Arrays arrays(data, Use::kWrite);
-  const auto all = arrays.buffers();
-  const ReduceOp o = op_of(op);
-  const Timeout t = timeout_of(timeout);
-  return carry_out<kAsync>(
-      self,
-      list_of(std::move(arrays)),
-      [&](ProcessGroup& g) { g.all_reduce(all, o, t); },
-      [&](ProcessGroup& g) { return g.all_reduce_async(all, o, t); });
+  const auto buffers = arrays.buffers();
+  const ReduceOptions options{.op = op_of(op), .timeout = timeout_of(timeout)};
+  return carry_out<kAsync>(self,
+                           list_of(std::move(arrays)),
+                           &ProcessGroup::all_reduce,
+                           &ProcessGroup::all_reduce_async,
+                           buffers,
+                           options);
 }
 
 template <bool kAsync>
 Result<kAsync> reduce(
     const PyGroup& self, const py::object& data, Rank root, const py::object& op, Seconds timeout) {
   Arrays arrays(data, Use::kWrite);
-  const auto all = arrays.buffers();
-  const ReduceOp o = op_of(op);
-  const Timeout t = timeout_of(timeout);
-  return carry_out<kAsync>(
-      self,
-      list_of(std::move(arrays)),
-      [&](ProcessGroup& g) { g.reduce(all, root, o, t); },
-      [&](ProcessGroup& g) { return g.reduce_async(all, root, o, t); });
+  const auto buffers = arrays.buffers();
+  const ReduceOptions options{.op = op_of(op), .timeout = timeout_of(timeout)};
+  return carry_out<kAsync>(self,
+                           list_of(std::move(arrays)),
+                           &ProcessGroup::reduce,
+                           &ProcessGroup::reduce_async,
+                           buffers,
+                           root,
+                           options);
 }
 
 template <bool kAsync>
 Result<kAsync> barrier(const PyGroup& self, Seconds timeout) {
-  const Timeout t = timeout_of(timeout);
-  return carry_out<kAsync>(
-      self,
-      {},
-      [&](ProcessGroup& g) { g.barrier(t); },
-      [&](ProcessGroup& g) { return g.barrier_async(t); });
+  const CallOptions options{.timeout = timeout_of(timeout)};
+  return carry_out<kAsync>(self, {}, &ProcessGroup::barrier, &ProcessGroup::barrier_async, options);
 }
 
 void monitored_barrier(const PyGroup& self, Seconds timeout) {
-  const Timeout t = timeout_of(timeout);
-  self.run([&](ProcessGroup& g) { g.monitored_barrier(t); });
+  const CallOptions options{.timeout = timeout_of(timeout)};
+  self.run([&](ProcessGroup& g) { g.monitored_barrier(options); });
 }
 
 }  // namespace

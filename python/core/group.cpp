@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
-#include "peal/base/per_process.h"
+#include "peal/system/per_process.h"
 
 #include "python/common/errors.h"
 #include "python/common/gil.h"
@@ -26,7 +26,8 @@ Timeout timeout_of(Seconds seconds) {
   if (!seconds) return kGroupTimeout;
   if (!(*seconds >= 0)) {
     throw Error(ErrorKind::kUsage,
-                "a timeout of " + std::to_string(*seconds) + " s: it takes seconds, 0 or more");
+                "a timeout of " + std::to_string(*seconds) +
+                    " s is not valid: pass a number of seconds, 0 or more");
   }
   constexpr double kNever = 1e12;
   return Timeout(static_cast<std::int64_t>(std::ceil(std::min(*seconds, kNever) * 1000.0)));
@@ -38,7 +39,7 @@ PyWork::PyWork(WorkPtr work, std::vector<Arrays> held)
     : work_(std::move(work)),
       held_(new std::vector<Arrays>(std::move(held)), [](std::vector<Arrays>* arrays) {
         // peal's threads have ended before the interpreter finalizes (leave_all).
-        if (Py_IsInitialized() == 0) return;  // they go with the process
+        if (Py_IsInitialized() == 0) return;  // the arrays are freed with the process
         const py::gil_scoped_acquire gil;
         delete arrays;
       }) {}
@@ -70,7 +71,7 @@ PyGroup::PyGroup(ProcessGroupPtr group) : group_(std::move(group)), generation_(
   enlist(group_);
 }
 
-PyGroup::~PyGroup() { let_go(std::move(group_), generation_); }
+PyGroup::~PyGroup() { release_object(std::move(group_), generation_); }
 
 ProcessGroup& PyGroup::get() const {
   check_not_forked(generation_, group_->name(), "peal.init_process_group");
@@ -89,21 +90,19 @@ ReduceOp op_of(const py::object& op) {
   }
   throw Error(ErrorKind::kUsage,
               "\"" + name +
-                  "\" is no reduction; there are sum, product, min, max, avg, band, bor, "
-                  "bxor, and ReduceOp.premul_sum(factor)");
+                  "\" is not a reduction: use sum, product, min, max, avg, band, bor, bxor or "
+                  "ReduceOp.premul_sum(factor)");
 }
 
 const Array& single(const Arrays& arrays, const char* operation) {
-  if (arrays.is_list) refuse_mix(operation);
+  if (arrays.form == BufferForm::kList) {
+    throw Error(ErrorKind::kUsage,
+                std::string(operation) + ": found a list for an argument that takes one array");
+  }
   return arrays.one();
 }
 
-[[noreturn]] void refuse_mix(const char* operation) {
-  throw Error(ErrorKind::kUsage,
-              std::string(operation) + ": this mix of arrays and lists of arrays has no meaning");
-}
-
-// ---- what is bound
+// ---- functions that are bound
 
 namespace {
 
@@ -116,9 +115,10 @@ std::optional<PyGroup> split(const PyGroup& self,
                              std::optional<int> color,
                              int key,
                              Seconds timeout) {
-  if (color && *color < 0) {  // kNoColor among them, which is None here
-    throw Error(ErrorKind::kUsage,
-                "split: the color " + std::to_string(*color) + "; there are 0, 1, ..., and None");
+  if (color && *color < 0) {  // also kNoColor: Python passes None instead
+    throw Error(
+        ErrorKind::kUsage,
+        "split: the color " + std::to_string(*color) + " is not valid: pass 0, 1, ... or None");
   }
   const Timeout t = timeout_of(timeout);
   ProcessGroupPtr group =
@@ -137,7 +137,7 @@ PyMemory allocate(const PyGroup& self, std::int64_t bytes) {
   return {self.run([&](ProcessGroup& g) { return g.allocate(Bytes(bytes)); }), bytes};
 }
 
-/// A `with` block that an exception leaves tells the peers what it was, and goes on with it.
+/// Ends a `with` block. If an exception leaves the block, the peers receive its text first.
 void leave(const PyGroup& self,
            const py::object& kind,
            const py::object& value,
@@ -148,7 +148,7 @@ void leave(const PyGroup& self,
   const Raised raised = describe_raised(value);
   ProcessGroup& group = self.get();
   const WithoutGil without_gil;
-  const LeavingInOrder leaving;
+  const NormalLeave leaving;
   if (raised.words) group.abort_by_exception(*raised.words);
   if (raised.words || raised.is_failed_exit) return leave_in_haste(group);
   check_may_wait_for_threads("the end of a `with` block");
@@ -163,7 +163,7 @@ void destroy(const PyGroup& self, Seconds timeout) {
   const Timeout t = timeout_of(timeout);
   check_may_wait_for_threads("destroy");
   self.run([&](ProcessGroup& g) {
-    const LeavingInOrder leaving;
+    const NormalLeave leaving;
     g.destroy(t);
   });
 }

@@ -1,4 +1,4 @@
-// peal.ProcessGroup and peal.Work: what pybind11 binds in module.cpp.
+// peal.ProcessGroup and peal.Work, which module.cpp binds with pybind11.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,17 +18,17 @@ namespace peal::python {
 
 namespace py = pybind11;
 
-/// Seconds, as Python has them; none: the group's own.
+/// A timeout in seconds, as in Python; nullopt: the timeout of the group.
 using Seconds = std::optional<double>;
-/// As many elements for each rank; none: equal blocks.
+/// The number of elements for each rank; nullopt: equal blocks.
 using Counts = std::optional<std::vector<std::int64_t>>;
 
-/// An operation under way, with the arrays that it uses: they live until it has ended.
+/// An operation in flight. Its arrays live until the operation has ended.
 class PyWork {
  public:
   using Held = std::shared_ptr<std::vector<Arrays>>;
 
-  /// `held` with the GIL held.
+  /// Call with the GIL held, because of `held`.
   PyWork(WorkPtr work, std::vector<Arrays> held);
   ~PyWork();
   PyWork(PyWork&&) = default;
@@ -36,7 +36,7 @@ class PyWork {
 
   void wait(Seconds timeout) const;
   bool is_completed() const { return work_->is_completed(); }
-  /// None, or what it ended with.
+  /// The operation's error, or None.
   py::object exception() const;
   Rank source() const { return work_->source(); }
 
@@ -45,7 +45,7 @@ class PyWork {
   Held held_;
 };
 
-/// Each method is ProcessGroup's of the same name, without the GIL; see there.
+/// A ProcessGroup whose calls run without the GIL.
 class PyGroup {
  public:
   explicit PyGroup(ProcessGroupPtr group);
@@ -54,15 +54,15 @@ class PyGroup {
   PyGroup& operator=(PyGroup&&) = delete;
 
   ProcessGroup& get() const;
-  /// The same for what may be asked in a forked process too: its name, rank and size.
+  /// The group for calls that a forked process may make too: name, rank and size.
   const ProcessGroup& known() const { return *group_; }
-  /// Whether this process was forked from the one that is in the group.
+  /// Whether this process was forked from the process that is in the group.
   bool is_of_parent() const;
 
   /// Runs `call(group)` on this thread.
   template <class Call>
   decltype(auto) run(Call&& call) const;
-  /// Starts what `call(group)` starts, with these arrays.
+  /// Starts the operation of `call(group)`; its Work keeps the arrays.
   template <class Call>
   PyWork start(std::vector<Arrays> held, Call&& call) const;
 
@@ -71,7 +71,7 @@ class PyGroup {
   int generation_;
 };
 
-/// Errors: usage (negative, no number).
+/// Errors: usage (negative or NaN).
 Timeout timeout_of(Seconds seconds);
 
 /// Adds both classes to the module.

@@ -17,33 +17,33 @@ using Use = Array::Use;
 
 void send(const PyGroup& self, const py::object& data, Rank to, std::int32_t tag, Seconds timeout) {
   const Array array(data, Use::kRead);
-  const Timeout t = timeout_of(timeout);
-  self.run([&](ProcessGroup& g) { g.send(array.buffer(), to, Tag{tag}, t); });
+  const MessageOptions options{.tag = Tag{tag}, .timeout = timeout_of(timeout)};
+  self.run([&](ProcessGroup& g) { g.send(array.buffer(), to, options); });
 }
 
 Rank recv(
     const PyGroup& self, const py::object& data, Rank source, std::int32_t tag, Seconds timeout) {
   const Array array(data, Use::kWrite);
-  const Timeout t = timeout_of(timeout);
-  return self.run([&](ProcessGroup& g) { return g.recv(array.buffer(), source, Tag{tag}, t); });
+  const MessageOptions options{.tag = Tag{tag}, .timeout = timeout_of(timeout)};
+  return self.run([&](ProcessGroup& g) { return g.recv(array.buffer(), source, options); });
 }
 
 PyWork isend(
     const PyGroup& self, const py::object& data, Rank to, std::int32_t tag, Seconds timeout) {
   Arrays arrays(data, Use::kRead);
   const ConstBuffer buffer = single(arrays, "isend").buffer();
-  const Timeout t = timeout_of(timeout);
+  const MessageOptions options{.tag = Tag{tag}, .timeout = timeout_of(timeout)};
   return self.start(list_of(std::move(arrays)),
-                    [&](ProcessGroup& g) { return g.isend(buffer, to, Tag{tag}, t); });
+                    [&](ProcessGroup& g) { return g.isend(buffer, to, options); });
 }
 
 PyWork irecv(
     const PyGroup& self, const py::object& data, Rank source, std::int32_t tag, Seconds timeout) {
   Arrays arrays(data, Use::kWrite);
   const Buffer buffer = single(arrays, "irecv").buffer();
-  const Timeout t = timeout_of(timeout);
+  const MessageOptions options{.tag = Tag{tag}, .timeout = timeout_of(timeout)};
   return self.start(list_of(std::move(arrays)),
-                    [&](ProcessGroup& g) { return g.irecv(buffer, source, Tag{tag}, t); });
+                    [&](ProcessGroup& g) { return g.irecv(buffer, source, options); });
 }
 
 PyWork batch_isend_irecv(const PyGroup& self, const py::iterable& batch, Seconds timeout) {
@@ -69,9 +69,9 @@ PyWork batch_isend_irecv(const PyGroup& self, const py::iterable& batch, Seconds
     if (parts.size() == 4) message.tag = Tag{parts[3].cast<std::int32_t>()};
     messages.push_back(message);
   }
-  const Timeout t = timeout_of(timeout);
+  const CallOptions options{.timeout = timeout_of(timeout)};
   return self.start(std::move(held),
-                    [&](ProcessGroup& g) { return g.batch_isend_irecv(messages, t); });
+                    [&](ProcessGroup& g) { return g.batch_isend_irecv(messages, options); });
 }
 
 }  // namespace
@@ -87,7 +87,12 @@ void bind_messages(GroupClass& group) {
       .def("recv", &recv, data, source, tag, named, timeout, docs::kRecv)
       .def("isend", &isend, data, to, tag, named, timeout, docs::kIsend)
       .def("irecv", &irecv, data, source, tag, named, timeout, docs::kIrecv)
-      .def("batch_isend_irecv", &batch_isend_irecv, py::arg("batch"), named, timeout, docs::kBatch);
+      .def("batch_isend_irecv",
+           &batch_isend_irecv,
+           py::arg("batch"),
+           named,
+           timeout,
+           docs::kBatchIsendIrecv);
 }
 
 }  // namespace peal::python

@@ -1,14 +1,16 @@
-// peal._core: process groups over arrays, without torch. The package peal shows it to users.
+// peal._core: process groups over arrays, without torch. Users import it through the package peal.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <sys/wait.h>
 
 #include <cmath>
 #include <optional>
 #include <string>
 
-#include "peal/base/config.h"
-#include "peal/base/per_process.h"
+#include "peal/config/config.h"
 #include "peal/init/init.h"
+#include "peal/system/per_process.h"
+#include "peal/system/process_state.h"
 
 #include "python/common/errors.h"
 #include "python/common/gil.h"
@@ -47,7 +49,7 @@ void bind_reduce_op(py::module_& module) {
                                                         {"BOR", ReduceOp::kBor},
                                                         {"BXOR", ReduceOp::kBxor}};
   for (const auto& [name, value] : constants) op.attr(name) = value;
-  op.def_static("premul_sum", &ReduceOp::premul_sum, py::arg("factor"), docs::kPremulSum);
+  op.def_static("premul_sum", &ReduceOp::premul_sum, py::arg("factor"), docs::kReduceOpPremulSum);
   op.def(
       "__eq__",
       [](const ReduceOp& a, const ReduceOp& b) { return a == b; },
@@ -72,7 +74,7 @@ void bind_reduce_op(py::module_& module) {
 PYBIND11_MODULE(_core, module) {
   module.doc() = docs::kModule;
   remember_main_thread();
-  generation();  // counts from here on
+  generation();  // starts to count forks
   translate_errors_to("peal._errors", "Error");
   module.attr("ANY_SOURCE") = kAnySource;
   bind_reduce_op(module);
@@ -91,6 +93,13 @@ PYBIND11_MODULE(_core, module) {
              py::call_guard<WithoutGil>(),
              docs::kTellOfException);
   module.def("leave_all", &leave_all, py::call_guard<WithoutGil>(), docs::kLeaveAll);
+  module.def(
+      "describe_end",
+      [](int code) {
+        return describe_wait_status(code < 0 ? W_EXITCODE(0, -code) : W_EXITCODE(code, 0));
+      },
+      py::arg("exitcode"),
+      docs::kDescribeEnd);
 }
 
 }  // namespace peal::python

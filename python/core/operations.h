@@ -1,10 +1,10 @@
-// What the operations of a group have in common: how their arguments are read, how they are run and
-// how they are bound.
+// The common part of a group's operations: reading arguments, running and binding.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,21 +19,17 @@ namespace peal::python {
 
 using GroupClass = py::class_<PyGroup>;
 
-/// Each binds the operations of one file.
 void bind_messages(GroupClass& group);
 void bind_collectives(GroupClass& group);
 void bind_blocks(GroupClass& group);
 
 // ---- arguments
 
-/// Errors: usage (no reduction's name).
+/// From a ReduceOp or a name. Errors: usage (not the name of a reduction).
 ReduceOp op_of(const py::object& op);
 
-/// Of what is one array. Errors: usage (a list).
+/// The only array of an argument. Errors: usage (a list).
 const Array& single(const Arrays& arrays, const char* operation);
-
-/// Throws Error(usage).
-[[noreturn]] void refuse_mix(const char* operation);
 
 inline py::arg_v timeout_argument() { return py::arg("timeout") = py::none(); }
 
@@ -55,13 +51,19 @@ PyWork PyGroup::start(std::vector<Arrays> held, Call&& call) const {
 template <bool kAsync>
 using Result = std::conditional_t<kAsync, PyWork, void>;
 
-/// Runs it and lets go of the arrays, or starts it and keeps them.
-template <bool kAsync, class Run, class Start>
-Result<kAsync> carry_out(const PyGroup& group, std::vector<Arrays> held, Run run, Start start) {
+/// Runs the blocking operation `run` and releases the arrays. With kAsync, starts `start`, the
+/// _async form, whose Work keeps the arrays.
+template <bool kAsync, class Run, class Start, class... Arguments>
+Result<kAsync> carry_out(const PyGroup& group,
+                         std::vector<Arrays> held,
+                         Run run,
+                         Start start,
+                         const Arguments&... arguments) {
   if constexpr (kAsync) {
-    return group.start(std::move(held), start);
+    return group.start(std::move(held),
+                       [&](ProcessGroup& g) { return std::invoke(start, g, arguments...); });
   } else {
-    group.run(run);
+    group.run([&](ProcessGroup& g) { std::invoke(run, g, arguments...); });
   }
 }
 
@@ -79,7 +81,7 @@ inline std::vector<Arrays> list_of(Arrays&& a, Arrays&& b) {
 
 // ---- binding
 
-/// Binds `name`, which waits, and `name`_async; they take `arguments` and a timeout.
+/// Binds the blocking form `name` and `name`_async. Both take `arguments` and a timeout.
 template <class Wait, class Start, class... Arguments>
 void bind_both(GroupClass& group,
                const std::string& name,

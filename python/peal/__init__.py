@@ -8,11 +8,11 @@ A *group* is n processes, its *ranks* 0 to n-1, that work on data together::
         data = numpy.ones(4, dtype=numpy.float32)
         group.all_reduce(data)             # now the sum over all ranks, on every rank
 
-Started by ``peal run -n 4 script.py`` (or torchrun, mpirun, srun), `init_process_group` needs no
-arguments; `spawn` starts a function on several ranks of this machine. Data are NumPy arrays, torch
-tensors on the CPU, and whatever else has the buffer protocol or DLPack, in contiguous memory. torch
-need not be installed. With it, ``torch.distributed.init_process_group("peal")`` makes torch's own
-collectives, DistributedDataParallel, FSDP and the rest run on peal.
+In a script started by ``peal run -n 4 script.py`` (or torchrun, mpirun, srun), `init_process_group`
+needs no arguments. `spawn` starts a function on several ranks of this machine. Data are NumPy arrays,
+torch tensors on the CPU, and other objects with the buffer protocol or DLPack, in contiguous memory.
+peal does not need torch. With torch, ``torch.distributed.init_process_group("peal")`` makes torch's
+collectives, DistributedDataParallel and FSDP run on peal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from peal import _core
+from peal import _build, _core
 from peal._core import ANY_SOURCE, Memory, ProcessGroup, ReduceOp, Work, init_process_group
 from peal._ending import end_with_process
 from peal._errors import Error
@@ -30,7 +30,7 @@ from peal._spawn import SpawnError, spawn
 if TYPE_CHECKING:
     from peal._torch import TorchOptions
 
-__version__ = "0.1.0"
+__version__ = _build.VERSION
 
 __all__ = [
     "ANY_SOURCE",
@@ -49,14 +49,14 @@ add_object_collectives(ProcessGroup)
 end_with_process(_core)
 
 if sys.modules.get("torch") is not None:
-    # torch asks for it as it is imported, unless it was told not to.
+    # torch registers backends at its import, unless autoloading is off.
     from peal_autoload import register
 
     register()
 
 
 def __getattr__(name: str) -> object:
-    if name == "TorchOptions":  # which needs torch
+    if name == "TorchOptions":  # needs torch
         from peal._torch import TorchOptions
 
         return TorchOptions

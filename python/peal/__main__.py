@@ -1,5 +1,5 @@
-"""``python -m peal``: the program peal, as ``peal`` on the command line. Scripts that it starts run
-in this Python."""
+"""``python -m peal`` is the program ``peal`` of the command line. The scripts that it starts run in
+this Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     program = Path(__file__).parent / "bin" / "peal"
-    own = str(Path(sys.executable).parent)  # as where a virtual environment is active
+    own = str(Path(sys.executable).parent)  # first in PATH, as in an active virtual environment
     os.environ["PATH"] = os.pathsep.join([own, os.environ.get("PATH", os.defpath)])
     os.execv(program, [str(program), *sys.argv[1:]])
 

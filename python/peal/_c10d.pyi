@@ -1,4 +1,4 @@
-"""Types of the extension module of torch.distributed's backend, which only peal._torch uses."""
+"""Types of the extension module with the backend of torch.distributed. Only peal._torch uses it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""How a process that is in groups ends: its peers hear what was raised, and nothing outlives it."""
+"""The end of a process that is in groups: its peers receive the exception's text, and it leaves all
+groups."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from peal._errors import words_of
 
 
 class _Module(Protocol):
-    """An extension module of peal, each of which has its own groups."""
+    """An extension module of peal. Each has its own groups."""
 
     def tell_of_exception(self, what: str, /) -> None: ...
 
@@ -21,9 +22,9 @@ class _Module(Protocol):
 
 
 def end_with_process(module: _Module) -> None:
-    """From now on: before an exception ends this process, the peers of the module's groups are told
-    what it says; and before the interpreter goes, all groups are left, so that no thread of theirs
-    comes to a Python that is gone. To be called once for each module."""
+    """From now on: before an exception ends this process, the peers of the module's groups receive the
+    exception's text. Before the interpreter ends, the process leaves all groups, so that no thread of
+    a group calls Python after its end. Call this once for each module."""
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], value: BaseException,
@@ -35,7 +36,7 @@ def end_with_process(module: _Module) -> None:
 
     def leave() -> None:
         raised = sys.exc_info()[1]
-        # A child of torch.multiprocessing, whose target raised, exits where it handles that.
+        # A child of torch.multiprocessing handles an exception of its target by an exit.
         while isinstance(raised, SystemExit):
             raised = raised.__context__ if raised.code not in (None, 0) else None
         try:
@@ -47,31 +48,33 @@ def end_with_process(module: _Module) -> None:
     sys.excepthook = excepthook
     atexit.register(leave)
     _at_end_of_child(leave)
-    # Of what its parent has registered a forked one runs nothing.
+    # A forked child runs none of its parent's functions.
     multiprocessing.util.register_after_fork(leave, _at_end_of_child)
 
 
 def _at_end_of_child(leave: Callable[[], None]) -> None:
-    """Children of multiprocessing end without atexit's functions, but with these."""
+    """Children of multiprocessing do not run the functions of atexit, only those of Finalize."""
     multiprocessing.util.Finalize(None, leave, exitpriority=100)
 
 
 def handled() -> BaseException | None:
-    """What this thread handles, or what is on its way through a `finally`; see `_mark_handled`."""
+    """The exception that this thread handles, or that passes through a `finally`; see `_mark_handled`."""
     error = sys.exc_info()[1]
     return None if error is None or _is_from_before(error) else error
 
 
-_MARK = "_peal_is_from_before"  # on the exception, since to refer to it keeps all its frames alive
+# An attribute of the exception, because a reference to the exception would keep its frames alive.
+_MARK = "_peal_is_from_before"
 
 
 def _mark_handled() -> None:
-    """A process that is forked where an exception is handled handles it until it ends, and does not
-    end by it; nor does one that imports this there."""
+    """Marks the exceptions that are handled now, so that they are not taken for the end of this
+    process. A process that is forked, or imports this module, while an exception is handled sees that
+    exception until its end."""
     error = sys.exc_info()[1]
     while error is not None and not _is_from_before(error):
         vars(error)[_MARK] = True
-        error = error.__context__  # which is handled again once this one is
+        error = error.__context__  # handled again after `error`
 
 
 def _is_from_before(error: BaseException) -> bool:

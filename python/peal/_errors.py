@@ -1,32 +1,50 @@
-"""The one exception of peal, and the words of any."""
+"""The exception class of peal, and the text of any exception."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-Kind = Literal["usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug"]
+Kind = Literal["usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug",
+               "aborted"]
+Cause = Literal["unknown", "killed", "exited", "threw", "aborted", "left", "stopped", "unreachable",
+                "mismatch", "interrupted"]
 
 
 class Error(RuntimeError):
-    """What went wrong, by what the caller can do about it: `kind` is one of
+    """An error of peal. Its `kind` tells the caller what to do:
 
-    - "usage": the call or the configuration is wrong: mend the program
-    - "mismatch": ranks disagree about the operation: mend the program
-    - "peer_lost": a rank ended or became unreachable: restart it, or go on without it
-    - "timeout": somebody did not come in time: look for who is missing, or wait longer
-    - "unsupported": a combination that has no meaning, or that cannot be done
-    - "resource": memory, descriptors, ports, permissions: mend the machine
+    - "usage": the call or the configuration is wrong: fix the program
+    - "mismatch": ranks disagree about the operation: fix the program
+    - "peer_lost": a rank ended or became unreachable: restart it, or continue without it
+    - "timeout": a rank did not arrive in time: find the missing rank, or wait longer
+    - "unsupported": the combination has no meaning, or peal cannot do it
+    - "resource": memory, descriptors, ports, permissions: fix the machine
     - "bug": peal is wrong: report it
+    - "aborted": a rank ended the group on purpose, by abort() or Ctrl-C: nothing to fix
+
+    These attributes give programs the known facts of the text:
+
+    - rank: the world rank that caused the error or is missing, or None
+    - host: the name of that rank's host, or ""
+    - operation: the operation that failed on this rank, "all_reduce #12 (sum of 1000 f32)", or ""
+    - cause: what happened to that rank: "killed" by a signal, "exited", "threw", "aborted", "left",
+      "stopped", "unreachable", "mismatch" (it is in another operation), "interrupted", or "unknown"
+    - reason: the text of a rank that threw, aborted or was interrupted, or ""
     """
 
     kind: Kind
+    rank: int | None = None
+    host: str = ""
+    operation: str = ""
+    cause: Cause = "unknown"
+    reason: str = ""
 
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(f"{kind}: {message}")
         self.kind = kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without the constructors, since those of subclasses take other arguments and add words.
+        # Bypasses constructors, because those of subclasses take other arguments and add text.
         return _restored, (type(self), self.args), self.__dict__
 
 
@@ -35,9 +53,10 @@ def _restored(made_of: type[Error], arguments: tuple[Any, ...]) -> Error:
 
 
 def words_of(error: BaseException) -> str:
-    """Its class and what it says, if it can say it: never raises, and can be encoded."""
+    """The class and text of `error`: "ValueError: out of luck". Never raises; the result can be encoded."""
     name = type(error).__name__
     try:
-        return f"{name}: {error}".encode(errors="backslashreplace").decode()
+        text = str(error).encode(errors="backslashreplace").decode()
+        return f"{name}: {text}" if text else name
     except Exception:
-        return f"{name}, which cannot say what it is about"
+        return f"{name}, which has no readable text"

@@ -1,11 +1,11 @@
-"""Collectives over Python's objects: methods of `peal.ProcessGroup`.
+"""Collectives over Python objects: methods of `peal.ProcessGroup`.
 
-Objects travel as JSON: a tuple arrives as a list, on the sending rank too, and a dict's keys are
-strings. With ``pickle=True`` objects are pickled: a rank that can send to this one can then run code
-in it, so this is for ranks that trust each other.
+Objects are sent as JSON: a tuple arrives as a list, on the sending rank too, and the keys of a dict
+are strings. With ``pickle=True`` objects are pickled. Use this only between ranks that trust each
+other, because a sender can then run code on the receiver.
 
-Sizes go first. A rank whose object cannot be written says so in the place of its size, and then all
-raise, instead of waiting for what does not come.
+Ranks exchange sizes first. A rank that cannot encode its object sends an error instead of its size.
+Then all ranks raise, and no rank waits for a missing object.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _REFUSED = -1  # in the place of a size
 
 
 def _check_keys(value: Any) -> None:
-    """JSON would make words of other keys without saying so."""
+    """Rejects keys that are not strings, because json would silently convert them."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
-                raise TypeError(f"a dict's key is {key!r}, and JSON has words there")
+                raise TypeError(f"a dict's key is {key!r}, but JSON allows only strings")
             _check_keys(inner)
     elif isinstance(value, (list, tuple)):
         for inner in value:
@@ -36,7 +36,7 @@ def _check_keys(value: Any) -> None:
 
 
 def _encode(value: Any, pickle: bool) -> bytes | Error:
-    """An error if it cannot be written, to be raised when the others know."""
+    """The encoded value, or the error, which is raised after the other ranks know of it."""
     try:
         if pickle:
             return pickling.dumps(value)
@@ -44,7 +44,8 @@ def _encode(value: Any, pickle: bool) -> bytes | Error:
         return json.dumps(value).encode()
     except Exception as error:
         hint = "" if pickle else (
-            ": objects travel as JSON; pickle=True takes any, from ranks that are trusted")
+            ": objects are sent as JSON; pass pickle=True for other objects, if the ranks trust "
+            "each other")
         return Error(words_of(error) + hint, "usage")
 
 
@@ -54,7 +55,8 @@ def _encode_each(values: Sequence[Any] | None, count: int, pickle: bool) -> list
     except Exception as error:
         return Error(f"scatter_object: the root's values: {words_of(error)}", "usage")
     if len(every) != count:
-        return Error(f"scatter_object: the root needs one value for each of {count} ranks", "usage")
+        return Error(f"scatter_object: the root must pass one value for each of {count} ranks",
+                     "usage")
     parts = []
     for value in every:
         part = _encode(value, pickle)
@@ -79,12 +81,12 @@ def _all_sizes(group: ProcessGroup, own: int, timeout: float | None) -> array[in
 
 
 def _unless_refused(own: Sent | Error, sizes: Sequence[int], ranks: Sequence[int]) -> Sent:
-    """What this rank sends, once all know the `sizes` of what the `ranks` send."""
+    """This rank's data, or an error if one of the `ranks` has an error instead of a size."""
     if isinstance(own, Error):
         raise own
     for size, rank in zip(sizes, ranks):
         if size == _REFUSED:
-            raise Error(f"rank {rank} cannot write its object, and raised why", "usage")
+            raise Error(f"rank {rank} cannot encode its object: see the error of that rank", "usage")
     return own
 
 
@@ -98,11 +100,11 @@ def _parts(data: bytearray, sizes: Sequence[int]) -> list[bytearray]:
 
 def broadcast_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool = False,
                      timeout: float | None = None) -> Any:
-    """The root's `value`, the same on every rank: where a tuple arrives as a list, the root gets a
-    list too. The values that other ranks pass are ignored.
+    """The root's `value`, the same on every rank. If a tuple arrives as a list, the root gets a list
+    too. The values of other ranks are ignored.
 
     Order: a collective.
-    Errors: usage (the root's value cannot be written, as JSON or as a pickle: on every rank); as
+    Errors: usage on every rank (the root's value cannot be encoded as JSON or pickled); those of
       broadcast.
     Cost: two broadcasts.
     """
@@ -121,8 +123,8 @@ def all_gather_object(group: ProcessGroup, value: Any, *, pickle: bool = False,
     """A list of every rank's `value`, by rank, on every rank.
 
     Order: a collective.
-    Errors: usage (a rank's value cannot be written, as JSON or as a pickle: on every rank, and the
-      others are told which); as all_gather.
+    Errors: usage on every rank (a rank's value cannot be encoded as JSON or pickled; the text names
+      the rank); those of all_gather.
     Cost: two all_gathers.
     """
     own = _encode(value, pickle)
@@ -135,11 +137,11 @@ def all_gather_object(group: ProcessGroup, value: Any, *, pickle: bool = False,
 
 def gather_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool = False,
                   timeout: float | None = None) -> list[Any] | None:
-    """A list of every rank's `value`, by rank, on the root; None elsewhere.
+    """A list of every rank's `value`, by rank, on the root; None on other ranks.
 
     Order: a collective.
-    Errors: usage (a rank's value cannot be written, as JSON or as a pickle: on every rank, and the
-      others are told which); as gather.
+    Errors: usage on every rank (a rank's value cannot be encoded as JSON or pickled; the text names
+      the rank); those of gather.
     Cost: an all_gather of 8 bytes and a gather.
     """
     own = _encode(value, pickle)
@@ -155,11 +157,11 @@ def gather_object(group: ProcessGroup, value: Any, root: int, *, pickle: bool = 
 
 def scatter_object(group: ProcessGroup, values: Sequence[Any] | None, root: int, *,
                    pickle: bool = False, timeout: float | None = None) -> Any:
-    """This rank's of the root's `values`, of which it has one for each rank.
+    """The value for this rank from the root's `values`, which hold one value for each rank.
 
     Order: a collective.
-    Errors: usage (the root has not as many values as there are ranks, or one that cannot be
-      written, as JSON or as a pickle: on every rank); as scatter.
+    Errors: usage on every rank (the number of the root's values is not the number of ranks, or a
+      value cannot be encoded as JSON or pickled); those of scatter.
     Cost: a broadcast of 8 bytes for each rank and a scatter.
     """
     is_root = group.rank == root

@@ -1,4 +1,4 @@
-"""A function on several ranks, each a new process of this machine."""
+"""Runs a function on several ranks, each a new process on this machine."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
+from peal import _core
 from peal._errors import Error, words_of
 
 Result = TypeVar("Result")
-if TYPE_CHECKING:  # typing has them from Python 3.11 on
+if TYPE_CHECKING:  # in typing from Python 3.11 on
     from typing_extensions import TypeVarTuple, Unpack
 
     Arguments = TypeVarTuple("Arguments")
 
-_END_S = 10.0  # what ranks are given to end in after the last of them has told how it went
-_GRACE_S = 5.0  # and those that are left when one has failed: in a group they hear it in a second
-_BEGUN = "begun"  # the first message of a rank: the function is about to be called
+_END_S = 10.0  # the time that ranks get to end after the last outcome has arrived
+_GRACE_S = 5.0  # the time for the other outcomes after a failure: a group notices it in a second
+_BEGUN = "begun"  # a rank's first message, just before it calls the function
 
 
 class SpawnError(Error):
     """One or more ranks of `spawn` failed: an `Error` of the kind "peer_lost".
 
-    `errors` has for each rank what it raised, or None.
+    `errors` has an entry for each rank: its exception, or None.
     """
 
     errors: list[BaseException | None]
@@ -44,25 +45,26 @@ class SpawnError(Error):
 
 def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Arguments],
           ranks: int = 2) -> list[Result]:
-    """Calls ``function(*arguments)`` on `ranks` new processes and returns what each returned, by
-    rank. There ``peal.init_process_group()`` needs no arguments, nor does torch's.
+    """Calls ``function(*arguments)`` in `ranks` new processes and returns the list of results, by
+    rank. In these processes ``peal.init_process_group()`` and torch's init_process_group need no
+    arguments.
 
-    The function, its arguments and results travel as pickles, within this machine; as everywhere in
-    multiprocessing, a script that calls this does so under ``if __name__ == "__main__":``.
+    The function, its arguments and results are pickled and stay on this machine. As always with
+    multiprocessing, a script must call spawn under ``if __name__ == "__main__":``.
 
-    When a rank raises, the others hear it from their group; who has not ended 5 seconds later is
-    ended. `SpawnError` shows what the first of them raised that had not just lost another, which is
-    its `__cause__`, and holds what each did; of what pickles cannot carry, a RuntimeError with its
-    words. An exit with 0 is a result of None. When all have told, each has 10 seconds to leave its
-    groups and to flush its files. An interrupt ends them all, as does the end of this process; what
-    they have started themselves lives on.
+    If a rank raises, its group notifies the other ranks; ranks that still run 5 seconds later are
+    killed. The `__cause__` of `SpawnError` is the first exception that is not just the loss of another
+    rank. `SpawnError.errors` holds the exceptions of all ranks. If an exception cannot be pickled, a
+    RuntimeError with its text replaces it. An exit with code 0 gives the result None. After the last
+    outcome, ranks have 10 seconds to leave their groups and flush their files. An interrupt kills all
+    ranks, and so does the end of this process. Processes that the ranks started live on.
 
-    Errors: SpawnError, usage (fewer ranks than 1; a function or an argument that cannot be
-        pickled, as a lambda).
+    Errors: SpawnError, usage (fewer ranks than 1; a function or an argument that cannot be pickled,
+        such as a lambda).
     Cost: a new interpreter for each rank.
     """
     if ranks < 1:
-        raise Error(f"spawn on {ranks} ranks: it takes 1 or more", "usage")
+        raise Error(f"spawn cannot start {ranks} ranks: pass 1 or more", "usage")
     context = multiprocessing.get_context("spawn")
     with _reserve_port() as torch_reservation, _reserve_port() as peal_reservation:
         common = {
@@ -71,7 +73,7 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(torch_reservation.getsockname()[1]),
             "PEAL_MASTER_PORT": str(peal_reservation.getsockname()[1]),
-            "PEAL_JOB": secrets.token_hex(8),  # not that of the launcher of this process
+            "PEAL_JOB": secrets.token_hex(8),  # differs from the job of this process
             "PEAL_SECRET": os.environ.get("PEAL_SECRET") or secrets.token_hex(32),
         }
         started: list[tuple[BaseProcess, Connection]] = []
@@ -87,7 +89,7 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
             outcomes = _outcomes(started)
             _let_end([process for process, _ in started])
             return _results(outcomes)
-        finally:  # who is left is late, or nobody waits for it any more
+        finally:  # processes that still run are late, or spawn has failed
             for process, here in started:
                 if process.is_alive():
                     process.kill()
@@ -96,15 +98,16 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
 
 
 def _start(process: BaseProcess) -> None:
-    """Pickles are made before there is a process. (A RuntimeError says what it is about: that a main
-    module is not guarded, or that a tensor has a gradient to come.)"""
+    """Starts the process. Python pickles the arguments first, so an error leaves no process. A
+    RuntimeError passes through, because its text is clear: the main module is not guarded, or a tensor
+    requires a gradient."""
     try:
         process.start()
     except (pickle.PicklingError, AttributeError, TypeError, ValueError) as error:
         raise Error(
-            f"spawn cannot hand its function and arguments to a new process: {words_of(error)}; of "
-            "functions those at the top level of a module can be handed on, and no lambda nor one "
-            "that is defined in another function", "usage") from error
+            f"spawn cannot hand its function and arguments to a new process: {words_of(error)}. Pass "
+            "a function from the top level of a module, not a lambda or an inner function",
+            "usage") from error
 
 
 def _reserve_port() -> socket.socket:
@@ -123,21 +126,20 @@ def _reserve_port() -> socket.socket:
 
 @dataclass
 class _Outcome:
-    """How a rank ended, as it tells it: what any pickle carries, with what may not come through one
-    within."""
+    """How a rank ended. Its result or exception is pickled inside, because unpickling it may fail."""
 
-    pickled: bytes  # what it returned or raised; empty if that cannot be pickled
-    raised: str = ""  # in short
+    pickled: bytes  # the result or exception; empty if it cannot be pickled
+    raised: str = ""  # the exception's text
     traceback: str = ""
-    follows: bool = False  # from how another one ended
+    follows: bool = False  # whether the failure of another rank caused this one
 
     def opened(self) -> tuple[Any, BaseException | None]:
-        """What it returned, and what it raised."""
+        """The result and the exception."""
         try:
             value = pickle.loads(self.pickled)
         except Exception as error:
             return None, RuntimeError(
-                self.raised or f"what it returned cannot be unpickled: {words_of(error)}")
+                self.raised or f"the result cannot be unpickled: {words_of(error)}")
         return (None, value) if self.raised else (value, None)
 
 
@@ -156,17 +158,17 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
 
 
 def _keep_from_children(there: Connection) -> None:
-    """So that it ends when this process does, and not with the last of its children."""
+    """Closes the connection in children, so that it ends with this process."""
     os.set_inheritable(there.fileno(), False)
     os.register_at_fork(after_in_child=there.close)
 
 
 def _follows(error: BaseException | None) -> bool:
-    """Whether it was raised since a peer was lost, or while that was handled."""
-    seen: set[int] = set()  # since an exception may be its own cause
+    """Whether the loss of another rank caused the exception, or was handled when it was raised."""
+    seen: set[int] = set()  # an exception may be its own cause
     while error is not None and id(error) not in seen:
-        if isinstance(error, Error) and error.kind == "peer_lost":
-            return True
+        if isinstance(error, Error) and error.kind in ("peer_lost", "aborted"):
+            return str(error.rank) != os.environ.get("RANK")
         seen.add(id(error))
         error = error.__context__ if error.__cause__ is None else error.__cause__
     return False
@@ -182,11 +184,11 @@ def _returned(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 
 def _end_with_parent() -> None:
-    """However that ends: the kernel ends this process then."""
+    """The kernel kills this process at the end of its parent, for any cause of that end."""
     set_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
     ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL))
     parent = multiprocessing.parent_process()
-    if parent is not None and os.getppid() != parent.pid:  # before that
+    if parent is not None and os.getppid() != parent.pid:  # the parent ended before prctl
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -198,7 +200,7 @@ def _pickled_if_possible(value: Any) -> bytes:
 
 
 def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outcome]:
-    """By rank, in the order in which they came."""
+    """The outcomes by rank, in the order of arrival."""
     outcomes: dict[int, _Outcome] = {}
     begun: set[int] = set()
     waiting = {here: rank for rank, (_, here) in enumerate(started)}
@@ -208,48 +210,42 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
         if not ready:
             for rank in waiting.values():
                 started[rank][0].kill()
-                text = f"it had not ended {_GRACE_S:.0f} s after another failed, and was killed"
+                text = (f"the rank was killed, because it still ran {_GRACE_S:.0f} s after another rank "
+                        "failed")
                 outcomes[rank] = _Outcome(b"", text, follows=True)
             return outcomes
         for here in ready:
             assert isinstance(here, Connection)
             rank = waiting[here]
             try:
-                told = here.recv()
-            except (EOFError, OSError):  # no message, or a part of one
+                received = here.recv()
+            except (EOFError, OSError):  # no message, or an incomplete one
                 process = started[rank][0]
                 process.join()
+                assert process.exitcode is not None
                 text = _without_outcome(process.exitcode, rank in begun)
-                told = _Outcome(b"", text)
-            if told == _BEGUN:
+                received = _Outcome(b"", text)
+            if received == _BEGUN:
                 begun.add(rank)
                 continue
             del waiting[here]
-            outcomes[rank] = told
+            outcomes[rank] = received
             if outcomes[rank].raised and end is None:
                 end = time.monotonic() + _GRACE_S
     return outcomes
 
 
-def _without_outcome(code: int | None, has_begun: bool) -> str:
-    ended = f"its process {_way_of_ending(code)}"
+def _without_outcome(exitcode: int, has_begun: bool) -> str:
+    ended = f"its process {_core.describe_end(exitcode)}"
     if has_begun:
         return f"{ended}, and its function neither returned nor raised"
-    return (f"{ended} before it called the function: its stderr says why. Python has imported the "
-            "main module there first: a script calls peal.spawn under "
-            "`if __name__ == \"__main__\":`")
-
-
-def _way_of_ending(code: int | None) -> str:
-    if code is not None and code < 0:
-        named = -code in signal.Signals.__members__.values()
-        return f"was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
-    return f"ended with exit code {code}"
+    return (f"{ended} before it called the function: its stderr says why. Each rank imports the main "
+            "module first, so a script must call peal.spawn under `if __name__ == \"__main__\":`")
 
 
 def _let_end(processes: Sequence[BaseProcess]) -> None:
     end = time.monotonic() + _END_S
-    # What join waits for is held by a process's children, too.
+    # Does not use join, because it would also wait for children of the processes.
     while any(process.exitcode is None for process in processes) and time.monotonic() < end:
         time.sleep(0.01)
 
@@ -261,7 +257,7 @@ def _results(outcomes: dict[int, _Outcome]) -> list[Any]:
         results[rank], errors[rank] = outcome.opened()
     failed = [rank for rank in outcomes if errors[rank] is not None]
     if failed:
-        # Who raises within a group tells the peers before it tells this process.
+        # A rank that raises in a group notifies its peers before it sends its outcome here.
         first = min(failed, key=lambda rank: outcomes[rank].follows)
         cause = errors[first]
         assert cause is not None

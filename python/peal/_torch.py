@@ -1,4 +1,4 @@
-"""torch.distributed's backend "peal": made here when torch asks for it, ended with the process."""
+"""The backend "peal" of torch.distributed. torch creates it here; its groups end with the process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from peal._errors import Error, Kind
 
 
 class DistError(Error, dist.DistBackendError):
-    """An operation of torch.distributed that failed in peal: `peal.Error`, and what torch's
-    backends raise."""
+    """A failed operation of torch.distributed on peal. It is a `peal.Error` and torch's
+    DistBackendError."""
 
     def __init__(self, message: str, kind: Kind) -> None:
-        # torch's own code, and its users', look for this word.
+        # torch and its users search for this text.
         words = "after a timeout was reached: " if kind == "timeout" else ""
         super().__init__(words + message, kind)
 
@@ -29,19 +29,19 @@ class DistError(Error, dist.DistBackendError):
 class TorchOptions:
     """`pg_options` of ``init_process_group("peal", pg_options=...)`` and of ``new_group``.
 
-    lazy: the ranks meet at their first operation, for which all of them must come, instead of when
-    the group is made.
+    lazy: the ranks connect at the group's first operation instead of when the group is made. All ranks
+    must take part in that operation.
     """
 
     lazy: bool = False
 
 
 def create(options: Any, backend_options: TorchOptions | None) -> Any:
-    """A torch.distributed Backend, for torch's `_DistributedBackendOptions`."""
+    """A Backend of torch.distributed, from torch's `_DistributedBackendOptions`."""
     module = _load()
     if backend_options is not None and not isinstance(backend_options, TorchOptions):
         raise Error(
-            f"pg_options of the backend \"peal\" are peal.TorchOptions, not {backend_options!r}",
+            f"pg_options of the backend \"peal\" must be peal.TorchOptions, not {backend_options!r}",
             "usage",
         )
     return module.create(
@@ -51,25 +51,25 @@ def create(options: Any, backend_options: TorchOptions | None) -> Any:
         timeout_s=options.timeout.total_seconds(),
         global_ranks=list(options.global_ranks_in_group),
         lazy=backend_options is not None and backend_options.lazy,
-        # torchrun's agent serves the store that its ranks meet in; else rank 0 does.
+        # With torchrun, its agent serves the store in which the ranks meet; otherwise rank 0 does.
         store_ends_with_rank_0=os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
     )
 
 
 @functools.cache
 def _load() -> Any:
-    """The extension module, if it was built for the torch that runs. From the first time on its
-    groups end with the process, whoever has imported it before."""
+    """The extension module, if it was built for the running torch. After the first call, its groups
+    end with the process, even if other code has imported the module before."""
     if not _build.TORCH_VERSION:
         raise Error(
-            "this peal was built without torch: in the environment that has torch, install it by "
+            "this peal was built without torch: install it in an environment with torch, by "
             "pip install --no-build-isolation .",
             "unsupported",
         )
     if _release(_build.TORCH_VERSION) != _release(torch.__version__):
         raise Error(
-            f"this peal was built for torch {_build.TORCH_VERSION}, and this is torch "
-            f"{torch.__version__}: build it anew, by pip install --no-build-isolation "
+            f"this peal was built for torch {_build.TORCH_VERSION}, but this is torch "
+            f"{torch.__version__}: build it again, by pip install --no-build-isolation "
             "--force-reinstall .",
             "unsupported",
         )

@@ -1,5 +1,5 @@
-"""What only some environments have. `import_torch()` at the top of a file of tests skips all of it
-where there is no torch, as no import alone does."""
+"""Modules that only some environments have. `import_torch()` at the top of a test file skips the file
+if torch is not installed; a plain import would fail."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every operation of torch.distributed in every form, as data: how it is called, and what comes
-out. Read by the tests, and by whoever makes the table of what works."""
+"""Every operation of torch.distributed in every form, as data: how to call it, and the expected result.
+Used by the tests and by the generator of the table of supported cases."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import torch.distributed._functional_collectives as functional
 REDUCED_TYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
                  torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
                  torch.complex128]
-"""Those that peal adds and multiplies."""
+"""The types that peal reduces."""
 
 MOVED_TYPES = REDUCED_TYPES + [torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn,
                                torch.float8_e5m2]
-"""Those of which elements go from rank to rank as they are."""
+"""The types that peal moves between ranks."""
 
 OPS = ["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM"]
 
 
 def op_of(name: str) -> Any:
-    """PREMUL_SUM is by 0.5 here."""
+    """A reduction by name. PREMUL_SUM has the factor 0.5."""
     if name == "PREMUL_SUM":
         return dist._make_nccl_premul_sum(0.5)
     return getattr(dist.ReduceOp, name)
@@ -44,7 +44,7 @@ def has_meaning(op: str, dtype: torch.dtype) -> bool:
 
 
 def values(rank: int, dtype: torch.dtype, count: int, start: int = 0) -> torch.Tensor:
-    """Small whole numbers, of which no sum or product of four is rounded; others on each rank."""
+    """Small whole numbers, different on each rank. Sums and products of four of them are exact."""
     numbers = [(7 * rank + 3 * (start + i)) % 5 + 1 for i in range(count)]
     if dtype == torch.bool:
         return torch.tensor([n % 2 == 0 for n in numbers], dtype=torch.bool)
@@ -80,15 +80,15 @@ def reduced(op: str, tensors: list[torch.Tensor]) -> torch.Tensor:
         result = stack[0]
         for t in stack[1:]:
             result = fold(result, t)
-    return result.to(dtype)  # of a bool: whether it is not 0
+    return result.to(dtype)  # bool: whether the result is not 0
 
 
 @dataclass(frozen=True)
 class Case:
     """One form of one operation.
 
-    call(group, me, size, dtype, op) does it and returns what it has written; expected(me, size,
-    dtype, op) is what that must be. `op` is "" where nothing is reduced.
+    call(group, me, size, dtype, op) runs it and returns the outputs; expected(me, size, dtype, op)
+    returns the right outputs. `op` is "" for operations that do not reduce.
     """
 
     operation: str
@@ -104,8 +104,8 @@ CASES: list[Case] = []
 
 def _case(operation: str, form: str, expected: Callable[..., list[torch.Tensor]],
           reduces: bool = False) -> Callable[[Callable[..., list[torch.Tensor]]], None]:
-    """Adds what it decorates, which returns what it has written. It is two forms if it takes a
-    sixth argument, `run`, which makes the call that it is given and waits for its Work, if any."""
+    """Adds the decorated function, which returns its outputs, to CASES. A function with a sixth
+    argument `run` gives two forms: `run` makes the given call and waits for its Work, if any."""
     def add(call: Callable[..., list[torch.Tensor]]) -> None:
         if call.__code__.co_argcount == 5:
             CASES.append(Case(operation, form, call, expected, reduces))
@@ -222,7 +222,7 @@ def _(group, me, size, dtype, op):
 
 
 def _second(rank: int, dtype: torch.dtype) -> torch.Tensor:
-    """Beside `values`: no sum or product of all of both is rounded."""
+    """A second tensor beside `values`. Sums and products of all values of both are exact."""
     return torch.full((COUNT,), 2 if rank == 0 else 1).to(dtype)
 
 
@@ -255,7 +255,7 @@ def _(group, me, size, dtype, op):
 
 
 def sparse_values(rank: int, dtype: torch.dtype) -> torch.Tensor:
-    """`rank` + 1 elements of a 4 x 3 matrix, one of them named twice."""
+    """`rank` + 1 elements of a 4 x 3 matrix, one of them twice."""
     rows = [i % 4 for i in range(rank + 1)] + [0]
     columns = [(i + rank) % 3 for i in range(rank + 1)] + [rank % 3]
     data = values(rank, dtype, len(rows))
@@ -464,7 +464,7 @@ def _(group, me, size, dtype, op):
         for _ in range(1, size):
             out = _empty(dtype)
             came[dist.recv(out, None, group=group)] = out
-    dist.barrier(group=group)  # before somebody sends what the next test receives from anybody
+    dist.barrier(group=group)  # the next test receives from any rank, so no rank may send early
     return [] if me > 0 else [came[_global(group, r)] for r in range(1, size)]
 
 

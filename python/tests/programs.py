@@ -1,4 +1,4 @@
-"""Programs, started as users start them."""
+"""Runs programs as users start them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PATIENCE = 300.0  # seconds; a step takes a few, and a step that takes longer co
 
 
 def output_of(*command: str | Path, **environment: str) -> str:
-    """What a command that ends with 0 writes on stdout. `environment` comes on top of this
-    process's; whoever takes too long is told to end, so that a launcher ends its ranks, and then
-    killed."""
+    """The stdout of a command; the command must end with 0. `environment` is added to the environment
+    of this process. A command that takes too long gets SIGTERM, so that a launcher ends its ranks, and
+    then SIGKILL."""
     variables = {**os.environ, **environment}
-    variables.pop("PYTHONUNBUFFERED", None)  # it tears lines of ranks that share one stdout
-    # Files, since a pipe stays open for as long as any rank lives.
+    variables.pop("PYTHONUNBUFFERED", None)  # it splits lines of ranks that share one stdout
+    # Files, because a pipe stays open as long as any rank lives.
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen([str(word) for word in command], env=variables, stdout=out,
                                    stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -37,8 +37,8 @@ def output_of(*command: str | Path, **environment: str) -> str:
             how = f"ended with {code}" if code else ""
         except subprocess.TimeoutExpired:
             how = f"ran for more than {PATIENCE:.0f} s"
-            for told in (signal.SIGTERM, signal.SIGKILL):
-                os.killpg(process.pid, told)
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                os.killpg(process.pid, number)
                 try:
                     process.wait(20)
                     break
@@ -62,7 +62,7 @@ def peal_run(ranks: int, *command: str | Path) -> str:
     return output_of(sys.executable, "-m", "peal", "run", "--no-prefix", "-n", str(ranks), *command)
 
 
-# As in ranks.py: children of a process that has imported what takes seconds to import.
+# As in ranks.py: children of a process that has already imported the slow modules.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["torch", "torch.distributed", "torch.distributed.checkpoint",
                                  "torch.distributed.pipelining",
@@ -70,8 +70,8 @@ _context.set_forkserver_preload(["torch", "torch.distributed", "torch.distribute
 
 
 def script_on_ranks(ranks: int, script: Path, *arguments: str) -> str:
-    """What `peal run -n RANKS python SCRIPT ARGUMENTS` would show, without the time that it takes
-    to import torch on each rank."""
+    """The output of `peal run -n RANKS python SCRIPT ARGUMENTS`, but without an import of torch on
+    each rank, which takes seconds."""
     with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
         files = [Path(folder, f"rank-{rank}") for rank in range(ranks)]
         processes = [
@@ -99,8 +99,8 @@ def script_on_ranks(ranks: int, script: Path, *arguments: str) -> str:
         return "".join(texts)
 
 
-# What a script leaves behind lives until its process ends. Freed earlier, a model under
-# DistributedDataParallel now and then blocks for good, where gloo's threads wait for Python's lock.
+# Keeps the globals of a script until its process ends. If a model under DistributedDataParallel is
+# freed earlier, it sometimes blocks forever, because gloo's threads wait for the GIL.
 _kept: dict[str, object] = {}
 
 
@@ -110,7 +110,7 @@ def _run_script(out: Path, script: str, arguments: tuple[str, ...],
     for path, descriptor in ((out, 1), (errors, 2)):
         with path.open("w") as file:
             os.dup2(file.fileno(), descriptor)
-    faulthandler.dump_traceback_later(PATIENCE - 20)  # where it hangs, before it is killed
+    faulthandler.dump_traceback_later(PATIENCE - 20)  # shows a hang before the process is killed
     import torch
 
     torch.set_num_threads(1)
@@ -128,12 +128,12 @@ def _run_script(out: Path, script: str, arguments: tuple[str, ...],
 
 
 def lines_of(text: str) -> list[str]:
-    """In the order of the alphabet, since ranks write when they like."""
+    """The lines in alphabetical order, because ranks write in any order."""
     return sorted(line for line in text.splitlines() if line)
 
 
 def losses_of(text: str) -> dict[str, float]:
-    """By what stands before them: "rank 0, step 3: loss 0.5" is {"rank 0, step 3": 0.5}."""
+    """The losses by the text before them: "rank 0, step 3: loss 0.5" is {"rank 0, step 3": 0.5}."""
     return {where: float(loss)
             for where, loss in re.findall(r"(rank \d+(?:, \w+ \d+)+): loss ([\d.]+|nan|inf)", text)}
 
@@ -141,7 +141,7 @@ def losses_of(text: str) -> dict[str, float]:
 @contextlib.contextmanager
 def reserved_port() -> Iterator[str]:
     """A free port for a server that sets SO_REUSEADDR. The port stays reserved during the block."""
-    from peal import _spawn  # here, since ranks import this file, and torch is to load peal there
+    from peal import _spawn  # not at the top: ranks import this file, and torch must load peal there
 
     with _spawn._reserve_port() as reservation:
         yield str(reservation.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Functions on several ranks, each a process of its own that has met the others over a file."""
+"""Runs functions on several ranks. Each rank is a process; the ranks meet over a file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any, Callable
 
 from programs import PATIENCE
 
-# Ranks are forked from a process that has imported torch, which takes seconds: importing it, and
-# the backend with it, must start neither a thread nor a connection.
+# Ranks are forked from a process that has imported torch, because the import takes seconds. So the
+# import of torch and of the backend must not start a thread or open a connection.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["torch", "torch.distributed"])
 
 
 @dataclass
 class Outcome:
-    """How a rank ended: with a result, or with an error and where it came from."""
+    """How a rank ended: with a result, or with an error and its traceback."""
 
     result: Any = None
     error: str | None = None
-    kind: str | None = None  # the name of the exception's class
+    kind: str | None = None  # the class name of the exception
     where: str | None = None
 
     def __str__(self) -> str:
@@ -37,9 +37,9 @@ class Outcome:
 
 def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: str = "peal",
              timeout: float = PATIENCE, environment: dict[str, str] | None = None) -> list[Outcome]:
-    """Calls function(*arguments) on each rank of a default group of `size`, and says how it went.
-    `timeout` is the group's, in seconds. A rank that ends without a result has the error "ended with
-    exit code ..."."""
+    """Calls function(*arguments) on each rank of a default group of `size`, and returns the outcomes.
+    `timeout` is the group's, in seconds. A rank that ends without an outcome has the error "ended
+    with exit code ..."."""
     with tempfile.TemporaryDirectory() as folder:
         ranks = []
         for rank in range(size):
@@ -67,7 +67,7 @@ def outcomes(size: int, function: Callable[..., Any], *arguments: Any, backend: 
 
 
 def results(size: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
-    """The same, where no rank may fail: what each returned."""
+    """As outcomes, but returns the results and fails if a rank has failed."""
     ends = outcomes(size, function, *arguments, **options)
     failed = [f"rank {rank} {end}" for rank, end in enumerate(ends) if end.error is not None]
     if failed:
@@ -98,7 +98,7 @@ def _rank(rank: int, size: int, folder: str, backend: str, timeout: float,
 
 
 def all_reduced(group: Any = None) -> float:
-    """The sum of ones over the group, twice: on this thread and on another."""
+    """The sum of ones over the group, twice: blocking on this thread, and asynchronous."""
     import torch
     import torch.distributed as dist
 

@@ -1,5 +1,5 @@
-"""Wrong arguments of torch.distributed's operations: the words and classes of torch's own backends,
-before anything is sent."""
+"""Wrong arguments of the operations of torch.distributed raise the errors of torch's backends, before
+anything is sent."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def raised(group: Any, call: Call) -> str:
 
 
 def compared(kind: Callable[[], Iterator[Call]]) -> tuple[list[tuple[str, str]], float]:
-    """What each call raises on peal and on gloo, and what an all_reduce gives thereafter."""
+    """What each call raises on peal and on gloo, and the result of an all_reduce after all calls."""
     theirs = dist.new_group(backend="gloo")
     both = [(raised(dist.group.WORLD, call), raised(theirs, call)) for call in kind()]
     return both, all_reduced()
 
 
 def beyond_gloo() -> list[str]:
-    """What gloo lets through, or refuses when data has gone: errors on peal."""
+    """The errors on peal for arguments that gloo accepts, or rejects only after it has sent data."""
     def counts(out: int, given: int, out_splits: Any, in_splits: Any) -> Call:
         return lambda g, me: dist.all_to_all_single(
             torch.zeros(out), torch.zeros(given), out_splits, in_splits, g)
@@ -170,10 +170,10 @@ class ArgumentsTest(unittest.TestCase):
                         self.assertNotEqual(theirs, "nothing")
                         self.assertEqual(ours, theirs)
 
-    def test_what_gloo_sends_all_the_same_is_refused_before(self) -> None:
+    def test_arguments_that_gloo_accepts_wrongly_are_rejected_before_sending(self) -> None:
         for seen in results(2, beyond_gloo):
             for text, words in zip(seen, [
-                    "DistError: usage: .*output holds 4 elements where 6 are due",
+                    "DistError: usage: .*output holds 4 elements, expected 6",
                     "RuntimeError: Tensor's dim 0 does not divide equally across group size",
                     "DistError: usage: .*two different counts",
                     "DistError: usage: .*a count of -1",

@@ -1,4 +1,4 @@
-"""peal's own groups, over arrays, without torch."""
+"""Groups of the package peal, over arrays, without torch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def average_integers() -> list[int]:
 
 
 def every_operation() -> list[str]:
-    """Names of those whose results are wrong."""
+    """The names of the operations with wrong results."""
     wrong = []
 
     def check(name: str, got: Any, expected: Any) -> None:
@@ -60,7 +60,7 @@ def every_operation() -> list[str]:
         group.gather(out, every if me == 0 else None, 0)
         if me == 0:
             check("gather", every, range(100, 100 + n))
-        group.gather(out, every if me == 0 else [], 0)  # the root's form is the root's affair
+        group.gather(out, every if me == 0 else [], 0)  # only the root's form matters
         group.all_gather(out, every)
         check("all_gather", every, range(100, 100 + n))
         parts = [ints(0) for _ in range(n)]
@@ -136,7 +136,7 @@ class ArraysTest(unittest.TestCase):
         for size in (1, 3):
             self.assertEqual(peal.spawn(blocks_of_any_size_in_lists, ranks=size), [True] * size)
 
-    def test_what_one_rank_raises_the_others_hear(self) -> None:
+    def test_peers_receive_the_exception_of_a_rank(self) -> None:
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(raise_something, ranks=3)
         errors = caught.exception.errors
@@ -177,7 +177,7 @@ class KindsOfArraysTest(unittest.TestCase):
             self.assertEqual(got, [[2.0] * 3, [[1 + 2j] * 3] * 2, [[0, 7], [1, 7]]])
 
     @numpy_wanted
-    def test_numpy_arrays_with_gaps_or_that_are_read_only_are_refused(self) -> None:
+    def test_numpy_arrays_that_are_strided_or_read_only_are_rejected(self) -> None:
         import numpy
 
         with peal.init_process_group() as group:
@@ -191,7 +191,7 @@ class KindsOfArraysTest(unittest.TestCase):
             self.assertIn("cannot be written", str(caught.exception))
 
     @numpy_wanted
-    def test_numpy_types_without_a_counterpart_are_named(self) -> None:
+    def test_errors_name_numpy_types_that_peal_does_not_support(self) -> None:
         import numpy
 
         times = numpy.array(["2026-01-01", "2026-01-02"], dtype="datetime64[s]")
@@ -210,7 +210,7 @@ class KindsOfArraysTest(unittest.TestCase):
 
     @numpy_wanted
     @torch_wanted
-    def test_a_tensor_that_cannot_be_shared_says_why(self) -> None:
+    def test_the_error_of_a_tensor_that_cannot_be_shared_says_why(self) -> None:
         import torch
 
         data, out = torch.ones(1, requires_grad=True), torch.zeros(1)
@@ -219,7 +219,7 @@ class KindsOfArraysTest(unittest.TestCase):
         self.assertIn("use tensor.detach()", str(caught.exception))
 
     @torch_wanted
-    def test_torch_tensors_come_by_dlpack(self) -> None:
+    def test_torch_tensors_are_used_by_dlpack(self) -> None:
         self.assertEqual(peal.spawn(reduce_with_torch, ranks=2), [[3.0] * 3] * 2)
 
 
@@ -236,34 +236,34 @@ class ArgumentsTest(unittest.TestCase):
         self.assertEqual(caught.exception.kind, kind)
         self.assertIn(words, str(caught.exception))
 
-    def test_a_group_says_which_it_is(self) -> None:
+    def test_a_group_has_a_name_a_rank_and_a_size(self) -> None:
         self.assertEqual(repr(self.group), "<peal.ProcessGroup world: rank 0 of 1>")
 
-    def test_what_is_no_array_is_refused(self) -> None:
-        self.refused("usage", "is no array", self.group.all_reduce, 3)
-        self.refused("usage", "a list stands for as many arrays", self.group.all_reduce, [1.0, 2.0])
+    def test_objects_that_are_not_arrays_are_rejected(self) -> None:
+        self.refused("usage", "is not an array", self.group.all_reduce, 3)
+        self.refused("usage", "a list means one array for each item", self.group.all_reduce, [1.0, 2.0])
 
-    def test_what_cannot_be_written_is_refused(self) -> None:
+    def test_a_read_only_output_is_rejected(self) -> None:
         self.refused("usage", "cannot be written", self.group.all_reduce, b"bytes")
 
-    def test_what_was_refused_is_let_go_of(self) -> None:
+    def test_a_rejected_array_is_released(self) -> None:
         numbers = array.array("u", "no number")
         self.refused("unsupported", "format", self.group.all_reduce, numbers)
-        numbers.append("!")  # it could not grow while somebody held its memory
+        numbers.append("!")  # fails while a buffer of its memory is held
 
-    def test_truth_values_have_no_average(self) -> None:
+    def test_the_average_of_bools_is_rejected(self) -> None:
         truth = memoryview(bytearray(2)).cast("?")
         self.refused("unsupported", "avg has no meaning for bool", self.group.all_reduce, truth,
                      "avg")
 
-    def test_an_unknown_op_is_refused(self) -> None:
+    def test_an_unknown_op_is_rejected(self) -> None:
         one = array.array("f", [1])
-        self.refused("usage", "is no reduction", self.group.all_reduce, one, "mean")
+        self.refused("usage", "is not a reduction", self.group.all_reduce, one, "mean")
 
-    def test_a_type_without_a_counterpart_is_refused(self) -> None:
+    def test_a_type_that_peal_does_not_support_is_rejected(self) -> None:
         self.refused("unsupported", "format", self.group.all_reduce, array.array("I", [1]))
 
-    def test_counts_beside_a_list_are_refused(self) -> None:
+    def test_counts_together_with_a_list_are_rejected(self) -> None:
         one = array.array("i", [1])
         for call, arguments in ((self.group.scatter, ([one], one, 0)),
                                 (self.group.gather, (one, [one], 0)),
@@ -272,14 +272,14 @@ class ArgumentsTest(unittest.TestCase):
             self.refused("usage", "counts", call, *arguments, [1])
         self.refused("usage", "counts", self.group.all_to_all, [one], [one], [1], [1])
 
-    def test_a_negative_color_is_refused_and_none_joins_no_group(self) -> None:
+    def test_a_negative_color_is_rejected_and_the_color_none_gives_no_group(self) -> None:
         self.refused("usage", "color", self.group.split, -1)
         self.assertIsNone(self.group.split(None))
 
-    def test_a_negative_timeout_is_refused(self) -> None:
+    def test_a_negative_timeout_is_rejected(self) -> None:
         self.refused("usage", "timeout", self.group.barrier, timeout=-1)
 
-    def test_objects_that_json_cannot_write_are_refused_unless_pickle_is_asked_for(self) -> None:
+    def test_objects_that_json_cannot_encode_are_rejected_without_pickle(self) -> None:
         self.refused("usage", "pickle=True", self.group.all_gather_object, {1, 2})
         self.assertEqual(self.group.all_gather_object({1, 2}, pickle=True), [{1, 2}])
 

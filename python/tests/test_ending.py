@@ -1,4 +1,4 @@
-"""What the peers of a process hear when it ends, in whatever way it was started."""
+"""The peers of a process are notified of its end, for each way of starting it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Sequence
 from needs import torch_wanted
 from programs import PATIENCE, reserved_port
 
-# The first process is rank 0 and shows what it hears of rank 1, which it starts while it handles an
-# exception of its own.
+# The first process is rank 0 and prints the error that rank 1 causes. It starts rank 1 while it handles
+# another exception.
 SCRIPT = '''
 import atexit, multiprocessing, os, pathlib, subprocess, sys, threading, time
 if sys.argv[2] != "fork before peal is there":
@@ -67,13 +67,14 @@ def rank_1(folder, what):
     elif what.startswith("daemon: "):
         mine = (join_by_torch if "torch" in what else join)(folder, 1)
         work = mine.barrier(async_op=True) if "torch" in what else mine.barrier_async()
+
         destroy = mine.destroy_process_group if "torch" in what else mine.destroy
         leaves = threading.Event()
         threading.Thread(target=lambda: (leaves.set(), destroy()), daemon=True).start()
         leaves.wait()
         atexit.register(pathlib.Path(folder, "ends").touch)
     else:
-        global group  # so that it is there until the end
+        global group  # lives until the end of the process
         group = join(folder, 1)
         end(what)
 
@@ -86,7 +87,7 @@ def rank_0(folder, what, other):
                and not os.path.exists(f"{folder}/ends")):
             time.sleep(0.01)
         if what == "under way: exit with 0":
-            time.sleep(1.5)  # an exit by a failure waits only one second
+            time.sleep(1.5)  # a failed exit waits only one second
         mine.barrier()
         print("well")
     except RuntimeError as error:
@@ -132,7 +133,7 @@ except ImportError:
 assert seen() is None
 """
 
-# The interpreter ends while threads call peal without a pause.
+# The interpreter ends while threads call peal continuously.
 DAEMONS = """
 import sys, threading
 import peal
@@ -149,11 +150,11 @@ for _ in range(4):
     threading.Thread(target=work, args=[group], daemon=True).start()
 """
 
-SECRET = "5" * 64  # without one torch's groups warn
+SECRET = "5" * 64  # without a secret, torch's groups print a warning
 WAYS = ("a program", "fork", "fork before peal is there", "forkserver", "spawn")
 FORKS = ("fork", "fork before peal is there")
 
-# What rank 0 has left behind when the interpreter ends still takes Python's lock, again and again.
+# A callback of rank 0 still takes the GIL again and again while the interpreter ends.
 BACKEND_SCRIPT = '''
 import sys, time
 import torch
@@ -165,7 +166,7 @@ store = dist.FileStore(f"{folder}/store", 2)
 held = [_torch._load().create(store, rank, 2, 3600.0, [], lazy=False, store_ends_with_rank_0=False)]
 
 def linger(done):
-    for _ in range(3000):  # longer than operations are waited for
+    for _ in range(3000):  # longer than the second that operations get
         time.sleep(0.001)
     print("over", flush=True)
 
@@ -176,7 +177,7 @@ def one(kind):
 held[0].allreduce([one("sparse")]).wait()
 if rank == 1:
     time.sleep(0.3)
-    if what == "let go of":
+    if what == "release":
         held[0].allreduce([one("dense")]).wait()
     sys.stdin.read()
 elif what == "under way":
@@ -189,8 +190,8 @@ else:
 
 
 class EndingTest(unittest.TestCase):
-    def heard(self, how: str, what: str) -> tuple[str, str]:
-        """What rank 0 hears, and what both write on stderr."""
+    def output_of(self, how: str, what: str) -> tuple[str, str]:
+        """The output of rank 0, and the stderr of both ranks."""
         with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
             script = Path(folder, "script.py")
             script.write_text(SCRIPT)
@@ -207,32 +208,32 @@ class EndingTest(unittest.TestCase):
                 ways: Sequence[str] = WAYS) -> None:
         for how in ways:
             with self.subTest(how):
-                text, errors = self.heard(how, what)
+                text, errors = self.output_of(how, what)
                 self.assertIn(words, text)
                 self.assertNotIn("of the parent", text)
                 self.assertIn(written, errors)
                 if not written:
                     self.assertEqual(errors, "")
 
-    def test_one_that_ends_has_left_its_groups(self) -> None:
+    def test_a_process_that_ends_has_left_its_groups(self) -> None:
         self.on_each("end", "has left the group")
 
-    def test_one_that_exits_has_left_its_groups(self) -> None:
+    def test_a_process_that_exits_has_left_its_groups(self) -> None:
         self.on_each("exit with 3", "has left the group")
 
-    def test_what_ends_it_is_told(self) -> None:
+    def test_peers_receive_the_exception_that_ends_a_process(self) -> None:
         self.on_each("raise", "rank 1 threw: ValueError: out of luck", "ValueError: out of luck")
 
-    def test_what_ends_it_is_told_and_shown_even_if_it_has_no_words(self) -> None:
+    def test_peers_receive_the_class_of_an_exception_without_readable_text(self) -> None:
         self.on_each("raise without words", "rank 1 threw: Speechless", "Speechless")
 
-    def test_what_leaves_a_block_is_told_whatever_its_words_are(self) -> None:
+    def test_peers_receive_the_exception_that_leaves_a_block_with_any_text(self) -> None:
         self.on_each("block: raise", "rank 1 threw: ValueError: out of luck", "ValueError")
         for what, words in (("raise what cannot be encoded", "ValueError: \\udcff"),
-                            ("raise without words", "Speechless, which cannot say")):
+                            ("raise without words", "Speechless, which has no readable text")):
             self.on_each(f"block: {what}", f"rank 1 threw: {words}", words.split(",")[0], FORKS)
 
-    def test_an_exit_with_0_waits_as_a_return_does_and_one_by_a_failure_a_second(self) -> None:
+    def test_an_exit_with_0_waits_like_a_return_and_a_failed_exit_waits_a_second(self) -> None:
         self.on_each("under way: exit with 0", "well", ways=["a program"])
         self.on_each("under way: exit with 3", "has left the group", ways=["a program"])
 
@@ -242,7 +243,7 @@ class EndingTest(unittest.TestCase):
         machine the thread may start too late, or rank 0 may miss the one second."""
         for when, words in (("soon", "well"), ("late", "the Python interpreter ends")):
             for _ in range(10):
-                text, errors = self.heard("a program", f"daemon: {kind}{when}")
+                text, errors = self.output_of("a program", f"daemon: {kind}{when}")
                 self.assertNotIn("terminate called", errors)
                 if words in text and errors == "":
                     break
@@ -264,22 +265,22 @@ class EndingTest(unittest.TestCase):
         self.daemons_leave("torch, ")
 
     @torch_wanted
-    def test_the_exit_waits_for_that_daemon_if_rank_0_serves_torchs_store(self) -> None:
+    def test_the_exit_waits_for_such_a_daemon_if_rank_0_serves_torchs_store(self) -> None:
         self.daemons_leave("torch, env, ")
 
     @torch_wanted
-    def test_torchs_groups_end_as_well(self) -> None:
+    def test_peers_are_notified_of_the_end_of_torchs_groups(self) -> None:
         self.on_each("torch: end", "has left the group", ways=["fork"])
         self.on_each("torch: raise what cannot be encoded", "rank 1 threw: ValueError: \\udcff",
                      "ValueError: \\udcff", ["fork"])
 
-    def test_nothing_is_kept_of_what_is_handled_where_peal_is_imported(self) -> None:
+    def test_an_import_of_peal_does_not_keep_a_handled_exception_alive(self) -> None:
         run = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
 
     @torch_wanted
     def test_no_thread_of_a_backend_outlives_the_interpreter(self) -> None:
-        for what in ("under way", "let go of"):
+        for what in ("under way", "release"):
             with self.subTest(what), tempfile.TemporaryDirectory() as folder:
                 ranks = [subprocess.Popen([sys.executable, "-c", BACKEND_SCRIPT, folder, str(rank),
                                            what],

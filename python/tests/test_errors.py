@@ -1,4 +1,4 @@
-"""peal's exceptions as values, and what is said of any."""
+"""peal's exceptions as values, and the text of any exception."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Speechless(Exception):
 
 class PicklingTest(unittest.TestCase):
     def check(self, error: peal.Error) -> None:
-        """It comes back as it was, however often, and by every way of copying."""
-        error.step = 7  # type: ignore[attr-defined]  # what users add
+        """Every way of copying gives an equal error, also a copy of a copy."""
+        error.step = 7  # type: ignore[attr-defined]  # an attribute that a user adds
         ways: list[Any] = [copy.copy, copy.deepcopy]
         ways += [lambda e, p=p: pickle.loads(pickle.dumps(e, p))
                  for p in range(pickle.HIGHEST_PROTOCOL + 1)]
@@ -30,11 +30,11 @@ class PicklingTest(unittest.TestCase):
             self.assertEqual((str(again), again.args, again.kind, again.step),
                              (str(error), error.args, error.kind, 7))
 
-    def test_an_error_stays_the_same(self) -> None:
+    def test_a_copied_error_is_equal(self) -> None:
         self.check(peal.Error("all_reduce: rank 1 is late", "timeout"))
         self.check(peal.Error("usage: said twice", "usage"))
 
-    def test_an_error_of_spawn_keeps_what_each_rank_raised(self) -> None:
+    def test_a_copied_error_of_spawn_keeps_the_errors_of_all_ranks(self) -> None:
         error = peal.SpawnError("rank 1 failed first", [None, peal.Error("late", "timeout")])
         self.check(error)
         again = pickle.loads(pickle.dumps(error))
@@ -42,7 +42,7 @@ class PicklingTest(unittest.TestCase):
         self.assertEqual([str(again.errors[1]), again.errors[1].kind], ["timeout: late", "timeout"])
 
     @torch_wanted
-    def test_an_error_of_the_backend_says_its_words_for_torch_once(self) -> None:
+    def test_a_copied_error_of_the_backend_has_torchs_text_once(self) -> None:
         import torch.distributed as dist
         from peal._torch import DistError
 
@@ -55,13 +55,14 @@ class PicklingTest(unittest.TestCase):
 
 
 class WordsTest(unittest.TestCase):
-    def test_an_exception_is_its_class_and_what_it_says(self) -> None:
+    def test_the_words_of_an_exception_are_its_class_and_text(self) -> None:
         self.assertEqual(words_of(KeyError("x")), "KeyError: 'x'")
+        self.assertEqual(words_of(KeyboardInterrupt()), "KeyboardInterrupt")
 
-    def test_one_that_cannot_say_anything_has_words_too(self) -> None:
+    def test_an_exception_without_readable_text_has_words_too(self) -> None:
         self.assertIn("Speechless", words_of(Speechless()))
 
-    def test_words_can_be_encoded_whatever_is_in_them(self) -> None:
+    def test_words_with_any_characters_can_be_encoded(self) -> None:
         self.assertEqual(words_of(OSError("\udcff")), "OSError: \\udcff")
 
 

@@ -1,5 +1,5 @@
-"""The programs in examples/python: on peal each prints what it should, and what those that train
-print is what gloo gives."""
+"""The programs in examples/python print the expected output on peal. Training programs print the same
+losses as on gloo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ArraysTest(unittest.TestCase):
 
 @torch_wanted
 class BasicsTest(unittest.TestCase):
-    def test_processes_of_torch_multiprocessing_meet_in_every_way(self) -> None:
+    def test_processes_of_torch_multiprocessing_meet_by_every_init_method(self) -> None:
         with tempfile.TemporaryDirectory() as folder, reserved_port() as port, \
                 reserved_port() as master_port:
             for place in ("env://", f"tcp://127.0.0.1:{port}", f"file://{folder}/meet"):
@@ -38,12 +38,12 @@ class BasicsTest(unittest.TestCase):
                     self.assertEqual(lines_of(text),
                                      [f"rank {r} of 3 is one of 3" for r in range(3)])
 
-    def test_a_number_goes_from_rank_to_rank_blocking_or_not(self) -> None:
+    def test_a_number_is_sent_blocking_and_asynchronously(self) -> None:
         self.assertEqual(lines_of(peal_run(2, *example("point_to_point.py"))),
                          lines_of("blocking: rank 0 has 1.0\nblocking: rank 1 has 1.0\n"
                                   "non_blocking: rank 0 has 1.0\nnon_blocking: rank 1 has 1.0\n"))
 
-    def test_every_collective_brings_the_right_values(self) -> None:
+    def test_every_collective_gives_the_right_values(self) -> None:
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
                 text = script_on_ranks(ranks, EXAMPLES / "collectives.py")
@@ -82,7 +82,7 @@ def expected_of_collectives(n: int) -> list[str]:
 @torch_wanted
 class TrainingTest(unittest.TestCase):
     def trains_as_on_gloo(self, ranks: int, script: str, *arguments: str) -> None:
-        """Also: what the losses say is that something was learned."""
+        """The losses equal those on gloo, and the last loss is smaller than the first."""
         ours, theirs = (losses_of(script_on_ranks(ranks, EXAMPLES / script, *arguments,
                                                   "--backend", backend))
                         for backend in ("peal", "gloo"))
@@ -99,7 +99,7 @@ class TrainingTest(unittest.TestCase):
     def test_averaging_gradients_by_hand(self) -> None:
         self.trains_as_on_gloo(4, "train_by_hand.py", "--epochs", "2")
 
-    @unittest.skipUnless(MNIST, "PEAL_TEST_MNIST names no folder of MNIST's files")
+    @unittest.skipUnless(MNIST, "PEAL_TEST_MNIST does not name a folder with the files of MNIST")
     def test_averaging_gradients_by_hand_on_mnist(self) -> None:
         self.trains_as_on_gloo(2, "train_by_hand.py", "--epochs", "2", "--data", MNIST)
 
@@ -122,13 +122,13 @@ class TrainingTest(unittest.TestCase):
     def test_tensor_parallelism(self) -> None:
         self.trains_as_on_gloo(2, "tensor_parallel.py")
 
-    @numpy_wanted  # with its help torch sends objects
+    @numpy_wanted  # torch needs it to send objects
     def test_a_pipeline_of_two_stages(self) -> None:
         self.trains_as_on_gloo(2, "pipeline.py")
 
 
-def told_to_end_after_some_steps(*command: str) -> tuple[str, int]:
-    """What `peal run` writes, and its exit code."""
+def ended_after_some_steps(*command: str) -> tuple[str, int]:
+    """The output of `peal run` and its exit code, after a SIGTERM at step 3."""
     run = subprocess.Popen([sys.executable, "-m", "peal", "run", "--no-prefix", "--grace", "60",
                             "-n", "2", *command], stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -151,24 +151,24 @@ def told_to_end_after_some_steps(*command: str) -> tuple[str, int]:
 
 @torch_wanted
 class CheckpointTest(unittest.TestCase):
-    def test_ranks_that_are_told_to_end_save_and_the_next_run_goes_on(self) -> None:
+    def test_ranks_save_at_sigterm_and_the_next_run_continues(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            command = [*example("train_until_told.py"), "--checkpoint", f"{folder}/checkpoint"]
-            text, code = told_to_end_after_some_steps(*command)
+            command = [*example("train_until_sigterm.py"), "--checkpoint", f"{folder}/checkpoint"]
+            text, code = ended_after_some_steps(*command)
             self.assertEqual(code, 0, text)
             saved = re.findall(r"saved after step (\d+)", text)
             self.assertEqual(len(saved), 1, text)
             step = int(saved[0])
             self.assertGreaterEqual(step, 3)
-            self.assertNotIn("killed by signal", text)  # as torch says of the loader's workers
+            self.assertNotIn("killed by signal", text)  # torch's text about the loader's workers
             again = peal_run(2, *command, "--steps", str(step + 2))
             for rank in range(2):
-                self.assertIn(f"rank {rank} goes on after step {step}", again)
+                self.assertIn(f"rank {rank} continues after step {step}", again)
                 self.assertIn(f"rank {rank}, step {step + 2}: ", again)
             self.assertIn(f"saved after step {step + 2}", again)
 
-    @numpy_wanted  # with its help torch sends objects
-    def test_what_two_ranks_save_three_ranks_load(self) -> None:
+    @numpy_wanted  # torch needs it to send objects
+    def test_three_ranks_load_a_checkpoint_that_two_ranks_save(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = EXAMPLES / "sharded_checkpoint.py"
             saved = lines_of(script_on_ranks(2, script, "save", folder))

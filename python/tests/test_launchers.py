@@ -1,5 +1,5 @@
-"""What starts ranks: each launcher that is installed, with scripts of torch and with peal's own
-groups, which read from the environment who they are."""
+"""Each installed launcher starts ranks, with torch scripts and with groups of the package peal. Ranks
+read their rank and size from the environment."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from programs import EXAMPLES, example, lines_of, losses_of, output_of, peal_run
 SUMS = {1: "[1.0, 10.0]", 2: "[3.0, 30.0]", 3: "[6.0, 60.0]"}
 CPP_EXAMPLE = Path(os.environ.get("PEAL_CPP_EXAMPLES", ""), "first")
 
-# Rank 0 serves torch's store, a new one each time, at the same place. Every other time the ranks
-# contradict each other.
+# Rank 0 serves torch's store, each time a new store at the same address. In every second round the
+# ranks disagree.
 MEET_AND_LEAVE = """
 import os
 import torch
@@ -45,15 +45,15 @@ print(f"rank {rank} left, {failed} times after an error, with {sockets() - befor
 
 
 def arrays(ranks: int) -> list[str]:
-    """What examples/python/arrays.py prints."""
+    """The output of examples/python/arrays.py."""
     everyone = ", ".join(f"rank {r}" for r in range(ranks))
     return [f"rank {r} of {ranks}: sum {SUMS[ranks]}, left of it is {(r - 1) % ranks}, "
             f"all are {everyone}" for r in range(ranks)]
 
 
 def torchrun(*command: str | Path) -> str:
-    """What two ranks print, each into a file: torchrun starts Python such that it writes a line and
-    its end apart, between which others' could come."""
+    """The output of two ranks, each from its own file. Under torchrun, Python writes a line and its
+    end separately, so lines of ranks on one stdout could mix."""
     with tempfile.TemporaryDirectory() as folder:
         output_of(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
                   "2", "--redirects", "1", "--log-dir", folder, *command)
@@ -81,7 +81,7 @@ class LaunchersTest(unittest.TestCase):
         self.check_training(peal_run(2, *example("train_cluster.py")))
 
     @torch_wanted
-    def test_ranks_that_leave_may_meet_again_at_once(self) -> None:
+    def test_ranks_that_leave_can_meet_again_at_once(self) -> None:
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
                 text = peal_run(ranks, sys.executable, "-c", MEET_AND_LEAVE)
@@ -115,7 +115,8 @@ class LaunchersTest(unittest.TestCase):
         self.assertEqual(lines_of(output_of("srun", "-n", "3", *example("arrays.py"))), arrays(3))
 
     @torch_wanted
-    @unittest.skipUnless(CPP_EXAMPLE.is_file(), "PEAL_CPP_EXAMPLES names no folder of programs")
+    @unittest.skipUnless(CPP_EXAMPLE.is_file(),
+                         "PEAL_CPP_EXAMPLES does not name a folder of programs")
     def test_torchrun_starts_a_program_in_cpp(self) -> None:
         self.assertEqual(lines_of(torchrun("--no-python", CPP_EXAMPLE)),
                          ["rank 0 has 6", "rank 1 has 6"])

@@ -1,4 +1,4 @@
-"""Python's objects between the ranks of peal's own groups, and those that cannot be sent."""
+"""Python objects between ranks, and objects that cannot be sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RANKS = 3
 
 
 class Sneaky:
-    """Its pickling raises what pickling does not."""
+    """Pickling it raises an exception that pickle itself never raises."""
 
     def __reduce__(self) -> Any:
         raise LookupError("not this one")
@@ -53,8 +53,8 @@ Operation = Callable[[peal.ProcessGroup, Any, bool], Any]
 
 
 def refused(operations: list[Operation], make: Callable[[], Any], pickle: bool) -> list[Any]:
-    """Of each: the error of it where rank 1 gives what `make` makes and the others a number, how
-    long it took, and whether the group works thereafter."""
+    """Runs each operation with a value of `make` on rank 1 and with a number on other ranks. Returns
+    the kind and text of the error, the duration, and the result of an operation after the error."""
     seen = []
     group = peal.init_process_group(timeout=3600)
     for operation in operations:
@@ -70,7 +70,7 @@ def refused(operations: list[Operation], make: Callable[[], Any], pickle: bool) 
 
 
 def broadcast_by_each() -> list[Any]:
-    """The value of rank 1, which holds tuples, as JSON and as a pickle."""
+    """A value of rank 1 that contains tuples, sent as JSON and pickled."""
     with peal.init_process_group() as group:
         value = {"shape": (2, (3, 4))} if group.rank == 1 else None
         return [group.broadcast_object(value, 1, pickle=pickle) for pickle in (False, True)]
@@ -88,24 +88,24 @@ class RefusalTest(unittest.TestCase):
             for operation, (kind, text, seconds, after) in zip(operations, seen):
                 with self.subTest(operation.__name__, rank=rank):
                     self.assertEqual(kind, "usage", text)
-                    self.assertIn(why if rank == 1 else "rank 1 cannot write its object", text)
-                    self.assertLess(seconds, PATIENCE)  # and not the timeout, which is an hour
+                    self.assertIn(why if rank == 1 else "rank 1 cannot encode its object", text)
+                    self.assertLess(seconds, PATIENCE)  # the timeout is an hour
                     self.assertEqual(after, list(range(RANKS)))
 
-    def test_what_json_cannot_write_all_ranks_refuse(self) -> None:
+    def test_all_ranks_reject_a_value_that_json_cannot_encode(self) -> None:
         self.check([broadcast, all_gather, gather, scatter], a_set, False, "pickle=True")
 
-    def test_keys_that_json_would_make_words_of_all_ranks_refuse(self) -> None:
+    def test_all_ranks_reject_keys_that_are_not_strings(self) -> None:
         self.check([broadcast], keyed_by_numbers, False, "a dict's key is 1")
 
-    def test_what_cannot_be_pickled_all_ranks_refuse(self) -> None:
+    def test_all_ranks_reject_a_value_that_cannot_be_pickled(self) -> None:
         self.check([broadcast, all_gather, gather, scatter], threading.Lock, True, "cannot pickle")
 
-    def test_whatever_pickling_raises_all_ranks_refuse(self) -> None:
+    def test_all_ranks_reject_a_value_if_pickling_raises_any_exception(self) -> None:
         self.check([broadcast, all_gather, gather, scatter], Sneaky, True,
                    "LookupError: not this one")
 
-    def test_a_scatter_of_other_than_one_value_for_each_all_ranks_refuse(self) -> None:
+    def test_all_ranks_reject_a_scatter_without_one_value_for_each_rank(self) -> None:
         self.check([scatter_too_few], a_set, False, "one value for each of 3 ranks")
         self.check([scatter_a_number], a_set, False, "scatter_object: the root's values: TypeError")
 

@@ -1,5 +1,5 @@
-"""Every operation of torch.distributed, in every form, for every type and op, on groups of 1 to 4
-ranks: results are those of the closed form, and gloo's where gloo has them."""
+"""Runs every operation of torch.distributed in every form, for every type and op, on groups of 1 to 4
+ranks. The results must equal the closed form, and gloo's results if gloo supports the case."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from operations import CASES, MOVED_TYPES, OPS, REDUCED_TYPES, Case
 from ranks import results
 
 RANKS = 4
-GLOO_LACKS = 495  # of the forms with their types and ops, on a rank or for a size; named in TABLE
+GLOO_LACKS = 495  # combinations of form, type and op that gloo fails at some rank or size; see TABLE
 TABLE = Path(__file__).parents[2] / "docs" / "guide" / "python_operations.md"
 
 
 def variants(case: Case) -> list[tuple[torch.dtype, str]]:
-    """The types and ops of a form that have a meaning."""
+    """The meaningful types and ops of a form."""
     if case.operation == "barrier":
         return [(torch.float32, "")]
     if case.form.startswith("sparse"):
-        # Of a complex one dist.all_reduce passes on a copy, so that the result is lost.
+        # dist.all_reduce passes a copy of a complex sparse tensor, so the result is lost.
         return [(dtype, "") for dtype in REDUCED_TYPES
                 if dtype != torch.bool and not dtype.is_complex]
     if not case.reduces:
@@ -42,14 +42,14 @@ def variants(case: Case) -> list[tuple[torch.dtype, str]]:
 
 
 def refused_by_torch(case: Case, op: str, dtype: torch.dtype) -> bool:
-    """Before any backend is asked, or by asking for another operation than was meant."""
-    if case.form == "functional":  # which have names for all but PREMUL_SUM
+    """Whether torch fails before it calls a backend, or calls another operation than was meant."""
+    if case.form == "functional":  # has no name for PREMUL_SUM
         return op == "PREMUL_SUM" or dtype.is_complex and op == "PRODUCT"
     return case.operation == "all_reduce" and dtype.is_complex and op in ("PRODUCT", "PREMUL_SUM")
 
 
 def wrong_in_gloo(case: Case, dtype: torch.dtype, op: str) -> bool:
-    """Where gloo gives something else without a word."""
+    """Whether gloo gives a wrong result without an error."""
     return case.form.startswith("strided") or (op, dtype) == ("SUM", torch.bool)
 
 
@@ -58,7 +58,7 @@ def name_of(case: Case, size: int, dtype: torch.dtype, op: str) -> str:
 
 
 def same(ours: list[torch.Tensor], expected: list[torch.Tensor], op: str) -> bool:
-    """Compares bits. Averages of fractions may be rounded in two ways."""
+    """Compares bits. Averages of floating numbers may be rounded in two ways."""
     def equal(a: torch.Tensor, b: torch.Tensor) -> bool:
         if op == "AVG" and (a.dtype.is_floating_point or a.dtype.is_complex):
             return torch.allclose(a, b, rtol=torch.finfo(a.dtype).eps, atol=0)
@@ -69,24 +69,22 @@ def same(ours: list[torch.Tensor], expected: list[torch.Tensor], op: str) -> boo
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """For types that torch cannot compare."""
+    """The bytes of a tensor, because torch cannot compare all types."""
     return tensor.contiguous().view(torch.uint8) if tensor.numel() else tensor.to(torch.float32)
 
 
 @dataclass
 class Seen:
-    """Of every rank: what was tried and what gloo did as well, as (index in CASES, type, op), what
-    was wrong with peal, and where gloo gives something else than the closed form and should not, as
-    text."""
+    """The results of all ranks. A case is (index in CASES, type, op)."""
 
-    tried: list[tuple[int, torch.dtype, str]] = field(default_factory=list)
-    gloo: list[tuple[int, torch.dtype, str]] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    other: list[str] = field(default_factory=list)
+    tried: list[tuple[int, torch.dtype, str]] = field(default_factory=list)  # all cases
+    gloo: list[tuple[int, torch.dtype, str]] = field(default_factory=list)  # cases right on gloo too
+    wrong: list[str] = field(default_factory=list)  # failures of peal
+    other: list[str] = field(default_factory=list)  # unexpected wrong results of gloo
 
 
 def grid(size: int) -> dict[str, list[Any]]:
-    """In a rank, of which the last `size` are in the group: the fields of Seen."""
+    """Runs on each rank; the last `size` ranks are in the group. Returns the fields of Seen."""
     first = dist.get_world_size() - size
     members = list(range(first, first + size))
     ours = dist.new_group(members, backend="peal")
@@ -108,7 +106,7 @@ def grid(size: int) -> dict[str, list[Any]]:
                 seen.wrong.append(f"{name}: {type(error).__name__}: {error}")
             try:
                 got = case.call(theirs, me, size, dtype, op)
-            except Exception:  # which it cannot do
+            except Exception:  # gloo does not support the case
                 continue
             if same(got, expected, op):
                 seen.gloo.append((number, dtype, op))
@@ -118,19 +116,25 @@ def grid(size: int) -> dict[str, list[Any]]:
 
 
 def lacking_in_gloo(seen: Seen) -> set[tuple[int, torch.dtype, str]]:
-    """On a rank, or for a size."""
+    """The cases that gloo fails on some rank or for some size."""
     tried, gloo = Counter(seen.tried), Counter(seen.gloo)
     return {one for one in tried if gloo[one] < tried[one]}
 
 
 HEAD = """# Operations of torch.distributed on peal
 
-Each operation, form, type and reduction was run on groups of 1 to 4 ranks: what peal's column names
-has given the closed form, on every rank and for every size; gloo's column says what of it torch's
-gloo backend gives too. Written from the tests, by
-`python python/tests/test_operations.py --write`.
+Which operations of torch.distributed work on peal? The tests ran each operation, form, type and
+reduction on groups of 1 to 4 ranks, and write this page:
 
-Types: {moved}. Those that are reduced: the same without {not_reduced}. Reductions, where they have
+```console
+$ python python/tests/test_operations.py --write
+```
+
+- The column `peal` lists the types and reductions that gave the correct result (a closed form) on
+  every rank and for every size.
+- The column `gloo` says how much of that torch's gloo backend gives, too.
+
+Types: {moved}. Types that are reduced: the same without {not_reduced}. Reductions, if they have
 a meaning for the type: {ops}.
 
 | operation | form | peal | gloo |
@@ -168,8 +172,8 @@ def _what(case: Case) -> str:
 
 
 def _share(every: list[tuple[torch.dtype, str]], lacking: list[tuple[torch.dtype, str]]) -> str:
-    """What of it there is, in words: without whole reductions and whole types as far as that says
-    it, and the rest one by one."""
+    """Describes the supported part of `every`: first the reductions that are missing for all types,
+    then the types that are missing for all reductions, then single cases."""
     if not lacking:
         return "the same"
     if len(lacking) == len(every):
@@ -218,15 +222,15 @@ class OperationsTest(unittest.TestCase):
         self.assertEqual(self.seen.wrong, [])
         self.assertEqual(len({number for number, _, _ in self.seen.tried}), len(CASES))
 
-    def test_what_gloo_can_do_it_does_alike(self) -> None:
+    def test_gloo_gives_the_same_results_in_the_cases_that_it_supports(self) -> None:
         self.assertEqual(self.seen.other, [])
         self.assertEqual(len(lacking_in_gloo(self.seen)), GLOO_LACKS)
 
-    def test_the_documents_table_is_what_was_seen(self) -> None:
+    def test_the_table_of_the_docs_is_up_to_date(self) -> None:
         if not TABLE.exists():
-            self.skipTest("no documents here")
+            self.skipTest("the docs are not here")
         self.assertEqual(TABLE.read_text(), table(self.seen),
-                         "python python/tests/test_operations.py --write writes it anew")
+                         "update the table by: python python/tests/test_operations.py --write")
 
 
 if __name__ == "__main__":

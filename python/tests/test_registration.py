@@ -1,4 +1,4 @@
-"""Memory that comes again and again is registered: the buckets of DistributedDataParallel."""
+"""peal registers memory that torch uses again and again: the buckets of DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_model(**options: Any) -> DistributedDataParallel:
 
 
 def train(model: DistributedDataParallel, steps: int) -> bool:
-    """Whether every gradient is what the ranks' inputs, 1 and 2, make of it."""
+    """Trains, and returns whether every gradient is right for the ranks' inputs, 1 and 2."""
     right = True
     data = torch.full((1, WIDTH), dist.get_rank() + 1.0)
     for _ in range(steps):
@@ -84,7 +84,7 @@ def buckets_of_copies() -> list[bool]:
 
 
 def freed() -> list[bool]:
-    torch.empty(1 << 22)  # as below: its place is still there when it is free
+    torch.empty(1 << 22)  # as below: keeps freed memory mapped
     model = make_model(gradient_as_bucket_view=True)
     train(model, 20)
     address = middle(gradient(model))
@@ -96,7 +96,8 @@ def freed() -> list[bool]:
 
 
 def freed_in_a_fork() -> list[bool]:
-    torch.empty(1 << 22)  # once it is free, malloc takes what is smaller from where it can use it
+    # After this is freed, malloc takes smaller blocks from its heap, where it can reuse them.
+    torch.empty(1 << 22)
     model = make_model(gradient_as_bucket_view=True)
     train(model, 20)
     seen = [is_shared(middle(gradient(model)))]
@@ -135,19 +136,19 @@ class RegistrationTest(unittest.TestCase):
     def test_buckets_are_registered_after_some_steps(self) -> None:
         self.assertEqual(results(2, buckets_while_training), [[True, False, True, True]] * 2)
 
-    def test_they_are_so_too_where_gradients_are_copies_of_them(self) -> None:
+    def test_buckets_are_registered_if_gradients_are_copies_of_them(self) -> None:
         self.assertEqual(results(2, buckets_of_copies), [[True, True]] * 2)
 
     def test_registration_ends_when_the_memory_is_freed(self) -> None:
         self.assertEqual(results(2, freed), [[True, True, False, True]] * 2)
 
-    def test_a_forked_process_that_frees_its_model_leaves_the_parents_alone(self) -> None:
+    def test_a_forked_process_that_frees_its_model_does_not_affect_the_parent(self) -> None:
         self.assertEqual(results(2, freed_in_a_fork), [[True] * 4] * 2)
 
-    def test_what_a_script_holds_is_not_registered(self) -> None:
+    def test_a_tensor_of_the_script_is_not_registered(self) -> None:
         self.assertEqual(results(2, held_by_the_script), [False, False])
 
-    def test_buckets_of_a_group_that_has_ended_do_not_hinder_the_next(self) -> None:
+    def test_buckets_of_an_ended_group_do_not_affect_the_next_group(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(results(2, in_the_next_group, folder), [[True] * 4] * 2)
 

@@ -1,4 +1,4 @@
-"""What `peal.spawn` makes of how its ranks end."""
+"""How `peal.spawn` reports the ends of its ranks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RANKS = 2
 
 def write_late(folder: str) -> None:
     path = Path(folder, os.environ["RANK"])
-    time.sleep(0.5)  # as what flushes and says goodbye may take
+    time.sleep(0.5)  # flushing files and leaving groups may take this long
     path.write_text("ended")
 
 
@@ -44,7 +44,7 @@ def end_slowly(folder: str, raises: bool) -> None:
 def never_end(pids: str) -> int:
     path = Path(pids, os.environ["RANK"])
     path.with_suffix(".new").write_text(str(os.getpid()))
-    path.with_suffix(".new").rename(path)  # so that it is never there without its text
+    path.with_suffix(".new").rename(path)  # so that the file never exists without its text
     threading.Thread(target=threading.Event().wait).start()
     return int(os.environ["RANK"])
 
@@ -115,7 +115,7 @@ def fail_in_a_group() -> None:
                 raise ValueError("out of luck")
             group.barrier()
     except ValueError:
-        time.sleep(1)  # the other one has told by then
+        time.sleep(1)  # the other rank has sent its outcome by then
         raise
     except peal.Error as error:
         raise RuntimeError(f"step 7: {error}") from error
@@ -146,16 +146,16 @@ def raise_its_own_cause() -> None:
 
 
 class Several(Exception):
-    """Empty, and so false."""
+    """An exception that is false, because its length is 0."""
 
     def __len__(self) -> int:
         return 0
 
 
 def fail_after_a_lost_peer() -> None:
-    heard = Several()
-    heard.__cause__ = peal.Error("rank 1 was lost", "peer_lost")
-    raise ValueError("out of luck") from heard
+    lost = Several()
+    lost.__cause__ = peal.Error("rank 1 was lost", "peer_lost")
+    raise ValueError("out of luck") from lost
 
 
 def both_kinds_of_groups() -> list[float]:
@@ -180,13 +180,13 @@ def meet_again() -> tuple[float, str]:
         took, said = time.monotonic() - begin, str(error)
     group.barrier()
     group.destroy()
-    with peal.init_process_group(timeout=PATIENCE) as second:  # though `group` is still there
+    with peal.init_process_group(timeout=PATIENCE) as second:  # `group` still exists
         second.barrier()
     return took, said
 
 
 def exit_on_rank_1() -> None:
-    global group  # so that it is there until the end
+    global group  # lives until the end of the process
     group = peal.init_process_group()
     if group.rank == 1:
         sys.exit(3)
@@ -245,7 +245,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError("it has not come")
+            raise AssertionError("the condition did not become true in 30 s")
         time.sleep(0.05)
 
 
@@ -254,11 +254,11 @@ def is_running(pid: str) -> bool:
         _, _, after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return after_name.split()[0] != "Z"  # one that nobody has reaped
+    return after_name.split()[0] != "Z"  # a zombie, which no process has reaped
 
 
 class EndingTest(unittest.TestCase):
-    def test_ranks_end_in_peace_whether_all_went_well_or_not(self) -> None:
+    def test_ranks_get_time_to_end_after_success_and_after_a_failure(self) -> None:
         for raises in (False, True):
             with self.subTest(raises=raises), tempfile.TemporaryDirectory() as folder:
                 try:
@@ -278,7 +278,7 @@ class EndingTest(unittest.TestCase):
                 with self.assertRaises(ProcessLookupError):
                     os.kill(pid, 0)
 
-    def test_ranks_do_not_outlive_whoever_has_started_them(self) -> None:
+    def test_ranks_do_not_outlive_the_process_that_started_them(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, "parent.py")
             script.write_text(PARENT)
@@ -293,31 +293,31 @@ class EndingTest(unittest.TestCase):
 
 
 class OutcomesTest(unittest.TestCase):
-    def test_a_rank_that_fails_before_the_others_have_met_ends_them(self) -> None:
+    def test_a_rank_that_fails_before_the_rendezvous_ends_the_others(self) -> None:
         begin = time.monotonic()
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(fail_before_the_meeting, ranks=RANKS)
         self.assertLess(time.monotonic() - begin, PATIENCE)
         self.assertIn("rank 0 of 2 failed first", str(caught.exception))
         self.assertIn("out of luck", str(caught.exception))
-        self.assertIn("after another failed", str(caught.exception.errors[1]))
+        self.assertIn("after another rank failed", str(caught.exception.errors[1]))
 
-    def test_the_first_is_who_raised_first_even_if_others_have_told_before(self) -> None:
+    def test_the_first_failure_is_the_cause_even_if_its_outcome_arrives_later(self) -> None:
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(fail_in_a_group, ranks=RANKS)
         self.assertIn("rank 1 of 2 failed first: ValueError: out of luck\n", str(caught.exception))
-        heard, raised = caught.exception.errors
-        self.assertIn("rank 1 threw: ValueError: out of luck", str(heard))
+        lost, raised = caught.exception.errors
+        self.assertIn("rank 1 threw: ValueError: out of luck", str(lost))
         self.assertIsInstance(raised, ValueError)
         self.assertIs(caught.exception.__cause__, raised)
 
-    def test_a_signal_that_ends_a_rank_is_named(self) -> None:
+    def test_the_error_names_the_signal_that_ended_a_rank(self) -> None:
         for number, name in ((signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN + 1, "signal 35")):
             with self.assertRaises(peal.SpawnError) as caught:
                 peal.spawn(be_killed, number, ranks=1)
             self.assertIn(f"was killed by {name}", str(caught.exception))
 
-    def test_a_script_without_a_main_guard_is_told_of_it(self) -> None:
+    def test_the_error_of_a_script_without_a_main_guard_names_the_guard(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, "unguarded.py")
             script.write_text(UNGUARDED)
@@ -331,13 +331,13 @@ class OutcomesTest(unittest.TestCase):
                       last)
         self.assertIn('if __name__ == "__main__":', last)
 
-    def test_a_rank_that_ends_amid_its_function_is_not_taken_for_one_that_never_began(self) -> None:
+    def test_a_rank_that_ends_inside_its_function_is_not_reported_as_not_started(self) -> None:
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(os._exit, 7, ranks=1)
         self.assertEqual(str(caught.exception).count("ended with exit code 7"), 1)
         self.assertIn("and its function neither returned nor raised", str(caught.exception))
 
-    def test_the_end_of_a_rank_is_heard_though_a_child_of_its_own_lives_on(self) -> None:
+    def test_the_end_of_a_rank_is_noticed_while_a_child_of_the_rank_lives_on(self) -> None:
         for kind, number in itertools.product(("fork", "spawn"), (None, signal.SIGKILL)):
             with self.subTest(kind, number=number), tempfile.NamedTemporaryFile("r") as file, \
                     mock.patch.object(_spawn, "_END_S", 2 * PATIENCE):
@@ -353,7 +353,7 @@ class OutcomesTest(unittest.TestCase):
                     os.kill(int(file.read()), signal.SIGKILL)
                 self.assertLess(time.monotonic() - begin, PATIENCE)
 
-    def test_what_was_raised_since_a_peer_was_lost_follows_from_that(self) -> None:
+    def test_an_exception_caused_by_a_lost_peer_counts_as_a_consequence(self) -> None:
         with self.assertRaises(ValueError) as caught:
             fail_after_a_lost_peer()
         self.assertTrue(_spawn._follows(caught.exception))
@@ -365,37 +365,37 @@ class OutcomesTest(unittest.TestCase):
         self.assertIn("out of luck", str(caught.exception))
 
     def check_exit(self, function: Callable[[], None]) -> None:
-        """Where rank 1 exits with 3, rank 0 hears that it has left."""
+        """If rank 1 exits with 3, the error on rank 0 says that rank 1 has left."""
         with self.assertRaises(peal.SpawnError) as caught:
             peal.spawn(function, ranks=RANKS)
-        heard, end = caught.exception.errors
+        lost, end = caught.exception.errors
         assert isinstance(end, SystemExit), repr(end)
         self.assertEqual(end.code, 3)
-        self.assertIn("rank 1", str(heard))
-        self.assertIn("has left", str(heard))
-        self.assertNotIn("threw", str(heard))
+        self.assertIn("rank 1", str(lost))
+        self.assertIn("has left", str(lost))
+        self.assertNotIn("threw", str(lost))
         self.assertIn("rank 1 of 2 failed first", str(caught.exception))
 
-    def test_an_exit_is_told_as_a_leave_and_not_as_something_thrown(self) -> None:
+    def test_peers_see_an_exit_as_a_leave_and_not_as_an_exception(self) -> None:
         self.check_exit(exit_on_rank_1)
 
-    def test_an_exit_waits_for_no_operation(self) -> None:
+    def test_an_exit_does_not_wait_for_an_operation(self) -> None:
         self.check_exit(exit_amid_an_operation)
 
     @torch_wanted
-    def test_an_exit_waits_for_no_operation_of_torch(self) -> None:
+    def test_an_exit_does_not_wait_for_an_operation_of_torch(self) -> None:
         self.check_exit(exit_amid_an_operation_of_torch)
 
-    def test_an_exit_that_says_that_all_is_well_is_a_result_of_none(self) -> None:
+    def test_an_exit_with_code_0_gives_the_result_none(self) -> None:
         for code in ((), (0,)):
             with self.subTest(code):
                 self.assertEqual(peal.spawn(exit_with, *code, ranks=RANKS), ["well", None])
 
     @torch_wanted
-    def test_torchs_groups_and_peals_own_meet_side_by_side(self) -> None:
+    def test_a_torch_group_and_a_peal_group_can_meet_side_by_side(self) -> None:
         self.assertEqual(peal.spawn(both_kinds_of_groups, ranks=RANKS), [[4.0], [4.0]])
 
-    def test_who_meets_again_before_destroy_hears_so_at_once_and_may_after(self) -> None:
+    def test_a_second_init_fails_at_once_before_destroy_and_succeeds_after(self) -> None:
         for took, said in peal.spawn(meet_again, ranks=RANKS):
             self.assertIn("has met here already", said)
             self.assertLess(took, PATIENCE)  # the timeout is an hour
@@ -412,16 +412,16 @@ class OutcomesTest(unittest.TestCase):
         self.assertIsInstance(raised, RuntimeError)
         self.assertIn(words, str(raised))
 
-    def test_an_exception_that_does_not_unpickle_comes_as_its_words(self) -> None:
+    def test_an_exception_that_cannot_be_unpickled_arrives_as_its_text(self) -> None:
         self.check_error("NeedsTwo: this and that", NeedsTwo, "this", "that")
 
-    def test_an_exception_that_does_not_pickle_comes_as_its_words(self) -> None:
+    def test_an_exception_that_cannot_be_pickled_arrives_as_its_text(self) -> None:
         self.check_error("HasALock: locked", HasALock)
 
-    def test_an_exception_without_words_comes_by_its_name(self) -> None:
+    def test_an_exception_without_readable_text_arrives_as_its_class_name(self) -> None:
         self.check_error("Speechless", Speechless)
 
-    def test_a_result_that_does_not_come_through_is_its_ranks_error(self) -> None:
+    def test_a_result_that_cannot_be_pickled_or_unpickled_is_an_error_of_its_rank(self) -> None:
         for error, arguments, words in ((NeedsTwo, ("this", "that"), "cannot be unpickled"),
                                         (HasALock, (), "cannot pickle")):
             with self.subTest(error.__name__):
@@ -431,7 +431,7 @@ class OutcomesTest(unittest.TestCase):
                 self.assertIn(words, str(caught.exception))
                 self.assertIn(words, str(caught.exception.errors[1]))
 
-    def test_what_cannot_be_handed_on_is_said_before_a_rank_is_started(self) -> None:
+    def test_spawn_rejects_arguments_that_cannot_be_pickled_before_it_starts_a_rank(self) -> None:
         for function, argument in ((lambda one: one, 1), (be_killed, threading.Lock())):
             with self.assertRaises(peal.Error) as caught:
                 peal.spawn(function, argument, ranks=RANKS)
@@ -444,7 +444,7 @@ class OutcomesTest(unittest.TestCase):
         self.assertEqual(peal.spawn(unreserved_ports, ranks=RANKS), [[]] * RANKS)
 
     @torch_wanted
-    def test_tensors_come_back_whole(self) -> None:
+    def test_tensors_can_be_results(self) -> None:
         got = peal.spawn(return_a_tensor, ranks=RANKS)
         self.assertEqual([tensor.tolist() for tensor in got], [[0.0] * 3, [1.0] * 3])
 

@@ -1,5 +1,4 @@
-"""The stubs beside the extension modules say what the modules have: the same names, parameters and
-defaults, both ways."""
+"""The stubs and the extension modules have the same names, parameters and defaults."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ from typing import Any, Iterator
 import peal
 
 FOLDER = Path(peal.__file__).parent
-# Of these Python itself says what they are, and what is not said in the module's words.
+# Names that Python or pybind11 adds.
 FROM_PYBIND = {"__init__", "__new__", "__module__", "__doc__", "__qualname__", "__release_buffer__",
                "_pybind11_conduit_v1_", "__static_attributes__", "__firstlineno__"}
-# Parameters that have no name, but a place.
+# pybind11's names for positional-only parameters.
 UNNAMED = re.compile(r"arg\d+$")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    name: str  # empty where it goes by its place only
+    name: str  # empty for a positional-only parameter
     named_only: bool
     default: str | None  # its repr
 
@@ -35,7 +34,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
 
-# A module or class: what each name in it is. "property", "value", "class", or a signature.
+# The members of a module or class: "property", "value", "class", or a signature.
 Members = dict[str, "str | Signature"]
 
 
@@ -56,9 +55,9 @@ def _value(default: ast.expr | None, module: ModuleType) -> str | None:
 
 
 def signature_of_pybind(doc: str, module: ModuleType, is_method: bool) -> Signature:
-    """Of the line that pybind11 puts before a docstring."""
+    """From the line that pybind11 puts before a docstring."""
     line = doc.split("\n")[0]
-    # Defaults stand there by their repr, which is an expression of the module's names.
+    # The line has each default as its repr, an expression with names of the module.
     function = ast.parse(f"def {line}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     signature = signature_of_ast(function.args, module, is_method)
@@ -68,7 +67,7 @@ def signature_of_pybind(doc: str, module: ModuleType, is_method: bool) -> Signat
 
 
 def signature_of_python(function: Any) -> Signature:
-    """Of a method that was written in Python."""
+    """From a method that is written in Python."""
     parameters = list(inspect.signature(function).parameters.values())[1:]
     return Signature(tuple(
         Parameter(p.name, p.kind is p.KEYWORD_ONLY,
@@ -77,7 +76,7 @@ def signature_of_python(function: Any) -> Signature:
 
 def stub_of(body: list[ast.stmt], module: ModuleType, in_class: bool = False) -> Iterator[
         tuple[str, str | Signature]]:
-    """Each name with what it is; a name with overloads comes once for each."""
+    """Yields each name with its kind, and an overloaded name once for each overload."""
     for node in body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id, "value"
@@ -118,7 +117,7 @@ class StubsTest(unittest.TestCase):
         actual = module_of(module, owner)
         stated = list(stub_of(body, module, in_class=owner is not module))
         public = {name for name, _ in stated if not _is_private(name)}
-        # Python shows it from 3.12 on.
+        # Python defines __buffer__ from 3.12 on.
         self.assertEqual(public - {"__buffer__"}, set(actual) - {"__buffer__"}, f"names of {where}")
         for name, what in stated:
             if name in actual and name != "__buffer__":
@@ -132,13 +131,13 @@ class StubsTest(unittest.TestCase):
             if isinstance(node, ast.ClassDef) and not _is_private(node.name):
                 self.compare(f"{name}.{node.name}", module, getattr(module, node.name), node.body)
 
-    def test_the_core_is_as_its_stub_says(self) -> None:
+    def test_the_core_matches_its_stub(self) -> None:
         self.compare_module("peal._core")
 
-    def test_how_peal_was_built_is_as_its_stub_says(self) -> None:
+    def test_the_build_module_matches_its_stub(self) -> None:
         self.compare_module("peal._build")
 
-    def test_the_backend_is_as_its_stub_says(self) -> None:
+    def test_the_backend_matches_its_stub(self) -> None:
         try:
             import torch  # noqa: F401
         except ImportError:
@@ -148,10 +147,10 @@ class StubsTest(unittest.TestCase):
         except ImportError:
             self.skipTest("this peal was built without torch")
 
-    def test_the_package_shows_what_it_says(self) -> None:
+    def test_the_package_has_all_its_public_names(self) -> None:
         self.assertTrue((FOLDER / "py.typed").exists())
         for name in peal.__all__:
-            if name != "TorchOptions":  # which needs torch
+            if name != "TorchOptions":  # needs torch
                 self.assertTrue(hasattr(peal, name), name)
 
     def test_everything_public_has_a_docstring(self) -> None:
@@ -168,14 +167,14 @@ class StubsTest(unittest.TestCase):
 
 
 class ComparisonTest(unittest.TestCase):
-    """What the comparison above must find."""
+    """The differences that the comparison above must find."""
 
     def signature(self, line: str) -> Signature:
         from peal import _core
 
         return signature_of_pybind(line, _core, True)
 
-    def test_a_name_a_default_and_a_kind_are_told_apart(self) -> None:
+    def test_a_different_name_default_or_kind_of_a_parameter_is_found(self) -> None:
         one = self.signature("f(self: object, root: int, *, timeout: float | None = None) -> None")
         self.assertEqual(one, self.signature("f(self, root, *, timeout=None)"))
         for other in ("f(self, top, *, timeout=None)", "f(self, root=0, *, timeout=None)",
@@ -183,11 +182,11 @@ class ComparisonTest(unittest.TestCase):
                       "f(self, root)", "f(self, root, /, *, timeout=None)"):
             self.assertNotEqual(one, self.signature(other), other)
 
-    def test_values_of_defaults_are_compared_and_not_their_spelling(self) -> None:
+    def test_defaults_are_compared_by_value(self) -> None:
         self.assertEqual(self.signature("f(self, source=-1)"),
                          self.signature("f(self, source=ANY_SOURCE)"))
 
-    def test_parameters_without_a_name_are_those_of_a_place(self) -> None:
+    def test_parameters_without_a_name_are_positional_only(self) -> None:
         self.assertEqual(self.signature("f(self, arg0: str)"), self.signature("f(self, what, /)"))
 
 

@@ -1,4 +1,4 @@
-"""The backend "peal" as torch.distributed uses one: groups, works, profiles, processes."""
+"""The backend "peal" in torch.distributed: groups, works, profiles, processes."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def await_file(path: str) -> None:
 
 
 def made_and_destroyed_again(folder: str, rank: int, size: int) -> int:
-    """The ranks destroy their groups one after the other, and the last finds torch's file gone.
-    If two destroy theirs at once, torch's FileStore may leave the file behind, with any backend. Its
-    destructor reads two counters under separate locks, and removes the file only if both are at the
-    end."""
+    """The ranks destroy their groups one after the other, and torch's file is gone after the last.
+    If two ranks destroy their groups at once, torch's FileStore may leave the file behind, with any
+    backend. Its destructor reads two counters under separate locks, and removes the file only if both
+    counters are at the end."""
     times = 0
     for k in range(20):
         store, ended = f"{folder}/store-{k}", f"{folder}/ended-{k}-"
@@ -124,7 +124,7 @@ def eager_and_lazy() -> list[bool]:
 
 
 def subgroups_of_a_lazy_whole() -> list[float]:
-    """The third rank is in neither, and does not come."""
+    """The third rank is not in the group and makes no operation."""
     if dist.get_rank() == 2:
         dist.new_group([0, 1], backend="peal")
         return []
@@ -149,7 +149,7 @@ def sequence() -> list[int]:
 
 
 class GroupsTest(unittest.TestCase):
-    def test_it_is_called_peal(self) -> None:
+    def test_the_backend_is_called_peal(self) -> None:
         for names in results(2, name):
             self.assertEqual(names, ("peal", "peal"))
 
@@ -165,46 +165,46 @@ class GroupsTest(unittest.TestCase):
     def test_a_mesh_has_groups(self) -> None:
         self.assertEqual(results(4, mesh), [[4, 4]] * 4)
 
-    def test_a_group_of_a_gloo_job_can_be_peals(self) -> None:
+    def test_a_gloo_job_can_have_a_peal_group(self) -> None:
         self.assertEqual(results(2, within_gloo, backend="gloo"), [4, 4])
 
-    def test_it_is_the_cpus_part_of_a_backend_of_several(self) -> None:
-        # "cpu:peal,cuda:nccl" is the same with another word, where torch has NCCL.
+    def test_peal_can_be_the_cpu_part_of_a_mixed_backend(self) -> None:
+        # "cpu:peal,cuda:nccl" needs a torch with NCCL.
         others = ["cuda:gloo"] + (["cuda:nccl"] if dist.is_nccl_available() else [])
         for backend in ["cpu:peal"] + [f"cpu:peal,{other}" for other in others]:
             with self.subTest(backend):
                 self.assertEqual(results(2, all_reduced, backend=backend), [4, 4])
 
-    def test_a_process_makes_and_destroys_groups_as_often_as_it_likes(self) -> None:
+    def test_a_process_can_make_and_destroy_groups_many_times(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(results(2, again, environment={"PEAL_TEST_FOLDER": folder}), [20, 20])
 
-    def test_groups_meet_at_once_or_when_they_are_needed(self) -> None:
+    def test_groups_connect_at_once_or_at_their_first_operation(self) -> None:
         self.assertEqual(results(2, eager_and_lazy), [[True]] * 2)
 
-    def test_a_group_of_some_ranks_of_a_lazy_whole_needs_no_others(self) -> None:
+    def test_a_subgroup_of_a_lazy_default_group_needs_only_its_ranks(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(results(3, functools.partial(lazy_default, folder)), [[4], [4], []])
 
-    def test_a_rank_whose_store_is_gone_hears_so_at_once(self) -> None:
+    def test_a_rank_fails_at_once_if_its_store_is_gone(self) -> None:
         server = dist.TCPStore("127.0.0.1", 0, 2, True, wait_for_workers=False)
         client = dist.TCPStore("127.0.0.1", server.port, 2, False, wait_for_workers=False)
-        del server  # as rank 0 does that fails before it comes to meet
+        del server  # as if rank 0 failed before the rendezvous
         begin = time.monotonic()
         with self.assertRaisesRegex(dist.DistBackendError,
                                     "torch's store failed.*before dist.destroy_process_group"):
             _c10d.create(client, 1, 2, 3600.0, [], lazy=False, store_ends_with_rank_0=True)
         self.assertLess(time.monotonic() - begin, PATIENCE)
 
-    def test_each_operation_has_a_number(self) -> None:
+    def test_each_operation_increases_the_sequence_number(self) -> None:
         self.assertEqual(results(2, sequence), [[2], [2]])
 
-    def test_torchs_detailed_checks_go_around_it(self) -> None:
+    def test_torchs_detailed_checks_work_around_the_backend(self) -> None:
         self.assertEqual(
             results(2, all_reduced, environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}), [4, 4])
 
 
-# ---- Python's objects, which torch sends as tensors
+# ---- Python objects, which torch sends as tensors
 
 def objects() -> list[Any]:
     me, size = dist.get_rank(), dist.get_world_size()
@@ -212,20 +212,20 @@ def objects() -> list[Any]:
     dist.all_gather_object(every, {"rank": me, "text": "x" * me})
     gathered: list[Any] | None = [None] * size if me == 0 else None
     dist.gather_object(me, gathered)
-    told = ["from 0" if me == 0 else None]
-    dist.broadcast_object_list(told, 0)
+    broadcast = ["from 0" if me == 0 else None]
+    dist.broadcast_object_list(broadcast, 0)
     own: list[Any] = [None]
     dist.scatter_object_list(own, [10 * r for r in range(size)], 0)
     if me == 0:
         dist.send_object_list(["sent"], 1)
     elif me == 1:
-        dist.recv_object_list(told, 0)
-    return [every, gathered, told, own]
+        dist.recv_object_list(broadcast, 0)
+    return [every, gathered, broadcast, own]
 
 
 class ObjectsTest(unittest.TestCase):
     @numpy_wanted
-    def test_objects_go_from_rank_to_rank(self) -> None:
+    def test_objects_are_sent_between_ranks(self) -> None:
         every = [{"rank": r, "text": "x" * r} for r in range(3)]
         self.assertEqual(results(3, objects), [
             [every, [0, 1, 2], ["from 0"], [0]],
@@ -246,7 +246,7 @@ def profiled() -> dict[str, list[Any]]:
 
 
 def profiled_messages() -> dict[str, tuple[int, bool, Any]]:
-    """By name: how many events there were, whether each was asynchronous, and the shapes."""
+    """By name: the number of events, whether all were asynchronous, and the shapes."""
     data = torch.ones(5)
     with torch.autograd.profiler.profile(record_shapes=True) as profile:
         if dist.get_rank() == 0:
@@ -268,7 +268,7 @@ PAUSE = 0.2  # seconds
 
 
 def waited_for_while_callbacks_are_busy() -> list[float]:
-    """How long the two receives of rank 0 took by the profile, in seconds."""
+    """The durations of the two receives of rank 0 in the profile, in seconds."""
     data = torch.ones(5)
     if dist.get_rank() == 1:
         for _ in range(2):
@@ -318,19 +318,19 @@ class ProfilesTest(unittest.TestCase):
     def test_operations_are_polled_while_hooks_for_saved_tensors_are_active(self) -> None:
         self.assertEqual(results(2, polled_under_hooks), [100, 0])
 
-    def test_an_operation_that_was_waited_for_has_ended_in_the_profile(self) -> None:
+    def test_an_operation_has_ended_in_the_profile_after_a_wait_for_it(self) -> None:
         # A record that ends later writes into memory that the profile has freed.
         durations = results(2, waited_for_while_callbacks_are_busy)[0]
         self.assertEqual(len(durations), 2)
         for duration in durations:
-            self.assertGreater(duration, PAUSE / 2)  # a profile has a clock of its own
+            self.assertGreater(duration, PAUSE / 2)  # the profile uses another clock
 
-    def test_messages_stand_in_profiles_as_those_of_torchs_own_backends(self) -> None:
+    def test_profiles_show_messages_as_for_torchs_own_backends(self) -> None:
         self.assertEqual(results(2, profiled_messages), [
             {"peal:recv": (1, True, [[5]]), "peal:recvAnySource": (2, True, [[5]])},
             {"peal:send": (3, True, [[5]])}])
 
-    def test_operations_stand_in_profiles_with_their_shapes(self) -> None:
+    def test_profiles_show_operations_with_their_shapes(self) -> None:
         for events in results(2, profiled):
             self.assertEqual(set(events), {"peal:all_reduce", "peal:all_gather", "peal:barrier"})
             self.assertEqual(events["peal:all_reduce"], [[3]])
@@ -387,7 +387,7 @@ print("peal" in torch.distributed.Backend.backend_list)
 """
 
 
-# The third rank never comes.
+# The third rank never starts.
 MEET = """
 import datetime, signal, sys, torch.distributed as dist
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -398,7 +398,7 @@ dist.init_process_group("peal", init_method=sys.argv[1], rank=int(sys.argv[2]), 
 
 
 class ProcessesTest(unittest.TestCase):
-    def test_ctrl_c_while_ranks_meet_is_told_to_those_who_have_come(self) -> None:
+    def test_ctrl_c_during_the_rendezvous_ends_the_ranks_that_wait(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             processes = [
                 subprocess.Popen([sys.executable, "-c", MEET, f"file://{folder}/store", str(rank)],
@@ -416,7 +416,7 @@ class ProcessesTest(unittest.TestCase):
             self.assertIn("rank 1", texts[0])
             self.assertIn("KeyboardInterrupt", texts[1])
 
-    def test_ranks_with_different_secrets_are_told_so(self) -> None:
+    def test_ranks_with_different_secrets_get_an_error_that_says_so(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             processes = [
                 subprocess.Popen([sys.executable, "-c", MEET, f"file://{folder}/store", str(rank)],
@@ -430,32 +430,32 @@ class ProcessesTest(unittest.TestCase):
                 self.assertIn("does not bear this job's seal", text)
                 self.assertIn("PEAL_SECRET", text)
 
-    def test_tls_without_a_secret_is_refused(self) -> None:
+    def test_tls_without_a_secret_is_rejected(self) -> None:
         for end in outcomes(2, all_reduced, environment={"PEAL_TLS": "on"}):
             self.assertEqual(end.kind, "DistError")
             self.assertIn("PEAL_TLS=on needs a secret", str(end.error))
 
-    def test_forked_loaders_of_data_are_harmless(self) -> None:
+    def test_forked_data_loaders_do_not_affect_the_group(self) -> None:
         self.assertEqual(results(2, loads_data_in_other_processes), [224.0, 224.0])
 
-    def test_a_forked_process_is_told_that_it_is_not_in_the_group(self) -> None:
+    def test_a_forked_process_gets_an_error_that_says_it_is_not_in_the_group(self) -> None:
         for text in results(2, uses_the_group_in_a_fork):
             self.assertIn("forked", text)
             self.assertIn("init_process_group", text)
 
-    def test_what_torch_lays_down_for_a_group_goes_with_it(self) -> None:
+    def test_torchs_file_for_a_group_is_removed_with_the_group(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(
                 results(2, again, environment={"PEAL_TEST_FOLDER": folder}), [20, 20])
 
-    def test_torch_alone_knows_it_and_loads_nothing_of_it(self) -> None:
+    def test_torch_knows_the_backend_without_loading_peal(self) -> None:
         ended = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True,
                                timeout=PATIENCE, check=True)
         loaded, known = ended.stdout.splitlines()
         self.assertTrue(loaded.startswith("False 1 "), loaded)
         self.assertEqual(known, "True")
 
-    def test_a_torch_of_another_version_is_an_error_that_says_what_to_do(self) -> None:
+    def test_another_version_of_torch_gives_an_error_that_says_what_to_do(self) -> None:
         script = ("import peal._build as b; b.TORCH_VERSION = '2.0.1'\n"
                   "import torch.distributed as d\n"
                   "d.init_process_group('peal', init_method='file:///tmp/never', rank=0,"

@@ -1,4 +1,4 @@
-"""The package, and programs that use it, as ``mypy --strict`` sees them."""
+"""``mypy --strict`` checks the package and a program that uses it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class TypingTest(unittest.TestCase):
     def test_the_package_is_typed_strictly(self) -> None:
         self.check([], str(ROOT))
 
-    def test_users_are_told_what_is_right_and_what_is_not(self) -> None:
-        # Of what lies outside of Python's own folders mypy has to be told.
+    def test_users_get_errors_for_wrong_calls_and_only_for_these(self) -> None:
+        # mypy finds packages outside Python's folders only by MYPYPATH.
         variables = {} if INSTALLED.name.endswith("-packages") else {"MYPYPATH": str(INSTALLED)}
         with tempfile.TemporaryDirectory() as folder:
             self.check(["--strict", "--follow-imports=silent",

@@ -35,8 +35,8 @@ def works() -> list[Any]:
 
 
 def works_in_callbacks() -> list[float]:
-    """As communication hooks of DDP do: the second operation is started, and waited for, where the
-    first one ends."""
+    """As in a communication hook of DDP: the callback of the first operation starts a second operation
+    and waits for it."""
     def once_more(done: Any) -> torch.Tensor:
         again = done.value()[0].clone()
         dist.all_reduce(again, async_op=True).wait()
@@ -50,13 +50,13 @@ def works_in_callbacks() -> list[float]:
 
 
 def polled_for() -> list[Any]:
-    """What is not contiguous is written back, whoever finds out that it can be, and how."""
+    """Results in strided tensors are written back, after a poll and after the release of the Work."""
     polled, dropped = torch.ones(4, 4)[:, 1], torch.ones(4, 4)[:, 1]
     work = dist.all_reduce(polled, async_op=True)
     while not work.is_completed():
         time.sleep(0.001)
     work = dist.all_reduce(dropped, async_op=True)
-    dist.barrier()  # it has ended, and nobody has asked
+    dist.barrier()  # the operation has ended, without a call of its Work
     del work
     return [polled.tolist(), dropped.tolist()]
 
@@ -68,7 +68,7 @@ def one_at_0() -> torch.Tensor:
 def aborted_sparse() -> str:
     dist.all_reduce(one_at_0())
     if dist.get_rank() == 1:
-        dist.recv(torch.zeros(1), 0)  # until the other has given up
+        dist.recv(torch.zeros(1), 0)  # until the other rank has aborted
         return ""
     work = dist.all_reduce(one_at_0(), async_op=True)
     begin = time.monotonic()
@@ -84,11 +84,11 @@ def aborts_sparse() -> str:
     try:
         return aborted_sparse()
     except dist.DistBackendError as error:
-        return "told" if "abort" in str(error) else str(error)
+        return "aborted" if "abort" in str(error) else str(error)
 
 
 def group_with_sums(timeout: float = 3600.0) -> Any:
-    """A group that has summed sparse tensors, and so has all that this needs."""
+    """A group that has summed sparse tensors, so its group and thread for sums exist."""
     group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=timeout))
     dist.all_reduce(one_at_0(), group=group)
     return group
@@ -113,7 +113,7 @@ def destroys_a_group_that_gets_stuck() -> list[Any]:
         try:
             dist.recv(torch.zeros(1), 0, group=group)
         except dist.DistBackendError as error:
-            dist.barrier()  # until here the other rank stays
+            dist.barrier()  # the other rank lives until this point
             return ["left" in str(error), time.monotonic() - begin < PATIENCE]
     options = dist.AllreduceOptions()
     options.timeout = datetime.timedelta(seconds=3600)
@@ -130,7 +130,7 @@ def destroys_a_group_that_gets_stuck() -> list[Any]:
 
 
 def dropped_works() -> bool:
-    """The last reference to a tensor goes on a thread of the engine, while this one has the GIL."""
+    """A thread of the engine releases the last reference to a tensor while this thread has the GIL."""
     for k in range(200):
         dist.all_reduce(torch.ones(1000), async_op=True)
         if k % 50 == 0:
@@ -151,7 +151,7 @@ def groups_freed_with_operations_under_way() -> bool:
 
 
 def backends_freed_where_an_operation_ends() -> int:
-    """The last reference to the backend goes on the thread that ends its operation."""
+    """The thread that ends the operation releases the last reference to the backend."""
     store = dist.distributed_c10d._get_default_store()
     freed = []
     for name, data in (("dense", torch.ones(4)), ("sparse", one_at_0())):
@@ -169,7 +169,7 @@ def backends_freed_where_an_operation_ends() -> int:
 
 
 def leaves_where_an_operation_ends() -> list[str]:
-    """The error of the callback, where that runs on a thread of the group."""
+    """The error of a callback that destroys its group on a thread of the group."""
     group = dist.new_group(backend="peal")
     if dist.get_rank() == 1:
         time.sleep(0.5)
@@ -185,7 +185,8 @@ def leaves_where_an_operation_ends() -> list[str]:
 
 
 def raises_where_an_operation_ends() -> str:
-    """What rank 0's callback ends with, which takes its group along, and what rank 1 hears."""
+    """The callback of rank 0 raises and destroys its group. Returns its error on rank 0, and the error
+    that rank 1 gets."""
     group = dist.new_group(backend="peal")
     if dist.get_rank() == 1:
         time.sleep(0.5)
@@ -239,7 +240,7 @@ def others_run_while_one_waits(folder: str) -> bool:
 def failed_work() -> list[Any]:
     group = dist.new_group(backend="peal", timeout=datetime.timedelta(seconds=2))
     if dist.get_rank() == 1:
-        dist.barrier()  # rank 0 comes here after its error
+        dist.barrier()  # rank 0 calls it after its error
         return []
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(1), async_op=True, group=group)
@@ -274,46 +275,46 @@ class WorksTest(unittest.TestCase):
         for seen in results(2, works):
             self.assertEqual(seen, [[6.0] * 4, True, True, True])
 
-    def test_what_follows_an_operation_may_wait_for_another(self) -> None:
+    def test_a_callback_may_wait_for_another_operation(self) -> None:
         self.assertEqual(results(2, works_in_callbacks), [[4.0] * 6] * 2)
 
-    def test_whoever_polls_for_the_end_finds_the_result(self) -> None:
+    def test_the_result_is_complete_after_a_poll_or_a_released_work(self) -> None:
         self.assertEqual(results(2, polled_for), [[[2.0] * 4] * 2] * 2)
 
     def test_an_abort_ends_a_sum_of_sparse_tensors(self) -> None:
-        self.assertEqual(results(2, aborts_sparse), ["at once", "told"])
+        self.assertEqual(results(2, aborts_sparse), ["at once", "aborted"])
 
     def test_a_sum_of_sparse_tensors_ends_before_its_group_is_destroyed(self) -> None:
         self.assertEqual(results(2, destroys_a_group_that_sums), [2.0, 2.0])
 
-    def test_a_group_that_gets_stuck_in_such_a_sum_is_left_all_the_same(self) -> None:
+    def test_a_rank_can_leave_a_group_with_a_stuck_sum(self) -> None:
         self.assertEqual(results(2, destroys_a_group_that_gets_stuck), [[True, True]] * 2)
 
-    def test_works_may_be_dropped(self) -> None:
+    def test_works_may_be_released_early(self) -> None:
         self.assertEqual(results(2, dropped_works), [True, True])
 
-    def test_groups_may_be_destroyed_while_operations_are_under_way(self) -> None:
+    def test_groups_may_be_destroyed_while_operations_are_in_flight(self) -> None:
         self.assertEqual(results(2, groups_freed_with_operations_under_way), [True, True])
 
-    def test_a_backend_may_be_freed_where_its_operation_ends(self) -> None:
+    def test_a_backend_may_be_freed_in_the_callback_of_its_operation(self) -> None:
         self.assertEqual(results(2, backends_freed_where_an_operation_ends)[0], 2)
 
     def test_a_callback_cannot_wait_for_its_own_thread(self) -> None:
         self.assertIn("Call it on another thread", results(2, leaves_where_an_operation_ends)[0][0])
 
-    def test_peers_hear_what_a_callback_raises_that_destroys_their_group(self) -> None:
-        raised, heard = results(2, raises_where_an_operation_ends)
+    def test_peers_receive_the_exception_of_a_callback_that_destroys_the_group(self) -> None:
+        raised, received = results(2, raises_where_an_operation_ends)
         self.assertIn("ValueError: out of luck", raised)
-        self.assertIn("rank 0 threw: ValueError: out of luck", heard)
+        self.assertIn("rank 0 threw: ValueError: out of luck", received)
 
     def test_other_threads_run_while_one_waits(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(results(2, others_run_while_one_waits, folder), [True, True])
 
-    def test_an_operation_that_times_out_says_so_in_its_work(self) -> None:
+    def test_the_work_of_an_operation_that_times_out_has_the_error(self) -> None:
         self.assertEqual(results(2, failed_work)[0], [True, "DistError", True, False, True])
 
-    def test_a_wait_ends_when_it_was_asked_to_and_the_operation_goes_on(self) -> None:
+    def test_a_wait_ends_at_its_timeout_and_the_operation_continues(self) -> None:
         self.assertEqual(results(2, waits_no_longer_than_asked), [[True, True], [True]])
 
 

@@ -1,7 +1,7 @@
-"""What a type checker says to users of peal: read by ``mypy --strict`` (test_typing.py), never run.
+"""Calls of peal for a type checker: ``mypy --strict`` reads this file (test_typing.py); it never runs.
 
-A line with ``type: ignore`` is a mistake that must be found: an ignore that is not needed is one
-too.
+A line with ``type: ignore`` is a mistake that mypy must find. mypy also reports an ignore that is not
+needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing_extensions import assert_type
 
 
 class Tensor:
-    """As NumPy's and torch's arrays are seen: by DLPack."""
+    """An array with DLPack, as of NumPy or torch."""
 
     def __dlpack__(self, *, stream: object = None) -> object:
         return stream

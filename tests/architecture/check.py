@@ -1,5 +1,5 @@
-"""Finds where the sources under peal/ and python/, and peal's build files, leave the map that
-layers.txt holds.
+"""Finds where the sources under peal/ and python/, and peal's build files, violate the map in
+layers.txt.
 
 `python3 check.py [ROOT]` prints the violations. Called by architecture_test.py, as a ctest test.
 """
@@ -62,7 +62,7 @@ class Tree:
         return INCLUDE.findall(self.text(name))
 
     def folder(self, name):
-        """The row of the table that peal/a/b/x.h or python/a/x.h belongs to, or None."""
+        """The row of the table for peal/a/b/x.h or python/a/x.h, or None."""
         room, *parts = name.split("/")[:-1]
         if room != "peal":
             return room if room in self.layers else None
@@ -72,7 +72,7 @@ class Tree:
         return None
 
     def sources_of(self, place):
-        """The sources of the module in this folder: those below it that no deeper one has."""
+        """The sources of the module in this folder: those below it that do not belong to a deeper module."""
         homes = {name: max((home for home in self.modules if name.startswith(home + "/")),
                            key=len, default=None)
                  for name in self.sources}
@@ -121,8 +121,8 @@ def check_sockets(tree):
 
 
 def check_headers(tree):
-    """fmt stays out of all headers, since LibTorch has its own; and a user's compiler finds all
-    that an installed header includes."""
+    """No header includes fmt, because LibTorch has its own fmt. A user's compiler must find all
+    files that an installed header includes."""
     installed = {f"{place}/{word}" for place, arguments in tree.modules.items()
                  for word in arguments["HEADERS"]}
     for name in filter(lambda name: name.endswith(".h"), tree.sources):
@@ -132,12 +132,12 @@ def check_headers(tree):
             if name in installed and HIDDEN.match(header):
                 yield f"{name}: users include it, so it may not include {header}"
             if name in installed and header.startswith("peal/") and header not in installed:
-                yield f"{name}: users include it, so {header} has to be among HEADERS too"
+                yield f"{name}: users include it, so {header} must be among HEADERS too"
 
 
 def check_links(tree):
-    """The link graph is the include graph: LINKS names the folders that a module includes, no
-    more and no fewer."""
+    """The link graph equals the include graph: LINKS names exactly the folders that a module
+    includes."""
     for place, arguments in tree.modules.items():
         own = tree.folder(f"{place}/x")
         linked = {folder_of_target(tree, word.removeprefix("peal::"))

@@ -1,4 +1,4 @@
-"""What `peal bench` says of wrong arguments and variables. Called by ctest with the program."""
+"""The errors of `peal bench` for wrong arguments and variables. Called by ctest with the program."""
 import subprocess
 import unittest
 
@@ -6,13 +6,13 @@ from program import Bench, PATIENCE, PROGRAM, QUICK
 
 
 class WrongArguments(Bench):
-    def test_say_what_would_be_right(self):
+    def test_cause_an_error_that_says_what_is_right(self):
         wrong = self.folder / "wrong"
         wrong.write_text("peal\n")
         for arguments, hint in (
                 ([], "which operation? For example: peal bench all_reduce"),
                 (["all_redcue"], 'there is no operation "all_redcue"; did you mean all_reduce?'),
-                (["barrier", "--np", "1"], "it takes how many ranks"),
+                (["barrier", "--np", "1"], "it takes a number of ranks"),
                 (["barrier", "--bytes", "4X"], "as in 4, 64K, 1M or 2G"),
                 (["barrier", "--dtype", "f31"], 'no type to measure "f31"'),
                 (["barrier", "--dtype", "Float32"], 'no type to measure "Float32"; did you mean float32?'),
@@ -25,30 +25,29 @@ class WrongArguments(Bench):
                  "takes 6144.0 GiB of memory for the buffers of all ranks (peal registered 2048.0 GiB, "
                  "peal foreign 2048.0 GiB, probe 2048.0 GiB), and this machine"),
                 (["all_reduce", "--hosts-netns", "2", "--bytes", "1024G"], "stream 4096.0 GiB"),
-                (["barrier", "--json", "x.svg", "--plot", "./x.svg"], "--json and --plot are one file, x.svg"),
+                (["barrier", "--json", "x", "--tune=./x"], "--json and --tune are one file, x"),
                 (["barrier", "--json", str(wrong), "--baseline", str(wrong)], "--json and --baseline are one file"),
-                (["barrier", "--tolerance", "0.4"], "--tolerance is about --baseline, which is not there"),
+                (["barrier", "--tolerance", "0.4"], "--tolerance needs --baseline"),
                 (["barrier", "--baseline", str(wrong)], "line 1 of the baseline is not what `peal bench --json` "
                                                          "writes: parse error at line 1, column 1"),
                 (["barrier", "--hosts-netns", "2", "--transport", "shm"],
-                 "--transport shm does not go with --hosts-netns"),
+                 "cannot be combined with --hosts-netns: hosts share no memory"),
                 (["barrier", "--transport", "rdma"], "it takes auto, shm, tcp"),
-                (["barrier", "--rate", "1gbit"], "--rate is about the hosts of --hosts-netns"),
-                (["barrier", "--hosts-netns", "2", "--np", "4"], "--np does not go with --hosts-netns"),
+                (["barrier", "--rate", "1gbit"], "--rate needs --hosts-netns"),
+                (["barrier", "--hosts-netns", "2", "--np", "4"], "--np cannot be combined with --hosts-netns"),
                 (["barrier", "--baseline", "/nowhere/x"], "the baseline /nowhere/x cannot be read: No such file"),
                 (["barrier", "--baseline", "/"], "the baseline / cannot be read: Is a directory"),
-                (["barrier", "--plot", "x.png"], "--plot x.png: only .svg and .html can be drawn"),
                 (["barrier,all_redcue"], 'there is no operation "all_redcue"; did you mean all_reduce?'),
                 (["barrier,"], 'OP "barrier,": it takes names with a comma between them'),
-                (["--tune", "--baseline", "x"], "--baseline does not go with it"),
-                *((["barrier", "--tolerance", part], f'--tolerance "{part}": it takes how much of a former ratio')
+                (["--tune", "--baseline", "x"], "--baseline cannot be combined with it"),
+                *((["barrier", "--tolerance", part], f'--tolerance "{part}": it takes the part of an earlier ratio')
                   for part in ("-0.5", "0", "1.5", "nan", "half", "")),
                 *((["barrier", "--seconds", seconds], "--seconds takes more than 0 and at most 3600, as in 0.1")
                   for seconds in ("0", "-1", "3601", "nan", "inf")),
-                (["--json=", "--plot=p.svg", "barrier"], "there is no value behind --json="),
-                (["--tune=", "barrier"], "there is no value behind --tune="),
+                (["--json=", "barrier"], "--json= has no value"),
+                (["--tune=", "barrier"], "--tune= has no value"),
                 *((["barrier", option, ""], f"the value of {option} is empty")
-                  for option in ("--json", "--plot", "--baseline", "--against")),
+                  for option in ("--json", "--baseline", "--against")),
                 (["barrier", "--rounds", "0"], "--rounds takes 1 or more")):
             process = self.start(*arguments)
             out, err = process.communicate(timeout=PATIENCE)
@@ -56,7 +55,7 @@ class WrongArguments(Bench):
             self.assertEqual(process.returncode, 2, arguments)
             self.assertEqual(out, "", arguments)
 
-    def test_are_an_error_also_where_nobody_can_be_told(self):
+    def test_are_an_error_even_if_it_cannot_be_printed(self):
         with open("/dev/full", "w") as full:
             for arguments, code in ((["bench", "nonsense"], 2), (["nonsense"], 2), (["run", "-n", "2", "false"], 1),
                                     (["bench", "barrier", *QUICK], 0)):
@@ -64,7 +63,7 @@ class WrongArguments(Bench):
                                       stderr=full, timeout=PATIENCE)
                 self.assertEqual(done.returncode, code, arguments)
 
-    def test_are_a_file_that_the_table_goes_to(self):
+    def test_include_a_file_that_receives_the_table(self):
         log = self.folder / "log"
         with log.open("w") as output:
             done = subprocess.run([PROGRAM, "bench", "barrier", "--json", "/dev/stdout"], env=self.environment,
@@ -72,14 +71,14 @@ class WrongArguments(Bench):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--json /dev/stdout is the file that the table goes to", done.stderr)
 
-    def test_of_the_environment_are_told_before_any_rank_is_started(self):
+    def test_of_the_environment_are_reported_before_any_rank_is_started(self):
         for name, value, hint in (
                 ("PEAL_TIMEOUT", "soon", 'PEAL_TIMEOUT="soon": it takes seconds'),
                 ("PEAL_STAGE", "1x", 'PEAL_STAGE="1x": it takes bytes'),
                 ("PEAL_ALGORITHM", "rign", 'PEAL_ALGORITHM: there is no algorithm "rign"'),
                 ("PEAL_TUNE", "barrier:ring", 'PEAL_TUNE: row 1, "barrier:ring": has 2 fields between colons'),
                 ("PEAL_CONGESTION", "pigeons", "PEAL_CONGESTION: cannot use the congestion control pigeons"),
-                ("PEAL_MASTER_PORT", "door", 'PEAL_MASTER_PORT: "door" is no port'),
+                ("PEAL_MASTER_PORT", "door", 'PEAL_MASTER_PORT: "door" is not a port'),
                 ("PEAL_INTERFACE", "none0", 'PEAL_INTERFACE="none0" leaves no address')):
             with self.subTest(name):
                 self.environment[name] = value

@@ -1,4 +1,4 @@
-"""The worker of `peal bench` for gloo, without torch: what it says of an operation that fails.
+"""The worker of `peal bench` for gloo, without torch: its answers for an operation that fails.
 
 Called by ctest with the script.
 """
@@ -12,7 +12,7 @@ SCRIPT = sys.argv.pop(1)
 
 
 def load():
-    """The worker as a module, with a torch that can do anything."""
+    """The worker as a module, with a mock in place of torch."""
     torch = mock.MagicMock()
     worker = types.ModuleType("worker")
     arguments = [SCRIPT, "socket", "flags", "spin", "0", "2", "meeting"]
@@ -29,7 +29,7 @@ class AnOperationThatFails(unittest.TestCase):
             case.return_value.run.side_effect = error
             return worker.prepare({}, mock.Mock())
 
-    def test_is_missing_where_the_type_or_the_operation_is(self):
+    def test_is_missing_if_the_type_or_the_operation_is_missing(self):
         for error in (RuntimeError("Invalid scalar type\nException raised from"),
                       RuntimeError("ProcessGroupGloo does not support reduce_scatter"),
                       RuntimeError("unsupported data type"),
@@ -38,7 +38,7 @@ class AnOperationThatFails(unittest.TestCase):
             with self.subTest(error):
                 self.assertEqual(self.answer(error), (None, "missing " + str(error).splitlines()[0]))
 
-    def test_has_failed_where_anything_else_goes_wrong(self):
+    def test_has_failed_after_any_other_error(self):
         for error in (RuntimeError("[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:33"),
                       RuntimeError("Timed out waiting 1800000ms for recv operation to complete"),
                       ValueError("tensors do not match"), MemoryError(""), OSError("no route")):

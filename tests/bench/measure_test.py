@@ -1,4 +1,4 @@
-"""bench/measure does not begin where it could not fill the columns of docs/performance.md.
+"""bench/measure does not start if it cannot fill the columns of docs/performance.md.
 
 Called by ctest with the script.
 """
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 SCRIPT = sys.argv.pop(1)
-# In place of `peal`: remembers how it was called, and does this of gloo.
+# Replaces `peal`: records its arguments, and runs this command if they contain gloo.
 PEAL = """#!/bin/sh
 echo "$@" >> calls
 case "$*" in *gloo*) {gloo} ;; esac
@@ -22,7 +22,7 @@ BROKEN = 'echo "peal: gloo: rank 0 ended with exit code 1; it wrote: no libcudar
 
 class Measure(unittest.TestCase):
     def measure(self, *parts, gloo=MISSING):
-        """(exit code, stderr, how peal was called)"""
+        """Returns (exit code, stderr, the calls of peal)."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             for inner in ("bench", "docs/performance"):
@@ -38,7 +38,7 @@ class Measure(unittest.TestCase):
                                   text=True, capture_output=True)
             return done.returncode, done.stderr, (folder / "calls").read_text().splitlines()
 
-    def test_refuses_before_measuring_where_a_peer_of_its_tables_is_missing_or_broken(self):
+    def test_fails_before_measuring_if_a_peer_of_its_tables_is_missing_or_broken(self):
         for gloo, said in ((MISSING, "gloo: left out: python3 has no torch"), (BROKEN, "it wrote: no libcudart")):
             for parts in ([], ["ranks"], ["types", "all_reduce"]):
                 with self.subTest(said, parts=parts):
@@ -48,15 +48,15 @@ class Measure(unittest.TestCase):
                     self.assertEqual(len(calls), 1, calls)
                     self.assertNotIn("--json", calls[0])
 
-    def test_refuses_before_measuring_where_a_part_has_a_wrong_name(self):
+    def test_fails_before_measuring_if_a_part_has_a_wrong_name(self):
         for wrong in ("opertions", "ranks types", ""):
             with self.subTest(wrong):
                 code, err, calls = self.measure("operations", wrong)
                 self.assertEqual(code, 2)
-                self.assertIn(f'there is no part "{wrong}", only all_reduce operations ', err)
+                self.assertIn(f'"{wrong}" is not a part, only all_reduce operations ', err)
                 self.assertEqual(calls, [])
 
-    def test_measures_a_part_that_needs_no_such_peer(self):
+    def test_measures_a_part_that_does_not_need_the_peer(self):
         code, err, calls = self.measure("operations", "types")
         self.assertEqual(code, 0, err)
         self.assertEqual(sum("--json" in call for call in calls), 5, calls)

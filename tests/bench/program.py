@@ -1,4 +1,4 @@
-"""`peal bench` started by a test: its folder, its environment, its end, and what it leaves behind."""
+"""Starts `peal bench` for a test: its folder, its environment, its end, and the files and processes that remain."""
 import json
 import os
 import pathlib
@@ -9,11 +9,11 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = sys.argv.pop(1)  # the first argument of every test that imports this
+PROGRAM = sys.argv.pop(1)  # the first argument of every test that imports this module
 PATIENCE = 300  # seconds
 QUICK = ["--rounds", "1", "--seconds", "0.02"]
 
-# A worker that greets as gloo does, and answers its first command with `ANSWER`, or ends.
+# A worker that greets like gloo's, and answers its first command with `ANSWER`, or ends.
 PEER = """#!{python}
 import socket, sys, time
 if sys.argv[1] == "-c": sys.exit(0)  # "is there torch?"
@@ -53,23 +53,23 @@ class Bench(unittest.TestCase):
         return self.end_of(self.start_quick(*arguments))
 
     def break_gloo(self, answer):
-        """From now on gloo's workers do this instead of answering."""
+        """From now on gloo's workers run this code instead of answering."""
         script = self.folder / "python"
         script.write_text(PEER.format(python=sys.executable, answer=answer))
         script.chmod(0o700)
         self.environment["PEAL_BENCH_PYTHON"] = str(script)
 
     def worker(self, backend, name=None):
-        """A process of the backend, which may go by another name."""
+        """The pid of a worker process of the backend, which may have another name."""
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_text().split("\0")
-            except OSError:  # it has just ended
+            except OSError:  # the process has just ended
                 continue
             is_ours = any(word.startswith(str(self.folder)) for word in words)
             if is_ours and words[1:4] == ["bench-worker", backend, name or backend]:
                 return int(path.parent.name)
-        self.fail(f"there is no worker of {name or backend}")
+        self.fail(f"no process is a worker of {name or backend}")
 
     def assert_nothing_is_left(self):
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
@@ -77,23 +77,23 @@ class Bench(unittest.TestCase):
         for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
                 self.assertNotIn(mark, path.read_bytes(), path)
-            except OSError:  # it has just ended, or is somebody else's
+            except OSError:  # the process has just ended, or belongs to another user
                 pass
 
     def stderr_says(self, process, text):
-        """What a running process has written to stderr, as soon as `text` is in it."""
+        """The stderr of a running process, as soon as it contains `text`."""
         deadline = time.monotonic() + PATIENCE
         said = b""
         while text.encode() not in said:
             ready, _, _ = select.select([process.stderr], [], [], max(0.0, deadline - time.monotonic()))
             more = os.read(process.stderr.fileno(), 1 << 16) if ready else b""
             if not more:
-                self.fail(f"it never said {text!r}, only {said.decode()!r}")
+                self.fail(f"stderr never contained {text!r}, only {said.decode()!r}")
             said += more
         return said.decode()
 
     def soon(self, check):
-        """The check passes, if not at once."""
+        """Repeats the check until it passes."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

@@ -31,7 +31,7 @@ class TheReport(Bench):
         self.assertEqual(len(out.splitlines()), 1 + len(results))
         self.assert_nothing_is_left()
 
-    def test_says_by_which_algorithm_peal_did_it_and_not_which_was_asked_for(self):
+    def test_names_the_algorithm_that_peal_used_and_not_the_requested_one(self):
         for asked, taken in (("ring", "ring"), ("two_level", "direct")):
             self.environment["PEAL_ALGORITHM"] = asked
             code, out, err, results = self.bench("all_reduce", "--bytes", "1M")
@@ -41,7 +41,7 @@ class TheReport(Bench):
             for result in results:
                 self.assertEqual(result["algorithm"], taken if result["backend"] == "peal" else None)
 
-    def test_has_the_operations_however_they_are_listed(self):
+    def test_has_the_operations_in_every_form_of_list(self):
         code, _, err, results = self.bench("barrier,broadcast", "reduce", "--bytes", "4", "--memory", "foreign")
         self.assertEqual(code, 0, err)
         self.assertEqual({result["op"] for result in results}, {"barrier", "broadcast", "reduce"})
@@ -51,33 +51,33 @@ class TheReport(Bench):
         self.assertEqual(code, 0, err)
         self.assertEqual(len({result["op"] for result in results}), 10)
 
-    def test_is_of_as_many_ranks_as_any_launcher_would_say(self):
+    def test_accepts_the_rank_options_of_other_launchers(self):
         for ways in (["-np", "3"], ["-n=3"], ["--nproc-per-node", "3"], ["--nproc_per_node=3"]):
             with self.subTest(ways):
                 code, _, err, results = self.bench("barrier", "--memory", "foreign", *ways)
                 self.assertEqual(code, 0, err)
                 self.assertEqual({result["np"] for result in results}, {3})
 
-    def test_is_of_types_as_torch_calls_them_too(self):
+    def test_accepts_torchs_names_of_types(self):
         code, _, err, results = self.bench("all_reduce", "--bytes", "8", "--memory", "foreign", "--dtype",
                                            "float32,bfloat16,int64,uint8,f32")
         self.assertEqual(code, 0, err)
         self.assertEqual([result["dtype"] for result in results if result["backend"] == "peal"],
                          ["f32", "bf16", "i64", "u8"])
 
-    def test_names_a_congestion_control_where_there_is_tcp_only(self):
+    def test_names_a_congestion_control_only_with_tcp(self):
         _, _, err, _ = self.bench("barrier")
         self.assertIn("  peal: shared memory\n", err)
         _, _, err, _ = self.bench("barrier", "--transport", "tcp")
         self.assertIn("  peal: congestion control ", err)
 
-    def test_begins_with_a_warning_of_variables_that_nothing_reads(self):
+    def test_begins_with_a_warning_about_unknown_variables(self):
         self.environment["PEAL_TUN"] = "x"
         code, _, err, _ = self.bench("barrier")
         self.assertEqual(code, 0, err)
-        self.assertIn("peal: warning: nothing reads PEAL_TUN (did you mean PEAL_TUNE?)", err)
+        self.assertIn("peal: warning: peal does not read PEAL_TUN (did you mean PEAL_TUNE?)", err)
 
-    def test_is_compared_with_a_former_one(self):
+    def test_is_compared_with_an_earlier_one(self):
         former = self.folder / "former.jsonl"
         _, _, _, results = self.bench("barrier")
         real = [result["floor_fraction"] or 1 for result in results]
@@ -91,24 +91,24 @@ class TheReport(Bench):
             if expected == 1:
                 self.assertRegex(err, r"barrier u8 np=2 hosts=1 0 B registered shm +floor +was +\d+")
 
-    def test_is_not_begun_where_the_former_one_has_none_of_its_cases(self):
+    def test_is_not_started_if_the_earlier_one_has_no_common_case(self):
         former = self.folder / "former.jsonl"
         _, _, _, results = self.bench("barrier")
         former.write_text("".join(json.dumps(result) + "\n" for result in results))
         code, out, err, _ = self.bench("barrier", "--np", "3", "--baseline", str(former))
         self.assertEqual((code, out), (2, ""))
-        self.assertEqual(err, 'peal: the baseline has none of the cases of this run: it has "barrier u8 np=2 hosts=1 '
-                              '0 B registered shm" and 1 more, this run "barrier u8 np=3 hosts=1 0 B registered shm" '
+        self.assertEqual(err, 'peal: the baseline and this run have no case in common: the baseline has "barrier u8 '
+                              'np=2 hosts=1 0 B registered shm" and 1 more, this run has "barrier u8 np=3 hosts=1 0 B registered shm" '
                               'and 1 more\n')
 
-    def test_is_not_begun_where_the_former_one_was_measured_in_another_way(self):
+    def test_is_not_started_if_the_earlier_one_was_measured_differently(self):
         former = self.folder / "former.jsonl"
         _, _, _, results = self.bench("all_reduce", "--bytes", "64", "--memory", "foreign")
         former.write_text("".join(json.dumps(result) + "\n" for result in results))
         run = ["all_reduce", "--bytes", "64", "--memory", "foreign", "--baseline", str(former)]
         code, out, err, _ = self.bench(*run, "--untouched")
         self.assertEqual((code, out), (2, ""))
-        self.assertIn(', this run "all_reduce f32 np=2 hosts=1 64 B in place foreign shm, untouched"', err)
+        self.assertIn(', this run has "all_reduce f32 np=2 hosts=1 64 B in place foreign shm, untouched"', err)
         for name, value in (("PEAL_ALGORITHM", "ring"), ("PEAL_TUNE", "all_reduce:0-4k:ring")):
             self.environment[name] = value
             code, out, err, _ = self.bench(*run)
@@ -119,7 +119,7 @@ class TheReport(Bench):
             self.assertEqual({result[name.lower()] for result in results}, {value})
             del self.environment[name]
 
-    def test_tells_which_algorithms_are_best(self):
+    def test_names_the_best_algorithms(self):
         best = self.folder / "best"
         code, out, err, results = self.bench("all_reduce", "--bytes", "4,1M", "--memory", "foreign", f"--tune={best}")
         self.assertEqual(code, 0, err)
@@ -139,7 +139,7 @@ class TheReport(Bench):
         self.assertEqual((code, out), (2, ""))
         self.assertIn(f'peal: PEAL_TUNE=@{best}: row 1, "all_reduce:0-inf:ringg": there is no algorithm "ringg"', err)
 
-    def test_says_how_far_it_is_and_what_was_found_when_it_is_broken_off(self):
+    def test_shows_progress_and_partial_results_when_it_is_interrupted(self):
         best = self.folder / "best"
         best.write_text("all_reduce:0-inf:ring\n")
         process = self.start("all_reduce", "--bytes", "4:64K", "--memory", "foreign", "--rounds", "40",
@@ -151,19 +151,13 @@ class TheReport(Bench):
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 130)
-        self.assertRegex(out, r'\n# partial: broken off in case 2 of 8 with 2 ranks\nPEAL_TUNE=".*"\n$')
+        self.assertRegex(out, r'\n# partial: interrupted in case 2 of 8 with 2 ranks\nPEAL_TUNE=".*"\n$')
         self.assertEqual(best.read_text(), "all_reduce:0-inf:ring\n")
         self.assert_nothing_is_left()
 
-    def test_is_drawn(self):
-        page = self.folder / "page.html"
-        code, _, err, _ = self.bench("all_reduce", "--bytes", "4,64", "--plot", str(page))
-        self.assertEqual(code, 0, err)
-        self.assertIn("all_reduce of f32 on 2 ranks", page.read_text())
-
 
 class WhatTheEnvironmentSays(Bench):
-    def test_of_the_transport_holds_unless_an_option_says_another(self):
+    def test_of_the_transport_holds_unless_an_option_overrides_it(self):
         self.environment["PEAL_TRANSPORT"] = "tcp"
         for arguments, transport in (([], "tcp"), (["--transport", "shm"], "shm")):
             code, _, err, results = self.bench("all_reduce", "--bytes", "4", *arguments)

@@ -1,5 +1,5 @@
-"""bench/tables.py, which puts measurements into docs/performance.md: each number stands where its
-case belongs, and what was not measured is an empty cell.
+"""bench/tables.py writes measurements into docs/performance.md: each number must be in the cell of
+its case, and a case that was not measured must be an empty cell.
 
 Called by ctest with the script.
 """
@@ -21,7 +21,7 @@ def result(op, size, us, backend="peal", variant="registered", **others):
 class Tables(unittest.TestCase):
     def rows(self, kind, results, **more):
         """The cells of the table that the script makes of the results, without the line below the head.
-        `more`: results of other runs, by their names, which `kind` names too."""
+        `more`: results of other runs by name; `kind` contains these names too."""
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.md"
             page.write_text(f"above\n<!-- table {kind} data -->\n<!-- end -->\nbelow\n")
@@ -34,7 +34,7 @@ class Tables(unittest.TestCase):
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
         return rows[:1] + rows[2:]
 
-    def test_have_a_size_that_was_rounded_up_where_the_asked_one_is(self):
+    def test_show_a_rounded_size_in_the_column_of_the_requested_one(self):
         fast = {"times_faster": {"openmpi": 2}}
         rows = self.rows("faster openmpi", [
             result("broadcast", 4, 1, **fast), result("broadcast", 16, 1, **fast), result("gather", 8, 1, **fast)])
@@ -42,20 +42,20 @@ class Tables(unittest.TestCase):
         self.assertIn(["broadcast", "registered", "2", "2"], rows)
         self.assertIn(["gather", "registered", "2", ""], rows)
 
-    def test_do_not_shift_what_is_measured_into_a_gap(self):
+    def test_do_not_shift_measured_values_into_a_gap(self):
         fast = {"times_faster": {"openmpi": 3}}
         rows = self.rows("faster openmpi", [
             result("reduce", 4, 1, **fast), result("reduce", 4096, 1, **fast), result("broadcast", 4096, 1, **fast)])
         self.assertIn(["broadcast", "registered", "", "3"], rows)
 
-    def test_leave_empty_what_a_peer_or_a_kind_of_memory_does_not_have(self):
+    def test_leave_cells_empty_for_missing_peers_and_memory(self):
         rows = self.rows("times", [
             result("all_reduce", 4, 1, times_faster={"openmpi": 2}), result("all_reduce", 4, 2, "openmpi", "default"),
             result("all_reduce", 16, 1, variant="foreign")])
         self.assertEqual(rows[1:], [["2", "4 B", "1 us", "", "", "0.50", "2 us", "2", ""],
                                     ["2", "16 B", "", "1 us", "", "", "", "", ""]])
 
-    def test_take_shares_of_steps_in_each_round_whoever_came_first_in_it(self):
+    def test_compute_shares_in_each_round_in_any_order_of_backends(self):
         columns = ["alone", "reducer", "lockstep", "gloo", "peal"]
         steps = [dict(zip(columns, us)) for us in ((100, 110, 120, 200, 140), (200, 220, 250, 400, 250),
                                                    (10, 12, 14, 30, 16))]
@@ -71,12 +71,12 @@ class Tables(unittest.TestCase):
                          sealing_plain=[result("all_reduce", 64, 3, floor_fraction=0.8)])
         self.assertEqual(rows, [["bytes", "plain", "data / plain"], ["64 B", "3 us", "4.00"]])
 
-    def test_say_what_part_of_an_all_reduce_an_operation_in_place_takes(self):
+    def test_show_the_time_of_an_operation_as_a_share_of_an_all_reduce(self):
         rows = self.rows("in_place", [result("all_gather", 64, 3), result("all_reduce", 64, 5)])
         self.assertIn(["all_gather", "registered", "64 B", "3 us", "0.60"], rows)
         self.assertIn(["all_gather", "foreign", "64 B", "", ""], rows)
 
-    def test_show_hosts_with_foreign_memory_whichever_is_faster(self):
+    def test_show_hosts_with_foreign_memory_even_if_it_is_slower(self):
         between = {"np": 4, "hosts": 2, "host_tx_bytes": 80}
         rows = self.rows("hosts", [
             result("all_reduce", 64, 3, **between), result("all_reduce", 64, 5, variant="foreign", **between),

@@ -1,7 +1,7 @@
 // A thread sleeps until an event that a blocked collective names. So the collective must name the
-// right events. While none of them has come, `advance` moves nothing. When all ranks sleep on the
-// named events, every operation still ends. Random runs over the memory transport, checked after
-// each step.
+// right events: while none of them has come, `advance` moves nothing, and with sleeps on these
+// events every operation still ends. Random runs over the memory transport, checked after each
+// step.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -16,8 +16,8 @@
 #include "peal/plan/plan.h"
 #include "peal/schedule/problem.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/ring_channel.h"
-#include "peal/transport/window.h"
+#include "peal/transport/shm/ring_channel.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::testing {
 namespace {
@@ -40,8 +40,7 @@ class AnyPlanner final : public engine::Planner {
     }
     Random random(seed_ + static_cast<unsigned>(problem.count.value));
     const std::uint8_t chosen = possible.at(random() % possible.size());
-    return {.algorithm = chosen,
-            .looks_at_access = algorithms[chosen].looks_at_access(problem.operation)};
+    return {.algorithm = chosen, .opens = algorithms[chosen].opens(problem.operation)};
   }
 
   schedule::Part plan(std::uint8_t algorithm, const schedule::Problem& problem) override {
@@ -69,7 +68,7 @@ class Member {
   bool is_finished() const { return !is_busy_ && next_ == problems_.size(); }
   bool is_asleep() const { return is_busy_ && is_blocked_; }
   bool holds_back() { return collective_.blocked().holds_back; }
-  void relent() { collective_.relent(); }
+  void raise_limit() { collective_.raise_limit(); }
 
   /// Whether one of the events that the rank sleeps on has come.
   bool has_event() {
@@ -79,8 +78,8 @@ class Member {
       if (transport_->window()->counter(rank, turn) >= value) return true;
     }
     auto& channel = dynamic_cast<transport::RingChannel&>(transport_->data());
-    const bool would_sleep = channel.lie_down(blocked.interests);
-    channel.get_up();
+    const bool would_sleep = channel.announce_sleep(blocked.interests);
+    channel.end_sleep();
     return !would_sleep;
   }
 
@@ -181,7 +180,7 @@ class BlockedTest : public ::testing::TestWithParam<std::pair<int, int>> {
   }
 };
 
-TEST_P(BlockedTest, WithoutAnEventNothingMovesAndWithEventsAloneAllOperationsEnd) {
+TEST_P(BlockedTest, NothingMovesWithoutAnEventAndEventsAloneEndAllOperations) {
   constexpr int kMostSteps = 200'000;
   for (unsigned seed = 0; seed < 60; ++seed) {
     Random random(seed);
@@ -198,7 +197,7 @@ TEST_P(BlockedTest, WithoutAnEventNothingMovesAndWithEventsAloneAllOperationsEnd
         for (const auto& member : all) {
           if (member->is_asleep() && member->holds_back()) ready.push_back(member.get());
         }
-        for (Member* member : ready) member->relent();
+        for (Member* member : ready) member->raise_limit();
       }
       if (ready.empty()) break;
       ready[random() % ready.size()]->step();

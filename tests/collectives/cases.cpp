@@ -11,7 +11,7 @@ namespace peal::testing {
 namespace {
 
 using Form = Case::Form;
-using Place = Case::Place;
+using Placement = Case::Placement;
 using Memory = Case::Memory;
 using Blocks = Case::Blocks;
 
@@ -25,11 +25,11 @@ std::string_view name_of(Form form) {
   return "invalid";
 }
 
-std::string_view name_of(Place place) {
+std::string_view name_of(Placement place) {
   switch (place) {
-    case Place::kApart:
+    case Placement::kApart:
       return "apart";
-    case Place::kInPlace:
+    case Placement::kInPlace:
       return "in_place";
   }
   return "invalid";
@@ -65,7 +65,7 @@ ReduceOp op_of(const Case& c) {
   return c.op == ReduceOp::Kind::kPremulSum ? ReduceOp::premul_sum(0.5) : ReduceOp{c.op};
 }
 
-/// The elements of rank r's block: all alike, or not.
+/// The number of elements of each rank's block: equal, or different.
 std::vector<Elements> block_counts(const Case& c, int ranks) {
   std::vector<Elements> counts;
   for (int r = 0; r < ranks; ++r) {
@@ -74,7 +74,7 @@ std::vector<Elements> block_counts(const Case& c, int ranks) {
   return counts;
 }
 
-/// What i sends to j in an uneven all_to_all.
+/// How many elements rank i sends to rank j in an uneven all_to_all.
 std::int64_t pair_count(const Case& c, int i, int j) {
   return c.blocks == Blocks::kEven ? c.count : (c.count + 2 * i + 5 * j) % (c.count + 3);
 }
@@ -176,18 +176,18 @@ class Runner {
   std::string all_reduce() {
     Values data = values(case_.count);
     fill_operands(data, case_.op, rank_);
-    carry_out([&] { group_.all_reduce(data.buffer(), op_of(case_)); },
-              [&] { return group_.all_reduce_async(data.buffer(), op_of(case_)); });
+    carry_out([&] { group_.all_reduce(data.buffer(), {.op = op_of(case_)}); },
+              [&] { return group_.all_reduce_async(data.buffer(), {.op = op_of(case_)}); });
     return compare_reduced(data, case_.op, ranks_, 0, 0, case_.count);
   }
 
   std::string reduce() {
     Values data = values(case_.count);
     fill_operands(data, case_.op, rank_);
-    carry_out([&] { group_.reduce(data.buffer(), case_.root, op_of(case_)); },
-              [&] { return group_.reduce_async(data.buffer(), case_.root, op_of(case_)); });
+    carry_out([&] { group_.reduce(data.buffer(), case_.root, {.op = op_of(case_)}); },
+              [&] { return group_.reduce_async(data.buffer(), case_.root, {.op = op_of(case_)}); });
     if (rank_ == case_.root) return compare_reduced(data, case_.op, ranks_, 0, 0, case_.count);
-    return is_as_filled(data) ? "" : "its own data was changed";
+    return is_as_filled(data) ? "" : "the data of this rank was changed";
   }
 
   std::string scatter() {
@@ -196,7 +196,7 @@ class Runner {
     Values in = values(is_root ? layout.total : 0);
     in.fill_bytes(7);
     Values apart = values(layout.count(rank_));
-    const bool in_place = is_root && case_.place == Place::kInPlace;
+    const bool in_place = is_root && case_.place == Placement::kInPlace;
     const Buffer out =
         in_place ? in.buffer(layout.offset(rank_), layout.count(rank_)) : apart.buffer();
     if (case_.blocks == Blocks::kList) {
@@ -205,8 +205,9 @@ class Runner {
                 [&] { return group_.scatter_async(std::span(list), out, case_.root); });
     } else {
       const auto counts = counts_argument(layout);
-      carry_out([&] { group_.scatter(in.buffer(), out, case_.root, counts); },
-                [&] { return group_.scatter_async(in.buffer(), out, case_.root, counts); });
+      carry_out(
+          [&] { group_.scatter(in.buffer(), out, case_.root, {.counts = counts}); },
+          [&] { return group_.scatter_async(in.buffer(), out, case_.root, {.counts = counts}); });
     }
     if (in_place) return in.compare_bytes(7, 0, 0, layout.total);
     return apart.compare_bytes(7, layout.offset(rank_), 0, layout.count(rank_));
@@ -218,7 +219,7 @@ class Runner {
     Values out = values(is_root ? layout.total : 0);
     Values apart = values(layout.count(rank_));
     apart.fill_bytes(seed(rank_));
-    const bool in_place = is_root && case_.place == Place::kInPlace;
+    const bool in_place = is_root && case_.place == Placement::kInPlace;
     Buffer in = apart.buffer();
     if (in_place) {
       in = out.buffer(layout.offset(rank_), layout.count(rank_));
@@ -226,12 +227,13 @@ class Runner {
     }
     if (case_.blocks == Blocks::kList) {
       const auto list = is_root ? cut<Buffer>(out, layout) : std::vector<Buffer>();
-      carry_out([&] { group_.gather(in, std::span<const Buffer>(list), case_.root); },
-                [&] { return group_.gather_async(in, std::span<const Buffer>(list), case_.root); });
+      carry_out([&] { group_.gather(in, list, case_.root); },
+                [&] { return group_.gather_async(in, list, case_.root); });
     } else {
       const auto counts = counts_argument(layout);
-      carry_out([&] { group_.gather(in, out.buffer(), case_.root, counts); },
-                [&] { return group_.gather_async(in, out.buffer(), case_.root, counts); });
+      carry_out(
+          [&] { group_.gather(in, out.buffer(), case_.root, {.counts = counts}); },
+          [&] { return group_.gather_async(in, out.buffer(), case_.root, {.counts = counts}); });
     }
     return is_root ? compare_gathered(out, layout) : "";
   }
@@ -242,18 +244,18 @@ class Runner {
     Values apart = values(layout.count(rank_));
     apart.fill_bytes(seed(rank_));
     Buffer in = apart.buffer();
-    if (case_.place == Place::kInPlace) {
+    if (case_.place == Placement::kInPlace) {
       in = out.buffer(layout.offset(rank_), layout.count(rank_));
       copy_bytes(apart, in);
     }
     if (case_.blocks == Blocks::kList) {
       const auto list = cut<Buffer>(out, layout);
-      carry_out([&] { group_.all_gather(in, std::span<const Buffer>(list)); },
-                [&] { return group_.all_gather_async(in, std::span<const Buffer>(list)); });
+      carry_out([&] { group_.all_gather(in, list); },
+                [&] { return group_.all_gather_async(in, list); });
     } else {
       const auto counts = counts_argument(layout);
-      carry_out([&] { group_.all_gather(in, out.buffer(), counts); },
-                [&] { return group_.all_gather_async(in, out.buffer(), counts); });
+      carry_out([&] { group_.all_gather(in, out.buffer(), {.counts = counts}); },
+                [&] { return group_.all_gather_async(in, out.buffer(), {.counts = counts}); });
     }
     return compare_gathered(out, layout);
   }
@@ -263,22 +265,21 @@ class Runner {
     Values in = values(layout.total);
     fill_operands(in, case_.op, rank_);
     Values apart = values(layout.count(rank_));
-    const bool in_place = case_.place == Place::kInPlace;
+    const bool in_place = case_.place == Placement::kInPlace;
     const Buffer out =
         in_place ? in.buffer(layout.offset(rank_), layout.count(rank_)) : apart.buffer();
     if (case_.blocks == Blocks::kList) {
       const auto list = cut<ConstBuffer>(in, layout);
-      carry_out(
-          [&] { group_.reduce_scatter(std::span<const ConstBuffer>(list), out, op_of(case_)); },
-          [&] {
-            return group_.reduce_scatter_async(
-                std::span<const ConstBuffer>(list), out, op_of(case_));
-          });
+      carry_out([&] { group_.reduce_scatter(list, out, {.op = op_of(case_)}); },
+                [&] { return group_.reduce_scatter_async(list, out, {.op = op_of(case_)}); });
     } else {
       const auto counts = counts_argument(layout);
       carry_out(
-          [&] { group_.reduce_scatter(in.buffer(), out, op_of(case_), counts); },
-          [&] { return group_.reduce_scatter_async(in.buffer(), out, op_of(case_), counts); });
+          [&] { group_.reduce_scatter(in.buffer(), out, {.op = op_of(case_), .counts = counts}); },
+          [&] {
+            return group_.reduce_scatter_async(
+                in.buffer(), out, {.op = op_of(case_), .counts = counts});
+          });
     }
     const std::int64_t offset = layout.offset(rank_);
     const std::int64_t count = layout.count(rank_);
@@ -305,23 +306,21 @@ class Runner {
     if (case_.blocks == Blocks::kList) {
       const auto ins = cut<ConstBuffer>(in, sent);
       const auto outs = cut<Buffer>(out, received);
-      carry_out(
-          [&] {
-            group_.all_to_all(std::span<const ConstBuffer>(ins), std::span<const Buffer>(outs));
-          },
-          [&] {
-            return group_.all_to_all_async(std::span<const ConstBuffer>(ins),
-                                           std::span<const Buffer>(outs));
-          });
+      carry_out([&] { group_.all_to_all(ins, outs); },
+                [&] { return group_.all_to_all_async(ins, outs); });
     } else {
       const bool even = case_.blocks == Blocks::kEven;
       const auto to_argument = even ? std::vector<Elements>() : to;
       const auto from_argument = even ? std::vector<Elements>() : from;
-      carry_out([&] { group_.all_to_all(in.buffer(), out.buffer(), to_argument, from_argument); },
-                [&] {
-                  return group_.all_to_all_async(
-                      in.buffer(), out.buffer(), to_argument, from_argument);
-                });
+      carry_out(
+          [&] {
+            group_.all_to_all(
+                in.buffer(), out.buffer(), {.to = to_argument, .from = from_argument});
+          },
+          [&] {
+            return group_.all_to_all_async(
+                in.buffer(), out.buffer(), {.to = to_argument, .from = from_argument});
+          });
     }
     for (int peer = 0; peer < ranks_; ++peer) {
       std::int64_t theirs = 0;  // where the block for this rank begins in the peer's input
@@ -333,7 +332,8 @@ class Runner {
     return "";
   }
 
-  /// Each rank sends to the next one, and receives from the one before or from anyone.
+  /// Each rank sends to the next one. It receives from the one before, either by rank or from any
+  /// source.
   std::string send() {
     const Rank next = (rank_ + 1) % ranks_;
     const Rank before = (rank_ + ranks_ - 1) % ranks_;
@@ -360,7 +360,7 @@ class Runner {
     return "";
   }
 
-  /// Whether the rank's own operands are still there.
+  /// Whether this rank's operands are unchanged.
   bool is_as_filled(const Values& values) const {
     Values due(values.dtype(), values.count());
     fill_operands(due, case_.op, rank_);
@@ -387,7 +387,7 @@ class Runner {
   Rank rank_;
   int ranks_;
   std::vector<peal::Memory> memory_;
-  std::vector<Registration> registrations_;  // they end before their memory does
+  std::vector<Registration> registrations_;  // released before their memory
 };
 
 }  // namespace

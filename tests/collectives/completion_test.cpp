@@ -1,5 +1,4 @@
-// Who is told that an operation has ended (Work::when_completed) hears it once, and may go on with
-// the group from there.
+// A callback for the end of an operation (Work::when_completed) runs once, and may use the group.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -30,13 +29,14 @@ Values own_values(const ProcessGroup& group) {
   return Values(1000, static_cast<float>(group.rank() + 1));
 }
 
-/// What another thread does once, and soon.
+/// An event that another thread causes once, and soon.
 class Event {
  public:
   void come() {
     has_come_.update([](bool& come) { come = true; });
   }
-  /// Where it does not come, some thread is stuck that uses what is here: so nothing goes on.
+  /// If the event does not come, a stuck thread still uses data of this test. So the process
+  /// aborts.
   void await() {
     const bool came = has_come_.wait(
         Deadline::after(seconds(60)), [](const bool& come) { return come; }, [](bool&) {});
@@ -56,7 +56,7 @@ PointToPoint recv_of(Values& values, Rank from) {
 
 class CompletionTest : public ::testing::TestWithParam<Fabric> {
  protected:
-  /// `body` complains by a text.
+  /// `body` returns an error text, or "".
   template <class Body>
   void expect_well(int ranks, Body body) const {
     Job job(GetParam(), ranks);
@@ -66,43 +66,43 @@ class CompletionTest : public ::testing::TestWithParam<Fabric> {
   }
 };
 
-TEST_P(CompletionTest, ItIsToldOnceThatACollectiveHasEnded) {
+TEST_P(CompletionTest, TheCallbackRunsOnceAfterACollectiveHasEnded) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     Values values = own_values(group);
-    std::atomic<int> told = 0;
+    std::atomic<int> calls = 0;
     Event first;
     const WorkPtr work = group.all_reduce_async(values);
     work->when_completed([&] {
-      if (work->is_completed() && ++told == 1) first.come();
+      if (work->is_completed() && ++calls == 1) first.come();
     });
     first.await();
     work->wait();
     group.barrier();
     if (values != Values(1000, kSum)) return "wrong sum";
-    return told == 1 ? "" : "told more than once";
+    return calls == 1 ? "" : "notified more than once";
   });
 }
 
-TEST_P(CompletionTest, ItIsToldOnceThatMessagesHaveEnded) {
+TEST_P(CompletionTest, TheCallbackRunsOnceAfterMessagesHaveEnded) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     const Rank peer = 1 - group.rank();
     Values out = own_values(group);
     Values in(out.size());
     const std::vector<PointToPoint> both = {send_of(out, peer), recv_of(in, peer)};
-    std::atomic<int> told = 0;
+    std::atomic<int> calls = 0;
     Event first;
     const WorkPtr work = group.batch_isend_irecv(both);
     work->when_completed([&] {
-      if (work->is_completed() && ++told == 1) first.come();
+      if (work->is_completed() && ++calls == 1) first.come();
     });
     first.await();
     group.barrier();
     if (in != Values(1000, static_cast<float>(peer + 1))) return "wrong message";
-    return told == 1 ? "" : "told more than once";
+    return calls == 1 ? "" : "notified more than once";
   });
 }
 
-TEST_P(CompletionTest, OfWhatHasEndedAlreadyItIsToldAtOnceAndHere) {
+TEST_P(CompletionTest, ForAnEndedOperationTheCallbackRunsAtOnceOnTheCallersThread) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     Values values = own_values(group);
     Values out = own_values(group);
@@ -113,13 +113,13 @@ TEST_P(CompletionTest, OfWhatHasEndedAlreadyItIsToldAtOnceAndHere) {
       work->wait();
       std::thread::id where;
       work->when_completed([&] { where = std::this_thread::get_id(); });
-      if (where != std::this_thread::get_id()) return "not told here";
+      if (where != std::this_thread::get_id()) return "not notified on this thread";
     }
     return "";
   });
 }
 
-TEST_P(CompletionTest, ItIsToldOfFailuresToo) {
+TEST_P(CompletionTest, TheCallbackRunsAfterFailuresToo) {
   Job job(GetParam(), 2);
   std::latch under_way(1);
   const auto ended = on_ranks(2, [&](Rank rank) -> std::string {
@@ -144,7 +144,7 @@ TEST_P(CompletionTest, ItIsToldOfFailuresToo) {
   EXPECT_EQ(complaints(ended), "");
 }
 
-TEST_P(CompletionTest, WhoIsToldOfACollectiveMayStartTheNextAndWaitForIt) {
+TEST_P(CompletionTest, ACallbackMayStartTheNextCollectiveAndWaitForIt) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     Values values = own_values(group);
     Values in(values.size());
@@ -164,7 +164,7 @@ TEST_P(CompletionTest, WhoIsToldOfACollectiveMayStartTheNextAndWaitForIt) {
   });
 }
 
-TEST_P(CompletionTest, WhoIsToldOfACollectiveMayWaitForThoseThatWereStartedBefore) {
+TEST_P(CompletionTest, ACallbackMayWaitForCollectivesThatWereStartedBefore) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     for (int round = 0; round < 20; ++round) {
       Values values[] = {own_values(group), own_values(group), own_values(group)};
@@ -188,7 +188,7 @@ TEST_P(CompletionTest, WhoIsToldOfACollectiveMayWaitForThoseThatWereStartedBefor
   });
 }
 
-TEST_P(CompletionTest, AChainInWhichEachStartsAndAwaitsTheNextEnds) {
+TEST_P(CompletionTest, AChainOfCallbacksThatEachStartTheNextEnds) {
   constexpr int kLong = kSanitized ? 10 : 50;
   expect_well(2, [](ProcessGroup& group) -> std::string {
     Values values = own_values(group);
@@ -205,17 +205,17 @@ TEST_P(CompletionTest, AChainInWhichEachStartsAndAwaitsTheNextEnds) {
   });
 }
 
-TEST_P(CompletionTest, WhoIsToldOfAMessageMayStartOthersAndWaitForThem) {
+TEST_P(CompletionTest, ACallbackOfAMessageMayStartMessagesAndWaitForThem) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     const Rank peer = 1 - group.rank();
     Values values = own_values(group);
     Values in(values.size());
     Event last;
-    group.send(values, peer);  // before this thread may be the one that is told
+    group.send(values, peer);  // before this thread may run the callback
     const WorkPtr receive = group.irecv(in, peer);
     receive->when_completed([&] {
-      const WorkPtr again = group.irecv(in, peer, Tag{1});
-      group.send(values, peer, Tag{1});
+      const WorkPtr again = group.irecv(in, peer, {.tag = Tag{1}});
+      group.send(values, peer, {.tag = Tag{1}});
       again->wait();
       group.all_reduce(values);
       group.all_reduce_async(values)->wait();
@@ -226,7 +226,7 @@ TEST_P(CompletionTest, WhoIsToldOfAMessageMayStartOthersAndWaitForThem) {
   });
 }
 
-TEST_P(CompletionTest, WhoIsToldMayLetGoOfTheLastThatHoldsTheWork) {
+TEST_P(CompletionTest, ACallbackMayReleaseTheLastReferenceToTheWork) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     const Rank peer = 1 - group.rank();
     for (int round = 0; round < 50; ++round) {
@@ -252,8 +252,8 @@ TEST_P(CompletionTest, WhoIsToldMayLetGoOfTheLastThatHoldsTheWork) {
   });
 }
 
-/// Nobody sends: so the wait ends by the group's end, which waits for whoever is told.
-TEST_P(CompletionTest, AGroupEndsThoughWhoWasToldStillWaits) {
+/// The message is never sent, so the group's end fails the wait. That end waits for the callback.
+TEST_P(CompletionTest, AGroupEndsWhileACallbackStillWaits) {
   constexpr Tag kGo{1};
   constexpr Tag kReady{2};
   Job job(GetParam(), 2);
@@ -263,11 +263,12 @@ TEST_P(CompletionTest, AGroupEndsThoughWhoWasToldStillWaits) {
     Values values = own_values(*group);
     Values in(10);
     Values note(10);
-    Event told;
+    Event called;
     std::atomic<bool> failed = false;
-    const WorkPtr work = rank == 0 ? group->all_reduce_async(values) : group->irecv(note, 0, kGo);
+    const WorkPtr work =
+        rank == 0 ? group->all_reduce_async(values) : group->irecv(note, 0, {.tag = kGo});
     work->when_completed([&] {
-      told.come();
+      called.come();
       try {
         group->irecv(in, 1 - rank)->wait();
       } catch (const Error&) {
@@ -275,15 +276,15 @@ TEST_P(CompletionTest, AGroupEndsThoughWhoWasToldStillWaits) {
       }
     });
     if (rank == 0) {
-      group->recv(note, 1, kReady);
-      group->send(note, 1, kGo);
-      told.await();
+      group->recv(note, 1, {.tag = kReady});
+      group->send(note, 1, {.tag = kGo});
+      called.await();
     } else {
-      group->send(Values(10), 0, kReady);
-      told.await();
+      group->send(Values(10), 0, {.tag = kReady});
+      called.await();
       group->all_reduce(values);
     }
-    both.arrive_and_wait();  // each is told before the other leaves
+    both.arrive_and_wait();  // each callback runs before the other rank leaves
     const TimePoint begin = Clock::now();
     group->destroy();
     if (Clock::now() - begin > std::chrono::minutes(5)) return "it took long";

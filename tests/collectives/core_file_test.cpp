@@ -1,4 +1,4 @@
-// What a core file of a rank would hold: the job's secret from PEAL_SECRET_FILE is not in it, while
+// The contents of a core file of a rank: the job's secret from PEAL_SECRET_FILE is not in it, while
 // the group is connected or later. The ranks are threads of this process, which searches its own
 // memory.
 #include <fcntl.h>
@@ -24,16 +24,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/base/secret.h"
 #include "peal/base/testing/scoped_variable.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/init/init.h"
 #include "peal/net/proof.h"
 #include "peal/net/testing/reserved_port.h"
 #include "peal/store/memory_store.h"
+#include "peal/system/fd.h"
 
 #include "tests/support/processes.h"
 #include "tests/support/ranks.h"
@@ -46,7 +46,7 @@ using ::testing::HasSubstr;
 constexpr int kRanks = 2;
 
 /// A part of this process's memory, as /proc/self/smaps lists it.
-struct Mapping {
+struct MemoryArea {
   std::string title;  // its first line there
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -55,17 +55,17 @@ struct Mapping {
   bool is_dumped = false;  // not marked by MADV_DONTDUMP
 };
 
-/// No mapping is left out for another reason, such as the system's coredump_filter.
-std::vector<Mapping> mappings() {
-  std::vector<Mapping> all;
+/// All areas of memory. The system may omit some from core files for other reasons, such as
+/// coredump_filter; this test ignores that.
+std::vector<MemoryArea> memory_areas() {
+  std::vector<MemoryArea> all;
   std::ifstream lines("/proc/self/smaps");
   for (std::string line; std::getline(lines, line);) {
-    Mapping mapping{.title = line};
+    MemoryArea area{.title = line};
     std::array<char, 5> rights{};
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &mapping.begin, &mapping.end, rights.data()) ==
-        3) {
-      mapping.is_readable = rights[0] == 'r';
-      all.push_back(mapping);
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &area.begin, &area.end, rights.data()) == 3) {
+      area.is_readable = rights[0] == 'r';
+      all.push_back(area);
     } else if (line.starts_with("Rss:") || line.starts_with("Swap:")) {
       all.back().is_used |= !line.ends_with(" 0 kB");
     } else if (line.starts_with("VmFlags:")) {
@@ -88,11 +88,11 @@ class HiddenMemory final {
   HiddenMemory(const HiddenMemory&) = delete;
   HiddenMemory& operator=(const HiddenMemory&) = delete;
 
-  /// Whether the system knows such memory.
+  /// Whether the system supports this.
   bool is_hidden() const {
     const auto start = reinterpret_cast<std::uintptr_t>(start_);
-    return std::ranges::any_of(mappings(), [&](const Mapping& mapping) {
-      return mapping.begin <= start && start < mapping.end && !mapping.is_dumped;
+    return std::ranges::any_of(memory_areas(), [&](const MemoryArea& area) {
+      return area.begin <= start && start < area.end && !area.is_dumped;
     });
   }
   std::span<char> bytes() { return {static_cast<char*>(start_), size_}; }
@@ -126,33 +126,33 @@ bool has_piece_of(const Secret& secret, std::string_view text) {
 /// Searches the memory that a core file holds; pages that nothing was written to are left out.
 class Search final {
  public:
-  /// The mappings that have a piece of the secret, a line for each; empty if there are none.
+  /// The areas that have a piece of the secret, a line for each; empty without such an area.
   std::string places_of(const Secret& secret) {
     std::string places;
     std::size_t searched = 0;
-    for (const Mapping& mapping : mappings()) {
-      if (!mapping.is_readable || !mapping.is_used || !mapping.is_dumped) continue;
+    for (const MemoryArea& area : memory_areas()) {
+      if (!area.is_readable || !area.is_used || !area.is_dumped) continue;
       ++searched;
-      if (has_secret(mapping, secret)) places += mapping.title + "\n";
+      if (has_secret(area, secret)) places += area.title + "\n";
     }
     return searched > 0 ? places : "nothing could be searched";
   }
 
  private:
-  /// The windows overlap by a page, so that none cuts a piece.
-  bool has_secret(const Mapping& mapping, const Secret& secret) {
-    for (std::uintptr_t at = mapping.begin; at < mapping.end;
-         at += window_.bytes().size() - page_) {
-      const std::size_t size = std::min(window_.bytes().size(), mapping.end - at);
+  /// The windows overlap by a page, so that no window cuts a piece.
+  bool has_secret(const MemoryArea& area, const Secret& secret) {
+    for (std::uintptr_t at = area.begin; at < area.end; at += window_.bytes().size() - page_) {
+      const std::size_t size = std::min(window_.bytes().size(), area.end - at);
       if (!is_present(at, size)) continue;
       const std::string_view text = read(at, size);
       if (has_piece_of(secret, text)) return true;
-      if (at + size == mapping.end) break;
+      if (at + size == area.end) break;
     }
     return false;
   }
 
-  /// Whether a page of the range is in memory or swapped out. To read the others would make them.
+  /// Whether a page of the range is in memory or swapped out. Reading other pages would allocate
+  /// them.
   bool is_present(std::uintptr_t at, std::size_t size) {
     constexpr std::uint64_t kPresent = std::uint64_t{3} << 62;
     std::vector<std::uint64_t> pages(size / page_);
@@ -163,7 +163,7 @@ class Search final {
     return std::ranges::any_of(pages, [](std::uint64_t page) { return (page & kPresent) != 0; });
   }
 
-  /// What can be read of the range; another thread may just have unmapped it.
+  /// The readable part of the range; another thread may just have unmapped it.
   std::string_view read(std::uintptr_t at, std::size_t size) {
     const auto window = window_.bytes();
     const ssize_t got = ::pread(memory_.get(), window.data(), size, static_cast<off_t>(at));
@@ -176,8 +176,8 @@ class Search final {
   Fd pagemap_{::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)};
 };
 
-/// A fresh secret. The dynamic linker binds no function of a rank for it: a function that is bound
-/// already would hide a fault.
+/// A fresh secret. The dynamic linker binds no function of a rank for it, because a function that
+/// is bound already would hide a fault.
 Secret make_needle() {
   HiddenMemory memory(64);
   const auto digits = memory.bytes();
@@ -186,12 +186,12 @@ Secret make_needle() {
   return Secret({digits.data(), digits.size()});
 }
 
-/// Where the ranks meet.
-enum class Place : unsigned char { kPort, kGivenStore };
+/// The place where the ranks meet.
+enum class Placement : unsigned char { kPort, kGivenStore };
 
 struct Way {
   std::string name;
-  Place place;
+  Placement place;
   std::string tls;
 };
 
@@ -219,7 +219,7 @@ class CoreFileTest : public ::testing::TestWithParam<Way> {
     options.rank = rank;
     options.world_size = kRanks;
     options.timeout = std::chrono::minutes(2);
-    if (GetParam().place == Place::kGivenStore) {
+    if (GetParam().place == Placement::kGivenStore) {
       options.store = store_;
       options.is_whole_job = false;
     } else {
@@ -233,7 +233,7 @@ class CoreFileTest : public ::testing::TestWithParam<Way> {
   const std::shared_ptr<store::Store> store_ = store::make_memory_store();
 };
 
-TEST_P(CoreFileTest, HoldsNothingOfASecretThatCameFromAFile) {
+TEST_P(CoreFileTest, ACoreFileHoldsNoPartOfASecretFromAFile) {
   const Secret secret = make_needle();
   const std::string path = file_of(secret);
   const ScopedVariable transport("PEAL_TRANSPORT", "tcp");
@@ -255,14 +255,14 @@ TEST_P(CoreFileTest, HoldsNothingOfASecretThatCameFromAFile) {
 
 INSTANTIATE_TEST_SUITE_P(Ways,
                          CoreFileTest,
-                         ::testing::Values(Way{"plain", Place::kPort, "off"},
-                                           Way{"tls", Place::kPort, "on"},
-                                           Way{"given_store_plain", Place::kGivenStore, "off"},
-                                           Way{"given_store_tls", Place::kGivenStore, "on"}),
+                         ::testing::Values(Way{"plain", Placement::kPort, "off"},
+                                           Way{"tls", Placement::kPort, "on"},
+                                           Way{"given_store_plain", Placement::kGivenStore, "off"},
+                                           Way{"given_store_tls", Placement::kGivenStore, "on"}),
                          [](const auto& way) { return way.param.name; });
 
 /// Shows that the search finds a secret, so the tests above can fail.
-TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
+TEST(CoreFileSearchTest, TheSearchFindsASecretInAStringUntilTheStringIsWiped) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   const Secret secret = net::make_secret();
   EXPECT_EQ(Search().places_of(secret), "");
@@ -274,8 +274,8 @@ TEST(CoreFileSearchTest, FindsASecretInAStringUntilTheStringIsWiped) {
   EXPECT_EQ(Search().places_of(secret), "");
 }
 
-/// As docs/security.md says.
-TEST(CoreFileSearchTest, FindsASecretThatIsInTheEnvironment) {
+/// docs/security.md documents this limit.
+TEST(CoreFileSearchTest, TheSearchFindsASecretInTheEnvironment) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   const Secret secret = net::make_secret();
   EXPECT_EQ(Search().places_of(secret), "");

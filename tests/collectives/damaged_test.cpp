@@ -1,5 +1,5 @@
-// Two ranks with somebody between them who changes a byte: with checks or encryption both are told
-// that the link is damaged, and nobody ever gets a wrong value.
+// Two ranks and a process between them that changes a byte. With checks or encryption both ranks
+// get an error that the link is damaged, and no rank ever gets a wrong value.
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -12,41 +12,41 @@
 
 #include "peal/backends/native/native.h"
 #include "peal/group/process_group.h"
-#include "peal/transport/connect.h"
+#include "peal/transport/link/connect.h"
 
-#include "tests/support/meddler.h"
+#include "tests/support/interceptor.h"
 #include "tests/support/ranks.h"
 
 namespace peal::testing {
 namespace {
 
 constexpr int kRanks = 2;
-/// None that could be what is damaged.
-constexpr transport::PulseLimits kNoBeats{.every = std::chrono::hours(1),
-                                          .lost_after = std::chrono::hours(3)};
+/// No heartbeats, because the interceptor could damage a heartbeat instead of data.
+constexpr transport::HeartbeatLimits kNoBeats{.every = std::chrono::hours(1),
+                                              .lost_after = std::chrono::hours(3)};
 
-/// Two ranks, of which the second reaches the first through a meddler.
-class MeddledPair {
+/// Two ranks. The second rank reaches the first one through an interceptor.
+class InterceptedPair {
  public:
-  explicit MeddledPair(Sealing sealing) {
+  explicit InterceptedPair(LinkProtection protection) {
     std::vector<transport::Contact> honest;
     for (Rank rank = 0; rank < kRanks; ++rank) {
       pending_.push_back(transport::open({.rank = rank,
                                           .size = kRanks,
                                           .secret = Secret("a secret"),
-                                          .sealing = sealing,
+                                          .protection = protection,
                                           .choice = TransportChoice::kTcp,
                                           .listen_on = {net::Address::parse("127.0.0.1:0")},
                                           .arena = 16_MiB,
-                                          .pulse = kNoBeats}));
+                                          .heartbeat = kNoBeats}));
       honest.push_back(pending_.back()->contact());
     }
-    meddler_ = std::make_unique<Meddler>(honest[0].addresses[0]);
+    interceptor_ = std::make_unique<Interceptor>(honest[0].addresses[0]);
     contacts_ = honest;
-    contacts_[0].addresses = {meddler_->address()};
+    contacts_[0].addresses = {interceptor_->address()};
   }
 
-  Meddler& meddler() { return *meddler_; }
+  Interceptor& interceptor() { return *interceptor_; }
 
   ProcessGroupPtr join(Rank rank) {
     native::Options options;
@@ -67,28 +67,28 @@ class MeddledPair {
   }
 
  private:
-  std::vector<std::unique_ptr<transport::Pending>> pending_;
+  std::vector<std::unique_ptr<transport::PendingTransport>> pending_;
   std::vector<transport::Contact> contacts_;
-  std::unique_ptr<Meddler> meddler_;
+  std::unique_ptr<Interceptor> interceptor_;
 };
 
-class DamagedTest : public ::testing::TestWithParam<Sealing> {
+class DamagedTest : public ::testing::TestWithParam<LinkProtection> {
  protected:
-  /// Repeats `step`, which returns whether all that it got is right, and damages the link after a
-  /// while. `step` ends by throwing.
+  /// Repeats `step`, which returns whether its data is right, and damages the link after a while.
+  /// `step` ends by throwing.
   template <class Step>
-  void expect_that_both_are_told(Step step) {
-    MeddledPair pair(GetParam());
+  void expect_that_both_fail(Step step) {
+    InterceptedPair pair(GetParam());
     const auto outcomes = on_ranks(kRanks, [&](Rank rank) -> std::string {
       const ProcessGroupPtr group = pair.join(rank);
       constexpr int kBefore = 5;
       for (int i = 0; i < 100'000; ++i) {
-        if (i == kBefore && rank == 0) pair.meddler().flip_next();
+        if (i == kBefore && rank == 0) pair.interceptor().flip_next();
         if (!step(*group, i)) return "wrong data";
       }
-      return "nothing happened";
+      return "the damage was not noticed";
     });
-    EXPECT_TRUE(pair.meddler().has_flipped());
+    EXPECT_TRUE(pair.interceptor().has_flipped());
     for (const auto& outcome : outcomes) {
       EXPECT_EQ(outcome.result, "");
       EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
@@ -100,24 +100,24 @@ class DamagedTest : public ::testing::TestWithParam<Sealing> {
   }
 };
 
-TEST_P(DamagedTest, ASmallCollectiveFailsAndIsNeverWrong) {
-  expect_that_both_are_told([](ProcessGroup& group, int i) {
+TEST_P(DamagedTest, ADamagedSmallCollectiveFailsAndIsNeverWrong) {
+  expect_that_both_fail([](ProcessGroup& group, int i) {
     std::vector<float> data = {static_cast<float>(i + group.rank())};
     group.all_reduce(data);
     return data[0] == static_cast<float>(2 * i + 1);
   });
 }
 
-TEST_P(DamagedTest, ALargeCollectiveFailsAndIsNeverWrong) {
-  expect_that_both_are_told([](ProcessGroup& group, int i) {
+TEST_P(DamagedTest, ADamagedLargeCollectiveFailsAndIsNeverWrong) {
+  expect_that_both_fail([](ProcessGroup& group, int i) {
     std::vector<float> data(300'000, static_cast<float>(i + group.rank()));
     group.all_reduce(data);
     return std::ranges::all_of(data, [i](float x) { return x == static_cast<float>(2 * i + 1); });
   });
 }
 
-TEST_P(DamagedTest, AMessageFailsAndIsNeverWrong) {
-  expect_that_both_are_told([](ProcessGroup& group, int i) {
+TEST_P(DamagedTest, ADamagedMessageFailsAndIsNeverWrong) {
+  expect_that_both_fail([](ProcessGroup& group, int i) {
     const Rank other = 1 - group.rank();
     std::vector<int> data(100, i);
     if (group.rank() == 0) group.send(data, other);
@@ -127,9 +127,9 @@ TEST_P(DamagedTest, AMessageFailsAndIsNeverWrong) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Sealings,
+INSTANTIATE_TEST_SUITE_P(Protections,
                          DamagedTest,
-                         ::testing::Values(Sealing::kChecked, Sealing::kEncrypted),
+                         ::testing::Values(LinkProtection::kChecked, LinkProtection::kEncrypted),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 }  // namespace

@@ -1,6 +1,5 @@
-// A rank forks in the middle of its work, as a loader of data does. The child is not in the group:
-// whatever it does with its copies of the parent's objects, it returns, and the parent's group
-// works on.
+// A rank forks in the middle of its work, as a data loader does. The child is not in the group. All
+// calls on its copies of the parent's objects return, and the parent's group continues to work.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@
 namespace peal::testing {
 namespace {
 
-/// What the child returns; -1 if it does not come to its end.
+/// The exit status of the child; -1 if it does not exit normally.
 int in_child(const std::function<int()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -33,8 +32,8 @@ int in_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// What a rank has of a group; the only references.
-struct Belongings {
+/// What a rank holds of a group; the only references.
+struct Leftovers {
   ProcessGroupPtr group;
   Memory allocated = {};
   Registration registered = {};
@@ -43,13 +42,13 @@ struct Belongings {
 
 class ForkedTest : public ::testing::TestWithParam<Fabric> {
  protected:
-  /// Each of two ranks forks in turn, while an operation of its group is under way; the child's
-  /// `body` returns 0 if all is as it should be.
-  void expect_of_children(const std::function<int(Belongings&)>& body) {
+  /// Each of two ranks forks in turn, while an operation of its group is in flight. The child's
+  /// `body` returns 0 on success.
+  void expect_of_children(const std::function<int(Leftovers&)>& body) {
     Job job(GetParam(), 2);
     const auto outcomes = on_ranks(2, [&](Rank rank) -> std::string {
       std::vector<std::byte> memory(1 << 16);  // outlives its registration
-      Belongings all{.group = job.join(rank)};
+      Leftovers all{.group = job.join(rank)};
       std::vector<float> data(1000, 1);
       std::string wrong;
       for (const Rank forks : {0, 1}) {
@@ -75,7 +74,7 @@ class ForkedTest : public ::testing::TestWithParam<Fabric> {
 };
 
 TEST_P(ForkedTest, CallsOfAChildAreUsageErrors) {
-  expect_of_children([](Belongings& all) {
+  expect_of_children([](Leftovers& all) {
     std::vector<float> data(10);
     const auto is_refused = [](const std::function<void()>& call) {
       const Error error = error_of(call);
@@ -91,14 +90,14 @@ TEST_P(ForkedTest, CallsOfAChildAreUsageErrors) {
 }
 
 TEST_P(ForkedTest, AWaitOfAChildForTheParentsOperationIsAUsageError) {
-  expect_of_children([](Belongings& all) {
+  expect_of_children([](Leftovers& all) {
     const Error error = error_of([&] { all.work->wait(); });
     return error.kind() == ErrorKind::kUsage ? 0 : 1;
   });
 }
 
-TEST_P(ForkedTest, AChildThatDestroysWhatItHasChangesNothingForTheParent) {
-  expect_of_children([](Belongings& all) {
+TEST_P(ForkedTest, AChildThatDestroysItsObjectsChangesNothingForTheParent) {
+  expect_of_children([](Leftovers& all) {
     all.work.reset();
     all.registered = {};
     all.allocated = {};

@@ -1,12 +1,12 @@
-// Which cases the grid is made of.
+// The cases of the grid.
 //
 // In full, for each number of ranks, for each operation that carries data:
 //   type x count                                 (reductions by sum)
 //   count x (in place or apart x memory x equal blocks, uneven ones or a list)
 //   operator x type, of those that go together   (the operations that reduce)
-// Shared out by chance: root, blocking or not, and what of the above is not paired with each other:
-// a deck deals each value once before any comes again, so that each meets each operation in each
-// run; over the fabrics, algorithms and seeds all of them meet.
+// The root, blocking or not, and the combinations of the above that are not listed are random. A
+// deck deals each value once before it deals any value again. So each value meets each operation in
+// each run; over the fabrics, algorithms and seeds all combinations meet.
 //
 // The large cases, for each collective that carries data:
 //   in place or apart x memory                   (reductions by sum)
@@ -24,7 +24,7 @@ namespace peal::testing {
 namespace {
 
 using Form = Case::Form;
-using Place = Case::Place;
+using Placement = Case::Placement;
 using Memory = Case::Memory;
 using Blocks = Case::Blocks;
 
@@ -48,14 +48,14 @@ class Deck {
 };
 
 struct Variant {
-  Place place;
+  Placement place;
   Memory memory;
   Blocks blocks;
 };
 
 std::vector<Variant> all_variants() {
   std::vector<Variant> all;
-  for (const Place place : {Place::kApart, Place::kInPlace}) {
+  for (const Placement place : {Placement::kApart, Placement::kInPlace}) {
     for (const Memory memory : {Memory::kForeign, Memory::kRegistered}) {
       for (const Blocks blocks : {Blocks::kEven, Blocks::kUneven, Blocks::kList}) {
         all.push_back({place, memory, blocks});
@@ -65,10 +65,10 @@ std::vector<Variant> all_variants() {
   return all;
 }
 
-/// Equal blocks: others are not touched in place.
+/// Equal blocks only: other blocks are not accessed in place.
 std::vector<Variant> large_variants() {
   std::vector<Variant> all;
-  for (const Place place : {Place::kApart, Place::kInPlace}) {
+  for (const Placement place : {Placement::kApart, Placement::kInPlace}) {
     for (const Memory memory :
          {Memory::kForeign, Memory::kRegistered, Memory::kHandedOver, Memory::kMixed}) {
       all.push_back({place, memory, Blocks::kEven});
@@ -79,9 +79,9 @@ std::vector<Variant> large_variants() {
 
 constexpr std::int64_t kLargeMessage = 20'000;
 
-/// Where algorithms go wrong. The last is 1 to 16 KB, by type: some of it fits into the memory
-/// transport's rings (4 KiB) and the grid's stage (8 KiB) at once, some not, and all of it is below
-/// what large_cases() is for.
+/// Counts at which algorithms go wrong. The last is 1 to 16 KB, by type. It is partly above and
+/// partly below the size of the memory transport's rings (4 KiB) and the grid's stage (8 KiB). It
+/// is always below the sizes of large_cases().
 std::vector<std::int64_t> counts_for(int ranks) {
   const std::set<std::int64_t> counts = {0, 1, ranks - 1, ranks, ranks + 1, 1000};
   return {counts.begin(), counts.end()};
@@ -123,7 +123,7 @@ class Builder {
   void add_large() {
     Deck<DType> dtypes({kLargeDTypes.begin(), kLargeDTypes.end()}, random_);
     std::vector<Variant> variants = large_variants();
-    for (const Place place : {Place::kApart, Place::kInPlace}) {
+    for (const Placement place : {Placement::kApart, Placement::kInPlace}) {
       variants.push_back({place, Memory::kRegistered, Blocks::kList});
     }
     for (const Variant& variant : variants) {
@@ -140,10 +140,10 @@ class Builder {
     }
   }
 
-  /// So large that a message asks before it is sent, and comes in pieces.
+  /// So large that a message is requested before it is sent, and comes in pieces.
   void add_large_messages() {
     for (const DType dtype : kAllDTypes) add(dtype, ReduceOp::Kind::kSum, kLargeMessage);
-    const Variant handed_over{Place::kApart, Memory::kHandedOver, Blocks::kEven};
+    const Variant handed_over{Placement::kApart, Memory::kHandedOver, Blocks::kEven};
     for (const DType dtype : kLargeDTypes) {
       add(dtype, ReduceOp::Kind::kSum, kLargeMessage, handed_over);
     }

@@ -17,7 +17,7 @@
 namespace peal::testing {
 namespace {
 
-/// Under the sanitizers, which look at how memory and threads are used, a third of them by chance.
+/// Under the sanitizers, which check the use of memory and threads, a random third of the cases.
 std::vector<Case> tried(const std::vector<Case>& cases) {
   if (!kSanitized) return cases;
   std::vector<Case> third;
@@ -27,14 +27,14 @@ std::vector<Case> tried(const std::vector<Case>& cases) {
   return third;
 }
 
-/// Runs the cases on every rank and returns the first few that went wrong.
+/// Runs the cases on every rank and returns the first few errors.
 std::string failures_of(Fabric fabric,
                         int ranks,
                         const std::string& algorithm,
                         const std::vector<Case>& cases) {
   Config config;
   config.algorithm = algorithm;
-  config.stage = 8_KiB;  // so that most of what is staged is cut into pieces
+  config.stage = 8_KiB;  // so that most staged data is cut into pieces
   Job job(fabric, ranks, config);
   const auto outcomes = on_group(
       job, [&, some = tried(cases)](ProcessGroup& group) { return run_cases(group, some); });
@@ -43,12 +43,12 @@ std::string failures_of(Fabric fabric,
 
 class GridTest : public ::testing::TestWithParam<std::tuple<Fabric, int>> {};
 
-TEST_P(GridTest, EveryOperationGivesWhatItsFormulaSays) {
+TEST_P(GridTest, EveryOperationComputesItsFormula) {
   const auto [fabric, ranks] = GetParam();
   EXPECT_EQ(failures_of(fabric, ranks, "", grid_cases(ranks, seed())), "");
 }
 
-/// Whether an algorithm is one for the operation. If not, another would run in its place.
+/// Whether an algorithm applies to the operation. If not, another would run in its place.
 bool is_for(const plan::Algorithm& algorithm, Operation operation, Fabric fabric, int ranks) {
   return algorithm.applies({.operation = operation,
                             .ranks = ranks,
@@ -57,17 +57,17 @@ bool is_for(const plan::Algorithm& algorithm, Operation operation, Fabric fabric
                             .stage_limit = Elements(1000)});
 }
 
-/// For whatever operation.
+/// Whether the algorithm applies to any operation.
 bool is_of_use(std::string_view algorithm, Fabric fabric, int ranks) {
   const int local = ranks_per_host(fabric, ranks);
   if (algorithm == "direct" || algorithm == "inline") return local == ranks;
   return algorithm != "two_level" || (local > 1 && local < ranks);
 }
 
-/// Algorithms do not differ in how a channel cuts what they send: that is for the test above.
+/// Algorithms do not change how a channel cuts their data; the test above covers that.
 class AlgorithmsTest : public GridTest {};
 
-TEST_P(AlgorithmsTest, EachGivesWhatTheFormulaSays) {
+TEST_P(AlgorithmsTest, EachAlgorithmComputesTheFormula) {
   const auto [fabric, ranks] = GetParam();
   unsigned number = 0;
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
@@ -80,10 +80,10 @@ TEST_P(AlgorithmsTest, EachGivesWhatTheFormulaSays) {
   }
 }
 
-/// Where ranks share a window. Which of the cases touch registered memory: registered_test.cpp.
+/// For ranks that share a window. registered_test.cpp tests which cases access registered memory.
 class WindowTest : public GridTest {};
 
-TEST_P(WindowTest, LargeOperationsGiveWhatTheirFormulasSayWhereverTheMemoryLies) {
+TEST_P(WindowTest, LargeOperationsComputeTheirFormulasInEveryKindOfMemory) {
   const auto [fabric, ranks] = GetParam();
   EXPECT_EQ(failures_of(fabric, ranks, "", large_cases(ranks, seed())), "");
 }

@@ -1,4 +1,4 @@
-// Sub-groups, coalesced forms, several groups at once, memory, and the order of things.
+// Sub-groups, coalesced forms, several groups at once, memory, and the order of operations.
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -26,7 +26,7 @@ class GroupsTest : public ::testing::TestWithParam<Fabric> {
   }
 };
 
-TEST_P(GroupsTest, ANewGroupHasItsOwnRanksInTheOrderGiven) {
+TEST_P(GroupsTest, ANewGroupHasTheGivenRanksInTheGivenOrder) {
   expect_well(4, [](ProcessGroup& world) -> std::string {
     if (world.rank() == 1) return "";  // only members call it
     const std::vector<Rank> members = {3, 0, 2};
@@ -49,11 +49,12 @@ TEST_P(GroupsTest, AGroupOfAGroupKnowsTheWorldsRanks) {
     const std::vector<Rank> only_last = {1};
     if (half->rank() != 1) return "";
     const ProcessGroupPtr last = half->new_group(only_last);
-    return last->size() == 1 && last->global_rank(0) == world.rank() ? "" : "lost the way";
+    return last->size() == 1 && last->global_rank(0) == world.rank() ? ""
+                                                                     : "wrong size or global rank";
   });
 }
 
-TEST_P(GroupsTest, ASplitOrdersByKeyAndLeavesOutWhoHasNoColor) {
+TEST_P(GroupsTest, ASplitOrdersByKeyAndOmitsRanksWithoutAColor) {
   expect_well(5, [](ProcessGroup& world) -> std::string {
     const int color = world.rank() == 4 ? kNoColor : world.rank() % 2;
     const ProcessGroupPtr group = world.split(color, -world.rank());
@@ -85,12 +86,12 @@ TEST_P(GroupsTest, SeveralGroupsWorkAtOnceFromSeveralThreads) {
   });
 }
 
-TEST_P(GroupsTest, OperationsStartedInARowEndInThatOrder) {
+TEST_P(GroupsTest, OperationsEndInTheOrderOfTheirStart) {
   expect_well(3, [](ProcessGroup& group) -> std::string {
     std::vector<std::vector<float>> data(40, std::vector<float>(500, 1));
     std::vector<WorkPtr> works;
     for (auto& one : data) works.push_back(group.all_reduce_async(one));
-    group.all_reduce(data[0]);  // a blocking one waits for those before it
+    group.all_reduce(data[0]);  // a blocking operation waits for those before it
     for (const WorkPtr& work : works) {
       if (!work->is_completed()) return "overtaken";
     }
@@ -99,20 +100,20 @@ TEST_P(GroupsTest, OperationsStartedInARowEndInThatOrder) {
   });
 }
 
-TEST_P(GroupsTest, ListsOfBuffersAreReducedAndSharedAsOne) {
+TEST_P(GroupsTest, ListsOfBuffersAreHandledAsOneBuffer) {
   expect_well(3, [](ProcessGroup& group) -> std::string {
     const auto rank = static_cast<float>(group.rank());
     std::vector<float> a(3, rank);
     std::vector<float> b(700, 1);
     std::vector<float> c;
     const std::vector<Buffer> list = {a, b, c};
-    group.all_reduce(std::span<const Buffer>(list));
+    group.all_reduce(list);
     if (a[2] != 3 || b[699] != 3) return "all_reduce";
     a.assign(3, rank);
-    group.broadcast(std::span<const Buffer>(list), 2);
+    group.broadcast(list, 2);
     if (a[0] != 2) return "broadcast";
     a.assign(3, rank);
-    group.reduce_async(std::span<const Buffer>(list), 1)->wait();
+    group.reduce_async(list, 1)->wait();
     if (a[1] != (group.rank() == 1 ? 3.F : rank)) return "reduce";
 
     std::vector<float> all_a(9);
@@ -121,12 +122,12 @@ TEST_P(GroupsTest, ListsOfBuffersAreReducedAndSharedAsOne) {
     b.assign(700, 10 + rank);
     const std::vector<ConstBuffer> in = {a, b};
     const std::vector<Buffer> out = {all_a, all_b};
-    group.all_gather(std::span<const ConstBuffer>(in), std::span<const Buffer>(out));
+    group.all_gather(in, out);
     if (all_a[8] != 2 || all_a[3] != 1 || all_b[0] != 10 || all_b[1400] != 12) return "all_gather";
 
     const std::vector<ConstBuffer> whole = {all_a, all_b};
     const std::vector<Buffer> parts = {a, b};
-    group.reduce_scatter(std::span<const ConstBuffer>(whole), std::span<const Buffer>(parts));
+    group.reduce_scatter(whole, parts);
     return a[0] == 3 * rank && b[699] == 3 * (10 + rank) ? "" : "reduce_scatter";
   });
 }
@@ -149,7 +150,7 @@ TEST_P(GroupsTest, AllocatedMemoryIsZeroAndOutlivesItsGroup) {
   EXPECT_EQ(complaints(outcomes), "");
 }
 
-TEST_P(GroupsTest, MemoryOfTheGroupAndOtherMemoryMayMeetInOneOperation) {
+TEST_P(GroupsTest, OneOperationMayUseMemoryOfTheGroupAndOtherMemory) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     const Memory memory = group.allocate(80'000_B);
     std::vector<float> own(20'000, 1);
@@ -157,12 +158,12 @@ TEST_P(GroupsTest, MemoryOfTheGroupAndOtherMemoryMayMeetInOneOperation) {
     std::fill_n(values, 20'000, 2.F);
     float* data = group.rank() == 0 ? values : own.data();
     for (int i = 0; i < 20; ++i)
-      group.all_reduce(Buffer(data, Elements(20'000), DType::kF32), ReduceOp::kMax);
+      group.all_reduce(Buffer(data, Elements(20'000), DType::kF32), {.op = ReduceOp::kMax});
     return data[0] == 2 && data[19'999] == 2 ? "" : "wrong";
   });
 }
 
-TEST_P(GroupsTest, RegisteredMemoryIsWorkedOnWhereItLiesAndOutlivesItsGroup) {
+TEST_P(GroupsTest, RegisteredMemoryIsUsedInPlaceAndOutlivesItsGroup) {
   Job job(GetParam(), 2);
   const auto outcomes = on_ranks(2, [&](Rank rank) -> std::string {
     ProcessGroupPtr group = job.join(rank);
@@ -171,9 +172,10 @@ TEST_P(GroupsTest, RegisteredMemoryIsWorkedOnWhereItLiesAndOutlivesItsGroup) {
     Registration registration =
         group->register_memory(values.data(), bytes_of(Elements(100'000), DType::kF32));
     const bool has_window = group->capabilities().registered_memory;
-    if ((registration != nullptr) != has_window) return "is it registered?";
-    for (int i = 0; i < 5; ++i) {  // of the whole, and of a part that ends where no page does
-      group->all_reduce(values, ReduceOp::kMax);
+    if ((registration != nullptr) != has_window)
+      return "the registration does not match the capabilities";
+    for (int i = 0; i < 5; ++i) {  // the whole, and a part that ends inside a page
+      group->all_reduce(values, {.op = ReduceOp::kMax});
       group->all_reduce(std::span(values).subspan(1, 30'000));
       for (float& value : std::span(values).subspan(1, 30'000)) value /= 2;
     }
@@ -209,7 +211,7 @@ TEST_P(GroupsTest, MemoryIsRegisteredWithOneGroupAtATime) {
         if (error.kind() != ErrorKind::kUsage) return error.what();
       }
     }
-    other->all_reduce(values);  // foreign to that group
+    other->all_reduce(values);  // not registered with that group
     world.all_reduce(values);
     registration.reset();
     registration = registered_with(*other);
@@ -220,7 +222,7 @@ TEST_P(GroupsTest, MemoryIsRegisteredWithOneGroupAtATime) {
   });
 }
 
-TEST_P(GroupsTest, WhatCannotBeRegisteredIsAnErrorAndNothingElse) {
+TEST_P(GroupsTest, MemoryThatCannotBeRegisteredIsOnlyAnError) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     const auto kind_of = [&](void* memory, Bytes size) -> std::optional<ErrorKind> {
       try {
@@ -231,14 +233,15 @@ TEST_P(GroupsTest, WhatCannotBeRegisteredIsAnErrorAndNothingElse) {
       return std::nullopt;
     };
     std::vector<float> values(10);
-    if (kind_of(nullptr, 1_B) != ErrorKind::kUsage) return "nothing";
-    if (kind_of(values.data(), Bytes(-1)) != ErrorKind::kUsage) return "less than nothing";
-    if (kind_of(nullptr, 0_B)) return "no bytes are always there";
+    if (kind_of(nullptr, 1_B) != ErrorKind::kUsage) return "a null pointer";
+    if (kind_of(values.data(), Bytes(-1)) != ErrorKind::kUsage) return "a negative size";
+    if (kind_of(nullptr, 0_B)) return "zero bytes";
     if (group.capabilities().registered_memory) {
       const Memory allocated = group.allocate(100'000_B);
-      if (kind_of(allocated.get(), 100'000_B) != ErrorKind::kUsage) return "what is shared already";
-      auto* const text = const_cast<char*>("of the program, which nobody may write");
-      if (kind_of(text, 10_B) != ErrorKind::kUnsupported) return "what is read-only";
+      if (kind_of(allocated.get(), 100'000_B) != ErrorKind::kUsage)
+        return "memory that is shared already";
+      auto* const text = const_cast<char*>("read-only memory of the program");
+      if (kind_of(text, 10_B) != ErrorKind::kUnsupported) return "read-only memory";
     }
     group.all_reduce(values);
     group.destroy();

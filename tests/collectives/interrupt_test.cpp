@@ -1,5 +1,5 @@
 // An exception from InitOptions::interrupt ends a waiting call: long before the timeout, on the
-// calling thread, and on all ranks. Meetings are in peal/rendezvous/meet_interrupted_test.cpp.
+// calling thread, and on all ranks. peal/rendezvous/meet_interrupted_test.cpp tests meetings.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -28,11 +28,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Values = std::vector<float>;
 
-constexpr auto kPatience = milliseconds(200);
-/// Without an interrupt a call would last until the timeout of its group, which is an hour.
+constexpr auto kLimit = milliseconds(200);
+/// Without an interrupt a call would last until the timeout of its group, an hour.
 constexpr auto kHang = std::chrono::minutes(5);
 
-/// Ctrl-C of one rank, and who was asked whether it came.
+/// Ctrl-C of one rank. Records which threads asked for it.
 class Key {
  public:
   std::function<void()> interrupt() {
@@ -41,8 +41,8 @@ class Key {
       if (Clock::now() >= at_.load()) throw Error(ErrorKind::kPeerLost, "Ctrl-C");
     };
   }
-  /// By the rank's own thread: the key goes down in a moment.
-  void press_soon() { at_ = Clock::now() + kPatience; }
+  /// Called by the rank's thread: the key is pressed in a moment.
+  void press_soon() { at_ = Clock::now() + kLimit; }
 
   TimePoint at() const { return at_; }
   bool was_asked_elsewhere() const { return asked_elsewhere_; }
@@ -53,7 +53,7 @@ class Key {
   std::atomic<bool> asked_elsewhere_ = false;
 };
 
-/// What a rank throws, and when; of rank 0, who is interrupted, since its key went down.
+/// The error of a rank and its time. Rank 0 is interrupted after its key is pressed.
 struct Ended {
   std::string error;
   TimePoint at;
@@ -70,7 +70,7 @@ class InterruptTest : public ::testing::Test {
     return init_process_group(options);
   }
 
-  /// Rank 0 of two is interrupted in `blocked`, while rank 1 does `beside`, which ends as well.
+  /// Rank 0 of two is interrupted in `blocked`, while rank 1 does `beside`. Both must end.
   void expect_both_end(const std::function<void(ProcessGroup&)>& blocked,
                        const std::function<void(ProcessGroup&)>& beside) const {
     std::atomic<TimePoint> pressed;
@@ -107,14 +107,14 @@ class InterruptTest : public ::testing::Test {
 
 void receive_nothing(ProcessGroup& group) {
   Values values(10);
-  group.recv(values, 1 - group.rank(), Tag{7});
+  group.recv(values, 1 - group.rank(), {.tag = Tag{7}});
 }
 
 TEST_F(InterruptTest, ACollectiveThatWaitsForAPeerEnds) {
   expect_both_end([](ProcessGroup& group) { group.barrier(); }, receive_nothing);
 }
 
-TEST_F(InterruptTest, ACollectiveBehindAnotherThatWaitsEndsAsThatDoes) {
+TEST_F(InterruptTest, ACollectiveBehindAnotherThatWaitsEndsWithTheSameError) {
   expect_both_end(
       [](ProcessGroup& group) {
         Values values(10);
@@ -130,11 +130,11 @@ TEST_F(InterruptTest, ACollectiveBehindAnotherThatWaitsEndsAsThatDoes) {
       receive_nothing);
 }
 
-TEST_F(InterruptTest, AReceiveThatNobodySendsToEnds) {
+TEST_F(InterruptTest, AReceiveWithoutASendEnds) {
   expect_both_end(receive_nothing, receive_nothing);
 }
 
-TEST_F(InterruptTest, ASendThatNobodyReceivesEnds) {
+TEST_F(InterruptTest, ASendWithoutAReceiveEnds) {
   expect_both_end(
       [](ProcessGroup& group) {
         const Values values(10'000'000);
@@ -144,11 +144,14 @@ TEST_F(InterruptTest, ASendThatNobodyReceivesEnds) {
 }
 
 TEST_F(InterruptTest, AMonitoredBarrierThatWaitsForAPeerEnds) {
-  const auto enter = [](ProcessGroup& group) { group.monitored_barrier(std::chrono::minutes(10)); };
+  const auto enter = [](ProcessGroup& group) {
+    group.monitored_barrier({.timeout = std::chrono::minutes(10)});
+  };
   expect_both_end(enter, receive_nothing);
 }
 
-/// A handler of SIGTERM often ends the group. In an operation it would wait for its own stack.
+/// A handler of SIGTERM often ends the group. Inside an operation this would wait for its own
+/// stack.
 TEST_F(InterruptTest, ACallThatWouldWaitForItsOwnStackIsRejected) {
   using Call = std::function<void(ProcessGroup&)>;
   const Call calls[] = {
@@ -209,7 +212,7 @@ TEST_F(InterruptTest, AHandlerMayAbortTheGroup) {
   for (const auto& end : ends) EXPECT_THAT(end.result, HasSubstr("the job is preempted"));
 }
 
-TEST_F(InterruptTest, WhoLeavesAndWaitsForACollectiveEnds) {
+TEST_F(InterruptTest, ADestroyThatWaitsForACollectiveEnds) {
   expect_both_end(
       [](ProcessGroup& group) {
         Values values(10);
@@ -219,7 +222,7 @@ TEST_F(InterruptTest, WhoLeavesAndWaitsForACollectiveEnds) {
       receive_nothing);
 }
 
-TEST_F(InterruptTest, WhoLeavesAndWaitsForALargeSendEnds) {
+TEST_F(InterruptTest, ADestroyThatWaitsForALargeSendEnds) {
   std::barrier both_have_joined(2);
   std::latch rank_0_has_left(1);
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
@@ -245,7 +248,7 @@ TEST_F(InterruptTest, WhoLeavesAndWaitsForALargeSendEnds) {
   EXPECT_THAT(ends[0].result, HasSubstr("Ctrl-C"));
 }
 
-TEST_F(InterruptTest, AWorkIsWaitedForByTurnsSoThatWhoWaitsCanAskItself) {
+TEST_F(InterruptTest, AWorkIsWaitedForInTurnsSoThatTheCallerCanCallItsInterrupt) {
   const auto ends = on_ranks(2, [&](Rank rank) {
     int asked = 0;
     const ProcessGroupPtr group = join(rank, 2, [&] { ++asked; });
@@ -254,7 +257,7 @@ TEST_F(InterruptTest, AWorkIsWaitedForByTurnsSoThatWhoWaitsCanAskItself) {
     Values values(10);
     const Values sent(10);
     const WorkPtr work = group->irecv(values, 1 - rank);
-    EXPECT_THROW(work->wait(kPatience), Error);
+    EXPECT_THROW(work->wait(kLimit), Error);
     EXPECT_FALSE(work->is_completed());
     const bool was_asked = asked != before;
     group->barrier();
@@ -269,7 +272,7 @@ TEST_F(InterruptTest, AWorkIsWaitedForByTurnsSoThatWhoWaitsCanAskItself) {
   }
 }
 
-TEST_F(InterruptTest, TheMakingOfASubgroupEndsForAllWhoMakeIt) {
+TEST_F(InterruptTest, TheCreationOfASubgroupEndsForAllItsRanks) {
   const Rank both[] = {0, 1};
   std::latch rank_0_has_ended(1);
   expect_both_end(
@@ -283,7 +286,7 @@ TEST_F(InterruptTest, TheMakingOfASubgroupEndsForAllWhoMakeIt) {
       });
 }
 
-TEST_F(InterruptTest, ASubgroupIsInterruptedAsItsWorld) {
+TEST_F(InterruptTest, ASubgroupHasTheInterruptOfItsWorld) {
   std::barrier both_have_joined(2);
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
     Key key;
@@ -305,14 +308,14 @@ TEST_F(InterruptTest, ASubgroupIsInterruptedAsItsWorld) {
   }
 }
 
-TEST_F(InterruptTest, AWorldThatNotAllJoinEnds) {
+TEST_F(InterruptTest, AnInterruptEndsTheWaitForMissingRanks) {
   Key key;
   key.press_soon();
   EXPECT_THROW(join(0, 2, key.interrupt()), Error);
   EXPECT_LT(Clock::now() - key.at(), kHang);
 }
 
-TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
+TEST_F(InterruptTest, AnInterruptMayThrowAnyType) {
   struct Nothing {};
   const auto ends = on_ranks(2, [&](Rank rank) -> std::string {
     std::atomic<bool> pressed = false;
@@ -320,7 +323,7 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
       if (pressed) throw Nothing();
     });
     try {
-      group->barrier();  // in which rank 1 may still be
+      group->barrier();  // rank 1 may still be in it
       pressed = rank == 0;
       rank == 0 ? group->barrier() : receive_nothing(*group);
     } catch (const Error& error) {
@@ -332,11 +335,12 @@ TEST_F(InterruptTest, WhatIsThrownMayBeAnything) {
     EXPECT_EQ(end.error, "");
     EXPECT_THAT(
         end.result,
-        HasSubstr("peer_lost: rank 0 was interrupted: an interrupt threw what is no exception"));
+        HasSubstr("aborted: rank 0 was interrupted: an interrupt threw something that is not an "
+                  "exception"));
   }
 }
 
-TEST_F(InterruptTest, NobodyIsAskedWhereAGroupEndsByItsLastReference) {
+TEST_F(InterruptTest, TheInterruptIsNotCalledWhenAGroupEndsByItsLastReference) {
   const auto ends = on_ranks(2, [&](Rank rank) {
     std::atomic<bool> is_asked_to_the_end = false;
     std::atomic<int> asked = 0;
@@ -346,7 +350,7 @@ TEST_F(InterruptTest, NobodyIsAskedWhereAGroupEndsByItsLastReference) {
     group->barrier();
     Values values(10);
     const WorkPtr work = rank == 0 ? group->all_reduce_async(values) : nullptr;
-    if (rank == 1) std::this_thread::sleep_for(2 * kPatience);  // rank 0 waits for it meanwhile
+    if (rank == 1) std::this_thread::sleep_for(2 * kLimit);  // rank 0 waits for it meanwhile
     is_asked_to_the_end = true;
     group.reset();
     return asked.load();
@@ -357,7 +361,7 @@ TEST_F(InterruptTest, NobodyIsAskedWhereAGroupEndsByItsLastReference) {
   }
 }
 
-TEST_F(InterruptTest, WhoIsAskedAndThrowsNothingHindersNobody) {
+TEST_F(InterruptTest, AnInterruptThatThrowsNothingChangesNothing) {
   std::atomic<bool> rank_0_has_joined = false;
   std::atomic<bool> rank_0_was_asked = false;
   const auto ends = on_ranks(2, [&](Rank rank) {
@@ -365,8 +369,8 @@ TEST_F(InterruptTest, WhoIsAskedAndThrowsNothingHindersNobody) {
       if (rank == 0 && rank_0_has_joined) rank_0_was_asked = true;
     });
     if (rank == 0) rank_0_has_joined = true;
-    const Deadline patience = Deadline::after(kHang);
-    while (rank == 1 && !rank_0_was_asked && !patience.passed()) {  // rank 0 waits for rank 1
+    const Deadline limit = Deadline::after(kHang);
+    while (rank == 1 && !rank_0_was_asked && !limit.passed()) {  // rank 0 waits for rank 1
       std::this_thread::sleep_for(milliseconds(1));
     }
     Values values(1000, 1);

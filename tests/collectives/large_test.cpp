@@ -1,5 +1,5 @@
-// Counts that do not fit 32 bits. Takes some gigabytes of memory; one test each for what is staged,
-// what crosses a wire, and what is a message.
+// Counts that do not fit into 32 bits. Takes some gigabytes of memory, with one test each for
+// staged data, data on a wire, and a message.
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ bool has_memory_for(std::int64_t bytes) {
   return ::sysconf(_SC_AVPHYS_PAGES) * page > bytes;
 }
 
-/// The last elements are those that a 32-bit count would lose.
+/// A 32-bit count would lose the last elements.
 template <class Operation>
 void expect_the_end_is_right(Fabric fabric, std::uint8_t expected, Operation operation) {
   if (!has_memory_for(3 * kMany)) GTEST_SKIP() << "needs 6 GiB of free memory";
@@ -34,17 +34,17 @@ void expect_the_end_is_right(Fabric fabric, std::uint8_t expected, Operation ope
       "");
 }
 
-TEST(LargeTest, AnAllReduceOfMoreThanTwoGigaElementsIsWhole) {
+TEST(LargeTest, AnAllReduceOfMoreThanTwoGigaElementsIsComplete) {
   expect_the_end_is_right(
       Fabric::kShm, 7, [](ProcessGroup& group, Buffer data) { group.all_reduce(data); });
 }
 
-TEST(LargeTest, ABroadcastOverTcpOfMoreThanTwoGigaElementsIsWhole) {
+TEST(LargeTest, ABroadcastOverTcpOfMoreThanTwoGigaElementsIsComplete) {
   expect_the_end_is_right(
       Fabric::kTcp, 4, [](ProcessGroup& group, Buffer data) { group.broadcast(data, 1); });
 }
 
-TEST(LargeTest, AMessageOfMoreThanTwoGigaElementsIsWhole) {
+TEST(LargeTest, AMessageOfMoreThanTwoGigaElementsIsComplete) {
   expect_the_end_is_right(Fabric::kShm, 3, [](ProcessGroup& group, Buffer data) {
     if (group.rank() == 0) {
       group.send(data, 1);

@@ -32,7 +32,7 @@ std::string check(const std::vector<float>& actual, float first) {
 
 class MessagesTest : public ::testing::TestWithParam<Fabric> {
  protected:
-  /// Runs the body on every rank and expects that none has anything to say.
+  /// Runs the body on every rank and expects no error text.
   template <class Body>
   void expect_well(int ranks, Body body) {
     Job job(GetParam(), ranks);
@@ -40,7 +40,7 @@ class MessagesTest : public ::testing::TestWithParam<Fabric> {
   }
 };
 
-TEST_P(MessagesTest, AMessageArrivesWholeWhateverItsSize) {
+TEST_P(MessagesTest, MessagesOfEverySizeArriveComplete) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     for (const std::int64_t count : {0, 1, 7, 4096, 4097, 300'000}) {
       std::vector<float> data = numbers(count, 3);
@@ -56,7 +56,7 @@ TEST_P(MessagesTest, AMessageArrivesWholeWhateverItsSize) {
   });
 }
 
-/// Numbers in memory that peers map where the fabric has such.
+/// Numbers in memory that peers map, if the fabric supports this.
 class Registered {
  public:
   Registered(ProcessGroup& group, std::int64_t count)
@@ -70,9 +70,9 @@ class Registered {
   std::span<float> values_;
 };
 
-TEST_P(MessagesTest, RegisteredMemoryMayBeSentFromAndReceivedInto) {
+TEST_P(MessagesTest, RegisteredMemoryCanBeSentAndReceivedInto) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
-    // More than is copied at a time, and less; from the middle of an allocation, too.
+    // More than is copied at a time, and less; also from the middle of an allocation.
     for (const std::int64_t count : {1, 4096, 4097, 300'000, 600'001}) {
       const Registered memory(group, count + 3);
       const std::span<float> values = memory.values().subspan(3);
@@ -82,12 +82,13 @@ TEST_P(MessagesTest, RegisteredMemoryMayBeSentFromAndReceivedInto) {
           std::iota(values.begin(), values.end(), 7.F);
           group.send(values, 1 - sender);
           group.send(values, 1 - sender);
-          std::fill(values.begin(), values.end(), 0.F);  // it may be written again
+          std::fill(values.begin(), values.end(), 0.F);  // the memory may be written again
           continue;
         }
         group.recv(values, sender);
         group.recv(foreign, sender);
-        if (!std::equal(values.begin(), values.end(), foreign.begin())) return "they differ";
+        if (!std::equal(values.begin(), values.end(), foreign.begin()))
+          return "the two copies differ";
         if (const auto wrong = check(foreign, 7); !wrong.empty()) return wrong;
       }
     }
@@ -95,7 +96,7 @@ TEST_P(MessagesTest, RegisteredMemoryMayBeSentFromAndReceivedInto) {
   });
 }
 
-TEST_P(MessagesTest, RegisteredMessagesWaitForReceivesThatComeLateAndInAnotherOrder) {
+TEST_P(MessagesTest, RegisteredMessagesWaitForLateReceivesInAnotherOrder) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     constexpr std::int64_t kCount = 20'000;
     const Registered memory(group, 3 * kCount);
@@ -104,12 +105,12 @@ TEST_P(MessagesTest, RegisteredMessagesWaitForReceivesThatComeLateAndInAnotherOr
     if (group.rank() == 0) {
       for (const int i : {0, 1, 2}) {
         std::fill(part(i).begin(), part(i).end(), static_cast<float>(i));
-        works.push_back(group.isend(part(i), 1, Tag{i}));
+        works.push_back(group.isend(part(i), 1, {.tag = Tag{i}}));
       }
-      group.barrier();  // all are offered, and no receive is there
+      group.barrier();  // all are offered, and no receive is posted
     } else {
       group.barrier();
-      for (const int i : {2, 0, 1}) works.push_back(group.irecv(part(i), 0, Tag{i}));
+      for (const int i : {2, 0, 1}) works.push_back(group.irecv(part(i), 0, {.tag = Tag{i}}));
     }
     for (const WorkPtr& work : works) work->wait();
     for (const int i : {0, 1, 2}) {
@@ -124,7 +125,7 @@ TEST_P(MessagesTest, RegisteredMessagesWaitForReceivesThatComeLateAndInAnotherOr
 TEST_P(MessagesTest, MessagesOfOneTagDoNotOvertakeEachOther) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     for (int i = 0; i < 200; ++i) {
-      // Large ones are offered, small ones come at once: they keep their order all the same.
+      // Large messages are offered, small ones come at once. They must keep their order.
       std::vector<float> data(i % 3 == 0 ? 20'000 : 10, static_cast<float>(i));
       if (group.rank() == 0) {
         group.send(data, 1);
@@ -140,42 +141,42 @@ TEST_P(MessagesTest, MessagesOfOneTagDoNotOvertakeEachOther) {
   });
 }
 
-TEST_P(MessagesTest, AReceiveTakesOnlyItsOwnTag) {
+TEST_P(MessagesTest, AReceiveTakesOnlyItsTag) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     std::vector<float> one = {1};
     std::vector<float> large(10'000, 2);
     if (group.rank() == 0) {
-      const WorkPtr first = group.isend(one, 1, Tag{1});
-      const WorkPtr second = group.isend(large, 1, Tag{2});
+      const WorkPtr first = group.isend(one, 1, {.tag = Tag{1}});
+      const WorkPtr second = group.isend(large, 1, {.tag = Tag{2}});
       first->wait();
       second->wait();
       return "";
     }
     std::vector<float> got_large(10'000);
     std::vector<float> got_one(1);
-    group.recv(got_large, 0, Tag{2});
-    group.recv(got_one, 0, Tag{1});
+    group.recv(got_large, 0, {.tag = Tag{2}});
+    group.recv(got_one, 0, {.tag = Tag{1}});
     return got_large == large && got_one == one ? "" : "mixed up";
   });
 }
 
-TEST_P(MessagesTest, AReceiveFromAnyoneSaysWhoSent) {
+TEST_P(MessagesTest, AReceiveFromAnySourceReturnsTheSender) {
   expect_well(4, [](ProcessGroup& group) -> std::string {
     if (group.rank() != 0) {
       std::vector<float> data(group.rank() == 2 ? 9'000 : 5, static_cast<float>(group.rank()));
-      group.send(data, 0, Tag{group.rank() == 2 ? 7 : 3});
+      group.send(data, 0, {.tag = Tag{group.rank() == 2 ? 7 : 3}});
       return "";
     }
     std::vector<float> small(5);
     int sum = 0;
     for (int i = 0; i < 2; ++i) {
-      const Rank source = group.recv(small, kAnySource, Tag{3});
-      if (small[0] != static_cast<float>(source)) return "the source is not who sent";
+      const Rank source = group.recv(small, kAnySource, {.tag = Tag{3}});
+      if (small[0] != static_cast<float>(source)) return "the source is not the sender";
       sum += source;
     }
     std::vector<float> large(9'000);
-    sum += group.recv(large, kAnySource, Tag{7});
-    return sum == 6 && large[8'999] == 2 ? "" : "somebody's message is missing";
+    sum += group.recv(large, kAnySource, {.tag = Tag{7}});
+    return sum == 6 && large[8'999] == 2 ? "" : "a message is missing";
   });
 }
 
@@ -214,8 +215,8 @@ TEST_P(MessagesTest, ARankMaySendToItself) {
   for (const int ranks : {1, 2}) {
     expect_well(ranks, [](ProcessGroup& group) -> std::string {
       std::vector<float> in(20'000);
-      const WorkPtr receive = group.irecv(in, group.rank(), Tag{4});
-      group.send(numbers(20'000, 5), group.rank(), Tag{4});
+      const WorkPtr receive = group.irecv(in, group.rank(), {.tag = Tag{4}});
+      group.send(numbers(20'000, 5), group.rank(), {.tag = Tag{4}});
       receive->wait();
       return receive->source() == group.rank() ? check(in, 5) : "wrong source";
     });
@@ -223,9 +224,9 @@ TEST_P(MessagesTest, ARankMaySendToItself) {
 }
 
 /// More small messages than a rank keeps for a peer, both ways, beside a collective.
-TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
+TEST_P(MessagesTest, SendsThatAreHeldBackContinueAsTheirMessagesAreReceived) {
   if (kSanitized && GetParam() == Fabric::kShortWrites) {
-    GTEST_SKIP() << "16 MiB in short pieces; mail_flow_test has them with a small bound";
+    GTEST_SKIP() << "16 MiB in short pieces; peal/mail/flow_test.cpp has them with a small bound";
   }
   constexpr int kMessages = 1'100;
   constexpr int kSurelyKept = 500;
@@ -251,9 +252,9 @@ TEST_P(MessagesTest, SendersThatAreHeldBackGoOnWhenTheirMessagesAreReceived) {
 }
 
 /// Rank 0 waits in its sends while rank 1 receives one message after the other.
-TEST_P(MessagesTest, BlockingSendsGoOnAsFastAsTheyAreReceived) {
+TEST_P(MessagesTest, BlockingSendsKeepPaceWithTheReceives) {
   if (kSanitized && GetParam() == Fabric::kShortWrites) {
-    GTEST_SKIP() << "16 MiB in short pieces; mail_flow_test has them with a small bound";
+    GTEST_SKIP() << "16 MiB in short pieces; peal/mail/flow_test.cpp has them with a small bound";
   }
   constexpr int kMessages = 1'500;
   std::atomic<int> sent = 0;
@@ -278,7 +279,7 @@ TEST_P(MessagesTest, BlockingSendsGoOnAsFastAsTheyAreReceived) {
   });
 }
 
-TEST_P(MessagesTest, MessagesAndCollectivesDoNotStandInEachOthersWay) {
+TEST_P(MessagesTest, MessagesAndCollectivesDoNotBlockEachOther) {
   expect_well(3, [](ProcessGroup& group) -> std::string {
     const Rank next = (group.rank() + 1) % group.size();
     const Rank before = (group.rank() + group.size() - 1) % group.size();
@@ -301,7 +302,7 @@ TEST_P(MessagesTest, MessagesAndCollectivesDoNotStandInEachOthersWay) {
   });
 }
 
-TEST_P(MessagesTest, AWorkTellsWhetherItHasEnded) {
+TEST_P(MessagesTest, AWorkReportsWhetherItHasEnded) {
   expect_well(2, [](ProcessGroup& group) -> std::string {
     std::vector<float> data = {1};
     if (group.rank() == 0) {
@@ -309,11 +310,11 @@ TEST_P(MessagesTest, AWorkTellsWhetherItHasEnded) {
       if (receive->is_completed()) return "ended before anything was sent";
       try {
         receive->wait(std::chrono::milliseconds(1));
-        return "did not run out of time";
+        return "did not time out";
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::kTimeout) return error.what();
       }
-      group.send(data, 1);  // now the other may send
+      group.send(data, 1);  // now rank 1 may send
       receive->wait();
       return receive->is_completed() && !receive->exception() && receive->source() == 1 &&
                      data[0] == 42
@@ -338,8 +339,8 @@ TEST_P(MessagesTest, ManyThreadsMaySendAndReceiveAtOnce) {
         for (int i = 0; i < 50; ++i) {
           const auto first = static_cast<float>(100 * t + i);
           const auto out = numbers(static_cast<std::int64_t>(in.size()), first);
-          const WorkPtr sent = group.isend(out, peer, Tag{t});
-          group.recv(in, peer, Tag{t});
+          const WorkPtr sent = group.isend(out, peer, {.tag = Tag{t}});
+          group.recv(in, peer, {.tag = Tag{t}});
           if (const auto bad = check(in, first); !bad.empty())
             wrong[static_cast<std::size_t>(t)] = bad;
           sent->wait();
@@ -351,11 +352,10 @@ TEST_P(MessagesTest, ManyThreadsMaySendAndReceiveAtOnce) {
   });
 }
 
-TEST_P(MessagesTest, MessagesThatHaveEndedLeaveNothingBehind) {
-  if (kSanitized)
-    GTEST_SKIP() << "the sanitizers' allocator is not the one that mallinfo2 tells of";
+TEST_P(MessagesTest, EndedMessagesLeaveNoMemoryBehind) {
+  if (kSanitized) GTEST_SKIP() << "mallinfo2 does not report the sanitizers' allocator";
   constexpr int kMessages = 4000;
-  constexpr std::size_t kLeast = 100;  // that each which was kept would take
+  constexpr std::size_t kLeast = 100;  // the least that each message would occupy if it were kept
   Job job(GetParam(), 2);
   const auto ended = on_group(job, [&](ProcessGroup& group) {
     float value = 1;
@@ -377,12 +377,12 @@ TEST_P(MessagesTest, MessagesThatHaveEndedLeaveNothingBehind) {
   for (const auto& end : ended) EXPECT_LT(end.result, kMessages * kLeast) << end.error;
 }
 
-/// Between processes of one machine: where a message of this size passes the channel in many
+/// Between processes of one machine: there a message of this size passes the channel in many
 /// pieces.
 class ProgressTest : public ::testing::TestWithParam<Fabric> {};
 
 /// The loop's thread leaves the mailbox to calls, but not for ever.
-TEST_P(ProgressTest, ALargeMessageArrivesWhileSmallOnesAreSentToSomebodyElse) {
+TEST_P(ProgressTest, ALargeMessageArrivesWhileSmallOnesAreSentToAnotherRank) {
   constexpr std::int64_t kLarge = 8 << 20;
   Job job(GetParam(), 3);
   const auto ended = on_group(job, [](ProcessGroup& group) -> std::string {
@@ -394,9 +394,10 @@ TEST_P(ProgressTest, ALargeMessageArrivesWhileSmallOnesAreSentToSomebodyElse) {
     if (group.rank() != 0) return "";
     std::vector<float> large(kLarge);
     const WorkPtr received = group.irecv(large, 2);
-    while (!received->is_completed()) {  // with an error too, at the group's timeout
+    while (!received->is_completed()) {  // an error ends this too, at the group's timeout
       group.send(small, 1);
-      std::this_thread::sleep_for(std::chrono::microseconds(300));  // as between two steps
+      // like the time between two steps
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
     received->wait();
     small[0] = 0;

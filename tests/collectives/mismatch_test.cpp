@@ -1,7 +1,7 @@
-// Ranks that disagree: each operation beside each other, and each field of one that differs. Every
+// Ranks that disagree: every pair of different operations, and every field that can differ. Every
 // rank gets an error that shows both sides, and never a wrong result. The error comes within a
-// second, on a machine that does nothing else (see notice_limit). Only a rank that sends or
-// receives while others are in a collective may do so on purpose: then the timeout ends it.
+// second on a machine without other load (see notice_limit). One case is allowed: a rank may send
+// or receive while other ranks are in a collective. That case ends by the timeout.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -22,20 +22,20 @@ namespace peal::testing {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr Rank kOther = 1;  // the one that does something else
+constexpr Rank kOther = 1;  // the rank that does something else
 
-/// What a rank does: a name for messages, and the operation, which a barrier follows. The operation
-/// returns whether its result is right: a rank for which nothing goes wrong may end it.
-struct Deed {
+/// What a rank does: a name for messages, and the operation, followed by a barrier. The operation
+/// returns whether its result is right, because a rank without a mismatch may complete it.
+struct RankCall {
   std::string name;
   std::function<bool(ProcessGroup&)> run;
 };
 
-/// Small fits into every link; large into none.
+/// Small fits into every link, large into no link.
 constexpr std::int64_t kSmall = 96;
 constexpr std::int64_t kLarge = 3 << 20;
 
-/// What a rank gives: its number, from one on, as often as asked.
+/// The input of a rank: `count` times its number plus one.
 template <class T>
 std::vector<T> of_rank(Rank rank, std::int64_t count) {
   return std::vector<T>(static_cast<std::size_t>(count), T(static_cast<T>(rank + 1)));
@@ -46,7 +46,7 @@ std::vector<T> nothing(std::int64_t count) {
   return std::vector<T>(static_cast<std::size_t>(count));
 }
 
-/// Each rank's block in turn.
+/// The blocks of all ranks, in order.
 template <class T>
 std::vector<T> of_all_ranks(std::int64_t block) {
   std::vector<T> all;
@@ -58,7 +58,7 @@ std::vector<T> of_all_ranks(std::int64_t block) {
 
 /// Each collective on `count` elements of a type, all blocks together.
 template <class T>
-std::vector<Deed> collectives(std::int64_t count, Rank root, ReduceOp op) {
+std::vector<RankCall> collectives(std::int64_t count, Rank root, ReduceOp op) {
   const std::int64_t block = count / kRanks;
   const auto reduced = [op](std::int64_t elements) {
     const int value = op == ReduceOp::kMax ? kRanks : kRanks * (kRanks + 1) / 2;
@@ -74,13 +74,13 @@ std::vector<Deed> collectives(std::int64_t count, Rank root, ReduceOp op) {
       {"all_reduce",
        [=](ProcessGroup& g) {
          auto a = of_rank<T>(g.rank(), count);
-         g.all_reduce(a, op);
+         g.all_reduce(a, {.op = op});
          return a == reduced(count);
        }},
       {"reduce",
        [=](ProcessGroup& g) {
          auto a = of_rank<T>(g.rank(), count);
-         g.reduce(a, root, op);
+         g.reduce(a, root, {.op = op});
          return g.rank() != root || a == reduced(count);
        }},
       {"scatter",
@@ -104,7 +104,7 @@ std::vector<Deed> collectives(std::int64_t count, Rank root, ReduceOp op) {
       {"reduce_scatter",
        [=](ProcessGroup& g) {
          auto a = of_rank<T>(g.rank(), count), b = nothing<T>(block);
-         g.reduce_scatter(a, b, op);
+         g.reduce_scatter(a, b, {.op = op});
          return b == reduced(block);
        }},
       {"all_to_all",
@@ -122,30 +122,30 @@ std::vector<Deed> collectives(std::int64_t count, Rank root, ReduceOp op) {
 }
 
 template <class T = float>
-std::vector<Deed> collectives(std::int64_t count, Rank root = 0) {
+std::vector<RankCall> collectives(std::int64_t count, Rank root = 0) {
   return collectives<T>(count, root, ReduceOp::kSum);
 }
 
-/// One side of a disagreement as an error tells it.
+/// One side of a disagreement, as an error describes it.
 struct Side {
   std::string rank;
   std::string operation;
 };
 
-/// The two sides that an error about collectives shows; none where it shows less.
+/// The two sides that an error about collectives shows; empty if it shows fewer.
 std::vector<Side> sides_in(const std::string& error) {
   static const std::regex now(R"(rank (\d) in (\w+).*, rank (\d) in (\w+))");
   static const std::regex earlier(
-      R"(rank (\d) is in (\w+).* something else than (\w+).*, the last that rank (\d) has entered)");
+      R"(rank (\d) is in (\w+).* previous operation was not (\w+).*, the last that rank (\d) entered)");
   std::smatch said;
   if (std::regex_search(error, said, now)) return {{said[1], said[2]}, {said[3], said[4]}};
   if (std::regex_search(error, said, earlier)) return {{said[1], said[2]}, {said[4], said[3]}};
   return {};
 }
 
-/// Whether an error says what kOther was in and what one of those beside it was in. Either may have
-/// gone on to the barrier; both, where neither needed the other before.
-bool shows_both_sides(const std::string& error, const Deed& one, const Deed& other) {
+/// Whether an error names the operation of kOther and that of another rank. Either rank may have
+/// gone on to the barrier. Both may have, if neither needed the other before.
+bool shows_both_sides(const std::string& error, const RankCall& one, const RankCall& other) {
   static const std::regex message("rank 0 sent .* to rank 1, whose receive expects .*");
   if (std::regex_search(error, message)) return one.name == "send" && other.name == "recv";
   const std::vector<Side> sides = sides_in(error);
@@ -162,7 +162,7 @@ bool shows_both_sides(const std::string& error, const Deed& one, const Deed& oth
           error.find("they differ in an operation before this one") != std::string::npos);
 }
 
-/// Under the sanitizers, which take many times as long, a part of the cases is tried.
+/// Under the sanitizers, which take many times as long, only some of the cases are tried.
 bool is_tried(std::size_t number) { return !kSanitized || number % 9 == 0; }
 
 class MismatchTest : public ::testing::TestWithParam<Fabric> {
@@ -173,8 +173,8 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
     Duration took{};
   };
 
-  /// Two ranks do `one` and kOther does `other`; then all meet in a barrier.
-  std::vector<Outcome<End>> ends_of(const Deed& one, const Deed& other, Timeout timeout) {
+  /// Two ranks run `one` and kOther runs `other`; then all meet in a barrier.
+  std::vector<Outcome<End>> ends_of(const RankCall& one, const RankCall& other, Timeout timeout) {
     ++cases_;
     Job job(GetParam(), kRanks);
     const TimePoint begin = Clock::now();
@@ -190,7 +190,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
     });
   }
 
-  void expect_mismatch(const Deed& one, const Deed& other, const std::string& what) {
+  void expect_mismatch(const RankCall& one, const RankCall& other, const std::string& what) {
     const auto ends = ends_of(one, other, std::chrono::minutes(2));
     const std::string name = fmt::format("{} beside {} ({})", one.name, other.name, what);
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
@@ -204,8 +204,8 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
     }
   }
 
-  /// Where ranks may mean something else by it, the timeout ends it.
-  void expect_end(const Deed& one, const Deed& other, const std::string& what) {
+  /// Ranks may do this on purpose, so the timeout may end it.
+  void expect_end(const RankCall& one, const RankCall& other, const std::string& what) {
     constexpr std::chrono::milliseconds kTimeout{kSanitized ? 1000 : 250};
     const auto ends = ends_of(one, other, kTimeout);
     const std::string name = fmt::format("{} beside {} ({})", one.name, other.name, what);
@@ -225,7 +225,7 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
         std::chrono::duration_cast<std::chrono::milliseconds>(slowest_).count());
   }
 
-  /// Making the group, before anything goes wrong.
+  /// The time to make the group, before anything goes wrong.
   static constexpr std::chrono::milliseconds kJoining{kSanitized ? 3000 : 500};
 
  private:
@@ -233,9 +233,9 @@ class MismatchTest : public ::testing::TestWithParam<Fabric> {
   Duration slowest_{};
 };
 
-TEST_P(MismatchTest, EveryOperationBesideEveryOtherIsAMismatch) {
+TEST_P(MismatchTest, EveryPairOfDifferentOperationsIsAMismatch) {
   for (const std::int64_t count : {kSmall, kLarge}) {
-    const std::vector<Deed> all = collectives(count);
+    const std::vector<RankCall> all = collectives(count);
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (std::size_t j = 0; j < all.size(); ++j) {
         if (i != j && is_tried(i + j))
@@ -247,12 +247,12 @@ TEST_P(MismatchTest, EveryOperationBesideEveryOtherIsAMismatch) {
 
 TEST_P(MismatchTest, EveryFieldThatDiffersIsAMismatch) {
   for (const std::int64_t count : {kSmall, kLarge}) {
-    const std::vector<Deed> as_agreed = collectives(count);
-    const std::vector<Deed> counts = collectives(count + kRanks);
-    const std::vector<Deed> types = collectives<std::int32_t>(count);
-    const std::vector<Deed> wide = collectives<double>(count);
-    const std::vector<Deed> roots = collectives(count, 2);
-    const std::vector<Deed> ops = collectives<float>(count, 0, ReduceOp::kMax);
+    const std::vector<RankCall> as_agreed = collectives(count);
+    const std::vector<RankCall> counts = collectives(count + kRanks);
+    const std::vector<RankCall> types = collectives<std::int32_t>(count);
+    const std::vector<RankCall> wide = collectives<double>(count);
+    const std::vector<RankCall> roots = collectives(count, 2);
+    const std::vector<RankCall> ops = collectives<float>(count, 0, ReduceOp::kMax);
     for (std::size_t i = 0; i + 1 < as_agreed.size(); ++i) {  // all but the barrier
       if (!is_tried(i)) continue;
       const std::string& name = as_agreed[i].name;
@@ -269,21 +269,21 @@ TEST_P(MismatchTest, EveryFieldThatDiffersIsAMismatch) {
 }
 
 TEST_P(MismatchTest, TheSameOperationsInAnotherOrderAreAMismatch) {
-  const std::vector<Deed> all = collectives(kSmall);
+  const std::vector<RankCall> all = collectives(kSmall);
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      const auto both = [](const Deed& a, const Deed& b) {
-        return Deed{a.name + ", " + b.name,
-                    [a, b](ProcessGroup& g) { return a.run(g) && b.run(g); }};
+      const auto both = [](const RankCall& a, const RankCall& b) {
+        return RankCall{a.name + ", " + b.name,
+                        [a, b](ProcessGroup& g) { return a.run(g) && b.run(g); }};
       };
       expect_mismatch(both(all[i], all[j]), both(all[j], all[i]), "order");
     }
   }
 }
 
-/// From rank 0 to kOther; rank 2 has nothing to do with it.
+/// From rank 0 to kOther; rank 2 does nothing.
 template <class T>
-Deed sends(std::int64_t count) {
+RankCall sends(std::int64_t count) {
   return {"send", [=](ProcessGroup& g) {
             if (g.rank() == 0) g.send(of_rank<T>(0, count), kOther);
             return true;
@@ -291,7 +291,7 @@ Deed sends(std::int64_t count) {
 }
 
 template <class T>
-Deed receives(std::int64_t count) {
+RankCall receives(std::int64_t count) {
   return {"recv", [=](ProcessGroup& g) {
             auto a = nothing<T>(count);
             g.recv(a, 0);
@@ -299,10 +299,10 @@ Deed receives(std::int64_t count) {
           }};
 }
 
-TEST_P(MismatchTest, AMessageOfAnotherShapeThanItsReceiveIsAMismatch) {
+TEST_P(MismatchTest, AMessageThatDoesNotFitItsReceiveIsAMismatch) {
   for (const std::int64_t count : {kSmall, kLarge}) {
     const std::string elements = fmt::format("{} elements", count);
-    const Deed send = sends<float>(count);
+    const RankCall send = sends<float>(count);
     expect_mismatch(send, receives<float>(count + 1), "longer, " + elements);
     expect_mismatch(send, receives<float>(count - 1), "shorter, " + elements);
     expect_mismatch(send, receives<std::int32_t>(count), "type, " + elements);
@@ -311,17 +311,17 @@ TEST_P(MismatchTest, AMessageOfAnotherShapeThanItsReceiveIsAMismatch) {
   }
 }
 
-/// Another thread of the rank could still do what its peers wait for.
+/// Another thread of the rank could still run the operation that its peers wait for.
 TEST_P(MismatchTest, AMessageBesideACollectiveEndsAtTheTimeoutAtTheLatest) {
-  const std::vector<Deed> all = collectives(kSmall);
-  for (std::size_t i = 0; i + 1 < all.size(); ++i) {  // the barrier is what follows the message
+  const std::vector<RankCall> all = collectives(kSmall);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {  // the barrier follows the message
     if (!is_tried(i)) continue;
     expect_end(all[i], receives<float>(kSmall), "a receive");
     for (const std::int64_t count : {kSmall, kLarge}) {
-      const Deed send{"send", [=](ProcessGroup& g) {
-                        g.send(of_rank<float>(kOther, count), 0);
-                        return true;
-                      }};
+      const RankCall send{"send", [=](ProcessGroup& g) {
+                            g.send(of_rank<float>(kOther, count), 0);
+                            return true;
+                          }};
       expect_end(all[i], send, fmt::format("a send of {} elements", count));
     }
   }

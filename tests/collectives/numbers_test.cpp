@@ -131,7 +131,7 @@ Numbers<T> fractions(int ranks, std::mt19937_64& random) {
   });
 }
 
-/// What is wrong with a rank's average; "" if nothing is.
+/// The error in a rank's average; "" if it is right.
 template <class T>
 std::string compare_average(const Numbers<T>& given, std::size_t i, T actual) {
   const auto ranks = static_cast<long double>(given.size());
@@ -219,12 +219,12 @@ template <class T>
 void average_all(ProcessGroup& group, const Numbers<T>& given, Found& found) {
   const auto self = static_cast<std::size_t>(group.rank());
   std::vector<T> data = given[self];
-  group.all_reduce(buffer(data), ReduceOp::kAvg);
+  group.all_reduce(buffer(data), {.op = ReduceOp::kAvg});
   found.check("all_reduce", dtype_of<T>, compare_averages(given, 0, data));
   found.keep(data);
   data = given[self];
   const std::array list = {buffer(data, 0, 7), buffer(data, 7)};
-  group.all_reduce_async(list, ReduceOp::kAvg)->wait();
+  group.all_reduce_async(list, {.op = ReduceOp::kAvg})->wait();
   found.check("all_reduce of a list", dtype_of<T>, compare_averages(given, 0, data));
   found.keep(data);
   // If ranks share memory, they use each other's buffers.
@@ -232,7 +232,7 @@ void average_all(ProcessGroup& group, const Numbers<T>& given, Found& found) {
   const auto registered = group.allocate(size);
   std::memcpy(registered.get(), given[self].data(), static_cast<std::size_t>(size.value));
   group.all_reduce(Buffer(registered.get(), Elements(std::ssize(data)), dtype_of<T>),
-                   ReduceOp::kAvg);
+                   {.op = ReduceOp::kAvg});
   std::memcpy(data.data(), registered.get(), static_cast<std::size_t>(size.value));
   found.check("all_reduce in place", dtype_of<T>, compare_averages(given, 0, data));
   found.keep(data);
@@ -243,13 +243,13 @@ void average_at_root(ProcessGroup& group, const Numbers<T>& given, Found& found)
   const Rank root = group.size() - 1;
   const auto self = static_cast<std::size_t>(group.rank());
   std::vector<T> data = given[self];
-  group.reduce(buffer(data), root, ReduceOp::kAvg);
+  group.reduce(buffer(data), root, {.op = ReduceOp::kAvg});
   if (group.rank() == root) {
     found.check("reduce", dtype_of<T>, compare_averages(given, 0, data));
   }
   data = given[self];
   const std::array list = {buffer(data, 0, 7), buffer(data, 7)};
-  group.reduce_async(list, root, ReduceOp::kAvg)->wait();
+  group.reduce_async(list, root, {.op = ReduceOp::kAvg})->wait();
   if (group.rank() == root) {
     found.check("reduce of a list", dtype_of<T>, compare_averages(given, 0, data));
   }
@@ -261,10 +261,12 @@ void average_blocks(ProcessGroup& group, const Numbers<T>& given, Found& found) 
   std::vector<T> data = given[self];
   const std::size_t block = data.size() / given.size();
   std::vector<T> mine(block);
-  group.reduce_scatter(buffer(data, 0, block * given.size()), buffer(mine), ReduceOp::kAvg);
+  group.reduce_scatter(buffer(data, 0, block * given.size()), buffer(mine), {.op = ReduceOp::kAvg});
   found.check("reduce_scatter", dtype_of<T>, compare_averages(given, block * self, mine));
   mine.assign(block, T());
-  group.reduce_scatter_async(buffer(data, 0, block * given.size()), buffer(mine), ReduceOp::kAvg)
+  group
+      .reduce_scatter_async(
+          buffer(data, 0, block * given.size()), buffer(mine), {.op = ReduceOp::kAvg})
       ->wait();
   found.check("reduce_scatter, async", dtype_of<T>, compare_averages(given, block * self, mine));
 }
@@ -344,7 +346,7 @@ void reduce_nans(ProcessGroup& group, Found& found) {
     const ReduceOp op = kind == Kind::kPremulSum ? ReduceOp::premul_sum(0.7) : ReduceOp{kind};
     for (const std::size_t count : {std::size_t{3}, std::size_t{1500}}) {
       std::vector<T> data = with_nans<T>(random, count);
-      group.all_reduce(buffer(data), op);
+      group.all_reduce(buffer(data), {.op = op});
       found.check(name_of(kind), dtype_of<T>, compare_nans(data));
       found.keep(data);
       if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
@@ -353,7 +355,7 @@ void reduce_nans(ProcessGroup& group, Found& found) {
         group.all_reduce(Buffer(parts.data(),
                                 Elements(static_cast<std::int64_t>(count)),
                                 dtype_of<std::complex<T>>),
-                         op);
+                         {.op = op});
         found.check(name_of(kind), dtype_of<std::complex<T>>, compare_nans(parts));
         found.keep(parts);
       }
@@ -384,22 +386,23 @@ std::vector<std::string> algorithms_for(int ranks) {
   return names;
 }
 
-/// Calls body(group, able) on every rank with each algorithm, and returns what is wrong with the
-/// ranks' results, or that they are not the same bits.
+/// Calls body(group, able) on every rank with each algorithm. Returns the errors in the ranks'
+/// results, also if the bits differ between ranks.
 template <class Body>
 std::string failures_of(Fabric fabric, int ranks, Body body) {
   std::string all;
   for (const std::string& algorithm : algorithms_for(ranks)) {
     Config config;
     config.algorithm = algorithm;
-    config.stage = 8_KiB;  // so that some of what is staged is cut into pieces
+    config.stage = 8_KiB;  // so that some staged data is cut into pieces
     Job job(fabric, ranks, config);
     const Able able{algorithm, fabric, ranks};
     const auto outcomes = on_group(job, [&](ProcessGroup& group) { return body(group, able); });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-      const auto& [found, error, kind] = outcomes[rank];
+      const auto& [found, error, kind, cause] = outcomes[rank];
       std::string text = found.wrong + error;
-      if (text.empty() && found.common != outcomes[0].result.common) text = "not rank 0's bits";
+      if (text.empty() && found.common != outcomes[0].result.common)
+        text = "bits that differ from rank 0's";
       if (!text.empty()) all += fmt::format("{}: rank {}: {}\n", algorithm, rank, text);
     }
   }
@@ -419,12 +422,12 @@ TEST_P(NumbersTest, AveragesAreWithinTheirBoundAndTheSameBitsOnAllRanks) {
 template <class T>
 void average_equals(ProcessGroup& group, double number, Found& found) {
   std::vector<T> data(200, narrow<T>(number));
-  group.all_reduce(buffer(data), ReduceOp::kAvg);
+  group.all_reduce(buffer(data), {.op = ReduceOp::kAvg});
   const bool all =
       std::ranges::all_of(data, [&](T value) { return wide(value) == wide(narrow<T>(number)); });
   const auto actual = static_cast<double>(wide(data[0]));
   found.check(
-      "all_reduce", dtype_of<T>, all ? "" : fmt::format("{} where {} is due", actual, number));
+      "all_reduce", dtype_of<T>, all ? "" : fmt::format("{} instead of {}", actual, number));
 }
 
 /// Every algorithm for up to five ranks. From six ranks on, a 16-bit sum that passes along all
@@ -454,13 +457,13 @@ TEST_P(NanTest, EveryNanIsTheSameOnAllRanks) {
   EXPECT_EQ(failures_of(fabric, ranks, nans), "");
 }
 
-TEST(NoNumbersTest, TruthValuesHaveNoAverage) {
+TEST(BoolsTest, AnAverageOfBoolsIsUnsupported) {
   for (const int ranks : {1, 2}) {
     Job job(Fabric::kMemory, ranks);
     const auto outcomes = on_group(job, [](ProcessGroup& group) {
       bool value = true;
       try {
-        group.all_reduce(Buffer(&value, Elements(1), DType::kBool), ReduceOp::kAvg);
+        group.all_reduce(Buffer(&value, Elements(1), DType::kBool), {.op = ReduceOp::kAvg});
       } catch (const Error& error) {
         const std::string said = error.what();
         if (error.kind() == ErrorKind::kUnsupported &&

@@ -1,6 +1,6 @@
-// Which operations touch the ranks' registered memory in place: what the engine asks its planner
-// for, over a window. That the results are right is the grid's to say; it has operations of the
-// same size and types.
+// Which operations access the ranks' registered memory in place: the problems that the engine gives
+// to its planner, over a window. The grid tests the results, with operations of the same size and
+// types.
 #include <algorithm>
 #include <optional>
 
@@ -8,42 +8,45 @@
 #include <gtest/gtest.h>
 
 #include "peal/engine/collective.h"
+#include "peal/plan/choose.h"
 #include "peal/plan/plan.h"
 #include "peal/schedule/problem.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/window.h"
+#include "peal/transport/window/window.h"
 
 #include "tests/collectives/cases.h"
 
 namespace peal::testing {
 namespace {
 
-using schedule::Access;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::SizeIs;
 
-/// Plans as usual, and keeps what it was asked for.
+/// Whether operations access the memory of other ranks, or go through the stage.
+enum class DataPath : std::uint8_t { kStaged, kDirect };
+
+/// Plans as usual, and records the last request.
 class Observer final : public engine::Planner {
  public:
   explicit Observer(Rank self) : self_(self) {}
 
   Choice choose(const schedule::Problem& problem, Bytes element) override {
-    const plan::Algorithm& algorithm = plan::choose(problem, element);
+    const plan::Algorithm& algorithm = plan::choose(plan::built_in_choices(), problem, element);
     return {.algorithm = static_cast<std::uint8_t>(&algorithm - plan::algorithms().data()),
-            .looks_at_access = algorithm.looks_at_access(problem.operation)};
+            .opens = algorithm.opens(problem.operation)};
   }
 
   schedule::Part plan(std::uint8_t algorithm, const schedule::Problem& problem) override {
-    asked_ = problem.access;
+    asked_ = works_on_registered(problem, self_) ? DataPath::kDirect : DataPath::kStaged;
     return plan::algorithms()[algorithm].plan(problem, self_);
   }
 
-  std::optional<Access> asked() const { return asked_; }
+  std::optional<DataPath> asked() const { return asked_; }
 
  private:
   Rank self_;
-  std::optional<Access> asked_;
+  std::optional<DataPath> asked_;
 };
 
 /// One rank with the memory of one operation.
@@ -56,7 +59,7 @@ class Member {
         collective_(self, ranks, *transport_, planner_, 0_B) {}
 
   ~Member() {
-    for (const std::byte* memory : adopted_) transport_->window()->release(memory);
+    for (const std::byte* memory : registered_) transport_->window()->deregister_memory(memory);
   }
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -81,16 +84,16 @@ class Member {
   }
 
   bool is_done() { return collective_.advance() == engine::Progress::kDone; }
-  std::optional<Access> asked() const { return planner_.asked(); }
+  std::optional<DataPath> asked() const { return planner_.asked(); }
 
  private:
-  /// Registered memory goes with the transport.
+  /// Registered memory is released with the transport.
   std::byte* allocate(Bytes size, Case::Memory memory) {
     if (is_allocated(memory, self_)) return transport_->window()->allocate(size);
     std::vector<std::byte>& own = foreign_.emplace_back(static_cast<std::size_t>(size.value));
     if (memory == Case::Memory::kHandedOver) {
-      transport_->window()->adopt(own);
-      adopted_.push_back(own.data());
+      transport_->window()->register_memory(own);
+      registered_.push_back(own.data());
     }
     return own.data();
   }
@@ -101,12 +104,12 @@ class Member {
   engine::Task task_;
   engine::Collective collective_;
   std::vector<std::vector<std::byte>> foreign_;
-  std::vector<const std::byte*> adopted_;
+  std::vector<const std::byte*> registered_;
 };
 
-/// Runs the operation on all ranks in turn and returns what each one's planner was asked for; less
-/// than all of them if it does not end.
-std::vector<Access> accesses_of(schedule::Problem problem, DType dtype, Case::Memory memory) {
+/// Runs the operation on all ranks in turn and returns the path of each planner's request. Fewer
+/// than all ranks' if the operation does not end.
+std::vector<DataPath> paths_of(schedule::Problem problem, DType dtype, Case::Memory memory) {
   constexpr int kRounds = 100'000;
   transport::MemoryOptions options;
   options.stage = 8_KiB;
@@ -120,68 +123,68 @@ std::vector<Access> accesses_of(schedule::Problem problem, DType dtype, Case::Me
   }
   std::vector<Member*> busy;
   for (const auto& member : members) busy.push_back(member.get());
-  std::vector<Access> accesses;
+  std::vector<DataPath> paths;
   for (int round = 0; round < kRounds && !busy.empty(); ++round) {
     std::erase_if(busy, [&](Member* member) {
       const bool done = member->is_done();
-      if (done) accesses.push_back(member->asked().value());
+      if (done) paths.push_back(member->asked().value());
       return done;
     });
   }
-  return accesses;
+  return paths;
 }
 
-std::vector<Case::Place> places_of(Operation operation) {
-  if (operation == Operation::kBroadcast) return {Case::Place::kInPlace};
-  if (operation == Operation::kAllToAll) return {Case::Place::kApart};
-  return {Case::Place::kApart, Case::Place::kInPlace};
+std::vector<Case::Placement> places_of(Operation operation) {
+  if (operation == Operation::kBroadcast) return {Case::Placement::kInPlace};
+  if (operation == Operation::kAllToAll) return {Case::Placement::kApart};
+  return {Case::Placement::kApart, Case::Placement::kInPlace};
 }
 
 class RegisteredTest : public ::testing::TestWithParam<std::tuple<Operation, int>> {
  protected:
-  static void expect(Access access, std::int64_t count, DType dtype, Case::Memory memory) {
+  static void expect(DataPath path, std::int64_t count, DType dtype, Case::Memory memory) {
     const auto [operation, ranks] = GetParam();
-    for (const Case::Place place : places_of(operation)) {
+    for (const Case::Placement place : places_of(operation)) {
       const schedule::Problem problem{.operation = operation,
                                       .ranks = ranks,
                                       .root = ranks - 1,
                                       .count = Elements(count),
-                                      .in_place = place == Case::Place::kInPlace};
-      EXPECT_THAT(accesses_of(problem, dtype, memory),
-                  AllOf(SizeIs(static_cast<std::size_t>(ranks)), Each(access)))
+                                      .in_place = place == Case::Placement::kInPlace};
+      EXPECT_THAT(paths_of(problem, dtype, memory),
+                  AllOf(SizeIs(static_cast<std::size_t>(ranks)), Each(path)))
           << name_of(dtype) << (problem.in_place ? " in place" : " apart");
     }
   }
 };
 
-TEST_P(RegisteredTest, LargeOperationsTouchRegisteredMemoryInPlace) {
+TEST_P(RegisteredTest, LargeOperationsAccessRegisteredMemoryInPlace) {
   for (const DType dtype : {kLargeDTypes.front(), kLargeDTypes.back()}) {  // smallest and largest
-    expect(Access::kRegistered, kLargeCount, dtype, Case::Memory::kRegistered);
+    expect(DataPath::kDirect, kLargeCount, dtype, Case::Memory::kRegistered);
   }
 }
 
-TEST_P(RegisteredTest, MemoryThatWasHandedOverIsTouchedInPlaceToo) {
-  expect(Access::kRegistered, kLargeCount, DType::kC128, Case::Memory::kHandedOver);
+TEST_P(RegisteredTest, MemoryRegisteredInPlaceIsAccessedInPlaceToo) {
+  expect(DataPath::kDirect, kLargeCount, DType::kC128, Case::Memory::kHandedOver);
 }
 
-TEST_P(RegisteredTest, OneRankWhoseMemoryIsForeignKeepsAllFromItUnlessItIsNotTheRoots) {
+TEST_P(RegisteredTest, ForeignMemoryOfOneRankPreventsAccessUnlessOnlyTheRootsMemoryIsAccessed) {
   const auto [operation, ranks] = GetParam();
   const bool only_the_roots_is_touched = operation == Operation::kBroadcast ||
                                          operation == Operation::kScatter ||
                                          operation == Operation::kGather;
   const bool root_has_registered = (ranks - 1) % 2 == 0;
-  expect(only_the_roots_is_touched && root_has_registered ? Access::kRegistered : Access::kForeign,
+  expect(only_the_roots_is_touched && root_has_registered ? DataPath::kDirect : DataPath::kStaged,
          kLargeCount,
          DType::kC128,
          Case::Memory::kMixed);
 }
 
-TEST_P(RegisteredTest, ForeignMemoryIsNotTouched) {
-  expect(Access::kForeign, kLargeCount, DType::kC128, Case::Memory::kForeign);
+TEST_P(RegisteredTest, ForeignMemoryIsNotAccessed) {
+  expect(DataPath::kStaged, kLargeCount, DType::kC128, Case::Memory::kForeign);
 }
 
-TEST_P(RegisteredTest, SmallOperationsAreNotWorthTheAgreement) {
-  expect(Access::kForeign, 1, DType::kC128, Case::Memory::kRegistered);
+TEST_P(RegisteredTest, SmallOperationsDoNotAgreeOnRegisteredMemory) {
+  expect(DataPath::kStaged, 1, DType::kC128, Case::Memory::kRegistered);
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations,

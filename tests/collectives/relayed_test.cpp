@@ -1,6 +1,6 @@
-// A stranger who can write to the store where two ranks meet, as to torch's TCPStore, puts the
-// address of a relay in place of rank 0's. The relay passes on the proof of the secret and then
-// changes bytes. The ranks must find out, or never come near the relay.
+// An attacker that can write to the store where two ranks meet, for example torch's TCPStore,
+// replaces rank 0's address by that of a relay. The relay forwards the proof of the secret and then
+// changes bytes. The ranks must detect this, or never connect to the relay.
 #include <unistd.h>
 
 #include <chrono>
@@ -21,8 +21,9 @@
 #include "peal/rendezvous/contact.h"
 #include "peal/store/memory_store.h"
 #include "peal/store/sealed_store.h"
+#include "peal/store/testing/forwarding_store.h"
 
-#include "tests/support/meddler.h"
+#include "tests/support/interceptor.h"
 #include "tests/support/ranks.h"
 
 namespace peal::testing {
@@ -32,44 +33,22 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 2;
 
-/// A store in which the stranger changes each value at the best of all moments: as it is written.
-class TappedStore : public store::Store {
+/// A store in which the attacker changes each value as it is written, the best moment for an
+/// attack.
+class TappedStore : public store::testing::ForwardingStore {
  public:
-  void set(std::string_view key, std::string_view value) override {
-    base_->set(key, changed(key, value));
+  void set(std::string_view key, std::string_view value) final {
+    ForwardingStore::set(key, changed(key, value));
   }
-  std::string get(std::string_view key, Deadline deadline) override {
-    return base_->get(key, deadline);
-  }
-  std::optional<std::string> try_get(std::string_view key) override { return base_->try_get(key); }
-  std::int64_t add(std::string_view key, std::int64_t amount) override {
-    return base_->add(key, amount);
-  }
-  std::string compare_set(std::string_view key,
-                          std::string_view expected,
-                          std::string_view desired) override {
-    return base_->compare_set(key, expected, desired);
-  }
-  void wait(const std::vector<std::string>& keys, Deadline deadline) override {
-    base_->wait(keys, deadline);
-  }
-  bool erase(std::string_view key) override { return base_->erase(key); }
-  void set_will(std::string_view key, std::string_view value) override {
-    base_->set_will(key, value);
-  }
-  bool answers(Deadline deadline) override { return base_->answers(deadline); }
 
  protected:
   virtual std::string changed(std::string_view key, std::string_view value) = 0;
-
- private:
-  std::unique_ptr<store::Store> base_ = store::make_memory_store();
 };
 
-/// Puts a relay in place of rank 0's address, behind the seal if there is one.
+/// Replaces rank 0's address by that of a relay, behind the seal if there is one.
 class RelayStore final : public TappedStore {
  public:
-  /// Whether a rank was led to the relay, and what passed there was changed.
+  /// Whether a rank has connected to the relay, and the relay has changed bytes.
   bool has_changed_bytes() {
     return relay_.with([](const auto& relay) { return relay && relay->has_flipped(); });
   }
@@ -88,17 +67,17 @@ class RelayStore final : public TappedStore {
       try {
         transport::Contact contact = rendezvous::decode(value.substr(seal));
         relay_.with([&](auto& relay) {
-          relay = std::make_unique<Meddler>(contact.addresses.at(0));
+          relay = std::make_unique<Interceptor>(contact.addresses.at(0));
           contact.addresses = {relay->address()};
         });
         return std::string(value.substr(0, seal)) + rendezvous::encode(contact);
-      } catch (const Error&) {  // it begins elsewhere
+      } catch (const Error&) {  // not a contact
       }
     }
     return std::string(value);
   }
 
-  Guarded<std::unique_ptr<Meddler>> relay_;
+  Guarded<std::unique_ptr<Interceptor>> relay_;
 };
 
 class RelayedTest : public ::testing::Test {
@@ -109,7 +88,7 @@ class RelayedTest : public ::testing::Test {
     }
   }
 
-  /// As a launcher that has put both ranks on this machine.
+  /// Sets the variables of a launcher that has started both ranks on this machine.
   void launch_here() {
     for (const auto& [name, value] : {std::pair{"RANK", "0"},
                                       std::pair{"WORLD_SIZE", "2"},
@@ -130,7 +109,8 @@ class RelayedTest : public ::testing::Test {
     return options;
   }
 
-  /// Sums while the relay changes bytes, if a rank has come to it; what each rank got last.
+  /// Sums while the relay changes bytes, if a rank has connected to it. Returns each rank's last
+  /// sum.
   std::vector<Outcome<float>> sum(const std::shared_ptr<RelayStore>& store) const {
     return on_ranks(kRanks, [&](Rank rank) {
       const ProcessGroupPtr group = init_process_group(options(rank, store));
@@ -171,30 +151,30 @@ class RelayedTest : public ::testing::Test {
   std::vector<std::unique_ptr<ScopedVariable>> launcher_;
 };
 
-TEST_F(RelayedTest, WithASecretAForgedAddressIsAnErrorThatNamesIt) {
+TEST_F(RelayedTest, AForgedAddressIsAnErrorThatNamesItWithASecret) {
   const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
   expect_all(ErrorKind::kUsage, "contact/0\" in the store where the ranks meet does not bear");
 }
 
-TEST_F(RelayedTest, WithASecretAndTlsItIsTheSame) {
+TEST_F(RelayedTest, AForgedAddressIsAnErrorThatNamesItWithTls) {
   const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
   const ScopedVariable tls("PEAL_TLS", "on");
   expect_all(ErrorKind::kUsage, "contact/0\" in the store where the ranks meet does not bear");
 }
 
-TEST_F(RelayedTest, TlsWithoutASecretIsRefusedWhereTheStoreMayBeOpenToOthers) {
+TEST_F(RelayedTest, TlsWithoutASecretIsRejectedIfOthersMayWriteToTheStore) {
   const ScopedVariable tls("PEAL_TLS", "on");
   expect_all(ErrorKind::kUsage, "PEAL_TLS=on needs a secret");
 }
 
-TEST_F(RelayedTest, RanksThatTheLauncherHasPutHereTakeNoAddressFromTheStore) {
+TEST_F(RelayedTest, RanksThatALauncherStartedHereTakeNoAddressFromTheStore) {
   launch_here();
   expect_right_sums();
   const ScopedVariable secret("PEAL_SECRET", "a secret of the tests");
   expect_right_sums();
 }
 
-TEST_F(RelayedTest, NorDoTheyWithTls) {
+TEST_F(RelayedTest, WithTlsRanksThatALauncherStartedHereTakeNoAddressFromTheStore) {
   launch_here();
   const ScopedVariable tls("PEAL_TLS", "on");
   expect_right_sums();
@@ -202,7 +182,7 @@ TEST_F(RelayedTest, NorDoTheyWithTls) {
   expect_right_sums();
 }
 
-/// Gives the ranks the name of a socket of its own instead of rank 0's. It knows that there is no
+/// Replaces the name of rank 0's socket by that of another socket. It knows that there is no
 /// secret, and seals the name as a rank does.
 class NameStore final : public TappedStore {
  public:
@@ -219,12 +199,12 @@ class NameStore final : public TappedStore {
   std::string name_;
 };
 
-TEST_F(RelayedTest, ASocketOfAnotherUserIsRefusedWhereTheNameOfRankZerosIsForged) {
+TEST_F(RelayedTest, ASocketOfAnotherUserIsRejectedIfTheNameIsForged) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
   launch_here();
   const std::string name = "peal-test-stranger-" + std::to_string(::getpid());
   const auto store = std::make_shared<NameStore>(name);
-  // The system remembers which user began to listen.
+  // The system records the user that began to listen.
   ASSERT_EQ(::seteuid(65534), 0);
   const Fd stranger = net::listen_on(net::Address::abstract_unix(name));
   ASSERT_EQ(::seteuid(0), 0);

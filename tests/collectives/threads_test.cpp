@@ -1,5 +1,5 @@
-// One group in the hands of several threads of a process: whatever they do at the same moment, each
-// call ends, well or with the group's cause.
+// Several threads of a process use one group. Whatever the threads do at the same time, each call
+// ends, either well or with the group's cause.
 #include <array>
 #include <atomic>
 #include <functional>
@@ -22,13 +22,13 @@ using ::testing::HasSubstr;
 
 class ThreadsTest : public ::testing::TestWithParam<Fabric> {};
 
-/// What the call ended with.
+/// The error text of the call.
 template <class Call>
 std::string end_of(Call&& call) {
   return error_of(std::forward<Call>(call)).what();
 }
 
-TEST_P(ThreadsTest, DestroyEndsWhatOtherThreadsAreBlockedIn) {
+TEST_P(ThreadsTest, DestroyEndsTheBlockedCallsOfOtherThreads) {
   struct Ends {
     std::string destroyed, received, reduced;
   };
@@ -49,12 +49,12 @@ TEST_P(ThreadsTest, DestroyEndsWhatOtherThreadsAreBlockedIn) {
     ends.reduced = end_of([&] { queued->wait(); });
     return ends;
   });
-  const char* const why = "destroyed on rank 0 with collectives under way";
+  const char* const why = "destroyed on rank 0 while collectives were running";
   EXPECT_THAT(ended[0].result.destroyed, HasSubstr(why));
   EXPECT_THAT(ended[0].result.reduced, HasSubstr(why));
   EXPECT_THAT(ended[0].result.received, HasSubstr("destroyed"));
   EXPECT_THAT(ended[1].result.received,
-              HasSubstr("peer_lost: rank 0 has left the group, with collectives of the group"))
+              HasSubstr("peer_lost: rank 0 has left the group while collectives of the group"))
       << ended[1].error;
 }
 
@@ -75,15 +75,15 @@ TEST_P(ThreadsTest, AbortFreesAThreadThatIsInDestroy) {
   for (const auto& outcome : ended) EXPECT_THAT(outcome.result, HasSubstr("enough"));
 }
 
-TEST_P(ThreadsTest, CallsThatRaceWithDestroyEndWellOrSayThatItIsDestroyed) {
+TEST_P(ThreadsTest, CallsThatRaceWithDestroySucceedOrSayThatTheGroupIsDestroyed) {
   for (int round = 0; round < 20; ++round) {
     Job job(GetParam(), 1 + round % 3);
     const auto ended = on_ranks(job.ranks(), [&](Rank rank) {
       const ProcessGroupPtr group = job.join(rank);
-      const std::vector<float> data(10);  // outlives the sends that nobody waits for
+      const std::vector<float> data(10);  // outlives the sends that no call waits for
       const Rank peer = (rank + 1) % group->size();
       const std::array<std::function<void()>, 3> calls = {
-          [&] { group->barrier(std::chrono::seconds(30)); },
+          [&] { group->barrier({.timeout = std::chrono::seconds(30)}); },
           [&] { group->isend(data, peer); },
           [&] { group->allocate(64_B); },
       };
@@ -100,7 +100,7 @@ TEST_P(ThreadsTest, CallsThatRaceWithDestroyEndWellOrSayThatItIsDestroyed) {
         });
       }
       while (made < 30) std::this_thread::yield();
-      // Sends that nobody takes fail the group of whoever is still in it.
+      // Sends without a receive fail the group of a rank that is still in it.
       const std::string destroyed = end_of([&] { group->destroy(std::chrono::seconds(5)); });
       for (std::thread& thread : threads) thread.join();
       ends.push_back(destroyed);
@@ -122,8 +122,8 @@ TEST_P(ThreadsTest, ACollectiveThatWaitsBehindAnotherHasItsOwnTimeout) {
     const ProcessGroupPtr group = job.join(rank);
     std::vector<float> data(100);
     if (rank == 1) return end_of([&] { group->recv(data, 0); });
-    const WorkPtr reduced = group->all_reduce_async(data, ReduceOp::kSum, std::chrono::minutes(5));
-    return end_of([&] { group->barrier(Timeout(200)); });
+    const WorkPtr reduced = group->all_reduce_async(data, {.timeout = std::chrono::minutes(5)});
+    return end_of([&] { group->barrier({.timeout = Timeout(200)}); });
   });
   for (const auto& outcome : ended) {
     EXPECT_THAT(outcome.result,
@@ -133,7 +133,7 @@ TEST_P(ThreadsTest, ACollectiveThatWaitsBehindAnotherHasItsOwnTimeout) {
   }
 }
 
-TEST(AloneTest, AnAbortEndsAGroupOfOneToo) {
+TEST(AloneTest, AnAbortEndsAGroupOfOneRank) {
   for (const bool sends_first : {false, true}) {
     Job job(Fabric::kMemory, 1);
     const ProcessGroupPtr group = job.join(0);
@@ -145,42 +145,42 @@ TEST(AloneTest, AnAbortEndsAGroupOfOneToo) {
   }
 }
 
-TEST(AloneTest, AnAlgorithmThatIsNoneIsRefusedWithOneRankToo) {
+TEST(AloneTest, AnUnknownAlgorithmIsRejectedInAGroupOfOneRank) {
   Config config;
   config.algorithm = "rign";
   Job job(Fabric::kMemory, 1, config);
   EXPECT_THAT(end_of([&] { job.join(0); }), AllOf(HasSubstr("usage"), HasSubstr("rign")));
 }
 
-TEST(MonitoredBarrierTest, ALateRank0StillNamesWhoIsMissing) {
+TEST(MonitoredBarrierTest, ALateRank0StillNamesTheMissingRank) {
   constexpr Timeout timeout = std::chrono::seconds(3);
   Job job(Fabric::kMemory, 3);
   const auto ended = on_ranks(3, [&](Rank rank) {
     const ProcessGroupPtr group = job.join(rank);
     std::vector<float> data(10);
     if (rank == 2) return end_of([&] { group->recv(data, 0); });  // never comes
-    // Later than the second that the other ranks wait for a verdict, and much earlier than their
+    // Later than the second that the other ranks wait for a result, and much earlier than their
     // timeout.
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1250));
-    return end_of([&] { group->monitored_barrier(timeout); });
+    return end_of([&] { group->monitored_barrier({.timeout = timeout}); });
   });
   for (const auto& outcome : ended) EXPECT_THAT(outcome.result, HasSubstr("rank 2 did not come"));
 }
 
-TEST(MonitoredBarrierTest, ATimeoutThatMeansNeverIsNoOverflow) {
+TEST(MonitoredBarrierTest, AnInfiniteTimeoutDoesNotOverflow) {
   Job job(Fabric::kMemory, 2);
   const auto ended = on_group(job, [](ProcessGroup& group) {
-    group.monitored_barrier(Timeout::max());
+    group.monitored_barrier({.timeout = Timeout::max()});
     return std::string();
   });
   EXPECT_EQ(complaints(ended), "");
 }
 
-TEST_P(ThreadsTest, BlockingCollectivesOfTwoThreadsAreCarriedOutOneAfterTheOther) {
+TEST_P(ThreadsTest, BlockingCollectivesOfTwoThreadsRunOneAfterTheOther) {
   Job job(GetParam(), 2);
   const auto ended = on_group(job, [](ProcessGroup& group) {
     std::atomic<int> wrong{0};
-    // Of the same shape, since nothing says which of the two comes first on a rank.
+    // Both have the same shape, because either may come first on a rank.
     const auto reduce_often = [&] {
       for (int i = 0; i < 50; ++i) {
         std::vector<float> data(1'000, 1);

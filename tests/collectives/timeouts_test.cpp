@@ -9,13 +9,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/config.h"
-#include "peal/base/environment.h"
 #include "peal/base/error.h"
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/init/init.h"
 #include "peal/rendezvous/contact.h"
 #include "peal/rendezvous/rendezvous.h"
-#include "peal/transport/connect.h"
+#include "peal/transport/link/connect.h"
 
 #include "tests/support/processes.h"
 #include "tests/support/ranks.h"
@@ -34,7 +34,7 @@ constexpr Timeout kLong = std::chrono::minutes(10);
 /// Much less than kLong: a call with a shorter timeout must not wait so long.
 constexpr Duration kHang = std::chrono::minutes(5);
 
-/// Two ranks as threads, which meet at a file; rank 0 is the one that waits.
+/// Two ranks as threads, which meet at a file. Rank 0 waits.
 class TimeoutsTest : public ::testing::Test {
  protected:
   ProcessGroupPtr join(Rank rank, Timeout timeout) const {
@@ -48,11 +48,12 @@ class TimeoutsTest : public ::testing::Test {
 
   /// Takes part in the meeting, and in nothing after it.
   rendezvous::Meeting meet_as_rank_1() const {
-    const rendezvous::Wish wish{.url = place(), .rank = 1, .world_size = 2};
-    return rendezvous::meet(wish, Config(), process_environment(), Deadline::after(kLong));
+    const rendezvous::MeetRequest request{.url = place(), .rank = 1, .world_size = 2};
+    return rendezvous::meet(request, Config(), process_environment(), Deadline::after(kLong));
   }
 
-  /// Rank 0's error and nobody else's: rank 1 stays until rank 0 has it.
+  /// Returns the outcome of rank 0. Rank 1 stays until rank 0 has ended, so that it cannot cause
+  /// the error.
   Outcome<Duration> time_of_rank_0(const std::function<void(TimePoint&)>& rank_0,
                                    const std::function<void(std::latch& done)>& rank_1) const {
     std::latch done(1);
@@ -85,7 +86,7 @@ class TimeoutsTest : public ::testing::Test {
     EXPECT_LT(took_, timeout + kHang);
   }
 
-  /// In a group with much time, a call with little of it.
+  /// A call with a short timeout, in a group with a long one.
   void expect_own_timeout_of(const std::function<void(ProcessGroup&)>& call,
                              const std::string& text) {
     const auto rank_0 = time_of_rank_0(
@@ -115,16 +116,17 @@ TEST_F(TimeoutsTest, TheMeetingEndsAtTheTimeoutOfTheGroup) {
   expect_timeout(rank_0, "1 of 2 ranks did not come to the meeting in time: rank 1");
 }
 
-TEST_F(TimeoutsTest, TheWaitForWhereAPeerListensEndsThere) {
+TEST_F(TimeoutsTest, TheWaitForAPeersAddressEndsAtTheTimeoutOfTheGroup) {
   const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kTimeToMeet); },
                                      [&](std::latch& done) {
                                        const rendezvous::Meeting meeting = meet_as_rank_1();
                                        done.wait();
                                      });
-  expect_timeout(rank_0, "1 of 2 ranks did not say where they listen in time: rank 1", kTimeToMeet);
+  expect_timeout(
+      rank_0, "1 of 2 ranks did not publish their addresses in time: rank 1", kTimeToMeet);
 }
 
-TEST_F(TimeoutsTest, TheConnectionEndsThere) {
+TEST_F(TimeoutsTest, TheConnectionEndsAtTheTimeoutOfTheGroup) {
   const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kTimeToMeet); },
                                      [&](std::latch& done) {
                                        const rendezvous::Meeting meeting = meet_as_rank_1();
@@ -140,7 +142,7 @@ TEST_F(TimeoutsTest, TheConnectionEndsThere) {
   expect_timeout(rank_0, "did not connect to rank 0 in time: rank 1", kTimeToMeet);
 }
 
-TEST_F(TimeoutsTest, AnOperationEndsThere) {
+TEST_F(TimeoutsTest, AnOperationEndsAtTheTimeoutOfTheGroup) {
   const auto rank_0 = time_of_rank_0(
       [&](TimePoint& start) {
         const ProcessGroupPtr group = join(0, kTimeToMeet);
@@ -155,63 +157,63 @@ TEST_F(TimeoutsTest, AnOperationEndsThere) {
   expect_timeout(rank_0, "all_reduce", kTimeToMeet);
 }
 
-TEST_F(TimeoutsTest, ACollectiveEndsAtATimeoutOfItsOwn) {
+TEST_F(TimeoutsTest, ACollectiveEndsAtItsOwnTimeout) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
-        group.all_reduce(data, ReduceOp::kSum, kShort);
+        group.all_reduce(data, {.timeout = kShort});
       },
       "all_reduce");
 }
 
-TEST_F(TimeoutsTest, AnAsynchronousCollectiveEndsAtATimeoutOfItsOwn) {
+TEST_F(TimeoutsTest, AnAsynchronousCollectiveEndsAtItsOwnTimeout) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
-        group.all_reduce_async(data, ReduceOp::kSum, kShort)->wait();
+        group.all_reduce_async(data, {.timeout = kShort})->wait();
       },
       "all_reduce");
 }
 
-TEST_F(TimeoutsTest, AReceiveEndsAtATimeoutOfItsOwn) {
+TEST_F(TimeoutsTest, AReceiveEndsAtItsOwnTimeout) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
-        group.recv(data, 1, Tag{3}, kShort);
+        group.recv(data, 1, {.tag = Tag{3}, .timeout = kShort});
       },
       "recv of 100 f32 from rank 1, tag 3");
 }
 
-TEST_F(TimeoutsTest, ASendThatNobodyTakesEndsAtATimeoutOfItsOwn) {
+TEST_F(TimeoutsTest, ASendWithoutAReceiveEndsAtItsOwnTimeout) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         const std::vector<float> data(10'000'000, 1);  // more than fits between the two
-        group.send(data, 1, Tag{3}, kShort);
+        group.send(data, 1, {.tag = Tag{3}, .timeout = kShort});
       },
       "send of 10000000 f32 to rank 1, tag 3");
 }
 
-TEST_F(TimeoutsTest, ABarrierEndsAtATimeoutOfItsOwn) {
-  expect_own_timeout_of([](ProcessGroup& group) { group.barrier(kShort); }, "barrier");
+TEST_F(TimeoutsTest, ABarrierEndsAtItsOwnTimeout) {
+  expect_own_timeout_of([](ProcessGroup& group) { group.barrier({.timeout = kShort}); }, "barrier");
 }
 
-TEST_F(TimeoutsTest, TheWaitForASubGroupEndsAtATimeoutOfItsOwn) {
+TEST_F(TimeoutsTest, TheWaitForASubGroupEndsAtItsOwnTimeout) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         const std::vector<Rank> all = {0, 1};
         group.new_group(all, kShort);
       },
-      "1 of 2 ranks did not say where they listen in time: rank 1");
+      "1 of 2 ranks did not publish their addresses in time: rank 1");
 }
 
-TEST_F(TimeoutsTest, ADestroyEndsAtATimeoutOfItsOwn) {
+TEST_F(TimeoutsTest, ADestroyEndsAtItsOwnTimeout) {
   expect_own_timeout_of(
       [](ProcessGroup& group) {
         auto data = some();
         const WorkPtr work = group.all_reduce_async(data);
         group.destroy(kShort);
       },
-      "was destroyed on rank 0 with collectives under way");
+      "was destroyed on rank 0 while collectives were running");
 }
 
 TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
@@ -223,7 +225,7 @@ TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
         auto data = some();
         start = Clock::now();
         rank_0_waits.count_down();
-        group->all_reduce(data, ReduceOp::kSum, kLong);
+        group->all_reduce(data, {.timeout = kLong});
         group->destroy(kLong);
       },
       [&](std::latch&) {
@@ -231,7 +233,7 @@ TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
         rank_0_waits.wait();
         std::this_thread::sleep_for(late);
         auto data = some();
-        group->all_reduce(data, ReduceOp::kSum, kLong);
+        group->all_reduce(data, {.timeout = kLong});
         group->destroy(kLong);
       });
   EXPECT_EQ(rank_0.error, "");
@@ -239,7 +241,7 @@ TEST_F(TimeoutsTest, ACallMayHaveMoreTimeThanItsGroup) {
 }
 
 /// Small messages are sent without their receives until the receiver keeps all that it may.
-TEST_F(TimeoutsTest, ASmallSendThatIsHeldBackEndsThereAndSaysWhy) {
+TEST_F(TimeoutsTest, ASmallSendThatIsHeldBackTimesOutAndTheErrorSaysWhy) {
   for (const Rank to : {1, 0}) {
     const auto rank_0 = time_of_rank_0(
         [&](TimePoint& start) {
@@ -247,7 +249,7 @@ TEST_F(TimeoutsTest, ASmallSendThatIsHeldBackEndsThereAndSaysWhy) {
           const std::vector<float> message(4'096, 1);
           for (int i = 0; i < 10'000; ++i) {
             start = Clock::now();
-            group->send(message, to, Tag{3}, kShort);
+            group->send(message, to, {.tag = Tag{3}, .timeout = kShort});
           }
         },
         [&](std::latch& done) {

@@ -1,6 +1,5 @@
-// What waiting costs: a rank that waits long for another leaves its core to others, and so does a
-// group that does nothing. The tests measure the share of the elapsed time, so that a busy machine
-// does not matter.
+// The cost of waiting. A rank that waits long for another leaves its core to others, and so does an
+// idle group. The tests measure shares of the elapsed time, so that a busy machine does not matter.
 #include <time.h>
 
 #include <atomic>
@@ -37,7 +36,7 @@ double share_of_core(clockid_t clock, Body&& body) {
 
 class WaitingTest : public ::testing::TestWithParam<Fabric> {};
 
-TEST_P(WaitingTest, ARankThatWaitsLongForAnotherUsesLittleOfItsCore) {
+TEST_P(WaitingTest, ARankThatWaitsLongUsesLittleOfItsCore) {
   constexpr milliseconds kLate(500);
   Job job(GetParam(), 2);
   std::latch rank_0_waits(1);
@@ -61,7 +60,7 @@ TEST_P(WaitingTest, ARankThatWaitsLongForAnotherUsesLittleOfItsCore) {
 TEST_P(WaitingTest, AnIdleGroupUsesNoCore) {
   static constexpr milliseconds kIdle(300);
   Job job(GetParam(), 2);
-  std::barrier both(2);  // not the group's, so that no work of the group is measured
+  std::barrier both(2);  // not of the group, so that no work of the group is measured
   const auto ended = on_ranks(2, [&](Rank rank) {
     const ProcessGroupPtr group = job.join(rank);
     std::vector<float> data(1000);

@@ -1,4 +1,4 @@
-"""Where cmake/PealTorch.cmake finds LibTorch, with packages and Pythons that only pretend.
+"""Where cmake/PealTorch.cmake finds LibTorch, with fake packages and Pythons.
 
 Called by ctest with the path of cmake.
 """
@@ -56,7 +56,7 @@ class Discovery(unittest.TestCase):
         return path
 
     def torch(self, name, version="2.13.0"):
-        """What torch.utils.cmake_prefix_path would be: the folder of a package, with the rest around it."""
+        """Makes a package; returns its torch.utils.cmake_prefix_path."""
         for file in WHOLE:
             self.write(f"{name}/{file}", "")
         prefix = f"{name}/share/cmake"
@@ -65,7 +65,7 @@ class Discovery(unittest.TestCase):
         return self.folder / prefix
 
     def python(self, name, prefix):
-        """A Python whose torch has its package there; one without torch for None."""
+        """Makes a Python whose torch has its package at `prefix`; a Python without torch for None."""
         self.write(name, f"#!/bin/sh\necho {prefix}\n" if prefix else "#!/bin/sh\nexit 1\n", 0o755)
 
     def active_python(self, prefix):
@@ -88,19 +88,19 @@ class Discovery(unittest.TestCase):
         return run.stdout
 
     def fails(self, *arguments, **variables):
-        """Its output without the breaks that cmake puts into long lines."""
+        """The output of a configuration that fails, without the line breaks of cmake."""
         run = self.configure(*arguments, **variables)
         self.assertNotEqual(run.returncode, 0, run.stdout)
         return " ".join(run.stdout.split())
 
     def everywhere(self):
-        """One for the user to name, one of the active Python, one in .venv."""
+        """One package for the user to name, one of the active Python, one in .venv."""
         named, active, venv = self.torch("named"), self.torch("active"), self.torch("in_venv")
         self.active_python(active)
         self.venv(venv)
         return named, active, venv
 
-    def test_what_the_user_names_comes_first_in_each_way_to_name_it(self):
+    def test_the_users_choice_comes_first_in_each_way_to_name_it(self):
         named, _, _ = self.everywhere()
         for name, value in ("Torch_DIR", named / "Torch"), ("CMAKE_PREFIX_PATH", named):
             for arguments, variables in ((f"-D{name}={value}",), {}), ((), {name: str(value)}):
@@ -116,7 +116,7 @@ class Discovery(unittest.TestCase):
         self.active_python(None)
         self.finds(venv)
 
-    def test_a_version_that_is_too_old_is_passed_over(self):
+    def test_a_version_that_is_too_old_is_skipped(self):
         self.active_python(self.torch("old", "2.10.9"))
         self.venv(self.torch("oldest", "2.11.0"))
         self.finds(self.folder / "oldest/share/cmake")
@@ -130,21 +130,21 @@ class Discovery(unittest.TestCase):
     def test_a_torch_dir_that_is_gone_is_an_error_and_not_replaced(self):
         _, active, _ = self.everywhere()
         gone = self.folder / "gone/Torch"
-        told = f"not found in Torch_DIR, which is {gone}. Set Torch_DIR"
-        self.assertIn(told, self.fails(Torch_DIR=str(gone)))
+        message = f"not found in Torch_DIR, which is {gone}. Set Torch_DIR"
+        self.assertIn(message, self.fails(Torch_DIR=str(gone)))
         self.finds(active)
-        for arguments in (f"-DTorch_DIR={gone}",), ():  # the cache has it the second time
+        for arguments in (f"-DTorch_DIR={gone}",), ():  # the second time Torch_DIR is in the cache
             output = self.fails(*arguments)
-            self.assertIn(told, output)
+            self.assertIn(message, output)
             self.assertIn("-UTorch_DIR", output)
         self.finds(active, "-UTorch_DIR")
 
     def test_a_torch_dir_that_is_too_old_is_an_error_that_says_so(self):
         self.everywhere()
         old = self.torch("old", "2.10.9") / "Torch"
-        told = f"Torch_DIR, which is {old}. LibTorch 2.10.9 in {old} is too old"
-        self.assertIn(told, self.fails(Torch_DIR=str(old)))
-        self.assertIn(told, self.fails(f"-DTorch_DIR={old}"))
+        message = f"Torch_DIR, which is {old}. LibTorch 2.10.9 in {old} is too old"
+        self.assertIn(message, self.fails(Torch_DIR=str(old)))
+        self.assertIn(message, self.fails(f"-DTorch_DIR={old}"))
 
     def test_the_definitions_are_those_of_its_torch_cpu(self):
         active = self.torch("active")
@@ -155,24 +155,24 @@ class Discovery(unittest.TestCase):
                 self.write("active/share/cmake/Caffe2/Caffe2Targets.cmake", TARGETS.format(written))
                 self.assertIn(f"definitions: {read}\n", self.finds(active))
 
-    def test_none_at_all_is_an_error_that_says_what_to_do(self):
+    def test_without_libtorch_the_error_says_what_to_do(self):
         self.active_python(None)
         output = self.fails()
         self.assertIn("scripts/bootstrap", output)
         self.assertIn("PEAL_TORCH=OFF", output)
         self.assertNotIn("too old", output)
 
-    def test_where_there_are_only_such_that_are_too_old_they_are_named(self):
+    def test_if_all_are_too_old_they_are_named(self):
         old = self.torch("old", "2.10.9")
         self.active_python(old)
         self.assertIn(f"LibTorch 2.10.9 in {old}/Torch is too old", self.fails())
 
-    def test_one_that_is_not_whole_is_an_error_that_names_what_it_lacks(self):
+    def test_an_incomplete_one_is_an_error_that_names_the_missing_file(self):
         for file in WHOLE:
             with self.subTest(file):
                 self.active_python(self.torch("active"))
                 (self.folder / "active" / file).unlink()
-                self.assertIn(f"has no {self.folder}/active/{file}", self.fails("--fresh"))
+                self.assertIn(f"lacks {self.folder}/active/{file}", self.fails("--fresh"))
 
 
 if __name__ == "__main__":

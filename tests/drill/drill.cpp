@@ -15,7 +15,7 @@
 #include "peal/base/testing/sanitized.h"
 #include "peal/net/testing/reserved_port.h"
 
-#include "tests/support/belongings.h"
+#include "tests/support/leftovers.h"
 #include "tests/support/notice.h"
 #include "tests/support/processes.h"
 
@@ -29,10 +29,10 @@ using std::chrono::nanoseconds;
 /// started.
 constexpr milliseconds kLongTimeout{3'600'000};
 constexpr milliseconds kShortTimeout{kSanitized ? 10'000 : 5'000};
-/// How long a rank that is to go on stays frozen.
+/// How long a paused rank stays frozen.
 constexpr milliseconds kPaused{500};
-/// No rank waits for the timeout if the victim goes on, or if its death is noticed. The death of a
-/// victim before the meeting is not noticed.
+/// No rank waits for the timeout if the victim continues, or if its death is noticed. The death of
+/// a victim before the meeting is not noticed.
 milliseconds timeout_of(const Drill& drill) {
   const bool may_be_unknown = drill.action == Action::kKill && drill.phase == Phase::kRendezvous;
   return drill.action == Action::kFreeze || may_be_unknown ? kShortTimeout : kLongTimeout;
@@ -51,7 +51,7 @@ std::size_t longest_delay(Phase phase) {
   return 0;
 }
 
-/// What one rank wrote; see rank.cpp.
+/// The output of one rank; see rank.cpp.
 struct Words {
   std::optional<nanoseconds> dying;
   std::optional<nanoseconds> ended;
@@ -94,14 +94,14 @@ class Run {
     if (!processes_.wait_for_output_or_end(victim(), "dying", Deadline::after(kLimit))) {
       complain("the victim was not struck");
     }
-    const Belongings before = belongings_of(mark_);
+    const Leftovers before = belongings_of(mark_);
     if (drill_.action == Action::kPause) {
       std::this_thread::sleep_for(kPaused);
       release();
     }
     if (drill_.action == Action::kFreeze) release_when_the_others_have_ended();
     judge(processes_.wait(Deadline::after(kLimit)));
-    if (const Belongings left = left_of(before, mark_); left != Belongings{}) {
+    if (const Leftovers left = left_of(before, mark_); left != Leftovers{}) {
       complain(fmt::format("left behind: {}", (std::ostringstream() << left).str()));
     }
     return result_;
@@ -133,7 +133,7 @@ class Run {
           {"PEAL_TEST_JOB", mark_.substr(mark_.find('=') + 1)}};
       const bool is_stopped = drill_.action == Action::kFreeze || drill_.action == Action::kPause;
       if (rank == drill_.victim && is_stopped) variables.merge(without_leak_check());
-      variables.merge(gate_.variables());
+      variables.merge(start_.variables());
       processes_.start(command, variables);
     }
   }
@@ -147,7 +147,7 @@ class Run {
       }
     }
     opened_ = Clock::now();
-    gate_.open();
+    start_.open();
   }
 
   void release_when_the_others_have_ended() {
@@ -160,7 +160,8 @@ class Run {
     release();
   }
 
-  /// Until it has ended: a signal is lost on a victim that has only said that it will stop.
+  /// Repeats the signal until the victim has ended: a signal to a victim that has not stopped yet
+  /// would be lost.
   void release() {
     const Deadline deadline = Deadline::after(kLimit);
     do {
@@ -170,20 +171,20 @@ class Run {
   }
 
   void judge(const std::vector<Processes::Ended>& ranks) {
-    const Words fate = words_of(ranks[victim()].output);
+    const Words state = words_of(ranks[victim()].output);
     const bool too_slow = std::ranges::any_of(ranks, [&](const Processes::Ended& ended) {
-      return was_too_slow(words_of(ended.output), fate.dying);
+      return was_too_slow(words_of(ended.output), state.dying);
     });
-    result_.in_vain = !fate.dying || too_slow;
+    result_.inconclusive = !state.dying || too_slow;
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       const auto& ended = ranks[static_cast<std::size_t>(rank)];
       const std::string complaint = !ended.in_time                          ? "hangs"
                                     : !words_of(ended.output).wrong.empty() ? "got a wrong result"
                                     : too_slow && ends_by_error(ended)      ? ""
-                                    : !fate.dying ? objection_to_unharmed(ended)
+                                    : !state.dying ? complaint_about_unharmed(ended)
                                     : rank == drill_.victim
-                                        ? objection_to_victim(ended)
-                                        : objection_to_survivor(ended, *fate.dying);
+                                        ? complaint_about_victim(ended)
+                                        : complaint_about_survivor(ended, *state.dying);
       if (complaint.empty()) continue;
       complain(fmt::format("rank {}{}: {}; it wrote:\n{}",
                            rank,
@@ -193,8 +194,8 @@ class Run {
     }
   }
 
-  /// Whether an operation before the strike took longer than the short timeout. That happens on a
-  /// crowded machine, ends the other ranks too, and shows nothing.
+  /// Whether an operation before the strike took longer than the short timeout. This happens on a
+  /// crowded machine and ends the other ranks too. Such a drill shows nothing.
   bool was_too_slow(const Words& words, std::optional<nanoseconds> strike) const {
     return timeout_of(drill_) == kShortTimeout && words.ended &&
            words.error.starts_with("timeout: ") && (!strike || *words.ended < *strike) &&
@@ -206,21 +207,21 @@ class Run {
     return ended.code == 3 || ended.code == 0 || ended.code == -SIGKILL;
   }
 
-  /// Where the victim was quicker than its fate.
-  std::string objection_to_unharmed(const Processes::Ended& ended) const {
+  /// For a job whose victim finished before it was struck.
+  std::string complaint_about_unharmed(const Processes::Ended& ended) const {
     if (drill_.phase == Phase::kOperation && drill_.action != Action::kPause) {
       return "ended though it has work until the victim is struck";
     }
     return ended.code == 0 && words_of(ended.output).left
                ? ""
-               : fmt::format("ended with {} though nobody was struck", ended.code);
+               : fmt::format("ended with {} though the victim was not struck", ended.code);
   }
 
-  std::string objection_to_victim(const Processes::Ended& ended) const {
+  std::string complaint_about_victim(const Processes::Ended& ended) const {
     switch (drill_.action) {
       case Action::kKill:
         return ended.code == -SIGKILL ? "" : "was not killed";
-      case Action::kFreeze:  // the others gave it up, or needed it no more
+      case Action::kFreeze:  // the others gave it up, or did not need it any more
         return ended.code == 3 || ended.code == 0 ? "" : fmt::format("ended with {}", ended.code);
       case Action::kPause:
         return ended.code == 0 ? "" : fmt::format("ended with {}", ended.code);
@@ -228,7 +229,7 @@ class Run {
     return "";
   }
 
-  std::string objection_to_survivor(const Processes::Ended& ended, nanoseconds strike) {
+  std::string complaint_about_survivor(const Processes::Ended& ended, nanoseconds strike) {
     const Words words = words_of(ended.output);
     if (!words.ended) return may_end_well() && words.left ? "" : "ended without an error";
     if (drill_.action == Action::kPause) return "did not wait for a rank that went on in time";
@@ -237,27 +238,28 @@ class Run {
     if (words.error.find(fmt::format("rank {}", drill_.victim)) == std::string::npos) {
       return "does not name the victim";
     }
-    return objection_to_time_and_kind(words, strike);
+    return complaint_about_time_and_kind(words, strike);
   }
 
-  /// Who needs the victim no more, or not yet again, may not notice; a rank that was struck late in
-  /// the rendezvous may have done all its work.
+  /// A rank that does not need the victim any more, or not yet, may not notice. A victim that is
+  /// struck late in the rendezvous may have done all its work.
   bool may_end_well() const {
     return drill_.phase != Phase::kOperation || drill_.action == Action::kPause;
   }
 
-  std::string objection_to_time_and_kind(const Words& words, nanoseconds strike) {
+  std::string complaint_about_time_and_kind(const Words& words, nanoseconds strike) {
     const bool lost = words.error.starts_with("peer_lost: ");
     const bool late = words.error.starts_with("timeout: ");
-    if (!lost && !late) return "the error is of a wrong kind";
-    // Of one that ended before it came to the meeting nobody but its launcher knows.
+    if (!lost && !late) return "the error has the wrong kind";
+    // Only the launcher knows of a rank that ended before it came to the meeting.
     const bool unknown = words.error.find("did not come to the meeting") != std::string::npos ||
                          words.error.find("cannot reach rank 0") != std::string::npos;
-    if (drill_.action == Action::kKill && late && !unknown) return "a killed rank is a timeout";
+    if (drill_.action == Action::kKill && late && !unknown)
+      return "a killed rank is reported as a timeout";
     if (drill_.phase == Phase::kOperation && drill_.action == Action::kFreeze) {
-      if (lost) return "a rank that is frozen is not lost";
-      if (words.error.find("stands still") == std::string::npos)
-        return "does not say that it stands still";
+      if (lost) return "a frozen rank is reported as lost";
+      if (words.error.find("is stopped") == std::string::npos)
+        return "does not say that the rank is stopped";
     }
     const nanoseconds allowed = late || unknown ? nanoseconds(timeout_of(drill_)) : nanoseconds(0);
     const nanoseconds took = *words.ended - strike - allowed;
@@ -272,8 +274,8 @@ class Run {
   const Drill& drill_;
   std::string mark_;
   net::ReservedPort port_;
-  Gate gate_;
-  TimePoint opened_;  // the gate
+  StartSignal start_;
+  TimePoint opened_;  // when the ranks were allowed to start
   Processes processes_;
   DrillResult result_;
 };

@@ -1,5 +1,5 @@
-// Drills: jobs of which one rank is killed or frozen, at any moment of its life. A drill is a
-// value, made from a seed, so that a failure can be had again. Run by drill_test.cpp.
+// Drills: jobs of which one rank is killed or frozen at any moment. A drill is a value made from a
+// seed, so that a failure can be repeated. Run by drill_test.cpp.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ enum class Phase : unsigned char { kRendezvous, kOperation, kTeardown };
 enum class Action : unsigned char {
   kKill,    // SIGKILL
   kFreeze,  // SIGSTOP, for good
-  kPause,   // SIGSTOP, and SIGCONT before anybody's timeout
+  kPause,   // SIGSTOP, and SIGCONT before any rank's timeout
 };
 
 inline constexpr std::array kAllPhases = {Phase::kRendezvous, Phase::kOperation, Phase::kTeardown};
@@ -33,7 +33,7 @@ struct Drill {
   Rank victim = 0;
   /// Between the beginning of the phase and the strike.
   std::chrono::microseconds delay{};
-  /// Operations between meeting and leaving.
+  /// The number of operations between meeting and leaving.
   int rounds = 0;
 
   friend bool operator==(const Drill&, const Drill&) = default;
@@ -43,17 +43,18 @@ Drill random_drill(unsigned seed);
 /// "drill 17: 4 ranks over shm, rank 2 is killed in the operation phase after 1234 us"
 std::string describe(const Drill& drill);
 
-/// As words on a command line, and back; the rank's own number comes after them.
+/// Convert a drill to words on a command line, and back. The number of the rank follows these
+/// words.
 std::vector<std::string> rank_arguments(const Drill& drill);
 Drill drill_of(const std::vector<std::string>& arguments);
 
-/// What came of a drill.
+/// The result of a drill.
 struct DrillResult {
-  std::vector<std::string> complaints;        // empty if all was as it must be
-  std::chrono::nanoseconds slowest_notice{};  // of a kill, or of a timeout after it was due
+  std::vector<std::string> complaints;        // empty if the drill succeeded
+  std::chrono::nanoseconds slowest_notice{};  // of a kill, or of a timeout after its deadline
   int survivors_ended = 0;                    // by the error of the drill
-  /// The victim was quicker than the strike, or an operation before the strike was too slow.
-  bool in_vain = false;
+  /// The victim finished before the strike, or an operation before the strike was too slow.
+  bool inconclusive = false;
 };
 
 DrillResult run(const Drill& drill);

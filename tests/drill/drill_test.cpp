@@ -1,4 +1,4 @@
-// Random drills: as many as PEAL_DRILLS says, from the seed PEAL_DRILL_SEED on. `scripts/drill`
+// Random drills: PEAL_TEST_DRILLS of them, from the seed PEAL_TEST_DRILL_SEED on. `scripts/drill`
 // runs many.
 #include "tests/drill/drill.h"
 
@@ -20,16 +20,16 @@ unsigned number_from(const char* variable, unsigned otherwise) {
 }
 
 TEST(DrillTest, SurvivorsEndInTimeWithTheTrueCauseAndLeaveNothingBehind) {
-  const unsigned first = number_from("PEAL_DRILL_SEED", 1);
-  const unsigned count = number_from("PEAL_DRILLS", 16);
+  const unsigned first = number_from("PEAL_TEST_DRILL_SEED", 1);
+  const unsigned count = number_from("PEAL_TEST_DRILLS", 16);
   std::map<std::string, int> kinds;
   std::chrono::nanoseconds slowest{};
   int survivors = 0;
-  unsigned in_vain = 0;
+  unsigned inconclusive = 0;
   for (unsigned seed = first; seed < first + count; ++seed) {
     const Drill drill = random_drill(seed);
     const DrillResult result = run(drill);
-    if (result.in_vain) ++in_vain;
+    if (result.inconclusive) ++inconclusive;
     ++kinds[fmt::format(
         "{} in {} over {}", name_of(drill.action), name_of(drill.phase), drill.transport)];
     slowest = std::max(slowest, result.slowest_notice);
@@ -39,16 +39,17 @@ TEST(DrillTest, SurvivorsEndInTimeWithTheTrueCauseAndLeaveNothingBehind) {
     }
   }
   std::cout << fmt::format(
-      "{} drills, {} of them in vain, {} survivors ended by them, the slowest {:.0f} ms after the "
+      "{} drills, {} of them without a strike, {} survivors ended by them, the slowest {:.0f} ms "
+      "after the "
       "kill or the timeout\n",
       count,
-      in_vain,
+      inconclusive,
       survivors,
       std::chrono::duration<double, std::milli>(slowest).count());
   for (const auto& [kind, times] : kinds) std::cout << fmt::format("  {:3} {}\n", times, kind);
 }
 
-TEST(DrillTest, TheArgumentsOfARankSayAllThatADrillIs) {
+TEST(DrillTest, RankArgumentsDescribeTheWholeDrill) {
   for (unsigned seed = 1; seed < 100; ++seed) {
     EXPECT_EQ(drill_of(rank_arguments(random_drill(seed))), random_drill(seed));
   }

@@ -1,4 +1,4 @@
-// Jobs across hosts whose lines are cut, flap and crawl, and whose ranks are late: the hosts are
+// Jobs across hosts whose lines are cut, flap and are slow, and whose ranks are late. The hosts are
 // network namespaces of this machine. All ranks notice a lost host within a second (see
 // notice_limit), and never take a late host for a lost one. The tests need root, and are skipped
 // without it.
@@ -22,7 +22,7 @@
 #include "peal/bench/subprocess.h"
 
 #include "tests/drill/drill.h"
-#include "tests/support/belongings.h"
+#include "tests/support/leftovers.h"
 #include "tests/support/notice.h"
 #include "tests/support/processes.h"
 
@@ -58,7 +58,7 @@ class Lateness {
   }};
 };
 
-/// A host is lost after 800 ms of silence, which begins with the last beat that came through.
+/// A host is lost after 800 ms of silence, counted from the last beat that arrived.
 class HostsTest : public ::testing::Test {
  protected:
   void lay(int hosts, int ranks_per_host, const Job& job = {}) {
@@ -73,7 +73,7 @@ class HostsTest : public ::testing::Test {
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
       ASSERT_TRUE(processes_.wait_for_output(rank, "ready", limit)) << "rank " << rank;
     }
-    gate_.open();
+    start_.open();
     expect_all_go_on();
   }
 
@@ -106,7 +106,7 @@ class HostsTest : public ::testing::Test {
                                         {"PEAL_SECRET", "a secret of the drill"},
                                         {"PEAL_TIMEOUT", job.timeout},
                                         {"PEAL_TEST_JOB", job_}};
-      variables.merge(gate_.variables());
+      variables.merge(start_.variables());
       if (rank == job.stopped) variables.merge(without_leak_check());
       processes_.start(command, variables);
     }
@@ -121,7 +121,7 @@ class HostsTest : public ::testing::Test {
 
   void expect_all_go_on() { EXPECT_TRUE(all_go_on()); }
 
-  /// Waits until every rank has carried out operations from now on, or one has ended.
+  /// Waits until every rank has completed operations from now on, or one has ended.
   ::testing::AssertionResult all_go_on() {
     std::vector<std::size_t> before;
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks()); ++rank) {
@@ -141,7 +141,7 @@ class HostsTest : public ::testing::Test {
     return ::testing::AssertionSuccess();
   }
 
-  /// How long after `since` the rank ended, and with what.
+  /// How long after `since` the rank ended, and its error.
   struct End {
     Duration after;
     std::string error;
@@ -164,7 +164,7 @@ class HostsTest : public ::testing::Test {
     EXPECT_THAT(end->error, ::testing::AllOf(HasSubstr("peer_lost"), HasSubstr(cause)));
   }
 
-  /// The killed rank is alone on its host and leaves behind what `what` says (rank.cpp).
+  /// The killed rank is alone on its host and leaves behind a child, as `what` says (rank.cpp).
   void expect_notice_of_killed_rank(const std::string& what) {
     lay_hosts(2, 1);
     if (IsSkipped()) return;
@@ -176,7 +176,7 @@ class HostsTest : public ::testing::Test {
       ::kill(child, SIGKILL);
   }
 
-  /// SIGSTOP, and SIGCONT so much later.
+  /// SIGSTOP, and SIGCONT after `length`.
   void pause(std::size_t rank, milliseconds length) {
     processes_.signal(rank, SIGSTOP);
     std::this_thread::sleep_for(length);
@@ -190,7 +190,7 @@ class HostsTest : public ::testing::Test {
  private:
   const std::string job_ = "hosts." + std::to_string(::getpid());
   std::unique_ptr<bench::HostNet> net_;
-  Gate gate_;
+  StartSignal start_;
   Processes processes_;  // ends before the hosts do
 };
 
@@ -198,7 +198,7 @@ TEST_F(HostsTest, AHostThatVanishesIsNoticedByAllWithinASecond) {
   lay(3, 1);
   if (IsSkipped()) return;
   const TimePoint cut = Clock::now();
-  net().unplug(2);
+  net().disconnect_host(2);
   for (const std::size_t rank : {0, 1}) expect_end_in_time(rank, cut, "rank 2 (");
   expect_end_in_time(2, cut, "rank ");
 }
@@ -207,7 +207,7 @@ TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughItsForkedChildLivesOn) {
   expect_notice_of_killed_rank("leave");
 }
 
-TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughAProgramThatItHasStartedLivesOn) {
+TEST_F(HostsTest, AKilledRankIsNoticedAtOnceThoughAProgramThatItStartedLivesOn) {
   expect_notice_of_killed_rank("leave_program");
 }
 
@@ -215,20 +215,20 @@ TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {
   lay(2, 2);
   if (IsSkipped()) return;
   const TimePoint cut = Clock::now();
-  net().unplug(1);
+  net().disconnect_host(1);
   for (const std::size_t rank : {0, 1}) expect_end_in_time(rank, cut, "not been reachable");
   for (const std::size_t rank : {2, 3}) expect_end_in_time(rank, cut, "not been reachable");
 }
 
-TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
+TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNotALoss) {
   lay(2, 1);
   if (IsSkipped()) return;
   Lateness lateness;
   for (int i = 0; i < 5; ++i) {
     const TimePoint down = Clock::now();
-    net().unplug(1);
+    net().disconnect_host(1);
     std::this_thread::sleep_for(milliseconds(300));
-    net().plug_in(1);
+    net().connect_host(1);
     const bool was_down_longer = Clock::now() - down > milliseconds(400);
     const auto go_on = all_go_on();
     const bool is_lost = std::string_view(go_on.message()).find("peer_lost: ") != std::string::npos;
@@ -237,38 +237,38 @@ TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNoLoss) {
           << "the machine is too busy to plug a line in, or to send a beat, when it is due";
     }
     ASSERT_TRUE(go_on);
-    // Data may come through before the beats do: a line that goes down again at once is down
+    // Data may arrive before the beats do. A line that goes down again at once would be down
     // longer.
     std::this_thread::sleep_for(seconds(1));
   }
 }
 
-TEST_F(HostsTest, ARankThatReadsNothingForThreeSecondsIsNoLoss) {
+TEST_F(HostsTest, ARankThatReadsNothingForThreeSecondsIsNotLost) {
   lay(2, 2, {.stopped = 3});
   if (IsSkipped()) return;
   pause(3, seconds(3));
   expect_all_go_on();
 }
 
-TEST_F(HostsTest, ARankThatIsStoppedIsKnownToBeOnTheOtherHostToo) {
+TEST_F(HostsTest, AStoppedRankIsReportedOnTheOtherHostToo) {
   lay(2, 2, {.timeout = "5", .stopped = 3});
   if (IsSkipped()) return;
   send_signal(3, SIGSTOP);
   for (const std::size_t rank : {0, 1, 2}) {
     const auto end = end_of(rank, Clock::now());
     ASSERT_TRUE(end) << "rank " << rank << " hangs";
-    EXPECT_THAT(end->error, ContainsRegex("timeout: .*rank 3 .*stands still")) << rank;
+    EXPECT_THAT(end->error, ContainsRegex("timeout: .*rank 3 .*is stopped")) << rank;
   }
   send_signal(3, SIGCONT);
 }
 
-TEST_F(HostsTest, ALineThatCrawlsIsNoLoss) {
+TEST_F(HostsTest, ASlowLineIsNotALoss) {
   lay(2, 1, {.rate = "8mbit"});
   if (IsSkipped()) return;
   for (int i = 0; i < 3; ++i) expect_all_go_on();
 }
 
-TEST_F(HostsTest, RanksThatGetHardlyAnyCpuAreNoLoss) {
+TEST_F(HostsTest, RanksWithHardlyAnyCpuAreNotLost) {
   lay(2, 2);
   if (IsSkipped()) return;
   std::vector<std::jthread> burners;

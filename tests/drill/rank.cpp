@@ -1,12 +1,12 @@
-// One rank of a drill: a program that meets, works and leaves, while one of the ranks, the victim,
-// kills or freezes itself somewhere on the way, at any instruction. Its output, for drill.cpp:
+// One rank of a drill: a program that meets, works and leaves. One of the ranks, the victim, kills
+// or freezes itself at any instruction. The output, for drill.cpp:
 //   ready            the rank waits until all ranks have started
 //   dying NS         by the victim, at its last moment; NS is the time of the system's steady clock
-//   ended NS WHAT    an error has ended it
-//   again WHAT       and this is what the next call threw
+//   ended NS WHAT    an error has ended the rank
+//   again WHAT       the error of the next call
 //   wrong WHAT       an operation gave a wrong result
-//   at N             it has carried out so many operations, now and then
-//   left             it has left the group in order
+//   at N             the rank has completed N operations; printed now and then
+//   left             the rank has left the group without an error
 // Arguments: those of drill.h's `rank_arguments`.
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ namespace {
 using namespace peal;
 using namespace peal::testing;
 
-/// In one piece, past all buffers: the process may end at any moment.
+/// Writes the line in one piece and without buffering, because the process may end at any moment.
 void say(const std::string& line) {
   const std::string text = line + "\n";
   [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -39,20 +39,21 @@ void say(const std::string& line) {
 
 std::int64_t now() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
-/// Strikes the process from a thread of its own, so that no place in the code is spared; but not
-/// beyond its own end: a process that exits may hold locks that are none of peal's, such as the one
-/// on a coverage build's counter file, for which all ranks wait.
-class Fate {
+/// Kills or freezes this process (the strike) from a separate thread, so that the strike can hit
+/// any place in the code. No strike comes while the process exits. The process may then hold locks
+/// that do not belong to peal, such as the lock on a coverage build's counter file, for which all
+/// ranks wait.
+class Strike {
  public:
-  explicit Fate(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.victim == self) {}
-  ~Fate() {
+  explicit Strike(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.victim == self) {}
+  ~Strike() {
     over_ = true;
     if (striker_.joinable()) striker_.join();
   }
-  Fate(const Fate&) = delete;
-  Fate& operator=(const Fate&) = delete;
+  Strike(const Strike&) = delete;
+  Strike& operator=(const Strike&) = delete;
 
-  /// The phase begins: strike within it, if this is the one.
+  /// The phase begins. Strikes within it if it is the drill's phase.
   void enter(Phase phase) {
     if (!doomed_ || phase != drill_.phase) return;
     striker_ = std::thread([this] {
@@ -96,14 +97,14 @@ std::vector<Case> cases_of(const Drill& drill) {
 }
 
 int run(const Drill& drill, Rank self) {
-  Fate fate(drill, self);  // also while the group ends
+  Strike strike(drill, self);  // also while the group ends
   ProcessGroupPtr group;
   try {
-    fate.enter(Phase::kRendezvous);
+    strike.enter(Phase::kRendezvous);
     group = init_process_group();
     const std::vector<Case> cases = cases_of(drill);
     for (int round = 0; round < drill.rounds; ++round) {
-      if (round == 1) fate.enter(Phase::kOperation);
+      if (round == 1) strike.enter(Phase::kOperation);
       if (round % 16 == 1) say(fmt::format("at {}", round));
       const std::string wrong =
           run_case(*group, cases[static_cast<std::size_t>(round) % cases.size()]);
@@ -112,7 +113,7 @@ int run(const Drill& drill, Rank self) {
         return 9;
       }
     }
-    fate.enter(Phase::kTeardown);
+    strike.enter(Phase::kTeardown);
     group->destroy();
     say("left");
     return 0;

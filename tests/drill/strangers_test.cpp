@@ -1,9 +1,10 @@
-// Strangers at the door of a running job: garbage, half a greeting that never ends, replays of what
-// a rank has said, lengths beyond every limit. None gets past the handshake, and the job goes on.
-// As many connections as PEAL_STRANGERS says; `scripts/drill` sends many. What they cost the job is
-// measured beside a control: the same strangers, as often, at a door behind which nobody asks for
-// anything. On a machine whose cores the job has for itself the control costs nothing; where the
-// strangers, too, need those cores, it tells what is theirs from what is the server's.
+// Strangers connect to a running job. They send garbage, half a greeting that never ends, replays
+// of a rank's bytes, or lengths beyond every limit. No stranger gets past the handshake, and the
+// job continues. PEAL_TEST_STRANGERS is the number of connections; `scripts/drill` makes many.
+//
+// The cost to the job is measured against a control: equally many strangers at a server that only
+// accepts and drops. If the job has all the cores that it needs, the control costs nothing. If the
+// strangers need those cores too, the control shows which part of the cost is theirs.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,12 +24,12 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/reserved_port.h"
 
 #include "tests/drill/drill.h"
-#include "tests/support/meddler.h"
+#include "tests/support/interceptor.h"
 #include "tests/support/processes.h"
 
 namespace peal::testing {
@@ -38,15 +39,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 int number_of_strangers() {
-  const char* const text = std::getenv("PEAL_STRANGERS");
+  const char* const text = std::getenv("PEAL_TEST_STRANGERS");
   return text != nullptr ? std::stoi(text) : 300;
 }
 
-/// They come in so many crowds, with a pause and a control after each: what else goes on in the
-/// machine changes within seconds.
+/// The number of crowds of strangers, with a pause and a control after each, because the other load
+/// of the machine changes within seconds.
 constexpr int kCrowds = 20;
 
-/// What a stranger says once it is connected.
+/// What a stranger sends once it is connected.
 enum class Manner { kGarbage, kSlow, kReplay, kOversized };
 constexpr std::array kManners = {
     Manner::kGarbage, Manner::kSlow, Manner::kReplay, Manner::kOversized};
@@ -55,10 +56,10 @@ Manner manner_of(int stranger) {
   return kManners[static_cast<std::size_t>(stranger) % kManners.size()];
 }
 
-/// What it costs to be called at all: everyone is let in, heard once, and dropped.
-class BareDoor {
+/// The cost of connections alone: each connection is accepted, read once, and dropped.
+class ControlServer {
  public:
-  BareDoor()
+  ControlServer()
       : listener_(net::listen_on(net::Address::parse("127.0.0.1:0"))),
         thread_([this](std::stop_token stop) { work(stop); }) {}
 
@@ -76,7 +77,7 @@ class BareDoor {
         if (entries[i].revents == 0) continue;
         try {
           net::try_read(guests[i - 1].get(), into);
-        } catch (const Error&) {  // it has gone already
+        } catch (const Error&) {  // the stranger has closed it
         }
         guests.erase(guests.begin() + static_cast<std::ptrdiff_t>(i - 1));
       }
@@ -90,30 +91,30 @@ class BareDoor {
   std::jthread thread_;
 };
 
-/// The job's store, as a stranger finds it.
-class Door {
+/// The job's store, as seen by a stranger.
+class Target {
  public:
-  /// `overheard`: what a rank has said when it connected.
-  Door(const net::Address& address, std::vector<std::byte> overheard)
-      : address_(address), overheard_(std::move(overheard)) {}
+  /// `recorded`: the bytes that a rank sent when it connected.
+  Target(const net::Address& address, std::vector<std::byte> recorded)
+      : address_(address), recorded_(std::move(recorded)) {}
 
-  /// One connection. Returns whether it was answered by more than a greeting and a proof, which
-  /// anybody gets.
-  bool knock(Manner manner, std::mt19937& random) {
+  /// Makes one connection. Returns whether the answer was more than the greeting and the proof that
+  /// every connection gets.
+  bool connect(Manner manner, std::mt19937& random) {
     constexpr std::size_t kGreetingAndProof = 48 + 32;
     try {
       const Fd fd = net::connect_to(address_, Deadline::after(milliseconds(2000)));
       const std::vector<std::byte> words = words_of(manner, random);
       const std::array<std::span<const std::byte>, 1> pieces = {words};
       net::try_write(fd.get(), pieces);
-      if (manner == Manner::kSlow) {  // it stays, and says no more
+      if (manner == Manner::kSlow) {  // the stranger stays and sends nothing more
         slow_.push_back(Fd(::dup(fd.get())));
         if (slow_.size() > 64) slow_.erase(slow_.begin());
         return false;
       }
       return bytes_from(fd.get()) > kGreetingAndProof;
     } catch (const Error&) {
-      return false;  // it was not even let in
+      return false;  // the connection was not even accepted
     }
   }
 
@@ -127,7 +128,7 @@ class Door {
       case Manner::kSlow:
         return {std::byte{'p'}};
       case Manner::kReplay:
-        return overheard_;
+        return recorded_;
       case Manner::kOversized: {
         const std::string_view magic = "peal/net";
         std::vector<std::byte> huge(4096, std::byte{0xff});
@@ -140,32 +141,32 @@ class Door {
 
   static std::size_t bytes_from(int fd) {
     std::array<std::byte, 4096> into;
-    std::size_t heard = 0;
+    std::size_t received = 0;
     const Deadline deadline = Deadline::after(milliseconds(20));
     while (!deadline.passed()) {
       const net::Moved moved = net::try_read(fd, into);
       if (moved.closed) break;
-      heard += static_cast<std::size_t>(moved.bytes.value);
+      received += static_cast<std::size_t>(moved.bytes.value);
       std::array<pollfd, 1> entry = {pollfd{fd, POLLIN, 0}};
       if (moved.bytes == 0_B && !net::poll_until(entry, deadline)) break;
     }
-    return heard;
+    return received;
   }
 
   net::Address address_;
-  std::vector<std::byte> overheard_;
+  std::vector<std::byte> recorded_;
   std::vector<Fd> slow_;
 };
 
 class StrangersTest : public ::testing::Test {
  protected:
-  /// Rank 1 comes by way of somebody who listens.
+  /// Rank 1 connects through an interceptor that records its bytes.
   void start() {
     start(0, port_);
     const net::Address store = net::Address::parse(fmt::format("127.0.0.1:{}", port_));
     net::connect_patiently({store}, Deadline::after(kLimit));  // until it serves
-    meddler_ = std::make_unique<Meddler>(store);
-    start(1, meddler_->address().port());
+    interceptor_ = std::make_unique<Interceptor>(store);
+    start(1, interceptor_->address().port());
     ASSERT_TRUE(processes_.wait_for_output(0, "at ", Deadline::after(kLimit)));
   }
 
@@ -186,15 +187,15 @@ class StrangersTest : public ::testing::Test {
                       {"PEAL_TRANSPORT", "tcp"}});
   }
 
-  /// How many operations rank 0 has carried out.
+  /// How many operations rank 0 has completed.
   long rounds() {
-    processes_.output(1);  // read as well, or the rank would wait for somebody to
+    processes_.output(1);  // read too, or the rank would block on its full pipe
     const std::string& text = processes_.output(0);
     const auto last = text.rfind("at ", text.rfind('\n'));
     return last == std::string::npos ? 0 : std::stol(text.substr(last + 3));
   }
 
-  /// Operations a second while `action` goes on.
+  /// Operations a second while `action` runs.
   template <class Action>
   double rate_during(Action&& action) {
     const long before = rounds();
@@ -209,7 +210,7 @@ class StrangersTest : public ::testing::Test {
 
   net::ReservedPort reserved_;
   std::uint16_t port_ = reserved_.number();
-  std::unique_ptr<Meddler> meddler_;
+  std::unique_ptr<Interceptor> interceptor_;
   Processes processes_;
 };
 
@@ -223,14 +224,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-TEST_F(StrangersTest, NobodyUnknownGetsInAndTheJobGoesOn) {
+TEST_F(StrangersTest, UnknownConnectionsAreRejectedAndTheJobContinues) {
   start();
-  const BareDoor control;
-  // Strangers are elsewhere: what they do themselves is not to cost the job its cores.
+  const ControlServer control;
+  // Real strangers are on other machines, so their work must not take the job's cores.
   ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 19), 0);
-  ASSERT_GT(meddler_->overheard().size(), 80U) << "a greeting and a proof";
-  Door door(net::Address::parse(fmt::format("127.0.0.1:{}", port_)), meddler_->overheard());
-  Door bare(control.address(), meddler_->overheard());
+  ASSERT_GT(interceptor_->recorded().size(), 80U) << "a greeting and a proof";
+  Target target(net::Address::parse(fmt::format("127.0.0.1:{}", port_)), interceptor_->recorded());
+  Target bare(control.address(), interceptor_->recorded());
   std::mt19937 random(1);
   const int crowd = std::max(1, number_of_strangers() / kCrowds);
   int answered = 0;
@@ -240,14 +241,14 @@ TEST_F(StrangersTest, NobodyUnknownGetsInAndTheJobGoesOn) {
     const TimePoint begin = Clock::now();
     const double besieged = rate_during([&] {
       for (int stranger = 0; stranger < crowd; ++stranger) {
-        answered += door.knock(manner_of(stranger), random) ? 1 : 0;
+        answered += target.connect(manner_of(stranger), random) ? 1 : 0;
       }
     });
     const Duration length = Clock::now() - begin;
     besieged_for += std::chrono::duration<double>(length).count();
     const double controlled = rate_during([&, from = Clock::now()] {
       for (int stranger = 0; stranger < crowd; ++stranger) {
-        bare.knock(manner_of(stranger), random);
+        bare.connect(manner_of(stranger), random);
         std::this_thread::sleep_until(from + length * (stranger + 1) / crowd);
       }
     });
@@ -263,11 +264,11 @@ TEST_F(StrangersTest, NobodyUnknownGetsInAndTheJobGoesOn) {
   const long then = rounds();
   const Deadline deadline = Deadline::after(kLimit);
   while (rounds() == then && !deadline.passed()) std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_GT(rounds(), then) << "the job does not go on";
+  EXPECT_GT(rounds(), then) << "the job does not continue";
   std::cout << fmt::format(
       "{} strangers in {:.1f} s, {} served; the job's operations a second meanwhile: {:.3f} of "
       "those "
-      "with as many strangers at another door, {:.3f} of those with none (medians of {})\n",
+      "with as many strangers at another server, {:.3f} of those with none (medians of {})\n",
       crowd * kCrowds,
       besieged_for,
       answered,

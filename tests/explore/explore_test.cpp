@@ -1,7 +1,7 @@
-// Explores how the threads of a group may interleave: each seed is a job that runs once, under a
+// Explores how the threads of a group may interleave. Each seed is a job that runs once, under a
 // deterministic scheduler, in a process of its own. A job in which all threads sleep while work is
-// pending fails. Its seed repeats it: PEAL_EXPLORE_SEED=17 explore_test.
-// PEAL_EXPLORE_SECONDS says how long to search.
+// pending fails. Its seed repeats it: PEAL_TEST_EXPLORE_SEED=17 explore_test.
+// PEAL_TEST_EXPLORE_SECONDS is the time to search.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@
 namespace peal::explore {
 namespace {
 
-/// Longer than any job: one that spins for ever ends by it.
+/// Longer than any job: ends a job that spins for ever.
 constexpr unsigned kLongestJob = 120;
 
 std::optional<std::uint64_t> number_in(const char* variable) {
@@ -32,7 +32,7 @@ std::optional<std::uint64_t> number_in(const char* variable) {
 }
 
 /// How the job of this seed ended, in words; empty if it ended well.
-std::string fate_of(std::uint64_t seed, bool remembers_stacks) {
+std::string state_of(std::uint64_t seed, bool remembers_stacks) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(kLongestJob);
@@ -49,24 +49,24 @@ std::string fate_of(std::uint64_t seed, bool remembers_stacks) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   if (WIFSIGNALED(status)) return "was ended by signal " + std::to_string(WTERMSIG(status));
-  return WEXITSTATUS(status) == kStandstill ? "stands still" : "failed";
+  return WEXITSTATUS(status) == kStandstill ? "makes no progress" : "failed";
 }
 
-TEST(ExploreTest, NoJobStandsStillWhileWorkIsPending) {
-  const std::optional<std::uint64_t> only = number_in("PEAL_EXPLORE_SEED");
+TEST(ExploreTest, EveryJobMakesProgressWhileWorkIsPending) {
+  const std::optional<std::uint64_t> only = number_in("PEAL_TEST_EXPLORE_SEED");
   if (only) {
-    EXPECT_EQ(fate_of(*only, true), "") << "the job of seed " << *only;
+    EXPECT_EQ(state_of(*only, true), "") << "the job of seed " << *only;
     return;
   }
   const auto begin = std::chrono::steady_clock::now();
-  const std::chrono::seconds limit(number_in("PEAL_EXPLORE_SECONDS").value_or(30));
-  const std::uint64_t first = number_in("PEAL_EXPLORE_FIRST").value_or(0);
+  const std::chrono::seconds limit(number_in("PEAL_TEST_EXPLORE_SECONDS").value_or(30));
+  const std::uint64_t first = number_in("PEAL_TEST_EXPLORE_FIRST").value_or(0);
   std::uint64_t seed = first;
   for (; std::chrono::steady_clock::now() - begin < limit; ++seed) {
-    const std::string fate = fate_of(seed, false);
-    if (fate.empty()) continue;
-    ADD_FAILURE() << "the job of seed " << seed << " " << fate
-                  << "; again: " << fate_of(seed, true);
+    const std::string state = state_of(seed, false);
+    if (state.empty()) continue;
+    ADD_FAILURE() << "the job of seed " << seed << " " << state
+                  << "; again: " << state_of(seed, true);
     break;
   }
   std::cout << seed - first << " jobs" << std::endl;

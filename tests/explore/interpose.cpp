@@ -1,6 +1,6 @@
-// The functions of the C library by which threads wait, in place of its own: a thread under the
-// scheduler (scheduler.h) waits there, any other thread as ever. Linked into the program, these
-// definitions are found first, by the C++ library too.
+// Replaces the functions of the C library by which threads wait. A thread under the scheduler
+// (scheduler.h) waits in the scheduler, any other thread as usual. These definitions are linked
+// into the program, so they are found first, by the C++ library too.
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -36,13 +36,13 @@ Function* real(const char* name) {
 }
 #define REAL(function) static auto* const real_##function = real<decltype(::function)>(#function)
 
-/// Asleep on a condition variable, or on a word of memory.
+/// A thread that sleeps on a condition variable, or on a word of memory.
 struct Sleeper {
   const void* on = nullptr;
   bool is_woken = false;
 };
 
-/// What the scheduled threads hold and sleep on. One thread runs at a time, so there is no lock.
+/// The locks and sleeps of the scheduled threads. One thread runs at a time, so no lock is needed.
 struct World {
   std::set<const pthread_mutex_t*> held;
   std::list<Sleeper> sleepers;
@@ -99,8 +99,8 @@ void* run_thread(void* start) {
   return result;
 }
 
-/// As the system's. The C++ library waits by FUTEX_WAIT for another thread to initialise a static,
-/// without a timeout; peal waits by FUTEX_WAIT_BITSET, whose timeout is a moment.
+/// Like the system call. The C++ library uses FUTEX_WAIT without a timeout, to wait for another
+/// thread that initialises a static. peal uses FUTEX_WAIT_BITSET, whose timeout is a point in time.
 long futex(std::uint32_t* word, int operation, std::uint32_t value, const timespec* until) {
   switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -116,8 +116,8 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
       return -1;
     }
     case FUTEX_WAKE: {
-      // A thread that has not entered the scheduler yet sleeps as ever, as on a static variable
-      // that this thread has initialised.
+      // A thread that has not entered the scheduler yet sleeps in the system, for example on a
+      // static variable that this thread has initialised.
       REAL(syscall);
       real_syscall(SYS_futex, word, operation, value);
       const int woken = wake(word, value > 1);
@@ -125,7 +125,7 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
       return woken;
     }
     default:
-      ::dprintf(STDERR_FILENO, "explore: a futex operation that is not known: %d\n", operation);
+      ::dprintf(STDERR_FILENO, "explore: unknown futex operation: %d\n", operation);
       ::_exit(1);
   }
 }
@@ -206,7 +206,7 @@ int pthread_create(pthread_t* thread,
   auto* const start = new Start{body, argument, explore::add_thread()};
   explore::Thread& added = start->thread;
   const int result = real_pthread_create(thread, attributes, run_thread, start);
-  if (result != 0) ::_exit(1);  // there would be a thread that never enters
+  if (result != 0) ::_exit(1);  // otherwise the scheduler would wait for a thread that never enters
   world().threads[*thread] = &added;
   explore::point();
   return 0;

@@ -20,10 +20,10 @@
 
 #include "peal/backends/native/native.h"
 #include "peal/group/process_group.h"
-#include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/ring_channel.h"
-#include "peal/transport/rounds.h"
+#include "peal/transport/shm/mail_thread.h"
+#include "peal/transport/shm/ring_channel.h"
+#include "peal/transport/testing/faulty.h"
 #include "peal/transport/testing/forwarding.h"
 
 #include "tests/explore/scheduler.h"
@@ -43,8 +43,9 @@ constexpr Timeout kTimeout = std::chrono::hours(1);
 /// A channel with scheduling points. It reports progress when bytes move.
 class ExploredChannel final : public transport::ForwardingChannel {
  public:
-  /// With `socket`, `wait` sleeps until that channel is ready, as poll(2) on sockets. If another
-  /// thread reads all bytes first, the sleep goes on. Without it the inner channel waits.
+  /// With `socket`, `wait` sleeps until that channel is ready, as poll(2) does on sockets. If
+  /// another thread reads all bytes first, the sleep goes on. Without `socket` the inner channel
+  /// waits.
   ExploredChannel(Channel& inner, const transport::RingChannel* socket)
       : ForwardingChannel(inner), socket_(socket) {}
 
@@ -91,7 +92,7 @@ class ExploredChannel final : public transport::ForwardingChannel {
 
 class ExploredTransport final : public transport::ForwardingTransport {
  public:
-  /// `has_sockets`: the rank's thread for this group's mail waits as on sockets.
+  /// `has_sockets`: the thread for this group's mail waits as on sockets.
   ExploredTransport(std::unique_ptr<Transport> inner, int cpus, bool has_sockets)
       : ForwardingTransport(std::move(inner)),
         shared_(this->inner().shared_mail()),
@@ -126,13 +127,13 @@ struct Step {
   bool receives_later = false;  // irecv, likewise
 };
 
-/// What a job does, drawn from its seed.
+/// The actions of a job, drawn from its seed.
 struct Plan {
   transport::MemoryOptions memory;
   std::optional<transport::Faults> faults;
   int cpus = 1;
   bool has_sockets = false;
-  int groups = 1;  // of all ranks; without faults and sockets they share transport::Rounds
+  int groups = 1;  // of all ranks; without faults and sockets they share transport::MailThread
   std::vector<std::vector<Step>> conversations;  // one for each sending thread of a rank
   int collectives = 0;
   std::optional<Bytes> eager_bound;  // for small messages
@@ -153,7 +154,7 @@ transport::MemoryOptions draw_memory(const Below& below) {
 }
 
 Step draw_step(const Below& below) {
-  // Small messages, such as just fit, and such as come in one piece, or in several.
+  // Small messages, messages that just fit, and messages that come in one piece or in several.
   constexpr std::array<std::int64_t, 6> kCounts = {1, 10, 4'096, 5'000, 80'000, 300'000};
   Step step;
   step.from = static_cast<Rank>(below(kRanks));
@@ -165,7 +166,7 @@ Step draw_step(const Below& below) {
   return step;
 }
 
-/// Messages of all kinds. Often, as in programs, a message goes one way and an answer comes back.
+/// Messages of all kinds. As in programs, a message is often followed by an answer.
 std::vector<Step> draw_conversation(const Below& below) {
   std::vector<Step> steps(2 + below(4));
   for (Step& step : steps) step = draw_step(below);
@@ -176,8 +177,8 @@ std::vector<Step> draw_conversation(const Below& below) {
   return steps;
 }
 
-/// A large message is under way while small messages pass, mostly to its sender. After the last
-/// one nobody calls the group until the large message has arrived.
+/// A large message is in flight while small messages pass, mostly to its sender. After the last
+/// small message no thread calls the group until the large message has arrived.
 std::vector<Step> draw_background(const Below& below) {
   std::vector<Step> steps = {draw_step(below)};
   steps[0].count = Elements(80'000);
@@ -272,9 +273,9 @@ class Speaker {
     for (int time = 0; time < steps_[i].times; ++time) {
       const ConstBuffer message(part(values, steps_[i].count, time));
       if (steps_[i].sends_later) {
-        works_[i].push_back(group_.isend(message, steps_[i].to, tag_));
+        works_[i].push_back(group_.isend(message, steps_[i].to, {.tag = tag_}));
       } else {
-        group_.send(message, steps_[i].to, tag_);
+        group_.send(message, steps_[i].to, {.tag = tag_});
       }
     }
   }
@@ -284,9 +285,9 @@ class Speaker {
     for (int time = 0; time < steps_[i].times; ++time) {
       const Buffer message(part(values_[i], steps_[i].count, time));
       if (steps_[i].receives_later) {
-        works_[i].push_back(group_.irecv(message, steps_[i].from, tag_));
+        works_[i].push_back(group_.irecv(message, steps_[i].from, {.tag = tag_}));
       } else {
-        group_.recv(message, steps_[i].from, tag_);
+        group_.recv(message, steps_[i].from, {.tag = tag_});
       }
     }
     if (!steps_[i].receives_later) check(i);
@@ -370,7 +371,7 @@ std::array<std::vector<std::unique_ptr<Transport>>, kRanks> connect_all(const Pl
   transport::MemoryOptions options = plan.memory;
   // With faults or sockets each group has its own thread for its mail.
   for (int rank = 0; rank < kRanks && !plan.faults && !plan.has_sockets; ++rank) {
-    options.rounds.push_back(std::make_shared<transport::Rounds>());
+    options.mail_threads.push_back(std::make_shared<transport::MailThread>());
   }
   std::array<std::vector<std::unique_ptr<Transport>>, kRanks> all;
   for (int group = 0; group < plan.groups; ++group) {

@@ -1,5 +1,5 @@
 // A job for the scheduler to explore: the ranks of a group, each with several threads that send,
-// receive and reduce. Every operation has its other half, so the job always comes to its end.
+// receive and reduce. Every operation has its counterpart, so the job always ends.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace peal::explore {
 
 /// Runs one job under the scheduler; everything about it follows from the seed. Throws if an
-/// operation fails or brings other data than was sent.
+/// operation fails or delivers wrong data.
 void run_job(std::uint64_t seed, bool remembers_stacks);
 
 }  // namespace peal::explore

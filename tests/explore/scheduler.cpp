@@ -23,26 +23,27 @@ constexpr Instant kStart{1'000'000'000};
 constexpr std::int64_t kLookCosts = 2'000;
 /// How far the time may jump while other threads could run.
 constexpr std::int64_t kMostEarly = 30'000'000;
-/// How likely it does, at each scheduling point.
+/// The probability of such a jump at each scheduling point.
 constexpr double kJumps = 0.002;
-/// Each run takes one of these for the likelihood that a thread loses its turn at a scheduling
-/// point at which it could go on.
+/// The probability that a thread loses its turn at a scheduling point at which it could continue.
+/// Each run takes one of these.
 constexpr std::array kLosesTurn = {0.1, 0.01, 0.003, 0.001};
 
 constexpr int kMostYields = 20;
-/// How likely a thread that is about to sleep is held up, and its priority then.
+/// The probability that a thread that is about to sleep is held up, and its priority then.
 constexpr double kIsHeldUp = 0.3;
 constexpr std::int64_t kHeldUp = -1'000'000'000'000;
 
-/// The C library's function, since `syscall` is interposed. Looked up before there are threads: a
-/// static variable that two of them initialise would be a scheduling point inside the scheduler.
+/// The C library's function, because `syscall` is interposed. Looked up before threads start: if
+/// two threads initialised a static variable, that would be a scheduling point inside the
+/// scheduler.
 const auto real_syscall = reinterpret_cast<long (*)(long, ...)>(::dlsym(RTLD_NEXT, "syscall"));
 
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
   return real_syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
 }
 
-/// Hands the right to run from one thread to another.
+/// Passes the right to run from one thread to another.
 class Baton {
  public:
   void pass() {
@@ -81,10 +82,10 @@ struct Thread {
 namespace {
 
 /// The thread with the highest priority runs. A thread that loses its turn gets the lowest priority
-/// of all, so the others overtake it by as much as they can: most wake-ups are lost by a
-/// thread that stops between two steps for a long time. Some runs are a random walk instead.
+/// of all, so the others overtake it by as much as they can: most wake-ups are lost by a thread
+/// that stops between two steps for a long time. Some runs are a random walk instead.
 /// Source: Burckhardt et al. 2010, a randomized scheduler with probabilistic guarantees of finding
-/// bugs.
+///   bugs.
 class Scheduler {
  public:
   explicit Scheduler(const Options& options)
@@ -101,20 +102,20 @@ class Scheduler {
     threads_.back()->priority = static_cast<std::int64_t>(choose(1'000'000));
     return *threads_.back();
   }
-  /// The next pick passes over the thread. One that yields again and again waits for a thread with
-  /// a lower priority.
+  /// The next pick passes over the thread. A thread that yields again and again waits for a thread
+  /// with a lower priority.
   void yield(Thread& thread) {
     if (++thread.yields % kMostYields == 0) demote(thread);
     step_aside(thread);
   }
   std::uint64_t choose(std::uint64_t bound) { return random_() % bound; }
-  void progress() { stood_still_ = 0; }
+  void progress() { without_progress_ = 0; }
   Instant look_at_clock() {
     now_.nanoseconds += kLookCosts;
     return now_;
   }
 
-  /// Lets a thread run that can, perhaps this one. Returns when it is this thread's turn again.
+  /// Runs any thread that can run, perhaps this one. Returns when it is this thread's turn again.
   void step(Thread& thread) {
     const bool has_ended = thread.state == Thread::State::kEnded;
     if (thread.state == Thread::State::kReady && is_passed_over_ == nullptr) {
@@ -159,8 +160,8 @@ class Scheduler {
     return static_cast<double>(choose(1'000'000)) < probability * 1'000'000;
   }
 
-  /// Out of the scheduler's sight: a mutex of the unwinder is no scheduling point, so the run with
-  /// stacks is the same as the run without.
+  /// Hidden from the scheduler: a mutex of the unwinder must not be a scheduling point, so that the
+  /// run with stacks equals the run without.
   static void remember_stack(Thread& thread);
 
   Thread& pick() {
@@ -171,7 +172,7 @@ class Scheduler {
     if (able.size() > 1) std::erase(able, is_passed_over_);
     Thread* const next = next_by_time();
     if (able.empty()) {
-      stand_still(next);
+      note_standstill(next);
       return wake_late(*next);
     }
     if (next != nullptr && next->deadline < later(kMostEarly) && happens(kJumps)) {
@@ -185,7 +186,7 @@ class Scheduler {
     return chosen;
   }
 
-  /// The sleeper with the earliest deadline; null if none has one.
+  /// The sleeper with the earliest deadline; null without such a sleeper.
   Thread* next_by_time() {
     Thread* next = nullptr;
     for (const auto& thread : threads_) {
@@ -203,10 +204,10 @@ class Scheduler {
   }
 
   /// All threads sleep until `next` is late.
-  void stand_still(const Thread* next) {
+  void note_standstill(const Thread* next) {
     if (next == nullptr) fail("all threads sleep, and nothing will wake them");
-    stood_still_ += std::max<std::int64_t>(next->deadline.nanoseconds - now_.nanoseconds, 0);
-    if (stood_still_ <= options_.longest_standstill.count()) return;
+    without_progress_ += std::max<std::int64_t>(next->deadline.nanoseconds - now_.nanoseconds, 0);
+    if (without_progress_ <= options_.longest_standstill.count()) return;
     fail("all threads sleep, and only the time will wake them");
   }
 
@@ -237,10 +238,10 @@ class Scheduler {
   const Thread* is_passed_over_ = nullptr;
   std::vector<std::unique_ptr<Thread>> threads_;
   Instant now_ = kStart;
-  std::int64_t stood_still_ = 0;  // nanoseconds since something moved
+  std::int64_t without_progress_ = 0;  // nanoseconds since something moved
 };
 
-/// Of this process. The interposed functions have no other way to it.
+/// One for this process. The interposed functions have no other access to it.
 std::optional<Scheduler> scheduler;
 thread_local Thread* self = nullptr;
 

@@ -1,7 +1,7 @@
 // A deterministic scheduler for real threads. One thread runs at a time. At each scheduling point
 // (a mutex, a condition, a sleep, a poll, a look at the clock; see interpose.cpp) a random number
-// decides which thread goes on. Time is virtual: it passes when every thread sleeps, and sometimes
-// earlier, as on a loaded machine. So a seed repeats a run, step by step.
+// decides which thread runs next. Time is virtual: it passes when every thread sleeps, and
+// sometimes earlier, as on a loaded machine. So a seed repeats a run, step by step.
 //
 // The tests of this folder run whole groups under it, to find wake-ups that are lost.
 #pragma once
@@ -21,14 +21,14 @@ struct Instant {
   friend constexpr auto operator<=>(Instant, Instant) = default;
 };
 
-/// The exit code of a process in which nothing moved any more.
+/// The exit code of a process that makes no progress any more.
 inline constexpr int kStandstill = 42;
 
 struct Options {
   std::uint64_t seed = 0;
-  /// How long nothing may move while all threads sleep, in virtual time.
+  /// How long all threads may sleep without progress, in virtual time.
   std::chrono::nanoseconds longest_standstill = std::chrono::milliseconds(60);
-  /// Remember where each thread falls asleep, for the report. Slow.
+  /// Records where each thread falls asleep, for the report. Slow.
   bool remembers_stacks = false;
 };
 
@@ -42,18 +42,17 @@ bool is_managed();
 
 /// A scheduling point.
 void point();
-/// The same, by a thread that lets others go first.
+/// The same, for a thread that lets others run first.
 void yield();
-/// The same, by a thread that has looked for work, found none, and is about to sleep. Here a
-/// wake-up is lost most easily, so the thread is often held up until all others sleep.
+/// The same, for a thread that has looked for work, found none, and is about to sleep. Wake-ups are
+/// lost most easily here, so the thread is often held up until all others sleep.
 void point_before_sleep();
-/// Something has moved: a standstill, if there was one, is over.
+/// Reports progress: ends a period without progress.
 void progress();
 /// A random number below `bound`.
 std::uint64_t choose(std::uint64_t bound);
 
-/// What the clock says. A look at it takes a little time, so a loop that polls until a moment has
-/// come ends.
+/// The virtual time. Each call takes a little time, so a loop that polls until a deadline ends.
 Instant look_at_clock();
 
 enum class Woken : std::uint8_t { kReady, kLate };
@@ -61,7 +60,7 @@ enum class Woken : std::uint8_t { kReady, kLate };
 /// names the sleep in the report.
 Woken sleep_until(Instant deadline, const char* why, std::function<bool()> ready);
 
-/// A new thread: its parent adds it, the thread itself enters and leaves.
+/// A new thread: its parent adds it, and the thread itself enters and leaves.
 struct Thread;
 Thread& add_thread();
 void enter_thread(Thread& thread);

@@ -1,4 +1,4 @@
-// Addresses and ranges of them: an address that is read and printed is read as the same.
+// Addresses and ranges of them: an address that is parsed and printed parses to the same value.
 #include "peal/net/address.h"
 
 #include "peal/net/subnet.h"

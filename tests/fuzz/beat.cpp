@@ -1,5 +1,5 @@
-// Heartbeats: what can be decoded is what `encode_beat` makes.
-#include "peal/transport/beat.h"
+// Heartbeats: every input that can be decoded equals the output of `encode_beat`.
+#include "peal/transport/liveness/beat.h"
 
 #include "tests/fuzz/fuzz.h"
 

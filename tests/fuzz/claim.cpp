@@ -1,4 +1,5 @@
-// Claims, as processes leave them for their ranks: what can be decoded is what `encode` makes.
+// Claims, as processes store them for their ranks: every input that can be decoded equals the
+// output of `encode`.
 #include "peal/rendezvous/registration.h"
 
 #include "tests/fuzz/fuzz.h"

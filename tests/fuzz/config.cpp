@@ -1,7 +1,7 @@
-// The variables of the environment. The input is the number of a row of the table and a value: what
-// is read and printed is read as the same, but for the secret, which is not printed. No file is
-// read.
-#include "peal/base/config.h"
+// The variables of the environment. The input is the number of a row of the table and a value. A
+// value that is parsed and printed parses to the same value, except the secret, which is not
+// printed. No file is read.
+#include "peal/config/config.h"
 
 #include "tests/fuzz/fuzz.h"
 

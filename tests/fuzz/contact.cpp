@@ -1,5 +1,5 @@
-// Contacts, as ranks publish them, and the wills in their place: what is decoded and encoded is
-// decoded as the same, and nothing else comes of it than a contact, a mismatch or a lost rank.
+// Contacts, as ranks publish them, and the last wills in their place. A contact that is decoded and
+// encoded decodes to the same value. The only results are a contact, a mismatch and a lost rank.
 #include "peal/rendezvous/contact.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -8,7 +8,7 @@ void peal::fuzz::check(std::string_view input) {
   if (!input.empty() && input.front() == '\0') {
     try {
       rendezvous::decode_of(3, input);
-      require(false, "a will is no contact");
+      require(false, "a last will was decoded as a contact");
     } catch (const Error& error) {
       require(error.kind() == ErrorKind::kMismatch || error.kind() == ErrorKind::kPeerLost,
               error.what());

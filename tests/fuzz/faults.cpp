@@ -1,5 +1,5 @@
-// Plans of faults: what is read and printed is read as the same.
-#include "peal/base/fault_plan.h"
+// Fault plans: a plan that is parsed and printed parses to the same value.
+#include "peal/config/fault_plan.h"
 
 #include "tests/fuzz/fuzz.h"
 

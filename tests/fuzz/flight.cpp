@@ -1,5 +1,5 @@
-// What ranks and launchers leave behind: flights, dumps of them, and lines of how ranks ended.
-// Whatever is read can be reasoned about, and what is written again is read as the same.
+// The files of ranks and launchers: flights, dumps of them, and lines of how ranks ended. Every
+// file that is read can be diagnosed, and a written one parses to the same value.
 #include "peal/observe/dump.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/rank_end.h"

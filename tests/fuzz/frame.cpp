@@ -1,12 +1,12 @@
-// Frames from a stream: what a FrameReader gives are the frames that the input begins with. The
-// first byte says in what pieces the rest arrives.
+// Frames from a stream: a FrameReader returns the frames with which the input begins. The first
+// byte is the size of the pieces in which the rest arrives.
 #include "peal/net/frame.h"
 
 #include <sys/socket.h>
 
-#include "peal/base/fd.h"
 #include "peal/net/plain_stream.h"
 #include "peal/net/testing/socket_pair.h"
+#include "peal/system/fd.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr peal::Bytes kLimit(300);
 constexpr std::size_t kMost = 4096;  // no more than a socket takes at once
 
-/// All frames that `reader` can make of what has arrived, put together again.
+/// All frames that `reader` can return from the bytes that have arrived, concatenated.
 std::string take(peal::net::FrameReader& reader, peal::net::Stream& stream) {
   std::string taken;
   while (const auto body = reader.advance(stream)) {

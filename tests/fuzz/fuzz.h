@@ -1,5 +1,5 @@
-// What the fuzz targets share. A target is one file that defines `check`; it is linked with
-// libFuzzer in the fuzz preset, and elsewhere with replay.cpp, which feeds it its corpus.
+// Common code of the fuzz targets. A target is one file that defines `check`. It is linked with
+// libFuzzer in the fuzz preset, and otherwise with replay.cpp, which runs it over its corpus.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 namespace peal::fuzz {
 
 /// The property of the target, for any bytes. Defined by the target; fails by `require`, by an
-/// exception, or by what the sanitizers find.
+/// exception, or by a report of the sanitizers.
 void check(std::string_view input);
 
-/// Prints what does not hold, and aborts.
+/// If `holds` is false, prints `what` and aborts.
 void require(bool holds, std::string_view what);
 
-/// What `parse` returns, or nothing if it refuses the input with this kind of error.
+/// The result of `parse`, or nothing if it rejects the input with this kind of error.
 template <class Parse>
 auto unless_refused(ErrorKind kind, Parse parse) -> std::optional<decltype(parse())> {
   try {

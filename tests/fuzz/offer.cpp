@@ -1,4 +1,4 @@
-// Offers of shared memory: what can be decoded is what `encode` makes.
+// Offers of shared memory: every input that can be decoded equals the output of `encode`.
 #include "peal/transport/shm/offer.h"
 
 #include "tests/fuzz/fuzz.h"

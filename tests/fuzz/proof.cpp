@@ -1,4 +1,4 @@
-// What a stranger may say where a proof of the job's secret is due: it is never taken for one.
+// Bytes of a stranger in place of a proof of the job's secret: they are never accepted.
 #include "peal/net/proof.h"
 
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ void peal::fuzz::check(std::string_view input) {
       const auto hello =
           unless_refused(ErrorKind::kUsage, [&] { return proof.advance(pair.a.get()); });
       if (!hello) break;
-      require(!*hello, "a stranger has proved what it does not know");
+      require(!*hello, "a stranger has proved a secret that it does not know");
     }
   }
 }

@@ -1,13 +1,13 @@
-// Records from a wire: the input as it is, of which a RecordReader gives nothing that is not there;
-// and the input sealed, which it gives back, or nothing of what was changed. The first byte says in
-// what pieces the wire arrives, the second where it is changed.
+// Records from a wire. For the raw input, a RecordReader returns no bytes that are not in it. For
+// the sealed input, it returns the input, or nothing of a changed record. The first byte is the
+// size of the pieces that arrive, the second the position of the change.
 #include "peal/net/record.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
 
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -18,13 +18,13 @@ using peal::net::RecordReader;
 using peal::net::RecordWriter;
 
 std::string seal(RecordWriter& writer, std::string_view text) {
-  const std::array pieces = {peal::net::bytes_of(text)};
+  const std::array pieces = {peal::bytes_of(text)};
   Pieces left(pieces);
   const auto record = writer.seal(left);
   return {reinterpret_cast<const char*>(record.data()), record.size()};
 }
 
-/// What the reader gives of a wire that comes `step` bytes at a time.
+/// What the reader returns for a wire that arrives in pieces of `step` bytes.
 std::string read(std::string_view wire, std::size_t step) {
   RecordReader reader;
   std::string text;
@@ -37,9 +37,9 @@ std::string read(std::string_view wire, std::size_t step) {
   peal::fuzz::unless_refused(peal::ErrorKind::kPeerLost, [&] {
     while (!wire.empty()) {
       const auto room = reader.room();
-      peal::fuzz::require(!room.empty(), "there is room after all was taken");
+      peal::fuzz::require(!room.empty(), "an empty reader has room");
       const std::size_t size = std::min({step, wire.size(), room.size()});
-      std::ranges::copy(peal::net::bytes_of(wire.substr(0, size)), room.begin());
+      std::ranges::copy(peal::bytes_of(wire.substr(0, size)), room.begin());
       reader.has_come(size);
       wire.remove_prefix(size);
       take();
@@ -60,7 +60,7 @@ void peal::fuzz::check(std::string_view input) {
   std::string wire = seal(writer, text);
   wire += seal(writer, text);
   const std::string whole = read(wire, step);
-  require(whole == text + text || text.size() > 64 << 10, "what was sealed is read");
+  require(whole == text + text || text.size() > 64 << 10, "sealed text is read");
   wire[at % wire.size()] = static_cast<char>(wire[at % wire.size()] ^ (1 << (at % 8)));
   const std::string damaged = read(wire, step);
   require(damaged.empty() || damaged == text, "a damaged record is not read");
@@ -68,5 +68,5 @@ void peal::fuzz::check(std::string_view input) {
   const std::string read_of_it = read(stranger, step);
   const auto head = static_cast<std::size_t>(net::kRecordHead.value);
   require(read_of_it.empty() || read_of_it.size() + head <= stranger.size(),
-          "nothing is read that was not there");
+          "only bytes of the input are read");
 }

@@ -1,5 +1,5 @@
-// Feeds a fuzz target the files of its corpus and every beginning of each, so that targets are
-// tested where there is no libFuzzer.
+// Runs a fuzz target over the files of its corpus and over every beginning of each file, so that
+// targets are tested without libFuzzer.
 //   schedule_fuzz FOLDER
 #include <cstddef>
 #include <cstdint>

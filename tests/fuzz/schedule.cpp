@@ -1,4 +1,4 @@
-// The text form of schedules: what is read and printed is read as the same.
+// The text form of schedules: a schedule that is parsed and printed parses to the same value.
 #include "peal/schedule/text.h"
 
 #include "tests/fuzz/fuzz.h"

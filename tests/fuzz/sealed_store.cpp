@@ -1,4 +1,4 @@
-// Values of a sealed store: no bytes that a program without the secret writes are ever a value.
+// Values of a sealed store: bytes from a program without the secret are never accepted as a value.
 #include "peal/store/sealed_store.h"
 
 #include "peal/store/memory_store.h"
@@ -12,5 +12,5 @@ void peal::fuzz::check(std::string_view input) {
       store::make_sealed_store(open, Secret("a secret of the tests"), Timeout(1000));
   const auto value =
       unless_refused(ErrorKind::kUsage, [&] { return sealed->get("key", Deadline(Clock::now())); });
-  require(!value, "refused");
+  require(!value, "the forged value is rejected");
 }

@@ -1,4 +1,5 @@
-// Sessions, as the last rank to arrive leaves them: what can be decoded is what `encode` makes.
+// Sessions, as the last rank to arrive stores them: every input that can be decoded equals the
+// output of `encode`.
 #include "peal/rendezvous/session.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,5 @@
-// Requests and replies of the TCP store: what can be decoded is what `encode` makes.
+// Requests and replies of the TCP store: every input that can be decoded equals the output of
+// `encode`.
 #include "peal/store/tcp_protocol.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// Compares what the planners make with the texts in this folder, so that a change of a planner is
-// read as a diff. PEAL_ACCEPT=1 rewrites the texts.
+// Compares the schedules of the planners with the texts in this folder, so that a change of a
+// planner shows as a diff. PEAL_TEST_ACCEPT=1 rewrites the texts.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -19,7 +19,7 @@ namespace {
 using schedule::Schedule;
 
 struct Golden {
-  std::string_view name;  // of the file
+  std::string_view name;  // the file's name
   std::string_view algorithm;
   std::string_view problem;  // as in the schedule's text
 };
@@ -66,14 +66,14 @@ class GoldenTest : public testing::TestWithParam<Golden> {
   }
 };
 
-TEST_P(GoldenTest, ThePlannersMakeWhatWasAccepted) {
+TEST_P(GoldenTest, ThePlannersMakeTheAcceptedSchedules) {
   const std::string text = to_text(planned());
-  const char* accept = std::getenv("PEAL_ACCEPT");
+  const char* accept = std::getenv("PEAL_TEST_ACCEPT");
   if (accept != nullptr && std::string_view(accept) == "1") std::ofstream(path()) << text;
-  EXPECT_EQ(text, accepted()) << "if this is meant, run again with PEAL_ACCEPT=1";
+  EXPECT_EQ(text, accepted()) << "if the change is intended, run again with PEAL_TEST_ACCEPT=1";
 }
 
-TEST_P(GoldenTest, TheAcceptedTextIsARightSchedule) {
+TEST_P(GoldenTest, TheAcceptedTextIsAValidSchedule) {
   const Schedule schedule = schedule::parse_schedule(accepted());
   EXPECT_EQ(to_text(schedule), accepted());
   for (const verify::Violation& violation : verify::verify(schedule)) {

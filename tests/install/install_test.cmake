@@ -1,11 +1,11 @@
-# Installs BUILD below WORK, builds CONSUMER against what was installed, and runs it.
+# Installs BUILD below WORK, builds CONSUMER against the installation, and runs it.
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/consumer)
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
-# Whoever builds the target `peal` only has all that was installed just now.
+# The target `peal` alone must build everything that was just installed.
 if(NINJA)
   execute_process(COMMAND ${NINJA} -C ${BUILD} -t commands peal
                   OUTPUT_VARIABLE commands COMMAND_ERROR_IS_FATAL ANY)

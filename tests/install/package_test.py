@@ -1,7 +1,7 @@
-"""What find_package(peal ...) says and leaves, for each way to ask, where LibTorch is and where it is not.
+"""The messages and results of find_package(peal ...), for each way to call it, with and without LibTorch.
 
-Called by ctest with the path of cmake, the folder into which install_test.cmake has installed this
-build, the compiler, and the folder of the LibTorch that peal was built with, if it was.
+Arguments, from ctest: the path of cmake; the folder into which install_test.cmake has installed this
+build; the compiler; the folder of LibTorch, empty if peal was built without it.
 """
 import os
 import pathlib
@@ -32,7 +32,7 @@ ADVICE = "-DCMAKE_PREFIX_PATH=$(python3 -c 'import torch; print(torch.utils.cmak
 
 
 class User(unittest.TestCase):
-    """A project that asks for peal, with a Python of its own."""
+    """A project that uses peal, with a separate fake Python."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(dir=pathlib.Path(PREFIX).parent)
@@ -41,14 +41,14 @@ class User(unittest.TestCase):
         self.python("exit 1")
 
     def python(self, script):
-        """The active Python of those who configure; "exit 1" is one without torch."""
+        """Sets the active Python of the user; "exit 1" is a Python without torch."""
         path = self.folder / "bin/python3"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
     def copied(self):
-        """The installation in another folder; links, no copies."""
+        """The installation in another folder, as hard links."""
         prefix = self.folder / "copied"
         shutil.copytree(PREFIX, prefix, copy_function=os.link)
         return prefix
@@ -67,7 +67,7 @@ class User(unittest.TestCase):
             stderr=subprocess.STDOUT)
 
     def output(self, calls, *arguments, **options):
-        """Of a configuration that ends well, without the breaks that cmake puts into long lines."""
+        """The output of a configuration that succeeds, without the line breaks of cmake."""
         run = self.configure(calls, *arguments, **options)
         self.assertEqual(run.returncode, 0, run.stdout)
         return " ".join(run.stdout.split())
@@ -80,13 +80,13 @@ class User(unittest.TestCase):
 
 class Package(User):
     def without_train(self):
-        """What an installation of a peal that was built with PEAL_TORCH=OFF has."""
+        """An installation of a peal that was built with PEAL_TORCH=OFF."""
         prefix = self.copied()
         for file in prefix.rglob("pealTrainTargets*.cmake"):
             file.unlink()
         return prefix
 
-    def test_without_components_no_libtorch_is_looked_for(self):
+    def test_libtorch_is_not_searched_without_components(self):
         output = self.output("find_package(peal REQUIRED)", NO_TORCH)
         self.assertIn("has peal::peal", output)
         self.assertNotIn("LibTorch", output)
@@ -99,7 +99,7 @@ class Package(User):
         self.assertIn(reason, output)
         self.assertIn("peal: 1, train: FALSE", output)
 
-    def test_an_unknown_component_is_named_with_those_that_there_are(self):
+    def test_an_unknown_component_is_named_with_the_known_ones(self):
         reason = 'peal has no component "gpu": the only one is train'
         self.assertIn(reason, self.failure("find_package(peal REQUIRED COMPONENTS gpu)"))
         output = self.output("find_package(peal QUIET COMPONENTS gpu)")
@@ -108,7 +108,7 @@ class Package(User):
         self.assertIn("has peal::peal", output)
         self.assertIn("peal: 1, train:", output)
 
-    def test_a_missing_library_that_peal_links_is_named_and_fatal_only_where_peal_is_required(self):
+    def test_a_missing_library_is_named_and_fatal_only_if_peal_is_required(self):
         for missing, other in ("libhwy", "hwloc"), ("hwloc", "libhwy"):
             with self.subTest(missing):
                 script = self.folder / "bin/pkg-config"
@@ -123,14 +123,14 @@ class Package(User):
 
 @unittest.skipUnless(TORCH, "this peal was built without LibTorch")
 class Train(User):
-    def test_libtorch_that_is_missing_is_fatal_where_train_is_required(self):
+    def test_missing_libtorch_is_fatal_if_train_is_required(self):
         output = self.failure("find_package(peal REQUIRED COMPONENTS train)", NO_TORCH)
         self.assertIn("train needs LibTorch", output)
         self.assertIn(ADVICE, output)
         self.assertIn(TORCH, output)
         self.assertNotIn("scripts/bootstrap", output)
 
-    def test_libtorch_that_is_missing_leaves_no_peal_where_train_was_asked_for(self):
+    def test_with_missing_libtorch_peal_is_not_found_if_train_is_requested(self):
         output = self.output("find_package(peal QUIET COMPONENTS train)", NO_TORCH)
         self.assertIn("peal: 0, train: FALSE -- reason: train needs LibTorch", output)
         self.assertEqual(output.count("LibTorch"), 1, output)  # QUIET: only what the project printed
@@ -138,7 +138,7 @@ class Train(User):
         self.assertIn("CMake Warning", output)
         self.assertIn(ADVICE, output)
 
-    def test_libtorch_that_is_missing_costs_only_train_where_it_is_optional(self):
+    def test_with_missing_libtorch_only_an_optional_train_is_missing(self):
         for calls in ("find_package(peal REQUIRED OPTIONAL_COMPONENTS train)",
                       "find_package(peal REQUIRED)\nfind_package(peal OPTIONAL_COMPONENTS train)",
                       "find_package(peal QUIET COMPONENTS train)\nfind_package(peal REQUIRED)"):
@@ -151,14 +151,14 @@ class Train(User):
                 self.assertNotIn("has peal::train", output)
                 self.assertIn("peal: 1, train: ", output)
 
-    def test_an_optional_train_that_is_missing_is_told_and_by_quiet_not(self):
+    def test_a_missing_optional_train_is_reported_unless_quiet(self):
         output = self.output("find_package(peal OPTIONAL_COMPONENTS train)", NO_TORCH)
         self.assertIn("peal without train: train needs LibTorch", output)
         self.assertNotIn("Warning", output)
         output = self.output("find_package(peal QUIET OPTIONAL_COMPONENTS train)", NO_TORCH)
         self.assertNotIn("LibTorch", output)
 
-    def test_a_train_that_is_found_quietly_says_nothing(self):
+    def test_with_quiet_a_found_train_prints_nothing(self):
         output = self.output("find_package(peal REQUIRED QUIET COMPONENTS train)")
         self.assertIn("has peal::train", output)
         self.assertNotIn("LibTorch", output)
@@ -176,7 +176,7 @@ OPTIONAL = "find_package(peal REQUIRED OPTIONAL_COMPONENTS train)"
 
 @unittest.skipUnless(TORCH, "this peal was built without LibTorch")
 class Choice(User):
-    """Which LibTorch is taken for train, of several that mostly only pretend."""
+    """The LibTorch that train uses, of several that mostly are fakes."""
 
     def setUp(self):
         super().setUp()
@@ -187,7 +187,7 @@ class Choice(User):
         self.other = f"{major}.{int(minor) + 1}.0"
 
     def torch(self, name, version):
-        """The folder of a package that, like one with CUDA on a machine without, cannot be loaded."""
+        """The folder of a package that cannot be loaded, like one with CUDA on a machine without CUDA."""
         for file in ("include/torch/csrc/api/include/torch/torch.h", "lib/libtorch.so",
                      "lib/libtorch_cpu.so", "lib/libc10.so"):
             path = self.folder / name / file
@@ -200,11 +200,11 @@ class Choice(User):
         return package
 
     def remembers_nothing(self):
-        """An installation whose LibTorch of then is gone: its prefix, and that LibTorch's folder."""
+        """An installation whose original LibTorch is gone: its prefix, and the folder of that LibTorch."""
         prefix = self.copied()
         config, = prefix.rglob("pealConfig.cmake")
         text = config.read_text()
-        config.unlink()  # a link: what it leads to stays as it is
+        config.unlink()  # a hard link: the original stays unchanged
         gone = self.folder / "gone/Torch"
         self.assertIn(f"[[{TORCH}]]", text)
         config.write_text(text.replace(f"[[{TORCH}]]", f"[[{gone}]]"))
@@ -214,7 +214,7 @@ class Choice(User):
         self.assertIn(f": {package} (peal was built with {self.built})", output)
         self.assertIn("has peal::train", output)
 
-    def test_what_the_user_names_comes_first_then_that_of_then_then_the_active_pythons(self):
+    def test_the_order_is_the_users_choice_then_the_original_libtorch_then_the_active_python(self):
         named = self.torch("named", self.same)
         active = self.torch("active", self.same)
         self.python(f"echo {active.parent}")
@@ -224,7 +224,7 @@ class Choice(User):
         prefix, _ = self.remembers_nothing()
         self.took(active, self.output(REQUIRED, "--fresh", prefix=prefix))
 
-    def test_the_caller_s_own_torch_is_then_the_same_and_the_cache_stays_his(self):
+    def test_the_callers_torch_is_the_same_and_the_cache_stays_unchanged(self):
         named = self.torch("named", self.same)
         twice = f"{REQUIRED}\n{REQUIRED}"
         for calls in REQUIRED, twice, OPTIONAL:
@@ -236,7 +236,7 @@ class Choice(User):
         output = self.output(OPTIONAL, NO_TORCH, "--fresh")
         self.assertIn("Torch_DIR: , in the cache: .", output)
 
-    def test_an_installation_that_was_copied_elsewhere_is_used_from_there(self):
+    def test_a_copied_installation_is_used_from_its_new_folder(self):
         prefix = self.copied()
         output = self.output(
             REQUIRED + "\nget_target_property(headers peal::train INTERFACE_INCLUDE_DIRECTORIES)"
@@ -245,35 +245,35 @@ class Choice(User):
         self.assertIn(f"headers: {prefix}/include", output)
         self.assertNotIn(f"{PREFIX}/", output)
 
-    def test_a_libtorch_of_then_that_is_gone_is_said_to_be(self):
+    def test_an_original_libtorch_that_is_gone_is_reported(self):
         prefix, gone = self.remembers_nothing()
         output = self.failure(REQUIRED, prefix=prefix)
         self.assertIn(f"nor in {gone}, with which this peal was built and which is gone", output)
         self.assertIn(ADVICE, output)
 
-    def test_a_torch_dir_that_is_gone_is_said_to_be_and_not_replaced(self):
+    def test_a_torch_dir_that_is_gone_is_reported_and_not_replaced(self):
         gone = self.folder / "gone/Torch"
-        told = f"not found in Torch_DIR, which is {gone}. Set Torch_DIR"
-        self.assertIn(told, self.failure(REQUIRED, torch_dir=gone))
-        for arguments in (f"-DTorch_DIR={gone}",), ():  # the cache has it the second time
+        message = f"not found in Torch_DIR, which is {gone}. Set Torch_DIR"
+        self.assertIn(message, self.failure(REQUIRED, torch_dir=gone))
+        for arguments in (f"-DTorch_DIR={gone}",), ():  # the second time Torch_DIR is in the cache
             output = self.failure(REQUIRED, *arguments)
-            self.assertIn(told, output)
+            self.assertIn(message, output)
         output = self.output(OPTIONAL)
         self.assertIn("peal without train: train needs LibTorch", output)
         self.assertIn("peal: 1, train: FALSE", output)
         self.took(TORCH, self.output(REQUIRED, "-UTorch_DIR"))
 
-    def test_a_libtorch_that_is_too_old_is_told_as_such(self):
+    def test_a_libtorch_that_is_too_old_is_reported(self):
         old = self.torch("old", "1.0")
-        told = f"LibTorch 1.0 in {old} is too old: peal needs 2.11 or newer."
-        self.assertIn(f"Torch_DIR, which is {old}. {told}", self.failure(REQUIRED, f"-DTorch_DIR={old}"))
+        message = f"LibTorch 1.0 in {old} is too old: peal needs 2.11 or newer."
+        self.assertIn(f"Torch_DIR, which is {old}. {message}", self.failure(REQUIRED, f"-DTorch_DIR={old}"))
         self.took(TORCH, self.output(REQUIRED, "--fresh", prefix=f"{PREFIX};{old.parent}"))
         prefix, _ = self.remembers_nothing()
-        self.assertIn(told, self.failure(REQUIRED, "--fresh", prefix=f"{prefix};{old.parent}"))
+        self.assertIn(message, self.failure(REQUIRED, "--fresh", prefix=f"{prefix};{old.parent}"))
         self.python(f"echo {old.parent}")
-        self.assertIn(told, self.failure(REQUIRED, "--fresh", prefix=prefix))
+        self.assertIn(message, self.failure(REQUIRED, "--fresh", prefix=prefix))
 
-    def test_another_minor_version_is_refused_with_both_named(self):
+    def test_another_minor_version_is_rejected_with_both_versions(self):
         other = self.torch("other", self.other)
         prefix, gone = self.remembers_nothing()
         refusal = "train was built with LibTorch {} in {} and does not fit LibTorch {} in {}"
@@ -294,12 +294,12 @@ class Choice(User):
             named = self.torch("named", self.same)
             self.took(named, self.output(REQUIRED, prefix=f"{prefix};{named.parent}"))
 
-    def test_a_libtorch_that_is_not_whole_costs_only_train(self):
+    def test_an_incomplete_libtorch_prevents_only_train(self):
         broken = self.torch("broken", self.same)
         library = self.folder / "broken/lib/libc10.so"
         library.unlink()
         output = self.output(OPTIONAL, f"-DTorch_DIR={broken}")
-        self.assertIn(f"the LibTorch in {broken} has no {library}", output)
+        self.assertIn(f"the LibTorch in {broken} lacks {library}", output)
         self.assertIn("peal: 1, train: FALSE", output)
 
 

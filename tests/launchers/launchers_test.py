@@ -1,7 +1,7 @@
-"""Programs that others start: two ranks by each launcher that peal understands meet each other.
+"""Ranks under other launchers: two ranks meet with each launcher that peal understands.
 
-Called by ctest with an example and the name of a launcher. Where the launcher is not installed, or
-is not running, the test ends with SKIPPED.
+Called by ctest with an example and the name of a launcher. If the launcher is not installed or
+not running, the test ends with SKIPPED.
 """
 import pathlib
 import re
@@ -11,11 +11,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 300  # seconds
-SKIPPED = 77   # the exit code that ctest takes for it
+SKIPPED = 77  # the exit code that ctest reads as skipped
 
 LAUNCHERS = {
     "torchrun": ["--standalone", "--nproc-per-node=2", "--no-python"],
-    # "isolated": on this machine, so without ssh, which need not be there.
+    # "isolated": on this machine only, without ssh, which may be missing.
     "mpirun.openmpi": ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "-n", "2"],
     "mpirun.mpich": ["-n", "2"],
     "srun": ["-n", "2", "--overcommit"],
@@ -28,7 +28,7 @@ def skip(why):
 
 
 def find(launcher):
-    """On the path, or where scripts/bootstrap installs LibTorch."""
+    """On the path, or in the folder where scripts/bootstrap installs LibTorch."""
     return shutil.which(launcher) or shutil.which(launcher, path=ROOT / ".venv/bin")
 
 
@@ -44,11 +44,11 @@ def main(example, launcher):
     if program is None:
         skip(f"{launcher} is not installed")
     if launcher == "srun" and not slurm_answers():
-        skip("no Slurm runs here")
+        skip("Slurm does not run here")
     run = subprocess.run([program, *LAUNCHERS[launcher], example], timeout=PATIENCE, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(run.stdout)
-    # Two ranks that each thought that they were alone would both be rank 0.
+    # Two ranks that did not meet would both be rank 0.
     ranks = re.findall(r"Rank (\d) has data 1\.", run.stdout)
     if run.returncode != 0 or sorted(ranks) != ["0", "1"]:
         sys.exit(f"{launcher} ended with {run.returncode}; ranks that met: {ranks}")

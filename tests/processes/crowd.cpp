@@ -1,6 +1,6 @@
-// One rank of many on one machine, for crowd_test.cpp: joins the group, carries out every operation
-// for small and large buffers, foreign and registered, checks each result, and leaves. Rank 0 says
-// how long that took, and how much memory the ranks stage in.
+// One rank of many on one machine, for crowd_test.cpp. It joins the group, runs every operation for
+// small and large buffers, foreign and registered, checks each result, and leaves. Rank 0 prints
+// the times, and how much memory the ranks use for staging.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ namespace {
 using namespace peal;
 using testing::Case;
 
-/// Every operation once as a few elements, and in both kinds of memory as 1 MiB: all of a buffer,
-/// or the blocks of all ranks.
+/// Every operation once with a few elements, and in both kinds of memory with 1 MiB: the size of a
+/// buffer, or of the blocks of all ranks together.
 std::vector<Case> cases_for(int ranks) {
   constexpr std::int64_t kSmall = 5;
   constexpr std::int64_t kLarge = (1 << 20) / sizeof(std::int32_t);
@@ -44,7 +44,7 @@ std::vector<Case> cases_for(int ranks) {
   return cases;
 }
 
-/// The pages that there are of a mapping's file, whoever touched them.
+/// How many bytes of a mapping's file are allocated, by any process.
 std::int64_t bytes_there(std::uintptr_t begin, std::uintptr_t end) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> is_there((end - begin) / page);
@@ -53,8 +53,8 @@ std::int64_t bytes_there(std::uintptr_t begin, std::uintptr_t end) {
          static_cast<std::int64_t>(page);
 }
 
-/// What a rank of the machine stages in and receives through, of some of them: the system takes
-/// milliseconds to say it of one.
+/// How much memory some ranks of the machine stage in and receive through. Only some, because the
+/// system takes milliseconds for each.
 std::vector<std::int64_t> staging() {
   constexpr std::size_t kSome = 16;
   std::vector<std::int64_t> some;

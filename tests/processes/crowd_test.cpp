@@ -1,6 +1,6 @@
 // Far more ranks than cores: hundreds of processes of one machine start, run every operation once
-// and end, in a few megabytes each. On two cores without other load 256 took 22 s, 8 of them until
-// they had met, and staged 5 MB each; the deadline is for machines with other load.
+// and end, in a few megabytes each. On two cores without other load 256 ranks took 22 s, of which 8
+// s to meet, and staged 5 MB each. The deadline allows for other load.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -39,8 +39,8 @@ TEST(CrowdTest, HundredsOfRanksRunEveryOperationAndStageLittle) {
   EXPECT_LE(staged, kMostStaged) << ended.output;
 }
 
-/// Mostly 1024, which may be raised; so with fewer ranks and files.
-TEST(CrowdTest, TheUsualLimitOfOpenFilesIsNoObstacle) {
+/// The usual limit is 1024, and may be raised. So this test uses fewer ranks and files.
+TEST(CrowdTest, RanksStartUnderTheUsualLimitOfOpenFiles) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit usual{std::min<rlim_t>(limit.rlim_cur, 64), limit.rlim_max};

@@ -1,5 +1,5 @@
-// Failures that a plan injects into the jobs of `peal run`: the job ends as with a true one, or
-// bears it.
+// Failures that a fault plan injects into the jobs of `peal run`: the job ends as with a real
+// failure, or survives it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// `peal run --inject` of two ranks with these faults, which do `what` (rank.cpp).
+/// Runs two ranks with these faults under `peal run --inject`. The ranks do `what` (rank.cpp).
 Processes::Ended rehearse(const std::string& faults,
                           const std::string& what,
                           const Processes::Variables& variables = {}) {
@@ -51,23 +51,23 @@ TEST_P(InjectedProcessTest, AKilledRankIsLost) {
   const auto ended =
       rehearse("rank 1 kill at operation 10", "count", {{"PEAL_TRANSPORT", GetParam()}});
   EXPECT_EQ(ended.code, 128 + SIGKILL) << ended.output;
-  // Rank 0 may hear of the death before it has left operation 9, which rank 1 has ended.
+  // Rank 0 may notice the death before it has left operation 9, which rank 1 has completed.
   EXPECT_THAT(ended.output,
               AllOf(ContainsRegex("\\[0\\] ended after [89] with peer_lost: rank 1"),
                     HasSubstr("rank 1 (pid "),
                     HasSubstr("was killed by SIGKILL")));
 }
 
-TEST_P(InjectedProcessTest, AFrozenRankIsATimeout) {
+TEST_P(InjectedProcessTest, AFrozenRankCausesATimeout) {
   Processes::Variables variables = {{"PEAL_TRANSPORT", GetParam()}, {"PEAL_TEST_TIMEOUT", "10000"}};
   variables.merge(without_leak_check());
   const auto ended = rehearse("rank 1 freeze at operation 10", "count", variables);
   EXPECT_NE(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("stands still")));
+              AllOf(HasSubstr("[0] ended after 9 with timeout: "), HasSubstr("is stopped")));
 }
 
-TEST_P(InjectedProcessTest, ARankThatIsFrozenForAWhileDisturbsNobody) {
+TEST_P(InjectedProcessTest, ARankThatIsFrozenForAShortTimeDisturbsNoRank) {
   Processes::Variables variables = {{"PEAL_TRANSPORT", GetParam()}};
   variables.merge(without_leak_check());
   const auto ended = rehearse("rank 1 freeze at operation 10 for 300 ms", "count", variables);
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Transports,
                          ::testing::Values("shm", "tcp"),
                          [](const auto& instance) { return instance.param; });
 
-TEST(InjectedLinkTest, ALinkThatIsCutLosesThePeer) {
+TEST(InjectedLinkTest, ACutLinkLosesThePeer) {
   const auto ended = rehearse_over_tcp("link 0-1 data cut after 4k", "count");
   EXPECT_EQ(ended.code, 3) << ended.output;
   EXPECT_THAT(
@@ -88,7 +88,7 @@ TEST(InjectedLinkTest, ALinkThatIsCutLosesThePeer) {
       AllOf(HasSubstr("[0] ended after"), HasSubstr("[1] ended after"), HasSubstr("peer_lost")));
 }
 
-TEST(InjectedLinkTest, DamageIsNoticedWhereItIsLookedForAndNeverAWrongSum) {
+TEST(InjectedLinkTest, DamageIsDetectedWithChecksAndNeverAWrongSum) {
   for (const auto& variable : {"PEAL_INTEGRITY=crc", "PEAL_TLS=on"}) {
     const std::string text = variable;
     const auto equals = text.find('=');
@@ -106,22 +106,22 @@ TEST(InjectedLinkTest, DamageIsNoticedWhereItIsLookedForAndNeverAWrongSum) {
   }
 }
 
-TEST(InjectedLinkTest, DamageGoesUnnoticedWhereNobodyLooks) {
-  // In the middle of the numbers of a large all_reduce.
+TEST(InjectedLinkTest, DamageIsNotDetectedWithoutChecks) {
+  // The damage hits the numbers of a large all_reduce.
   const auto ended = rehearse_over_tcp("link 0>1 data corrupt after 100k", "count");
   EXPECT_EQ(ended.code, 6) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("wrong sum"));
 }
 
-TEST(InjectedLinkTest, ALinkThatDropsEverythingIsATimeout) {
+TEST(InjectedLinkTest, ALinkThatDropsEverythingCausesATimeout) {
   const auto ended =
       rehearse_over_tcp("link 0>1 data drop after 100k", "count", {{"PEAL_TEST_TIMEOUT", "10000"}});
   EXPECT_EQ(ended.code, 3) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("with timeout: "));
-  EXPECT_THAT(ended.output, ContainsRegex("peal: why: .* look at the line between them"));
+  EXPECT_THAT(ended.output, ContainsRegex("peal: why: .* check the network between them"));
 }
 
-TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
+TEST(InjectedLinkTest, ASlowOrDelayedLinkIsSurvived) {
   for (const std::string faults : {"link 0-1 delay 5 ms", "link 0>1 slow 4m/s"}) {
     const auto ended = rehearse_over_tcp(faults, "count");
     EXPECT_EQ(ended.code, 0) << ended.output;
@@ -129,23 +129,23 @@ TEST(InjectedLinkTest, ALinkThatDelaysOrCrawlsIsBorne) {
   }
 }
 
-TEST(InjectedFaultTest, AFaultThatIsNeverReachedIsSaidByItsRankAtTheEnd) {
+TEST(InjectedFaultTest, AFaultThatIsNeverReachedIsReportedByItsRankAtTheEnd) {
   const auto ended = rehearse("rank 1 kill at operation 500", "count");
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("[1] warning: failures that were to be injected and were never "
-                              "reached: rank 1 kill at operation 500; rank 1 has begun 20 "
+              AllOf(HasSubstr("[1] warning: injected faults that were never reached: "
+                              "rank 1 kill at operation 500; rank 1 has begun 20 "
                               "operations in all\n"),
-                    Not(HasSubstr("[0] warning: failures that were to be injected"))));
+                    Not(HasSubstr("[0] warning: injected faults"))));
 }
 
-TEST(InjectedLinkTest, TheLibraryWarnsOfWhatItIsTold) {
+TEST(InjectedLinkTest, TheLibraryWarnsOfInjectedFaults) {
   const auto ended = rehearse_over_tcp("link 0>1 mail delay 1 ms", "count");
   EXPECT_THAT(ended.output,
               HasSubstr("warning: failures are injected into this job: link 0>1 mail delay 1 ms"));
 }
 
-/// A job of one rank that is told of its faults by its own program.
+/// A job of one rank whose own program injects the faults.
 void rehearse_alone(const std::string& faults) {
   const TemporaryFolder folder;
   InitOptions options;
@@ -164,7 +164,7 @@ TEST(InjectedDeathTest, AProgramCanInjectFaultsItself) {
   EXPECT_EXIT(rehearse_alone("rank 0 kill at operation 3"), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(InjectedLinkTest, ARankThatIsNotThereIsRefusedByTheRanksToo) {
+TEST(InjectedLinkTest, AFaultOfARankThatDoesNotExistIsRejectedByTheRanksToo) {
   Processes processes;
   processes.start({PEAL_TEST_RANK, "count"},
                   {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"PEAL_INJECT", "link 0-1 delay 1 s"}});

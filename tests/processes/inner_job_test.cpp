@@ -1,4 +1,5 @@
-// A job inside a rank of `peal run`: the records and the faults of the outer job are not for it.
+// A job inside a rank of `peal run`: the records and the faults of the outer job do not apply to
+// it.
 #include <signal.h>
 
 #include <chrono>
@@ -24,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// A way to start ranks 0 to 2 of a job inside a rank, which do `what` (rank.cpp).
+/// A way to start ranks 0 to 2 of a job inside a rank. The ranks do `what` (rank.cpp).
 struct InnerJob {
   std::string name;
   std::string (*command)(const std::string& port, const std::string& what);
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs,
                          ::testing::ValuesIn(kInnerJobs),
                          [](const auto& instance) { return instance.param.name; });
 
-TEST_P(InnerJobTest, TheRecordsOfTheRanksStayTheirOwn) {
+TEST_P(InnerJobTest, TheRecordsOfTheOuterRanksStayUnchanged) {
   // A survivor may learn of the end of rank 1 before it begins the next operation.
   const std::string survivor =
       "(in all_reduce #11 |in no operation; last finished all_reduce #10 )";
@@ -105,8 +106,8 @@ TEST_P(InnerJobTest, TheRecordsOfTheRanksStayTheirOwn) {
   }
 }
 
-/// Each of the inner ranks begins 20 operations; rank 1 of the outer job ends before its 15th.
-TEST_P(InnerJobTest, AFaultOfARankIsNotForTheInnerJob) {
+/// Each of the inner ranks begins 20 operations. Rank 1 of the outer job ends before its 15th.
+TEST_P(InnerJobTest, AFaultOfAnOuterRankDoesNotApplyToTheInnerJob) {
   const Processes::Ended ended =
       peal({"run",
             "-n",
@@ -123,7 +124,7 @@ TEST_P(InnerJobTest, AFaultOfARankIsNotForTheInnerJob) {
                     Not(HasSubstr("warning: failures"))));
 }
 
-TEST_P(InnerJobTest, AnInnerJobHasTheFaultsAndRecordsThatItIsGiven) {
+TEST_P(InnerJobTest, AnInnerJobUsesItsOwnFaultsAndRecords) {
   const std::string inner = folder_.path() + "/inner";
   const Processes::Ended ended = peal(
       {"run",
@@ -140,8 +141,8 @@ TEST_P(InnerJobTest, AnInnerJobHasTheFaultsAndRecordsThatItIsGiven) {
   EXPECT_TRUE(std::filesystem::exists(inner + "/rank-1.flight"));
 }
 
-/// As a checkpoint that is written by a process beside each rank.
-TEST(HelpersTest, AJobOfOneHelperForEachRankHasNeitherItsRecordsNorItsFaults) {
+/// Like a checkpoint that a process beside each rank writes.
+TEST(HelpersTest, AJobOfOneHelperPerRankHasNeitherTheRecordsNorTheFaultsOfTheRank) {
   const TemporaryFolder folder;
   const net::ReservedPort port;
   const std::string faults = folder.path() + "/faults";

@@ -1,7 +1,7 @@
 // One rank of many groups that live at the same time, for live_groups_test.cpp. The argument is the
-// number of groups of all ranks. In each group the rank carries out a small all_reduce, a barrier
-// and a message. Then it counts what the live groups cost. Rank 0 prints the descriptors and
-// threads of the rank that has most, and the bytes of shared memory of all ranks together.
+// number of groups of all ranks. In each group the rank runs a small all_reduce, a barrier and a
+// message. Then it measures the cost of the live groups. Rank 0 prints the largest number of
+// descriptors and threads of any rank, and the bytes of shared memory of all ranks together.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ std::int64_t bytes_there(std::uintptr_t begin, std::uintptr_t end) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> is_there((end - begin) / page);
   if (::mincore(reinterpret_cast<void*>(begin), end - begin, is_there.data()) != 0) {
-    throw std::runtime_error("mincore does not say which pages there are");
+    throw std::runtime_error("mincore failed");
   }
   return std::count_if(is_there.begin(), is_there.end(), [](unsigned char b) { return b & 1; }) *
          static_cast<std::int64_t>(page);
@@ -119,7 +119,7 @@ int run(int count) {
   std::vector<std::int64_t> most = {entries_of("/proc/self/fd"), entries_of("/proc/self/task")};
   std::vector<std::int64_t> all = {
       bytes_of_segments(world->rank(), world->size()) + bytes_of_open_memory(), well ? 0 : 1};
-  world->all_reduce(most, ReduceOp::kMax);
+  world->all_reduce(most, {.op = ReduceOp::kMax});
   world->all_reduce(all);
   if (world->rank() == 0) {
     std::cout << fmt::format(

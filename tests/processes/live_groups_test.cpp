@@ -1,5 +1,6 @@
-// What groups cost that live at the same time. A rank pays for what their operations use. It does
-// not pay a thread, descriptors for each peer, and megabytes of shared memory for each group.
+// The cost of groups that live at the same time. A group costs a rank the memory that the
+// operations of the group use, and one descriptor. A group has neither a separate thread, nor
+// descriptors for each peer, nor megabytes of shared memory.
 #include <cstdint>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace {
 constexpr int kRanks = kSanitized ? 4 : 8;
 constexpr int kGroups = kSanitized ? 20 : 200;
 
-TEST(LiveGroupsTest, AGroupCostsTheMemoryThatItUsesAndADescriptorAndNoThread) {
+TEST(LiveGroupsTest, AGroupCostsItsUsedMemoryADescriptorAndNoThread) {
   Processes processes;
   processes.start({PEAL_PROGRAM,
                    "run",

@@ -1,4 +1,4 @@
-// What `peal run` says of a job that has failed and what it leaves for `peal why`, by real
+// The report of `peal run` on a failed job, and the files that it leaves for `peal why`, with real
 // processes.
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 
 class PostMortemTest : public ::testing::Test {
  protected:
-  /// `peal ARGUMENTS`, with a folder for temporary files of its own.
+  /// `peal ARGUMENTS`, with a separate folder for temporary files.
   Processes::Ended peal(std::vector<std::string> arguments, Processes::Variables more = {}) {
     arguments.insert(arguments.begin(), PEAL_PROGRAM);
     more.insert({"TMPDIR", temporary_.path()});
@@ -40,7 +40,7 @@ class PostMortemTest : public ::testing::Test {
     return peal({"run", "-n", "3", PEAL_TEST_RANK, what}, more);
   }
 
-  /// The one dump, which is all that there is.
+  /// The dump; there must be no other file.
   std::string dump() const {
     std::vector<std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(temporary_.path())) {
@@ -49,7 +49,7 @@ class PostMortemTest : public ::testing::Test {
     EXPECT_EQ(files.size(), 1u);
     return files.size() == 1 ? files.front() : "";
   }
-  /// What `peal why` answers, of which the first sentence stands in the report too.
+  /// The answer of `peal why`. Its first sentence must be in the report too.
   std::string why(const Processes::Ended& ended) {
     EXPECT_THAT(ended.output, HasSubstr(fmt::format("peal: see peal why {}\n", dump())));
     const std::string answer = peal({"why", dump()}).output;
@@ -61,7 +61,7 @@ class PostMortemTest : public ::testing::Test {
   const TemporaryFolder temporary_;
 };
 
-TEST_F(PostMortemTest, WhereAllWentWellNothingIsSaidAndNothingIsLeft) {
+TEST_F(PostMortemTest, AfterSuccessNothingIsReportedAndNothingIsLeft) {
   const Processes::Ended ended = run("meet");
   EXPECT_EQ(ended.code, 0);
   EXPECT_THAT(ended.output, Not(HasSubstr("peal:")));
@@ -93,7 +93,7 @@ TEST_F(PostMortemTest, ARankThatThrowsIsTheCause) {
               AllOf(StartsWith("Rank 1 "), HasSubstr("its process ended with exit code 7")));
 }
 
-TEST_F(PostMortemTest, WhatARankTellsItsPeersOfItsExceptionStandsInTheAnswerToo) {
+TEST_F(PostMortemTest, TheExceptionThatARankSendsToItsPeersIsInTheAnswer) {
   const Processes::Ended ended = run("tell");
   EXPECT_EQ(ended.code, 7);
   EXPECT_THAT(ended.output,
@@ -107,34 +107,34 @@ TEST_F(PostMortemTest, WhatARankTellsItsPeersOfItsExceptionStandsInTheAnswerToo)
 TEST_F(PostMortemTest, ARankInAnotherOperationIsTheCause) {
   const Processes::Ended ended = run("mismatch");
   EXPECT_EQ(ended.code, 2);
-  // One that came late, and was told already, is not in it.
+  // A rank that comes late and receives the error may be missing in the answer.
   EXPECT_THAT(why(ended),
               AllOf(StartsWith("Ranks were in different operations: "),
                     HasSubstr("rank 1 was in broadcast #11 "),
                     ContainsRegex("(ranks 0 and 2 were|rank [02] was) in all_reduce #11 ")));
 }
 
-TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndStoodStill) {
+TEST_F(PostMortemTest, AFrozenRankIsTheCauseAndReportedAsStopped) {
   Processes::Variables variables = {{"PEAL_TEST_TIMEOUT", "10000"}};
   variables.merge(without_leak_check());
   const Processes::Ended ended = run("freeze", variables);
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(why(ended),
               AllOf(StartsWith("Rank 1 never entered all_reduce #11 "),
-                    HasSubstr("its process stood still, stopped by a signal, until ")));
+                    HasSubstr("its process was stopped by a signal until ")));
 }
 
-/// With the number of the rank.
+/// The parameter is the number of the rank.
 class AbsentRankTest : public PostMortemTest, public ::testing::WithParamInterface<std::string> {};
 
-TEST_P(AbsentRankTest, ARankThatEndsBeforeItComesIsLostAtOnceAndIsTheCause) {
+TEST_P(AbsentRankTest, ARankThatEndsBeforeTheMeetingIsLostAtOnceAndIsTheCause) {
   const Processes::Ended ended = peal({"run", "-n", "3", PEAL_TEST_RANK, "absent", GetParam()});
   EXPECT_EQ(ended.code, 9);
   EXPECT_THAT(ended.output,
               ContainsRegex(fmt::format("peer_lost: .*rank {} \\(pid [0-9]+\\) ended with exit "
                                         "code 9 before it ",
                                         GetParam())));
-  EXPECT_THAT(ended.output, Not(HasSubstr("told to end")));  // they ended of themselves
+  EXPECT_THAT(ended.output, Not(HasSubstr("ended by the launcher")));  // they ended by themselves
   EXPECT_THAT(
       why(ended),
       StartsWith(fmt::format("The process of rank {} ended with exit code 9.\n", GetParam())));
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks,
                          ::testing::Values("0", "2"),
                          [](const auto& instance) { return "Rank" + instance.param; });
 
-TEST_F(PostMortemTest, ARankThatIsConfiguredWronglyIsTheCauseInTheWordsOfItsError) {
+TEST_F(PostMortemTest, AWronglyConfiguredRankIsTheCauseWithTheTextOfItsError) {
   const std::string wrong_on_rank_1 =
       "if [ $RANK = 1 ]; then export PEAL_TIMEOUT=soon; fi; exec " PEAL_TEST_RANK " meet";
   const Processes::Ended ended = peal({"run", "-n", "3", "sh", "-c", wrong_on_rank_1});
@@ -156,7 +156,7 @@ TEST_F(PostMortemTest, ARankThatIsConfiguredWronglyIsTheCauseInTheWordsOfItsErro
                     HasSubstr("\n  rank 0 (process ")));
 }
 
-TEST_F(PostMortemTest, ARankThatTakesTheJobForALargerOneMeetsTheOthersAndAllSaySo) {
+TEST_F(PostMortemTest, ADifferentWorldSizeOfOneRankIsReportedByAllRanks) {
   const std::string wrong_on_rank_1 =
       "if [ $RANK = 1 ]; then export WORLD_SIZE=4; fi; exec " PEAL_TEST_RANK " meet";
   const Processes::Ended ended = peal({"run", "-n", "3", "sh", "-c", wrong_on_rank_1});
@@ -166,7 +166,7 @@ TEST_F(PostMortemTest, ARankThatTakesTheJobForALargerOneMeetsTheOthersAndAllSayS
                     HasSubstr("4 for rank 1 (process ")));
 }
 
-TEST_F(PostMortemTest, TheDumpLiesAmongTheLogsIfThereAreAny) {
+TEST_F(PostMortemTest, TheDumpIsWrittenBesideTheLogs) {
   const std::string logs = temporary_.path() + "/logs";
   const Processes::Ended ended =
       peal({"run", "-n", "3", "--log-dir", logs, PEAL_TEST_RANK, "kill"});
@@ -174,7 +174,7 @@ TEST_F(PostMortemTest, TheDumpLiesAmongTheLogsIfThereAreAny) {
   EXPECT_THAT(peal({"why", logs + "/peal.dump"}).output, HasSubstr("killed by SIGKILL"));
 }
 
-TEST_F(PostMortemTest, AFolderThatTheUserHasNamedStaysWithTheEnds) {
+TEST_F(PostMortemTest, AFolderThatTheUserHasNamedIsKeptWithTheEnds) {
   const std::string named = temporary_.path() + "/flights";
   const Processes::Ended ended = run("kill", {{"PEAL_FLIGHT_DIR", named}});
   EXPECT_THAT(ended.output, HasSubstr(fmt::format("peal: see peal why {}\n", named)));
@@ -184,17 +184,17 @@ TEST_F(PostMortemTest, AFolderThatTheUserHasNamedStaysWithTheEnds) {
   EXPECT_THAT(peal({"why", named}).output, StartsWith("The process of rank 1 was killed"));
 }
 
-TEST_F(PostMortemTest, WhereTheRecordsCannotBeKeptTheReportSaysSo) {
+TEST_F(PostMortemTest, TheReportSaysSoIfTheRecordsCannotBeKept) {
   fs::create_directory(temporary_.path() + fmt::format("/peal-{}", ::geteuid()));
   fs::permissions(temporary_.path() + fmt::format("/peal-{}", ::geteuid()), fs::perms::all);
   const Processes::Ended ended = run("kill");
   EXPECT_EQ(ended.code, 128 + SIGKILL);
   EXPECT_THAT(ended.output,
               AllOf(HasSubstr("peal: why: The process of rank 1 was killed by SIGKILL"),
-                    HasSubstr("peal: what the ranks have recorded could not be kept: ")));
+                    HasSubstr("peal: the records of the ranks could not be kept: ")));
 }
 
-TEST_F(PostMortemTest, WhatAKilledLauncherHasLeftIsRemovedByTheNextOne) {
+TEST_F(PostMortemTest, FilesOfAKilledLauncherAreRemovedByTheNextOne) {
   Processes processes;
   processes.start({PEAL_PROGRAM, "run", "-n", "2", PEAL_TEST_RANK, "work"},
                   {{"TMPDIR", temporary_.path()}});
@@ -202,7 +202,7 @@ TEST_F(PostMortemTest, WhatAKilledLauncherHasLeftIsRemovedByTheNextOne) {
   processes.signal(0, SIGKILL);
   processes.wait(Deadline::after(kLimit));
   EXPECT_FALSE(has_nothing());
-  const Deadline limit = Deadline::after(kLimit);  // the guard has to end the ranks first
+  const Deadline limit = Deadline::after(kLimit);  // the guard must end the ranks first
   while (!has_nothing() && !limit.passed()) run("meet");
   EXPECT_TRUE(has_nothing());
 }

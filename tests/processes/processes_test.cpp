@@ -1,5 +1,5 @@
-// Ranks as real processes: the grid once more, and what becomes of the others when one is killed,
-// frozen, throws or never comes.
+// Ranks as real processes: the grid, and the state of the other ranks when one is killed, frozen,
+// throws or never comes.
 #include "tests/support/processes.h"
 
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "peal/base/testing/sanitized.h"
 #include "peal/net/testing/reserved_port.h"
 
-#include "tests/support/belongings.h"
+#include "tests/support/leftovers.h"
 
 namespace peal::testing {
 namespace {
@@ -83,7 +83,7 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     }
     const auto ended = processes_.wait(soon);
     for (const std::size_t rank : {0, 2}) {
-      // The peer that the new group waits for has ended, or the old group has missed it before.
+      // The peer that the new group waits for has ended, or the old group noticed the loss before.
       EXPECT_THAT(
           ended[rank].output,
           ContainsRegex(
@@ -95,30 +95,28 @@ class ProcessesTest : public ::testing::TestWithParam<std::string> {
     end_children();
   }
 
-  /// Those that ranks have left behind.
+  /// Kills the processes that ranks have left behind.
   void end_children() const {
-    for (const pid_t child : belongings().processes) ::kill(child, SIGKILL);
+    for (const pid_t child : leftovers().processes) ::kill(child, SIGKILL);
   }
 
-  /// Three ranks, of which rank 1 fails and the others miss it, started by `peal run`.
+  /// Three ranks, started by `peal run`. Rank 1 fails, and the others need it.
   Processes::Ended launch_with_bad_luck(const std::string& what) {
     processes_.start({PEAL_PROGRAM, "run", "-n", "3", PEAL_TEST_RANK, what},
                      {{"PEAL_STAGE", "8K"}, {"PEAL_TRANSPORT", GetParam()}});
     return processes_.wait(Deadline::after(kLimit)).front();
   }
 
-  Belongings belongings() const { return belongings_of("PEAL_TEST_JOB=" + job_); }
-  Belongings left(const Belongings& before) const {
-    return left_of(before, "PEAL_TEST_JOB=" + job_);
-  }
+  Leftovers leftovers() const { return belongings_of("PEAL_TEST_JOB=" + job_); }
+  Leftovers left(const Leftovers& before) const { return left_of(before, "PEAL_TEST_JOB=" + job_); }
 
-  /// Where the job's ranks meet, which a test starts once.
+  /// The address where the ranks meet; a test starts one job there.
   const net::ReservedPort port_;
   Processes processes_;
   std::string job_ = std::to_string(::getpid()) + "." + GetParam();
 };
 
-TEST_P(ProcessesTest, TheWholeGridHoldsBetweenProcesses) {
+TEST_P(ProcessesTest, TheWholeGridIsCorrectBetweenProcesses) {
   start(3, "grid");
   for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_TRUE(ended.in_time);
@@ -142,7 +140,7 @@ TEST_P(ProcessesTest, ABurstOfSmallMessagesDoesNotFillTheMemoryOfItsReceiver) {
   EXPECT_LT(grown, 40);
 }
 
-TEST_P(ProcessesTest, TheSameProcessesMeetAgainAndAgainAtTheSamePlace) {
+TEST_P(ProcessesTest, TheSameProcessesCanMeetRepeatedlyAtTheSamePlace) {
   start(3, "again");
   for (const auto& ended : processes_.wait(Deadline::after(kLimit))) {
     EXPECT_EQ(ended.code, 0) << ended.output;
@@ -150,7 +148,7 @@ TEST_P(ProcessesTest, TheSameProcessesMeetAgainAndAgainAtTheSamePlace) {
   }
 }
 
-TEST_P(ProcessesTest, AKilledRankIsTheSameErrorOnAllOthersAndNothingHangs) {
+TEST_P(ProcessesTest, AKilledRankIsTheSameErrorOnAllOthersAndNoRankHangs) {
   kill_one_of_four("work");
 }
 
@@ -162,15 +160,15 @@ TEST_P(ProcessesTest, AKilledRankIsNoticedAtOnceThoughItsForkedChildLivesOn) {
   kill_one_of_four("leave");
 }
 
-TEST_P(ProcessesTest, ARankThatHasEndedIsMissedByAGroupThatIsMadeLater) {
+TEST_P(ProcessesTest, ALaterGroupReportsThatARankHasEnded) {
   expect_that_rank_1_is_missed("subgroup");
 }
 
-TEST_P(ProcessesTest, ARankThatHasEndedIsMissedThoughItsForkedChildLivesOn) {
+TEST_P(ProcessesTest, ALaterGroupReportsAnEndedRankThoughItsForkedChildLivesOn) {
   expect_that_rank_1_is_missed("orphan");
 }
 
-TEST_P(ProcessesTest, ARankThatThrowsSpeaksForItselfAndIsTheOneThatIsNamed) {
+TEST_P(ProcessesTest, ARankThatThrowsReportsItsErrorAndIsNamedAsTheCause) {
   const Processes::Ended ended = launch_with_bad_luck("throw");
   EXPECT_EQ(ended.code, 7) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("[1] out of luck\n"));
@@ -181,11 +179,11 @@ TEST_P(ProcessesTest, ARankThatThrowsSpeaksForItselfAndIsTheOneThatIsNamed) {
   EXPECT_THAT(ended.output, HasSubstr("peal: the last lines of rank 1:\n  | out of luck\n"));
 }
 
-TEST_P(ProcessesTest, ARankThatTerminatesIsTheOneThatIsNamed) {
+TEST_P(ProcessesTest, ARankThatTerminatesIsNamedAsTheCause) {
   const Processes::Ended ended = launch_with_bad_luck("terminate");
   EXPECT_EQ(ended.code, 128 + SIGABRT) << ended.output;
   EXPECT_THAT(ended.output, ContainsRegex("\\[1\\] .*out of luck\n"));
-  // The compiler decides whether the stack, and with it the group, is unwound first.
+  // The compiler decides whether the stack, and the group with it, is unwound first.
   EXPECT_THAT(
       ended.output,
       ContainsRegex("\\[0\\] .*peer_lost: rank 1 \\(pid[^\n]*(was lost|because of an exception)"));
@@ -193,10 +191,11 @@ TEST_P(ProcessesTest, ARankThatTerminatesIsTheOneThatIsNamed) {
               ContainsRegex("peal: the last lines of rank 1:\n(  \\| .*\n)*  \\| .*out of luck"));
 }
 
-TEST_P(ProcessesTest, ARankThatLeavesWithCollectivesUnderWayIsTheOneThatIsNamed) {
+TEST_P(ProcessesTest, ARankThatLeavesWithCollectivesInFlightIsNamedAsTheCause) {
   const Processes::Ended ended = launch_with_bad_luck("abandon");
   EXPECT_EQ(ended.code, 2) << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("[0] peer_lost: rank 1 has left the group, with"));
+  EXPECT_THAT(ended.output,
+              HasSubstr("[0] peer_lost: rank 1 has left the group while collectives"));
   EXPECT_THAT(ended.output, HasSubstr("peal: the last lines of rank 1:\n  | timeout: the group"));
 }
 
@@ -215,14 +214,15 @@ TEST_P(ProcessesTest, AFrozenRankIsATimeoutAndNotALoss) {
   }
 }
 
-TEST_P(ProcessesTest, AFrozenRankThatGoesOnInTimeDisturbsNobody) {
+TEST_P(ProcessesTest, AFrozenRankThatContinuesInTimeDisturbsNoRank) {
   start(3, "grid", {}, 1);
   wait_until_working(3);
   const Deadline limit = Deadline::after(kLimit);
   int freezes = 0;
   do {
     processes_.signal(1, SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // for the others to feel it
+    // long enough for the others to notice
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
     processes_.signal(1, SIGCONT);
     ++freezes;
   } while (!limit.passed() &&
@@ -236,23 +236,23 @@ TEST_P(ProcessesTest, AKilledJobLeavesNothingBehind) {
   const TemporaryFolder temporary;
   start(3, "work", {{"TMPDIR", temporary.path()}});
   wait_until_working(3);
-  const Belongings before = belongings();
+  const Leftovers before = leftovers();
   EXPECT_EQ(before.processes.size(), 3u);
   EXPECT_FALSE(before.sockets.empty());
   EXPECT_EQ(before.memory.empty(), GetParam() != "shm");
   for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
   processes_.wait(Deadline::after(kLimit));
-  EXPECT_EQ(left(before), Belongings());
+  EXPECT_EQ(left(before), Leftovers());
   EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
 }
 
-TEST_P(ProcessesTest, WhatAJobLeavesBehindIsSeen) {
+TEST_P(ProcessesTest, ItemsThatAJobLeavesBehindAreDetected) {
   start(3, "leave");
   wait_until_working(3);
-  const Belongings before = belongings();
+  const Leftovers before = leftovers();
   for (std::size_t rank = 0; rank < 3; ++rank) processes_.signal(rank, SIGKILL);
   processes_.wait(Deadline::after(kLimit));
-  const Belongings seen = left(before);
+  const Leftovers seen = left(before);
   end_children();
   EXPECT_EQ(seen.processes.size(), 3u);
   for (const std::uint64_t socket : before.sockets) {
@@ -278,7 +278,7 @@ TEST_P(ProcessesTest, ARankThatNeverComesIsNamedInTime) {
   }
 }
 
-TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
+TEST_P(ProcessesTest, RanksWithDifferentTransportsAllReportTheTransportOfEachRank) {
   for (const int rank : {0, 1, 2}) {
     processes_.start({PEAL_TEST_RANK, "meet"},
                      {{"RANK", std::to_string(rank)},
@@ -291,13 +291,13 @@ TEST_P(ProcessesTest, RanksThatWereGivenDifferentTransportsAllSayWhoHasWhich) {
     EXPECT_TRUE(ended.in_time);
     EXPECT_EQ(ended.code, 2);
     EXPECT_THAT(ended.output,
-                HasSubstr("mismatch: the ranks were configured with different transports: auto on "
+                HasSubstr("mismatch: the ranks are configured with different transports: auto on "
                           "rank 1; " +
                           GetParam() + " on rank 0, 2; "));
   }
 }
 
-TEST_P(ProcessesTest, RanksThatWereGivenDifferentAlgorithmsAllHearWhereToLook) {
+TEST_P(ProcessesTest, RanksWithDifferentAlgorithmsAllNameTheSettings) {
   for (const int rank : {0, 1}) {
     processes_.start({PEAL_TEST_RANK, "work"},
                      {{"RANK", std::to_string(rank)},

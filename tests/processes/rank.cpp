@@ -1,30 +1,30 @@
-// One rank of the tests in this folder: a program that does what its first argument says.
-//   grid          runs the property grid once, prints what went wrong, and "done"
-//   work          all_reduces until it cannot, then prints the error and how it took it
+// One rank of the tests in this folder. The first argument says what the program does:
+//   grid          runs the property grid once, and prints the errors and "done"
+//   work          runs all_reduces until one fails, then prints the error, which later calls repeat
 //   messages      the same with a ring of sends and receives
 //   leave         the same as work, and leaves a forked child behind
 //   leave_program the same as work, and leaves behind a program that it has started
 //   burst         rank 0 sends more small messages than rank 1 keeps; rank 1 begins late, and
-//                 says by how many MiB its memory grew at most
-//   meet          only joins the group, and says so
-//   again         joins a group and leaves it, many times at the same place, and says "done"
-//   throw         works like work, but rank 1 throws in the middle, and main says what was thrown
-//   tell          the same as throw, but the others are told what was thrown
-//   terminate     the same as throw, but nobody catches what is thrown
-//   count         all_reduces numbers of which it knows the sum, a while, and says "counted"; or
-//                 after how many it ended, and why
+//                 prints by how many MiB its memory grew at most
+//   meet          only joins the group, and prints that it has
+//   again         joins and leaves a group many times at the same place, and prints "done"
+//   throw         works like work, but rank 1 throws in the middle, and main prints the exception
+//   tell          the same as throw, but the peers receive the text of the exception
+//   terminate     the same as throw, but the exception is not caught
+//   count         runs some all_reduces with known sums, and prints "counted"; or, after an error,
+//                 the number of all_reduces before it, and the error
 //   kill          works like work, but rank 1 is killed in the middle
-//   exit          the same, but it ends with exit code 9
-//   freeze        the same, but it is stopped
-//   mismatch      the same, but it broadcasts where the others reduce
-//   inner COMMAND the same as exit, but rank 0 runs COMMAND, a job of its own, in the middle
+//   exit          the same, but rank 1 ends with exit code 9
+//   freeze        the same, but rank 1 is stopped
+//   mismatch      the same, but rank 1 broadcasts while the others reduce
+//   inner COMMAND the same as exit, but rank 0 runs COMMAND, another job, in the middle
 //   helpers COMMAND
 //                 every rank joins the group, runs COMMAND, and leaves
-//   absent N      rank N ends with exit code 9 before it has come to the meeting
-//   few_files     both ranks make a group of the group while rank 0 may open 0, 1, 2, ... files
+//   absent N      rank N ends with exit code 9 before it comes to the meeting
+//   few_files     both ranks make a sub-group while rank 0 may open 0, 1, 2, ... files
 //   orphan        as subgroup, and a child of rank 1 lives on
 //   subgroup      rank 1 ends with exit code 9, and the others make a group with it
-//   abandon       rank 1 leaves in order with a collective under way, and the others wait for it
+//   abandon       rank 1 leaves with a collective in flight, and the others wait for it
 // If PEAL_TEST_TIMEOUT is set, in milliseconds, it is the timeout of each all_reduce. The meeting
 // has the timeout of the group, which may be long.
 #include <signal.h>
@@ -42,10 +42,10 @@
 #include <string>
 #include <vector>
 
-#include "peal/base/fd.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/group/tell_peers.h"
 #include "peal/init/init.h"
+#include "peal/system/fd.h"
 
 #include "tests/collectives/cases.h"
 
@@ -70,7 +70,7 @@ Timeout timeout_of_operations() {
 void work(ProcessGroup& group) {
   const Timeout timeout = timeout_of_operations();
   std::vector<float> data(5'000, 1);
-  while (true) group.all_reduce(data, ReduceOp::kMax, timeout);
+  while (true) group.all_reduce(data, {.op = ReduceOp::kMax, .timeout = timeout});
 }
 
 void exchange_messages(ProcessGroup& group) {
@@ -85,7 +85,7 @@ void exchange_messages(ProcessGroup& group) {
   }
 }
 
-/// The number of a line of /proc/self/status in kB, such as "VmRSS:".
+/// The value in kB of a line of /proc/self/status, such as "VmRSS:".
 std::int64_t own_kilobytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -97,7 +97,7 @@ std::int64_t own_kilobytes(const std::string& name) {
 
 constexpr std::size_t kBurst = kSanitized ? 4'000 : 20'000;
 constexpr std::size_t kBurstCount = 1'024;
-/// So many messages fit into the bound of the receiver.
+/// This many messages fit into the bound of the receiver.
 constexpr std::size_t kSurelyKept = 1'000;
 constexpr Tag kBegin{2};
 
@@ -111,7 +111,11 @@ int send_burst(ProcessGroup& group) {
   }
   for (std::size_t i = 0; i < kSurelyKept; ++i) works[i]->wait();
   if (works.back()->is_completed()) return 1;
-  group.send(std::vector<std::int64_t>{1}, 1, kBegin);  // overtakes those that are held back
+  group.send(
+      // overtakes the messages that are held back
+      std::vector<std::int64_t>{1},
+      1,
+      {.tag = kBegin});
   for (const WorkPtr& work : works) work->wait();
   return 0;
 }
@@ -119,7 +123,7 @@ int send_burst(ProcessGroup& group) {
 int receive_burst(ProcessGroup& group) {
   const std::int64_t before = own_kilobytes("VmRSS:");
   std::vector<std::int64_t> begin(1);
-  group.recv(begin, 0, kBegin);
+  group.recv(begin, 0, {.tag = kBegin});
   std::vector<std::int64_t> message(kBurstCount);
   for (std::size_t i = 0; i < kBurst; ++i) {
     group.recv(message, 0);
@@ -134,7 +138,7 @@ int receive_burst(ProcessGroup& group) {
 /// Much longer than the tests wait. A child ends by itself if the test forgets it.
 constexpr const char* kChildLives = "300";
 
-/// The child has whatever this process has.
+/// The child shares all descriptors of this process.
 void leave_a_child() {
   if (::fork() != 0) return;
   ::alarm(static_cast<unsigned>(std::stoul(kChildLives)));
@@ -147,11 +151,11 @@ void leave_a_program() {
   char* const arguments[] = {name.data(), time.data(), nullptr};
   pid_t child = 0;
   if (::posix_spawnp(&child, "sleep", nullptr, nullptr, arguments, environ) != 0) {
-    throw std::runtime_error("sleep cannot be started");
+    throw std::runtime_error("cannot start sleep");
   }
 }
 
-/// Works until an error comes; every later call must say the same.
+/// Works until an error comes. Every later call must throw the same error.
 int work_until_it_fails(ProcessGroup& group, void (*what)(ProcessGroup&)) {
   std::cout << "working" << std::endl;
   try {
@@ -169,26 +173,26 @@ int work_until_it_fails(ProcessGroup& group, void (*what)(ProcessGroup&)) {
 
 void work_with_bad_luck(ProcessGroup& group) {
   std::vector<float> data(5'000, 1);
-  for (int i = 0; i < 10; ++i) group.all_reduce(data, ReduceOp::kMax);
+  for (int i = 0; i < 10; ++i) group.all_reduce(data, {.op = ReduceOp::kMax});
   if (group.rank() == 1) throw std::runtime_error("out of luck");
   work(group);
 }
 
-/// What befalls rank 1 in the middle of its work.
-int work_with_fate(ProcessGroup& group, const std::string& fate) {
+/// Works. After ten operations rank 1 fails in the way that `state` names, as in the list above.
+int work_until_rank_1_fails(ProcessGroup& group, const std::string& state) {
   std::vector<float> data(5'000, 1);
-  for (int i = 0; i < 10; ++i) group.all_reduce(data, ReduceOp::kMax);
+  for (int i = 0; i < 10; ++i) group.all_reduce(data, {.op = ReduceOp::kMax});
   if (group.rank() == 1) {
-    if (fate == "kill") ::raise(SIGKILL);
-    if (fate == "exit") ::_exit(9);
-    if (fate == "freeze") ::raise(SIGSTOP);
-    if (fate == "mismatch") group.broadcast(data, 0);
+    if (state == "kill") ::raise(SIGKILL);
+    if (state == "exit") ::_exit(9);
+    if (state == "freeze") ::raise(SIGSTOP);
+    if (state == "mismatch") group.broadcast(data, 0);
   }
   work(group);
   return 0;
 }
 
-/// `noexcept` ends the program before the group is left, as a main that catches nothing does.
+/// `noexcept` ends the program before the group is left, like a main without a handler.
 void work_uncaught() noexcept {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -199,8 +203,7 @@ void work_uncaught() noexcept {
 /// Warns on stderr, as a program should.
 int count() {
   InitOptions options;
-  options.report = [](Severity severity, std::string_view message) {
-    if (severity != Severity::kWarning) return;
+  options.report = [](std::string_view message) {
     std::cerr << "warning: " + std::string(message) + "\n";
   };
   const ProcessGroupPtr group = init_process_group(options);
@@ -210,7 +213,7 @@ int count() {
   for (int i = 0; i < kTimes; ++i) {
     std::fill(data.begin(), data.end(), static_cast<float>(group->rank() + i));
     try {
-      group->all_reduce(data, ReduceOp::kSum, timeout_of_operations());
+      group->all_reduce(data, {.timeout = timeout_of_operations()});
     } catch (const Error& error) {
       std::cout << "ended after " << i << " with " << error.what() << std::endl;
       return 3;
@@ -226,7 +229,7 @@ int count() {
   return 0;
 }
 
-/// `helper`: a command that joins a job of its own while this rank is in its group.
+/// `helper`: a command that joins another job while this rank is in its group.
 int run_beside_group(const std::string& helper) {
   const ProcessGroupPtr group = init_process_group();
   if (std::system(helper.c_str()) != 0) return 8;
@@ -236,7 +239,7 @@ int run_beside_group(const std::string& helper) {
 
 int work_with_inner_job(ProcessGroup& group, const std::string& job) {
   if (group.rank() == 0 && std::system(job.c_str()) != 0) return 8;
-  return work_with_fate(group, "exit");
+  return work_until_rank_1_fails(group, "exit");
 }
 
 int abandon(ProcessGroup& group) {
@@ -250,7 +253,7 @@ int abandon(ProcessGroup& group) {
 }
 
 int make_subgroup(ProcessGroup& group, void (*before_the_end)()) {
-  // A rank that ends as soon as a barrier lets it go may be missed by one that is still in there.
+  // A rank that ends right after a barrier may still be needed by a rank in that barrier.
   std::vector<int> through = {group.rank()};
   if (group.rank() == 1) {
     for (const Rank other : {0, 2}) group.recv(through, other);
@@ -269,7 +272,7 @@ int make_subgroup(ProcessGroup& group, void (*before_the_end)()) {
   return 5;
 }
 
-/// Leaves this process `number` descriptors that it may still open.
+/// Leaves this process only `number` descriptors to open.
 class FewFiles {
  public:
   explicit FewFiles(int number) {
@@ -285,8 +288,8 @@ class FewFiles {
   std::vector<Fd> fillers_;
 };
 
-/// A group of the whole group, while rank 0 may open no more files than `files`; null if `split`
-/// throws.
+/// Makes a sub-group of all ranks, while rank 0 may open at most `files` more files. Null if
+/// `split` throws.
 ProcessGroupPtr try_split(ProcessGroup& group, int files) {
   std::optional<FewFiles> few;
   if (group.rank() == 0) few.emplace(files);
@@ -320,16 +323,16 @@ int make_groups_with_few_files(ProcessGroup& group) {
 
 int meet_again_and_again() {
   std::vector<ProcessGroupPtr> groups;
-  std::optional<Rank> next_rank;  // now and then each has another
+  std::optional<Rank> next_rank;  // some rounds assign other ranks
   for (int i = 0; i < 10; ++i) {
     InitOptions options;
     if (next_rank) options.rank = *next_rank;
     const ProcessGroupPtr group = init_process_group(options);
     std::vector<int> data = {group->rank()};
-    group->all_reduce(data, ReduceOp::kMax);
+    group->all_reduce(data, {.op = ReduceOp::kMax});
     if (data[0] != group->size() - 1) return 1;
     if (i % 3 == 0) next_rank = (group->rank() + 1) % group->size();
-    if (i % 2 == 0) {  // else it ends with its last pointer
+    if (i % 2 == 0) {  // else the group ends with its last pointer
       group->destroy();
       groups.push_back(group);
     }
@@ -348,7 +351,7 @@ int run(const std::string& what, const std::string& more) {
   if (what == "throw") work_with_bad_luck(*group);
   if (what == "tell") tell_peers_of_exceptions(*group, [&] { work_with_bad_luck(*group); });
   if (what == "kill" || what == "exit" || what == "freeze" || what == "mismatch") {
-    return work_with_fate(*group, what);
+    return work_until_rank_1_fails(*group, what);
   }
   if (what == "inner") return work_with_inner_job(*group, more);
   if (what == "grid") return run_grid(*group);
@@ -378,7 +381,7 @@ int run_and_report(const std::string& what, const std::string& more) {
 }
 
 /// A build that measures coverage writes its counts at the end of the process. A test's limit of
-/// file sizes is for the rank, and not for the counts.
+/// file sizes applies to the rank, and not to the counts.
 void lift_limit_of_file_sizes() {
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);

@@ -1,5 +1,5 @@
-// Jobs in sandboxes: system calls that are forbidden, and limits of files and descriptors. What the
-// ranks can do without works all the same; for the rest all ranks say what is missing.
+// Jobs in sandboxes: forbidden system calls, and limits of files and descriptors. Ranks work
+// without optional features. If a required feature is missing, all ranks name it.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -32,14 +32,14 @@ Command without(const Command& rules, const Command& command) {
   return all;
 }
 
-/// Runs with a limit of the shell: "-S -f 1000" (which the process may lift), "-n 60".
+/// Runs with a limit of the shell: "-S -f 1000" (which the process may raise), "-n 60".
 Command limited(const std::string& limit, const std::string& command) {
   return {"/bin/sh", "-c", "ulimit " + limit + " && exec " + command};
 }
 
 class SandboxTest : public ::testing::Test {
  protected:
-  /// One rank of a job of two.
+  /// Starts one rank of a job of two.
   void start(int rank, const Command& command, const Processes::Variables& more = {}) {
     Processes::Variables variables = {{"RANK", std::to_string(rank)},
                                       {"WORLD_SIZE", "2"},
@@ -76,7 +76,7 @@ TEST_F(SandboxTest, WithoutSharedMemoryTheRanksUseTcpAndRank0WarnsOnce) {
   EXPECT_THAT(ended[1].output, Not(HasSubstr("warning")));
 }
 
-TEST_F(SandboxTest, OneRankWithoutSharedMemoryIsEnough) {
+TEST_F(SandboxTest, OneRankWithoutSharedMemoryMakesAllRanksUseTcp) {
   start(0, kCount);
   start(1, without(kNoMemoryFiles, kCount));
   const auto ended = wait();
@@ -84,7 +84,7 @@ TEST_F(SandboxTest, OneRankWithoutSharedMemoryIsEnough) {
   EXPECT_THAT(ended[0].output, HasSubstr("shared memory is not available to rank 1"));
 }
 
-TEST_F(SandboxTest, SharedMemoryThatIsAskedForAndForbiddenIsAnErrorOnAllRanks) {
+TEST_F(SandboxTest, SharedMemoryThatIsRequestedButForbiddenIsAnErrorOnAllRanks) {
   start(0, kCount, {{"PEAL_TRANSPORT", "shm"}});
   start(1, without(kNoMemoryFiles, kCount), {{"PEAL_TRANSPORT", "shm"}});
   for (const auto& one : wait()) {
@@ -93,7 +93,7 @@ TEST_F(SandboxTest, SharedMemoryThatIsAskedForAndForbiddenIsAnErrorOnAllRanks) {
   }
 }
 
-/// In its last step: the descriptors of a peer's memory cannot be received.
+/// The last step fails: the descriptors of a peer's memory cannot be received.
 TEST_F(SandboxTest, AGroupThatOneRankCannotFinishIsAnErrorOnAllRanks) {
   start(0, kCount, {{"PEAL_TRANSPORT", "shm"}});
   start(1, without({"recvmsg=EMFILE"}, kCount), {{"PEAL_TRANSPORT", "shm"}});
@@ -107,8 +107,8 @@ TEST_F(SandboxTest, AGroupThatOneRankCannotFinishIsAnErrorOnAllRanks) {
 
 class NoPidfdTest : public SandboxTest, public ::testing::WithParamInterface<int> {};
 
-/// One rank cannot have a pidfd of its peer. So both ranks keep the connection.
-TEST_P(NoPidfdTest, WithoutAPidfdAConnectionTellsOfTheEndOfARankAndNothingElseDoes) {
+/// One rank cannot get a pidfd of its peer. So both ranks keep the connection.
+TEST_P(NoPidfdTest, WithoutAPidfdAConnectionReportsTheEndOfARank) {
   const Command work = {PEAL_TEST_RANK, "work"};
   for (const int rank : {0, 1}) {
     start(rank, rank == GetParam() ? without({"pidfd_open=EPERM"}, work) : work);
@@ -130,7 +130,7 @@ TEST_P(NoPidfdTest, WithoutAPidfdAConnectionTellsOfTheEndOfARankAndNothingElseDo
 
 INSTANTIATE_TEST_SUITE_P(Ranks, NoPidfdTest, ::testing::Values(0, 1));
 
-TEST_F(SandboxTest, AForbiddenQuestionForTheAffinityDoesNotStopALaunch) {
+TEST_F(SandboxTest, AForbiddenAffinityCallDoesNotPreventALaunch) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer asks for the affinity itself, and ends without";
   const Command launch = {PEAL_PROGRAM, "run", "-n", "2", PEAL_TEST_RANK, "count"};
   const auto ended = wait_for_one(without({"sched_getaffinity=EPERM"}, launch));
@@ -138,8 +138,8 @@ TEST_F(SandboxTest, AForbiddenQuestionForTheAffinityDoesNotStopALaunch) {
   EXPECT_EQ(ended.code, 0) << ended.output;
 }
 
-/// In units of 512 or 1024 bytes, as the shell has it; both are too few for the stages of the
-/// ranks.
+/// In units of 512 or 1024 bytes, depending on the shell; either limit is too small for the stages
+/// of the ranks.
 TEST_F(SandboxTest, ALimitOfFileSizesIsNamed) {
   const std::string rank = std::string(PEAL_TEST_RANK) + " count";
   for (const int number : {0, 1}) start(number, limited("-S -f 100", rank));
@@ -149,7 +149,7 @@ TEST_F(SandboxTest, ALimitOfFileSizesIsNamed) {
   }
 }
 
-TEST_F(SandboxTest, ALimitOfFileSizesDoesNotConcernTcpNorTheRecordOfOperations) {
+TEST_F(SandboxTest, ALimitOfFileSizesDoesNotStopTcpJobsWithRecords) {
   const TemporaryFolder folder;
   const std::string rank = std::string(PEAL_TEST_RANK) + " count";
   const Processes::Variables variables = {{"PEAL_TRANSPORT", "tcp"},
@@ -180,12 +180,11 @@ TEST_F(SandboxTest, TooFewDescriptorsAreAnErrorOnAllRanksThatNamesTheLimit) {
 
 class FewDescriptorsTest : public SandboxTest, public ::testing::WithParamInterface<std::string> {};
 
-/// Rank 0 may open 0, 1, 2, ... files more while both make a group of the group.
-TEST_P(FewDescriptorsTest, AGroupIsMadeOnAllRanksOrOnNone) {
+/// Rank 0 may open 0, 1, 2, ... more files while both ranks make a sub-group.
+TEST_P(FewDescriptorsTest, AGroupIsMadeOnAllRanksOrOnNoRank) {
   if (kSanitizers.find("undefined") != std::string_view::npos) {
-    GTEST_SKIP()
-        << "the sanitizer looks at objects through a pipe, and reports an object as invalid "
-           "where no descriptor is left for one";
+    GTEST_SKIP() << "the sanitizer checks objects through a pipe, and reports an object as invalid "
+                    "if no descriptor is left for the pipe";
   }
   for (const int rank : {0, 1}) {
     start(rank, {PEAL_TEST_RANK, "few_files"}, {{"PEAL_TRANSPORT", GetParam()}});

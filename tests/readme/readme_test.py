@@ -1,5 +1,5 @@
-"""What README.md and the guide to groups show is in examples, which are compiled and run; and the documents
-name files that exist."""
+"""The code in README.md and the guide to groups is in examples, which are compiled and run. The documents
+name only files that exist."""
 import pathlib
 import re
 import unittest

@@ -12,19 +12,19 @@
 #include "peal/base/guarded.h"
 #include "peal/init/connector.h"
 #include "peal/store/memory_store.h"
-#include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/testing/faulty.h"
 
 namespace peal::testing {
 namespace {
 
 using transport::Transport;
 
-/// Of each rank. All ranks are in this process, so it needs ranks * ranks times as much address
-/// space, of which the thread sanitizer has little.
+/// Per rank. All ranks are in this process, so it needs ranks * ranks times as much address space,
+/// and the thread sanitizer leaves little.
 constexpr Bytes kArena = 64_MiB;
 
-/// The world's store and name, as a meeting would have made them.
+/// The world's store and name, as a real meeting would make them.
 rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Store> store) {
   rendezvous::Identity identity;
   identity.rank = rank;
@@ -37,7 +37,7 @@ rendezvous::Meeting meeting_of(Rank rank, int ranks, std::shared_ptr<store::Stor
   return meeting;
 }
 
-/// Makes the transports of a group when its first rank asks, and keeps the others' for them.
+/// Makes the transports of a group when its first rank asks, and keeps those of the other ranks.
 class Exchange {
  public:
   Exchange(Fabric fabric, Bytes stage) : fabric_(fabric), stage_(stage) {}
@@ -65,7 +65,7 @@ class Exchange {
     options.data_ring = 4_KiB;
     options.arena = kArena;
     if (fabric_ != Fabric::kShortWrites) {  // with faults each group has its own thread for mail
-      for (const Rank member : members) options.rounds.push_back(rounds_of(member));
+      for (const Rank member : members) options.mail_threads.push_back(mail_thread_of(member));
     }
     auto transports = transport::make_memory_transports(ranks, options);
     if (fabric_ == Fabric::kShortWrites) {
@@ -78,18 +78,18 @@ class Exchange {
     return transports;
   }
 
-  /// All groups of a rank share its Rounds, as over shm.
-  std::shared_ptr<transport::Rounds> rounds_of(Rank world_rank) {
-    std::weak_ptr<transport::Rounds>& known = rounds_[world_rank];
-    auto rounds = known.lock();
-    if (!rounds) known = rounds = std::make_shared<transport::Rounds>();
-    return rounds;
+  /// All groups of a rank share its MailThread, as over shm.
+  std::shared_ptr<transport::MailThread> mail_thread_of(Rank world_rank) {
+    std::weak_ptr<transport::MailThread>& known = mail_threads_[world_rank];
+    auto thread = known.lock();
+    if (!thread) known = thread = std::make_shared<transport::MailThread>();
+    return thread;
   }
 
   Fabric fabric_;
   Bytes stage_;
   Guarded<std::map<std::string, std::vector<std::unique_ptr<Transport>>>> groups_;
-  std::map<Rank, std::weak_ptr<transport::Rounds>> rounds_;  // under the same lock
+  std::map<Rank, std::weak_ptr<transport::MailThread>> mail_threads_;  // under the same lock
 };
 
 }  // namespace
@@ -122,7 +122,8 @@ int ranks_per_host(Fabric fabric, int ranks) {
     case Fabric::kShm:
       return ranks;
     case Fabric::kHosts:
-      // The fewest of which a host has several, on several hosts; all where that cannot be.
+      // The smallest number above one that divides the ranks into several hosts; otherwise all
+      // ranks.
       for (int local = 2; local < ranks; ++local) {
         if (ranks % local == 0) return local;
       }

@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "peal/base/config.h"
+#include "peal/config/config.h"
 #include "peal/group/process_group.h"
 
 #include "tests/support/ranks.h"
 
 namespace peal::testing {
 
-/// What the ranks of a group are connected by.
+/// The connection between the ranks of a group.
 enum class Fabric : unsigned char {
   kMemory,        // shared memory of one process, with a window
-  kHosts,         // the same, with windows that reach a part of the ranks, as inside hosts
+  kHosts,         // the same, with windows that reach some of the ranks, as inside hosts
   kMessages,      // the same without a window, as between hosts
   kShortWrites,   // kMessages, with transfers cut into random short pieces
   kShm,           // mapped files and unix sockets
@@ -27,7 +27,7 @@ enum class Fabric : unsigned char {
 
 std::string name_of(Fabric fabric);
 
-/// How many ranks of a group share a window; 1 if none do.
+/// How many ranks of a group share a window; 1 without a window.
 int ranks_per_host(Fabric fabric, int ranks);
 
 inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory,
@@ -39,14 +39,14 @@ inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory,
                                          Fabric::kTcpChecked,
                                          Fabric::kTcpEncrypted};
 
-/// Hands out the groups of one job; one object for all ranks of a test.
+/// Makes the groups of one job; one object for all ranks of a test.
 class Job {
  public:
   Job(Fabric fabric, int ranks, Config config = {});
   ~Job();
 
   int ranks() const;
-  /// The world as `rank` sees it. Called by the thread of each rank.
+  /// The world group of `rank`. Called by the thread of each rank.
   ProcessGroupPtr join(Rank rank, Timeout timeout = std::chrono::minutes(10));
 
  private:
@@ -54,8 +54,8 @@ class Job {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Calls body(group) on every rank of the job, each on a thread of its own, and collects what they
-/// return. The groups are destroyed in order at the end if the body ended well.
+/// Calls body(group) on every rank of the job, each on its own thread, and collects the results.
+/// The groups are destroyed at the end if the body succeeded.
 template <class Body>
 auto on_group(Job& job, Body body) {
   return on_ranks(job.ranks(), [&](Rank rank) {

@@ -7,11 +7,11 @@
 
 namespace peal::testing {
 
-/// PEAL_DRILL_NOTICE, in milliseconds. `scripts/drill` sets a second, as peal promises for a
-/// machine that does nothing else. Without the variable the limit only detects hangs: 300 s, even
-/// on a busy machine.
+/// PEAL_TEST_DRILL_NOTICE, in milliseconds. `scripts/drill` sets a second, as peal promises for a
+/// machine without other load. Without the variable the limit only detects hangs: 300 s, even on a
+/// busy machine.
 inline std::chrono::milliseconds notice_limit() {
-  const char* const text = std::getenv("PEAL_DRILL_NOTICE");
+  const char* const text = std::getenv("PEAL_TEST_DRILL_NOTICE");
   return std::chrono::milliseconds(text != nullptr ? std::stol(text) : 300'000);
 }
 

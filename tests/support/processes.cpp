@@ -146,13 +146,13 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Gate::Gate() {
+StartSignal::StartSignal() {
   if (::mkfifo((folder_.path() + "/gate").c_str(), 0600) != 0) throw system_error("mkfifo", errno);
 }
 
-Processes::Variables Gate::variables() const { return {{kGate, folder_.path() + "/gate"}}; }
+Processes::Variables StartSignal::variables() const { return {{kGate, folder_.path() + "/gate"}}; }
 
-void Gate::open() {
+void StartSignal::open() {
   opened_ = Fd(::open((folder_.path() + "/gate").c_str(), O_RDWR | O_CLOEXEC));
   if (!opened_) throw system_error("open", errno);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/fd.h"
+#include "peal/system/fd.h"
 
 namespace peal::testing {
 
@@ -17,7 +17,7 @@ namespace peal::testing {
 /// machine. A step that takes longer counts as a hang.
 inline constexpr std::chrono::seconds kLimit{300};
 
-/// Ends, with SIGKILL, whatever is left when it goes out of scope.
+/// Kills all processes that are left when it goes out of scope, by SIGKILL.
 class Processes {
  public:
   using Variables = std::map<std::string, std::string>;
@@ -32,15 +32,15 @@ class Processes {
   void start(const std::vector<std::string>& command, const Variables& variables);
 
   struct Ended {
-    bool in_time = false;  // it ended by itself before the deadline
-    int code = -1;         // its exit code; minus the signal that ended it
-    std::string output;    // what it wrote, to stdout and stderr
+    bool in_time = false;  // the process ended by itself before the deadline
+    int code = -1;         // exit code; minus the signal that ended the process
+    std::string output;    // of the process, on stdout and stderr
   };
-  /// Waits for all of them, in the order in which they were started.
+  /// Waits for all processes, in the order of their start.
   std::vector<Ended> wait(Deadline deadline);
 
   void signal(std::size_t which, int signal) const;
-  /// What a process has written until now.
+  /// The output of a process until now.
   const std::string& output(std::size_t which);
   /// Waits until a process has ended, without asking how; false if the deadline comes first.
   bool wait_for_end(std::size_t which, Deadline deadline);
@@ -64,7 +64,7 @@ class Processes {
   std::vector<Process> processes_;
 };
 
-/// A path in the system's temporary folder that nothing else has; removed at the end.
+/// A unique path in the system's temporary folder; removed at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -77,11 +77,11 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// Processes wait at the gate until the test lets all go on at once. So a time that is measured
-/// from there, such as the timeout of a group, does not contain the start of the processes.
-class Gate {
+/// Processes wait at the gate until the test opens it for all at once. So a time that is measured
+/// from there, such as the timeout of a group, does not include the start of the processes.
+class StartSignal {
  public:
-  Gate();
+  StartSignal();
   /// The environment variables by which a process finds the gate.
   Processes::Variables variables() const;
   /// Opens the gate, also for processes that come later.
@@ -96,8 +96,8 @@ class Gate {
 void wait_at_gate();
 
 /// Variables for a process that a test stops and continues. LeakSanitizer's check at the end of
-/// such a process can wait for ever: it attaches to each thread by ptrace, and a stop by SIGSTOP
-/// comes in between.
+/// such a process can wait for ever: it attaches to each thread by ptrace, and a SIGSTOP can come
+/// in between.
 Processes::Variables without_leak_check();
 
 }  // namespace peal::testing

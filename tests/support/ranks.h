@@ -1,4 +1,4 @@
-// Ranks as threads: each runs the same body and returns what it found; the main thread judges.
+// Ranks as threads: each runs the same body and returns a result; the main thread asserts.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,7 @@
 
 namespace peal::testing {
 
-/// Counts the latch down when it goes out of scope, whether the rank ended well or not.
+/// Counts the latch down when it goes out of scope, after success and after failure.
 class Arrival {
  public:
   explicit Arrival(std::latch& latch) : latch_(latch) {}
@@ -24,15 +24,16 @@ class Arrival {
   std::latch& latch_;
 };
 
-/// What one rank came to: its result, or the error that it ended with.
+/// The outcome of one rank: its result, or its error.
 template <class Result>
 struct Outcome {
   Result result{};
-  std::string error;  // what() of the exception; empty if it ended well
+  std::string error;  // what() of the exception; empty after success
   ErrorKind kind = ErrorKind::kBug;
+  ErrorDetails details = {};
 };
 
-/// Calls body(rank) on a thread of its own for each rank and collects what they return.
+/// Calls body(rank) on a separate thread for each rank and collects the results.
 template <class Body>
 auto on_ranks(int ranks, Body body) {
   using Result = decltype(body(Rank{0}));
@@ -45,6 +46,7 @@ auto on_ranks(int ranks, Body body) {
       } catch (const Error& error) {
         outcome.error = error.what();
         outcome.kind = error.kind();
+        outcome.details = error.details();
       } catch (const std::exception& error) {
         outcome.error = error.what();
       }
@@ -54,7 +56,7 @@ auto on_ranks(int ranks, Body body) {
   return outcomes;
 }
 
-/// What the ranks complain of, where each returns a text that is empty if all is well.
+/// The error texts of all ranks, each of which returns a text that is empty on success.
 inline std::string complaints(const std::vector<Outcome<std::string>>& outcomes) {
   std::string all;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {

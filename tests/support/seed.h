@@ -1,4 +1,4 @@
-// The seed of what a test chooses by chance.
+// The seed of a test's random choices.
 #pragma once
 
 #include <cstdlib>

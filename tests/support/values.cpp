@@ -42,11 +42,11 @@ std::vector<std::byte> row_of_bytes(std::uint64_t seed, std::int64_t begin, std:
   return bytes;
 }
 
-/// Operands come again after so many: few enough to work them out once for a buffer, and no number
-/// that blocks or pieces have.
+/// Operands repeat after this many elements: few enough to compute them once for a buffer, and
+/// never the size of a block or piece.
 constexpr std::int64_t kPeriod = 97;
 
-/// How far a result may be off: one rounding of the division of an average.
+/// The allowed error of a result: one rounding of the division of an average.
 double tolerance(DType dtype, ReduceOp::Kind op) {
   if (op != ReduceOp::Kind::kAvg) return 0;
   switch (dtype) {
@@ -283,7 +283,7 @@ std::string compare_reduced(const Values& values,
     const std::complex<double> actual = values.get(offset + i);
     if (actual == expected) continue;
     if (!(std::abs(actual - expected) <= relative * std::abs(expected))) {
-      return fmt::format("element {} is {}+{}i where {}+{}i is due",
+      return fmt::format("element {} is {}+{}i instead of {}+{}i",
                          offset + i,
                          actual.real(),
                          actual.imag(),

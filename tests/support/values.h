@@ -1,5 +1,5 @@
-// Elements of any type as small exact numbers, so that a test can say in closed form what an
-// operation gives, and every misplaced or missing element shows.
+// Elements of any type as small exact numbers. So a test can compute the result of an operation in
+// closed form, and every misplaced or missing element shows.
 #pragma once
 
 #include <complex>
@@ -27,13 +27,13 @@ class Values {
   void set(std::int64_t index, std::complex<double> value);
   std::complex<double> get(std::int64_t index) const;
 
-  /// The first `count` elements of others of the same type, from element `to` on.
+  /// Copies the first `count` elements of `from`, which has the same type, to element `to` and on.
   void copy(const Values& from, std::int64_t to, std::int64_t count);
 
-  /// Each byte becomes one that depends on `seed` and its place.
+  /// Sets each byte to a value that depends on `seed` and its position.
   void fill_bytes(std::uint64_t seed);
-  /// "" if bytes [offset, offset + count) elements are those that fill_bytes(seed) gives from
-  /// element `from` on; else what differs.
+  /// "" if the `count` elements from `offset` on equal those of fill_bytes(seed) from element
+  /// `from` on; otherwise the difference.
   std::string compare_bytes(std::uint64_t seed,
                             std::int64_t from,
                             std::int64_t offset,
@@ -50,8 +50,8 @@ class Values {
   std::byte* data_;
 };
 
-/// What rank gives at `index` to a reduction by `op`: small enough that every result is exact in
-/// every type, for up to 16 ranks.
+/// The operand of `rank` at `index` for a reduction by `op`. It is small enough that every result
+/// is exact in every type, for up to 16 ranks.
 std::complex<double> operand(ReduceOp::Kind op, DType dtype, Rank rank, std::int64_t index);
 
 /// The operands of all ranks at `index`, reduced. premul_sum: with the factor 0.5 on every rank.
@@ -60,7 +60,7 @@ std::complex<double> reduced(ReduceOp::Kind op, DType dtype, int ranks, std::int
 /// Fills with the rank's operands, from element `from` of the whole on.
 void fill_operands(Values& values, ReduceOp::Kind op, Rank rank, std::int64_t from = 0);
 
-/// "" if [0, count) are the reduced operands from element `from` on; else what differs.
+/// "" if [0, count) are the reduced operands from element `from` on; otherwise the difference.
 std::string compare_reduced(const Values& values,
                             ReduceOp::Kind op,
                             int ranks,

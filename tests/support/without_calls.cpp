@@ -1,5 +1,5 @@
 // Runs a program in a sandbox: peal_without CALL=ERROR... -- PROGRAM ARGUMENT...
-// Each system call that is named fails with the error, by a filter of the kernel (seccomp).
+// Each named system call fails with its error, by a filter of the kernel (seccomp).
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,4 +1,4 @@
-"""The mnist example under `peal run`: what two ranks learn, what is shown, and what mistakes end in.
+"""The mnist example under `peal run`: what two ranks learn, what is displayed, and the errors of mistakes.
 
 Called by ctest with the programs' paths and the name of one of the classes. Real digits are read
 from the folder in PEAL_TEST_MNIST; without it their test ends with SKIPPED.
@@ -19,22 +19,22 @@ import unittest
 PEAL, MNIST = sys.argv[1:3]
 FOLDER = os.environ.get("PEAL_TEST_MNIST", "")
 PATIENCE = 300  # seconds
-SKIPPED = 77    # the exit code that ctest takes for it
+SKIPPED = 77  # the exit code that ctest reads as skipped
 
 
 TWO_RANKS = [PEAL, "run", "-n", "2", MNIST, "--ddp"]
-# A TERM of its own: what calls the tests need not have one.
+# Sets TERM, because the caller of the tests may not have it.
 ONE_CORE_EACH = os.environ | {"OMP_NUM_THREADS": "1", "TERM": "xterm"}
 
 
 def mnist(*arguments):
-    """The two ranks, seen as one program."""
+    """Runs the two ranks as one program."""
     return subprocess.run([*TWO_RANKS, *arguments], env=ONE_CORE_EACH, timeout=PATIENCE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def mnist_on_a_terminal(columns, *arguments):
-    """What it writes to a terminal of that width."""
+    """The output of the two ranks on a terminal of that width."""
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen([*TWO_RANKS, *arguments], env=ONE_CORE_EACH, stdin=subprocess.DEVNULL,
@@ -44,7 +44,7 @@ def mnist_on_a_terminal(columns, *arguments):
         try:
             while piece := output.read(4096):
                 text += piece
-        except OSError:  # how a terminal ends that nobody has open any more
+        except OSError:  # the end of a terminal that no process has open any more
             pass
     return text.decode()
 
@@ -62,7 +62,7 @@ class Digits:
             cls.report = json.loads(report.read_text()) if report.exists() else {}
         print(cls.run_of_both.stdout, cls.report)
 
-    def test_two_ranks_reach_97_percent_of_those_held_out(self):
+    def test_two_ranks_reach_97_percent_on_held_out_digits(self):
         self.assertEqual(self.run_of_both.returncode, 0)
         self.assertEqual((self.report["ranks"], self.report["epochs"]), (2, 5))
         self.assertEqual(self.report["data"], self.kind)
@@ -86,7 +86,7 @@ class RealDigits(Digits, unittest.TestCase):
 
 
 class Terminal(unittest.TestCase):
-    def test_a_bar_is_drawn_that_fits_and_the_epoch_ends_in_a_line(self):
+    def test_the_progress_bar_fits_and_each_epoch_ends_with_a_line(self):
         columns = 60
         text = re.sub(r"\x1b\[\w", "", mnist_on_a_terminal(columns, "--steps", "20"))
         rows = re.split(r"[\r\n]+", text)
@@ -103,14 +103,14 @@ class Mistakes(unittest.TestCase):
         self.assertRegex(run.stdout, rf"(?m)^\[[01]\] mnist: .*{text}")
 
     def test_a_batch_that_the_digits_do_not_fill(self):
-        self.ends_with("9000 digits .* take a smaller --batch", "--batch", "9002")
+        self.ends_with("9000 training digits .* use a smaller --batch", "--batch", "9002")
 
     def test_a_report_that_cannot_be_written(self):
         self.ends_with("cannot write the report", "--steps", "1", "--report", "/nowhere/report")
 
     def test_a_folder_without_digits(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.ends_with("no MNIST in", "--data", folder)
+            self.ends_with("the files of MNIST are not in", "--data", folder)
 
 
 if __name__ == "__main__":

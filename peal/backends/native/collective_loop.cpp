@@ -7,27 +7,28 @@
 
 #include <fmt/format.h>
 
-#include "peal/backends/native/halted.h"
+#include "peal/backends/native/stopped_peers.h"
 #include "peal/base/error.h"
-#include "peal/base/thread.h"
-#include "peal/transport/window.h"
+#include "peal/system/thread.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::native {
 namespace {
 
 using engine::Progress;
-using engine::TicketPtr;
+using mail::TicketPtr;
 
-/// How long a blocked collective sleeps before it looks around again.
+/// The longest sleep of a blocked collective before it checks for errors and deadlines again.
 constexpr auto kNap = std::chrono::milliseconds(20);
-/// As short as that where it must watch counters and the wire at once.
+/// The same if the collective must watch counters and the wire at once.
 constexpr auto kShortNap = std::chrono::milliseconds(1);
-/// How long a collective is blocked before it tells those whom it waits for where it stands, and
-/// how often it does.
+/// A collective that is blocked for this long sends a progress report to the ranks that it waits
+/// for, and repeats the report at this interval.
 constexpr auto kTellAfter = std::chrono::milliseconds(100);
 constexpr auto kTellEvery = std::chrono::milliseconds(200);
-/// How long to wait for the true cause when a stream has ended: the news travels on another link.
-constexpr auto kNewsTravels = std::chrono::milliseconds(300);
+/// How long to wait for the true cause when a stream has ended: the notice of the cause comes on
+/// another link.
+constexpr auto kWaitForCause = std::chrono::milliseconds(300);
 
 }  // namespace
 
@@ -43,8 +44,8 @@ void CollectiveLoop::stop() {
     queue.stopping = true;
     return std::pair(std::exchange(queue.workers, {}), std::exchange(queue.jobs, {}));
   });
-  // Not by a worker: each may wait for one of them.
-  for (const Job& job : jobs) job.ticket->fail(parts_.verdict.cause());
+  // A worker must not call this: two of them could wait for each other.
+  for (const Job& job : jobs) job.ticket->fail(parts_.group_error.cause());
   for (std::thread& worker : workers) worker.join();
   drain(Deadline(TimePoint::max()));
 }
@@ -54,7 +55,8 @@ void CollectiveLoop::stop() {
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
     const TicketPtr ticket = start(request, timeout);
-    await(*ticket, parts_.interrupt, parts_.verdict);  // whoever has the turn minds its deadline
+    // the thread with the turn checks the deadline of this ticket
+    await(*ticket, parts_.interrupt, parts_.group_error);
     if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
     return;
   }
@@ -68,22 +70,22 @@ void CollectiveLoop::run(const Request& request, Timeout timeout) {
 }
 
 TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
-  auto ticket = std::make_shared<engine::Ticket>(describe(request), timeout);
+  auto ticket = std::make_shared<mail::Ticket>(describe(request), timeout);
   queue_.update([&](Queue& queue) {
-    parts_.verdict.check();  // also if stopping: it was reached before
+    parts_.group_error.check();  // also throws if stopping: the group error was set before
     if (queue.draining)
       throw Error(ErrorKind::kUsage, "the group " + parts_.group + " has been destroyed");
-    close_gate(queue);
-    see_to_worker(queue);
+    close_quick_lock(queue);
+    manage_worker(queue);
     queue.jobs.push_back({OwnedRequest(request), ticket});
   });
   return ticket;
 }
 
 bool CollectiveLoop::take_turn() {
-  if (parts_.gate.try_enter()) return true;
+  if (parts_.quick_lock.try_enter()) return true;
   return queue_.with([&](Queue& queue) {
-    close_gate(queue);
+    close_quick_lock(queue);
     if (queue.busy || queue.draining || !queue.jobs.empty()) return false;
     queue.busy = true;
     return true;
@@ -91,26 +93,26 @@ bool CollectiveLoop::take_turn() {
 }
 
 void CollectiveLoop::end_turn() {
-  if (parts_.gate.try_leave()) return;
+  if (parts_.quick_lock.try_leave()) return;
   queue_.update([&](Queue& queue) {
     queue.busy = false;
-    open_gate(queue);
+    open_quick_lock(queue);
   });
 }
 
-void CollectiveLoop::close_gate(Queue& queue) {
-  if (parts_.gate.close()) queue.busy = true;
+void CollectiveLoop::close_quick_lock(Queue& queue) {
+  if (parts_.quick_lock.close()) queue.busy = true;
 }
 
-void CollectiveLoop::open_gate(const Queue& queue) {
+void CollectiveLoop::open_quick_lock(const Queue& queue) {
   const bool ends = queue.draining || queue.stopping;
-  if (!queue.busy && queue.jobs.empty() && !ends) parts_.gate.open();
+  if (!queue.busy && queue.jobs.empty() && !ends) parts_.quick_lock.open();
 }
 
 bool CollectiveLoop::drain(Deadline deadline) {
   queue_.with([&](Queue& queue) {
     queue.draining = true;
-    close_gate(queue);
+    close_quick_lock(queue);
   });
   const auto idle = [](const Queue& queue) { return !queue.busy && queue.jobs.empty(); };
   return queue_.wait(deadline, idle, [](const Queue&) {});
@@ -123,7 +125,7 @@ void CollectiveLoop::work() {
     try {
       carry_out(job->request.get(),
                 {job->ticket->timeout(), job->ticket->deadline()},
-                parts_.cores == Cores::kOwn ? Patience(share) : Patience(Cores::kShared));
+                parts_.cores == Cores::kOwn ? Backoff(share) : Backoff(Cores::kShared));
     } catch (const Error& error) {
       failure = error;
     }
@@ -131,39 +133,39 @@ void CollectiveLoop::work() {
   }
 }
 
-/// The turn is over before anybody hears of the end, and may want the next.
+/// The turn ends before watchers are notified of the end, because they may want the next turn.
 void CollectiveLoop::end(const Job& job, const std::optional<Error>& failure) {
   queue_.update([&](Queue& queue) {
     queue.busy = false;
-    open_gate(queue);
+    open_quick_lock(queue);
   });
   if (failure) {
-    job.ticket->fail_untold(*failure);
+    job.ticket->set_failure(*failure);
   } else {
-    job.ticket->succeed_untold(job.request.get().root);
+    job.ticket->set_success(job.request.get().root);
   }
   if (job.ticket->is_watched()) tell_watchers(*job.ticket);
 }
 
-/// Whoever hears of the end may wait on this very thread for more of this group, be it what was
-/// asked for before: so the thread is none of those that carry out jobs meanwhile.
-void CollectiveLoop::tell_watchers(engine::Ticket& ticket) {
+/// A watcher may use this thread to wait for another operation of this group, even for an operation
+/// that was started earlier. So this thread does not count as a worker meanwhile.
+void CollectiveLoop::tell_watchers(mail::Ticket& ticket) {
   const std::deque<Job> lost = queue_.update([&](Queue& queue) {
     ++queue.away;
     try {
-      if (!queue.jobs.empty() && !queue.stopping) see_to_worker(queue);
+      if (!queue.jobs.empty() && !queue.stopping) manage_worker(queue);
     } catch (const std::exception&) {
-      parts_.verdict.reach(current_error("the start of a thread"));
+      parts_.group_error.set(current_error("the start of a thread"));
       return std::exchange(queue.jobs, {});
     }
     return std::deque<Job>();
   });
-  for (const Job& job : lost) job.ticket->fail(parts_.verdict.cause());
+  for (const Job& job : lost) job.ticket->fail(parts_.group_error.cause());
   ticket.tell_watchers();
   queue_.with([](Queue& queue) { --queue.away; });
 }
 
-void CollectiveLoop::see_to_worker(Queue& queue) {
+void CollectiveLoop::manage_worker(Queue& queue) {
   if (queue.workers.size() > queue.away) return;
   queue.workers.reserve(queue.workers.size() + 1);
   queue.workers.push_back(start_thread([this] { work(); }));
@@ -185,15 +187,15 @@ std::optional<CollectiveLoop::Job> CollectiveLoop::next_job() {
 
 // ---- one collective
 
-void CollectiveLoop::carry_out(const Request& request, Due due, Patience patience) {
-  parts_.verdict.check();
+void CollectiveLoop::carry_out(const Request& request, Due due, Backoff backoff) {
+  parts_.group_error.check();
   try {
     collective_.begin(maker_.make(request));
     tell_from_ = TimePoint::max();
-    compare_standings();
+    compare_progress_reports();
     CollectiveRecord record(parts_.recorder, collective_.fingerprint());
     try {
-      drive(due, patience, record);
+      drive(due, backoff, record);
     } catch (const engine::PeerClosed& end) {
       record.waits_for(end.peer);
       throw;
@@ -202,41 +204,42 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Patience patienc
       throw;
     }
   } catch (const engine::PeerClosed& end) {
-    parts_.verdict.reach(closed(end.peer));
+    parts_.group_error.set(closed(end.peer));
   } catch (const std::exception&) {
-    parts_.verdict.reach(current_error(describe(request)));
+    parts_.group_error.set(current_error(describe(request)));
   }
-  if (parts_.verdict.reached()) {
+  if (parts_.group_error.is_set()) {
     collective_.abandon();
-    parts_.verdict.check();
+    parts_.group_error.check();
   }
 }
 
-void CollectiveLoop::drive(Due& due, Patience& patience, CollectiveRecord& record) {
+void CollectiveLoop::drive(Due& due, Backoff& backoff, CollectiveRecord& record) {
   while (true) {
     const Progress progress = collective_.advance();
     if (progress == Progress::kDone) return record.done();
-    parts_.verdict.check();
+    parts_.group_error.check();
     if (progress == Progress::kMoved) {
-      if (patience.is_time_for_deadline()) {
+      if (backoff.is_time_for_deadline()) {
         check_deadlines(due);
         interrupt_now_and_then(due);
       }
       record.moved();
-      patience.renew();
+      backoff.renew();
       continue;
     }
     record.blocked();
-    if (patience.wait()) continue;
+    if (backoff.wait()) continue;
     record_missing_rank(record);
     check_deadlines(due);
     look_around();
-    if (due.interrupt != nullptr) reach_if_interrupted(parts_.verdict, *due.interrupt);
+    if (due.interrupt != nullptr) set_if_interrupted(parts_.group_error, *due.interrupt);
     sleep(due.at());
   }
 }
 
-/// Before the operation sleeps, and when it fails: `peal why` names the rank that it waits for.
+/// Called before the operation sleeps and when it fails: `peal why` names the rank that it waits
+/// for.
 void CollectiveLoop::record_missing_rank(CollectiveRecord& record) const {
   const std::vector<Rank> missing = collective_.waiting_for();
   if (!missing.empty()) record.waits_for(missing.front());
@@ -249,53 +252,55 @@ void CollectiveLoop::sleep(Deadline deadline) {
     parts_.transport.window()->sleep_until(rank, turn, value, deadline.within(kNap));
     return;
   }
-  if (blocked.holds_back) return collective_.relent();  // there is time to send
+  if (blocked.holds_back) return collective_.raise_limit();  // now is the time to send
   const auto nap = blocked.counter ? kShortNap : kNap;
   parts_.transport.data().wait(blocked.interests, deadline.within(nap));
 }
 
 void CollectiveLoop::look_around() {
   collective_.compare_entries();
-  compare_standings();
-  tell_standing();
-  if (!collective_.blocked().counter) return;  // the wire tells of its own end
+  compare_progress_reports();
+  send_progress_report();
+  if (!collective_.blocked().counter) return;  // the wire itself reports its end
   for (const Rank rank : collective_.waiting_for()) {
     if (!parts_.departure(rank)) continue;
-    // It may have done its share before it left: what it signalled is visible by now.
+    // The rank may have done its share before it left. The share is visible by now.
     const std::vector<Rank> still = collective_.waiting_for();
     if (std::find(still.begin(), still.end(), rank) != still.end()) throw engine::PeerClosed{rank};
   }
 }
 
-void CollectiveLoop::compare_standings() {
-  if (parts_.standings.has_some()) parts_.standings.judge(parts_.self, collective_.history());
+void CollectiveLoop::compare_progress_reports() {
+  if (parts_.progress_reports.has_some())
+    parts_.progress_reports.judge(parts_.self, collective_.history());
 }
 
-void CollectiveLoop::tell_standing() {
+void CollectiveLoop::send_progress_report() {
   const TimePoint now = Clock::now();
   if (tell_from_ == TimePoint::max()) tell_from_ = now + kTellAfter;
   if (now < tell_from_) return;
   tell_from_ = now + kTellEvery;
-  parts_.tell_standing(collective_.waiting_for(), collective_.history().standing());
+  parts_.send_progress_report(collective_.waiting_for(), collective_.history().report());
 }
 
-/// Whoever has the turn looks at them itself.
-void CollectiveLoop::look_at_standings() {
-  if (!parts_.gate.try_enter()) return;
+/// If another thread has the turn, that thread compares the reports itself.
+void CollectiveLoop::check_progress_reports() {
+  if (!parts_.quick_lock.try_enter()) return;
   try {
-    compare_standings();
+    compare_progress_reports();
   } catch (const std::exception&) {
-    parts_.verdict.reach(current_error("the look at what peers are in"));
+    parts_.group_error.set(
+        current_error("the comparison of this rank's operations with its peers'"));
   }
   end_turn();
 }
 
 Error CollectiveLoop::closed(Rank peer) {
-  const Deadline deadline = Deadline::after(std::chrono::milliseconds(kNewsTravels));
-  while (!parts_.verdict.reached() && !parts_.departure(peer) && !deadline.passed()) {
+  const Deadline deadline = Deadline::after(std::chrono::milliseconds(kWaitForCause));
+  while (!parts_.group_error.is_set() && !parts_.departure(peer) && !deadline.passed()) {
     std::this_thread::sleep_for(kShortNap);
   }
-  if (parts_.verdict.reached()) return parts_.verdict.cause();
+  if (parts_.group_error.is_set()) return parts_.group_error.cause();
   const std::optional<Departure> departure = parts_.departure(peer);
   return departure ? parts_.lost_peers.left(peer, *departure, collective_.describe())
                    : parts_.lost_peers.lost(peer, collective_.describe());
@@ -316,13 +321,13 @@ void CollectiveLoop::check_deadlines(Due& due) {
 void CollectiveLoop::interrupt_now_and_then(Due& due) {
   if (due.interrupt == nullptr || !*due.interrupt) return;
   if (due.next_interrupt && due.next_interrupt->passed()) {
-    reach_if_interrupted(parts_.verdict, *due.interrupt);
+    set_if_interrupted(parts_.group_error, *due.interrupt);
     due.next_interrupt.reset();
   }
   if (!due.next_interrupt) due.next_interrupt = Deadline::after(kInterruptEvery);
 }
 
-Error CollectiveLoop::never_begun(const engine::Ticket& late) const {
+Error CollectiveLoop::never_begun(const mail::Ticket& late) const {
   return Error(
       ErrorKind::kTimeout,
       fmt::format("{} on rank {} of the group {} has not begun within {} s, behind {}, which waits "
@@ -332,7 +337,8 @@ Error CollectiveLoop::never_begun(const engine::Ticket& late) const {
                   parts_.group,
                   static_cast<double>(late.timeout().count()) / 1000.0,
                   collective_.describe(),
-                  who_is_missing()));
+                  missing_ranks_text()),
+      details_of_missing());
 }
 
 Error CollectiveLoop::timed_out(Timeout timeout) const {
@@ -343,13 +349,20 @@ Error CollectiveLoop::timed_out(Timeout timeout) const {
                   parts_.self,
                   parts_.group,
                   static_cast<double>(timeout.count()) / 1000.0,
-                  who_is_missing()));
+                  missing_ranks_text()),
+      details_of_missing());
 }
 
-std::string CollectiveLoop::who_is_missing() const {
+ErrorDetails CollectiveLoop::details_of_missing() const {
+  const std::vector<Rank> missing = collective_.waiting_for();
+  if (missing.empty()) return {.operation = collective_.describe()};
+  return parts_.lost_peers.details_of_missing(missing.front(), collective_.describe());
+}
+
+std::string CollectiveLoop::missing_ranks_text() const {
   const std::vector<Rank> missing = collective_.waiting_for();
   return collective_.describe_missing() +
-         describe_halted(parts_.transport, parts_.self, parts_.ranks, missing);
+         describe_stopped_peers(parts_.transport, parts_.self, parts_.ranks, missing);
 }
 
 }  // namespace peal::native

@@ -1,16 +1,16 @@
-// One collective in the flight recorder, from its beginning to its end: when it got past waiting
-// for peers, and which ranks it waited for. `CollectiveLoop` reports progress to it.
+// One collective in the flight recorder, from begin to end: when all peers had arrived, and which
+// peer it waited for long. `CollectiveLoop` reports the progress of the execution.
 #pragma once
 
 #include <cstdint>
 
-#include "peal/base/cycles.h"
 #include "peal/engine/fingerprint.h"
 #include "peal/observe/group_recorder.h"
+#include "peal/system/cycles.h"
 
 namespace peal::native {
 
-/// Threads: one at a time. One that has not been told `done` has failed.
+/// Threads: one at a time. Without a call of `done` the collective has failed.
 class CollectiveRecord final {
  public:
   CollectiveRecord(const observe::GroupRecorder& recorder, const engine::Fingerprint& fingerprint)
@@ -29,21 +29,21 @@ class CollectiveRecord final {
   CollectiveRecord(const CollectiveRecord&) = delete;
   CollectiveRecord& operator=(const CollectiveRecord&) = delete;
 
-  /// The operation cannot go on.
+  /// The execution cannot go on.
   void blocked() { has_blocked_ = true; }
-  /// The operation waits for `rank`: it is about to sleep, or has failed.
+  /// The execution waits for `rank`: it is about to sleep, or has failed.
   void waits_for(Rank rank) {
     const std::uint64_t now = cycles();
     if (!is_waiting_) since_ = now;
     is_waiting_ = true;
     recorder_.waits_for(place_, rank, waited_);
   }
-  /// The operation has gone on.
+  /// The execution makes progress again.
   void moved() {
     if (is_waiting_) waits_no_more();
     if (!has_blocked_ || has_got_past_) return;
     has_got_past_ = true;
-    recorder_.got_past_waiting(place_);
+    recorder_.note_progress(place_);
   }
   void done() { is_done_ = true; }
 
@@ -57,7 +57,7 @@ class CollectiveRecord final {
   }
 
   const observe::GroupRecorder& recorder_;
-  const observe::GroupRecorder::Place place_;
+  const observe::GroupRecorder::Slot place_;
   std::uint64_t waited_ = 0;  // cycles
   std::uint64_t since_ = 0;
   bool has_blocked_ = false;

@@ -6,41 +6,42 @@ namespace peal::native {
 namespace {
 
 using std::chrono::milliseconds;
-using Verdict = CoreShare::Verdict;
+using Finding = CoreShare::Finding;
 
-/// What comes of `passed`, in which this thread ran for `own` and the whole process for `all`.
-Verdict judged(milliseconds passed, milliseconds own, milliseconds all, int cpus) {
+/// The judgement after `passed`, in which this thread ran for `own` and the whole process for
+/// `all`.
+Finding judged(milliseconds passed, milliseconds own, milliseconds all, int cpus) {
   return CoreShare::judge({}, {TimePoint(passed), own, all}, cpus);
 }
 
-TEST(CoreShareTest, RanksThatAreBoundNowhereShareTheCpus) {
+TEST(CoreShareTest, UnboundRanksShareTheCpus) {
   EXPECT_EQ(cpus_of_rank(8, 8, 4), 2);
   EXPECT_EQ(cpus_of_rank(8, 8, 3), 2);
   EXPECT_EQ(cpus_of_rank(8, 8, 9), 1);
 }
 
-TEST(CoreShareTest, ARankThatIsBoundHasNoMoreThanItsOwn) {
+TEST(CoreShareTest, ABoundRankHasOnlyItsOwnCpus) {
   EXPECT_EQ(cpus_of_rank(2, 8, 4), 2);
   EXPECT_EQ(cpus_of_rank(1, 4, 2), 1) << "the other has three";
 }
 
 TEST(CoreShareTest, ACoreOnWhichTheApplicationComputesIsCrowded) {
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(10), 1), Verdict::kCrowded);
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(10), 1), Verdict::kCrowded);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(10), 1), Finding::kCrowded);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(10), 1), Finding::kCrowded);
 }
 
 TEST(CoreShareTest, ACoreThatIsIdleWhileTheThreadIsOffItIsFree) {
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(5), 1), Verdict::kFree);
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(2), 1), Verdict::kFree);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(5), milliseconds(5), 1), Finding::kFree);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(2), 1), Finding::kFree);
 }
 
-TEST(CoreShareTest, OfSeveralCoresOneThatIsIdleIsEnough) {
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(30), 4), Verdict::kFree);
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(40), 4), Verdict::kCrowded);
+TEST(CoreShareTest, OneIdleCoreOfSeveralIsEnough) {
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(30), 4), Finding::kFree);
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(0), milliseconds(40), 4), Finding::kCrowded);
 }
 
-TEST(CoreShareTest, TimeOnTheCoreSaysNothingOfTheOthers) {
-  EXPECT_EQ(judged(milliseconds(10), milliseconds(10), milliseconds(10), 1), Verdict::kTooShort);
+TEST(CoreShareTest, TimeOnTheCoreDoesNotShowWhetherItIsCrowded) {
+  EXPECT_EQ(judged(milliseconds(10), milliseconds(10), milliseconds(10), 1), Finding::kTooShort);
 }
 
 }  // namespace

@@ -122,17 +122,17 @@ constexpr int too_many(Duration time) { return 2 * static_cast<int>(time / kYiel
 
 void broadcast(ProcessGroup& group, Timeout timeout = kGroupTimeout) {
   std::vector<float> data(1 << 14);
-  group.broadcast(std::span(data), 1, timeout);
+  group.broadcast(std::span(data), 1, {.timeout = timeout});
 }
 
 void receive(ProcessGroup& group, Timeout timeout = kGroupTimeout) {
   float value = 0;
-  group.recv(std::span(&value, 1), 1, Tag{1}, timeout);
+  group.recv(std::span(&value, 1), 1, {.tag = Tag{1}, .timeout = timeout});
 }
 
 void send_something_else(ProcessGroup& group) {
   const float value = 0;
-  group.send(std::span(&value, 1), 0, Tag{2});
+  group.send(std::span(&value, 1), 0, {.tag = Tag{2}});
 }
 
 TEST(CrowdedTest, ACollectiveWhoseDataTricklesInEndsAtItsDeadline) {

@@ -1,6 +1,6 @@
-// Which threads run the program's interrupt at this moment, from inside an operation of a group.
-// Such a thread holds the operation's turn: a call that waits for the turn would wait for its own
-// stack. Used by the native backend, which rejects such calls.
+// Which threads run the program's interrupt now, inside an operation of a group. Such a thread
+// holds the operation's turn, so a call that waits for the turn would deadlock. Used by the native
+// backend, which rejects such calls.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace peal::native {
 /// Threads: any number at once.
 class HandlerThreads {
  public:
-  /// The interrupt, which notes its thread here while it runs. This outlives it.
+  /// Returns an interrupt that records its thread here while it runs. This object must outlive it.
   Interrupt noting(Interrupt interrupt) {
     if (!interrupt) return nullptr;
     return [this, interrupt = std::move(interrupt)] {

@@ -1,31 +1,29 @@
-// A call that waits for somebody else to end its operation, and lets itself be interrupted.
+// A call that waits while another thread runs its operation, and that can be interrupted.
 #pragma once
 
+#include "peal/backends/native/group_error.h"
 #include "peal/base/clock.h"
 #include "peal/base/interrupt.h"
-#include "peal/engine/ticket.h"
-#include "peal/engine/verdict.h"
+#include "peal/mail/ticket.h"
 
 namespace peal::native {
 
-/// What `interrupt` throws is the group's verdict.
-inline void reach_if_interrupted(engine::Verdict& verdict, const Interrupt& interrupt) {
-  if (verdict.reached()) return;
+/// Calls `interrupt`; an exception that it throws becomes the group error.
+inline void set_if_interrupted(GroupError& group_error, const Interrupt& interrupt) {
+  if (group_error.is_set()) return;
   try {
     let_interrupt(interrupt);
   } catch (const Interrupted& by) {
-    verdict.reach(error_of(by));
+    group_error.set(error_of(by));
   }
 }
 
-/// Returns when the ticket has ended, as it does when the verdict is reached.
-inline void await(const engine::Ticket& ticket,
-                  const Interrupt& interrupt,
-                  engine::Verdict& verdict) {
+/// Returns when the ticket has ended. The group error ends it too.
+inline void await(const mail::Ticket& ticket, const Interrupt& interrupt, GroupError& group_error) {
   const auto slice = [&] {
     return interrupt ? Deadline(Clock::now() + kInterruptEvery) : Deadline(TimePoint::max());
   };
-  while (!ticket.wait(slice())) reach_if_interrupted(verdict, interrupt);
+  while (!ticket.wait(slice())) set_if_interrupted(group_error, interrupt);
 }
 
 }  // namespace peal::native

@@ -1,4 +1,4 @@
-// How long a rank stays that leaves.
+// How long a leaving rank waits.
 #include <chrono>
 #include <future>
 #include <vector>
@@ -8,8 +8,8 @@
 #include "peal/backends/native/testing/join.h"
 #include "peal/base/clock.h"
 #include "peal/group/process_group.h"
-#include "peal/transport/faulty/faulty.h"
 #include "peal/transport/memory/memory.h"
+#include "peal/transport/testing/faulty.h"
 
 namespace peal::native {
 namespace {
@@ -20,7 +20,7 @@ using transport::StreamFault;
 
 constexpr Timeout kTimeout = std::chrono::minutes(5);
 
-/// Two ranks, of which rank 0 has the faults and hands out nothing that they share.
+/// Two ranks that share no memory. Rank 0 has the faults.
 class Pair {
  public:
   explicit Pair(const transport::Faults& faults) {
@@ -38,13 +38,13 @@ class Pair {
   std::vector<std::unique_ptr<transport::Transport>> transports_;
 };
 
-TEST(LeavingTest, ARankDoesNotWaitLongForASystemThatAcknowledgesNothing) {
+TEST(LeavingTest, ALeavingRankDoesNotWaitLongForAcknowledgementsThatNeverCome) {
   Pair pair({.streams = {{.kind = StreamFault::Kind::kUnacknowledged,
                           .peer = 1,
                           .channel = ChannelKind::kMail}}});
   auto other = std::async(std::launch::async, [&] { return pair.join(1); });
   const ProcessGroupPtr group = pair.join(0);
-  const ProcessGroupPtr peer = other.get();  // it stays, and says nothing
+  const ProcessGroupPtr peer = other.get();  // the peer stays and sends nothing
   const TimePoint begin = Clock::now();
   group->destroy();
   EXPECT_LT(Clock::now() - begin, seconds(10));

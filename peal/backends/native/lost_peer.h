@@ -1,5 +1,5 @@
-// What a rank says of a peer that it has lost: who it was, what is known of its end, and what this
-// rank was in. For both loops of the backend, whichever hears of it first.
+// The errors about a lost peer: its name, how it ended, and which operation this rank was in. Used
+// by both loops of the backend, whichever detects the loss first.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,12 @@
 #include "peal/base/departure.h"
 #include "peal/base/error.h"
 #include "peal/observe/end_file.h"
-#include "peal/observe/flight.h"
 #include "peal/transport/transport.h"
 
 namespace peal::native {
 
-/// What a rank of the world has told its peers of the exception that takes it out; nothing while it
-/// has not.
+/// The exception of a rank of the world, as reported to the groups above this one; nothing until
+/// then.
 using WhatWasThrown = std::function<std::optional<std::string>(Rank world_rank)>;
 
 /// Threads: any number at once.
@@ -33,24 +32,38 @@ class LostPeers final {
 
   explicit LostPeers(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Of a peer whose streams have ended without a farewell: "rank 2 (pid 77 on b, over shm) was
-  /// lost: it was killed by SIGKILL; rank 0 of the group world was in all_reduce #12 (sum of 1000
-  /// f32)". `operation`: what this rank was in; may be empty.
-  /// Cost: waits up to 100 ms for how its process has ended.
+  /// The error for a peer whose streams have ended without notice: "rank 2 (pid 77 on b, over shm)
+  /// was lost: it was killed by SIGKILL; rank 0 of the group world was in all_reduce #12 (sum of
+  /// 1000 f32)". `operation`: the operation that this rank was in; may be empty.
+  /// Cost: waits up to 100 ms for the record of the end of its process.
   Error lost(Rank peer, const std::string& operation) const;
 
-  /// Of one that has said farewell, while a collective of this rank still needs it.
+  /// The error for a peer that sends what no peal sends. `how`: "it sends bytes that ...".
+  Error damaged(Rank peer, const std::string& how, const std::string& operation) const;
+
+  /// The error for a peer that has left without an error, while a collective of this rank still
+  /// needs it.
   /// Cost: as `with_what_it_threw`.
   Error left(Rank peer, Departure departure, const std::string& operation) const;
 
-  /// What is said of one that has left, with what it threw where an exception took it out and it
-  /// has told that to a group which this one was made of.
-  /// Cost: after an exception, in a group that was made of another, waits for that up to 500 ms.
+  /// Adds to the error `left` the exception by which the peer left, if the peer has reported it to
+  /// a parent group.
+  /// Cost: after an exception, a sub-group waits up to 500 ms for that report.
   Error with_what_it_threw(Rank peer, Departure departure, const Error& left) const;
 
+  /// For an error about a peer that an operation waits for. The cause is known if the peer is
+  /// stopped or unreachable.
+  ErrorDetails details_of_missing(Rank peer, const std::string& operation) const;
+
  private:
+  struct HowItEnded {
+    std::string text;
+    ErrorCause cause;
+  };
+
   std::string name_of(Rank peer) const;
-  std::string how_it_ended(Rank peer) const;
+  HowItEnded how_it_ended(Rank peer) const;
+  ErrorDetails details(Rank peer, const std::string& operation, ErrorCause cause) const;
 
   const Parts parts_;
 };

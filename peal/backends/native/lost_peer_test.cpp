@@ -23,12 +23,8 @@ RankEnd killed(Rank rank, observe::WallTime at) {
   return {.rank = rank,
           .pid = 7,
           .at = at,
-          .fate = RankEnd::Fate::kEndedBadly,
+          .state = RankEnd::State::kKilled,
           .text = "was killed by SIGKILL"};
-}
-
-observe::WallTime now() {
-  return std::chrono::time_point_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now());
 }
 
 class LostPeersTest : public testing::Test {
@@ -47,26 +43,30 @@ class LostPeersTest : public testing::Test {
       transport::make_memory_transports(2, {});
 };
 
-TEST_F(LostPeersTest, ItSaysHowTheProcessHasEndedAndWhatThisRankWasIn) {
+TEST_F(LostPeersTest, TheErrorSaysHowTheProcessEndedAndTheOperationOfThisRank) {
   const LostPeers peers = of_pair(folder_.path());
-  observe::write_end_file({folder_.path(), "test"}, killed(5, now()));
+  observe::write_end_file({folder_.path(), "test"}, killed(5, observe::wall_now()));
   const Error error = peers.lost(1, "all_reduce #12 (sum of 10 f32)");
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
   EXPECT_THAT(std::string(error.message()),
               AllOf(HasSubstr("rank 1 ("),
                     HasSubstr(") was lost: it was killed by SIGKILL; rank 0 of the group pair was "
                               "in all_reduce #12 (sum of 10 f32)")));
+  EXPECT_EQ(
+      error.details(),
+      (ErrorDetails{
+          .rank = 5, .operation = "all_reduce #12 (sum of 10 f32)", .cause = ErrorCause::kKilled}));
 }
 
-TEST_F(LostPeersTest, TheEndOfAnotherJobsRankIsNotItsEnd) {
-  observe::write_end_file({folder_.path(), "another"}, killed(5, now()));
+TEST_F(LostPeersTest, TheEndOfAnotherJobsRankIsIgnored) {
+  observe::write_end_file({folder_.path(), "another"}, killed(5, observe::wall_now()));
   const Error error = of_pair(folder_.path()).lost(1, "");
   EXPECT_THAT(std::string(error.message()),
               HasSubstr("was lost: it ended, or its connection broke; rank 0 of the group pair was "
                         "in no operation"));
 }
 
-TEST_F(LostPeersTest, WhereNobodyWritesEndsItDoesNotWait) {
+TEST_F(LostPeersTest, WithoutALauncherItDoesNotWaitForTheRecord) {
   // Otherwise it waits 100 ms for the launcher's record.
   constexpr std::chrono::milliseconds kWait(90);
   EXPECT_LT(quickest(kWait,
@@ -79,7 +79,7 @@ TEST_F(LostPeersTest, WhereNobodyWritesEndsItDoesNotWait) {
             kWait);
 }
 
-TEST_F(LostPeersTest, WhoHasLeftIsMissingInWhatThisRankIsIn) {
+TEST_F(LostPeersTest, ARankThatHasLeftIsMissingInTheOperationOfThisRank) {
   const Error error = of_pair("").left(1, Departure::kByException, "barrier #2");
   EXPECT_THAT(std::string(error.message()),
               HasSubstr("has left the group because of an exception and is missing in barrier #2, "

@@ -25,7 +25,7 @@ using transport::Interest;
 using transport::Transport;
 
 /// The peers' bytes arrive, but the wake-up does not, as if each peer were stopped just before it.
-class DeafChannel final : public transport::ForwardingChannel {
+class SilentChannel final : public transport::ForwardingChannel {
  public:
   using ForwardingChannel::ForwardingChannel;
 
@@ -53,16 +53,16 @@ class DeafChannel final : public transport::ForwardingChannel {
   Guarded<Sleep> sleep_;
 };
 
-class DeafTransport final : public transport::ForwardingTransport {
+class SilentTransport final : public transport::ForwardingTransport {
  public:
-  explicit DeafTransport(std::unique_ptr<Transport> inner)
+  explicit SilentTransport(std::unique_ptr<Transport> inner)
       : ForwardingTransport(std::move(inner)), mail_(this->inner().mail()) {}
 
-  DeafChannel& mail() override { return mail_; }
+  SilentChannel& mail() override { return mail_; }
   std::optional<transport::SharedMail> shared_mail() override { return std::nullopt; }
 
  private:
-  DeafChannel mail_;
+  SilentChannel mail_;
 };
 
 constexpr Timeout kNeverReached = std::chrono::minutes(10);
@@ -76,14 +76,14 @@ bool comes_to_hold(Holds holds) {
   return false;
 }
 
-TEST(MessageLoopTest, AMessageArrivesThoughItsSenderWakesNobody) {
+TEST(MessageLoopTest, AMessageArrivesWithoutAWakeUp) {
   std::vector<float> values(10);
   auto transports = transport::make_memory_transports(2, {});
   auto joining = std::async(std::launch::async,
                             [&] { return join_pair(0, std::move(transports[0]), kNeverReached); });
-  auto deaf = std::make_unique<DeafTransport>(std::move(transports[1]));
-  DeafChannel& mail = deaf->mail();
-  const ProcessGroupPtr receiver = join_pair(1, std::move(deaf), kNeverReached);
+  auto silent = std::make_unique<SilentTransport>(std::move(transports[1]));
+  SilentChannel& mail = silent->mail();
+  const ProcessGroupPtr receiver = join_pair(1, std::move(silent), kNeverReached);
   const ProcessGroupPtr sender = joining.get();
 
   const int before = mail.sleeps();

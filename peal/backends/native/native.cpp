@@ -1,6 +1,5 @@
 #include "peal/backends/native/native.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>
@@ -10,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "peal/backends/native/engine.h"
-#include "peal/backends/native/fate.h"
+#include "peal/backends/native/fault_injector.h"
+#include "peal/backends/native/group_runtime.h"
 #include "peal/backends/native/handler_threads.h"
 #include "peal/backends/native/table_planner.h"
 #include "peal/backends/native/tickets_work.h"
@@ -20,7 +19,7 @@
 #include "peal/base/guarded.h"
 #include "peal/base/interrupt.h"
 #include "peal/transport/memory/memory.h"
-#include "peal/transport/window.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::native {
 namespace {
@@ -44,20 +43,20 @@ Error destroyed(const std::string& group) {
   return Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", group));
 }
 
-/// What the rank threw, where that is what has ended a group.
+/// The exception of rank `world_rank`, if that exception has ended a group.
 std::optional<std::string> what_was_thrown(const Error& end, Rank world_rank) {
-  const std::string told = threw(world_rank);
-  if (!end.message().starts_with(told)) return std::nullopt;
-  return std::string(end.message().substr(told.size()));
+  const ErrorDetails& details = end.details();
+  if (details.cause != ErrorCause::kThrew || details.rank != world_rank) return std::nullopt;
+  return details.reason;
 }
 
-/// Zeroed, and on a cache line of its own, as that of a window.
+/// Zeroed and aligned to a cache line, like memory of a window.
 Memory allocate_plain(Bytes size) {
   constexpr std::align_val_t kAlignment{64};
   const auto bytes = static_cast<std::size_t>(size.value);
   void* const memory = ::operator new(bytes, kAlignment, std::nothrow);
   if (memory == nullptr) {
-    throw Error(ErrorKind::kResource, fmt::format("there is no memory for {} bytes", bytes));
+    throw Error(ErrorKind::kResource, fmt::format("cannot allocate {} bytes of memory", bytes));
   }
   std::memset(memory, 0, bytes);
   return Memory(static_cast<std::byte*>(memory),
@@ -69,19 +68,19 @@ class NativeBackend final : public Backend {
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
       : options_(std::move(options)),
         recorder_(options_.recorder, options_.group, options_.world_ranks),
-        fate_(Fate::try_make(options_.faults, options_.rank)),
+        fault_injector_(FaultInjector::try_make(options_.faults, options_.rank)),
         capabilities_(native_capabilities(transport.get())) {
-    EnginePtr engine;
-    if (transport) engine = make_engine(std::move(transport));
-    open_engine_ = engine.get();
+    RuntimePtr runtime;
+    if (transport) runtime = make_runtime(std::move(transport));
+    open_runtime_ = runtime.get();
     life_.with([&](Life& life) {
-      life.engine = std::move(engine);
+      life.runtime = std::move(runtime);
       life.connect = std::exchange(options_.connect, nullptr);
     });
   }
 
   ~NativeBackend() override {
-    if (const EnginePtr engine = end_life()) engine->stop(destroyed(options_.group));
+    if (const RuntimePtr runtime = end_life()) runtime->stop(destroyed(options_.group));
   }
 
   Rank rank() const override { return options_.rank; }
@@ -90,7 +89,7 @@ class NativeBackend final : public Backend {
 
   Rank run(const Request& request, Timeout timeout) override {
     check_not_in_handler("start an operation");
-    if (fate_) fate_->begin_operation();
+    if (fault_injector_) fault_injector_->begin_operation();
     if (is_message(request)) return run_message(request, timeout);
     if (size() == 1) {
       run_alone(request);
@@ -102,16 +101,17 @@ class NativeBackend final : public Backend {
 
   WorkPtr start(std::span<const Request> requests, Timeout timeout) override {
     check_not_in_handler("start an operation");
-    for (std::size_t i = 0; fate_ && i < requests.size(); ++i) fate_->begin_operation();
-    std::vector<engine::TicketPtr> tickets;
+    for (std::size_t i = 0; fault_injector_ && i < requests.size(); ++i)
+      fault_injector_->begin_operation();
+    std::vector<mail::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
-      const EnginePtr engine = engine_for_messages();
-      tickets = engine->messages().start(requests, timeout);
-      return std::make_shared<TicketsWork>(std::move(tickets), engine->messages().afterwards());
+      const RuntimePtr runtime = runtime_for_messages();
+      tickets = runtime->messages().start(requests, timeout);
+      return std::make_shared<TicketsWork>(std::move(tickets), runtime->messages().afterwards());
     }
     for (const Request& request : requests) {
       if (size() > 1) {
-        tickets.push_back(engine()->collectives().start(request, timeout));
+        tickets.push_back(runtime()->collectives().start(request, timeout));
       } else {
         run_alone(request);
       }
@@ -138,25 +138,25 @@ class NativeBackend final : public Backend {
       if (members[i] == options_.rank) options.rank = static_cast<Rank>(i);
       options.world_ranks.push_back(options_.world_ranks[static_cast<std::size_t>(members[i])]);
     }
-    if (const EnginePtr held = engine()) {
+    if (const RuntimePtr held = runtime()) {
       options.cpus = held->cpus();
-      options.what_was_thrown = [verdict = held->shared_verdict(),
+      options.what_was_thrown = [group_error = held->shared_group_error(),
                                  above = options_.what_was_thrown](Rank world_rank) {
-        auto what =
-            verdict->reached() ? what_was_thrown(verdict->cause(), world_rank) : std::nullopt;
+        auto what = group_error->is_set() ? what_was_thrown(group_error->cause(), world_rank)
+                                          : std::nullopt;
         return what || !above ? what : above(world_rank);
       };
     }
-    // Where this group has failed, not all will come.
+    // If this group has failed, some ranks will not come.
     const auto look = [this] {
       if (options_.interrupt) options_.interrupt();
-      if (const EnginePtr held = engine()) held->verdict().check();
+      if (const RuntimePtr held = runtime()) held->group_error().check();
     };
     return make_backend(std::move(options), Deadline::after(timeout), look);
   }
 
   Memory allocate(Bytes bytes) override {
-    const EnginePtr held = size() > 1 ? engine() : nullptr;
+    const RuntimePtr held = size() > 1 ? runtime() : nullptr;
     transport::Window* const window = held ? held->window() : nullptr;
     if (window == nullptr) return allocate_plain(bytes);
     std::byte* memory = window->allocate(bytes);
@@ -166,65 +166,80 @@ class NativeBackend final : public Backend {
   }
 
   Registration register_memory(std::span<std::byte> memory) override {
-    const EnginePtr held = size() > 1 ? engine() : nullptr;
+    const RuntimePtr held = size() > 1 ? runtime() : nullptr;
     transport::Window* const window = held ? held->window() : nullptr;
     if (window == nullptr) return {};
-    window->adopt(memory);
+    window->register_memory(memory);
     // As in `allocate`.
     return Registration(memory.data(), [owner = *window](void* m) mutable {
-      owner.release(static_cast<const std::byte*>(m));
+      owner.deregister_memory(static_cast<const std::byte*>(m));
     });
   }
 
   void ask_interrupt() override {
-    if (const EnginePtr held = engine()) reach_if_interrupted(held->verdict(), interrupt_);
+    if (const RuntimePtr held = runtime()) set_if_interrupted(held->group_error(), interrupt_);
   }
 
   void abort(const Error& cause, Departure how) noexcept override {
-    if (how == Departure::kByException) recorder_.left(how);  // before what comes of it
-    const EnginePtr engine = life_.with([&](Life& life) {
-      if (!life.engine && !life.aborted) life.aborted = cause;
-      return life.engine;
+    // before its consequences are recorded
+    if (how == Departure::kByException) recorder_.left(how);
+    const RuntimePtr runtime = life_.with([&](Life& life) {
+      if (!life.runtime && !life.aborted) life.aborted = cause;
+      return life.runtime;
     });
-    if (engine) engine->verdict().reach(cause);
+    if (runtime) runtime->group_error().set(cause);
   }
 
   void check_may_end() const override { check_not_in_handler("end the group"); }
 
   void shutdown(Departure departure, Deadline deadline, Interrupts interrupts) override {
-    if (fate_) fate_->end(options_.report);
-    const EnginePtr engine = end_life();
-    if (!engine) {
+    if (fault_injector_) fault_injector_->end(options_.report);
+    const RuntimePtr runtime = end_life();
+    if (!runtime) {
       if (size() == 1) {
         recorder_.left(departure);
-        let_go();
+        release_runtime();
       }
       return;
     }
     const Interrupt interrupt = interrupts == Interrupts::kAsked ? interrupt_ : nullptr;
-    std::optional<Error> cut;  // why what is under way ends here, if it does
+    std::optional<Error> failure;
+    try {
+      failure = leave(*runtime, departure, deadline, interrupt);
+    } catch (const std::exception&) {  // no memory
+      failure = current_error("the end of the group");
+    }
+    runtime->stop(destroyed(options_.group));
+    release_runtime();
+    if (failure) throw Error(*failure);
+  }
+
+ private:
+  /// Waits for operations in flight, and tells the peers. Returns why operations were cut off or
+  /// the wait was interrupted.
+  std::optional<Error> leave(GroupRuntime& runtime,
+                             Departure departure,
+                             Deadline deadline,
+                             const Interrupt& interrupt) {
+    std::optional<Error> cut;
     Error to_peers = left_unfinished(departure);
     try {
       const bool drained = wait_or_interrupt(
-          deadline, interrupt, [&](Deadline until) { return engine->collectives().drain(until); });
+          deadline, interrupt, [&](Deadline until) { return runtime.collectives().drain(until); });
       if (!drained) cut = unfinished();
     } catch (const Interrupted& by) {
       cut = to_peers = error_of(by);
       deadline = Deadline::after(Timeout(0));
     }
     recorder_.left(departure);
-    if (cut) engine->messages().give_up(*cut, to_peers);
-    const auto interrupted = engine->messages().leave(departure, deadline, interrupt);
-    engine->stop(destroyed(options_.group));
-    let_go();
-    if (cut) throw Error(*cut);
-    if (interrupted) throw Error(*interrupted);
+    if (cut) runtime.messages().give_up(*cut, to_peers);
+    const auto interrupted = runtime.messages().leave(departure, deadline, interrupt);
+    return cut ? cut : interrupted;
   }
 
- private:
-  using EnginePtr = std::shared_ptr<Engine>;  // shared with the calls that are under way
+  using RuntimePtr = std::shared_ptr<GroupRuntime>;  // shared with the calls in flight
 
-  /// A call that is under way: the group's end waits for it.
+  /// A call in flight: the group's end waits for it.
   struct Visit {
     explicit Visit(NativeBackend& b) : backend(b) { backend.visits_.fetch_add(1); }
     ~Visit() { backend.visits_.fetch_sub(1); }
@@ -235,10 +250,10 @@ class NativeBackend final : public Backend {
   };
 
   struct Life {
-    EnginePtr engine;  // in a group of one only when a message has been sent or received
-    Connect connect;   // for sub-groups; holds the store in which the ranks met
-    std::optional<Error> aborted;  // where there was no engine that could keep the cause
-    bool over = false;             // calls are refused
+    RuntimePtr runtime;            // in a group of one only after a send or a receive
+    Connect connect;               // for sub-groups; holds the store in which the ranks met
+    std::optional<Error> aborted;  // the cause of an abort before there was a runtime to keep it
+    bool over = false;             // calls are rejected
 
     void check(const std::string& group) const {
       if (over) throw destroyed(group);
@@ -246,13 +261,14 @@ class NativeBackend final : public Backend {
     }
   };
 
-  EnginePtr make_engine(std::unique_ptr<transport::Transport> transport) {
+  RuntimePtr make_runtime(std::unique_ptr<transport::Transport> transport) {
     Options options = options_;
     options.interrupt = interrupt_;
-    return std::make_shared<Engine>(options, recorder_, std::move(transport), gate_, door_);
+    return std::make_shared<GroupRuntime>(
+        options, recorder_, std::move(transport), quick_lock_, mutex_);
   }
 
-  /// The handler of a signal may run here, in a call that waits. It may abort the group.
+  /// A signal handler may run here, in a call that waits. It may abort the group.
   void check_not_in_handler(const char* action) const {
     if (!handlers_.has_this_thread()) return;
     throw Error(ErrorKind::kUsage,
@@ -264,94 +280,102 @@ class NativeBackend final : public Backend {
                             options_.group));
   }
 
-  EnginePtr engine() {
+  RuntimePtr runtime() {
     return life_.with([&](const Life& life) {
       life.check(options_.group);
-      return life.engine;
+      return life.runtime;
     });
   }
 
-  /// Why the collectives under way end here.
+  Rank world_rank() const { return options_.world_ranks[static_cast<std::size_t>(options_.rank)]; }
+
+  /// Why the collectives in flight end here.
   Error unfinished() const {
     return Error(ErrorKind::kTimeout,
-                 fmt::format("the group {} was destroyed on rank {} with collectives under way",
+                 fmt::format("the group {} was destroyed on rank {} while collectives were running",
                              options_.group,
-                             options_.rank));
+                             options_.rank),
+                 {.rank = world_rank(), .cause = ErrorCause::kLeft});
   }
 
-  /// And on the peers, which have lost this rank.
+  /// The same for the peers, which have lost this rank.
   Error left_unfinished(Departure departure) const {
-    return Error(ErrorKind::kPeerLost,
-                 fmt::format("rank {} {}, with collectives of the group {} under way",
-                             options_.rank,
-                             describe(departure),
-                             options_.group));
+    return Error(
+        ErrorKind::kPeerLost,
+        fmt::format("rank {} {} while collectives of the group {} were running",
+                    options_.rank,
+                    describe(departure),
+                    options_.group),
+        {.rank = world_rank(),
+         .cause = departure == Departure::kByException ? ErrorCause::kThrew : ErrorCause::kLeft});
   }
 
   void run_collective(const Request& request, Timeout timeout) {
-    Engine* const engine = open_engine_.load();
-    if (engine == nullptr || !gate_.try_enter()) return run_beside_others(request, timeout);
-    // The gate was open, so the engine's end is yet to come, and waits until this one has left.
+    GroupRuntime* const runtime = open_runtime_.load();
+    if (runtime == nullptr || !quick_lock_.try_enter()) return run_beside_others(request, timeout);
+    // The quick lock was open, so the runtime has not ended yet. Its end waits until this thread
+    // has left.
     struct Inside {
       NativeBackend& backend;
       CollectiveLoop& loop;
 
       ~Inside() {
-        if (backend.gate_.try_leave()) return;
+        if (backend.quick_lock_.try_leave()) return;
         const Visit visit(backend);  // the end waits for the turn's end, and then for visits
         loop.end_turn();
       }
     };
-    const Inside inside{*this, engine->collectives()};
+    const Inside inside{*this, runtime->collectives()};
     inside.loop.run_inside(request, timeout);
   }
 
   void run_beside_others(const Request& request, Timeout timeout) {
     const Visit visit(*this);
-    engine()->collectives().run(request, timeout);
+    runtime()->collectives().run(request, timeout);
   }
 
   Rank run_message(const Request& request, Timeout timeout) {
-    if (Engine* const engine = open_engine_.load(); engine != nullptr) {
-      door_.lock();
-      // Whoever ends the engine passes this door after it was taken from here.
-      if (open_engine_.load() == engine) return engine->messages().run_inside(request, timeout);
-      door_.unlock();
+    if (GroupRuntime* const runtime = open_runtime_.load(); runtime != nullptr) {
+      mutex_.lock();
+      // The thread that ends the runtime resets open_runtime_ and then locks this mutex.
+      if (open_runtime_.load() == runtime) return runtime->messages().run_inside(request, timeout);
+      mutex_.unlock();
     }
-    return engine_for_messages()->messages().run(request, timeout);
+    return runtime_for_messages()->messages().run(request, timeout);
   }
 
   void run_alone(const Request& request) {
-    if (const EnginePtr held = engine()) held->verdict().check();
+    if (const RuntimePtr held = runtime()) held->group_error().check();
     TaskMaker::run_alone(request);
   }
 
-  /// In a group of one, messages to oneself are the only use of an engine.
-  EnginePtr engine_for_messages() {
+  /// In a group of one, only messages to itself need a runtime.
+  RuntimePtr runtime_for_messages() {
     return life_.with([&](Life& life) {
       life.check(options_.group);
-      if (!life.engine) {
-        life.engine = make_engine(std::move(transport::make_memory_transports(1, {}).front()));
+      if (!life.runtime) {
+        life.runtime = make_runtime(std::move(transport::make_memory_transports(1, {}).front()));
       }
-      return life.engine;
+      return life.runtime;
     });
   }
 
-  /// From now on calls are refused. Returns the engine to whoever is first; `abort` still reaches
-  /// it.
-  EnginePtr end_life() {
+  /// Rejects calls from now on. Returns the runtime to the first caller only; `abort` still reaches
+  /// the runtime.
+  RuntimePtr end_life() {
     return life_.with([this](Life& life) {
-      open_engine_ = nullptr;  // whoever finds it so finds out why under the same lock
-      return std::exchange(life.over, true) ? EnginePtr() : life.engine;
+      open_runtime_ = nullptr;  // a call that reads null finds the reason under this lock
+      return std::exchange(life.over, true) ? RuntimePtr() : life.runtime;
     });
   }
 
-  /// A group that is over holds nothing, whoever still holds the group: its ranks may meet again.
-  /// Outside of the lock, since the store waits a moment for those who still use it.
-  void let_go() {
-    while (visits_ > 0) std::this_thread::yield();  // the verdict has reached them
+  /// Releases everything that the group holds, even if the user still holds the group: its ranks
+  /// may meet again. Releases outside of the lock, because the store waits a moment for its other
+  /// users.
+  void release_runtime() {
+    while (visits_ > 0) std::this_thread::yield();  // the group error has ended these calls
     life_.with([](Life& life) {
-      return std::pair(std::move(life.engine), std::exchange(life.connect, nullptr));
+      return std::pair(std::move(life.runtime), std::exchange(life.connect, nullptr));
     });
   }
 
@@ -359,12 +383,12 @@ class NativeBackend final : public Backend {
   HandlerThreads handlers_;
   const Interrupt interrupt_ = handlers_.noting(options_.interrupt);
   const observe::GroupRecorder recorder_;
-  const std::unique_ptr<Fate> fate_;  // null where nothing is to befall this rank
+  const std::unique_ptr<FaultInjector> fault_injector_;  // null without faults for this rank
   Capabilities capabilities_;
-  Gate gate_;  // to the collectives
-  Door door_;  // to the messages
+  QuickLock quick_lock_;  // of the collectives
+  FairMutex mutex_;       // of the messages
   Guarded<Life> life_;
-  std::atomic<Engine*> open_engine_ = nullptr;  // for collectives, while the group lives
+  std::atomic<GroupRuntime*> open_runtime_ = nullptr;  // for operations, while the group lives
   std::atomic<int> visits_ = 0;
 };
 
@@ -374,7 +398,7 @@ std::unique_ptr<Backend> make_backend(Options options,
                                       Deadline deadline,
                                       const std::function<void()>& look) {
   static_cast<void>(
-      TablePlanner(options.rank, options.config));  // is there an error in what it was told?
+      TablePlanner(options.rank, options.config));  // throws if an algorithm or the table is wrong
   if (options.world_ranks.size() == 1) {
     return std::make_unique<NativeBackend>(std::move(options), nullptr);
   }

@@ -7,7 +7,7 @@
 
 namespace peal::native {
 
-/// Owns the lists, not the memory that they name.
+/// Owns the lists, but not the memory that they point to.
 class OwnedRequest {
  public:
   explicit OwnedRequest(const Request& request)
@@ -20,7 +20,7 @@ class OwnedRequest {
     request_.counts = counts_;
   }
   OwnedRequest(OwnedRequest&&) = default;             // vectors keep their memory when moved,
-  OwnedRequest& operator=(OwnedRequest&&) = default;  // so the spans stay right
+  OwnedRequest& operator=(OwnedRequest&&) = default;  // so the spans stay valid
   OwnedRequest(const OwnedRequest&) = delete;
   OwnedRequest& operator=(const OwnedRequest&) = delete;
 

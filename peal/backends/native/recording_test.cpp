@@ -1,4 +1,4 @@
-// What the backend's ranks leave in their flight recorders.
+// What the backend's ranks write to their flight recorders.
 #include <chrono>
 #include <functional>
 #include <future>
@@ -63,9 +63,9 @@ class Job {
   bool has_begun(Rank rank) const { return last_of(rank).has_value(); }
 
   /// Whether a rank waits for another.
-  bool waits(Rank rank, Rank whom) const {
+  bool waits(Rank rank, Rank peer) const {
     const auto last = last_of(rank);
-    return last && last->waited_for == whom;
+    return last && last->waited_for == peer;
   }
 
  private:
@@ -83,7 +83,7 @@ class Job {
   std::vector<std::unique_ptr<transport::Transport>> transports_;
 };
 
-TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
+TEST(RecordingTest, CollectivesAreRecordedWithNumbersAndTheDeparture) {
   Job job;
   job.run([](const ProcessGroupPtr& group) {
     std::vector<float> values(10, 1.0F);
@@ -105,8 +105,8 @@ TEST(RecordingTest, CollectivesAreRecordedWithTheirNumbersAndTheDeparture) {
       EXPECT_TRUE(operation.past_waiting);
     }
     ASSERT_TRUE(flight.departure);
-    EXPECT_EQ(flight.departure->how, Departure::kInOrder);
-    EXPECT_EQ(flight.verdict, std::nullopt) << "to leave is no failure";
+    EXPECT_EQ(flight.departure->how, Departure::kNormal);
+    EXPECT_EQ(flight.first_error, std::nullopt) << "leaving is not a failure";
   }
 }
 
@@ -116,7 +116,7 @@ void await(const std::function<bool()>& holds) {
   while (!holds() && !limit.passed()) std::this_thread::yield();
 }
 
-TEST(RecordingTest, ARankThatWaitsLongSaysForWhom) {
+TEST(RecordingTest, ARankThatWaitsLongRecordsTheMissingPeer) {
   Job job;
   job.run([&](const ProcessGroupPtr& group) {
     if (group->rank() == 1) {
@@ -150,16 +150,16 @@ TEST(RecordingTest, AFailedOperationNamesTheRankThatItWaitedFor) {
   }
 }
 
-TEST(RecordingTest, MessagesAreRecordedWithPeerAndTagHoweverTheyLeave) {
+TEST(RecordingTest, MessagesAreRecordedWithPeerAndTagInEverySize) {
   Job job;
   job.run([](const ProcessGroupPtr& group) {
     std::vector<float> little(1, 1.0F);
     std::vector<float> much(1 << 20, 1.0F);
     for (const std::span<float> values : {std::span(little), std::span(much)}) {
       if (group->rank() == 0) {
-        group->send(values, 1, Tag{7});
+        group->send(values, 1, {.tag = Tag{7}});
       } else {
-        group->recv(values, 0, Tag{7});
+        group->recv(values, 0, {.tag = Tag{7}});
       }
     }
     group->destroy();
@@ -177,7 +177,7 @@ TEST(RecordingTest, MessagesAreRecordedWithPeerAndTagHoweverTheyLeave) {
   }
 }
 
-TEST(RecordingTest, AFailureIsRecordedOnBothRanksWithWhatEachWasIn) {
+TEST(RecordingTest, AFailureIsRecordedOnBothRanksWithTheirOperations) {
   Job job;
   job.run([&](const ProcessGroupPtr& group) {
     std::vector<float> values(1);
@@ -186,12 +186,12 @@ TEST(RecordingTest, AFailureIsRecordedOnBothRanksWithWhatEachWasIn) {
       return;
     }
     await([&] { return job.has_begun(1); });
-    EXPECT_THROW(group->barrier(std::chrono::milliseconds(200)), Error);
+    EXPECT_THROW(group->barrier({.timeout = std::chrono::milliseconds(200)}), Error);
   });
   for (const Rank rank : {0, 1}) {
     const Flight flight = job.flight(rank);
-    ASSERT_TRUE(flight.verdict);
-    EXPECT_EQ(flight.verdict->kind, ErrorKind::kTimeout);
+    ASSERT_TRUE(flight.first_error);
+    EXPECT_EQ(flight.first_error->kind, ErrorKind::kTimeout);
     ASSERT_THAT(flight.operations, SizeIs(1));
     EXPECT_TRUE(flight.operations[0].failed);
   }

@@ -20,7 +20,7 @@ std::string_view chosen(const Config& config, Operation operation, Elements coun
   return plan::algorithms()[planner.choose(problem, 4_B).algorithm].name;
 }
 
-TEST(TablePlannerTest, ChoosesAndPlansAsTheConfigurationSays) {
+TEST(TablePlannerTest, ChoosesAndPlansByTheConfiguration) {
   Config config;
   EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1)), "inline");
   config.tune = "all_reduce:0-4k:direct;all_reduce:4k-inf:ring";
@@ -28,6 +28,35 @@ TEST(TablePlannerTest, ChoosesAndPlansAsTheConfigurationSays) {
   EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1025)), "ring");
   config.algorithm = "halving_doubling";
   EXPECT_EQ(chosen(config, Operation::kAllReduce, Elements(1)), "halving_doubling");
+}
+
+TEST(TablePlannerTest, VerificationDoesNotChangeThePlan) {
+  Config config;
+  TablePlanner plain(1, config);
+  config.verify = true;
+  TablePlanner verifying(1, config);
+  for (const Operation operation : kAllCollectives) {
+    const schedule::Problem problem{.operation = operation,
+                                    .ranks = 4,
+                                    .ranks_per_host = 4,
+                                    .count = Elements(operation == Operation::kBarrier ? 0 : 9999),
+                                    .in_place = operation == Operation::kBroadcast,
+                                    .stage_limit = Elements(1 << 20)};
+    const std::uint8_t algorithm = plain.choose(problem, 4_B).algorithm;
+    EXPECT_EQ(verifying.plan(algorithm, problem), plain.plan(algorithm, problem));
+  }
+}
+
+TEST(TablePlannerTest, AWrongScheduleIsAnErrorThatNamesTheStep) {
+  const schedule::Problem problem{
+      .operation = Operation::kBroadcast, .ranks = 2, .count = Elements(8), .in_place = true};
+  schedule::Schedule wrong = plan_all(plan::algorithm_named("binomial_tree"), problem);
+  check_schedule(wrong, "binomial_tree");
+  std::get<schedule::Move>(wrong.parts[1].steps.front()).count = Elements(7);
+  const Error error = error_of([&] { check_schedule(wrong, "binomial_tree"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kBug);
+  EXPECT_THAT(error.what(), HasSubstr("broadcast by binomial_tree is wrong"));
+  EXPECT_THAT(error.what(), HasSubstr("rank 1, step 0"));
 }
 
 TEST(TablePlannerTest, AWrongValueNamesItsVariable) {

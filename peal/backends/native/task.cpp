@@ -12,7 +12,7 @@ namespace {
 using engine::Extent;
 using engine::Regions;
 
-/// Calls visit(from, to, elements) for each stretch in which both lie in one piece.
+/// Calls visit(from, to, elements) for each stretch that is contiguous in both.
 template <class Visit>
 void for_each_stretch(const Regions& from, const Regions& to, DType dtype, Visit&& visit) {
   const Elements size = std::min(from.size(), to.size());
@@ -76,8 +76,8 @@ void TaskMaker::fill_problem(const Request& request) {
   task_.reduce = reduces(request.operation) ? request.reduce.kind : ReduceOp::Kind::kSum;
 }
 
-/// The engine adds; what it adds is scaled here, beforehand, so that nothing overflows on the way
-/// that the factor was to keep from it.
+/// The engine only adds. So the input is scaled before it is added, because the factor should
+/// prevent an overflow of the sum.
 void TaskMaker::scale_input(const Request& request) {
   const bool input_is_output = request.in_place && request.operation != Operation::kReduceScatter &&
                                task_.output.size() == task_.input.size();

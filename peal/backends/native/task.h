@@ -1,4 +1,4 @@
-// From a request of the group's to a task of the engine's.
+// Turns a request of the group into a task of the engine.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,22 @@
 
 namespace peal::native {
 
-/// Makes tasks of requests. Keeps the memory that premul_sum scales its input into, so a task is
-/// valid until the next one is made. Threads: one at a time.
+/// Makes tasks of requests. Keeps the memory for the scaled input of premul_sum, so a task is valid
+/// until the next one is made.
+/// Threads: one at a time.
 class TaskMaker {
  public:
   explicit TaskMaker(int ranks) : ranks_(ranks) {}
 
-  /// For groups of two and more. Scales the input of premul_sum: call it when the operation's turn
-  /// has come, not before.
+  /// For groups of two or more. Scales the input of premul_sum, so call it only when the
+  /// operation's turn has come.
   const engine::Task& make(const Request& request);
 
-  /// The whole operation in a group of one: what goes in comes out.
+  /// Runs the whole operation in a group of one: copies the input to the output.
   static void run_alone(const Request& request);
 
  private:
-  /// What is enough to know a task by, where all blocks are even: loops repeat themselves.
+  /// The fields that identify a task with even blocks: loops repeat their tasks.
   struct Even {
     Operation operation = Operation::kBarrier;
     DType dtype = DType::kU8;
@@ -42,7 +43,7 @@ class TaskMaker {
 
   int ranks_;
   engine::Task task_;
-  std::optional<Even> last_;  // nothing if the last task is not known by that
+  std::optional<Even> last_;  // empty if these fields do not identify the last task
   std::vector<std::byte> scaled_;
 };
 

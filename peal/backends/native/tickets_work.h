@@ -10,19 +10,18 @@
 #include <vector>
 
 #include "peal/base/error.h"
-#include "peal/base/per_process.h"
-#include "peal/base/task_thread.h"
-#include "peal/engine/ticket.h"
 #include "peal/group/work.h"
+#include "peal/mail/ticket.h"
+#include "peal/system/per_process.h"
+#include "peal/system/task_thread.h"
 
 namespace peal::native {
 
-/// Ends when all of its tickets have; with the first failure among them.
+/// Ends when all of its tickets have ended, with the first failure among them.
 class TicketsWork final : public Work {
  public:
-  /// `afterwards`: who does what is to be done when it has ended; null where a ticket's own thread
-  /// may.
-  explicit TicketsWork(std::vector<engine::TicketPtr> tickets,
+  /// `afterwards`: the thread that runs the callbacks; null if a ticket's own thread may run them.
+  explicit TicketsWork(std::vector<mail::TicketPtr> tickets,
                        std::shared_ptr<TaskThread> afterwards = nullptr)
       : tickets_(std::move(tickets)), afterwards_(std::move(afterwards)) {}
 
@@ -32,7 +31,7 @@ class TicketsWork final : public Work {
         timeout == kGroupTimeout ? Deadline(TimePoint::max()) : Deadline::after(timeout);
     for (const auto& ticket : tickets_) {
       if (!ticket->wait(deadline)) {
-        throw Error(ErrorKind::kTimeout, ticket->what() + " has not ended yet; it goes on");
+        throw Error(ErrorKind::kTimeout, ticket->what() + " has not ended yet and continues");
       }
     }
     if (const auto failure = exception()) std::rethrow_exception(failure);
@@ -42,11 +41,11 @@ class TicketsWork final : public Work {
     return std::all_of(tickets_.begin(), tickets_.end(), [](const auto& t) { return t->ended(); });
   }
 
-  /// What is called may let go of this.
+  /// The callback may destroy this object.
   void when_completed(std::function<void()> then) override {
     if (is_completed()) return then();
     if (!owner_.is_current()) throw of_parent();
-    if (afterwards_) afterwards_->start();  // as long as it may fail
+    if (afterwards_) afterwards_->start();  // now, because starting it may fail
     struct Open {
       Open(std::size_t n, std::function<void()> t) : left(n), then(std::move(t)) {}
       std::atomic<std::size_t> left;
@@ -79,12 +78,12 @@ class TicketsWork final : public Work {
   Error of_parent() const {
     return Error(ErrorKind::kUsage,
                  tickets_.front()->what() +
-                     " was started by the process that this one was forked from, and ends there: "
+                     " was started by the parent process and ends there: "
                      "wait for it before you fork");
   }
 
   const OwnerProcess owner_;
-  std::vector<engine::TicketPtr> tickets_;
+  std::vector<mail::TicketPtr> tickets_;
   std::shared_ptr<TaskThread> afterwards_;
 };
 

@@ -1,4 +1,4 @@
-// For tests of what goes wrong.
+// For tests of errors.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace peal {
 
-/// What `call` throws; if nothing, an error of kind bug that says so.
+/// The error that `call` throws; an error of kind bug if it throws none.
 template <class Call>
 Error error_of(Call&& call) {
   try {

@@ -1,4 +1,4 @@
-// A process for tests to stop, to let go on and to kill.
+// A child process for tests to stop, resume and kill.
 #pragma once
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 namespace peal {
 
-/// Does nothing until it is killed. By its name /proc/PID/stat is easily misread.
+/// Does nothing until it is killed. Its name makes /proc/PID/stat easy to misread.
 class IdleChild final {
  public:
   IdleChild() : pid_(::fork()) {
@@ -24,13 +24,13 @@ class IdleChild final {
   IdleChild& operator=(const IdleChild&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// Waits until what the signal does is done, as waitid(2) has it, and leaves it to be waited for.
+  /// Sends the signal, and waits until it has taken effect (waitid(2)). Does not reap the child.
   void signal_and_wait(int signal, int options) const {
     ::kill(pid_, signal);
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(pid_), &info, options | WNOWAIT);
   }
-  /// Now its number may be another's.
+  /// Kills and reaps the child. Another process may get its number afterwards.
   void end() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);

@@ -1,4 +1,4 @@
-// For tests that a call does not wait, where the forbidden wait would have a known length.
+// For tests which check that a call does not wait. The length of the wrong wait must be known.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace peal {
 
 /// Calls `run`, which returns its duration, up to 20 times. Returns the shortest duration; stops at
-/// the first one below `limit`. On a busy machine a run may be slow by chance. A run with the
-/// forbidden wait is slow every time.
+/// the first one below `limit`. On a busy machine a run may be slow by chance. A run with the wrong
+/// wait is slow every time.
 template <class Run>
 Duration quickest(Duration limit, Run run) {
   Duration least = Duration::max();

@@ -1,4 +1,4 @@
-// A folder that stands for the root of a file system, for what reads /proc and /sys.
+// A folder in place of the root of a file system, for code that reads /proc and /sys.
 #pragma once
 
 #include <stdlib.h>

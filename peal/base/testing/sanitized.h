@@ -1,12 +1,12 @@
-// Which sanitizers look on. Under them everything takes ten times as long, so tests that try all
-// combinations take a share of them, with every kind of case in it.
+// Which sanitizers are active. With sanitizers everything takes ten times as long. Tests that
+// otherwise try all combinations then try only some of them, at least one of each kind.
 #pragma once
 
 #include <string_view>
 
 namespace peal {
 
-/// As in "address,undefined"; empty if there are none. CMake says it: compilers do not agree how.
+/// For example "address,undefined"; empty without sanitizers. Set by CMake, since compilers differ.
 constexpr std::string_view kSanitizers = PEAL_SANITIZERS;
 constexpr bool kSanitized = !kSanitizers.empty();
 

@@ -1,4 +1,4 @@
-// The deadline that tests give to steps which must not hang.
+// The deadline in tests for steps that must not hang.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace peal {
 
-/// A minute from now. Only a hang reaches it, also on a busy machine.
+/// A minute from now. Only a hang reaches it, even on a busy machine.
 inline Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 
 }  // namespace peal

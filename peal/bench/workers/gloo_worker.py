@@ -1,7 +1,7 @@
-"""The worker of `peal bench` for gloo, as the active Python's torch has it.
+"""The worker of `peal bench` for gloo, from the torch of the active Python.
 
-Arguments: SOCKET FLAGS spin|yield RANK RANKS MEETING_FILE. What it says and does is what
-peal/bench/protocol.h and worker.cpp say; values are as in values.h.
+Arguments: SOCKET FLAGS spin|yield RANK RANKS MEETING_FILE. It follows peal/bench/protocol.h and
+worker.cpp; values are as in values.h.
 """
 import array
 import ctypes
@@ -22,9 +22,9 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf1
           "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8,
           "u8": torch.uint8}
 WITH_BLOCKS = ("reduce_scatter", "all_gather", "gather", "scatter", "all_to_all")
-# What gloo and torch say of what they do not have.
+# The error texts of gloo and torch for unsupported operations and types.
 MISSING = re.compile("invalid scalar type|unsupported|not support|not implemented", re.IGNORECASE)
-CHUNK = 1 << 20  # elements that are checked at once
+CHUNK = 1 << 20  # elements for each step of a check
 
 
 class Flags:
@@ -161,7 +161,7 @@ class Case:
 
 
 def describe_failure(error):
-    """Whether gloo lacks the type or the operation, or something is wrong; in one line."""
+    """One line: "missing ..." if gloo lacks the type or the operation, else "failed ..."."""
     text = (str(error).splitlines() or [""])[0]
     is_missing = isinstance(error, NotImplementedError) or MISSING.search(text)
     return f"missing {text}" if is_missing else f"failed {type(error).__name__}: {text}"
@@ -190,7 +190,7 @@ def measure(fields, case, flags):
         begin = time.monotonic_ns()
         for _ in range(batch):
             if rewrites and batch > 1:
-                case.input.fill_(1)  # of all types some 3 us, a hundredth of what gloo takes
+                case.input.fill_(1)  # about 3 us for all types, a hundredth of gloo's time
             case.run()
         end = time.monotonic_ns()
         if i >= 0:
@@ -216,7 +216,7 @@ def main():
         else:
             times = measure(fields, case, flags)
             connection.sendall(f"ok {len(times) // 2}\n".encode() + times.tobytes())
-    os._exit(0)  # gloo's own end waits for ranks that may be gone
+    os._exit(0)  # gloo's shutdown would wait for ranks that may have ended
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-/* The worker of `peal bench` for MPI: built by it where there is an mpicc, and run by the mpirun of the
-   same MPI. Arguments: BACKEND SOCKET FLAGS spin|yield. What it says and does is what
-   peal/bench/protocol.h and worker.cpp say; values are as in values.h. */
+/* The worker of `peal bench` for MPI. `peal bench` builds it with mpicc, and the mpirun of the same MPI
+   starts it. Arguments: BACKEND SOCKET FLAGS spin|yield. It follows peal/bench/protocol.h and worker.cpp;
+   values are as in values.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -41,7 +41,7 @@ static void say(const void* data, size_t size) {
   const char* at = data;
   while (size > 0) {
     ssize_t wrote = send(coordinator, at, size, MSG_NOSIGNAL);
-    if (wrote < 0) _exit(1); /* nobody listens any more */
+    if (wrote < 0) _exit(1); /* the coordinator has ended */
     at += wrote;
     size -= (size_t)wrote;
   }
@@ -104,8 +104,8 @@ struct type {
   const char* name;
   size_t size;
   MPI_Datatype mpi;
-  int adds;      /* 0: MPI has no such type, so it is moved as integers and not reduced */
-  uint64_t ones; /* as many as fit */
+  int adds;      /* 0: MPI lacks the type, so it is moved as integers and not reduced */
+  uint64_t ones; /* a word full of ones */
 };
 
 #define TYPES 8
@@ -149,10 +149,10 @@ static double get(const struct type* type, const char* data, int64_t i) {
   }
 }
 
-/* As `rewrite` of values.cpp: one loop of plain stores for all types, which the compiler cannot make a
+/* As `rewrite` of values.cpp: one loop of plain stores for all types, which the compiler cannot replace by
    memset. */
 static void fill(const struct type* type, char* data, int64_t count) {
-  if (count == 0) return; /* and data may be NULL, which memcpy does not take */
+  if (count == 0) return; /* data may be NULL, which memcpy does not accept */
   uint64_t word = type->ones;
   __asm__ volatile("" : "+r"(word));
   const size_t size = (size_t)count * type->size, whole = size / sizeof word;
@@ -165,7 +165,7 @@ static int value_at(int r, int64_t index, int modulus) {
   return (int)(((int64_t)(mixed >> 16) + 7 * (int64_t)r) % modulus);
 }
 
-/* ---- the case that is prepared */
+/* ---- the prepared case */
 
 static struct {
   char op[32];
@@ -245,7 +245,7 @@ static void run(enum op op) {
   switch (op) {
     case ALL_REDUCE: MPI_Allreduce(in, now.output, n, t, MPI_SUM, world); break;
     case REDUCE_SCATTER:
-      /* In place the result lands at the beginning of the receive buffer. */
+      /* In place, MPI writes the result to the beginning of the receive buffer. */
       MPI_Reduce_scatter_block(in, now.in_place ? now.input : now.output, n, t, MPI_SUM, world);
       break;
     case ALL_GATHER: MPI_Allgather(in, n, t, now.output, n, t, world); break;
@@ -296,7 +296,7 @@ static void prepare(const char* command) {
   const enum op op = op_of();
   const int reduces = op == ALL_REDUCE || op == REDUCE || op == REDUCE_SCATTER;
   if (op == OPS || !now.type || (reduces && !now.type->adds)) {
-    say_line("missing MPI has no such type to add\n");
+    say_line("missing MPI cannot add this type\n");
     return;
   }
   if (now.count > INT32_MAX) {

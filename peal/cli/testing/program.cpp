@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -46,7 +47,7 @@ Ends make_terminal() {
   std::array<char, 64> name{};
   if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0 ||
       ::ptsname_r(master.get(), name.data(), name.size()) != 0) {
-    throw std::runtime_error("no terminal to be had");
+    throw std::runtime_error("cannot open a terminal");
   }
   Fd slave(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
   const winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
@@ -54,11 +55,11 @@ Ends make_terminal() {
   return {std::move(master), std::move(slave)};
 }
 
-/// What is there to read, at most one block; nothing at the end, which closes.
+/// Reads at most one block. Empty at the end; then closes.
 std::string read_block(Fd& fd) {
   std::array<char, 1 << 16> buffer;
   const auto got = ::read(fd.get(), buffer.data(), buffer.size());
-  if (got <= 0) fd.reset();  // a terminal ends in an error
+  if (got <= 0) fd.reset();  // at its end a terminal gives an error
   return std::string(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
 }
 
@@ -74,15 +75,15 @@ int shell_status(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// Empty where it cannot be read, as of a process that ends meanwhile, for which an
-/// std::istreambuf_iterator would throw.
+/// Empty if the file cannot be read, for example of a process that ends meanwhile. (An
+/// std::istreambuf_iterator would throw.)
 std::string read_file(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
 }
 
-/// Call in the child. A test that was started in the background inherits ignored signals.
+/// Call in the child: a test that was started in the background inherits ignored signals.
 void take_default_signals(Hangup hangup) {
   for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGPIPE}) {
     ::signal(number, SIG_DFL);
@@ -94,7 +95,7 @@ void take_default_signals(Hangup hangup) {
 
 void wait_until(const std::function<bool()>& holds) {
   for (const Deadline deadline = soon(); !holds();) {
-    if (deadline.passed()) throw std::runtime_error("what was waited for has not come");
+    if (deadline.passed()) throw std::runtime_error("the condition did not become true in time");
     std::this_thread::sleep_for(milliseconds(2));
   }
 }
@@ -206,6 +207,23 @@ Ended run_program(const std::vector<std::string>& arguments) {
   Program program(arguments);
   program.close_input();
   return program.wait();
+}
+
+std::vector<std::string> shell(int ranks,
+                               const std::string& script,
+                               std::vector<std::string> options) {
+  std::vector<std::string> arguments = {"run", "-n", fmt::format("{}", ranks)};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.insert(arguments.end(), {"sh", "-c", script});
+  return arguments;
+}
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
 }
 
 }  // namespace peal::cli

@@ -1,5 +1,5 @@
-// A backend that carries nothing out and remembers what it was asked: for tests of what is asked,
-// and of what is refused before anything is asked.
+// A backend that executes nothing and records the requests: for tests of requests, and of calls
+// that are rejected before any request.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,17 @@ inline Capabilities everything() {
   return capabilities;
 }
 
-/// An operation, and the size of what it was given.
+/// An operation and the size of its buffer.
 struct Asked {
   Operation operation;
   Bytes size;
   friend bool operator==(const Asked&, const Asked&) = default;
 };
 
-/// Rank 0 of some. Threads: one.
+/// Rank 0 of a group. Threads: one.
 class IdleBackend final : public Backend {
  public:
-  /// When a Work ends: before the first wait, or between the moment at which a wait gives up and
-  /// the next look.
+  /// When a Work ends: before the first wait, or between the timeout of a wait and the next check.
   enum class Ends : std::uint8_t { kBeforeTheWait, kJustAfterTheWait };
 
   explicit IdleBackend(int size,

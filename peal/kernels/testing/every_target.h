@@ -1,4 +1,4 @@
-// For the kernels' tests: the same test on every instruction set that this CPU has.
+// Runs a test of the kernels on every instruction set of this CPU.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class EveryTarget : public testing::TestWithParam<std::int64_t> {
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 };
 
-/// The parameters: what was compiled and runs here, the scalar loops among them.
+/// The parameters: the instruction sets that are compiled in and run here, including scalar loops.
 inline std::vector<std::int64_t> targets_of_this_cpu() {
   return hwy::SupportedAndGeneratedTargets();
 }

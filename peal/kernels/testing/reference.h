@@ -1,5 +1,5 @@
-// For the kernels' tests: what reduce and scale must give, one element at a time in plain C++, and
-// data that tries them.
+// Reference results for the tests of the kernels: reduce and scale in plain C++, one element at a
+// time, and test data.
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<std::complex<T>> = true;
 
-/// The type that T is accumulated in.
+/// The type in which T is accumulated.
 template <class T>
 using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
-/// The type of a number's parts: of a complex one, its real part's.
+/// The type of the parts of a number: for a complex number, the type of its real part.
 template <class T>
 struct PartOf {
   using Type = T;
@@ -106,9 +106,9 @@ T weighted_sum(T acc, T value, double weight) {
 
 /// Every NaN in a result is the positive quiet NaN.
 template <class T>
-T with_usual_nan(T value) {
+T with_canonical_nan(T value) {
   if constexpr (kIsComplex<T>) {
-    return {with_usual_nan(value.real()), with_usual_nan(value.imag())};
+    return {with_canonical_nan(value.real()), with_canonical_nan(value.imag())};
   } else if constexpr (std::is_floating_point_v<T>) {
     return std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value;
   } else {
@@ -116,7 +116,7 @@ T with_usual_nan(T value) {
   }
 }
 
-/// Element i; of truth values, any nonzero byte is true.
+/// Element i. For truth values, any nonzero byte is true.
 template <class T>
 T element(const Memory& memory, std::size_t i) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -128,8 +128,8 @@ T element(const Memory& memory, std::size_t i) {
   }
 }
 
-/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. Without weights
-/// all are 1.
+/// finish(weights[0] * inputs[0] op weights[1] * inputs[1] op ...), left to right. Without weights,
+/// all weights are 1.
 template <class T>
 Memory reference(const std::vector<Memory>& inputs,
                  ReduceOp::Kind op,
@@ -146,7 +146,7 @@ Memory reference(const std::vector<Memory>& inputs,
       value = weights.empty() ? combined<Wide<T>>(value, operand(k, i), op)
                               : weighted_sum(value, operand(k, i), weights[k]);
     }
-    const auto rounded = static_cast<T>(with_usual_nan(divided(value, divisor)));
+    const auto rounded = static_cast<T>(with_canonical_nan(divided(value, divisor)));
     std::memcpy(output.data() + i * sizeof(T), &rounded, sizeof(T));
   }
   return output;
@@ -158,13 +158,13 @@ Memory scaled_reference(const Memory& from, double factor) {
   Memory to(from.size());
   for (std::size_t i = 0; i < from.size() / sizeof(T); ++i) {
     const auto wide = static_cast<Wide<T>>(element<T>(from, i)) * static_cast<Part>(factor);
-    const auto value = static_cast<T>(with_usual_nan(wide));
+    const auto value = static_cast<T>(with_canonical_nan(wide));
     std::memcpy(to.data() + i * sizeof(T), &value, sizeof(T));
   }
   return to;
 }
 
-/// One of the values at the edges of T.
+/// A value at an edge of T's range.
 template <class T>
 T special(std::mt19937_64& random) {
   if constexpr (kIsComplex<T>) {
@@ -189,7 +189,7 @@ T special(std::mt19937_64& random) {
   }
 }
 
-/// Random bits, which are of every magnitude, and every fourth element special.
+/// Random bits, which give every magnitude. Every fourth element is a special value.
 template <class T>
 Memory random_memory(std::size_t count, std::mt19937_64& random) {
   Memory memory(count * sizeof(T));

@@ -1,4 +1,4 @@
-// For tests: the proof without what comes after it (handshake.h), for ends that then do otherwise.
+// For tests: runs only the proof, without the rest of the handshake (handshake.h).
 #pragma once
 
 #include "peal/net/handshake.h"
@@ -6,7 +6,7 @@
 
 namespace peal::net {
 
-/// Runs the proof on a fresh connection and returns what the other end said of itself.
+/// Runs the proof on a fresh connection and returns the other end's hello.
 /// Errors: as Proof; timeout.
 inline Hello prove(
     int fd, Role role, const ProofContext& context, const Hello& self, Deadline deadline) {

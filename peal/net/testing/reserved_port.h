@@ -1,11 +1,11 @@
-// A port at which a test can listen: no other process gets it meanwhile.
+// A port for a test's listener. No other process gets the port meanwhile.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "peal/base/fd.h"
 #include "peal/net/socket.h"
+#include "peal/system/fd.h"
 
 namespace peal::net {
 

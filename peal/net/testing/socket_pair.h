@@ -1,4 +1,4 @@
-// For tests: two sockets that are connected to each other.
+// For tests: two connected sockets.
 #pragma once
 
 #include <sys/socket.h>
@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
+#include "peal/system/fd.h"
 
 namespace peal::net {
 
@@ -15,7 +15,7 @@ struct SocketPair {
   Fd b;
 };
 
-/// Neither blocks.
+/// Both sockets are non-blocking.
 inline SocketPair make_socket_pair() {
   int ends[2] = {};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {

@@ -1,4 +1,4 @@
-// Addresses of Unix sockets for tests. All processes of the machine share abstract socket names.
+// Addresses of unix sockets for tests. All processes of the machine share abstract socket names.
 #pragma once
 
 #include <string_view>

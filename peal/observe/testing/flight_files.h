@@ -1,4 +1,4 @@
-// Files of flights for tests: a folder of its own for each test, and the bytes of a small record.
+// Flight files for tests: a separate folder for each test, and a small record.
 #pragma once
 
 #include <unistd.h>
@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <string>
 
-#include "peal/base/text_file.h"
 #include "peal/observe/flight_folder.h"
 #include "peal/observe/flight_recorder.h"
+#include "peal/system/text_file.h"
 
 namespace peal::observe {
 
-/// Removed at the end with all that is in it.
+/// A temporary folder. The destructor removes it with its content.
 class TestFolder final {
  public:
   TestFolder() {
@@ -29,7 +29,7 @@ class TestFolder final {
   std::string path_;
 };
 
-/// A rank of a job of two, whose record is in the folder and has room for little.
+/// Options for a rank of a job of two ranks, with a small record in the folder.
 inline RecorderOptions small_record(const std::string& folder, Rank rank = 0) {
   return {.rank = rank,
           .world_size = 2,

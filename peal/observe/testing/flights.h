@@ -1,4 +1,4 @@
-// Flights as a test wants them, said in a few words.
+// A builder of flights for tests.
 #pragma once
 
 #include <chrono>
@@ -11,12 +11,12 @@
 
 namespace peal::observe {
 
-/// So many milliseconds after the job began.
+/// `milliseconds` after the job began.
 inline WallTime at_ms(int milliseconds) {
   return WallTime(std::chrono::hours(12) + std::chrono::milliseconds(milliseconds));
 }
 
-/// A rank of a job, in the group world and, if asked for, in one called pair.
+/// The flight of a rank of a job, in the group world and optionally in a group called pair.
 class FlightOf final {
  public:
   explicit FlightOf(Rank rank, int world_size, std::string host = "a") {
@@ -34,7 +34,7 @@ class FlightOf final {
     return *this;
   }
 
-  /// The next collective of the group, from `start` to `end` (0: it was under way), in ms.
+  /// Adds the next collective of the group, from `start` to `end` in ms. `end` 0: under way.
   FlightOf& did(Operation operation, int start, int end, std::uint8_t group = 0, int count = 10) {
     FlightOperation& added = flight_.operations.emplace_back();
     added.ordinal = flight_.operations.size();
@@ -45,17 +45,24 @@ class FlightOf final {
     if (end != 0) added.end = at_ms(end);
     return *this;
   }
-  /// It was in the collective when it failed, at `at`, with this.
+  /// Adds a collective that failed at `at` with this error.
   FlightOf& failed_in(
       Operation operation, int start, int at, ErrorKind kind, std::string text = "") {
     did(operation, start, at);
     flight_.operations.back().failed = true;
     return failed(at, kind, std::move(text));
   }
-  /// It failed between two operations.
+  /// Adds an error between two operations.
   FlightOf& failed(int at, ErrorKind kind, std::string text) {
-    flight_.verdict =
-        FlightVerdict{.kind = kind, .text = std::move(text), .group = 0, .at = at_ms(at)};
+    flight_.first_error =
+        FlightError{.kind = kind, .text = std::move(text), .group = 0, .at = at_ms(at)};
+    return *this;
+  }
+  /// Makes the first error name `rank`.
+  FlightOf& because_of(Rank rank, ErrorCause cause, std::string reason = "") {
+    flight_.first_error->rank = rank;
+    flight_.first_error->cause = cause;
+    flight_.first_error->reason = std::move(reason);
     return *this;
   }
   FlightOf& is_in_message(Operation operation, Rank peer, int start) {
@@ -82,11 +89,11 @@ class FlightOf final {
   std::uint64_t sequences_[8] = {};
 };
 
-inline RankEnd end_of(Rank rank, RankEnd::Fate fate, int at, std::string text) {
+inline RankEnd end_of(Rank rank, RankEnd::State state, int at, std::string text) {
   return {.rank = rank,
           .pid = 100 + static_cast<std::uint64_t>(rank),
           .at = at_ms(at),
-          .fate = fate,
+          .state = state,
           .text = std::move(text)};
 }
 

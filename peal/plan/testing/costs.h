@@ -1,4 +1,4 @@
-// What the tests of costs share: problems whose costs are whole numbers, and what a part of a
+// Shared by the tests of costs: problems whose costs are whole numbers, and what a part of a
 // schedule sends, reads and writes.
 #pragma once
 
@@ -11,14 +11,14 @@
 namespace peal::plan {
 
 inline constexpr std::array kRanks = {2, 3, 4, 5, 6, 7, 8, 9, 16};
-/// Of a rank's block; divisible by every power of two that is needed.
+/// The size of a rank's block; divisible by every power of two that the tests need.
 inline constexpr Elements kBlock(960);
 
 int log2_floor(int n);
 int log2_ceil(int n);
 
-/// Blocks of kBlock; where there are no blocks, a buffer as large as all together. The stage has
-/// room for it in one piece.
+/// A problem with blocks of kBlock. Without blocks, the buffer is as large as all blocks together.
+/// The stage has room for it in one piece.
 schedule::Problem problem_of(Operation operation, int ranks, int ranks_per_host = 1);
 
 std::vector<schedule::Move> moves_of(const schedule::Part&);

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/schedule/problem.h"
 #include "peal/verify/verify.h"
 
 namespace peal::plan {
 
-using schedule::Access;
 using schedule::Problem;
 using schedule::Schedule;
 
@@ -43,7 +43,7 @@ std::vector<Rank> roots_of(Operation operation, int ranks) {
   return {0, ranks / 2, ranks - 1};
 }
 
-/// What is small against the tight stage need not be tried there: it is the same schedule.
+/// With a tight stage, only sizes that are large for it: smaller ones give the same schedule.
 std::vector<int> counts_for(const Problem& problem, Stage stage) {
   const int n = problem.ranks;
   if (problem.operation == Operation::kBarrier) return {0};
@@ -51,7 +51,7 @@ std::vector<int> counts_for(const Problem& problem, Stage stage) {
   return can_be_uneven(problem.operation) ? std::vector{37} : std::vector{500};
 }
 
-/// Some large, some small, some empty; all small; one rank has it all.
+/// Counts that are large, small or empty; only small ones; all elements on one rank.
 std::vector<std::vector<Elements>> uneven_counts(const Problem& problem) {
   const int n = problem.ranks;
   const int entries = problem.operation == Operation::kAllToAll ? n * n : n;
@@ -65,7 +65,7 @@ std::vector<std::vector<Elements>> uneven_counts(const Problem& problem) {
   return {large, small, one};
 }
 
-/// The problem with every size that matters for it.
+/// The problem with every interesting size.
 std::vector<Problem> with_sizes(Problem problem, Stage stage) {
   problem.stage_limit = limit_of(stage, problem.ranks);
   std::vector<Problem> all;
@@ -81,16 +81,16 @@ std::vector<Problem> with_sizes(Problem problem, Stage stage) {
   return all;
 }
 
-/// Ranks that have hosts of their own, ranks of one host, and all that lies between.
+/// The problem with each rank on a host of its own, all ranks on one host, and all cases between.
 std::vector<Problem> with_hosts(Problem problem) {
   std::vector<Problem> all = {problem};
   for (int local = 2; local <= problem.ranks; ++local) {
     if (problem.ranks % local != 0) continue;
     problem.ranks_per_host = local;
-    for (const Access access : {Access::kForeign, Access::kRegistered}) {
-      problem.access = access;
-      all.push_back(problem);
-    }
+    problem.registered.clear();
+    all.push_back(problem);
+    problem.registered = schedule::all_registered(problem.ranks);
+    all.push_back(problem);
   }
   return all;
 }
@@ -121,22 +121,27 @@ std::vector<Problem> problems(Operation operation, int ranks) {
 std::string describe(const Problem& p) {
   std::vector<std::int64_t> counts;
   for (const Elements count : p.counts) counts.push_back(count.value);
-  return fmt::format("{} of {} ranks, {} a host, root {}, count {}, counts [{}], {}, {}, stage {}",
-                     name_of(p.operation),
-                     p.ranks,
-                     p.ranks_per_host,
-                     p.root,
-                     p.count.value,
-                     fmt::join(counts, " "),
-                     p.in_place ? "in place" : "out of place",
-                     p.access == Access::kRegistered ? "registered" : "foreign",
-                     p.stage_limit.value);
+  std::vector<Rank> registered;
+  for (Rank rank = 0; rank < p.ranks; ++rank) {
+    if (is_registered(p, rank)) registered.push_back(rank);
+  }
+  return fmt::format(
+      "{} of {} ranks, {} a host, root {}, count {}, counts [{}], {}, registered [{}], stage {}",
+      name_of(p.operation),
+      p.ranks,
+      p.ranks_per_host,
+      p.root,
+      p.count.value,
+      fmt::join(counts, " "),
+      p.in_place ? "in place" : "out of place",
+      fmt::join(registered, " "),
+      p.stage_limit.value);
 }
 
-testing::AssertionResult is_right(std::span<const Schedule> schedules) {
+::testing::AssertionResult is_right(std::span<const Schedule> schedules) {
   const std::vector<verify::Violation> violations = verify::verify_sequence(schedules);
-  if (violations.empty()) return testing::AssertionSuccess();
-  testing::AssertionResult result = testing::AssertionFailure();
+  if (violations.empty()) return ::testing::AssertionSuccess();
+  ::testing::AssertionResult result = ::testing::AssertionFailure();
   for (const Schedule& schedule : schedules) result << describe(schedule.problem) << "\n";
   for (const verify::Violation& violation : violations) {
     result << "  " << verify::describe(violation) << "\n";
@@ -144,6 +149,6 @@ testing::AssertionResult is_right(std::span<const Schedule> schedules) {
   return result;
 }
 
-testing::AssertionResult is_right(const Schedule& schedule) { return is_right({&schedule, 1}); }
+::testing::AssertionResult is_right(const Schedule& schedule) { return is_right({&schedule, 1}); }
 
 }  // namespace peal::plan

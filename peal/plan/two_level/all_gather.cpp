@@ -10,11 +10,10 @@
 namespace peal::plan::two_level {
 namespace {
 
-using schedule::Access;
 using schedule::Part;
 using schedule::Problem;
 
-/// Two suffice: who has signalled a piece has read the one before.
+/// Two banks suffice: a rank that has signalled a piece has read the previous one.
 Banks banks_of(const Problem& problem) {
   return Banks(problem.stage_limit, largest_block(problem), 1, 2, 2);
 }
@@ -28,12 +27,12 @@ class AllGather {
         banks_(banks_of(problem)),
         part_(problem, self) {}
 
-  /// Others' outputs are written from when they are there until nobody is left.
+  /// A rank writes to others' outputs after all ranks have entered, and before any rank leaves.
   Part plan_registered() && {
-    part_.meet(1);
+    part_.open();
     for (std::int64_t time = 0; time < end(); ++time) {
       pass_on(time);
-      const Place place = in_output(time, levels_.index());
+      const Position place = in_output(time, levels_.index());
       const Elements count = piece(time, levels_.index()).count;
       if (is_own(time) && !problem_.in_place) {
         part_.copy(on(levels_.self(), source(time)), on(levels_.host_ranks(), place), count);
@@ -41,11 +40,12 @@ class AllGather {
         part_.move({on(levels_.self(), source(time))}, part_.others(place), count);
       }
     }
-    part_.meet(2);
+    part_.meet(1);
     return std::move(part_).build();
   }
 
   Part plan_staged() && {
+    part_.open();
     for (std::int64_t time = 0; time < end(); ++time) {
       pass_on(time);
       const Elements count = piece(time, levels_.index()).count;
@@ -60,8 +60,8 @@ class AllGather {
   }
 
  private:
-  // At each time the ranks of a host deal with one piece of one host's blocks: first the own one,
-  // then of the one before, and so on.
+  // At each time step, the ranks of a host handle one piece of the blocks of one host: first of
+  // their own host, then of the host before, and so on.
   std::int64_t end() const { return banks_.pieces() * levels_.hosts(); }
   int host(std::int64_t time) const {
     return levels_.host() - static_cast<int>(time / banks_.pieces());
@@ -71,15 +71,15 @@ class AllGather {
     return levels_.around(host(time)) == levels_.around(levels_.host() + 1);
   }
 
-  /// Of the block of that index.
+  /// The piece of the block with that index.
   Block piece(std::int64_t time, int index) const {
     return banks_.piece(time % banks_.pieces(), blocks_[levels_.rank(host(time), index)].count);
   }
-  Place in_output(std::int64_t time, int index) const {
+  Position in_output(std::int64_t time, int index) const {
     return output_at(blocks_[levels_.rank(host(time), index)].offset + piece(time, index).offset);
   }
-  /// Where this rank has its index's piece.
-  Place source(std::int64_t time) const {
+  /// Where this rank has the piece of its index.
+  Position source(std::int64_t time) const {
     const int index = levels_.index();
     return is_own(time) ? input_at(piece(time, index).offset) : in_output(time, index);
   }
@@ -112,8 +112,8 @@ bool can_all_gather(const Problem& problem) { return banks_of(problem).possible(
 
 Part all_gather(const Problem& problem, Rank self) {
   AllGather algorithm(problem, self);
-  return problem.access == Access::kRegistered ? std::move(algorithm).plan_registered()
-                                               : std::move(algorithm).plan_staged();
+  return works_on_registered(problem, self) ? std::move(algorithm).plan_registered()
+                                            : std::move(algorithm).plan_staged();
 }
 
 }  // namespace peal::plan::two_level

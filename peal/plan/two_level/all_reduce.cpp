@@ -10,18 +10,17 @@
 namespace peal::plan::two_level {
 namespace {
 
-using schedule::Access;
 using schedule::Finish;
 using schedule::Holds;
 using schedule::Part;
 using schedule::Problem;
 
-/// From the moment that a chunk is reduced inside the host until it is complete: one step of the
-/// pipeline for each message.
+/// How many messages a chunk needs from its reduction inside the host until it is complete. Each
+/// message is one step of the pipeline.
 int rounds_of(const Problem& problem) { return 2 * (Levels(problem, 0).hosts() - 1); }
 
-/// A chunk comes into the stage, goes around the hosts, is published, is copied out; and who
-/// signals after that has done so.
+/// A chunk is copied into the stage, goes around the hosts, is published, and is copied out. A rank
+/// that signals after that has copied it out.
 Banks chunks_of(const Problem& problem) {
   const int banks = rounds_of(problem) + 3;
   return Banks(problem.stage_limit, problem.count, 1, banks, banks);
@@ -36,10 +35,10 @@ class AllReduce {
         chunks_(chunks_of(problem)),
         part_(problem, self) {}
 
-  /// Registered: nobody waits between the meetings. The owner of a slice alone reads it, in
-  /// everybody's input, before it writes it, in everybody's output.
+  /// Registered: no rank waits between the two meetings. Only the owner of a slice touches it: it
+  /// reads the slice in all inputs before it writes it to all outputs.
   Part plan_registered() && {
-    part_.meet(1);
+    part_.open();
     for (std::int64_t time = 0; time < chunks_.pieces() + rounds_; ++time) {
       if (time < chunks_.pieces()) {
         const Block own = slice(time);
@@ -55,12 +54,13 @@ class AllReduce {
                    own.count);
       }
     }
-    part_.meet(2);
+    part_.meet(1);
     return std::move(part_).build();
   }
 
   Part plan_staged() && {
-    const std::int64_t delay = rounds_ + 1;  // until a chunk is published
+    part_.open();
+    const std::int64_t delay = rounds_ + 1;  // time steps until a chunk is published
     for (std::int64_t time = 0; time < chunks_.pieces() + delay; ++time) {
       const bool has_new = time < chunks_.pieces();
       const bool has_old = time >= delay;
@@ -83,19 +83,19 @@ class AllReduce {
     return block;
   }
   Block slice(std::int64_t k) const { return slice_of(k, levels_.index()); }
-  /// The part of the own slice that a host completes.
+  /// The part of this rank's slice that a host completes.
   Block share(std::int64_t k, int host) const {
     return part_of(slice(k), levels_.around(host), levels_.hosts());
   }
-  /// Where chunk k's element at `offset` of the buffer is staged.
-  Place staged(std::int64_t k, Elements offset) const {
+  /// Where the stage holds the element of chunk k at `offset` of the buffer.
+  Position staged(std::int64_t k, Elements offset) const {
     return chunks_.bank(k) + (offset - chunk(k).offset);
   }
 
   // ---- between hosts
 
-  /// What each chunk that is under way does at this time: it takes the message of its last round
-  /// and gives that of the next.
+  /// One time step of all chunks in flight: each receives the message of its previous round and
+  /// sends that of the next.
   void go_around(std::int64_t time) {
     for (int round = 0; round <= rounds_; ++round) {
       const std::int64_t k = time - round;
@@ -107,8 +107,8 @@ class AllReduce {
 
   bool reduces(int round) const { return round < levels_.hosts() - 1; }
 
-  /// The first half of the rounds sends partial sums on to who completes them, the second half what
-  /// is complete.
+  /// The first half of the rounds passes partial sums on to the host that completes them. The
+  /// second half passes complete sums on.
   Block given(std::int64_t k, int round) const {
     return reduces(round) ? share(k, levels_.host() - round - 1)
                           : share(k, levels_.host() - (round - (levels_.hosts() - 1)));
@@ -124,7 +124,7 @@ class AllReduce {
     const Block block = reduces(round)
                             ? share(k, levels_.host() - round - 2)
                             : share(k, levels_.host() - (round - (levels_.hosts() - 1)) - 1);
-    const Place place = output_at(block.offset);
+    const Position place = output_at(block.offset);
     if (reduces(round)) {
       const bool is_last = round == levels_.hosts() - 2;
       part_.receive_and_reduce({before, Holds::kPartial},
@@ -140,7 +140,7 @@ class AllReduce {
 
   // ---- inside the host, through the stage
 
-  /// What the others reduce: all but the own slice.
+  /// Stages what other ranks reduce: all slices except this rank's.
   void copy_in(std::int64_t k) {
     for (int index = 0; index < levels_.local(); ++index) {
       const Block block = slice_of(k, index);
@@ -182,8 +182,8 @@ bool can_all_reduce(const Problem& problem) { return chunks_of(problem).possible
 
 Part all_reduce(const Problem& problem, Rank self) {
   AllReduce algorithm(problem, self);
-  return problem.access == Access::kRegistered ? std::move(algorithm).plan_registered()
-                                               : std::move(algorithm).plan_staged();
+  return works_on_registered(problem, self) ? std::move(algorithm).plan_registered()
+                                            : std::move(algorithm).plan_staged();
 }
 
 }  // namespace peal::plan::two_level

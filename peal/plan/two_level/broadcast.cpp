@@ -17,13 +17,13 @@ namespace {
 using schedule::Part;
 using schedule::Problem;
 
-/// Where a rank waits for the others' piece k, they have read its piece k-2, and it comes to write
-/// piece k+2. That many let a root run ahead, too.
+/// Four banks: a rank that has waited for piece k of the others knows that they have read its piece
+/// k-2, and writes piece k+2 next. With four banks the root can also run ahead.
 Banks banks_of(const Problem& problem) {
   return Banks(problem.stage_limit, problem.count, 1, 4, 4);
 }
 
-/// The hosts that a host has pieces from, and gives them to.
+/// The host from which a host receives pieces, and the hosts to which it sends them.
 struct Route {
   std::optional<int> from;
   std::vector<int> to;
@@ -45,12 +45,20 @@ Route tree(int hosts, int root, int self) {
   return route;
 }
 
+/// Whether the last piece reaches all hosts sooner in a chain than in a tree. The time is the
+/// number of messages that follow one another: in a chain, the last host comes after all others; in
+/// a tree, the root's host sends each piece to several hosts.
+bool is_chain_shorter(std::int64_t pieces, int hosts) {
+  const int rounds = std::bit_width(static_cast<unsigned>(hosts - 1));
+  return hosts - 2 + pieces < rounds * pieces;
+}
+
 Route route_of(const Problem& problem, const Levels& levels) {
-  const auto route = crossing_of(problem).path == Path::kChain ? chain : tree;
+  const auto route = is_chain_shorter(banks_of(problem).pieces(), levels.hosts()) ? chain : tree;
   return route(levels.hosts(), levels.host_of(problem.root), levels.host());
 }
 
-/// What each of a host's ranks carries of a piece. The root's index has the first, the largest.
+/// The slice of a piece for each rank of a host. The root's index has the first, the largest.
 Blocks slices_of(const Block& piece, int local) { return Blocks::even(piece.count, local, kGrain); }
 
 class Broadcast {
@@ -79,14 +87,14 @@ class Broadcast {
 
  private:
   Block piece(std::int64_t i) const { return banks_.piece(i, problem_.count); }
-  /// Of piece i, what the rank of that index carries.
+  /// The slice of piece i that the rank with that index sends.
   Block slice(std::int64_t i, int index) const {
     const int turn = index - levels_.index_of(problem_.root) + levels_.local();
     Block block = slices_of(piece(i), levels_.local())[turn % levels_.local()];
     block.offset += piece(i).offset;
     return block;
   }
-  Place staged(std::int64_t i, const Block& block) const {
+  Position staged(std::int64_t i, const Block& block) const {
     return banks_.bank(i) + (block.offset - piece(i).offset);
   }
 
@@ -112,7 +120,7 @@ class Broadcast {
     part_.signal(i + 1);
   }
 
-  /// A piece later than it is there, so that a rank hardly ever waits for its neighbours.
+  /// Called one piece late, so that a rank rarely waits for its neighbours.
   void take_from_neighbours(std::int64_t i) {
     part_.wait_for_others(i + 1);
     for (const int index : levels_.neighbours()) {
@@ -136,22 +144,6 @@ class Broadcast {
 };
 
 }  // namespace
-
-/// In a chain the last host comes after all others; in a tree the root's host sends each piece to
-/// several.
-Crossing crossing_of(const Problem& problem) {
-  const Banks banks = banks_of(problem);
-  const Levels levels(problem, problem.root);
-  Elements carried;
-  for (std::int64_t i = 0; i < banks.pieces(); ++i) {
-    carried += slices_of(banks.piece(i, problem.count), levels.local())[0].count;
-  }
-  const int rounds = std::bit_width(static_cast<unsigned>(levels.hosts() - 1));
-  const std::int64_t in_chain = levels.hosts() - 2 + banks.pieces();
-  const std::int64_t in_tree = rounds * banks.pieces();
-  return in_chain < in_tree ? Crossing{Path::kChain, in_chain, carried}
-                            : Crossing{Path::kTree, in_tree, carried * rounds};
-}
 
 bool can_broadcast(const Problem& problem) { return banks_of(problem).possible(); }
 

@@ -1,4 +1,4 @@
-// That the schedules on two levels cost what their header says (peal/plan/two_level.h).
+// Checks that schedules on two levels have the costs that peal/plan/two_level.h states.
 #include <algorithm>
 #include <array>
 #include <ostream>
@@ -17,13 +17,12 @@
 namespace peal::plan::two_level {
 namespace {
 
-using schedule::Access;
 using schedule::Move;
 using schedule::Problem;
 using schedule::Slice;
 using schedule::Space;
 
-/// What leaves a host and what comes to it.
+/// What a host sends to other hosts and receives from them.
 struct Traffic {
   Elements sent = {};
   Elements received = {};
@@ -64,7 +63,7 @@ Problem problem_on(const Shape& shape, Operation operation, Rank root) {
   return problem;
 }
 
-/// The most that any rank sends, where ranks are not of one host.
+/// The most that any rank sends to other hosts.
 Cost most_sent_by_a_rank(const Algorithm& algorithm, const Problem& problem) {
   Cost most;
   for (Rank self = 0; self < problem.ranks; ++self) {
@@ -75,7 +74,7 @@ Cost most_sent_by_a_rank(const Algorithm& algorithm, const Problem& problem) {
   return most;
 }
 
-TEST(TwoLevelCostTest, EachHostSendsItsShareOnceAndAllItsRanksAlike) {
+TEST(TwoLevelCostTest, EachHostSendsItsShareOnceAndItsRanksSendEqually) {
   const Algorithm& two_level = algorithm_named("two_level");
   for (const Shape& shape : kShapes) {
     const auto [h, n] = shape;
@@ -93,7 +92,7 @@ TEST(TwoLevelCostTest, EachHostSendsItsShareOnceAndAllItsRanksAlike) {
   }
 }
 
-TEST(TwoLevelCostTest, EachHostReceivesABroadcastOnceWhoeverIsTheRoot) {
+TEST(TwoLevelCostTest, EachHostReceivesABroadcastOnceForEveryRoot) {
   const Algorithm& two_level = algorithm_named("two_level");
   for (const Shape& shape : kShapes) {
     const auto [h, n] = shape;
@@ -115,7 +114,7 @@ TEST(TwoLevelCostTest, EachHostReceivesABroadcastOnceWhoeverIsTheRoot) {
   }
 }
 
-TEST(TwoLevelCostTest, EachHostSendsItsSumOnce) {
+TEST(TwoLevelCostTest, EachHostSendsItsPartOfAReduceOnce) {
   const Algorithm& two_level = algorithm_named("two_level");
   for (const Shape& shape : kShapes) {
     const auto [h, n] = shape;
@@ -133,7 +132,7 @@ TEST(TwoLevelCostTest, EachHostSendsItsSumOnce) {
   }
 }
 
-TEST(TwoLevelCostTest, ABarrierIsBetweenTheFirstRanksOfHosts) {
+TEST(TwoLevelCostTest, OnlyTheFirstRanksOfHostsSendInABarrier) {
   const Algorithm& two_level = algorithm_named("two_level");
   for (const Shape& shape : kShapes) {
     const Problem problem = problem_on(shape, Operation::kBarrier, 0);
@@ -144,10 +143,10 @@ TEST(TwoLevelCostTest, ABarrierIsBetweenTheFirstRanksOfHosts) {
   }
 }
 
-/// What h hosts do for a buffer in c pieces.
+/// The messages and signals of h hosts for a buffer in c pieces.
 struct Staged {
   Operation operation;
-  int (*messages)(int h, int c);  // of each rank; of a reduce, of those not on the root's host
+  int (*messages)(int h, int c);  // of each rank; in a reduce, of ranks not on the root's host
   int (*signals)(int h, int c);
 };
 constexpr std::array kStaged = {Staged{Operation::kAllReduce,
@@ -163,6 +162,8 @@ constexpr std::array kStaged = {Staged{Operation::kAllReduce,
                                        [](int h, int c) { return h * c; },
                                        [](int h, int c) { return h * c + 1; }}};
 
+constexpr int kOpening = 1;
+
 void expect_signals(const Problem& problem, std::int64_t signals) {
   for (Rank self = 0; self < problem.ranks; ++self) {
     EXPECT_EQ(signals_of(algorithm_named("two_level").plan(problem, self)), signals)
@@ -170,29 +171,29 @@ void expect_signals(const Problem& problem, std::int64_t signals) {
   }
 }
 
-TEST(TwoLevelCostTest, RanksOfAHostMeetForEachPieceThroughTheStageAndElseTwice) {
+TEST(TwoLevelCostTest, RanksOfAHostMeetOncePerStagedPieceAndTwiceForRegisteredMemory) {
   for (const Shape& shape : kShapes) {
     const int h = shape.hosts;
     for (const auto& [operation, messages, signals] : kStaged) {
       Problem problem = problem_on(shape, operation, 0);
-      expect_signals(problem, signals(h, 1));
+      expect_signals(problem, kOpening + signals(h, 1));
       problem.stage_limit = kBlock * 3 / 2;
       const int sent = most_sent_by_a_rank(algorithm_named("two_level"), problem).messages;
       const int pieces = sent / messages(h, 1);
       EXPECT_GT(pieces, 1) << describe(problem);
       EXPECT_EQ(sent, messages(h, pieces)) << describe(problem);
-      expect_signals(problem, signals(h, pieces));
-      problem.access = Access::kRegistered;
+      expect_signals(problem, kOpening + signals(h, pieces));
+      problem.registered = schedule::all_registered(problem.ranks);
       expect_signals(problem, 2);
     }
   }
 }
 
-TEST(TwoLevelCostTest, RanksOfAHostSignalEachPieceOfABroadcastAndABarrierOnce) {
+TEST(TwoLevelCostTest, RanksOfAHostSignalOncePerPieceOfABroadcastAndOncePerBarrier) {
   for (const Shape& shape : kShapes) {
     Problem problem = problem_on(shape, Operation::kBroadcast, 0);
     expect_signals(problem, 1);
-    problem.stage_limit = kBlock;  // in a chain, or one other host: a message a piece
+    problem.stage_limit = kBlock;  // in a chain, or to the only other host: one message per piece
     const int pieces = most_sent_by_a_rank(algorithm_named("two_level"), problem).messages;
     EXPECT_GT(pieces, 1) << describe(problem);
     expect_signals(problem, pieces);
@@ -200,7 +201,7 @@ TEST(TwoLevelCostTest, RanksOfAHostSignalEachPieceOfABroadcastAndABarrierOnce) {
   }
 }
 
-TEST(TwoLevelCostTest, WhatIsSentDoesNotDependOnWhereTheMemoryLies) {
+TEST(TwoLevelCostTest, MessagesDoNotDependOnWhetherMemoryIsRegistered) {
   const Algorithm& two_level = algorithm_named("two_level");
   const auto sent_by = [&](const Problem& problem, Rank self) {
     std::vector<std::pair<Slice, Elements>> messages;
@@ -211,11 +212,11 @@ TEST(TwoLevelCostTest, WhatIsSentDoesNotDependOnWhereTheMemoryLies) {
   };
   for (const Operation operation : kAllCollectives) {
     for (Problem problem : problems(operation, 6)) {
-      if (problem.access == Access::kRegistered || !two_level.applies(problem)) continue;
+      if (!problem.registered.empty() || !two_level.applies(problem)) continue;
       for (Rank self = 0; self < problem.ranks; ++self) {
-        problem.access = Access::kForeign;
+        problem.registered.clear();
         const auto foreign = sent_by(problem, self);
-        problem.access = Access::kRegistered;
+        problem.registered = schedule::all_registered(problem.ranks);
         EXPECT_EQ(sent_by(problem, self), foreign) << describe(problem);
       }
     }

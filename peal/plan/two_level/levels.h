@@ -1,4 +1,4 @@
-// Where a rank is among hosts of several ranks each, as the planners of this folder see it.
+// The place of a rank among hosts of several ranks each.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace peal::plan::two_level {
 
-/// Ranks of one host are neighbours, and every host has as many. The ranks of one index on all
-/// hosts are *partners*: only they send each other messages.
+/// Ranks of one host are neighbours, and every host has the same number of ranks. The ranks with
+/// the same index on all hosts are *partners*: only partners send each other messages.
 class Levels {
  public:
   Levels(const schedule::Problem& problem, Rank self)
@@ -25,17 +25,17 @@ class Levels {
   int index_of(Rank rank) const { return rank % local_; }
 
   schedule::Ranks host_ranks() const { return {.first = host() * local_, .count = local_}; }
-  /// The host's rank of that index.
+  /// The rank of this host with that index.
   Rank neighbour(int index) const { return rank(host(), index); }
-  /// The indices of the host's other ranks, beginning after the own one: so that not all read from
-  /// one rank at once.
+  /// The indices of the other ranks of the host, beginning after this rank, so that the ranks of a
+  /// host do not all read from one rank at once.
   std::vector<int> neighbours() const {
     std::vector<int> indices;
     for (int step = 1; step < local_; ++step) indices.push_back((index() + step) % local_);
     return indices;
   }
 
-  /// Hosts are counted around: -1 is the last one.
+  /// `host` modulo the number of hosts: -1 is the last host.
   int around(int host) const { return (host % hosts_ + hosts_) % hosts_; }
   Rank rank(int host, int index) const { return around(host) * local_ + index; }
   Rank partner(int host) const { return rank(host, index()); }

@@ -10,7 +10,6 @@
 namespace peal::plan::two_level {
 namespace {
 
-using schedule::Access;
 using schedule::Finish;
 using schedule::Holds;
 using schedule::Part;
@@ -21,16 +20,16 @@ Blocks blocks_of(const Problem& problem) {
                                                  : Blocks::of_ranks(problem);
 }
 
-/// How blocks are cut into pieces, and the stage into sections that hold one piece.
+/// How blocks are cut into pieces, and the stage into sections of one piece each.
 struct Cut {
-  std::int64_t pieces = 1;  // of each block; 0 where the stage is too small
-  int lanes = 1;            // how many pieces are under way
+  std::int64_t pieces = 1;  // of each block; 0 if the stage is too small
+  int lanes = 1;            // how many pieces are in flight
   Elements section;
 
   // sections
-  int inputs = 0;     // one host's blocks, twice: who has signalled one has read the one before
-  int sums = 0;       // of each lane
-  int published = 0;  // of each lane: complete parts, for the root
+  int inputs = 0;     // two sets of one host's blocks: signalling one shows that the other was read
+  int sums = 0;       // for each lane
+  int published = 0;  // for each lane: complete parts, for the root
 
   int sections() const { return inputs + lanes * (sums + published); }
 };
@@ -53,8 +52,8 @@ Cut cut_of(const Problem& problem) {
   return cut;
 }
 
-/// What happens at one time.
-struct Turn {
+/// The work of one time step.
+struct TimeStep {
   std::int64_t piece = 0;
   int lane = 0;
   std::int64_t lap = 0;  // of the lane, around the hosts
@@ -67,17 +66,17 @@ class Reduction {
       : problem_(problem),
         levels_(problem, self),
         gathers_(problem.operation == Operation::kReduce),
-        is_registered_(problem.access == Access::kRegistered),
+        is_registered_(works_on_registered(problem, self)),
         blocks_(blocks_of(problem)),
         cut_(cut_of(problem)),
         part_(problem, self) {}
 
   Part plan() && {
     const std::int64_t end = cut_.pieces * levels_.hosts();
-    if (is_registered_) part_.meet(1);
+    part_.open();
     for (std::int64_t time = 0; time < end; ++time) advance(time);
     if (is_registered_) {
-      part_.meet(2);
+      part_.meet(1);
     } else if (gathers_) {
       part_.signal(end + 1);
       if (is_root()) part_.wait_for_others(end + 1);
@@ -91,7 +90,7 @@ class Reduction {
   bool is_root() const { return levels_.self() == problem_.root; }
   int root_host() const { return levels_.host_of(problem_.root); }
 
-  Turn turn(std::int64_t time) const {
+  TimeStep turn(std::int64_t time) const {
     const std::int64_t laps = time / cut_.lanes / levels_.hosts();
     const auto lane = static_cast<int>(time % cut_.lanes);
     return {.piece = laps * cut_.lanes + lane,
@@ -99,54 +98,56 @@ class Reduction {
             .lap = laps,
             .round = static_cast<int>(time / cut_.lanes % levels_.hosts())};
   }
-  bool completes(const Turn& turn) const { return turn.round == levels_.hosts() - 1; }
-  /// Then all lanes' complete parts are received: no sooner, since on the way from the partner
-  /// before they come behind the last lane's sum.
-  bool ends_lap(const Turn& turn) const { return completes(turn) && turn.lane == cut_.lanes - 1; }
-  Turn in_lane(Turn turn, int lane) const {
+  bool completes(const TimeStep& turn) const { return turn.round == levels_.hosts() - 1; }
+  /// When the lap ends, the complete parts of all lanes are received. They cannot be received
+  /// sooner: from the previous partner, they come behind the sum of the last lane.
+  bool ends_lap(const TimeStep& turn) const {
+    return completes(turn) && turn.lane == cut_.lanes - 1;
+  }
+  TimeStep in_lane(TimeStep turn, int lane) const {
     turn.piece += lane - turn.lane;
     turn.lane = lane;
     return turn;
   }
-  /// Whose blocks are reduced.
-  int host(const Turn& turn) const { return levels_.around(levels_.host() - 1 - turn.round); }
+  /// The host whose blocks are reduced.
+  int host(const TimeStep& turn) const { return levels_.around(levels_.host() - 1 - turn.round); }
   Block piece(Rank rank, std::int64_t piece) const {
     return part_of(blocks_[rank], piece, cut_.pieces);
   }
 
   // ---- places
 
-  Place section(int number) const { return stage_at(cut_.section * number); }
-  Place staged_input(std::int64_t time, int index) const {
+  Position section(int number) const { return stage_at(cut_.section * number); }
+  Position staged_input(std::int64_t time, int index) const {
     return section(static_cast<int>(time % 2) * levels_.local() + index);
   }
   int first_sum() const { return is_registered_ ? 0 : cut_.inputs; }
-  Place sum(const Turn& turn) const {
+  Position sum(const TimeStep& turn) const {
     const int of_a_lap = gathers_ ? levels_.hosts() : levels_.hosts() - 1;
     const auto turns = static_cast<int>((turn.lap * of_a_lap + turn.round) % cut_.sums);
     return section(first_sum() + turn.lane * cut_.sums + turns);
   }
-  Place published(const Turn& turn, int host) const {
+  Position published(const TimeStep& turn, int host) const {
     return section(first_sum() + cut_.lanes * cut_.sums + turn.lane * cut_.published + host);
   }
-  /// Where the own block's piece is complete.
-  Place complete(const Turn& turn) const {
+  /// Where this rank's piece is complete.
+  Position complete(const TimeStep& turn) const {
     const Elements begin = piece(levels_.self(), turn.piece).offset;
     if (!gathers_) return output_at(begin - blocks_[levels_.self()].offset);
     if (is_root()) return output_at(begin);
     return levels_.host() == root_host() ? published(turn, levels_.host()) : sum(turn);
   }
 
-  // ---- one time
+  // ---- one time step
 
   void advance(std::int64_t time) {
-    const Turn now = turn(time);
+    const TimeStep now = turn(time);
     if (!is_registered_) {
       copy_in(time);
       part_.meet(time + 1);
       if (gathers_ && time > 0) collect(turn(time - 1));
     }
-    const Place place = completes(now) ? complete(now) : sum(now);
+    const Position place = completes(now) ? complete(now) : sum(now);
     const Block own = piece(levels_.partner(host(now)), now.piece);
     reduce_in_host(time, own, place);
     if (now.round > 0) {
@@ -164,9 +165,9 @@ class Reduction {
     }
   }
 
-  /// What the host's other ranks reduce.
+  /// Stages what the other ranks of the host reduce.
   void copy_in(std::int64_t time) {
-    const Turn now = turn(time);
+    const TimeStep now = turn(time);
     for (int index = 0; index < levels_.local(); ++index) {
       const Block block = piece(levels_.rank(host(now), index), now.piece);
       if (index == levels_.index()) continue;
@@ -174,8 +175,8 @@ class Reduction {
     }
   }
 
-  void reduce_in_host(std::int64_t time, const Block& own, const Place& place) {
-    const Place input = input_at(own.offset);
+  void reduce_in_host(std::int64_t time, const Block& own, const Position& place) {
+    const Position input = input_at(own.offset);
     if (is_registered_) {
       part_.move({on(levels_.host_ranks(), input)}, {on(levels_.self(), place)}, own.count);
     } else {
@@ -185,9 +186,9 @@ class Reduction {
     }
   }
 
-  // ---- reduce: what is complete, to the root
+  // ---- reduce: complete parts, to the root
 
-  void bring_home(const Turn& turn) {
+  void bring_home(const TimeStep& turn) {
     if (levels_.host() != root_host()) {
       const Block own = piece(levels_.self(), turn.piece);
       part_.send(complete(turn), levels_.partner(root_host()), own.count);
@@ -198,18 +199,18 @@ class Reduction {
     for (int lane = 0; lane < cut_.lanes; ++lane) receive_complete(in_lane(turn, lane));
   }
 
-  void receive_complete(const Turn& turn) {
+  void receive_complete(const TimeStep& turn) {
     for (int step = 1; step < levels_.hosts(); ++step) {
       const int host = levels_.around(levels_.host() - step);
       const Block taken = piece(levels_.partner(host), turn.piece);
-      const Place place = is_root() ? output_at(taken.offset) : published(turn, host);
+      const Position place = is_root() ? output_at(taken.offset) : published(turn, host);
       part_.receive(levels_.partner(host), place, taken.count);
       give_to_root(turn, host);
     }
   }
 
-  /// Staged, the root fetches it.
-  void give_to_root(const Turn& turn, int host) {
+  /// Registered: stores the block in the root's output. Staged: nothing, since the root fetches it.
+  void give_to_root(const TimeStep& turn, int host) {
     if (!is_registered_ || is_root()) return;
     const Block block = piece(levels_.partner(host), turn.piece);
     part_.copy(on(levels_.self(), published(turn, host)),
@@ -217,15 +218,15 @@ class Reduction {
                block.count);
   }
 
-  /// What the other ranks of the root's host published at that turn.
-  void collect(const Turn& turn) {
+  /// Fetches what the other ranks of the root's host published at that turn.
+  void collect(const TimeStep& turn) {
     if (!is_root() || !ends_lap(turn)) return;
     for (int lane = 0; lane < cut_.lanes; ++lane) {
       for (const int index : levels_.neighbours()) fetch_published(in_lane(turn, lane), index);
     }
   }
 
-  void fetch_published(const Turn& turn, int index) {
+  void fetch_published(const TimeStep& turn, int index) {
     for (int host = 0; host < levels_.hosts(); ++host) {
       const Block taken = piece(levels_.rank(host, index), turn.piece);
       part_.fetch(

@@ -1,4 +1,4 @@
-// A process of a test's own, which dies when the test wants it to.
+// A child process that a test can kill.
 #pragma once
 
 #include <signal.h>
@@ -10,7 +10,8 @@
 
 namespace peal::rendezvous::testing {
 
-/// A process that runs `body` and ends with what it returns, or is killed.
+/// Runs `body` in a child process, which exits with the value that `body` returns. The destructor
+/// kills the process.
 class Child {
  public:
   explicit Child(const std::function<int()>& body) : pid_(::fork()) {

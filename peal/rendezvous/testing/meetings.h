@@ -1,5 +1,4 @@
-// Meetings of ranks that are threads, each with an environment of its own, over real sockets and
-// files.
+// Test meetings over real sockets and files. The ranks are threads, each with its own environment.
 #pragma once
 
 #include <unistd.h>
@@ -27,8 +26,8 @@ namespace peal::rendezvous::testing {
 
 using Variables = std::map<std::string, std::string>;
 
-struct Attendant {
-  Wish wish;
+struct Participant {
+  MeetRequest request;
   Variables variables = {};
   Config config = {};
   Report report = silent_report();
@@ -39,33 +38,33 @@ struct Outcome {
   std::optional<Error> error;
 };
 
-inline Outcome attend(const Attendant& attendant, Deadline deadline) {
+inline Outcome attend(const Participant& participant, Deadline deadline) {
   try {
-    return {meet(attendant.wish,
-                 attendant.config,
-                 fixed_environment(attendant.variables),
+    return {meet(participant.request,
+                 participant.config,
+                 fixed_environment(participant.variables),
                  deadline,
-                 attendant.report),
+                 participant.report),
             std::nullopt};
   } catch (const Error& error) {
     return {std::nullopt, error};
   }
 }
 
-inline std::vector<Outcome> meet_all(const std::vector<Attendant>& attendants,
+inline std::vector<Outcome> meet_all(const std::vector<Participant>& attendants,
                                      Deadline deadline = soon()) {
   std::vector<std::future<Outcome>> threads;
-  for (const Attendant& attendant : attendants) {
+  for (const Participant& participant : attendants) {
     threads.push_back(
-        std::async(std::launch::async, [&, deadline] { return attend(attendant, deadline); }));
+        std::async(std::launch::async, [&, deadline] { return attend(participant, deadline); }));
   }
   std::vector<Outcome> outcomes;
   for (auto& thread : threads) outcomes.push_back(thread.get());
   return outcomes;
 }
 
-/// Lets go of the stores as processes that end do: all at once.
-inline void part(std::vector<Outcome> outcomes) {
+/// Releases all stores at once, as ending processes do.
+inline void leave_all(std::vector<Outcome> outcomes) {
   std::vector<std::future<void>> threads;
   for (Outcome& outcome : outcomes) {
     threads.push_back(std::async(std::launch::async,
@@ -73,8 +72,8 @@ inline void part(std::vector<Outcome> outcomes) {
   }
 }
 
-inline std::vector<Attendant> ranks_of(const std::string& url, int world_size) {
-  std::vector<Attendant> attendants;
+inline std::vector<Participant> ranks_of(const std::string& url, int world_size) {
+  std::vector<Participant> attendants;
   for (Rank rank = 0; rank < world_size; ++rank) {
     attendants.push_back({{.url = url, .rank = rank, .world_size = world_size}});
   }
@@ -100,7 +99,7 @@ inline void expect_met(std::vector<Outcome> outcomes) {
                 std::to_string(rank));
     }
   }
-  part(std::move(outcomes));
+  leave_all(std::move(outcomes));
 }
 
 inline void expect_all(const std::vector<Outcome>& outcomes,
@@ -117,7 +116,7 @@ class MeetTest : public ::testing::Test {
  protected:
   ~MeetTest() override {
     EXPECT_LT(Clock::now() - begin_, std::chrono::seconds(30))
-        << "an error came only with the deadline";
+        << "an error came only at the deadline";
     std::filesystem::remove(path_);
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 #include "peal/train/data/permutation.h"
@@ -11,7 +12,7 @@
 namespace peal::train::data {
 namespace {
 
-constexpr double kRoundingError = 1e-9;  // what a sum such as 10 times 0.1 may be off by
+constexpr double kRoundingError = 1e-9;  // an allowed error of sums such as 10 times 0.1
 
 }  // namespace
 
@@ -43,8 +44,10 @@ DataPartitioner DataPartitioner::equal(std::size_t size, int parts, std::uint64_
 
 std::span<const std::size_t> DataPartitioner::part(std::size_t index) const {
   if (index >= parts()) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("part {} of a data set that was split into {}", index, parts()));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "the data set has no part {}: it was split into {} parts, from 0 on", index, parts()));
   }
   return std::span(order_).subspan(cuts_[index], cuts_[index + 1] - cuts_[index]);
 }

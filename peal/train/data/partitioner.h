@@ -1,5 +1,5 @@
-// Splits a data set into parts of given fractions, as train, validation and test, or one part for
-// each rank.
+// Splits a data set into parts of given fractions, such as train, validation and test, or one part
+// for each rank.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class DataPartitioner {
   /// to 1 lose no sample. Errors: usage (a fraction below 0, a sum above 1).
   DataPartitioner(std::size_t size, std::span<const double> fractions, std::uint64_t seed = 1234);
 
-  /// As many equal parts as there are ranks, their sizes different by one sample at most.
+  /// Splits into `parts` equal parts; their sizes differ by one sample at most.
   static DataPartitioner equal(std::size_t size, int parts, std::uint64_t seed = 1234);
 
   std::size_t parts() const { return cuts_.size() - 1; }
@@ -26,7 +26,7 @@ class DataPartitioner {
 
  private:
   std::vector<std::size_t> order_;
-  std::vector<std::size_t> cuts_;  // part p lies from cuts_[p] to cuts_[p + 1]
+  std::vector<std::size_t> cuts_;  // part p is order_ from cuts_[p] to cuts_[p + 1]
 };
 
 }  // namespace peal::train::data

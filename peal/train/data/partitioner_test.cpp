@@ -45,7 +45,7 @@ TEST(DataPartitionerTest, FractionsBelowOneLeaveTheRestOut) {
   EXPECT_EQ(partitioner.part(0).size() + partitioner.part(1).size(), 50u);
 }
 
-TEST(DataPartitionerTest, TheSeedDecidesWhoGetsWhat) {
+TEST(DataPartitionerTest, TheSeedDecidesTheParts) {
   const auto first = [](std::uint64_t seed) {
     const DataPartitioner partitioner = DataPartitioner::equal(100, 2, seed);
     return std::vector(partitioner.part(0).begin(), partitioner.part(0).end());
@@ -54,7 +54,7 @@ TEST(DataPartitionerTest, TheSeedDecidesWhoGetsWhat) {
   EXPECT_NE(first(1), first(2));
 }
 
-TEST(DataPartitionerTest, FractionsWithoutMeaningAreUsageErrors) {
+TEST(DataPartitionerTest, InvalidFractionsAreUsageErrors) {
   const std::vector<std::vector<double>> wrong = {
       {0.7, 0.4}, {-0.1}, {std::numeric_limits<double>::quiet_NaN()}};
   for (const auto& fractions : wrong) EXPECT_THROW(DataPartitioner(10, fractions), Error);

@@ -1,6 +1,6 @@
-// Random numbers that are the same with every compiler and standard library: the engine is
-// specified to the bit by the C++ standard, the distributions of <random> are not, so they are
-// made here. Used by permutations and by the drawing of digits.
+// Random numbers that are the same with every compiler and standard library. The C++ standard
+// specifies the engines of <random> to the bit, but not the distributions, so this file has its
+// own. Used by permutations and by the drawing of digits.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class Random {
  public:
   Random(std::initializer_list<std::uint64_t> seeds) : engine_(seeded(seeds)) {}
 
-  /// Uniform in 0 .. bound - 1; `bound` is at least 1. Without bias: numbers of the incomplete
-  /// last round are drawn again.
+  /// Uniform in 0 .. bound - 1; `bound` is at least 1. Draws numbers of the incomplete last round
+  /// again, to avoid bias.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t incomplete = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t drawn = engine_();

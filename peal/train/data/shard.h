@@ -1,5 +1,5 @@
-// Which samples of an epoch a rank takes: every ranks-th of the common order. The arithmetic behind
-// DistributedSampler.
+// The samples of an epoch that a rank takes: every ranks-th sample of the common order. The
+// arithmetic of DistributedSampler.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace peal::train::data {
 
-/// What happens to an epoch that the ranks do not divide.
+/// How to treat an epoch whose size is not a multiple of the number of ranks.
 enum class Remainder : unsigned char {
-  kPad,   // samples of the epoch's beginning are taken again, so that all ranks have equally many
-  kDrop,  // the epoch's last samples are left out
+  kPad,   // takes samples from the epoch's beginning again, so that all ranks get the same number
+  kDrop,  // leaves out the last samples of the epoch
 };
 
 /// out[k] = order[(from + rank + k * ranks) mod order.size()]
+/// Divides the epoch from position `from` (at most order.size()) on between the ranks. The samples
+/// before `from` are already taken, by any number of ranks.
 /// Shape: (order.size() - from) / ranks samples, rounded up (kPad) or down (kDrop): the same number
-/// on every rank. `from` is the epoch's position, at most order.size(), from which on to share out:
-/// everything before it has been taken, by however many ranks.
+///   on every rank.
 std::vector<std::size_t> shard_of(std::span<const std::size_t> order,
                                   Rank rank,
                                   int ranks,

@@ -11,7 +11,7 @@
 namespace peal::train::data {
 namespace {
 
-/// How often each sample is taken by all ranks together. Also checks that ranks take equally many.
+/// How often all ranks together take each sample. Also checks that all ranks take the same number.
 std::map<std::size_t, int> taken(std::span<const std::size_t> order,
                                  int ranks,
                                  Remainder remainder,
@@ -44,7 +44,7 @@ TEST(ShardTest, PaddingLosesNoSampleAndRepeatsOnlyToFillTheLastRound) {
   }
 }
 
-TEST(ShardTest, DroppingRepeatsNoSampleAndLosesFewerThanThereAreRanks) {
+TEST(ShardTest, DroppingRepeatsNoSampleAndLosesFewerSamplesThanRanks) {
   for (std::size_t size = 0; size <= 50; ++size) {
     for (int ranks = 1; ranks <= 5; ++ranks) {
       const std::vector<std::size_t> order = permutation(size, 5);

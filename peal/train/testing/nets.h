@@ -39,8 +39,8 @@ struct TwoPaths : torch::nn::Module {
   torch::nn::Linear second{3, 3};
 };
 
-/// The same modules for each rank: built one after the other, since LibTorch's random numbers
-/// belong to the process.
+/// Equal modules, one for each rank. Built one after the other, because LibTorch's random generator
+/// belongs to the process.
 template <class Net>
 std::vector<std::shared_ptr<Net>> replicas(int count, std::uint64_t seed = 1) {
   std::vector<std::shared_ptr<Net>> nets;
@@ -60,7 +60,7 @@ inline torch::Tensor flat_parameters(const torch::nn::Module& module) {
   return torch::cat(flat);
 }
 
-/// All gradients, likewise; zeros where there is none.
+/// All gradients, one after the other, as f64; zeros for missing gradients.
 inline torch::Tensor flat_gradients(const torch::nn::Module& module) {
   std::vector<torch::Tensor> flat;
   for (const torch::Tensor& parameter : module.parameters()) {

@@ -1,4 +1,4 @@
-// Ranks as threads of one test: each has a group of its own, over the real backend.
+// Ranks as threads of one test. Each thread has its own group object, over the real backend.
 #pragma once
 
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 
 namespace peal::train::testing {
 
-/// Long enough for a loaded machine, short enough for a test that would hang.
-inline constexpr Timeout kPatience = std::chrono::seconds(60);
+/// Long enough for a busy machine, short enough to end a test that hangs.
+inline constexpr Timeout kLimit = std::chrono::seconds(60);
 
-/// A new empty folder that ends with the scope.
+/// A new empty folder; the destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -41,8 +41,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Calls body(group) on as many threads as there are ranks and returns what they returned, by rank.
-/// What one of them throws, it throws, when all have ended.
+/// Calls body(group) on `ranks` threads and returns the results by rank. If a call throws, rethrows
+/// the exception when all threads have ended.
 template <class Body>
 auto on_ranks(int ranks, Body&& body) {
   using Result = std::invoke_result_t<Body, ProcessGroupPtr>;
@@ -55,7 +55,7 @@ auto on_ranks(int ranks, Body&& body) {
       options.init_method = "file://" + (folder.path() / "store").string();
       options.rank = rank;
       options.world_size = ranks;
-      options.timeout = kPatience;
+      options.timeout = kLimit;
       return body(init_process_group(options));
     }));
   }

@@ -14,19 +14,19 @@
 #include <vector>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/base/guarded.h"
-#include "peal/base/per_process.h"
-#include "peal/base/thread.h"
-#include "peal/base/withheld.h"
-#include "peal/net/line.h"
 #include "peal/net/socket.h"
+#include "peal/net/tcp_options.h"
+#include "peal/system/fd.h"
+#include "peal/system/per_process.h"
+#include "peal/system/thread.h"
+#include "peal/system/withheld.h"
 
 namespace peal::transport {
 namespace {
 
-/// How long the end of a stream waits for what was sent before it.
-constexpr Timeout kPatience{1000};
+/// How long the end of a stream waits for the bytes that were sent before it.
+constexpr Timeout kLimit{1000};
 constexpr std::size_t kMostPerRead = 64 << 10;
 
 struct Pair {
@@ -34,14 +34,14 @@ struct Pair {
   Fd far;
 };
 
-/// Two ends of a connection over loopback: whoever asks the near one for what TCP knows of its line
-/// is answered, as on the connection in whose place it stands.
+/// Two ends of a connection over loopback. The near end answers queries about its TCP line, like
+/// the connection that it replaces.
 Pair make_pair() {
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kLimit);
   const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
   Pair pair;
   pair.near = net::connect_to(net::local_address(listener.get()), deadline);
-  do {  // not a stranger
+  do {  // another process may have connected first
     auto far = net::accept_from(listener.get(), deadline);
     if (!far) throw Error(ErrorKind::kResource, "cannot connect over loopback");
     pair.far = std::move(*far);
@@ -50,49 +50,49 @@ Pair make_pair() {
   return pair;
 }
 
-/// One direction: from a descriptor over a line to another.
+/// One direction: from one descriptor to another, with faults on the way.
 class WireDirection {
  public:
-  WireDirection(int from, int to, LineFaults faults)
-      : from_(from), to_(to), line_(std::move(faults)) {}
+  WireDirection(int from, int to, DirectionFaults faults)
+      : from_(from), to_(to), direction_(std::move(faults)) {}
 
   /// Moves what can be moved now.
   void advance(TimePoint now) {
     if (reads()) read(now);
     if (!is_over_) write(now);
-    if (line_.state() == FaultyLine::State::kEnded) end();
+    if (direction_.state() == FaultyDirection::State::kEnded) end();
   }
 
-  bool is_cut() const { return line_.state() == FaultyLine::State::kCut; }
-  /// The end has been passed on, or nobody takes anything any more.
+  bool is_cut() const { return direction_.state() == FaultyDirection::State::kCut; }
+  /// Whether the end was passed on, or the receiver takes no more bytes.
   bool is_over() const { return is_over_; }
-  bool reads() const { return !has_ended_ && line_.room() > 0_B; }
-  bool writes(TimePoint now) const { return !is_over_ && !line_.ready(now).empty(); }
+  bool reads() const { return !has_ended_ && direction_.room() > 0_B; }
+  bool writes(TimePoint now) const { return !is_over_ && !direction_.ready(now).empty(); }
   TimePoint next() const {
-    return is_over_ ? TimePoint::max() : line_.ready_at().value_or(TimePoint::max());
+    return is_over_ ? TimePoint::max() : direction_.ready_at().value_or(TimePoint::max());
   }
-  Bytes held() const { return is_over_ ? 0_B : line_.held(); }
+  Bytes held() const { return is_over_ ? 0_B : direction_.held(); }
 
  private:
   void read(TimePoint now) {
-    const auto room = static_cast<std::size_t>(line_.room().value);
+    const auto room = static_cast<std::size_t>(direction_.room().value);
     const net::Moved moved =
         net::try_read(from_, std::span(buffer_).first(std::min(buffer_.size(), room)));
     if (moved.closed) {
       has_ended_ = true;
-      line_.end();
-    } else if (!is_over_) {  // else it is read so that the sender gets on
-      line_.arrive(std::span(buffer_).first(static_cast<std::size_t>(moved.bytes.value)), now);
+      direction_.end();
+    } else if (!is_over_) {  // else the bytes are discarded, so that the sender can go on
+      direction_.arrive(std::span(buffer_).first(static_cast<std::size_t>(moved.bytes.value)), now);
     }
   }
 
   void write(TimePoint now) {
-    for (auto bytes = line_.ready(now); !bytes.empty(); bytes = line_.ready(now)) {
+    for (auto bytes = direction_.ready(now); !bytes.empty(); bytes = direction_.ready(now)) {
       const std::array pieces = {bytes};
       const net::Moved moved = net::try_write(to_, pieces);
       if (moved.closed) is_over_ = true;
       if (moved.bytes == 0_B) return;
-      line_.take(moved.bytes, now);
+      direction_.take(moved.bytes, now);
     }
   }
 
@@ -103,7 +103,7 @@ class WireDirection {
 
   int from_;
   int to_;
-  FaultyLine line_;
+  FaultyDirection direction_;
   bool has_ended_ = false;
   bool is_over_ = false;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kMostPerRead);
@@ -111,7 +111,7 @@ class WireDirection {
 
 class Wire final : public net::Stream {
  public:
-  Wire(std::unique_ptr<net::Stream> stream, LineFaults incoming)
+  Wire(std::unique_ptr<net::Stream> stream, DirectionFaults incoming)
       : stream_(std::move(stream)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!stop_) throw system_error("cannot make an eventfd for a faulty link", errno);
     Pair pair = make_pair();
@@ -122,7 +122,7 @@ class Wire final : public net::Stream {
     withhold_from_children(stream_->fd());
     far_ = std::move(pair.far);
     ways_.with([&](Ways& ways) {
-      ways.out.emplace(far_.get(), connection_.get(), LineFaults());
+      ways.out.emplace(far_.get(), connection_.get(), DirectionFaults());
       ways.in.emplace(connection_.get(), far_.get(), std::move(incoming));
     });
     thread_ = start_thread([this] { work(); });
@@ -139,7 +139,7 @@ class Wire final : public net::Stream {
   bool has_read_ahead() const noexcept override { return stream_->has_read_ahead(); }
   int fd() const noexcept override { return stream_->fd(); }
 
-  /// In the order in which bytes pass, so that none is missed.
+  /// Sums up in the order in which the bytes pass, so that none is missed.
   Bytes unacknowledged() const override {
     const Bytes before = stream_->unacknowledged();
     return ways_.with([&](const Ways& ways) {
@@ -151,7 +151,7 @@ class Wire final : public net::Stream {
   Fd release() noexcept override {
     net::hang_up(stream_->release());
     ways_.wait(
-        Deadline::after(kPatience),
+        Deadline::after(kLimit),
         [](const Ways& ways) { return ways.are_over || ways.out->is_over(); },
         [](const Ways&) {});
     stop();
@@ -160,7 +160,7 @@ class Wire final : public net::Stream {
 
  private:
   struct Ways {
-    std::optional<WireDirection> out;  // what is sent
+    std::optional<WireDirection> out;  // the bytes that are sent
     std::optional<WireDirection> in;
     bool are_over = false;  // the thread has ended
   };
@@ -176,13 +176,14 @@ class Wire final : public net::Stream {
     try {
       while (pass()) {
       }
-    } catch (const std::exception&) {  // a connection that cannot be used any more
+    } catch (const std::exception&) {  // the connection cannot be used any more
       cut();
     }
     ways_.update([](Ways& ways) { ways.are_over = true; });
   }
 
-  /// Moves what there is and sleeps until there is more; returns whether there may be.
+  /// Moves the bytes that are ready, and sleeps until there are more. Returns whether more may
+  /// come.
   bool pass() {
     enum { kFar, kConnection, kStop };
     std::array<pollfd, 3> entries = {
@@ -210,7 +211,7 @@ class Wire final : public net::Stream {
       return false;
     }
     for (pollfd& entry : entries) {
-      if (entry.events == 0) entry.fd = -1;  // or its end would be told again and again
+      if (entry.events == 0) entry.fd = -1;  // else poll would report its end again and again
     }
     net::poll_until(entries, Deadline(next));
     return entries[kStop].revents == 0;
@@ -232,7 +233,8 @@ class Wire final : public net::Stream {
 
 }  // namespace
 
-std::unique_ptr<net::Stream> with_faults(std::unique_ptr<net::Stream> stream, LineFaults incoming) {
+std::unique_ptr<net::Stream> with_faults(std::unique_ptr<net::Stream> stream,
+                                         DirectionFaults incoming) {
   return std::make_unique<Wire>(std::move(stream), std::move(incoming));
 }
 

@@ -28,14 +28,14 @@ using testing::test_deadline;
 
 using StreamPtr = std::unique_ptr<net::Stream>;
 
-/// Two ends of a connection, of which `b` has the faults in what comes to it.
+/// Two ends of a connection. The bytes that come to `b` have the faults.
 struct Ends {
   StreamPtr a;
   StreamPtr b;
 };
 
 template <class Stream = net::PlainStream>
-Ends connect(LineFaults faults = {.delay = milliseconds(1)}) {
+Ends connect(DirectionFaults faults = {.delay = milliseconds(1)}) {
   const Fd listener = net::listen_on(net::Address::parse("127.0.0.1:0"));
   auto a = std::make_unique<Stream>(
       net::connect_to(net::local_address(listener.get()), test_deadline()));
@@ -49,7 +49,7 @@ std::vector<std::byte> read(net::Stream& stream, std::size_t size) {
   return bytes;
 }
 
-/// Whether the stream shows anything within a while, which is long where it should and short where
+/// Whether the stream becomes readable in time. Tests pass a long time if it must, a short time if
 /// it must not.
 bool is_readable(const net::Stream& stream, Timeout within) {
   pollfd entry{stream.fd(), POLLIN, 0};
@@ -61,7 +61,7 @@ bool is_closed(net::Stream& stream) {
   return is_readable(stream, test_deadline().left()) && stream.try_read(byte).closed;
 }
 
-TEST(WireTest, BytesPassInBothDirectionsHoweverMany) {
+TEST(WireTest, ManyBytesPassInBothDirections) {
   const Ends ends = connect();
   const auto there = stream_bytes(0, 1, 0, 10'000'000);
   const auto back = stream_bytes(1, 0, 0, 10'000'000);
@@ -74,7 +74,7 @@ TEST(WireTest, BytesPassInBothDirectionsHoweverMany) {
   sent.get();
 }
 
-TEST(WireTest, WhatIsDelayedComesLater) {
+TEST(WireTest, DelayedBytesComeLater) {
   const Ends ends = connect({.delay = milliseconds(50)});
   const TimePoint begin = Clock::now();
   net::write_all(*ends.a, bytes_of("hello"), test_deadline());
@@ -91,7 +91,7 @@ TEST(WireTest, ASlowLineTakesItsTime) {
   EXPECT_GE(Clock::now() - begin, milliseconds(90));
 }
 
-TEST(WireTest, OfWhatIsDroppedNeitherEndIsTold) {
+TEST(WireTest, DroppedBytesAreReportedToNeitherEnd) {
   Ends ends = connect({.drop_after = 3_B});
   net::write_all(*ends.a, bytes_of("hello"), test_deadline());
   EXPECT_EQ(read(*ends.b, 3), bytes_of("hel"));
@@ -99,7 +99,7 @@ TEST(WireTest, OfWhatIsDroppedNeitherEndIsTold) {
   EXPECT_FALSE(is_readable(*ends.b, milliseconds(50)));
 }
 
-TEST(WireTest, ACutIsTheEndForBoth) {
+TEST(WireTest, ACutClosesBothEnds) {
   const Ends ends = connect({.cut_after = 3_B});
   net::write_all(*ends.a, bytes_of("hello"), test_deadline());
   EXPECT_EQ(read(*ends.b, 3), bytes_of("hel"));
@@ -107,7 +107,7 @@ TEST(WireTest, ACutIsTheEndForBoth) {
   EXPECT_TRUE(is_closed(*ends.a));
 }
 
-TEST(WireTest, APlainStreamTakesAnotherByteForTheOneThatWasSent) {
+TEST(WireTest, APlainStreamAcceptsADamagedByte) {
   const Ends ends = connect({.corrupt = {1_B}});
   net::write_all(*ends.a, bytes_of("abc"), test_deadline());
   auto expected = bytes_of("abc");
@@ -115,7 +115,7 @@ TEST(WireTest, APlainStreamTakesAnotherByteForTheOneThatWasSent) {
   EXPECT_EQ(read(*ends.b, 3), expected);
 }
 
-TEST(WireTest, ACheckedStreamNoticesAnotherByte) {
+TEST(WireTest, ACheckedStreamRejectsADamagedByte) {
   const Ends ends = connect<net::CheckedStream>({.corrupt = {20_B}});
   net::write_all(*ends.a, bytes_of("a text that is long enough"), test_deadline());
   try {
@@ -127,7 +127,7 @@ TEST(WireTest, ACheckedStreamNoticesAnotherByte) {
   }
 }
 
-TEST(WireTest, AllThatWasSentComesBeforeTheEnd) {
+TEST(WireTest, AllSentBytesComeBeforeTheEnd) {
   Ends ends = connect();
   const auto bytes = stream_bytes(1, 0, 0, 100'000);
   net::write_all(*ends.b, bytes, test_deadline());
@@ -136,10 +136,10 @@ TEST(WireTest, AllThatWasSentComesBeforeTheEnd) {
   EXPECT_TRUE(is_closed(*ends.a));
 }
 
-TEST(WireTest, WhatThePeerHasIsAcknowledgedAndNothingElse) {
+TEST(WireTest, OnlyBytesThatThePeerHasAreAcknowledged) {
   const Ends ends = connect();
   EXPECT_EQ(ends.b->unacknowledged(), 0_B);
-  // More than all buffers on the way hold.
+  // More than all buffers on the way can hold.
   const auto bytes = stream_bytes(1, 0, 0, 1 << 20);
   Bytes sent;
   for (int i = 0; i < 100 && sent < 100_MiB; ++i) {

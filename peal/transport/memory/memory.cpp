@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "peal/base/cpus.h"
-#include "peal/base/fd.h"
-#include "peal/transport/mapping.h"
-#include "peal/transport/ring_channel.h"
-#include "peal/transport/shared_file.h"
-#include "peal/transport/window.h"
+#include "peal/system/cpus.h"
+#include "peal/system/fd.h"
+#include "peal/system/mapping.h"
+#include "peal/system/shared_file.h"
+#include "peal/transport/shm/ring_channel.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::transport {
 namespace {
@@ -27,11 +27,13 @@ struct World {
       arena_files.push_back(make_shared_file("peal arena", 0_B));
       arenas.push_back(Mapping::of_file(arena_files.back().get(), options.arena));
       const auto index = static_cast<std::size_t>(rank);
-      rounds.push_back(options.rounds.empty() ? std::make_shared<Rounds>() : options.rounds[index]);
+      mail_threads.push_back(options.mail_threads.empty() ? std::make_shared<MailThread>()
+                                                          : options.mail_threads[index]);
       bells.push_back(
-          std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kData)));
-      bells.push_back(std::make_shared<Doorbell>(layout.bell_in(segment(rank), ChannelKind::kMail),
-                                                 rounds.back()->alarm().event()));
+          std::make_shared<Doorbell>(layout.doorbell_in(segment(rank), ChannelKind::kData)));
+      bells.push_back(
+          std::make_shared<Doorbell>(layout.doorbell_in(segment(rank), ChannelKind::kMail),
+                                     mail_threads.back()->alarm().event()));
     }
   }
 
@@ -50,7 +52,7 @@ struct World {
   std::vector<Mapping> segments;
   std::vector<Fd> arena_files;
   std::vector<Mapping> arenas;
-  std::vector<std::shared_ptr<Rounds>> rounds;
+  std::vector<std::shared_ptr<MailThread>> mail_threads;
   std::vector<std::shared_ptr<Doorbell>> bells;
 };
 
@@ -83,24 +85,25 @@ class MemoryTransport final : public Transport {
       : world_(std::move(world)),
         data_(make_channel(*world_, self, ChannelKind::kData)),
         mail_(make_channel(*world_, self, ChannelKind::kMail)),
-        rounds_(world_->rounds[static_cast<std::size_t>(self)]) {
+        mail_thread_(world_->mail_threads[static_cast<std::size_t>(self)]) {
     if (ranks_per_host > 0) window_ = make_window(world_, self, ranks_per_host);
   }
 
   Channel& data() override { return *data_; }
   Channel& mail() override { return *mail_; }
-  std::optional<SharedMail> shared_mail() override { return SharedMail{*mail_, *rounds_}; }
+  std::optional<SharedMail> shared_mail() override { return SharedMail{*mail_, *mail_thread_}; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
   int ranks_on_host() const override { return world_->layout.ranks; }
   int cpus_on_host() const override { return cpus_at_once(std::array{std::int64_t{::getpid()}}); }
   std::string describe(Rank) const override { return "a thread of this process"; }
+  std::string host(Rank) const override { return ""; }
   Presence presence(Rank) const override { return {.state = Presence::State::kRunning}; }
 
  private:
   std::shared_ptr<World> world_;
   std::unique_ptr<RingChannel> data_;
   std::unique_ptr<RingChannel> mail_;
-  std::shared_ptr<Rounds> rounds_;
+  std::shared_ptr<MailThread> mail_thread_;
   std::optional<Window> window_;
 };
 

@@ -1,5 +1,5 @@
-// A transport between threads of one process: for tests, and for whoever runs ranks as threads. The
-// same rings and the same window as shm/, in the process's own memory.
+// A transport between threads of one process: for tests, and for programs that run ranks as
+// threads. It has the same rings and the same window as shm/, in the process's own memory.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "peal/base/units.h"
-#include "peal/transport/rounds.h"
-#include "peal/transport/segment_layout.h"
+#include "peal/transport/shm/mail_thread.h"
+#include "peal/transport/shm/segment_layout.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport {
@@ -17,19 +17,19 @@ struct MemoryOptions {
   enum class Sharing : unsigned char { kWindow, kMessagesOnly };
 
   Sharing sharing = Sharing::kWindow;  // without a window, as between hosts
-  /// How many neighbours a window reaches, which divides the number of ranks; all if not given.
+  /// How many neighbours a window reaches. This number divides the number of ranks. Default: all.
   std::optional<int> ranks_per_host = {};
   Bytes data_ring = SegmentLayout().data_ring;
   Bytes mail_ring = SegmentLayout().mail_ring;
   Bytes stage = SegmentLayout().stage;
   Bytes arena = 1024_MiB;  // of address space, for each rank
-  /// By rank: the Rounds that wait for the mail of all groups of the rank (Transport::shared_mail).
-  /// If empty, each rank gets one for this group alone.
-  std::vector<std::shared_ptr<Rounds>> rounds = {};
+  /// By rank: the MailThread that waits for the mail of all groups of the rank
+  /// (Transport::shared_mail). If empty, each rank gets a MailThread for this group alone.
+  std::vector<std::shared_ptr<MailThread>> mail_threads = {};
 };
 
-/// One transport for each rank, each for a thread of its own. Throws Error(resource).
-/// What they share ends with the last of them.
+/// Returns one transport for each rank. The thread of a rank uses its transport. Throws
+/// Error(resource). The shared memory lives as long as the last transport.
 std::vector<std::unique_ptr<Transport>> make_memory_transports(int ranks,
                                                                const MemoryOptions& options = {});
 

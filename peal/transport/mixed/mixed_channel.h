@@ -1,5 +1,5 @@
-// A channel that reaches some ranks in one way and the rest in another: shared memory inside the
-// host, TCP beyond it. process_transport.cpp makes it.
+// A channel that reaches some ranks by shared memory, inside the host, and the rest by TCP.
+// process_transport.cpp makes it.
 #pragma once
 
 #include <poll.h>
@@ -24,7 +24,7 @@ class MixedChannel final : public PollableChannel {
   bool try_flush(Rank peer) override { return route(peer).try_flush(peer); }
   Bytes unacknowledged(Rank peer) const override { return route(peer).unacknowledged(peer); }
   void wait(std::span<const Interest> interests, Deadline deadline) override;
-  /// Every wait covers both, so that waking one of them does.
+  /// Every wait covers both channels, so waking one of them is enough.
   void interrupt() noexcept override { near_->interrupt(); }
 
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
@@ -38,7 +38,7 @@ class MixedChannel final : public PollableChannel {
   std::unique_ptr<PollableChannel> far_;
   std::vector<bool> near_ranks_;
 
-  // The waiting thread's.
+  // Used by the waiting thread.
   std::vector<pollfd> entries_;
   std::vector<Interest> near_interests_;
   std::vector<Interest> far_interests_;

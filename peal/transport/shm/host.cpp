@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 #include "peal/net/socket.h"
-#include "peal/transport/mapping.h"
-#include "peal/transport/shared_file.h"
+#include "peal/system/mapping.h"
+#include "peal/system/shared_file.h"
 #include "peal/transport/shm/offer.h"
 
 namespace peal::transport {
@@ -35,23 +35,24 @@ void check_same(const SegmentLayout& own, const SegmentLayout& other) {
                        layout.mail_ring.value,
                        layout.stage.value);
   };
-  throw Error(ErrorKind::kMismatch,
-              fmt::format("it has {}, this rank {}: give all ranks the same PEAL_STAGE and options",
-                          print(other),
-                          print(own)));
+  throw Error(
+      ErrorKind::kMismatch,
+      fmt::format("it has {}, this rank has {}: give all ranks the same PEAL_STAGE and options",
+                  print(other),
+                  print(own)));
 }
 
-/// As much of `wanted` as the process may have for each of so many ranks.
+/// As much of `wanted` as the process may map for each of `ranks` ranks.
 Bytes arena_within_limits(Bytes wanted, int ranks) {
   Bytes size = wanted;
   while (size > kSmallestArena && !can_map(size * ranks)) size = size / 2;
   return std::max(size, kSmallestArena);
 }
 
-/// Calls `exchange(rank, connection, deadline)` for each. Its errors do not say which rank they are
-/// about, and a rank that is gone may have seen what this one has not read yet: that the two do not
-/// fit. So a loss is returned, the first of them; of the others then only counts what has come
-/// already. `lost_before`: by an earlier exchange.
+/// Calls `exchange(rank, connection, deadline)` for each connection. Its errors do not name the
+/// rank. If a rank is lost, the other connections are still read for a short time: the lost rank
+/// may have left because of a mismatch whose data this rank has not read yet. Returns the first
+/// loss. `lost_before`: a loss from an earlier exchange.
 template <class Exchange>
 std::optional<Error> exchange_with_all(const std::map<Rank, Fd>& connections,
                                        Deadline deadline,
@@ -74,19 +75,18 @@ std::optional<Error> exchange_with_all(const std::map<Rank, Fd>& connections,
   return lost;
 }
 
-/// The process at the other end, as a descriptor that ends with it; none where the system gives
-/// none.
+/// A pidfd of the process at the other end. Empty if the system cannot give one.
 Fd process_at(int connection) {
   const pid_t process = net::neighbour_at(connection).process;
   if (process <= 0) return Fd();
   Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
-  // If the connection is still open, the number has not been given to another process meanwhile.
+  // If the connection is still open, the pid has not been reused meanwhile.
   return net::is_closed(connection) ? Fd() : std::move(fd);
 }
 
 }  // namespace
 
-/// What windows keep alive.
+/// The memory that windows keep alive.
 struct Host::Memory {
   struct Share {
     Mapping segment;
@@ -118,13 +118,13 @@ struct Host::Memory {
   Bytes arena_size;
   Fd segment_file;
   Fd arena_file;
-  std::vector<Share> shares;  // as `ranks`
+  std::vector<Share> shares;  // in the order of `ranks`
 };
 
 struct Host::Neighbour {
   std::array<std::shared_ptr<Doorbell>, kChannelKinds.size()> bells;
   std::shared_ptr<PeerProcess> process;
-  Fd connection;  // if the peer sees the end of this process only by it
+  Fd connection;  // set if this connection is the peer's only sign of the end of this process
 
   // During the exchange:
   Fd sign;  // a pidfd of the process, if the system gives one
@@ -133,7 +133,7 @@ struct Host::Neighbour {
 };
 
 std::shared_ptr<Doorbell> Host::make_own_bell(ChannelKind kind, HostOptions::Others others) const {
-  BellState& state = memory_->layout.bell_in(memory_->segment(memory_->self), kind);
+  BellState& state = memory_->layout.doorbell_in(memory_->segment(memory_->self), kind);
   if (others == HostOptions::Others::kOnOtherHosts) {
     return std::make_shared<Doorbell>(state, std::make_shared<Event>());
   }
@@ -149,24 +149,24 @@ Host::Host(const HostOptions& options, std::map<Rank, Fd>& connections, Deadline
   for (const auto& [rank, connection] : connections) {
     neighbours_[rank] = std::make_unique<Neighbour>();
   }
-  // All offers first, so that no rank waits for one that waits for it.
-  const auto deaf = exchange_with_all(
+  // All offers are sent first, so that no two ranks wait for each other.
+  const auto send_error = exchange_with_all(
       connections, deadline, {}, [&](Rank rank, const Fd& connection, Deadline until) {
         offer_to(*neighbours_[rank], connection.get(), until);
       });
-  const auto silent = exchange_with_all(
-      connections, deadline, deaf, [&](Rank rank, const Fd& connection, Deadline until) {
+  const auto receive_error = exchange_with_all(
+      connections, deadline, send_error, [&](Rank rank, const Fd& connection, Deadline until) {
         accept_from(rank, *neighbours_[rank], connection.get(), until);
       });
-  // A peer that left after its offer left because of another peer: one that made no offer.
-  if (silent || deaf) throw Error(silent ? *silent : *deaf);
+  // A peer that left after its offer left because of another peer that made no offer.
+  if (receive_error || send_error) throw Error(receive_error ? *receive_error : *send_error);
   memory_->segment_file.reset();
   for (auto& [rank, neighbour] : neighbours_) keep(*neighbour, std::move(connections.at(rank)));
 }
 
 Host::~Host() = default;
 
-/// The peer still has its end of the connection open, because it waits for this offer.
+/// The peer keeps its end of the connection open, because it waits for this offer.
 void Host::offer_to(Neighbour& neighbour, int connection, Deadline deadline) const {
   neighbour.pid = net::neighbour_at(connection).process;
   neighbour.sign = process_at(connection);
@@ -174,7 +174,7 @@ void Host::offer_to(Neighbour& neighbour, int connection, Deadline deadline) con
                                    .arena = memory_->arena_size,
                                    .process = peers_->number(),
                                    .needs_connection = !neighbour.sign});
-  net::write_all(connection, net::bytes_of(text), deadline);
+  net::write_all(connection, bytes_of(text), deadline);
   std::vector<int> fds = {
       memory_->segment_file.get(), memory_->arena_file.get(), peers_->alarm().event()->fd()};
   if (has_own_events()) {
@@ -205,7 +205,7 @@ void Host::accept_from(Rank rank, Neighbour& neighbour, int connection, Deadline
   }
   for (const ChannelKind kind : kChannelKinds) {
     const auto k = static_cast<std::size_t>(kind);
-    BellState& state = offer.layout.bell_in(share.segment.bytes().data(), kind);
+    BellState& state = offer.layout.doorbell_in(share.segment.bytes().data(), kind);
     std::shared_ptr<Event> event = kind == ChannelKind::kData ? nullptr : peer.alarm;
     if (has_own_events()) event = std::make_shared<Event>(std::move(fds[kOfferedFds + k]));
     neighbour.bells[k] = std::make_shared<Doorbell>(state, std::move(event));
@@ -214,7 +214,7 @@ void Host::accept_from(Rank rank, Neighbour& neighbour, int connection, Deadline
 
 /// Keeps what the group needs after the exchange. The connection usually closes.
 void Host::keep(Neighbour& neighbour, Fd connection) {
-  if (!neighbour.process) {  // the children that the process forks may hold the connection open
+  if (!neighbour.process) {  // children that the process forks may hold the connection open
     neighbour.process = std::make_shared<PeerProcess>(std::move(connection), neighbour.pid);
     peers_->alarm().watch(neighbour.process);
   } else if (neighbour.is_needed_by_peer) {
@@ -240,7 +240,7 @@ std::unique_ptr<RingChannel> Host::make_channel(ChannelKind kind) {
 
 Presence Host::presence(Rank rank) const {
   const auto found = neighbours_.find(rank);
-  if (found == neighbours_.end()) return {.state = Presence::State::kRunning};  // this one
+  if (found == neighbours_.end()) return {.state = Presence::State::kRunning};  // this rank
   PeerProcess& process = *found->second->process;
   if (process.has_ended()) return {.state = Presence::State::kEnded};
   return presence_of_process(process.pid());

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "peal/base/guarded.h"
-#include "peal/transport/alarm.h"
-#include "peal/transport/peer_process.h"
-#include "peal/transport/rounds.h"
+#include "peal/transport/liveness/peer_process.h"
+#include "peal/transport/shm/alarm.h"
+#include "peal/transport/shm/mail_thread.h"
 
 namespace peal::transport {
 
@@ -29,8 +29,8 @@ class HostPeers {
 
   /// A random number, by which peers tell this process from others.
   std::uint64_t number() const { return number_; }
-  Alarm& alarm() { return rounds_.alarm(); }
-  Rounds& rounds() { return rounds_; }
+  Alarm& alarm() { return mail_thread_.alarm(); }
+  MailThread& mail_thread() { return mail_thread_; }
 
   /// Returns the peer that is known by this number if its process still lives, else `received`. The
   /// alarm watches the process of the peer.
@@ -43,7 +43,7 @@ class HostPeers {
   };
 
   std::uint64_t number_;
-  Rounds rounds_;
+  MailThread mail_thread_;
   Guarded<std::map<std::uint64_t, Known>> known_;
 };
 

@@ -18,7 +18,7 @@ HostPeer received(pid_t pid) {
       std::make_shared<Event>()};
 }
 
-TEST(HostPeersTest, GroupsShareWhatTheyKnowOfAProcessForAsLongAsOneHoldsIt) {
+TEST(HostPeersTest, GroupsShareWhatIsKnownOfAProcessWhileOneGroupHoldsIt) {
   HostPeers peers;
   const IdleChild child;
   HostPeer first = peers.meet(1, received(child.pid()));
@@ -28,7 +28,7 @@ TEST(HostPeersTest, GroupsShareWhatTheyKnowOfAProcessForAsLongAsOneHoldsIt) {
   EXPECT_NE(peers.meet(2, received(child.pid())).process, first.process);
 }
 
-TEST(HostPeersTest, AProcessThatHasEndedIsNotTheOneThatComesAfterIt) {
+TEST(HostPeersTest, ANewProcessIsNotTakenForOneThatHasEnded) {
   HostPeers peers;
   const IdleChild child;
   const HostPeer first = peers.meet(1, received(child.pid()));
@@ -37,7 +37,7 @@ TEST(HostPeersTest, AProcessThatHasEndedIsNotTheOneThatComesAfterIt) {
   EXPECT_NE(peers.meet(1, received(other.pid())).process, first.process);
 }
 
-TEST(HostPeersTest, NoTwoHaveTheSameNumber) {
+TEST(HostPeersTest, TwoProcessesHaveDifferentNumbers) {
   EXPECT_NE(HostPeers().number(), HostPeers().number());
 }
 

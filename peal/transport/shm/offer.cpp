@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/framing.h"
+#include "peal/base/serialize.h"
 
 namespace peal::transport {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::uint8_t kVersion = 2;
 }  // namespace
 
 std::string encode(const Offer& offer) {
-  net::Writer writer;
+  ByteWriter writer;
   writer.put_u8(kVersion).put_i64(offer.layout.ranks).put_i64(offer.layout.data_ring.value);
   writer.put_i64(offer.layout.mail_ring.value).put_i64(offer.layout.stage.value);
   writer.put_i64(offer.arena.value).put_u64(offer.process);
@@ -25,7 +25,7 @@ std::string encode(const Offer& offer) {
 }
 
 Offer decode_offer(std::string_view bytes) {
-  net::Reader reader(bytes, "offer of shared memory");
+  ByteReader reader(bytes, "offer of shared memory");
   if (reader.get_u8() != kVersion) {
     throw Error(ErrorKind::kMismatch, "it runs another version of peal");
   }

@@ -1,4 +1,5 @@
-// What a rank says of the memory whose descriptors follow, to a rank of its host. Used by host.cpp.
+// What a rank sends to a rank of its host about the memory whose descriptors follow. Used by
+// host.cpp.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 #include <string_view>
 
 #include "peal/base/units.h"
-#include "peal/transport/segment_layout.h"
+#include "peal/transport/shm/segment_layout.h"
 
 namespace peal::transport {
 
@@ -15,7 +16,7 @@ struct Offer {
   SegmentLayout layout;
   Bytes arena;
   std::uint64_t process = 0;  // HostPeers::number
-  /// The sender sees the end of the receiver's process only by the connection.
+  /// The sender detects the end of the receiver's process only by the connection.
   bool needs_connection = false;
 
   friend bool operator==(const Offer&, const Offer&) = default;
@@ -25,7 +26,7 @@ inline constexpr std::size_t kOfferSize = 2 + 6 * sizeof(std::int64_t);
 
 std::string encode(const Offer& offer);
 
-/// Errors: mismatch for anything that `encode` did not make.
+/// Errors: mismatch (bytes that `encode` did not make).
 Offer decode_offer(std::string_view bytes);
 
 }  // namespace peal::transport

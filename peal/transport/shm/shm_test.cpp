@@ -1,4 +1,4 @@
-// What only processes can show: memory that is shared across them, and what is left when one ends.
+// Tests that need real processes: shared memory between processes, and the state after one ends.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,12 +21,11 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
-#include "peal/base/fd.h"
 #include "peal/base/testing/sanitized.h"
-#include "peal/transport/connect.h"
-#include "peal/transport/shared_file.h"
+#include "peal/system/fd.h"
+#include "peal/transport/link/connect.h"
 #include "peal/transport/testing/testing.h"
-#include "peal/transport/window.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::transport {
 namespace {
@@ -39,7 +38,8 @@ using testing::send_all;
 using testing::stream_bytes;
 using testing::test_deadline;
 
-/// Two ranks: rank 0 is this process, rank 1 a child that runs `body` and then ends without a word.
+/// Two ranks. Rank 0 is this process. Rank 1 is a child that runs `body` and then exits without
+/// notice.
 class TwoProcesses {
  public:
   using Body = std::function<void(Transport& transport)>;
@@ -67,7 +67,7 @@ class TwoProcesses {
   Transport& transport() { return *transport_; }
   Window& window() { return *transport_->window(); }
   pid_t child() const { return child_; }
-  /// At which the two listened.
+  /// The sockets at which the two listened.
   const std::vector<net::Address>& sockets() const { return sockets_; }
 
   /// The child's exit status; -1 if a signal ended it.
@@ -84,7 +84,7 @@ class TwoProcesses {
     return {.rank = rank, .size = 2, .choice = TransportChoice::kShm, .arena = 64_MiB};
   }
 
-  /// The child says where it listens; all else is known.
+  /// The child reports its address; the rest is known.
   Contact contact_from(int reader) const {
     std::string text;
     char byte = 0;
@@ -96,7 +96,7 @@ class TwoProcesses {
     return contact;
   }
 
-  /// A forked child does not get the sockets of its parent: it listens itself.
+  /// A forked child does not get the sockets of its parent, so the child opens its own.
   [[noreturn]] static void run_child(Fd writer, std::vector<Contact> contacts, const Body& body) {
     int status = 1;
     try {
@@ -121,7 +121,8 @@ class TwoProcesses {
   std::unique_ptr<Transport> transport_;
 };
 
-/// Reads until the peer is gone. Errors: timeout (the end of the peer is not noticed).
+/// Reads until the peer has ended.
+/// Errors: timeout (the end of the peer is not noticed).
 void receive_to_the_end(Channel& channel, Rank peer) {
   receive_all(channel, peer, 1 << 20, test_deadline());
 }
@@ -136,7 +137,7 @@ void say_ready(Transport& transport) {
 
 void await_ready(Transport& transport) { receive_all(transport.mail(), 1, 1, test_deadline()); }
 
-/// Whether a unix socket with this name is bound by anybody.
+/// Whether any process has bound a unix socket with this name.
 bool is_bound(const net::Address& address) {
   const std::string name = address.to_string().substr(std::string("unix:").size());
   std::ifstream sockets("/proc/net/unix");
@@ -146,7 +147,7 @@ bool is_bound(const net::Address& address) {
   return false;
 }
 
-/// Others' files come and go there, those of a `peal bench` too.
+/// Other processes' files come and go in /dev/shm; those of `peal bench` are ignored.
 std::set<std::string> files_in_dev_shm() {
   std::set<std::string> found;
   std::error_code error;
@@ -158,7 +159,7 @@ std::set<std::string> files_in_dev_shm() {
   return found;
 }
 
-TEST(ShmTest, AKilledProcessIsSeenAsClosedAndLeavesNothing) {
+TEST(ShmTest, AKilledProcessCountsAsClosedAndLeavesNoFiles) {
   const std::set<std::string> before = files_in_dev_shm();
   std::vector<net::Address> sockets;
   {
@@ -185,7 +186,7 @@ TEST(ShmTest, ARankListensUnderAnAbstractNameUntilItIsConnected) {
   EXPECT_FALSE(is_bound(address));
 }
 
-TEST(ShmTest, AKilledProcessIsSeenByWhoSpinsAndNeverWaits) {
+TEST(ShmTest, APollingPeerNoticesAKilledProcess) {
   TwoProcesses ranks([](Transport& transport) {
     say_ready(transport);
     sleep_for_ever();
@@ -200,13 +201,13 @@ TEST(ShmTest, AKilledProcessIsSeenByWhoSpinsAndNeverWaits) {
   EXPECT_TRUE(closed);
 }
 
-TEST(ShmTest, AKilledProcessIsSeenThoughItsChildrenLiveOn) {
+TEST(ShmTest, AKilledProcessIsNoticedThoughItsChildrenLiveOn) {
   std::array<int, 2> leash{};
   ASSERT_EQ(::pipe2(leash.data(), O_CLOEXEC), 0);
   const Fd held(leash[1]);
   const Fd end(leash[0]);
   TwoProcesses ranks([&](Transport& transport) {
-    const pid_t own_child = ::fork();  // as a worker that loads data
+    const pid_t own_child = ::fork();  // like a worker that loads data
     if (own_child == 0) {
       ::close(held.get());
       char byte = 0;
@@ -221,7 +222,7 @@ TEST(ShmTest, AKilledProcessIsSeenThoughItsChildrenLiveOn) {
   EXPECT_NO_THROW(receive_to_the_end(ranks.transport().data(), 1));
 }
 
-TEST(ShmTest, WhatAProcessSentBeforeItEndedStillComes) {
+TEST(ShmTest, BytesSentBeforeAProcessEndedStillArrive) {
   TwoProcesses ranks([](Transport& transport) {
     send_all(transport.data(), 0, stream_bytes(1, 0, 0, 100'000), test_deadline());
   });
@@ -292,7 +293,7 @@ TEST(ShmTest, RegisteredMemoryThatGrowsIsReachedByTheOtherProcess) {
   EXPECT_EQ(ranks.wait_for_child(), 0);
 }
 
-TEST(ShmTest, MemoryThatIsFullIsAnErrorAndNotASignal) {
+TEST(ShmTest, FullMemoryIsAnErrorAndNotASignal) {
   TwoProcesses ranks([](Transport&) {});
   try {
     ranks.window().allocate(65_MiB);
@@ -323,40 +324,6 @@ TEST(ShmTest, AProcessWithLittleAddressSpaceSharesLess) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-}
-
-template <class Call>
-ErrorKind kind_of_error(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  return ErrorKind::kBug;
-}
-
-TEST(SharedFileTest, AFileCannotShrinkAndCanGrow) {
-  const Fd file = make_shared_file("peal test", 8_KiB);
-  EXPECT_NE(::ftruncate(file.get(), 0), 0);
-  grow_shared_file(file.get(), 8_KiB, 9_MiB);
-  EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 9 << 20);
-  EXPECT_NO_THROW(check_shared_file(file.get(), 9_MiB));
-}
-
-TEST(SharedFileTest, WhatCouldBeTakenAwayIsNotTrusted) {
-  const Fd file = make_shared_file("peal test", 8_KiB);
-  const Fd unsealed(::memfd_create("peal test", MFD_CLOEXEC));
-  ASSERT_EQ(::ftruncate(unsealed.get(), 8192), 0);
-  const Fd other(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  EXPECT_EQ(kind_of_error([&] { check_shared_file(file.get(), 9_KiB); }), ErrorKind::kMismatch);
-  EXPECT_EQ(kind_of_error([&] { check_shared_file(unsealed.get(), 8_KiB); }), ErrorKind::kMismatch);
-  EXPECT_EQ(kind_of_error([&] { check_shared_file(other.get(), 0_B); }), ErrorKind::kMismatch);
-}
-
-TEST(SharedFileTest, WithoutMemoryItCannotGrow) {
-  const Fd full(::memfd_create("peal test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(::fcntl(full.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
-  EXPECT_EQ(kind_of_error([&] { grow_shared_file(full.get(), 0_B, 8_KiB); }), ErrorKind::kResource);
 }
 
 }  // namespace

@@ -6,21 +6,21 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/net/line.h"
 #include "peal/net/socket.h"
+#include "peal/net/tcp_options.h"
 
 namespace peal::transport {
 
 namespace {
 
-/// What a connection may hold of what was sent. More is only in the way: it leaves the caches
-/// before it is read. Measured between two hosts on one machine, where 64 MiB take 24 ms in place
-/// of 37 under BBR, and 21 to 25 in place of 25 under cubic.
+/// The most sent bytes that a connection may hold. More bytes would leave the caches before they
+/// are read. Measured between two hosts on one machine: 64 MiB take 24 ms instead of 37 under BBR,
+/// and 21 to 25 instead of 25 under cubic.
 constexpr Bytes kSendBuffer = 256_KiB;
-/// A line that holds more than this is given all that the system grants. (Between processes of one
-/// machine it is 30 to 60 KiB.)
+/// A line that holds more than this gets all the buffer that the system grants. (Between processes
+/// of one machine a line holds 30 to 60 KiB.)
 constexpr Bytes kShortLine = kSendBuffer / 2;
-/// How much is sent between one look at the line and the next, which costs a system call.
+/// How many bytes are sent between two looks at the line. A look costs a system call.
 constexpr Bytes kBytesPerLook = 1_MiB;
 
 }  // namespace
@@ -33,7 +33,7 @@ struct TcpChannel::Peer {
     net::bound_send_buffer(stream->fd(), kSendBuffer);
   }
 
-  /// The send buffer follows the line.
+  /// Adapts the send buffer to the line.
   void has_sent(Bytes bytes) {
     if (!is_bounded) return;
     unlooked += bytes;
@@ -45,11 +45,11 @@ struct TcpChannel::Peer {
   }
 
   std::unique_ptr<net::Stream> stream;
-  std::string description;  // the system forgets it when the peer goes
-  // The sending thread's.
+  std::string description;  // kept here, because the system forgets it when the peer leaves
+  // Used by the sending thread.
   bool is_bounded = true;
   Bytes unlooked;
-  /// Nobody reads what is sent. What the peer sent before may still be under way here.
+  /// The peer does not read any more. Bytes that it sent before may still arrive.
   std::atomic<bool> gone = false;
 };
 
@@ -71,12 +71,13 @@ TcpChannel::~TcpChannel() {
 TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
   const auto index = static_cast<std::size_t>(rank);
   if (rank < 0 || index >= peers_.size() || !peers_[index]) {
-    throw Error(ErrorKind::kUsage, fmt::format("there is no stream to rank {}", rank));
+    throw Error(ErrorKind::kUsage, fmt::format("this channel has no stream to rank {}", rank));
   }
   return *peers_[index];
 }
 
-/// A stream knows no more of its other end than the address, which may be that of a relay.
+/// Adds the rank to the error. A stream knows only the address of its other end, which may be that
+/// of a relay.
 template <class Action>
 auto TcpChannel::attempt(Rank rank, Action action) const {
   try {
@@ -100,7 +101,7 @@ Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
   Peer& from = peer(rank);
   const net::Moved moved = attempt(rank, [&] { return from.stream->try_read(into); });
   if (moved.closed) from.gone = true;
-  // Whoever sleeps on this stream slept through its coming, and may be the one to take the rest.
+  // A thread that sleeps on this stream does not notice the held bytes, and may have to flush them.
   if (moved.held) bell_.ring_if_asleep();
   return {moved.bytes, moved.closed};
 }
@@ -110,8 +111,8 @@ bool TcpChannel::try_flush(Rank rank) {
   return to.gone || attempt(rank, [&] { return to.stream->try_flush(); });
 }
 
-/// What the peer's system has not taken is lost if it sends anything after this end is closed: the
-/// answer to that resets the connection.
+/// Bytes that the peer's system has not taken are lost if the peer sends anything after this end is
+/// closed, because the answer to that resets the connection.
 Bytes TcpChannel::unacknowledged(Rank rank) const {
   const Peer& to = peer(rank);
   return to.gone ? 0_B : to.stream->unacknowledged();
@@ -125,7 +126,7 @@ bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd
   watched_.clear();
   entries.push_back({bell_.event()->fd(), POLLIN, 0});
   if (interests.empty()) return true;  // only `interrupt` ends this sleep
-  bell_.lie_down();                    // before the look around: see Doorbell
+  bell_.announce_sleep();              // before the check for work: see Doorbell
   for (const Interest& interest : interests) {
     Peer& other = peer(interest.peer);
     const short events = interest.readiness == Readiness::kReadable ? POLLIN : POLLOUT;
@@ -133,12 +134,12 @@ bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd
     entries.push_back({other.stream->fd(), static_cast<short>(events | POLLRDHUP), 0});
     watched_.push_back(&other);
   }
-  return true;  // poll(2) sees by itself what else is true already
+  return true;  // poll(2) itself detects all else that is ready
 }
 
 void TcpChannel::finish(std::span<const pollfd> entries) {
-  bell_.get_up();
-  if (entries[0].revents != 0) bell_.event()->hush();
+  bell_.end_sleep();
+  if (entries[0].revents != 0) bell_.event()->reset_count();
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     // A peer ends its stream only when it leaves.
     if ((entries[i + 1].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) watched_[i]->gone = true;

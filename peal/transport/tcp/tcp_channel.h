@@ -11,19 +11,19 @@
 #include <vector>
 
 #include "peal/net/stream.h"
-#include "peal/transport/doorbell.h"
 #include "peal/transport/pollable.h"
+#include "peal/transport/shm/doorbell.h"
 
 namespace peal::transport {
 
 class TcpChannel final : public PollableChannel {
  public:
-  /// What an error of the stream to a rank begins with: "rank 0 lost rank 3 (pid 77 on host b)".
+  /// How the error of a stream begins: "rank 0 lost rank 3 (pid 77 on host b)".
   using Loss = std::function<std::string(Rank)>;
 
-  /// Connections to other ranks, proved. Throws Error(resource).
+  /// `connections`: proved, to other ranks. Throws Error(resource).
   TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections, Loss loss);
-  /// Peers take what was sent before and then see `closed`.
+  /// Peers receive the bytes that were sent before, and then see `closed`.
   ~TcpChannel() override;
 
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
@@ -36,18 +36,18 @@ class TcpChannel final : public PollableChannel {
   bool prepare(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void finish(std::span<const pollfd> entries) override;
 
-  /// For a peer that has vanished without a word: its stream is closed from now on, in both
-  /// directions. Threads: any.
+  /// For a peer that has vanished without notice: closes its stream in both directions. Threads:
+  /// any.
   void cut_off(Rank peer);
 
-  /// Where the peer is, and by which congestion control it is sent to: "10.0.0.2:4711 by cubic".
+  /// The peer's address and the congestion control towards it: "10.0.0.2:4711 by cubic".
   std::string describe(Rank peer) const;
 
  private:
   struct Peer;
 
   Peer& peer(Rank rank) const;
-  /// Runs `action`, which moves bytes between here and `rank`; its error names the rank.
+  /// Runs `action`, which moves bytes to or from `rank`. Its errors then name the rank.
   template <class Action>
   auto attempt(Rank rank, Action action) const;
 
@@ -57,7 +57,7 @@ class TcpChannel final : public PollableChannel {
   std::vector<std::unique_ptr<Peer>> peers_;               // by rank
   const Loss loss_;
 
-  // The waiting thread's.
+  // Used by the waiting thread.
   std::vector<pollfd> entries_;
   std::vector<Peer*> watched_;
 };

@@ -1,4 +1,4 @@
-// Bases for a test's own channel or transport, which changes a part of another one.
+// Base classes for a test's channel or transport that changes a part of another one.
 #pragma once
 
 #include <memory>
@@ -45,6 +45,7 @@ class ForwardingTransport : public Transport {
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
   std::string describe(Rank peer) const override { return inner_->describe(peer); }
+  std::string host(Rank peer) const override { return inner_->host(peer); }
   Presence presence(Rank peer) const override { return inner_->presence(peer); }
 
  protected:

@@ -1,4 +1,4 @@
-// A window of one rank, over a file that the test looks at.
+// A window of one rank, over a file that the test inspects.
 #pragma once
 
 #include <sys/stat.h>
@@ -7,17 +7,17 @@
 
 #include <gtest/gtest.h>
 
-#include "peal/base/fd.h"
 #include "peal/base/units.h"
-#include "peal/transport/mapping.h"
-#include "peal/transport/shared_file.h"
-#include "peal/transport/window.h"
+#include "peal/system/fd.h"
+#include "peal/system/mapping.h"
+#include "peal/system/shared_file.h"
+#include "peal/transport/window/window.h"
 
 namespace peal::transport::testing {
 
-class LoneWindow {
+class SingleRankWindow {
  public:
-  explicit LoneWindow(Bytes arena, Fd file = make_shared_file("peal arena", Bytes(0)))
+  explicit SingleRankWindow(Bytes arena, Fd file = make_shared_file("peal arena", Bytes(0)))
       : file_(std::move(file)),
         arena_(Mapping::of_file(file_.get(), arena)),
         window_(over(file_.get())) {}
@@ -26,13 +26,13 @@ class LoneWindow {
   Window* operator->() { return &window_; }
 
   int file() const { return file_.get(); }
-  /// Memory that the file takes.
+  /// Memory that the file occupies.
   Bytes taken() const {
     struct stat file {};
     EXPECT_EQ(::fstat(file_.get(), &file), 0);
     return Bytes(file.st_blocks * 512);
   }
-  /// Another one of the same memory, which knows the file by another descriptor.
+  /// Another window over the same memory, with another descriptor of the file.
   Window over(int file) const {
     return {
         0, 0, {{.control = control_.bytes(), .stage = {}, .arena = arena_.bytes()}}, file, nullptr};

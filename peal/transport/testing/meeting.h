@@ -1,5 +1,5 @@
-// For tests of how ranks find together: ranks that have opened, each of which may be changed before
-// they connect.
+// For tests of how ranks connect: ranks with open transports, which a test may change before they
+// connect.
 #pragma once
 
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "peal/base/guarded.h"
-#include "peal/transport/connect.h"
+#include "peal/transport/link/connect.h"
 #include "peal/transport/testing/testing.h"
 
 namespace peal::transport::testing {
@@ -28,14 +28,14 @@ inline ConnectOptions options_of(Rank rank,
           .arena = 16_MiB};
 }
 
-/// What a rank's connect ended with.
+/// The result of a rank's connect.
 struct Outcome {
   std::unique_ptr<Transport> transport;
   std::optional<Error> error;
   Duration took{};
 };
 
-/// Ranks that have opened and not yet connected; each may be changed before.
+/// Ranks that are open and not yet connected. A test may change each of them before.
 class Meeting {
  public:
   explicit Meeting(const std::vector<ConnectOptions>& options) {
@@ -45,10 +45,13 @@ class Meeting {
     }
   }
 
-  std::unique_ptr<Pending>& pending(Rank rank) { return pending_[static_cast<std::size_t>(rank)]; }
+  std::unique_ptr<PendingTransport>& pending(Rank rank) {
+    return pending_[static_cast<std::size_t>(rank)];
+  }
   Contact& contact(Rank rank) { return contacts_[static_cast<std::size_t>(rank)]; }
 
-  /// Lets those connect who are still there. Who fails is gone at once, as a process would be.
+  /// Connects the ranks that are still there. A rank that fails is destroyed at once, as a process
+  /// would be.
   std::vector<Outcome> connect(Timeout timeout = std::chrono::minutes(10)) {
     return run_ranks(static_cast<int>(pending_.size()), [&](Rank rank) {
       Outcome outcome;
@@ -66,22 +69,22 @@ class Meeting {
   }
 
  private:
-  std::vector<std::unique_ptr<Pending>> pending_;
+  std::vector<std::unique_ptr<PendingTransport>> pending_;
   std::vector<Contact> contacts_;
 };
 
-/// What a rank is told beside the errors; any thread may tell it.
+/// Collects the reports of a rank. Any thread may report.
 class Reports {
  public:
   Report sink() {
-    return [this](Severity, std::string_view message) {
+    return [this](std::string_view message) {
       all_.update([&](auto& all) { all.emplace_back(message); });
     };
   }
   std::vector<std::string> all() {
     return all_.with([](const auto& all) { return all; });
   }
-  /// Waits until something was reported; returns whether it was.
+  /// Waits for a report; returns whether one came.
   bool wait(Deadline deadline) {
     return all_.wait(
         deadline, [](const auto& all) { return !all.empty(); }, [](const auto&) {});
@@ -98,7 +101,7 @@ inline std::vector<ConnectOptions> options_of_all(int size,
   return all;
 }
 
-/// Runs `body` in a process of its own; returns whether it returned true.
+/// Runs `body` in a new process; returns whether it returned true.
 template <class Body>
 bool in_a_process(const Body& body) {
   const pid_t child = ::fork();

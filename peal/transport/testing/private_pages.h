@@ -1,5 +1,5 @@
-// Memory as a process has it before any of it is shared, and a look at whether it still holds what
-// it held.
+// Private memory of a process before any of it is shared, and checks that its contents are
+// unchanged.
 #pragma once
 
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "peal/transport/own_pages.h"
+#include "peal/transport/window/own_pages.h"
 
 namespace peal::transport::testing {
 
@@ -19,7 +19,7 @@ inline void fill(std::span<std::byte> memory) {
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = value_at(i);
 }
 
-/// How many bytes are not as `fill` made them.
+/// How many bytes differ from those that `fill` wrote.
 inline int damage(std::span<const std::byte> memory) {
   int wrong = 0;
   for (std::size_t i = 0; i < memory.size(); ++i) wrong += memory[i] != value_at(i);
@@ -28,7 +28,7 @@ inline int damage(std::span<const std::byte> memory) {
 
 inline std::size_t page() { return static_cast<std::size_t>(page_size().value); }
 
-/// Whole pages of this process alone.
+/// Whole pages of private memory.
 inline std::span<std::byte> map_private(std::size_t size, int rights = PROT_READ | PROT_WRITE) {
   void* const memory = ::mmap(nullptr, size, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return {static_cast<std::byte*>(memory), size};

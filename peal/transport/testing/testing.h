@@ -1,4 +1,4 @@
-// What the tests of this folder share: ranks as threads, and streams whose every byte is known.
+// Helpers for the tests of this folder: ranks as threads, and streams of known bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
-#include "peal/transport/connect.h"
+#include "peal/transport/link/connect.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport::testing {
@@ -24,12 +24,12 @@ using Transports = std::vector<std::unique_ptr<Transport>>;
 /// A longer wait is a hang, even on a busy machine.
 inline constexpr Duration kHang = std::chrono::minutes(5);
 
-/// No test waits longer for anything. More than kHang, so that a test can tell a wait that ended
+/// The longest wait of any test. It is longer than kHang, so that a test can tell a wait that ended
 /// early from one that ended here.
 inline Deadline test_deadline() { return Deadline::after(std::chrono::minutes(10)); }
 
-/// Calls `body(rank)` in a thread for each rank; returns what they returned, by rank, or throws
-/// what the first of them threw.
+/// Calls `body(rank)` in a thread for each rank. Returns the results by rank, or rethrows the first
+/// exception.
 template <class Body>
 auto run_ranks(int ranks, const Body& body) {
   using Result = decltype(body(0));
@@ -50,8 +50,8 @@ auto run_ranks(int ranks, const Body& body) {
   return results;
 }
 
-/// Ranks of one process that reach each other as processes do. `hosts[r]` is where rank r pretends
-/// to be; ranks without one are all on one host.
+/// Connects ranks of one process like ranks in processes. `hosts[r]` is the pretended host of rank
+/// r. Without `hosts` all ranks are on one host.
 inline Transports connect_all(int ranks,
                               ConnectOptions options,
                               std::vector<std::string> hosts = {}) {
@@ -59,7 +59,7 @@ inline Transports connect_all(int ranks,
   options.secret = Secret("a secret of the tests");
   options.listen_on = {net::Address::parse("127.0.0.1:0")};
   options.arena = 64_MiB;
-  std::vector<std::unique_ptr<Pending>> pending;
+  std::vector<std::unique_ptr<PendingTransport>> pending;
   std::vector<Contact> contacts;
   for (Rank rank = 0; rank < ranks; ++rank) {
     options.rank = rank;
@@ -72,8 +72,8 @@ inline Transports connect_all(int ranks,
   });
 }
 
-/// The byte at a position of the stream from one rank to another: streams, and any two positions
-/// less than 2^16 apart, differ enough that a lost, doubled or swapped byte shows.
+/// The byte at a position of the stream from one rank to another. Streams, and positions less than
+/// 2^16 apart, differ enough that a lost, doubled or swapped byte shows.
 inline std::byte byte_at(Rank from, Rank to, std::uint64_t position) {
   const std::uint64_t mixed = (position + 1 + (static_cast<std::uint64_t>(from) << 40) +
                                (static_cast<std::uint64_t>(to) << 20)) *
@@ -98,7 +98,7 @@ inline std::vector<std::byte> bytes_of(const std::string& text) {
   return bytes;
 }
 
-/// Returns when nothing is held of what was sent.
+/// Returns once no sent bytes are held.
 inline void flush(Channel& channel, Rank peer, Deadline deadline) {
   while (!channel.try_flush(peer)) {
     if (deadline.passed()) throw Error(ErrorKind::kTimeout, "flush");
@@ -107,7 +107,7 @@ inline void flush(Channel& channel, Rank peer, Deadline deadline) {
   }
 }
 
-/// Sends all of `bytes`, until they have left, waiting as it must.
+/// Sends all of `bytes` and waits until they have left.
 inline void send_all(Channel& channel, Rank peer, ConstPiece bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const Transfer sent = channel.try_send(peer, {&bytes, 1});
@@ -141,7 +141,7 @@ inline std::vector<std::byte> receive_all(Channel& channel,
   return bytes;
 }
 
-/// Sends as much as goes without waiting; returns how much was taken.
+/// Sends as many bytes as possible without waiting; returns their number.
 inline std::uint64_t fill(Channel& channel, Rank self, Rank peer, Deadline deadline) {
   std::uint64_t position = 0;
   int idle = 0;

@@ -1,4 +1,4 @@
-// Right schedules of every kind, written by hand, for the tests of the verifier to spoil.
+// Correct schedules of every kind, written by hand. The tests of the verifier change them.
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 
 namespace peal::verify {
 
-// Owners of halves reduce from both inputs into both outputs.
+// Each rank owns a half, and reduces it from both inputs into both outputs.
 inline constexpr std::string_view kDirect = R"(
 all_reduce ranks=2 per_host=2 count=8 in_place registered
 rank 0 span=2
@@ -23,7 +23,7 @@ rank 1 span=2
   wait [0] 2
 )";
 
-// Each rank shows a copy of its input and reduces everything for itself.
+// Each rank publishes a copy of its input and reduces everything for itself.
 inline constexpr std::string_view kStaged = R"(
 all_reduce ranks=2 per_host=2 count=8 stage_limit=8
 rank 0 stage=8 span=2
@@ -42,7 +42,7 @@ rank 1 stage=8 span=2
   signal 2
 )";
 
-// Each rank writes what it has for the others into their stages.
+// Each rank writes its contributions into the stages of the others.
 inline constexpr std::string_view kPushed = R"(
 all_to_all ranks=2 per_host=2 count=4 stage_limit=8
 rank 0 stage=4 span=2
@@ -95,8 +95,8 @@ rank 2
   move wire[1]@6 -> output[2]@0 x2
 )";
 
-// The root has read everybody's input before anybody may leave.
-inline constexpr std::string_view kReduce = R"(
+// No rank may leave before the root has read all inputs.
+inline constexpr std::string_view kReduceToRoot = R"(
 reduce ranks=3 per_host=3 root=1 count=5 registered
 rank 0 span=1
   signal 1
@@ -121,8 +121,8 @@ rank 2
   move wire[1]@0 -> output[2]@0 x7
 )";
 
-// A broadcast that does not wait for its receivers: they are waited for before the stage is used
-// again.
+// A broadcast that does not wait for its receivers at the end. The next user of the stage waits for
+// them.
 inline constexpr std::string_view kStagedBroadcast = R"(
 broadcast ranks=3 per_host=3 count=7 stage_limit=7
 rank 0 stage=7 span=1
@@ -206,7 +206,7 @@ inline constexpr std::pair<std::string_view, std::string_view> kRight[] = {
     {"staged", kStaged},
     {"pushed", kPushed},
     {"ring", kRing},
-    {"reduce", kReduce},
+    {"reduce", kReduceToRoot},
     {"broadcast", kBroadcast},
     {"staged broadcast", kStagedBroadcast},
     {"scatter", kScatter},

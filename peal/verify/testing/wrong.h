@@ -1,4 +1,4 @@
-// What the verifier says of a schedule in text, and what it ought to say.
+// Helpers that compare the violations that the verifier reports with the expected ones.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ std::vector<std::string> words(const std::vector<Violation>& violations);
 
 std::vector<std::string> wrong_with(std::string_view text);
 
-/// The text with its only `old` replaced: what is wrong is one thing.
+/// The text with its only `old` replaced, so that it has a single error.
 std::string changed(std::string_view text, std::string_view old, std::string_view by);
 
-/// What is wrong after the change, and that nothing was before.
+/// The violations after the change. Expects no violation before it.
 std::vector<std::string> wrong_after(std::string_view text,
                                      std::string_view old,
                                      std::string_view by);
 
-/// Matches where one of the words names both.
+/// Matches if one of the texts contains both.
 inline auto has(std::string_view rank_and_step, std::string_view what) {
   return testing::Contains(testing::AllOf(testing::HasSubstr(std::string(rank_and_step)),
                                           testing::HasSubstr(std::string(what))));

@@ -1,5 +1,5 @@
-// Groups of one, with nothing but what peal installs: as they are, and met in a store of the
-// caller's. Built and run by tests/install.
+// Groups of one rank, with only the files that peal installs: by default, and met in a store of the
+// caller. Built and run by tests/install.
 #include <vector>
 
 #include "peal/init/init.h"

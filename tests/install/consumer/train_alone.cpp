@@ -1,5 +1,5 @@
-// A step of data-parallel training in a group of one, with nothing but what peal installs. Built
-// and run by tests/install where peal was built with LibTorch.
+// A step of data-parallel training in a group of one rank, with only the files that peal installs.
+// Built and run by tests/install if peal was built with LibTorch.
 #include <torch/torch.h>
 
 #include "peal/init/init.h"

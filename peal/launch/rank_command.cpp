@@ -1,0 +1,89 @@
+#include "peal/launch/rank_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
+#include "peal/config/launch_mark.h"
+
+namespace peal::launch {
+namespace {
+
+bool sets(const LaunchOptions& options, std::string_view name) {
+  return std::ranges::count(options.variables, name, &Assignment::name) > 0;
+}
+
+}  // namespace
+
+Variables process_variables() {
+  Variables variables;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+Variables make_environment(const LaunchOptions& options,
+                           const Job& job,
+                           Rank rank,
+                           int threads,
+                           const Variables& inherited) {
+  Variables variables = inherited;
+  const std::string world = fmt::format("{}", options.ranks);
+  const std::string self = fmt::format("{}", rank);
+  variables["RANK"] = variables["LOCAL_RANK"] = self;
+  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = world;
+  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_PORT"] = fmt::format("{}", job.port);
+  variables["PEAL_JOB"] = job.id;
+  // An empty secret is a mistake, from a script whose own variable is empty: treat it as unset.
+  if (variables.contains("PEAL_SECRET") && variables["PEAL_SECRET"].empty()) {
+    variables.erase("PEAL_SECRET");
+  }
+  if (sets(options, "PEAL_SECRET_FILE")) {
+    variables.erase("PEAL_SECRET");  // ranks would prefer it to the file
+  } else if (!inherited.contains("PEAL_SECRET_FILE") && !job.secret.empty()) {
+    variables.try_emplace("PEAL_SECRET", job.secret.text());
+  }
+  if (job.terminal_width > 0) {
+    variables["PEAL_TERMINAL_WIDTH"] = fmt::format("{}", job.terminal_width);
+  } else {
+    variables.erase("PEAL_TERMINAL_WIDTH");
+  }
+  if (!job.flights.empty()) variables.try_emplace(kFlightDirVariable, job.flights);
+  variables.try_emplace("OMP_NUM_THREADS", fmt::format("{}", threads));
+  // Python buffers output into a pipe, and a crash would lose the last lines.
+  variables.try_emplace("PYTHONUNBUFFERED", "1");
+  for (const Assignment& added : options.variables) variables[added.name] = added.value;
+  variables[kLaunchMark] = launch_mark(fixed_environment(variables), rank, options.ranks);
+  return variables;
+}
+
+std::vector<RankCommand> plan_ranks(const LaunchOptions& options,
+                                    const Job& job,
+                                    const std::string& program,
+                                    const std::vector<CoreShare>& shares,
+                                    const Variables& inherited) {
+  std::vector<RankCommand> ranks;
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    const CoreShare& share = shares[static_cast<std::size_t>(rank)];
+    ranks.push_back(RankCommand{
+        .rank = rank,
+        .program = program,
+        .arguments = options.command,
+        .environment = make_environment(options, job, rank, share.threads, inherited),
+        .cpus = options.binding == Binding::kCores ? share.cpus : std::vector<int>{},
+    });
+  }
+  return ranks;
+}
+
+}  // namespace peal::launch

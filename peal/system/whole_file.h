@@ -1,0 +1,13 @@
+// Writes a file that others may read at any moment: the file is whole, or it does not exist.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace peal {
+
+/// Readable by this user only. Replaces an earlier file.
+/// Errors: resource.
+void write_whole_file(const std::string& path, std::string_view bytes);
+
+}  // namespace peal
