@@ -50,7 +50,8 @@ std::string words(const Wait& wait) {
   return fmt::format("wait {} {}", words(wait.ranks), wait.value);
 }
 
-/// " registered=0,2", the ranks whose flags are set. Nothing if there is none.
+/// Adds " registered=0,2" for word "registered" and {true, false, true}. Adds nothing if no rank is
+/// listed.
 void add_listed(std::string_view word, const std::vector<bool>& ranks, std::string& text) {
   const auto first = std::find(ranks.begin(), ranks.end(), true);
   if (first == ranks.end()) return;
@@ -228,13 +229,13 @@ Step take_step(Line& line) {
   line.fail("rank, move, signal or wait");
 }
 
-/// A flag of each rank, all set.
+/// Lists all ranks of the group.
 std::vector<bool> all_of_group(Line& line, std::string_view word, int ranks) {
   if (ranks < 1 || ranks > kMostRanks) line.fail(fmt::format("ranks=N before {}", word));
   return std::vector<bool>(static_cast<std::size_t>(ranks), true);
 }
 
-/// Reads ranks in ascending order; their flags are set.
+/// Reads a list of ranks in ascending order. Returns for each rank whether it is listed.
 std::vector<bool> take_some_of_group(Line& line, std::string_view word, int ranks) {
   std::vector<bool> listed = all_of_group(line, word, ranks);
   listed.assign(listed.size(), false);
