@@ -18,6 +18,10 @@ endif()
 # Rounds each multiplication and addition separately, even on CPUs that could fuse them, for the same bits on
 # all CPUs.
 target_compile_options(peal_options INTERFACE -ffp-contract=off)
+# No program replaces peal's functions when it starts (by LD_PRELOAD), so the compiler may inline them.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(peal_options INTERFACE -fno-semantic-interposition)
+endif()
 target_compile_definitions(peal_options INTERFACE PEAL_SANITIZERS="${PEAL_SANITIZE}")
 if(PEAL_SANITIZE)
   target_compile_options(peal_options INTERFACE -fsanitize=${PEAL_SANITIZE}

@@ -1,66 +1,56 @@
 #include "peal/base/error.h"
 
+#include <array>
 #include <system_error>
 #include <utility>
 
 namespace peal {
 
-std::string_view name_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kUsage:
-      return "usage";
-    case ErrorKind::kMismatch:
-      return "mismatch";
-    case ErrorKind::kPeerLost:
-      return "peer_lost";
-    case ErrorKind::kTimeout:
-      return "timeout";
-    case ErrorKind::kUnsupported:
-      return "unsupported";
-    case ErrorKind::kResource:
-      return "resource";
-    case ErrorKind::kBug:
-      return "bug";
-    case ErrorKind::kAborted:
-      return "aborted";
-  }
-  return "invalid";
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kKindNames = {"usage"sv,
+                                   "mismatch"sv,
+                                   "peer_lost"sv,
+                                   "timeout"sv,
+                                   "unsupported"sv,
+                                   "resource"sv,
+                                   "bug"sv,
+                                   "aborted"sv};
+constexpr std::array kCauseNames = {"unknown"sv,
+                                    "killed"sv,
+                                    "exited"sv,
+                                    "threw"sv,
+                                    "aborted"sv,
+                                    "left"sv,
+                                    "stopped"sv,
+                                    "unreachable"sv,
+                                    "mismatch"sv,
+                                    "interrupted"sv};
+static_assert(kKindNames.size() == kErrorKinds && kCauseNames.size() == kErrorCauses);
+
+template <std::size_t N>
+std::string_view name_at(const std::array<std::string_view, N>& names, std::size_t number) {
+  return number < N ? names[number] : "invalid";
 }
 
-std::optional<ErrorKind> error_kind_of(std::uint8_t number) {
-  if (number >= kAllErrorKinds.size()) return std::nullopt;
-  return kAllErrorKinds[number];
+}  // namespace
+
+std::string_view name_of(ErrorKind kind) {
+  return name_at(kKindNames, static_cast<std::size_t>(kind));
 }
 
 std::string_view name_of(ErrorCause cause) {
-  switch (cause) {
-    case ErrorCause::kUnknown:
-      return "unknown";
-    case ErrorCause::kKilled:
-      return "killed";
-    case ErrorCause::kExited:
-      return "exited";
-    case ErrorCause::kThrew:
-      return "threw";
-    case ErrorCause::kAborted:
-      return "aborted";
-    case ErrorCause::kLeft:
-      return "left";
-    case ErrorCause::kStopped:
-      return "stopped";
-    case ErrorCause::kUnreachable:
-      return "unreachable";
-    case ErrorCause::kMismatch:
-      return "mismatch";
-    case ErrorCause::kInterrupted:
-      return "interrupted";
-  }
-  return "invalid";
+  return name_at(kCauseNames, static_cast<std::size_t>(cause));
+}
+
+std::optional<ErrorKind> error_kind_of(std::uint8_t number) {
+  return number < kErrorKinds ? std::optional(ErrorKind{number}) : std::nullopt;
 }
 
 std::optional<ErrorCause> error_cause_of(std::uint8_t number) {
-  if (number >= kAllErrorCauses.size()) return std::nullopt;
-  return kAllErrorCauses[number];
+  return number < kErrorCauses ? std::optional(ErrorCause{number}) : std::nullopt;
 }
 
 Error::Error(ErrorKind kind, const std::string& message, ErrorDetails details)

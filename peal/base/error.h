@@ -1,7 +1,7 @@
 // The only exception of the library. Its kind says what the caller can do about it.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -24,14 +24,8 @@ enum class ErrorKind : unsigned char {
   kAborted,      // a rank ended the group on purpose, by abort() or Ctrl-C: nothing to fix
 };
 
-inline constexpr std::array kAllErrorKinds = {ErrorKind::kUsage,
-                                              ErrorKind::kMismatch,
-                                              ErrorKind::kPeerLost,
-                                              ErrorKind::kTimeout,
-                                              ErrorKind::kUnsupported,
-                                              ErrorKind::kResource,
-                                              ErrorKind::kBug,
-                                              ErrorKind::kAborted};
+/// The number of kinds. It must name the last one.
+inline constexpr std::size_t kErrorKinds = static_cast<std::size_t>(ErrorKind::kAborted) + 1;
 
 /// "usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug", "aborted";
 /// "invalid" for other numbers.
@@ -60,16 +54,8 @@ enum class ErrorCause : std::uint8_t {
   kInterrupted,  // Ctrl-C, or a signal handler on that rank raised an exception
 };
 
-inline constexpr std::array kAllErrorCauses = {ErrorCause::kUnknown,
-                                               ErrorCause::kKilled,
-                                               ErrorCause::kExited,
-                                               ErrorCause::kThrew,
-                                               ErrorCause::kAborted,
-                                               ErrorCause::kLeft,
-                                               ErrorCause::kStopped,
-                                               ErrorCause::kUnreachable,
-                                               ErrorCause::kMismatch,
-                                               ErrorCause::kInterrupted};
+/// The number of causes. It must name the last one.
+inline constexpr std::size_t kErrorCauses = static_cast<std::size_t>(ErrorCause::kInterrupted) + 1;
 
 /// "unknown", "killed", "exited", "threw", "aborted", "left", "stopped", "unreachable", "mismatch",
 /// "interrupted"; "invalid" for other numbers.

@@ -23,8 +23,10 @@ Error sent(const Error& error) {
 }
 
 TEST(ErrorBytesTest, EveryKindAndCauseArrivesWithItsDetails) {
-  for (const ErrorKind kind : kAllErrorKinds) {
-    for (const ErrorCause cause : kAllErrorCauses) {
+  for (std::uint8_t k = 0; k < kErrorKinds; ++k) {
+    for (std::uint8_t c = 0; c < kErrorCauses; ++c) {
+      const ErrorKind kind{k};
+      const ErrorCause cause{c};
       const ErrorDetails details{.rank = 3,
                                  .host = "node-7",
                                  .operation = "all_reduce #12",

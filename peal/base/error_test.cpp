@@ -21,31 +21,32 @@ TEST(ErrorTest, WhatIsTheKindAndTheMessage) {
 
 TEST(ErrorTest, EachKindHasADifferentName) {
   std::set<std::string_view> names;
-  for (const ErrorKind kind : kAllErrorKinds) names.insert(name_of(kind));
-  EXPECT_EQ(names.size(), kAllErrorKinds.size());
+  for (std::uint8_t number = 0; number < kErrorKinds; ++number)
+    names.insert(name_of(ErrorKind{number}));
+  EXPECT_EQ(names.size(), kErrorKinds);
   EXPECT_FALSE(names.contains("invalid"));
   EXPECT_EQ(name_of(static_cast<ErrorKind>(200)), "invalid");
 }
 
 TEST(ErrorTest, AKindIsFoundByItsNumber) {
-  for (const ErrorKind kind : kAllErrorKinds) {
-    EXPECT_EQ(error_kind_of(static_cast<std::uint8_t>(kind)), kind);
+  for (std::uint8_t number = 0; number < kErrorKinds; ++number) {
+    EXPECT_EQ(error_kind_of(number), ErrorKind{number});
   }
 }
 
 TEST(ErrorTest, AnUnknownNumberIsNotAKind) {
-  for (std::size_t number = kAllErrorKinds.size(); number < 256; ++number) {
+  for (std::size_t number = kErrorKinds; number < 256; ++number) {
     EXPECT_EQ(error_kind_of(static_cast<std::uint8_t>(number)), std::nullopt) << number;
   }
 }
 
 TEST(ErrorTest, EachCauseHasADifferentNameAndNumber) {
   std::set<std::string_view> names;
-  for (const ErrorCause cause : kAllErrorCauses) {
-    names.insert(name_of(cause));
-    EXPECT_EQ(error_cause_of(static_cast<std::uint8_t>(cause)), cause);
+  for (std::uint8_t number = 0; number < kErrorCauses; ++number) {
+    names.insert(name_of(ErrorCause{number}));
+    EXPECT_EQ(error_cause_of(number), ErrorCause{number});
   }
-  EXPECT_EQ(names.size(), kAllErrorCauses.size());
+  EXPECT_EQ(names.size(), kErrorCauses);
   EXPECT_FALSE(names.contains("invalid"));
   EXPECT_EQ(name_of(static_cast<ErrorCause>(200)), "invalid");
   EXPECT_EQ(error_cause_of(200), std::nullopt);

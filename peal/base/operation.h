@@ -66,4 +66,9 @@ constexpr bool reduces(Operation operation) {
          operation == Operation::kReduceScatter;
 }
 
+constexpr bool has_root(Operation operation) {
+  return operation == Operation::kBroadcast || operation == Operation::kReduce ||
+         operation == Operation::kScatter || operation == Operation::kGather;
+}
+
 }  // namespace peal

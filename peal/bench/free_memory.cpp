@@ -45,10 +45,6 @@ std::optional<Bytes> left_by(const Path& group, const Names& names) {
   return Bytes(std::max<std::int64_t>(*limit - *used + cache, 0));
 }
 
-void keep_least(std::optional<Bytes>& least, std::optional<Bytes> bytes) {
-  if (bytes) least = least ? std::min(*least, *bytes) : *bytes;
-}
-
 }  // namespace
 
 std::optional<Bytes> free_memory(const Path& root) {

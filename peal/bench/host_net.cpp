@@ -4,11 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
+#include "peal/base/split.h"
 #include "peal/bench/subprocess.h"
 #include "peal/system/private_folder.h"
 
@@ -19,16 +22,20 @@ constexpr Timeout kCommandLimit = std::chrono::seconds(10);
 constexpr const char* kHostPrefix = "peal-bench-";  // peal-bench-PID-INDEX, a host name too
 constexpr const char* kBridgePrefix = "pealb";      // pealbPID; interface names must be short
 
-Finished run(const std::vector<std::string>& words) {
+/// Runs the words of `command`, then `more`, which may contain spaces.
+Finished run(const std::string& command, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(command, ' ')) words.emplace_back(word);
+  words.insert(words.end(), more.begin(), more.end());
   return run_program(words, Deadline::after(kCommandLimit));
 }
 
-void must(const std::vector<std::string>& words) {
-  const Finished finished = run(words);
+template <class... Parts>
+void must(fmt::format_string<Parts...> format, Parts&&... parts) {
+  const std::string command = fmt::format(format, std::forward<Parts>(parts)...);
+  const Finished finished = run(command);
   if (finished.status == 0) return;
-  std::string command;
-  for (const std::string& word : words) command += word + " ";
-  throw Error(ErrorKind::kResource, fmt::format("{}failed: {}", command, finished.output));
+  throw Error(ErrorKind::kResource, fmt::format("{} failed: {}", command, finished.output));
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
@@ -50,8 +57,8 @@ std::string subnet_prefix() {
   return fmt::format("10.{}.{}", 100 + process / 250 % 100, process % 250);
 }
 
-nlohmann::json first_of(const std::vector<std::string>& words) {
-  const Finished finished = run(words);
+nlohmann::json first_of(const std::string& command) {
+  const Finished finished = run(command);
   const auto parsed = nlohmann::json::parse(finished.output, nullptr, false);
   if (finished.status != 0 || !parsed.is_array() || parsed.empty()) {
     throw Error(ErrorKind::kResource,
@@ -61,14 +68,14 @@ nlohmann::json first_of(const std::vector<std::string>& words) {
 }
 
 std::int64_t interface_bytes(const Host& host) {
-  return first_of({"ip", "-n", host.name, "-s", "-j", "link", "show", "dev", kHostInterface})
+  return first_of(fmt::format("ip -n {} -s -j link show dev {}", host.name, kHostInterface))
       .at("stats64")
       .at("tx")
       .at("bytes");
 }
 
 std::int64_t qdisc_bytes(const Host& host) {
-  return first_of({"tc", "-n", host.name, "-s", "-j", "qdisc", "show", "dev", kHostInterface})
+  return first_of(fmt::format("tc -n {} -s -j qdisc show dev {}", host.name, kHostInterface))
       .at("bytes");
 }
 
@@ -76,10 +83,10 @@ std::int64_t qdisc_bytes(const Host& host) {
 
 void remove_hosts_of_ended_processes() {
   for (const std::string& name : names_in("/run/netns")) {
-    if (is_of_an_ended_process(name, kHostPrefix)) run({"ip", "netns", "del", name});
+    if (is_of_an_ended_process(name, kHostPrefix)) run("ip netns del", {name});
   }
   for (const std::string& name : names_in("/sys/class/net")) {
-    if (is_of_an_ended_process(name, kBridgePrefix)) run({"ip", "link", "del", name});
+    if (is_of_an_ended_process(name, kBridgePrefix)) run("ip link del", {name});
   }
 }
 
@@ -102,70 +109,42 @@ HostNet::HostNet(const HostOptions& options)
   }
 }
 
-HostNet::~HostNet() {
-  try {
-    remove();
-  } catch (const std::exception&) {  // the next run removes the hosts
-  }
-}
+HostNet::~HostNet() { remove(); }
 
-void HostNet::remove() const {
+void HostNet::remove() const noexcept try {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    run({"ip",
-         "link",
-         "del",
-         port_of(static_cast<int>(i))});  // the removal with its namespace would be delayed
-    run({"ip", "netns", "del", hosts_[i].name});
+    // Without this, the system removes the interface some time after its namespace.
+    run("ip link del " + port_of(static_cast<int>(i)));
+    run("ip netns del " + hosts_[i].name);
   }
-  run({"ip", "link", "del", bridge_});
+  run("ip link del " + bridge_);
+} catch (const std::exception&) {  // the next run removes the hosts
 }
 
 void HostNet::lay_bridge() {
-  must({"ip", "link", "add", bridge_, "type", "bridge"});
-  must({"ip", "link", "set", bridge_, "up"});
+  must("ip link add {} type bridge", bridge_);
+  must("ip link set {} up", bridge_);
 }
 
 void HostNet::add_host(int index) {
   const Host host{fmt::format("{}{}-{}", kHostPrefix, ::getpid(), index),
                   fmt::format("{}.{}", subnet_prefix(), index + 1)};
   const std::string port = port_of(index);
-  must({"ip", "netns", "add", host.name});
+  must("ip netns add {}", host.name);
   hosts_.push_back(host);
-  must({"ip",
-        "link",
-        "add",
-        port,
-        "type",
-        "veth",
-        "peer",
-        "name",
-        kHostInterface,
-        "netns",
-        host.name});
-  must({"ip", "link", "set", port, "master", bridge_, "up"});
-  must({"ip", "-n", host.name, "address", "add", host.address + "/24", "dev", kHostInterface});
-  must({"ip", "-n", host.name, "link", "set", "lo", "up"});
-  must({"ip", "-n", host.name, "link", "set", kHostInterface, "up"});
+  must("ip link add {} type veth peer name {} netns {}", port, kHostInterface, host.name);
+  must("ip link set {} master {} up", port, bridge_);
+  must("ip -n {} address add {}/24 dev {}", host.name, host.address, kHostInterface);
+  must("ip -n {} link set lo up", host.name);
+  must("ip -n {} link set {} up", host.name, kHostInterface);
   if (!options_.rate.empty()) limit(host);
   if (!options_.congestion.empty()) choose_congestion(host);
 }
 
 void HostNet::limit(const Host& host) const {
-  const Finished limited = run({"tc",
-                                "-n",
-                                host.name,
-                                "qdisc",
-                                "add",
-                                "dev",
-                                kHostInterface,
-                                "root",
-                                "tbf",
-                                "rate",
-                                options_.rate,
-                                "burst",
-                                "128k",
-                                "latency",
-                                "50ms"});
+  const std::string command = fmt::format(
+      "tc -n {} qdisc add dev {} root tbf burst 128k latency 50ms rate", host.name, kHostInterface);
+  const Finished limited = run(command, {options_.rate});
   if (limited.status == 0) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("--rate \"{}\": tc rejects it ({}); pass a rate such as 1gbit",
@@ -175,15 +154,9 @@ void HostNet::limit(const Host& host) const {
 
 void HostNet::choose_congestion(const Host& host) const {
   const std::string settings = "/proc/sys/net/ipv4/tcp_";
-  const Finished chosen = run({"ip",
-                               "netns",
-                               "exec",
-                               host.name,
-                               "sh",
-                               "-c",
-                               "printf %s \"$1\" > \"$0\"",
-                               settings + "congestion_control",
-                               options_.congestion});
+  const std::string script = "printf %s \"$1\" > \"$0\"";
+  const Finished chosen = run(fmt::format("ip netns exec {} sh -c", host.name),
+                              {script, settings + "congestion_control", options_.congestion});
   if (chosen.status == 0) return;
   std::string allowed;
   std::getline(std::ifstream(settings + "allowed_congestion_control"), allowed);
@@ -195,11 +168,11 @@ void HostNet::choose_congestion(const Host& host) const {
 }
 
 void HostNet::disconnect_host(std::size_t host) const {
-  must({"ip", "link", "set", port_of(static_cast<int>(host)), "nomaster"});
+  must("ip link set {} nomaster", port_of(static_cast<int>(host)));
 }
 
 void HostNet::connect_host(std::size_t host) const {
-  must({"ip", "link", "set", port_of(static_cast<int>(host)), "master", bridge_});
+  must("ip link set {} master {}", port_of(static_cast<int>(host)), bridge_);
 }
 
 std::vector<Traffic> HostNet::traffic() const {

@@ -62,7 +62,7 @@ class HostNet final {
 
  private:
   void lay_bridge();
-  void remove() const;
+  void remove() const noexcept;
   void add_host(int index);
   void limit(const Host& host) const;
   void choose_congestion(const Host& host) const;

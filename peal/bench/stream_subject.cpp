@@ -7,24 +7,22 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <future>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/base/guarded.h"
 #include "peal/bench/sizes.h"
 #include "peal/config/config.h"
 #include "peal/config/environment.h"
 #include "peal/net/socket.h"
 #include "peal/net/tcp_options.h"
-#include "peal/system/thread.h"
+#include "peal/system/task_thread.h"
 
 namespace peal::bench {
 namespace {
@@ -107,84 +105,6 @@ void exchange(int to, int from, const Manner& manner, Left left) {
   }
 }
 
-/// Sends on its own thread while the caller receives.
-class Sender final {
- public:
-  Sender(int fd, const Manner& manner)
-      : fd_(fd), manner_(manner), thread_(start_thread([this] { work(); })) {}
-  /// Cancels a send in progress and ends the connection, because the receiver cannot tell which
-  /// bytes are missing.
-  ~Sender() {
-    const bool is_sending = state_.update([](State& state) {
-      state.has_ended = true;
-      return state.data.has_value();
-    });
-    if (is_sending) net::end_writing(fd_);  // wakes the thread
-    thread_.join();
-  }
-  Sender(const Sender&) = delete;
-  Sender& operator=(const Sender&) = delete;
-
-  /// `data` must not change until `wait` has returned or this object is destroyed. Throws the error
-  /// of an earlier send.
-  void start(std::span<const std::byte> data) {
-    wait();
-    state_.update([&](State& state) { state.data = data; });
-  }
-  /// Returns when the data has been sent. Throws the error of the send.
-  void wait() {
-    std::optional<Error> error;
-    const bool has_come = state_.wait(
-        Deadline::after(manner_.timeout),
-        [](const State& state) { return !state.data.has_value(); },
-        [&](const State& state) { error = state.error; });
-    if (error) throw *error;
-    if (has_come) return;
-    throw Error(ErrorKind::kTimeout,
-                fmt::format("the bare stream timed out sending to {}", net::peer_name(fd_)));
-  }
-
- private:
-  using Data = std::optional<std::span<const std::byte>>;
-  struct State {
-    Data data = {};                   // to be sent, or being sent
-    std::optional<Error> error = {};  // the first one
-    bool has_ended = false;
-  };
-
-  void work() {
-    while (const Data data = next()) {
-      std::optional<Error> error;
-      try {
-        exchange(fd_, fd_, manner_, {.out = *data});
-      } catch (const std::exception&) {
-        error = current_error("the bare stream's sender");
-      }
-      state_.update([&](State& state) {
-        state.data.reset();
-        if (error) state.error = error;
-      });
-    }
-  }
-  /// The next data, or nullopt at the end. Waits without a deadline, because between trials there
-  /// is nothing to send.
-  Data next() {
-    Data data;
-    state_.wait(
-        Deadline(TimePoint::max()),
-        [](const State& state) { return state.has_ended || state.data.has_value(); },
-        [&](const State& state) {
-          if (!state.has_ended) data = state.data;
-        });
-    return data;
-  }
-
-  int fd_;
-  Manner manner_;
-  Guarded<State> state_;
-  std::thread thread_;
-};
-
 /// This host's connections: to the next host, and from the previous host. Two hosts have a single
 /// connection.
 struct Links {
@@ -233,25 +153,38 @@ class TwoWay final : public Trial {
          const Manner& manner,
          Threads threads,
          std::shared_ptr<StreamBuffers> buffers)
-      : links_(links), manner_(manner), buffers_(std::move(buffers)) {
-    if (threads == Threads::kTwo) sender_.emplace(links.to_next(), manner);
+      : links_(links), manner_(manner), threads_(threads), buffers_(std::move(buffers)) {
+    if (threads == Threads::kTwo) sender_.start();
   }
   std::span<std::byte> input() override { return {}; }
   std::span<std::byte> output() override { return {}; }
   void run() override {
+    const int to = links_.to_next();
     const int from = links_.from_previous();
-    auto& [out, in] = *buffers_;
-    if (!sender_) return exchange(links_.to_next(), from, manner_, {.out = out, .in = in});
-    sender_->start(out);
-    exchange(from, from, manner_, {.in = in});
-    sender_->wait();
+    StreamBuffers& buffers = *buffers_;
+    if (threads_ == Threads::kOne) {
+      return exchange(to, from, manner_, {.out = buffers.out, .in = buffers.in});
+    }
+    const auto send = std::make_shared<std::packaged_task<void()>>(
+        [&, to] { exchange(to, to, manner_, {.out = buffers.out}); });
+    std::future<void> sent = send->get_future();
+    sender_.post([send] { (*send)(); });
+    try {
+      exchange(from, from, manner_, {.in = buffers.in});
+    } catch (const std::exception&) {
+      net::end_writing(to);  // ends the send, which uses the buffers
+      sent.wait();
+      throw;
+    }
+    sent.get();
   }
 
  private:
   const Links& links_;
   Manner manner_;
+  Threads threads_;
   std::shared_ptr<StreamBuffers> buffers_;
-  std::optional<Sender> sender_;
+  TaskThread sender_;
 };
 
 /// A ping-pong between two hosts.

@@ -1,9 +1,8 @@
 #include "peal/cli/schedule_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +25,7 @@
 #include "peal/schedule/problem.h"
 #include "peal/schedule/scratch.h"
 #include "peal/schedule/text.h"
+#include "peal/system/text_file.h"
 #include "peal/verify/verify.h"
 
 namespace peal::cli {
@@ -187,18 +187,14 @@ void print_rank(const Schedule& schedule, Rank rank) {
   for (const schedule::Step& step : part.steps) fmt::print("  {}\n", to_text(step));
 }
 
-std::string read_all(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream file(path);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    throw Error(ErrorKind::kUsage, fmt::format("cannot read the schedule in {}", path));
-  }
-  return text;
-}
-
 int verify_file(const std::string& path) {
-  return print_proof(schedule::parse_schedule(read_all(path)));
+  std::string text;
+  try {
+    text = path == "-" ? read_text(Fd(::dup(STDIN_FILENO))) : read_text_file(path);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("--verify {} {}", path, error.message()));
+  }
+  return print_proof(schedule::parse_schedule(text));
 }
 
 }  // namespace

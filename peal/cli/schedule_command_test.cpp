@@ -109,7 +109,8 @@ TEST_F(VerifyTest, AMalformedScheduleIsRejectedWithItsLine) {
   const Ended ended = schedule({"--verify", file_with("barrier ranks=2\nrank 0\njump 1\n")});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(ended.err, HasSubstr("line 3 of the schedule"));
-  EXPECT_THAT(schedule({"--verify", "/no/such/file"}).err, HasSubstr("cannot read"));
+  EXPECT_THAT(schedule({"--verify", "/no/such/file"}).err,
+              HasSubstr("cannot be read: No such file"));
 }
 
 TEST(ScheduleCommandTest, WrongArgumentsAreRejectedAndTheErrorSaysWhatIsRight) {

@@ -246,11 +246,12 @@ constexpr std::array kOtherVariables = {
                   "The name of the job, the same on all its ranks; `peal run` sets it."},
     OtherVariable{
         "PEAL_LAUNCHED",
-        "The rank as which this process was started, with its PEAL_JOB, PEAL_FLIGHT_DIR and "
-        "PEAL_INJECT, so that a job inside a rank does not use those; `peal run` sets "
-        "it."},
+        "A mark of the rank that `peal run` has started, with its PEAL_JOB, PEAL_FLIGHT_DIR and "
+        "PEAL_INJECT. With it, a job inside a rank does not use these three variables; `peal run` "
+        "sets it."},
     OtherVariable{"PEAL_MASTER_PORT",
-                  "The port where ranks meet; preferred to MASTER_PORT (which torchrun uses)."},
+                  "The port where ranks meet. It takes precedence over MASTER_PORT, which torchrun "
+                  "uses itself."},
     OtherVariable{"PEAL_BENCH_PYTHON",
                   "The Python whose torch `peal bench` uses for gloo, instead of python3."},
     OtherVariable{"PEAL_TERMINAL_WIDTH",

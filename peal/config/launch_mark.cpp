@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/fnv.h"
 #include "peal/config/config.h"
 
 namespace peal {
@@ -20,15 +21,9 @@ constexpr std::array<const char*, 2> kOfTheRank = {kFlightDirVariable, "PEAL_INJ
 /// In the order of the digests in the mark.
 constexpr std::array kMarked = {kJob, kOfTheRank[0], kOfTheRank[1], kRunOfTorchrun};
 
-/// A short hash of the value of a variable, the same in every build. "-": the variable is not set.
-/// Source: FNV-1a, 64 bits.
+/// A short hash of the value of a variable. "-": the variable is not set.
 std::string digest(const std::optional<std::string>& value) {
-  if (!value) return "-";
-  std::uint64_t hash = 0xcbf2'9ce4'8422'2325u;
-  for (const char letter : *value) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100'0000'01b3u;
-  }
-  return fmt::format("{:x}", hash);
+  return value ? fmt::format("{:x}", fnv(*value)) : "-";
 }
 
 struct Mark {

@@ -154,13 +154,8 @@ std::optional<Entry> Collective::entry_of(Rank peer) const {
 bool Collective::is_registered(const std::optional<transport::ArenaOffset>& input,
                                const std::optional<transport::ArenaOffset>& output,
                                Rank rank) const {
-  using schedule::Space;
-  const schedule::Problem& problem = plan_->problem;
-  const bool wants_input =
-      is_shared(problem, rank, Space::kInput) && input_size(problem, rank) > Elements(0);
-  const bool wants_output =
-      is_shared(problem, rank, Space::kOutput) && output_size(problem, rank) > Elements(0);
-  return (input || !wants_input) && (output || !wants_output);
+  const SharedMemory& shared = plan_->shared[static_cast<std::size_t>(rank)];
+  return (input || !shared.input) && (output || !shared.output);
 }
 
 bool Collective::find_peer_buffers() {

@@ -195,7 +195,7 @@ TEST_F(CollectiveTest, ABlockedRankNamesTheMissingRank) {
   EXPECT_THAT(collective.waiting_for(), ElementsAre(1));
   EXPECT_THAT(collective.describe_missing(),
               AllOf(HasSubstr("rank 1"), HasSubstr("has entered no operation")));
-  member(1).begin(Kind::kRegistered);
+  member(1).begin(Kind::kForeign);
   EXPECT_THAT(collective.describe_missing(), HasSubstr("has entered the operation"));
   run();
 }

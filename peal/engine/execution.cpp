@@ -50,15 +50,15 @@ void Execution::begin(const CachedPlan& plan,
   at_ = 0;
   inbox_.begin();
   pace_.begin();
-  if (planned.opening == 0) place_stage(addresses);
+  if (planned.opening == 0) return place_stage(addresses);
+  // Peers wait for this signal, so it is given before the caller's next steps.
+  if (const Signal* const first = std::get_if<Signal>(&planned.part.steps.front())) {
+    step(*first);
+    ++at_;
+  }
 }
 
-bool Execution::open() {
-  for (; at_ < planned_->opening; ++at_) {
-    if (!step()) return false;
-  }
-  return true;
-}
+bool Execution::open() { return run_to(planned_->opening); }
 
 void Execution::go_on(const PlannedPart& planned, BufferAddresses& addresses) {
   planned_ = &planned;
@@ -103,9 +103,7 @@ Progress Execution::advance() {
 bool Execution::exchange() {
   const std::vector<Step>& steps = planned_->part.steps;
   const std::size_t copy = planned_->exchange;
-  for (; at_ < copy; ++at_) {
-    if (!step()) return false;
-  }
+  if (!run_to(copy)) return false;
   if (at_ == copy) {
     compute_in_one_piece(std::get<Move>(steps[copy]));
     step(std::get<Signal>(steps[copy + 1]));
@@ -117,6 +115,13 @@ bool Execution::exchange() {
   }
   compute_in_one_piece(std::get<Move>(steps[at_]));
   ++at_;
+  return true;
+}
+
+bool Execution::run_to(std::size_t end) {
+  for (; at_ < end; ++at_) {
+    if (!step()) return false;
+  }
   return true;
 }
 

@@ -83,6 +83,8 @@ class Execution {
   void end();
   /// Executes a whole exchange (PlannedPart::is_exchange). Returns false if it must wait.
   bool exchange();
+  /// Executes the steps before `end`. Returns false if one of them must wait.
+  bool run_to(std::size_t end);
   bool step();
   bool step(const schedule::Move& move);
   bool step(const schedule::Signal& signal);

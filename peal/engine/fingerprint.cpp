@@ -49,16 +49,11 @@ std::uint64_t digest(const Fingerprint& f) {
 }
 
 std::string describe(const Fingerprint& f) {
-  std::string text = fmt::format("{} #{}", name_of(f.operation), f.sequence);
-  if (f.operation == Operation::kBarrier) return text;
-  if (reduces(f.operation)) {
-    text += fmt::format(" ({} of {} {}", name_of(f.reduce), f.count.value, name_of(f.dtype));
-  } else {
-    text += fmt::format(" ({} {}", f.count.value, name_of(f.dtype));
-  }
-  const bool rooted = f.operation == Operation::kBroadcast || f.operation == Operation::kReduce ||
-                      f.operation == Operation::kScatter || f.operation == Operation::kGather;
-  return text + (rooted ? fmt::format(", root {})", f.root) : ")");
+  std::string name = fmt::format("{} #{}", name_of(f.operation), f.sequence);
+  if (f.operation == Operation::kBarrier) return name;
+  const std::string op = reduces(f.operation) ? fmt::format("{} of ", name_of(f.reduce)) : "";
+  const std::string root = has_root(f.operation) ? fmt::format(", root {}", f.root) : "";
+  return fmt::format("{} ({}{} {}{})", name, op, f.count.value, name_of(f.dtype), root);
 }
 
 Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& theirs) {
@@ -73,8 +68,8 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
         "; they chose different algorithms: are PEAL_ALGORITHM and PEAL_TUNE the same everywhere?";
   } else if (describe(own) == describe(theirs)) {
     text +=
-        "; they differ in an operation before this one (its root, perhaps), in the counts of "
-        "other blocks or in PEAL_STAGE";
+        "; they differ in an operation before this one (for example in its root), in the counts of "
+        "other blocks, or in PEAL_STAGE: make these the same on all ranks";
   }
   return Error(
       ErrorKind::kMismatch, text, {.operation = describe(own), .cause = ErrorCause::kMismatch});

@@ -55,7 +55,8 @@ void append(std::vector<Operand>& operands, const Slice& slice) {
   }
 }
 
-/// The step in which an exchange copies into the stage; nothing if the part is not an exchange.
+/// The step in which an exchange copies into the stage; nothing if the part does not end with an
+/// exchange.
 std::optional<std::size_t> exchange_in(const Part& part) {
   constexpr std::size_t kLength = 4;
   const std::vector<Step>& steps = part.steps;
@@ -66,14 +67,8 @@ std::optional<std::size_t> exchange_in(const Part& part) {
   const Wait* wait = std::get_if<Wait>(&steps[first + 2]);
   const Move* out = std::get_if<Move>(&steps[first + 3]);
   if (in == nullptr || signal == nullptr || wait == nullptr || out == nullptr) return std::nullopt;
-  const bool moves_before = std::any_of(
-      steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first), [](const Step& step) {
-        return std::holds_alternative<Move>(step);
-      });
   const bool to_one = is_copy(*in) && in->to.size() == 1 && in->to[0].ranks.count == 1;
-  const bool over_wire = in->from[0].space == Space::kWire || in->to[0].space == Space::kWire;
-  const bool is_exchange = !moves_before && to_one && !over_wire && wait->value == signal->value;
-  return is_exchange ? std::optional(first) : std::nullopt;
+  return to_one && wait->value == signal->value ? std::optional(first) : std::nullopt;
 }
 
 /// An average multiplies contributions by `weight` and divides the completed value by `divisor`.
@@ -154,7 +149,8 @@ PlannedPart::PlannedPart(Part p, int ranks, kernels::Stores outputs, double weig
                    apart.targets == 1 && move->to[0].space == Space::kStage;
   }
   if (const auto first = exchange_in(part)) {
-    is_exchange = moves.back().kind == Operands::Kind::kLocal;
+    is_exchange = std::ranges::all_of(
+        moves, [](const Operands& move) { return move.kind == Operands::Kind::kLocal; });
     exchange = *first;
   }
 }
@@ -228,10 +224,16 @@ CachedPlan PlanCache::make(Problem problem, DType dtype, ReduceOp::Kind reduce) 
                                   .count = problem.count,
                                   .detail = detail_of(problem)},
                   .opens = choice.opens,
+                  .shared = {},
                   .weight = average.weight,
                   .reducer = reducer(dtype, reduce, {}),
                   .finisher = reducer(dtype, reduce, {.divisor = average.divisor})};
   plan.digest = digest(plan.fingerprint);
+  for (Rank rank = 0; plan.opens && rank < problem.ranks; ++rank) {
+    plan.shared.push_back(
+        {is_shared(problem, rank, Space::kInput) && input_size(problem, rank) > Elements(0),
+         is_shared(problem, rank, Space::kOutput) && output_size(problem, rank) > Elements(0)});
+  }
   return plan;
 }
 

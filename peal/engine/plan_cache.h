@@ -54,8 +54,8 @@ struct PlannedPart {
   }
 
   /// Whether the part has the form of most small operations: a copy into this rank's stage, a
-  /// signal, a wait for the signals of the others, and one move of the staged data. An opening and
-  /// a wait for 0 may come first. `Execution` executes such a part without a loop over steps.
+  /// signal, a wait for the signals of the others, and one move of the staged data. Other steps in
+  /// this rank's memory may come first. `Execution` ends such a part without a loop over steps.
   /// `exchange` is the index of the copy.
   bool is_exchange = false;
   std::size_t exchange = 0;
@@ -89,14 +89,21 @@ struct Surroundings {
   Bytes cache;  // the size of the last cache
 };
 
+/// The memory of a rank that other ranks access if it is registered.
+struct SharedMemory {
+  bool input = false;
+  bool output = false;
+};
+
 struct CachedPlan {
   schedule::Problem problem;  // complete except `registered`, in which the parts differ
   /// Complete except `sequence` and `detail`.
   Fingerprint fingerprint;
   /// Hash of all that must agree.
   std::uint64_t digest = 0;
-  bool opens = false;   // whether its schedules depend on registered memory and have an opening
-  double weight = 1.0;  // of contributions
+  bool opens = false;  // whether its schedules depend on registered memory and have an opening
+  std::vector<SharedMemory> shared;  // by rank; empty if the plan does not open
+  double weight = 1.0;               // of contributions
   kernels::Reducer reducer;
   kernels::Reducer finisher;  // reduces and completes
   std::array<std::optional<PlannedPart>, kHostMemories> parts = {};

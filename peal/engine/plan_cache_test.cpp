@@ -162,7 +162,7 @@ TEST(PlannedPartTest, CountsSentAndReceivedElementsByPeer) {
   EXPECT_THAT(part.received, ElementsAre(Elements(0), Elements(0), Elements(5)));
 }
 
-TEST(PlannedPartTest, RecognisesAnExchangeWithAndWithoutOpening) {
+TEST(PlannedPartTest, RecognisesAnExchangeWithAndWithoutStepsBefore) {
   const std::string in = "move input[0]@0 -> stage[0]@0 x8\n";
   const std::string out = "move input[0]@0, stage[1:3]@0 -> output[0]@0 x8 finish\n";
   EXPECT_TRUE(planned(in + "signal 1\nwait [1:3] 1\n" + out).is_exchange);
@@ -171,13 +171,17 @@ TEST(PlannedPartTest, RecognisesAnExchangeWithAndWithoutOpening) {
       planned("signal 1\nwait [1:3] 0\n" + in + "signal 2\nwait [1:3] 2\n" + out);
   EXPECT_TRUE(opened.is_exchange);
   EXPECT_EQ(opened.exchange, 2u);
+  EXPECT_TRUE(planned("move input[0]@0 -> output[0]@0 x8\n" + in + "signal 1\nwait [1:3] 1\n" + out)
+                  .is_exchange);
 }
 
 TEST(PlannedPartTest, OtherPartsAreNotAnExchange) {
   const std::string in = "move input[0]@0 -> stage[0]@0 x8\n";
   const std::string out = "move input[0]@0, stage[1:3]@0 -> output[0]@0 x8 finish\n";
   EXPECT_FALSE(planned("").is_exchange);
-  EXPECT_FALSE(planned(in + in + "signal 1\nwait [1:3] 1\n" + out).is_exchange) << "moves before";
+  EXPECT_FALSE(planned("move input[0]@0 -> wire[1]@0 x8\n" + in + "signal 1\nwait [1:3] 1\n" + out)
+                   .is_exchange)
+      << "a message before";
   EXPECT_FALSE(planned(in + "signal 1\nwait [1:3] 1\n" + out + out).is_exchange) << "moves after";
   EXPECT_FALSE(planned(in + "signal 2\nwait [1:3] 1\n" + out).is_exchange) << "another value";
   EXPECT_FALSE(

@@ -31,7 +31,7 @@ class Turns {
 
   /// Enters an operation. `place` is published to the other ranks beside the counter.
   void enter(const Fingerprint& fingerprint, std::uint64_t place, Compare compare) {
-    fingerprint_ = fingerprint;
+    sequence_ = fingerprint.sequence;
     remark_ = {.check = fingerprint.detail, .place = place};
     compare_ = compare;
     waited_ = 0;
@@ -98,9 +98,7 @@ class Turns {
   /// since.
   std::optional<std::uint64_t> place_of(Rank rank) const;
   /// Whether this rank has seen the other rank in the operation.
-  bool has_seen(Rank rank) const {
-    return seen_[static_cast<std::size_t>(rank)] == fingerprint_.sequence;
-  }
+  bool has_seen(Rank rank) const { return seen_[static_cast<std::size_t>(rank)] == sequence_; }
 
  private:
   Counter target_of(std::int64_t value) const {
@@ -115,7 +113,7 @@ class Turns {
         window_.remark(rank, scratch_.turn()).check != remark_.check) {
       check_entry_(rank);  // the rank may have gone on since
     }
-    seen_[static_cast<std::size_t>(rank)] = fingerprint_.sequence;
+    seen_[static_cast<std::size_t>(rank)] = sequence_;
   }
 
   Rank self_;
@@ -129,7 +127,7 @@ class Turns {
   std::vector<std::uint64_t> seen_;   // by rank: the last operation in which it was seen
 
   // the operation
-  Fingerprint fingerprint_;
+  std::uint64_t sequence_ = 0;
   transport::Window::Remark remark_;
   Compare compare_ = Compare::kChecks;
   schedule::Scratch::FreeWhen free_;  // what its staging place waits for

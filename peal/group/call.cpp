@@ -4,11 +4,15 @@
 
 namespace peal {
 
+void Call::use_tag(Tag tag) {
+  if (tag.value < 0) refuse(fmt::format("tag {} is negative; tags count from 0", tag.value));
+  request_.tag = tag;
+}
+
 void Call::send(const ConstBuffer& data, Rank to, Tag tag) {
   begin(Operation::kSend);
   use_root(to);
-  if (tag.value < 0) refuse(fmt::format("tag {} is negative; tags count from 0", tag.value));
-  request_.tag = tag;
+  use_tag(tag);
   use_input(data);
   request_.count = data.count;
 }
@@ -20,8 +24,7 @@ void Call::recv(const Buffer& data, Rank from, Tag tag) {
   } else {
     use_root(from);
   }
-  if (tag.value < 0) refuse(fmt::format("tag {} is negative; tags count from 0", tag.value));
-  request_.tag = tag;
+  use_tag(tag);
   use_output(data);
   request_.count = data.count;
 }

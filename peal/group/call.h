@@ -74,6 +74,8 @@ class Call {
   void reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out);
   void reduce_scatter_each(std::span<const ConstBuffer> in, std::span<const Buffer> out);
   void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
+  /// The list must have one buffer for each rank.
+  void check_one_each(std::size_t buffers) const;
   void refuse_counts_of_a_list(std::span<const Elements> counts) const;
 
   // ---- helpers; the ones that every call needs are here, the rest in call_checks.cpp
@@ -85,6 +87,7 @@ class Call {
     if (root < 0 || root >= size_) refuse_root(root);
     request_.root = root;
   }
+  void use_tag(Tag tag);
   void use_input(std::span<const ConstBuffer> buffers) {
     check(buffers);
     request_.input = buffers;

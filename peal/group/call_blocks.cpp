@@ -156,7 +156,7 @@ void Call::all_to_all_one(const ConstBuffer& in,
   }
   if (in.count.value > 0 && out.count.value > 0 &&
       overlap({in.data, in.count}, {out.data, out.count})) {
-    refuse("input and output overlap");
+    refuse("input and output overlap: all_to_all needs two separate buffers");
   }
 }
 

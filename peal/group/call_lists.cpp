@@ -59,12 +59,17 @@ void Call::reduce_scatter_each(std::span<const ConstBuffer> in, std::span<const 
   note_places(own_blocks(request_.input), out);
 }
 
+void Call::check_one_each(std::size_t buffers) const {
+  if (buffers != static_cast<std::size_t>(size_)) {
+    refuse(fmt::format("{} buffers for {} ranks", buffers, size_));
+  }
+}
+
 void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out) {
   use_output(out);
   std::vector<Elements> counts(static_cast<std::size_t>(size_));
   if (rank_ == request_.root) {
-    if (in.size() != counts.size())
-      refuse(fmt::format("{} buffers for {} ranks", in.size(), size_));
+    check_one_each(in.size());
     for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = in[r].count;
     const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
     check_total("output", out.count, own.count);
@@ -79,8 +84,7 @@ void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
   use_input(in);
   std::vector<Elements> counts(static_cast<std::size_t>(size_));
   if (rank_ == request_.root) {
-    if (out.size() != counts.size())
-      refuse(fmt::format("{} buffers for {} ranks", out.size(), size_));
+    check_one_each(out.size());
     for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = out[r].count;
     const Buffer& own = out[static_cast<std::size_t>(rank_)];
     check_total("output for this rank", own.count, in.count);
@@ -92,9 +96,7 @@ void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
 }
 
 void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
-  if (out.size() != static_cast<std::size_t>(size_)) {
-    refuse(fmt::format("{} buffers for {} ranks", out.size(), size_));
-  }
+  check_one_each(out.size());
   std::vector<Elements> counts;
   for (const Buffer& buffer : out) counts.push_back(buffer.count);
   use_blocks(counts);
@@ -106,9 +108,7 @@ void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
 }
 
 void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out) {
-  if (in.size() != static_cast<std::size_t>(size_)) {
-    refuse(fmt::format("{} buffers for {} ranks", in.size(), size_));
-  }
+  check_one_each(in.size());
   std::vector<Elements> counts;
   for (const ConstBuffer& buffer : in) counts.push_back(buffer.count);
   use_blocks(counts);

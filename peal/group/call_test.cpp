@@ -1,5 +1,6 @@
 #include "peal/group/call.h"
 
+#include <array>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -226,7 +227,7 @@ TEST_F(CallTest, RejectsDifferentAndUnknownTypes) {
   expect_refused(ErrorKind::kUsage, "different types, f32 and f64", [&](Call& call) {
     call.all_gather(three_, doubles);
   });
-  capabilities_.dtypes = {DType::kF64};
+  capabilities_.dtypes = EnumSet<DType>::of(std::array{DType::kF64});
   expect_refused(ErrorKind::kUnsupported, "does not know the type f32", [&](Call& call) {
     call.send(three_, 0);
   });
@@ -248,7 +249,7 @@ TEST_F(CallTest, RejectsRanksAndTagsOutsideTheirRange) {
 }
 
 TEST_F(CallTest, AnOperationThatTheBackendLacksIsUnsupported) {
-  capabilities_.operations = {Operation::kBarrier};
+  capabilities_.operations = EnumSet<Operation>::of(std::array{Operation::kBarrier});
   expect_refused(ErrorKind::kUnsupported, "the test backend cannot do it", [&](Call& call) {
     call.send(three_, 0);
   });

@@ -1,6 +1,7 @@
 #include "peal/group/collectives.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <gmock/gmock.h>
@@ -19,9 +20,9 @@ using testing::IdleBackend;
 using ::testing::IsEmpty;
 
 TEST(CollectivesTest, AMonitoredBarrierIsUnsupportedWithoutSendOrReceive) {
-  for (const Operation missing : {Operation::kSend, Operation::kRecv}) {
+  for (const Operation other : {Operation::kSend, Operation::kRecv}) {
     Capabilities capabilities = testing::everything();
-    capabilities.operations.erase(missing);
+    capabilities.operations = EnumSet<Operation>::of(std::array{other});
     auto backend = std::make_unique<IdleBackend>(2, capabilities);
     const auto& asked = backend->asked();
     ProcessGroup group(std::move(backend), {});
@@ -34,7 +35,7 @@ TEST(CollectivesTest, AMonitoredBarrierIsUnsupportedWithoutSendOrReceive) {
 
 TEST(CollectivesTest, AMonitoredBarrierNeedsBytes) {
   Capabilities capabilities = testing::everything();
-  capabilities.dtypes = {DType::kF32};
+  capabilities.dtypes = EnumSet<DType>::of(std::array{DType::kF32});
   ProcessGroup group(std::make_unique<IdleBackend>(2, capabilities), {});
   EXPECT_EQ(error_of([&] { group.monitored_barrier(); }).kind(), ErrorKind::kUnsupported);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 
 namespace peal {
 
@@ -10,10 +9,6 @@ namespace peal {
 template <class Enum>
 class EnumSet {
  public:
-  constexpr EnumSet() = default;
-  constexpr EnumSet(std::initializer_list<Enum> values) {
-    for (const Enum value : values) insert(value);
-  }
   template <class Range>
   static constexpr EnumSet of(const Range& values) {
     EnumSet set;
@@ -22,7 +17,6 @@ class EnumSet {
   }
 
   constexpr void insert(Enum value) { bits_ |= bit(value); }
-  constexpr void erase(Enum value) { bits_ &= ~bit(value); }
   constexpr bool contains(Enum value) const { return (bits_ & bit(value)) != 0; }
   friend bool operator==(const EnumSet&, const EnumSet&) = default;
 

@@ -33,7 +33,8 @@ void GroupState::check_alive() const {
                             options.name));
   }
   if (destroyed.load(std::memory_order_relaxed)) {
-    throw Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", options.name));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the group {} has been destroyed: make a new group", options.name));
   }
 }
 
@@ -125,7 +126,8 @@ ProcessGroupPtr ProcessGroup::split(int color, int key, Timeout timeout) {
 
 Memory ProcessGroup::allocate(Bytes size) {
   if (size.value < 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("allocate of {} bytes", size.value));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("allocate of {} bytes: the size must be 0 or more", size.value));
   }
   state_->check_alive();
   return state_->backend->allocate(size);
@@ -134,7 +136,10 @@ Memory ProcessGroup::allocate(Bytes size) {
 Registration ProcessGroup::register_memory(void* memory, Bytes size) {
   if (size.value < 0 || (memory == nullptr && size.value > 0)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("register_memory of {} bytes at {}", size.value, fmt::ptr(memory)));
+                fmt::format("register_memory of {} bytes at {}: pass a pointer that is not null, "
+                            "and a size of 0 or more",
+                            size.value,
+                            fmt::ptr(memory)));
   }
   state_->check_alive();
   if (size.value == 0) return {};

@@ -1,15 +1,13 @@
 // The record that a rank leaves for `peal why` if it cannot join the job.
 #include "peal/init/recording.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/in_child.h"
 #include "peal/observe/flight_file.h"
 #include "peal/observe/testing/flight_files.h"
 #include "peal/system/text_file.h"
@@ -56,12 +54,10 @@ TEST_F(FailedStartTest, KeepsTheRecordOfAGroupThatTheProcessIsIn) {
 
 TEST_F(FailedStartTest, KeepsTheRecordOfAnotherProcessWithTheSameRank) {
   const auto rank = observe::FlightRecorder::make(observe::small_record(folder_.path(), 1));
-  const pid_t helper = ::fork();  // has the rank's environment, and its record too
-  if (helper == 0) {
+  in_child([&] {  // has the rank's environment, and its record too
     fail();
-    ::_exit(0);
-  }
-  ::waitpid(helper, nullptr, 0);
+    return 0;
+  });
   EXPECT_FALSE(flight().first_error);
 }
 

@@ -71,7 +71,7 @@ float sum_of(const std::vector<float>& terms) {
   for (auto& input : inputs) from.push_back(bytes(input));
   std::vector<Half> sum(kCount);
   const std::array to = {bytes(sum)};
-  reduce(from, to, Elements(kCount), dtype_of<Half>, ReduceOp::Kind::kSum);
+  Reducer(dtype_of<Half>, ReduceOp::Kind::kSum)(from, to, Elements(kCount));
   for (const Half value : sum) EXPECT_EQ(value.bits, sum[0].bits);
   return static_cast<float>(sum[0]);
 }

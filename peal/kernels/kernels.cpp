@@ -240,17 +240,6 @@ void Reducer::reduce_and_divide(std::span<const std::byte* const> inputs,
   }
 }
 
-void reduce(std::span<const std::byte* const> inputs,
-            std::span<std::byte* const> outputs,
-            Elements count,
-            DType dtype,
-            ReduceOp::Kind op,
-            Finish finish,
-            Stores stores,
-            Weights weights) {
-  Reducer(dtype, op, finish)(inputs, outputs, count, stores, weights);
-}
-
 void scale(const std::byte* from, std::byte* to, Elements count, DType dtype, double factor) {
   check(dtype, Kind::kPremulSum, {});
   if (count.value < 0) refuse(1, 1, count);

@@ -36,32 +36,6 @@ enum class Stores : unsigned char {
   kStreaming,
 };
 
-/// out_k[i] = finish(weights[0] * inputs[0][i] op weights[1] * inputs[1][i] op ...), left to right,
-/// for each output k. The same bits on every CPU, whatever the count and the number of outputs.
-///   f16 and bf16 are weighted, accumulated and divided in f32 and rounded once, to nearest even.
-///   Integers wrap. avg and premul_sum add. Complex products are (ac - bd) + (ad + bc)i, also with
-///   infinities. bool: sum and max are or, product and min are and; any nonzero byte counts as
-///   true, results are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they give the
-///   first. Every NaN in a result is the positive quiet NaN without payload.
-/// Shape: every span of memory holds `count` elements, at any address; at least one input and one
-///   output. An output may be the same memory as an input at the same place, but must not overlap
-///   an input otherwise.
-/// Threads: any, on memory that no other thread writes.
-/// Errors: unsupported if has_meaning(op, dtype) is false; for a divisor other than 1 if op does
-///   not add, and for integers unless op is avg; and for weights if op does not add or dtype is
-///   neither floating nor complex. usage without inputs or outputs, if the numbers of weights and
-///   inputs differ, and for integers if the divisor is not a whole number from 1 to 2^53.
-/// Cost: each input is read once and each output written once; the average of integers writes its
-///   first output twice. No allocation.
-void reduce(std::span<const std::byte* const> inputs,
-            std::span<std::byte* const> outputs,
-            Elements count,
-            DType dtype,
-            ReduceOp::Kind op,
-            Finish finish = {},
-            Stores stores = Stores::kCached,
-            Weights weights = {});
-
 struct Fold;  // fold.h
 
 /// The last step of a floating or complex reduction, applied once before the value is rounded to
@@ -72,14 +46,31 @@ struct Last {
   double operand = 1.0;
 };
 
-/// reduce() with its loop chosen once, for callers that reduce often: a call on few elements costs
-/// a few nanoseconds. Threads: any number at once.
+/// Reduces values of one type by one operator. The loop is chosen once, so a call on few elements
+/// costs a few nanoseconds.
+/// Threads: any number at once, on memory that no other thread writes.
 class Reducer {
  public:
-  /// Errors: those of reduce() that concern op, dtype and divisor.
+  /// Errors: unsupported if has_meaning(op, dtype) is false; for a divisor other than 1 if op does
+  ///   not add, and for integers unless op is avg. usage for integers if the divisor is not a whole
+  ///   number from 1 to 2^53.
   Reducer(DType dtype, ReduceOp::Kind op, Finish finish = {});
 
-  /// The same as reduce().
+  /// out_k[i] = finish(weights[0] * inputs[0][i] op weights[1] * inputs[1][i] op ...), left to
+  /// right, for each output k. The same bits on every CPU, whatever the count and the number of
+  /// outputs.
+  ///   f16 and bf16 are weighted, accumulated and divided in f32 and rounded once, to nearest even.
+  ///   Integers wrap. avg and premul_sum add. Complex products are (ac - bd) + (ad + bc)i, also
+  ///   with infinities. bool: sum and max are or, product and min are and; any nonzero byte counts
+  ///   as true, results are 0 or 1. min and max give NaN if any value is NaN; of -0 and +0 they
+  ///   give the first. Every NaN in a result is the positive quiet NaN without payload.
+  /// Shape: every span of memory holds `count` elements, at any address; at least one input and one
+  ///   output. An output may be the same memory as an input at the same place, but must not overlap
+  ///   an input otherwise.
+  /// Errors: unsupported for weights if op does not add or dtype is neither floating nor complex.
+  ///   usage without inputs or outputs, and if the numbers of weights and inputs differ.
+  /// Cost: each input is read once and each output written once; the average of integers writes its
+  ///   first output twice. No allocation.
   void operator()(std::span<const std::byte* const> inputs,
                   std::span<std::byte* const> outputs,
                   Elements count,

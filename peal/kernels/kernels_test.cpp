@@ -106,14 +106,11 @@ void expect_reduces(const std::vector<Memory>& inputs, const Memory& expected, c
   for (std::size_t k = 0; k < c.outputs; ++k) {
     to.emplace_back(size, c.output_place + c.output_shift * k);
   }
-  reduce(addresses_to_read(from),
-         addresses_to_write(to),
-         Elements(static_cast<std::int64_t>(c.count)),
-         dtype_of<T>,
-         c.op,
-         c.finish,
-         c.stores,
-         c.weights);
+  Reducer(dtype_of<T>, c.op, c.finish)(addresses_to_read(from),
+                                       addresses_to_write(to),
+                                       Elements(static_cast<std::int64_t>(c.count)),
+                                       c.stores,
+                                       c.weights);
   const std::string what =
       fmt::format("{} of {}, {} {}inputs {} apart, {} outputs from {} on {} apart, {} elements, {}",
                   name_of(c.op),
@@ -276,7 +273,8 @@ TEST_P(KernelsTest, AnOutputMayBeAnyOfTheInputs) {
         Memory other(work[0].size());
         const std::vector<const std::byte*> from = {work[0].data(), work[1].data(), work[2].data()};
         const std::vector<std::byte*> to = {work[own].data(), other.data()};
-        reduce(from, to, Elements(static_cast<std::int64_t>(count)), dtype_of<T>, Kind::kSum);
+        const Elements elements(static_cast<std::int64_t>(count));
+        Reducer(dtype_of<T>, Kind::kSum)(from, to, elements);
         EXPECT_EQ(first_difference<T>(work[own].data(), expected, count), std::nullopt);
         EXPECT_EQ(first_difference<T>(other.data(), expected, count), std::nullopt);
       }
@@ -291,7 +289,7 @@ TEST_P(KernelsTest, TwoInputsAreReducedInPlace) {
     const Memory expected = reference<T>(inputs, Kind::kProduct, 1.0);
     const std::array<const std::byte*, 2> from = {inputs[0].data(), inputs[1].data()};
     const std::array to = {inputs[0].data()};
-    reduce(from, to, Elements(kMost), dtype_of<T>, Kind::kProduct);
+    Reducer(dtype_of<T>, Kind::kProduct)(from, to, Elements(kMost));
     EXPECT_EQ(first_difference<T>(inputs[0].data(), expected, kMost), std::nullopt);
   });
 }
@@ -337,7 +335,7 @@ TEST(KernelsArgumentsTest, UnsupportedErrorsNameOperatorAndType) {
     for (const Kind op : kAllReduceOpKinds) {
       if (has_meaning(op, dtype)) continue;
       ++refused;
-      EXPECT_THAT(unsupported([&] { reduce(from, to, Elements(1), dtype, op); }),
+      EXPECT_THAT(unsupported([&] { Reducer(dtype, op)(from, to, Elements(1)); }),
                   testing::AllOf(testing::HasSubstr(std::string(name_of(op))),
                                  testing::HasSubstr(std::string(name_of(dtype)))));
     }
@@ -350,7 +348,7 @@ TEST(KernelsArgumentsTest, OnlyAveragesAndFloatingSumsCanBeDivided) {
   const std::array<const std::byte*, 1> from = {memory.data()};
   const std::array to = {memory.data()};
   const auto divide = [&](DType dtype, Kind op) {
-    reduce(from, to, Elements(1), dtype, op, Finish{2.0});
+    Reducer(dtype, op, Finish{2.0})(from, to, Elements(1));
   };
   EXPECT_NO_THROW(divide(DType::kF32, Kind::kSum));
   EXPECT_NO_THROW(divide(DType::kI32, Kind::kAvg));
@@ -381,7 +379,7 @@ TEST(KernelsArgumentsTest, OnlyFloatingSumsHaveWeightsAndEachInputNeedsOne) {
   const std::array to = {memory.data()};
   const auto weigh = [&](DType dtype, Kind op, std::size_t count) {
     const std::vector<double> weights(count, 0.5);
-    reduce(from, to, Elements(1), dtype, op, {}, Stores::kCached, weights);
+    Reducer(dtype, op)(from, to, Elements(1), Stores::kCached, weights);
   };
   EXPECT_NO_THROW(weigh(DType::kC64, Kind::kSum, 2));
   EXPECT_THAT(unsupported([&] { weigh(DType::kF32, Kind::kProduct, 2); }),
@@ -412,11 +410,9 @@ TEST(KernelsArgumentsTest, AReductionWithoutInputsOrOutputsIsAUsageError) {
   const std::array to = {memory.data()};
   for (const auto& [inputs, outputs] : {std::pair{0, 1}, std::pair{1, 0}}) {
     try {
-      reduce(std::span(from).first(static_cast<std::size_t>(inputs)),
-             std::span(to).first(static_cast<std::size_t>(outputs)),
-             Elements(1),
-             DType::kF32,
-             Kind::kSum);
+      Reducer(DType::kF32, Kind::kSum)(std::span(from).first(static_cast<std::size_t>(inputs)),
+                                       std::span(to).first(static_cast<std::size_t>(outputs)),
+                                       Elements(1));
       FAIL() << "accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);

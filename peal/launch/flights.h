@@ -2,7 +2,6 @@
 // the launcher adds how their processes have ended. Made by the program `peal run`.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -66,10 +66,11 @@ class EagerSends {
   bool admits(Bytes payload) const { return held_.empty() && fits(payload); }
   /// Counts a message that goes.
   void sent(Bytes payload) { unreceived_.add({1, payload}); }
-  /// The peer gives back credit. Returns false, and does nothing, if the peer was sent less than
-  /// that.
+  /// The peer gives back credit. Returns false, and does nothing, if the credit exceeds the
+  /// messages that this rank has sent.
   bool give_back(const MessageCount& received);
-  /// The messages sent and not given back. The peer may have received some of them already.
+  /// The sent messages for which the peer has not given back credit. The peer may have received
+  /// some of them already.
   const MessageCount& unreceived() const { return unreceived_; }
 
   /// Holds back a message that was offered under the number in its frame. The memory is borrowed

@@ -1,7 +1,6 @@
 #include "peal/mail/group_notice.h"
 
 #include <cstdint>
-#include <string_view>
 
 #include "peal/base/error_bytes.h"
 #include "peal/base/serialize.h"

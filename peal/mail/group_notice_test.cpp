@@ -8,7 +8,8 @@ namespace peal::mail {
 namespace {
 
 TEST(GroupNoticeTest, AFailureSurvivesEncodingAndDecoding) {
-  for (const ErrorKind kind : kAllErrorKinds) {
+  for (std::uint8_t number = 0; number < kErrorKinds; ++number) {
+    const ErrorKind kind{number};
     const GroupNotice notice = failure_notice(Error(kind, "rank 3 hangs"));
     EXPECT_EQ(Frame::decode(notice.frame.encode()), notice.frame);
     const std::optional<Error> received = failure_in(notice.payload);

@@ -40,7 +40,8 @@ class Mailbox final : private FrameReader {
   struct Events {
     std::function<void(const Error&)> failed;  // a peer reports it, or two messages do not fit
     std::function<void(Rank)> lost;            // a peer's stream ended without a leave message
-    std::function<void(Rank, const std::string&)> damaged;  // a peer sends what no peal sends
+    /// A peer sends bytes that are invalid in peal's protocol.
+    std::function<void(Rank, const std::string&)> damaged;
     /// A peer has left, and there are open messages with it. The error describes them.
     std::function<void(Rank, Departure, const Error&)> left;
     /// A peer that waits for this rank tells which operation it is in.

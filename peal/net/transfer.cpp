@@ -1,15 +1,17 @@
-// Moves bytes and descriptors over connections that socket.cpp made.
+// Moves bytes and descriptors over connections and streams.
 #include <errno.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/net/socket.h"
+#include "peal/net/stream.h"
 
 namespace peal::net {
 namespace {
@@ -39,20 +41,39 @@ Moved moved(ssize_t count, int error_number) {
   throw system_error("cannot move bytes over a socket", error_number);
 }
 
-void wait_for(int fd, short events, Deadline deadline, std::string_view doing) {
-  pollfd entry{fd, events, 0};
-  if (!poll_until({&entry, 1}, deadline)) {
-    throw Error(ErrorKind::kTimeout, fmt::format("{} {} took too long", doing, peer_name(fd)));
-  }
+/// A direction: the event to wait for, and its name in messages.
+struct Direction {
+  short events = 0;
+  std::string_view doing;
+};
+constexpr Direction kSend{POLLOUT, "sending to"};
+constexpr Direction kReceive{POLLIN, "receiving from"};
+
+void wait_for(int fd, Direction direction, Deadline deadline) {
+  pollfd entry{fd, direction.events, 0};
+  if (poll_until({&entry, 1}, deadline)) return;
+  throw Error(ErrorKind::kTimeout,
+              fmt::format("{} {} took too long", direction.doing, peer_name(fd)));
 }
 
-Error connection_closed(int fd, std::string_view doing, std::size_t done, std::size_t all) {
-  return Error(ErrorKind::kPeerLost,
-               fmt::format("{} {}: the connection was closed after {} of {} bytes",
-                           doing,
-                           peer_name(fd),
-                           done,
-                           all));
+/// Calls `try_move` with the number of bytes that have moved, until all have.
+template <class TryMove>
+void move_all(
+    int fd, Direction direction, std::size_t all, Deadline deadline, const TryMove& try_move) {
+  std::size_t done = 0;
+  while (done < all) {
+    const Moved moved = try_move(done);
+    if (moved.closed) {
+      throw Error(ErrorKind::kPeerLost,
+                  fmt::format("{} {}: the connection was closed after {} of {} bytes",
+                              direction.doing,
+                              peer_name(fd),
+                              done,
+                              all));
+    }
+    done += static_cast<std::size_t>(moved.bytes.value);
+    if (moved.bytes == 0_B) wait_for(fd, direction, deadline);
+  }
 }
 
 /// The buffer for the control message that carries descriptors.
@@ -97,24 +118,36 @@ Moved try_read(int fd, std::span<std::byte> into) {
 }
 
 void write_all(int fd, std::span<const std::byte> data, Deadline deadline) {
-  std::size_t done = 0;
-  while (done < data.size()) {
-    const std::array pieces = {data.subspan(done)};
-    const Moved result = try_write(fd, pieces);
-    if (result.closed) throw connection_closed(fd, "sending to", done, data.size());
-    done += static_cast<std::size_t>(result.bytes.value);
-    if (result.bytes == 0_B) wait_for(fd, POLLOUT, deadline, "sending to");
-  }
+  move_all(fd, kSend, data.size(), deadline, [&](std::size_t done) {
+    return try_write(fd, std::array{data.subspan(done)});
+  });
 }
 
 void read_all(int fd, std::span<std::byte> into, Deadline deadline) {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const Moved result = try_read(fd, into.subspan(done));
-    if (result.closed) throw connection_closed(fd, "receiving from", done, into.size());
-    done += static_cast<std::size_t>(result.bytes.value);
-    if (result.bytes == 0_B) wait_for(fd, POLLIN, deadline, "receiving from");
+  move_all(fd, kReceive, into.size(), deadline, [&](std::size_t done) {
+    return try_read(fd, into.subspan(done));
+  });
+}
+
+void write_all(Stream& stream, std::span<const std::byte> data, Deadline deadline) {
+  move_all(stream.fd(), kSend, data.size(), deadline, [&](std::size_t done) {
+    return stream.try_write(std::array{data.subspan(done)});
+  });
+  while (!stream.try_flush()) wait_for(stream.fd(), kSend, deadline);
+}
+
+void read_all(Stream& stream, std::span<std::byte> into, Deadline deadline) {
+  move_all(stream.fd(), kReceive, into.size(), deadline, [&](std::size_t done) {
+    return stream.try_read(into.subspan(done));
+  });
+}
+
+void hang_up(Stream& stream) noexcept {
+  try {
+    stream.try_flush();
+  } catch (const std::exception&) {  // the stream is broken; only closing remains
   }
+  hang_up(stream.release());
 }
 
 void send_fds(int fd, std::span<const int> fds, Deadline deadline) {
@@ -137,13 +170,10 @@ void send_fds(int fd, std::span<const int> fds, Deadline deadline) {
   part->cmsg_type = SCM_RIGHTS;
   part->cmsg_len = CMSG_LEN(fds.size_bytes());
   std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
-  while (true) {
+  move_all(fd, {POLLOUT, "sending descriptors to"}, 1, deadline, [&](std::size_t) {
     const ssize_t count = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    const Moved result = moved(count, errno);
-    if (result.closed) throw connection_closed(fd, "sending descriptors to", 0, 1);
-    if (result.bytes > 0_B) return;
-    wait_for(fd, POLLOUT, deadline, "sending descriptors to");
-  }
+    return moved(count, errno);
+  });
 }
 
 std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline) {
@@ -151,19 +181,14 @@ std::vector<Fd> receive_fds(int fd, std::size_t count, Deadline deadline) {
   iovec vector{&payload, 1};
   Control control;
   msghdr message{};
-  while (true) {
+  move_all(fd, {POLLIN, "receiving descriptors from"}, 1, deadline, [&](std::size_t) {
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
     message.msg_control = control.bytes.data();
     message.msg_controllen = control.bytes.size();
     const ssize_t received = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const Moved result = moved(received, errno);
-    if (received == 0 || result.closed) {
-      throw connection_closed(fd, "receiving descriptors from", 0, 1);
-    }
-    if (result.bytes > 0_B) break;
-    wait_for(fd, POLLIN, deadline, "receiving descriptors from");
-  }
+    return received == 0 ? Moved{0_B, true} : moved(received, errno);
+  });
   std::vector<Fd> fds = take_fds(message);
   if (message.msg_flags & MSG_CTRUNC) {
     throw Error(ErrorKind::kResource,

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <future>
-#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

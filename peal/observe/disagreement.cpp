@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "peal/observe/make_diagnosis.h"
-#include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
 
 namespace peal::observe {

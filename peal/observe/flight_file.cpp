@@ -12,7 +12,6 @@
 #include "peal/base/dtype.h"
 #include "peal/base/operation.h"
 #include "peal/base/printable.h"
-#include "peal/observe/operation_text.h"
 
 namespace peal::observe {
 namespace {

@@ -7,11 +7,6 @@
 namespace peal::observe {
 namespace {
 
-bool has_root(Operation operation) {
-  return operation == Operation::kBroadcast || operation == Operation::kReduce ||
-         operation == Operation::kScatter || operation == Operation::kGather;
-}
-
 std::string describe_message(const OperationKind& kind, std::uint64_t tag, Elements count) {
   const std::string peer = kind.root == kAnySource ? "any rank" : fmt::format("rank {}", kind.root);
   const auto number = static_cast<std::int32_t>(tag);

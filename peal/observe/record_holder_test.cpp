@@ -10,19 +10,16 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/in_child.h"
 #include "peal/observe/testing/flight_files.h"
 #include "peal/system/fd.h"
 
 namespace peal::observe {
 namespace {
 
-/// Runs `body` in a child process, and returns its result.
-RecordHolder in_a_child(const std::function<RecordHolder()>& body) {
-  const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(static_cast<int>(body()));
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return static_cast<RecordHolder>(WEXITSTATUS(status));
+/// Calls `body` in a child process.
+RecordHolder holder_in_child(const std::function<RecordHolder()>& body) {
+  return static_cast<RecordHolder>(in_child(body));
 }
 
 class RecordHolderTest : public ::testing::Test {
@@ -48,8 +45,8 @@ TEST_F(RecordHolderTest, AProcessHoldsItsRecordUntilItLeavesTheGroup) {
 
 TEST_F(RecordHolderTest, ADescendantNeverTakesTheRecordOfARankInItsGroup) {
   const auto recorder = FlightRecorder::make(options_);
-  EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
-  EXPECT_EQ(in_a_child([&] { return in_a_child([&] { return holder(); }); }),
+  EXPECT_EQ(holder_in_child([&] { return holder(); }), RecordHolder::kAnother);
+  EXPECT_EQ(holder_in_child([&] { return holder_in_child([&] { return holder(); }); }),
             RecordHolder::kAnother);
 }
 
@@ -57,7 +54,7 @@ TEST_F(RecordHolderTest, ADescendantInTheSameJobDoesNotTakeTheRecordAfterTheRank
   const auto recorder = FlightRecorder::make(options_);
   recorder->left(Departure::kNormal);
   const auto holder_in = [&](const std::string& job) {
-    return in_a_child([&] { return holder_of_record(options_.path, job); });
+    return holder_in_child([&] { return holder_of_record(options_.path, job); });
   };
   EXPECT_EQ(holder_in(options_.job), RecordHolder::kAnother);
   EXPECT_EQ(holder_in("another"), RecordHolder::kNobody);
@@ -79,7 +76,7 @@ TEST_F(RecordHolderTest, ARankTakesTheRecordOfItsChildProcess) {
   ASSERT_EQ(::read(reader.get(), &ready, 1), 1);
   EXPECT_EQ(holder(), RecordHolder::kNobody);
   // For an unrelated process the record belongs to another.
-  EXPECT_EQ(in_a_child([&] { return holder(); }), RecordHolder::kAnother);
+  EXPECT_EQ(holder_in_child([&] { return holder(); }), RecordHolder::kAnother);
   ::kill(inner, SIGKILL);
   ::waitpid(inner, nullptr, 0);
 }

@@ -1,7 +1,7 @@
 #include "peal/observe/why.h"
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include "peal/observe/evidence.h"
 #include "peal/observe/job_view.h"
 #include "peal/observe/make_diagnosis.h"
-#include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
 #include "peal/observe/straggler.h"
 #include "peal/observe/waits.h"
@@ -138,8 +137,9 @@ std::string waiters_text(const JobView& job, Rank rank) {
 Diagnosis process_ended(const JobView& job, Rank rank) {
   const RankView view = job.at(rank);
   const std::string how =
-      view.end != nullptr ? view.end->text
-                          : "ended without a message: its record has neither an error nor a leave";
+      view.end != nullptr
+          ? view.end->text
+          : "ended without a message: its record has neither an error nor a departure";
   return make_diagnosis(job,
                         Cause::kProcessEnded,
                         {rank},

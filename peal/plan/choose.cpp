@@ -1,7 +1,6 @@
 #include "peal/plan/choose.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "peal/schedule/problem.h"
 

@@ -13,7 +13,7 @@ Table tuned(Table rows);
 
 /// The algorithm of the first row that fits the problem and whose algorithm applies. For ranks of
 /// one host without such a row, the rows for several hosts follow; finally pairwise, which applies
-/// to everything.
+/// to every problem with a stage limit of 2 or more.
 /// Uses only what all ranks know, so all ranks with the same table choose the same algorithm.
 /// `element` is the size of one element.
 const Algorithm& choose(const Table& table, const schedule::Problem&, Bytes element);

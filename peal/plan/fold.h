@@ -26,7 +26,6 @@ class Fold {
   bool gives_value(Rank rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
   /// Whether the rank receives the value of `rank + 1`.
   bool receives_value(Rank rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
-  bool has_surplus() const { return surplus_ > 0; }
 
   /// The number of a rank of the core, and the rank of a number.
   int number_of(Rank rank) const { return rank < 2 * surplus_ ? rank / 2 : rank - surplus_; }

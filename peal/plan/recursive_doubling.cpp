@@ -96,7 +96,7 @@ Part all_gather(const Problem& problem, Rank self) {
   Builder part(problem, self);
   const Blocks blocks = Blocks::of_ranks(problem);
   const Block own = blocks[self];
-  if (!problem.in_place) part.copy(input_at(Elements(0)), output_at(own.offset), own.count);
+  if (!problem.in_place) part.copy(kInput, output_at(own.offset), own.count);
   // A rank holds the blocks of `held` ranks, beginning with itself.
   for (int held = 1; held < problem.ranks; held *= 2) {
     const Rank behind = (self - held + problem.ranks) % problem.ranks;

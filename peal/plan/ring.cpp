@@ -159,8 +159,8 @@ Part all_gather(const Problem& problem, Ring ring) {
   const Blocks blocks = blocks_of(problem);
   const Block own = blocks[ring.self];
   all_gather_around(
-      part, ring, [&](Rank rank) { return blocks[rank]; }, input_at(Elements(0)));
-  if (!problem.in_place) part.copy(input_at(Elements(0)), output_at(own.offset), own.count);
+      part, ring, [&](Rank rank) { return blocks[rank]; }, kInput);
+  if (!problem.in_place) part.copy(kInput, output_at(own.offset), own.count);
   return std::move(part).build();
 }
 

@@ -154,13 +154,9 @@ std::vector<Contact> collect(store::Store& group,
     }
     if (!timeout) break;
     while_waiting(missing);
-    if (deadline.passed()) {
-      await_ranks(group,
-                  kContactPrefix,
-                  ranks,
-                  "did not publish their addresses in time",
-                  kAdviceIfStuck,
-                  deadline);
+    if (deadline.passed() && !missing.empty()) {
+      throw missing_ranks_error(
+          missing, ranks.size(), "did not publish their addresses in time", kAdviceIfStuck);
     }
   }
   std::vector<Contact> contacts;

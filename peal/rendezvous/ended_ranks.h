@@ -32,6 +32,7 @@ class EndedRanks final {
  public:
   explicit EndedRanks(observe::EndPlace place) : place_(std::move(place)) {}
 
+  const observe::EndPlace& place() const { return place_; }
   bool are_noted() const { return place_.is_any(); }
   /// Throws Error(peer_lost) if one of `ranks` has ended: "rank 2 (pid 77) was killed by SIGKILL
   /// before it <what>". `ranks` are ranks of the world. Cost: one open() for each rank.

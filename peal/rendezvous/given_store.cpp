@@ -36,25 +36,21 @@ bool puts_whole_job_here(const Environment& environment) {
   }
 }
 
-std::string await_place(store::Store& given,
-                        const LauncherEnvironment& launch,
-                        const EndedRanks& ended,
-                        Deadline deadline,
-                        const Interrupt& interrupt) {
+std::string await_place(store::Store& given, const MeetContext& context) {
   while (true) {
     try {
-      return given.get(kPlace, deadline.within(kLookForEndsEvery));
+      return given.get(kPlace, context.deadline.within(kLookForEndsEvery));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
     }
-    if (deadline.passed()) {
+    if (context.deadline.passed()) {
       throw missing_ranks_error(kRank0,
-                                static_cast<std::size_t>(launch.identity.world_size),
+                                static_cast<std::size_t>(context.launch.identity.world_size),
                                 "did not come to the meeting in time",
                                 kAdviceIfNotStarted);
     }
-    let_interrupt(interrupt);
-    ended.check(kRank0, "served the meeting");
+    let_interrupt(context.interrupt);
+    context.ended.check(kRank0, "served the meeting");
   }
 }
 
@@ -75,26 +71,21 @@ bool is_all_here(const MeetRequest& request,
 }
 
 std::shared_ptr<store::Store> open_on_this_machine(store::Store& given,
-                                                   const LauncherEnvironment& launch,
-                                                   const Config& config,
-                                                   const EndedRanks& ended,
-                                                   Deadline deadline,
-                                                   const Report& report,
-                                                   const Interrupt& interrupt) {
-  const bool serves = launch.identity.rank == 0;
+                                                   const MeetContext& context) {
+  const bool serves = context.launch.identity.rank == 0;
   const std::string name = serves ? fmt::format("peal.{}.{}", ::getuid(), net::random_hex(32))
-                                  : await_place(given, launch, ended, deadline, interrupt);
-  auto store = open_store(StoreAtSocket{name}, launch, config, ended, deadline, report, interrupt);
+                                  : await_place(given, context);
+  auto store = open_store(StoreAtSocket{name}, context);
   if (serves) given.set(kPlace, name);
   return store;
 }
 
-void check_secrecy_of_given(const LauncherEnvironment& launch,
-                            const Config& config,
-                            const Report& report) {
+void check_secrecy_of_given(const MeetContext& context) {
+  const Config& config = context.config;
+  const LauncherEnvironment& launch = context.launch;
   net::check({config.secret, launch.job, "", link_protection_of(config)});
   if (!config.secret.empty() || launch.identity.rank != 0) return;
-  report(
+  context.report(
       "no secret was given (PEAL_SECRET), so rank 0 makes one and hands it to the others "
       "through the store in which they meet: every program that reaches that store can join "
       "the job and read and change its data; set PEAL_SECRET to prevent this");

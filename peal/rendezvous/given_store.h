@@ -3,15 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "peal/base/clock.h"
-#include "peal/base/interrupt.h"
-#include "peal/base/report.h"
-#include "peal/config/config.h"
 #include "peal/config/environment.h"
-#include "peal/rendezvous/ended_ranks.h"
 #include "peal/rendezvous/launcher_environment.h"
+#include "peal/rendezvous/meet_context.h"
 #include "peal/rendezvous/rendezvous.h"
 #include "peal/store/store.h"
 
@@ -29,19 +24,11 @@ bool is_all_here(const MeetRequest& request,
 /// can prevent the meeting, but can do nothing else.
 /// Errors: timeout (rank 0 did not come), peer_lost (rank 0 has ended), usage (the name was
 /// changed), resource; of `given`. Throws Interrupted.
-std::shared_ptr<store::Store> open_on_this_machine(store::Store& given,
-                                                   const LauncherEnvironment& launch,
-                                                   const Config& config,
-                                                   const EndedRanks& ended,
-                                                   Deadline deadline,
-                                                   const Report& report,
-                                                   const Interrupt& interrupt);
+std::shared_ptr<store::Store> open_on_this_machine(store::Store& given, const MeetContext& context);
 
 /// To be called before ranks of several machines meet in a given store. Without a secret, rank 0
 /// reports that the secret which it makes is only as safe as the store.
 /// Errors: usage (TLS without a secret).
-void check_secrecy_of_given(const LauncherEnvironment& launch,
-                            const Config& config,
-                            const Report& report);
+void check_secrecy_of_given(const MeetContext& context);
 
 }  // namespace peal::rendezvous

@@ -91,27 +91,22 @@ void check_file_is_not_held(const StoreInFile& place,
 /// store is gone, and does not hold that store meanwhile. This includes rank 0, whose old server
 /// may still be ending. A process that has not left itself is rejected: it would wait for itself.
 std::shared_ptr<store::Store> open_new_store(const StoreLocation& place,
-                                             const LauncherEnvironment& launch,
-                                             const Config& config,
-                                             const EndedRanks& ended,
-                                             Deadline deadline,
-                                             const Report& report,
-                                             const Interrupt& interrupt) {
+                                             const MeetContext& context) {
   using Earlier = Registration::Earlier;
   constexpr auto kLongestPause = std::chrono::milliseconds(100);
   constexpr auto kToOpen = std::chrono::milliseconds(200);  // the time that the last try needs
-  const Rank rank = launch.identity.rank;
+  const Rank rank = context.launch.identity.rank;
+  const Deadline deadline = context.deadline;
   if (const auto* file = std::get_if<StoreInFile>(&place)) {
-    check_file_is_not_held(*file, rank, deadline, interrupt);
+    check_file_is_not_held(*file, rank, deadline, context.interrupt);
   }
   std::optional<Deadline> to_release;
   for (auto pause = kPause;; pause = std::min(2 * pause, kLongestPause)) {
-    std::shared_ptr<store::Store> store =
-        open_store(place, launch, config, ended, deadline, report, interrupt);
+    std::shared_ptr<store::Store> store = open_store(place, context);
     const bool is_last = deadline.within(pause + kToOpen).at() == deadline.at();
     Earlier earlier = Earlier::kLeft;
     try {
-      earlier = Registration(store, launch, ended).earlier();
+      earlier = Registration(store, context).earlier();
     } catch (const Error& error) {
       // A loss before the last try means that the earlier store is ending just now: retry.
       if (error.kind() != ErrorKind::kPeerLost || is_last) {
@@ -125,42 +120,31 @@ std::shared_ptr<store::Store> open_new_store(const StoreLocation& place,
     }
     if (is_last) throw others_still_meet(rank);
     store.reset();
-    let_interrupt(interrupt);
+    let_interrupt(context.interrupt);
     std::this_thread::sleep_for(pause);
   }
 }
 
-/// The arguments that the parts of a meeting share.
-struct Circumstances {
-  const LauncherEnvironment& launch;
-  const Config& config;
-  const observe::EndPlace& ends;
-  Deadline deadline;
-  const Report& report;
-  const Interrupt& interrupt;
-};
-
 /// `result` returns the error on which the ranks agreed, if they did.
 Meeting meet_in(std::shared_ptr<store::Store> store,
                 StoreOf store_of,
-                const Circumstances& here,
+                const MeetContext& context,
                 MeetingResult& result) {
-  Registration registration(
-      store, here.launch, EndedRanks(here.ends), here.config.secret, store_of);
-  if (here.config.transport == TransportChoice::kAuto) {
+  Registration registration(store, context, store_of);
+  if (context.config.transport == TransportChoice::kAuto) {
     if (const auto why = why_no_shared_files()) registration.say_no_shared_memory(*why);
   }
-  result = registration.agree(here.deadline, here.interrupt);
+  result = registration.agree();
   if (result) throw Error(*result);
   registration.hold();
   try {
     Meeting meeting;
-    meeting.store = registration.store_of_groups(here.deadline);
+    meeting.store = registration.store_of_groups();
     meeting.identity = registration.identity();
     meeting.self = registration.process_name();
-    meeting.job = registration.job(here.deadline);
-    meeting.secret = registration.secret(here.deadline);
-    meeting.ends = here.ends;
+    meeting.job = registration.job();
+    meeting.secret = registration.secret();
+    meeting.ends = context.ended.place();
     meeting.is_one_host = registration.is_one_host();
     meeting.no_shared_memory = registration.no_shared_memory();
     return meeting;
@@ -173,22 +157,21 @@ Meeting meet_in(std::shared_ptr<store::Store> store,
 /// Meets in a store that the application gives.
 Meeting meet_in_given(const MeetRequest& request,
                       const Environment& environment,
-                      const Circumstances& here,
+                      const MeetContext& context,
                       MeetingResult& result) {
-  const auto& [launch, config, ends, deadline, report, interrupt] = here;
+  const LauncherEnvironment& launch = context.launch;
   if (launch.identity.world_size == 1) {
-    return meet_in(store::make_memory_store(), StoreOf::kPeal, here, result);
+    return meet_in(store::make_memory_store(), StoreOf::kPeal, context, result);
   }
   std::shared_ptr<store::Store> given =
-      store::make_sealed_store(request.store, config.secret, config.timeout);
+      store::make_sealed_store(request.store, context.config.secret, context.config.timeout);
   if (!is_all_here(request, launch, environment)) {
-    check_secrecy_of_given(launch, config, report);
-    return meet_in(std::move(given), StoreOf::kOther, here, result);
+    check_secrecy_of_given(context);
+    return meet_in(std::move(given), StoreOf::kOther, context, result);
   }
-  auto store =
-      open_on_this_machine(*given, launch, config, EndedRanks(ends), deadline, report, interrupt);
+  auto store = open_on_this_machine(*given, context);
   try {
-    return meet_in(std::move(store), StoreOf::kPeal, here, result);
+    return meet_in(std::move(store), StoreOf::kPeal, context, result);
   } catch (const Error& error) {
     if (result) throw;
     throw loss_of_rank_0(StoreAtSocket{}, launch.identity.rank, error);
@@ -206,23 +189,16 @@ void warn_of_unencrypted_links(const Meeting& meeting, const Config& config, con
 }
 
 Meeting meet_at_place(const MeetRequest& request,
-                      const Config& config,
+                      const Url& url,
                       const Environment& environment,
-                      Deadline deadline,
-                      const Report& report,
-                      const Interrupt& interrupt) {
-  const Url url = parse_url(request.url);
-  const LauncherEnvironment launch = read_launcher_environment(request, url, environment);
-  // Only launchers that set PEAL_JOB record how ranks end.
-  observe::EndPlace ends;
-  if (const auto job = environment("PEAL_JOB")) ends = {config.flight_dir, *job};
-  const Circumstances here{launch, config, ends, deadline, report, interrupt};
+                      const MeetContext& context) {
+  const LauncherEnvironment& launch = context.launch;
   MeetingResult result;
-  if (request.store) return meet_in_given(request, environment, here, result);
+  if (request.store) return meet_in_given(request, environment, context, result);
   const StoreLocation place = choose_place(url, launch, environment, {::getuid(), ::getppid()});
-  auto store = open_new_store(place, launch, config, EndedRanks(ends), deadline, report, interrupt);
+  auto store = open_new_store(place, context);
   try {
-    Meeting meeting = meet_in(store, StoreOf::kPeal, here, result);
+    Meeting meeting = meet_in(store, StoreOf::kPeal, context, result);
     if (const auto* file = std::get_if<StoreInFile>(&place)) {
       note_file_held(file->path, launch.identity.rank, store);
     }
@@ -241,8 +217,14 @@ Meeting meet(const MeetRequest& request,
              Deadline deadline,
              const Report& report,
              const Interrupt& interrupt) {
+  const Url url = parse_url(request.url);
+  const LauncherEnvironment launch = read_launcher_environment(request, url, environment);
+  // Only launchers that set PEAL_JOB record how ranks end.
+  const auto job = environment("PEAL_JOB");
+  const EndedRanks ended(job ? observe::EndPlace{config.flight_dir, *job} : observe::EndPlace());
+  const MeetContext context{launch, config, ended, deadline, report, interrupt};
   try {
-    Meeting meeting = meet_at_place(request, config, environment, deadline, report, interrupt);
+    Meeting meeting = meet_at_place(request, url, environment, context);
     if (request.ranks == RanksOf::kWholeJob) warn_of_unencrypted_links(meeting, config, report);
     return meeting;
   } catch (const Interrupted& interrupted) {

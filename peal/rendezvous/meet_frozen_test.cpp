@@ -106,18 +106,18 @@ class FreezingStore final : public store::Store {
   Guarded<State> state_;
 };
 
-struct Victim {
+struct Target {
   Rank rank = 0;
   bool is_last = false;  // true: it comes after the others; false: it freezes before they come
 };
 
 struct Course {
   std::vector<Outcome> others;
-  Outcome victim;  // after it was thawed
-  int calls = 0;   // of the victim
+  Outcome target;  // after it was thawed
+  int calls = 0;   // of the target
 };
 
-Course meet_with(Victim victim, int before_call) {
+Course meet_with(Target target, int before_call) {
   constexpr milliseconds kTimeout{kSanitized ? 6000 : 2000};
   const StorePtr store = store::make_memory_store();
   const auto freezing = std::make_shared<FreezingStore>(store, before_call);
@@ -125,69 +125,69 @@ Course meet_with(Victim victim, int before_call) {
   std::vector<Participant> others;
   std::vector<std::string> marks;
   for (Participant& participant : ranks_of("env://", kRanks)) {
-    const bool is_victim = participant.request.rank == victim.rank;
-    participant.request.store = is_victim ? freezing : store;
-    if (!is_victim) marks.push_back("meeting/ready/" + std::to_string(*participant.request.rank));
-    (is_victim ? doomed : others.emplace_back()) = participant;
+    const bool is_target = participant.request.rank == target.rank;
+    participant.request.store = is_target ? freezing : store;
+    if (!is_target) marks.push_back("meeting/ready/" + std::to_string(*participant.request.rank));
+    (is_target ? doomed : others.emplace_back()) = participant;
   }
   std::future<Outcome> state;
   const auto begin = [&] {
     state = std::async(std::launch::async, [&] { return attend(doomed, soon()); });
     freezing->await_rest();
   };
-  if (!victim.is_last) begin();
+  if (!target.is_last) begin();
   auto survivors =
       std::async(std::launch::async, [&] { return meet_all(others, Deadline::after(kTimeout)); });
-  if (victim.is_last) {
+  if (target.is_last) {
     store->wait(marks, soon());
     begin();
   }
   Course course;
   course.others = survivors.get();
   freezing->thaw();
-  course.victim = state.get();
+  course.target = state.get();
   course.calls = freezing->calls();
   return course;
 }
 
-void expect_met_or_named(const Course& course, Rank victim) {
+void expect_met_or_named(const Course& course, Rank target) {
   for (const Outcome& outcome : course.others) {
-    EXPECT_EQ(outcome.meeting.has_value(), course.victim.meeting.has_value())
+    EXPECT_EQ(outcome.meeting.has_value(), course.target.meeting.has_value())
         << "some ranks have met and others have not";
     if (outcome.meeting) continue;
     EXPECT_EQ(outcome.error->kind(), ErrorKind::kTimeout) << outcome.error->what();
     EXPECT_THAT(
         std::string(outcome.error->what()),
-        AllOf(HasSubstr("1 of 3 ranks "), HasSubstr(": rank " + std::to_string(victim) + ";")));
+        AllOf(HasSubstr("1 of 3 ranks "), HasSubstr(": rank " + std::to_string(target) + ";")));
   }
 }
 
-class MeetFrozenTest : public MeetTest, public ::testing::WithParamInterface<Victim> {};
+class MeetFrozenTest : public MeetTest, public ::testing::WithParamInterface<Target> {};
 
 TEST_P(MeetFrozenTest, ARankThatFreezesBeforeAnyCallToTheStoreIsMetOrNamed) {
-  const Victim victim = GetParam();
-  const Course unharmed = meet_with(victim, kNever);
+  const Target target = GetParam();
+  const Course unharmed = meet_with(target, kNever);
   for (const Outcome& outcome : unharmed.others) {
     ASSERT_TRUE(outcome.meeting) << outcome.error->what();
   }
   std::vector<std::future<Course>> courses;
   for (int call = 0; call < unharmed.calls; ++call) {
-    courses.push_back(std::async(std::launch::async, [=] { return meet_with(victim, call); }));
+    courses.push_back(std::async(std::launch::async, [=] { return meet_with(target, call); }));
   }
   int not_met = 0;
   for (std::size_t call = 0; call < courses.size(); ++call) {
     SCOPED_TRACE("frozen before call " + std::to_string(call));
     const Course course = courses[call].get();
-    expect_met_or_named(course, victim.rank);
-    if (!course.victim.meeting) ++not_met;
+    expect_met_or_named(course, target.rank);
+    if (!course.target.meeting) ++not_met;
   }
-  EXPECT_GT(not_met, 5) << "the ranks met although the victim was frozen before most of its calls";
+  EXPECT_GT(not_met, 5) << "the ranks met although the target was frozen before most of its calls";
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Victims,
+    Targets,
     MeetFrozenTest,
-    ::testing::Values(Victim{0, false}, Victim{0, true}, Victim{2, false}, Victim{2, true}),
+    ::testing::Values(Target{0, false}, Target{0, true}, Target{2, false}, Target{2, true}),
     [](const auto& named) {
       return "Rank" + std::to_string(named.param.rank) + "Comes" +
              (named.param.is_last ? "Last" : "First");

@@ -16,7 +16,6 @@
 namespace peal::rendezvous {
 namespace {
 
-constexpr const char* kResult = "result";
 constexpr std::string_view kJoined = "joined/";  // a mark for each rank
 constexpr std::string_view kJoinedCount = "joined";
 
@@ -48,7 +47,7 @@ MeetingResult decode_result(std::string_view bytes) {
 }
 
 MeetingResult propose_result(store::Store& store, const MeetingResult& result) {
-  return decode_result(store.compare_set(kResult, "", encode(result)));
+  return decode_result(store.compare_set(kResultKey, "", encode(result)));
 }
 
 void stay_until_all_have_read(store::Store& store, int ranks, Deadline deadline) {
@@ -111,7 +110,7 @@ void agree_on_success(store::Store& group,
     MeetingResult result;
     std::optional<Error> timeout;
     try {
-      result = decode_result(group.get(kResult, deadline.within(kLookEvery)));
+      result = decode_result(group.get(kResultKey, deadline.within(kLookEvery)));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
       timeout = error;
@@ -142,7 +141,7 @@ MeetingResult agree_on_failure(store::Store& group, const Error& own, Rank self,
 }
 
 void check_for_failure(store::Store& group) {
-  const auto text = group.try_get(kResult);
+  const auto text = group.try_get(kResultKey);
   if (!text) return;
   if (const MeetingResult result = decode_result(*text)) throw Error(*result);
 }

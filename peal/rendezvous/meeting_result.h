@@ -15,6 +15,9 @@
 
 namespace peal::rendezvous {
 
+/// The key of the result in the store.
+inline constexpr const char* kResultKey = "result";
+
 /// The error, or nothing on success.
 using MeetingResult = std::optional<Error>;
 

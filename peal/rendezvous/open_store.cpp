@@ -29,18 +29,27 @@ namespace {
 
 using Addresses = std::vector<net::Address>;
 
-/// For messages.
-constexpr const char* kServer = "rank 0's store";
+net::ProofContext proof_of(const MeetContext& context) {
+  const Config& config = context.config;
+  return {config.secret, context.launch.job, "store", link_protection_of(config)};
+}
+
+std::unique_ptr<store::Store> connect_to_store(const Addresses& addresses,
+                                               const MeetContext& context,
+                                               Deadline deadline) {
+  return store::connect_tcp_store(addresses,
+                                  proof_of(context),
+                                  context.config.timeout,
+                                  deadline,
+                                  "rank 0's store",
+                                  context.interrupt);
+}
 
 /// Rank 0's part: the server, and rank 0's connection to it.
 struct Host {
-  Host(std::vector<Fd> listeners,
-       const net::ProofContext& context,
-       Timeout timeout,
-       Deadline deadline,
-       const Report& report)
-      : server(std::move(listeners), context, {}, report),
-        client(store::connect_tcp_store({server.address()}, context, timeout, deadline, kServer)) {}
+  Host(std::vector<Fd> listeners, const MeetContext& context)
+      : server(std::move(listeners), proof_of(context), {}, context.report),
+        client(connect_to_store({server.address()}, context, context.deadline)) {}
   ~Host() {
     client.reset();
     // Ranks leave within a short time, so wait for them. The wait is limited, since a rank that is
@@ -56,20 +65,19 @@ struct Host {
 
 /// Retries an unknown name until the deadline: the host of a master that is about to start may have
 /// no name yet.
-Addresses resolve_patiently(const StoreAtPort& place,
-                            Deadline deadline,
-                            const Interrupt& interrupt) {
+Addresses resolve_patiently(const StoreAtPort& place, const MeetContext& context) {
+  const Deadline deadline = context.deadline;
   std::optional<Error> unknown;
   while (true) {
     try {
-      return net::resolve(place.host, place.port, deadline, net::ask_system, interrupt);
+      return net::resolve(place.host, place.port, deadline, net::ask_system, context.interrupt);
     } catch (const Error& error) {
       // The earlier answer says more than the timeout of the retry.
       if (error.kind() == ErrorKind::kTimeout && unknown) throw Error(*unknown);
       if (error.kind() != ErrorKind::kUsage || deadline.passed()) throw;
       unknown = error;
     }
-    let_interrupt(interrupt);
+    let_interrupt(context.interrupt);
     std::this_thread::sleep_until(deadline.within(std::chrono::milliseconds(500)).at());
   }
 }
@@ -118,16 +126,15 @@ void check_scopes(const StoreAtPort& place, const Addresses& found) {
 /// The addresses of this machine at which rank 0 listens. `found`: the addresses of the place's
 /// host.
 Addresses addresses_to_serve(const StoreAtPort& place,
-                             const LauncherEnvironment& launch,
-                             const Config& config,
+                             const MeetContext& context,
                              Addresses found) {
   // The user may name a link-local address, with its interface after a %.
   const std::vector<Interface> interfaces = own_interfaces(LinkLocal::kWith);
-  const bool widen = leads_elsewhere_for_others(place, launch, found);
+  const bool widen = leads_elsewhere_for_others(place, context.launch, found);
   std::erase_if(found, [&](const net::Address& a) { return !is_own(a, interfaces); });
   if (widen) {
     for (const net::Address& address :
-         choose_addresses(own_interfaces(), config.interfaces, Reach::kOtherHosts)) {
+         choose_addresses(own_interfaces(), context.config.interfaces, Reach::kOtherHosts)) {
       found.push_back(address.with_port(place.port));
     }
   }
@@ -153,27 +160,20 @@ std::vector<Fd> listen_on_all(const Addresses& addresses) {
 /// Serves the store. If the port is taken, joins a store of this job that is served there already.
 /// An earlier meeting of the same processes may also hold the port and end at any moment, so both
 /// steps are retried for 5 s.
-std::shared_ptr<store::Store> serve(const Addresses& addresses,
-                                    const net::ProofContext& context,
-                                    Timeout timeout,
-                                    Deadline deadline,
-                                    const Report& report,
-                                    const Interrupt& interrupt) {
+std::shared_ptr<store::Store> serve(const Addresses& addresses, const MeetContext& context) {
   constexpr auto kLimit = std::chrono::seconds(5);
   constexpr auto kTry = std::chrono::milliseconds(500);
   constexpr auto kBetweenTries = std::chrono::milliseconds(20);
-  const Deadline limit = deadline.within(kLimit);
+  const Deadline limit = context.deadline.within(kLimit);
   while (true) {
     try {
-      auto host =
-          std::make_shared<Host>(listen_on_all(addresses), context, timeout, deadline, report);
+      auto host = std::make_shared<Host>(listen_on_all(addresses), context);
       return {host, host->client.get()};
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kResource || limit.passed()) throw;
     }
     try {
-      return store::connect_tcp_store(
-          addresses, context, timeout, limit.within(kTry), kServer, interrupt);
+      return connect_to_store(addresses, context, limit.within(kTry));
     } catch (const Error&) {  // another job, or a server that has ended meanwhile
       std::this_thread::sleep_for(kBetweenTries);
     }
@@ -183,55 +183,47 @@ std::shared_ptr<store::Store> serve(const Addresses& addresses,
 /// Retries until rank 0 serves, unless its process ends first. If a process accepts the connection
 /// but does not answer, the last attempt waits for it until the deadline, without more retries.
 std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addresses,
-                                                         const net::ProofContext& context,
-                                                         const EndedRanks& ended,
-                                                         Timeout timeout,
-                                                         Deadline deadline,
-                                                         const Interrupt& interrupt) {
-  while (ended.are_noted()) {
-    const Deadline slice = deadline.within(kLookForEndsEvery);
+                                                         const MeetContext& context) {
+  while (context.ended.are_noted()) {
+    const Deadline slice = context.deadline.within(kLookForEndsEvery);
     try {
-      return store::connect_tcp_store(addresses, context, timeout, slice, kServer, interrupt);
+      return connect_to_store(addresses, context, slice);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kTimeout) break;
       const bool is_just_not_there = error.kind() == ErrorKind::kPeerLost && slice.passed();
-      if (!is_just_not_there || deadline.passed()) throw;
+      if (!is_just_not_there || context.deadline.passed()) throw;
     }
-    ended.check(kRank0, "served the meeting");
+    context.ended.check(kRank0, "served the meeting");
   }
-  return store::connect_tcp_store(addresses, context, timeout, deadline, kServer, interrupt);
+  return connect_to_store(addresses, context, context.deadline);
 }
 
 std::shared_ptr<store::Store> join(const Addresses& addresses,
-                                   const Identity& self,
                                    const std::string& place,
-                                   const net::ProofContext& context,
-                                   const EndedRanks& ended,
-                                   Timeout timeout,
-                                   Deadline deadline,
-                                   const Interrupt& interrupt) {
+                                   const MeetContext& context) {
+  const Rank self = context.launch.identity.rank;
   const TimePoint begin = Clock::now();
   try {
-    return connect_while_rank_0_lives(addresses, context, ended, timeout, deadline, interrupt);
+    return connect_while_rank_0_lives(addresses, context);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kTimeout) {
       throw Error(ErrorKind::kTimeout,
                   fmt::format("rank {} connected to {}, where rank 0 serves the meeting, but gets "
                               "no answer: {}; check whether rank 0's process is stopped, and "
                               "whether another program uses this port",
-                              self.rank,
+                              self,
                               place,
                               error.message()));
     }
     if (error.kind() != ErrorKind::kPeerLost) throw;
-    ended.check(kRank0, "served the meeting");
+    context.ended.check(kRank0, "served the meeting");
     const bool is_near = addresses.front().is_unix();
     const std::chrono::duration<double> tried = Clock::now() - begin;
     throw Error(
         ErrorKind::kTimeout,
         fmt::format("rank {} cannot reach rank 0 at {}, and has tried for {:.1f} s: {}; check "
                     "whether rank 0 runs{}",
-                    self.rank,
+                    self,
                     place,
                     tried.count(),
                     error.message(),
@@ -243,7 +235,8 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
 
 /// Without a secret, every program that can reach the port can join the job. So this rejects an
 /// address that other machines can reach, unless the user waives the secret.
-void check_secrecy(const Addresses& addresses, const Config& config, const Report& report) {
+void check_secrecy(const Addresses& addresses, const MeetContext& context) {
+  const Config& config = context.config;
   const auto open = std::ranges::find_if(
       addresses, [](const net::Address& address) { return !address.is_loopback(); });
   if (open == addresses.end() || !config.secret.empty()) return;
@@ -254,78 +247,47 @@ void check_secrecy(const Addresses& addresses, const Config& config, const Repor
                             "set PEAL_INSECURE=on if nobody else can use this network",
                             open->to_string()));
   }
-  report(
+  context.report(
       fmt::format("the ranks meet at {} without a secret, as PEAL_INSECURE says: every program "
                   "that can reach this address can join the job",
                   open->to_string()));
 }
 
 struct Open {
-  const LauncherEnvironment& launch;
-  const Config& config;
-  const EndedRanks& ended;
-  Deadline deadline;
-  const Report& report;
-  const Interrupt& interrupt;
+  const MeetContext& context;
 
   std::shared_ptr<store::Store> operator()(const NoStore&) const {
     return store::make_memory_store();
   }
 
   std::shared_ptr<store::Store> operator()(const StoreInFile& place) const {
-    return store::open_file_store(
-        place.path, {launch.identity.world_size, config.timeout}, deadline, interrupt);
+    return store::open_file_store(place.path,
+                                  {context.launch.identity.world_size, context.config.timeout},
+                                  context.deadline,
+                                  context.interrupt);
   }
 
   std::shared_ptr<store::Store> operator()(const StoreAtSocket& place) const {
     const net::Address address = net::Address::abstract_unix(place.name);
-    if (launch.identity.rank == 0) {
-      return serve({address}, context(), config.timeout, deadline, report, interrupt);
-    }
-    return join({address},
-                launch.identity,
-                address.to_string(),
-                context(),
-                ended,
-                config.timeout,
-                deadline,
-                interrupt);
+    return is_rank_0() ? serve({address}, context) : join({address}, address.to_string(), context);
   }
 
   std::shared_ptr<store::Store> operator()(const StoreAtPort& place) const {
-    Addresses found = resolve_patiently(place, deadline, interrupt);
+    Addresses found = resolve_patiently(place, context);
     check_scopes(place, found);
-    if (launch.identity.rank == 0) {
-      found = addresses_to_serve(place, launch, config, std::move(found));
-      check_secrecy(found, config, report);
-      return serve(found, context(), config.timeout, deadline, report, interrupt);
-    }
-    check_secrecy(found, config, report);
-    return join(found,
-                launch.identity,
-                fmt::format("{}:{}", place.host, place.port),
-                context(),
-                ended,
-                config.timeout,
-                deadline,
-                interrupt);
+    if (is_rank_0()) found = addresses_to_serve(place, context, std::move(found));
+    check_secrecy(found, context);
+    if (is_rank_0()) return serve(found, context);
+    return join(found, fmt::format("{}:{}", place.host, place.port), context);
   }
 
-  net::ProofContext context() const {
-    return {config.secret, launch.job, "store", link_protection_of(config)};
-  }
+  bool is_rank_0() const { return context.launch.identity.rank == 0; }
 };
 
 }  // namespace
 
-std::shared_ptr<store::Store> open_store(const StoreLocation& place,
-                                         const LauncherEnvironment& launch,
-                                         const Config& config,
-                                         const EndedRanks& ended,
-                                         Deadline deadline,
-                                         const Report& report,
-                                         const Interrupt& interrupt) {
-  return std::visit(Open{launch, config, ended, deadline, report, interrupt}, place);
+std::shared_ptr<store::Store> open_store(const StoreLocation& place, const MeetContext& context) {
+  return std::visit(Open{context}, place);
 }
 
 }  // namespace peal::rendezvous

@@ -3,13 +3,9 @@
 
 #include <array>
 #include <memory>
-#include <string>
 
-#include "peal/base/clock.h"
-#include "peal/base/interrupt.h"
-#include "peal/config/config.h"
-#include "peal/rendezvous/ended_ranks.h"
-#include "peal/rendezvous/launcher_environment.h"
+#include "peal/base/units.h"
+#include "peal/rendezvous/meet_context.h"
 #include "peal/rendezvous/store_location.h"
 #include "peal/store/store.h"
 
@@ -28,12 +24,6 @@ inline constexpr std::array<Rank, 1> kRank0 = {0};
 ///   at the port), resource (a taken port), peer_lost (rank 0 has ended),
 ///   timeout (rank 0's address or the name service does not answer; the file serves another job).
 /// Throws Interrupted.
-std::shared_ptr<store::Store> open_store(const StoreLocation& place,
-                                         const LauncherEnvironment& launch,
-                                         const Config& config,
-                                         const EndedRanks& ended,
-                                         Deadline deadline,
-                                         const Report& report,
-                                         const Interrupt& interrupt = {});
+std::shared_ptr<store::Store> open_store(const StoreLocation& place, const MeetContext& context);
 
 }  // namespace peal::rendezvous

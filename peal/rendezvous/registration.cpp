@@ -91,20 +91,16 @@ Claim Claim::decode(std::string_view bytes) {
 }
 
 Registration::Registration(std::shared_ptr<store::Store> store,
-                           LauncherEnvironment launch,
-                           EndedRanks ended,
-                           Secret secret,
+                           const MeetContext& context,
                            StoreOf store_of)
     : whole_store_(std::move(store)),
       store_(store::make_prefix_store(whole_store_, "meeting")),
-      launch_(std::move(launch)),
-      ended_(std::move(ended)),
-      secret_(std::move(secret)),
+      context_(context),
       store_of_(store_of),
       claim_(own_claim()) {}
 
 Registration::Earlier Registration::earlier() {
-  const auto result = store_->try_get("result");
+  const auto result = store_->try_get(kResultKey);
   if (!result || decode_result(*result)) return Earlier::kNone;
   const auto of = [&](Rank rank) {
     const auto claim = claim_of(rank);
@@ -130,9 +126,9 @@ std::optional<Claim> Registration::claim_of(Rank rank) {
 
 /// A rank that finds a value without the job's seal notifies the other ranks, because they may not
 /// have read that value.
-MeetingResult Registration::agree(Deadline deadline, const Interrupt& interrupt) {
+MeetingResult Registration::agree() {
   try {
-    return agree_with_others(deadline, interrupt);
+    return agree_with_others();
   } catch (const Error& error) {
     tell_of_misuse(error);
     throw;
@@ -147,12 +143,12 @@ void Registration::tell_of_misuse(const Error& error) {
                 "rank {} ({}) could not meet: {}", self().rank, process_name(), error.message())));
 }
 
-MeetingResult Registration::agree_with_others(Deadline deadline, const Interrupt& interrupt) {
+MeetingResult Registration::agree_with_others() {
   const Error end(
       ErrorKind::kPeerLost,
       fmt::format("rank {} ({}) ended before all ranks had met", self().rank, process_name()),
       {.rank = self().rank});
-  store_->set_will("result", encode(MeetingResult(end)));
+  store_->set_will(kResultKey, encode(MeetingResult(end)));
   MeetingResult result = claim_rank();
   if (result) {
     const MeetingResult first = propose_result(*store_, result);
@@ -160,9 +156,9 @@ MeetingResult Registration::agree_with_others(Deadline deadline, const Interrupt
   } else {
     if (store_of_ == StoreOf::kPeal) leave_wills(whole_store_);
     arrive();
-    result = await_result(deadline, interrupt);
+    result = await_result();
   }
-  if (result) stay_for_others(*result, deadline);
+  if (result) stay_for_others(*result);
   return result;
 }
 
@@ -180,11 +176,11 @@ std::optional<std::string> Registration::no_shared_memory() {
   return store_->try_get(kNoSharedMemory);
 }
 
-std::string Registration::job(Deadline deadline) { return store_->get("job", deadline); }
+std::string Registration::job() { return store_->get("job", context_.deadline); }
 
-Secret Registration::secret(Deadline deadline) {
-  if (!secret_.empty()) return secret_;
-  std::string made_up = store_->get("secret", deadline);
+Secret Registration::secret() {
+  if (!context_.config.secret.empty()) return context_.config.secret;
+  std::string made_up = store_->get("secret", context_.deadline);
   const Wiped wiped(made_up);
   if (made_up.empty()) {
     throw Error(ErrorKind::kUsage,
@@ -202,15 +198,15 @@ std::shared_ptr<store::Store> Registration::part_of_session(Deadline deadline) {
   return store::make_prefix_store(whole_store_, "session/" + name);
 }
 
-std::shared_ptr<store::Store> Registration::store_of_groups(Deadline deadline) {
-  auto part = part_of_session(deadline);
+std::shared_ptr<store::Store> Registration::store_of_groups() {
+  auto part = part_of_session(context_.deadline);
   if (store_of_ == StoreOf::kOther) leave_wills(part);
   return part;
 }
 
 Identity Registration::identity() {
   Identity result = self();
-  if (launch_.local_is_known || is_one_host()) return result;
+  if (context_.launch.local_is_known || is_one_host()) return result;
   result.local_rank = result.local_world_size = 0;
   for (const Rank rank : all_ranks(result.world_size)) {
     const auto claim = claim_of(rank);
@@ -233,7 +229,7 @@ void Registration::leave_wills(const std::shared_ptr<store::Store>& store) {
 /// this meeting.
 Error Registration::refusal(const Claim& first) {
   if (first.process == claim_.process) {
-    const auto earlier = store_->try_get("result");
+    const auto earlier = store_->try_get(kResultKey);
     const MeetingResult failure = earlier ? decode_result(*earlier) : std::nullopt;
     if (failure) return *failure;  // the process came back to a meeting that failed
     return Error(ErrorKind::kUsage,
@@ -268,8 +264,9 @@ MeetingResult Registration::claim_rank() {
   const std::string first = store_->compare_set(key, "", claim_.encode());
   if (first != claim_.encode()) return refusal(Claim::decode(first));
   if (self().rank == 0) {
-    store_->set("secret", secret_.empty() ? net::make_secret().text() : "");
-    store_->set("job", launch_.job.empty() ? net::random_hex(16) : launch_.job);
+    const std::string& job = context_.launch.job;
+    store_->set("secret", context_.config.secret.empty() ? net::make_secret().text() : "");
+    store_->set("job", job.empty() ? net::random_hex(16) : job);
   }
   if (store_->compare_set("host", "", claim_.host_id) != claim_.host_id) {
     store_->set("several_hosts", "");
@@ -295,22 +292,23 @@ void Registration::arrive() {
   propose_result(*store_, std::nullopt);
 }
 
-MeetingResult Registration::await_result(Deadline deadline, const Interrupt& interrupt) {
+MeetingResult Registration::await_result() {
+  const Deadline deadline = context_.deadline;
   const auto ranks = all_ranks(self().world_size);
   std::string store_error;
   while (true) {
-    const bool looks = ended_.are_noted() || interrupt;
+    const bool looks = context_.ended.are_noted() || context_.interrupt;
     const Deadline slice = looks ? deadline.within(kLookForEndsEvery) : deadline;
     try {
-      return decode_result(store_->get("result", slice));
+      return decode_result(store_->get(kResultKey, slice));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
       store_error = error.message();
     }
     if (deadline.passed()) break;
-    let_interrupt_all(interrupt);
+    let_interrupt_all();
     try {
-      ended_.check(ranks, "came to the meeting");
+      context_.ended.check(ranks, "came to the meeting");
     } catch (const Error& lost) {
       return propose_result(*store_, lost);
     }
@@ -321,7 +319,7 @@ MeetingResult Registration::await_result(Deadline deadline, const Interrupt& int
         ErrorKind::kTimeout,
         fmt::format("the store in which the ranks meet does not answer any more: {}", store_error));
   }
-  if (const auto result = store_->try_get("result")) return decode_result(*result);
+  if (const auto result = store_->try_get(kResultKey)) return decode_result(*result);
   return propose_result(*store_, late_ranks_error(ranks));
 }
 
@@ -339,9 +337,9 @@ Error Registration::late_ranks_error(std::span<const Rank> ranks) {
 
 /// An interrupted rank must notify the others itself: a given store outlives the meeting, so no
 /// last will is published when this rank leaves.
-void Registration::let_interrupt_all(const Interrupt& interrupt) {
+void Registration::let_interrupt_all() {
   try {
-    let_interrupt(interrupt);
+    let_interrupt(context_.interrupt);
   } catch (const Interrupted& interrupted) {
     notify_others(interrupted);
     throw;
@@ -386,12 +384,12 @@ Error Registration::with_refusals(const Error& absence) {
 ///   Rank 0 leaves last, if the others come within 5 s.
 ///   In a file, which the last rank to leave removes, no rank leaves before rank 0 has come.
 ///   After the loss of a rank the stay is short, because each rank must report it within a second.
-void Registration::stay_for_others(const Error& result, Deadline deadline) {
+void Registration::stay_for_others(const Error& result) {
   try {
     const bool stays = self().rank == 0 || !store_->try_get(key_of_rank(kClaim, 0));
     const Timeout limit =
         stays ? (is_loss(result.kind()) ? kStayAfterLoss : Timeout(5000)) : Timeout(0);
-    stay_until_all_have_read(*store_, agreed_size_, deadline.within(limit));
+    stay_until_all_have_read(*store_, agreed_size_, context_.deadline.within(limit));
   } catch (const Error&) {
     // Ranks that come later are not notified. The caller throws the result in any case.
   }

@@ -13,8 +13,7 @@
 #include "peal/base/interrupt.h"
 #include "peal/base/secret.h"
 #include "peal/base/units.h"
-#include "peal/rendezvous/ended_ranks.h"
-#include "peal/rendezvous/launcher_environment.h"
+#include "peal/rendezvous/meet_context.h"
 #include "peal/rendezvous/meeting_result.h"
 #include "peal/rendezvous/rendezvous.h"
 #include "peal/store/store.h"
@@ -45,11 +44,9 @@ enum class StoreOf : unsigned char {
 /// Threads: one at a time. Errors: of the store.
 class Registration final {
  public:
-  /// `secret`: the job's, empty where the user gave none.
+  /// `context` must outlive this object.
   Registration(std::shared_ptr<store::Store> store,
-               LauncherEnvironment launch,
-               EndedRanks ended,
-               Secret secret = {},
+               const MeetContext& context,
                StoreOf store_of = StoreOf::kPeal);
 
   /// This process's part in an earlier, successful meeting in this store. The values are in
@@ -63,7 +60,7 @@ class Registration final {
 
   /// Returns when all ranks are there and agree, or returns the error of the first rank that
   /// objects. Throws Interrupted after it has notified the other ranks.
-  MeetingResult agree(Deadline deadline, const Interrupt& interrupt);
+  MeetingResult agree();
 
   /// Records that this process takes part in the meeting until it drops its last reference to the
   /// store.
@@ -82,42 +79,40 @@ class Registration final {
   std::optional<std::string> no_shared_memory();
 
   /// The job's name: from the launcher, or else made by rank 0.
-  std::string job(Deadline deadline);
+  std::string job();
 
   /// The job's secret: the user's, or else the secret that rank 0 has made. The last rank to read a
   /// made secret deletes it from the store. Errors: usage (rank 0 has a secret, this rank does
   /// not).
-  Secret secret(Deadline deadline);
+  Secret secret();
 
   /// The store in which the ranks publish their addresses: the whole store, or this meeting's part.
-  std::shared_ptr<store::Store> store_of_groups(Deadline deadline);
+  std::shared_ptr<store::Store> store_of_groups();
 
   /// To be called after `agree`: the local rank and size are known only then, unless the launcher
   /// gave them.
   Identity identity();
 
  private:
-  const Identity& self() const { return launch_.identity; }
+  const Identity& self() const { return context_.launch.identity; }
   std::optional<Claim> claim_of(Rank rank);
   MeetingResult claim_rank();
   Error refusal(const Claim& first);
-  MeetingResult agree_with_others(Deadline deadline, const Interrupt& interrupt);
+  MeetingResult agree_with_others();
   void leave_wills(const std::shared_ptr<store::Store>& store);
   std::shared_ptr<store::Store> part_of_session(Deadline deadline);
   void arrive();
-  MeetingResult await_result(Deadline deadline, const Interrupt& interrupt);
+  MeetingResult await_result();
   Error late_ranks_error(std::span<const Rank> ranks);
-  void let_interrupt_all(const Interrupt& interrupt);
+  void let_interrupt_all();
   void notify_others(const Interrupted& interrupted);
   void notify_others(const Error& failure);
   Error with_refusals(const Error& absence);
-  void stay_for_others(const Error& result, Deadline deadline);
+  void stay_for_others(const Error& result);
 
   std::shared_ptr<store::Store> whole_store_;
   std::unique_ptr<store::Store> store_;  // of the meeting
-  LauncherEnvironment launch_;
-  EndedRanks ended_;
-  Secret secret_;
+  const MeetContext& context_;
   StoreOf store_of_;
   int agreed_size_ = 1;  // if the ranks disagree: the smaller of the sizes
   Claim claim_;

@@ -11,23 +11,6 @@ std::string key_of_rank(std::string_view prefix, Rank rank) {
   return fmt::format("{}{}", prefix, rank);
 }
 
-void await_ranks(store::Store& store,
-                 std::string_view prefix,
-                 std::span<const Rank> ranks,
-                 std::string_view did_what,
-                 std::string_view advice,
-                 Deadline deadline) {
-  std::vector<std::string> keys;
-  for (const Rank rank : ranks) keys.push_back(key_of_rank(prefix, rank));
-  try {
-    store.wait(keys, deadline);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) throw;
-    const std::vector<Rank> absent = absent_ranks(store, prefix, ranks);
-    if (!absent.empty()) throw missing_ranks_error(absent, ranks.size(), did_what, advice);
-  }
-}
-
 std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks) {

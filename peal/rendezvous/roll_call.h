@@ -1,5 +1,5 @@
-// Waits in the store for a mark of each of several ranks. A wait that times out names the missing
-// ranks. Used by the meeting, by contacts and by meeting results.
+// Looks in the store for a mark of each of several ranks, and makes the errors that name the
+// missing ranks. Used by the meeting, by contacts and by meeting results.
 #pragma once
 
 #include <span>
@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/base/units.h"
 #include "peal/store/store.h"
@@ -16,15 +15,6 @@ namespace peal::rendezvous {
 
 /// The key under which a rank leaves its mark: the prefix and the rank's number.
 std::string key_of_rank(std::string_view prefix, Rank rank);
-
-/// Waits for the marks of all `ranks`.
-/// Errors: `missing_ranks_error` of the ranks without a mark; of the store.
-void await_ranks(store::Store& store,
-                 std::string_view prefix,
-                 std::span<const Rank> ranks,
-                 std::string_view did_what,
-                 std::string_view advice,
-                 Deadline deadline);
 
 /// Advice about ranks that never wrote to the store.
 inline constexpr std::string_view kAdviceIfNotStarted =

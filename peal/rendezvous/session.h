@@ -3,7 +3,6 @@
 // put back. Used by the registration.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,11 +1,11 @@
 #include "peal/rendezvous/store_location.h"
 
-#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/fnv.h"
 #include "peal/base/parse_number.h"
 #include "peal/rendezvous/nodelist.h"
 
@@ -45,7 +45,7 @@ std::optional<std::uint16_t> store_port(const LauncherEnvironment& launch,
 std::string shortened(std::string name) {
   constexpr std::size_t kLongest = 80;
   if (name.size() <= kLongest) return name;
-  return fmt::format("{}.{:x}", name.substr(0, kLongest), std::hash<std::string>()(name));
+  return fmt::format("{}.{:x}", name.substr(0, kLongest), fnv(name));
 }
 
 /// A name that only the ranks of this job use. Hydra gives its ranks no job name, so they use the

@@ -1,6 +1,7 @@
 // A vector of at most N elements, stored inside the object: no allocation.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
@@ -31,11 +32,7 @@ class InlineVector {
   const T* end() const { return values_.data() + size_; }
 
   friend bool operator==(const InlineVector& a, const InlineVector& b) {
-    if (a.size_ != b.size_) return false;
-    for (std::size_t i = 0; i < a.size_; ++i) {
-      if (!(a.values_[i] == b.values_[i])) return false;
-    }
-    return true;
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:

@@ -152,7 +152,8 @@ struct Problem {
   /// only the entries of its host. For the root of a gather only the output counts, and for the
   /// root of a broadcast or scatter only the input.
   std::vector<bool> registered = {};
-  /// How many elements of stage a rank may use. The planner splits larger work into pieces.
+  /// How many elements of stage a rank may use. The planner splits larger work into pieces. Some
+  /// operations need a limit of 2 or more.
   Elements stage_limit = {};
 
   friend bool operator==(const Problem&, const Problem&) = default;

@@ -31,7 +31,8 @@
 
 namespace peal::schedule {
 
-/// The whole schedule as text. parse_schedule makes an equal schedule of it, if no stride is 0.
+/// The whole schedule as text. parse_schedule makes an equal schedule of it, if each list of ranks
+/// has a stride other than 0. A `registered` or `in_place_of` without any rank is read as empty.
 std::string to_text(const Schedule&);
 
 /// The first line of a schedule's text.

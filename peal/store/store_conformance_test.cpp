@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <future>
+#include <memory>
 #include <set>
 
 #include <gmock/gmock.h>

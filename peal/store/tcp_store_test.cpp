@@ -4,11 +4,11 @@
 #include "peal/store/tcp_store.h"
 
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <future>
+#include <memory>
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -16,6 +16,7 @@
 
 #include "peal/base/serialize.h"
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/frame.h"
 #include "peal/net/socket.h"
@@ -196,15 +197,11 @@ TEST(TcpStoreTest, ProcessesOfAnotherUserDoNotBlockAClient) {
   std::vector<std::string> reports;
   const Report report = [&](std::string_view text) { reports.emplace_back(text); };
   Fd listener = net::listen_on(address);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setuid(65534) != 0) ::_exit(1);
+  ASSERT_TRUE(holds_in_child([&] {
+    if (::setuid(65534) != 0) return false;
     for (int i = 0; i < kStrangers; ++i) net::connect_to(address, soon());
-    ::_exit(0);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_EQ(status, 0);
+    return true;
+  }));
   auto server =
       std::make_unique<TcpStoreServer>(just(std::move(listener)), kContext, kFewFailures, report);
   const auto client = connect_tcp_store(

@@ -1,7 +1,6 @@
 #include "peal/system/cgroups.h"
 
 #include <fstream>
-#include <optional>
 #include <string>
 
 namespace peal {

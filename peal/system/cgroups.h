@@ -2,7 +2,9 @@
 // available CPU time and memory.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,5 +16,11 @@ namespace peal {
 /// Cost: a file is read.
 std::vector<std::filesystem::path> cgroups_of(std::string_view controller,
                                               const std::filesystem::path& root = "/");
+
+/// Keeps the smaller limit in `least`. A limit without a value does not count.
+template <class Limit>
+void keep_least(std::optional<Limit>& least, const std::optional<Limit>& limit) {
+  if (limit) least = least ? std::min(*least, *limit) : *limit;
+}
 
 }  // namespace peal

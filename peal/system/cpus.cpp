@@ -35,10 +35,6 @@ std::optional<double> quota_v1(const Path& group) {
   return quota / period;
 }
 
-void keep_least(std::optional<double>& least, std::optional<double> quota) {
-  if (quota) least = least ? std::min(*least, *quota) : *quota;
-}
-
 /// Parses "32768K", as in sysfs; nothing for any other text.
 std::optional<Bytes> size_in(const Path& file) {
   std::int64_t number = 0;

@@ -13,10 +13,10 @@
 namespace peal {
 
 /// The number of CPUs on which any of these processes may run: the union of their affinities, which
-/// the kernel keeps within their cpusets. (The number of the machine would be too high in a
-/// container. The number of one process would be too low, because launchers bind each rank to a
-/// part.) A process that is not visible here does not count. If the system forbids the query, as a
-/// sandbox may, returns the number of all online CPUs.
+/// the kernel keeps within their cpusets. (In a container, the number of the machine's CPUs would
+/// be too high. The number of one process's CPUs would be too low, because launchers bind each rank
+/// to some of the CPUs.) A process that is not visible here does not count. If the system forbids
+/// the query, as a sandbox may, returns the number of all online CPUs.
 /// Cost: a system call for each process.
 int cpus_of(std::span<const std::int64_t> processes);
 

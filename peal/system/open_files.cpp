@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/system/per_process.h"
 
 namespace peal {
 
@@ -23,8 +24,8 @@ void allow_open_files(long needed, long wished, std::string_view what) {
   // Two threads must not interleave, since the system cannot compare and set the limit: the thread
   // that needs less could lower the limit that the other thread has just raised. The limit belongs
   // to the process, so the mutex does too.
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
+  static constinit PerProcess<std::mutex> one_at_a_time;
+  const std::lock_guard lock(one_at_a_time.get());
   const auto fail = [&](int error) {
     return system_error(fmt::format("{} needs about {} open files, but the limit of this process "
                                     "cannot be raised",

@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/system/fd.h"
 
 namespace peal {
@@ -26,13 +26,10 @@ namespace {
 /// Runs `body` in a child process, since a hard limit cannot be restored.
 template <class Body>
 bool holds_with_limit(rlim_t soft, rlim_t hard, Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return holds_in_child([&] {
     const rlimit limit{soft, hard};
-    ::_exit(::setrlimit(RLIMIT_NOFILE, &limit) == 0 && body() ? 0 : 1);
-  }
-  int status = -1;
-  return ::waitpid(child, &status, 0) == child && status == 0;
+    return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 && body();
+  });
 }
 
 rlim_t soft_limit() {

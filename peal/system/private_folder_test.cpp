@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/clock.h"
+#include "peal/base/testing/idle_child.h"
 
 namespace peal {
 namespace {
@@ -21,10 +22,9 @@ namespace {
 constexpr const char* kPrefix = "peal-test.";
 
 pid_t dead_process() {
-  const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(0);
-  ::waitpid(pid, nullptr, 0);
-  return pid;
+  IdleChild child;
+  child.end();
+  return child.pid();
 }
 
 TEST(PrivateFolderTest, AFolderIsPrivateAndIsRemovedWithItsContent) {

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/error.h"
 #include "peal/base/secret.h"
 #include "peal/system/unreadable.h"
 

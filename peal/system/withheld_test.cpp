@@ -9,28 +9,16 @@
 
 #include <array>
 #include <atomic>
-#include <functional>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/in_child.h"
 #include "peal/system/fd.h"
 
 namespace peal {
 namespace {
-
-/// Runs `body` in a forked child, and returns its result; the child is killed if it does not end.
-int in_child(const std::function<int()>& body) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::alarm(20);
-    ::_exit(body());
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 struct Pair {
   Pair() {

@@ -1,6 +1,5 @@
 #include "peal/train/gradient_reducer.h"
 
-#include <unordered_set>
 #include <utility>
 
 #include <torch/torch.h>
@@ -74,9 +73,8 @@ void GradientReducer::make_buckets() {
   std::vector<Parameter> parameters;
   std::vector<GradientBucket> buckets;
   std::vector<GradientSize> sizes;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const auto& item : module_->named_parameters()) {
-    if (!item->requires_grad() || !seen.insert(item->unsafeGetTensorImpl()).second) continue;
+  for (const NamedTensor& item : distinct(module_->named_parameters().items())) {
+    if (!item->requires_grad()) continue;
     parameters.push_back({.name = item.key(), .tensor = *item});
     sizes.push_back({Elements(item->numel()), element_type(item->scalar_type())});
   }

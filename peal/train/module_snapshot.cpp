@@ -1,6 +1,7 @@
 #include "peal/train/module_snapshot.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <torch/torch.h>

@@ -5,7 +5,6 @@
 #include <limits>
 #include <span>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include <torch/torch.h>
@@ -19,29 +18,14 @@
 namespace peal::train {
 namespace {
 
-struct NamedParameter {
-  std::string name;
-  Tensor tensor;
-};
-
-/// The parameters of the module, each once, with its first name.
-std::vector<NamedParameter> distinct_parameters(const torch::nn::Module& module) {
-  std::unordered_set<const c10::TensorImpl*> seen;
-  std::vector<NamedParameter> once;
-  for (const auto& item : module.named_parameters()) {
-    if (seen.insert(item->unsafeGetTensorImpl()).second) once.push_back({item.key(), *item});
-  }
-  return once;
-}
-
 /// The type of a gradient as a number that ranks can compare.
 constexpr std::int64_t kNoGradient = -1;
 torch::ScalarType type_of(std::int64_t number) { return static_cast<torch::ScalarType>(number); }
 
-std::vector<std::int64_t> gradient_types(const std::vector<NamedParameter>& parameters) {
+std::vector<std::int64_t> gradient_types(const std::vector<NamedTensor>& parameters) {
   std::vector<std::int64_t> types;
-  for (const auto& [name, tensor] : parameters) {
-    const Tensor& gradient = tensor.grad();
+  for (const NamedTensor& parameter : parameters) {
+    const Tensor& gradient = parameter->grad();
     types.push_back(gradient.defined() ? static_cast<std::int64_t>(gradient.scalar_type())
                                        : kNoGradient);
   }
@@ -54,26 +38,26 @@ std::int64_t checksum_of(std::span<const T> values, std::int64_t seed = 0) {
       checksum(std::as_bytes(values), std::bit_cast<std::uint64_t>(seed)));
 }
 
-std::int64_t checksum_of_shapes(const std::vector<NamedParameter>& parameters) {
+std::int64_t checksum_of_shapes(const std::vector<NamedTensor>& parameters) {
   std::int64_t sum = 0;
-  for (const auto& [name, tensor] : parameters) {
-    sum = checksum_of(std::span(name.data(), name.size()), sum);
-    sum = checksum_of(std::span(tensor.sizes().data(), tensor.sizes().size()), sum);
+  for (const NamedTensor& parameter : parameters) {
+    sum = checksum_of(std::span(parameter.key().data(), parameter.key().size()), sum);
+    sum = checksum_of(std::span(parameter->sizes().data(), parameter->sizes().size()), sum);
   }
   return sum;
 }
 
-std::vector<std::string> describe(const std::vector<NamedParameter>& parameters) {
+std::vector<std::string> describe(const std::vector<NamedTensor>& parameters) {
   std::vector<std::string> lines;
-  for (const auto& [name, tensor] : parameters) {
-    lines.push_back(c10::str(name, " (shape ", tensor.sizes(), ")"));
+  for (const NamedTensor& parameter : parameters) {
+    lines.push_back(c10::str(parameter.key(), " (shape ", parameter->sizes(), ")"));
   }
   return lines;
 }
 
 /// For each parameter, sets `types` to the gradient type of any rank that has a gradient.
 void unite(ProcessGroup& group,
-           const std::vector<NamedParameter>& parameters,
+           const std::vector<NamedTensor>& parameters,
            std::vector<std::int64_t>& types,
            Timeout timeout) {
   const auto count = static_cast<std::ptrdiff_t>(types.size());
@@ -87,7 +71,7 @@ void unite(ProcessGroup& group,
     if (types[i] == kNoGradient || largest[types.size() + i] == -types[i]) continue;
     throw Error(ErrorKind::kMismatch,
                 c10::str("the gradients of ",
-                         parameters[i].name,
+                         parameters[i].key(),
                          " have different types, among them ",
                          type_of(types[i]),
                          " and ",
@@ -99,7 +83,7 @@ void unite(ProcessGroup& group,
 /// Returns if all ranks have the same parameters. `types` then holds the type of each gradient that
 /// some rank has.
 void agree_on_gradients(ProcessGroup& group,
-                        const std::vector<NamedParameter>& parameters,
+                        const std::vector<NamedTensor>& parameters,
                         std::vector<std::int64_t>& types,
                         Timeout timeout) {
   const std::int64_t shapes = checksum_of_shapes(parameters);
@@ -128,15 +112,15 @@ void broadcast_parameters(ProcessGroup& group,
 }
 
 void average_gradients(ProcessGroup& group, const torch::nn::Module& module, Timeout timeout) {
-  const std::vector<NamedParameter> parameters = distinct_parameters(module);
+  const std::vector<NamedTensor> parameters = distinct(module.named_parameters().items());
   std::vector<std::int64_t> types = gradient_types(parameters);
   agree_on_gradients(group, parameters, types, timeout);
   Tensors gradients;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (types[i] == kNoGradient) continue;
-    Tensor& gradient = parameters[i].tensor.mutable_grad();
+    Tensor& gradient = parameters[i]->mutable_grad();
     if (!gradient.defined()) {
-      gradient = torch::zeros_like(parameters[i].tensor.detach(), type_of(types[i]));
+      gradient = torch::zeros_like(parameters[i]->detach(), type_of(types[i]));
     }
     gradients.push_back(gradient);
   }

@@ -2,7 +2,6 @@
 // else a copy. Used by the collectives on tensors and by parameters.cpp.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include <torch/types.h>

@@ -1,7 +1,5 @@
 #include "peal/train/tensors.h"
 
-#include <numeric>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -1,22 +1,31 @@
 // Lists of tensors for coalesced operations: each tensor once, one list for each type.
 #pragma once
 
-#include <algorithm>
 #include <map>
+#include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include <torch/ordered_dict.h>
 #include <torch/types.h>
 
 namespace peal::train {
 
-/// The defined tensors, each once: modules may share a parameter under several names.
-inline std::vector<torch::Tensor> distinct(const std::vector<torch::Tensor>& tensors) {
+using NamedTensor = torch::OrderedDict<std::string, torch::Tensor>::Item;
+
+inline const torch::Tensor& tensor_of(const torch::Tensor& tensor) { return tensor; }
+inline const torch::Tensor& tensor_of(const NamedTensor& named) { return named.value(); }
+
+/// The defined tensors, each once, with its first name: modules may share a parameter under several
+/// names.
+template <class AnyTensor = torch::Tensor>
+std::vector<AnyTensor> distinct(const std::vector<AnyTensor>& tensors) {
   std::unordered_set<const c10::TensorImpl*> seen;
-  std::vector<torch::Tensor> once;
-  for (const torch::Tensor& tensor : tensors) {
-    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second)
-      once.push_back(tensor);
+  std::vector<AnyTensor> once;
+  for (const AnyTensor& any : tensors) {
+    const torch::Tensor& tensor = tensor_of(any);
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) once.push_back(any);
   }
   return once;
 }

@@ -28,22 +28,32 @@ std::vector<Violation> verify(const schedule::Schedule& schedule) {
   return verify_sequence({&schedule, 1});
 }
 
-std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules) {
+schedule::ScratchSize smallest_scratch(std::span<const schedule::Schedule> schedules) {
   Elements most;
   for (const schedule::Schedule& schedule : schedules) {
     for (const schedule::Part& part : schedule.parts) most = std::max(most, part.stage);
   }
-  return verify_sequence(schedules, {.ring = {}, .cell = Bytes(most.value), .cells = 2});
+  return {.ring = {}, .cell = Bytes(most.value), .cells = 2};
+}
+
+std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules) {
+  return verify_sequence(schedules, smallest_scratch(schedules));
 }
 
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> schedules,
                                        const schedule::ScratchSize& size) {
   if (schedules.empty()) return {};
+  const Bytes longest = std::max(size.cell, schedule::Scratch(size).limit());
   std::vector<Violation> violations;
   for (int k = 0; k < static_cast<int>(schedules.size()); ++k) {
     const schedule::Schedule& schedule = schedules[static_cast<std::size_t>(k)];
     const std::vector<Violation> found = check_well_formed(schedule, k);
     violations.insert(violations.end(), found.begin(), found.end());
+    for (Rank rank = 0; rank < std::ssize(schedule.parts); ++rank) {
+      const Bytes stage(schedule.parts[static_cast<std::size_t>(rank)].stage.value);
+      if (stage > longest)
+        violations.push_back({rank, k, 0, "stages more than the scratch can hold"});
+    }
     const schedule::Problem& first = schedules.front().problem;
     if (schedule.problem.ranks != first.ranks ||
         schedule.problem.ranks_per_host != first.ranks_per_host) {

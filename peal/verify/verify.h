@@ -40,8 +40,9 @@ std::vector<Violation> verify(const schedule::Schedule&);
 /// and no rank waits for the others between two operations. Elements count as bytes.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>,
                                        const schedule::ScratchSize&);
-/// The same with as little scratch as possible: each operation uses the staging place of the last
-/// but one.
+/// As little scratch as possible: each operation uses the staging place of the last but one.
+schedule::ScratchSize smallest_scratch(std::span<const schedule::Schedule>);
+/// verify_sequence with the smallest scratch.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>);
 
 }  // namespace peal::verify

@@ -131,13 +131,15 @@ ReduceOp reduce_op_of(const c10d::ReduceOp& op, at::ScalarType type) {
 
 TensorOperand::TensorOperand(at::Tensor tensor, Use use, Storage place)
     : tensor_(std::move(tensor)), use_(use) {
-  TORCH_CHECK(tensor_.defined(), "an undefined tensor cannot be communicated");
+  TORCH_CHECK(tensor_.defined(), "an undefined tensor cannot be communicated: give it a value");
   TORCH_CHECK(tensor_.device().is_cpu(),
               "peal only supports CPU tensors, and this tensor is on ",
-              tensor_.device());
+              tensor_.device(),
+              ": copy it to the CPU with .cpu() first");
   TORCH_CHECK(tensor_.layout() == at::kStrided,
               "peal only supports dense tensors, and this tensor is of layout ",
-              tensor_.layout());
+              tensor_.layout(),
+              ": make it dense with .to_dense() first");
   if (place == Storage::kCopy || !train::is_plain(tensor_)) {
     const at::AutoDispatchBelowAutograd no_grad;
     dense_ = at::empty(tensor_.sizes(), tensor_.options().memory_format(std::nullopt));

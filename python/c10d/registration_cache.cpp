@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <memory>
 #include <utility>
 
-#include "peal/base/error.h"
 #include "peal/system/per_process.h"
 
 namespace peal::python {

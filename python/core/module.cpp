@@ -3,9 +3,10 @@
 #include <pybind11/stl.h>
 #include <sys/wait.h>
 
-#include <cmath>
+#include <cctype>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "peal/config/config.h"
 #include "peal/init/init.h"

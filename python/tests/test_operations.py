@@ -123,7 +123,7 @@ def lacking_in_gloo(seen: Seen) -> set[tuple[int, torch.dtype, str]]:
 
 HEAD = """# Operations of torch.distributed on peal
 
-Which operations of torch.distributed work on peal? The tests ran each operation, form, type and
+Which operations of torch.distributed work on peal? The tests run each operation, form, type and
 reduction on groups of 1 to 4 ranks, and write this page:
 
 ```console
@@ -132,7 +132,7 @@ $ python python/tests/test_operations.py --write
 
 - The column `peal` lists the types and reductions that gave the correct result (a closed form) on
   every rank and for every size.
-- The column `gloo` says how much of that torch's gloo backend gives, too.
+- The column `gloo` says which of these cases torch's gloo backend supports too.
 
 Types: {moved}. Types that are reduced: the same without {not_reduced}. Reductions, if they have
 a meaning for the type: {ops}.

@@ -1,36 +1,20 @@
 // A rank forks in the middle of its work, as a data loader does. The child is not in the group. All
 // calls on its copies of the parent's objects return, and the parent's group continues to work.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/group/process_group.h"
 
 #include "tests/support/fabric.h"
 
 namespace peal::testing {
 namespace {
-
-/// The exit status of the child; -1 if it does not exit normally.
-int in_child(const std::function<int()>& body) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::alarm(20);
-    ::_exit(body());
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 /// What a rank holds of a group; the only references.
 struct Leftovers {

@@ -31,8 +31,8 @@ constexpr milliseconds kLongTimeout{3'600'000};
 constexpr milliseconds kShortTimeout{kSanitized ? 10'000 : 5'000};
 /// How long a paused rank stays frozen.
 constexpr milliseconds kPaused{500};
-/// No rank waits for the timeout if the victim continues, or if its death is noticed. The death of
-/// a victim before the meeting is not noticed.
+/// No rank waits for the timeout if the target continues, or if its death is noticed. The death of
+/// a target before the meeting is not noticed.
 milliseconds timeout_of(const Drill& drill) {
   const bool may_be_unknown = drill.action == Action::kKill && drill.phase == Phase::kRendezvous;
   return drill.action == Action::kFreeze || may_be_unknown ? kShortTimeout : kLongTimeout;
@@ -91,8 +91,8 @@ class Run {
   DrillResult operator()() {
     start();
     let_all_go();
-    if (!processes_.wait_for_output_or_end(victim(), "dying", Deadline::after(kLimit))) {
-      complain("the victim was not struck");
+    if (!processes_.wait_for_output_or_end(target(), "dying", Deadline::after(kLimit))) {
+      complain("the fault did not reach the target");
     }
     const Leftovers before = belongings_of(mark_);
     if (drill_.action == Action::kPause) {
@@ -108,7 +108,7 @@ class Run {
   }
 
  private:
-  std::size_t victim() const { return static_cast<std::size_t>(drill_.victim); }
+  std::size_t target() const { return static_cast<std::size_t>(drill_.target); }
 
   void complain(const std::string& what) { result_.complaints.push_back(what); }
 
@@ -132,7 +132,7 @@ class Run {
            fmt::format("{}", static_cast<double>(timeout_of(drill_).count()) / 1000)},
           {"PEAL_TEST_JOB", mark_.substr(mark_.find('=') + 1)}};
       const bool is_stopped = drill_.action == Action::kFreeze || drill_.action == Action::kPause;
-      if (rank == drill_.victim && is_stopped) variables.merge(without_leak_check());
+      if (rank == drill_.target && is_stopped) variables.merge(without_leak_check());
       variables.merge(start_.variables());
       processes_.start(command, variables);
     }
@@ -153,25 +153,25 @@ class Run {
   void release_when_the_others_have_ended() {
     const Deadline deadline = Deadline::after(kLimit);
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
-      if (rank == drill_.victim) continue;
+      if (rank == drill_.target) continue;
       const auto which = static_cast<std::size_t>(rank);
       if (!processes_.wait_for_end(which, deadline)) complain(fmt::format("rank {} hangs", rank));
     }
     release();
   }
 
-  /// Repeats the signal until the victim has ended: a signal to a victim that has not stopped yet
+  /// Repeats the signal until the target has ended: a signal to a target that has not stopped yet
   /// would be lost.
   void release() {
     const Deadline deadline = Deadline::after(kLimit);
     do {
-      processes_.signal(victim(), SIGCONT);
-    } while (!processes_.wait_for_end(victim(), Deadline::after(milliseconds(50))) &&
+      processes_.signal(target(), SIGCONT);
+    } while (!processes_.wait_for_end(target(), Deadline::after(milliseconds(50))) &&
              !deadline.passed());
   }
 
   void judge(const std::vector<Processes::Ended>& ranks) {
-    const Words state = words_of(ranks[victim()].output);
+    const Words state = words_of(ranks[target()].output);
     const bool too_slow = std::ranges::any_of(ranks, [&](const Processes::Ended& ended) {
       return was_too_slow(words_of(ended.output), state.dying);
     });
@@ -182,13 +182,13 @@ class Run {
                                     : !words_of(ended.output).wrong.empty() ? "got a wrong result"
                                     : too_slow && ends_by_error(ended)      ? ""
                                     : !state.dying ? complaint_about_unharmed(ended)
-                                    : rank == drill_.victim
-                                        ? complaint_about_victim(ended)
+                                    : rank == drill_.target
+                                        ? complaint_about_target(ended)
                                         : complaint_about_survivor(ended, *state.dying);
       if (complaint.empty()) continue;
       complain(fmt::format("rank {}{}: {}; it wrote:\n{}",
                            rank,
-                           rank == drill_.victim ? " (the victim)" : "",
+                           rank == drill_.target ? " (the target)" : "",
                            complaint,
                            ended.output));
     }
@@ -202,22 +202,22 @@ class Run {
            *words.ended >= opened_.time_since_epoch() + kShortTimeout;
   }
 
-  /// Or as the victim does.
+  /// Or as the target does.
   static bool ends_by_error(const Processes::Ended& ended) {
     return ended.code == 3 || ended.code == 0 || ended.code == -SIGKILL;
   }
 
-  /// For a job whose victim finished before it was struck.
+  /// For a job whose target finished before it was struck.
   std::string complaint_about_unharmed(const Processes::Ended& ended) const {
     if (drill_.phase == Phase::kOperation && drill_.action != Action::kPause) {
-      return "ended though it has work until the victim is struck";
+      return "ended though it has work until the target is struck";
     }
     return ended.code == 0 && words_of(ended.output).left
                ? ""
-               : fmt::format("ended with {} though the victim was not struck", ended.code);
+               : fmt::format("ended with {} though the fault did not reach the target", ended.code);
   }
 
-  std::string complaint_about_victim(const Processes::Ended& ended) const {
+  std::string complaint_about_target(const Processes::Ended& ended) const {
     switch (drill_.action) {
       case Action::kKill:
         return ended.code == -SIGKILL ? "" : "was not killed";
@@ -235,13 +235,13 @@ class Run {
     if (drill_.action == Action::kPause) return "did not wait for a rank that went on in time";
     ++result_.survivors_ended;
     if (words.again && *words.again != words.error) return "a later call threw another error";
-    if (words.error.find(fmt::format("rank {}", drill_.victim)) == std::string::npos) {
-      return "does not name the victim";
+    if (words.error.find(fmt::format("rank {}", drill_.target)) == std::string::npos) {
+      return "does not name the target";
     }
     return complaint_about_time_and_kind(words, strike);
   }
 
-  /// A rank that does not need the victim any more, or not yet, may not notice. A victim that is
+  /// A rank that does not need the target any more, or not yet, may not notice. A target that is
   /// struck late in the rendezvous may have done all its work.
   bool may_end_well() const {
     return drill_.phase != Phase::kOperation || drill_.action == Action::kPause;
@@ -316,7 +316,7 @@ Drill random_drill(unsigned seed) {
   drill.phase = kAllPhases[any(kAllPhases.size())];
   // A kill is the most likely end of a rank.
   drill.action = any(2) == 0 ? Action::kKill : kAllActions[any(kAllActions.size())];
-  drill.victim = static_cast<Rank>(any(static_cast<std::size_t>(drill.ranks)));
+  drill.target = static_cast<Rank>(any(static_cast<std::size_t>(drill.ranks)));
   drill.delay = std::chrono::microseconds(any(longest_delay(drill.phase)));
   const bool is_operation = drill.phase == Phase::kOperation;
   drill.rounds = is_operation ? (drill.action == Action::kPause ? 100 : 1'000'000) : 10;
@@ -328,7 +328,7 @@ std::string describe(const Drill& drill) {
                      drill.seed,
                      drill.ranks,
                      drill.transport,
-                     drill.victim,
+                     drill.target,
                      name_of(drill.action),
                      name_of(drill.phase),
                      drill.delay.count());
@@ -340,7 +340,7 @@ std::vector<std::string> rank_arguments(const Drill& drill) {
           drill.transport,
           std::to_string(static_cast<int>(drill.phase)),
           std::to_string(static_cast<int>(drill.action)),
-          std::to_string(drill.victim),
+          std::to_string(drill.target),
           std::to_string(drill.delay.count()),
           std::to_string(drill.rounds)};
 }
@@ -352,7 +352,7 @@ Drill drill_of(const std::vector<std::string>& arguments) {
           .transport = arguments.at(2),
           .phase = kAllPhases.at(static_cast<std::size_t>(number(3))),
           .action = kAllActions.at(static_cast<std::size_t>(number(4))),
-          .victim = number(5),
+          .target = number(5),
           .delay = std::chrono::microseconds(number(6)),
           .rounds = number(7)};
 }

@@ -30,7 +30,7 @@ struct Drill {
   std::string transport = "shm";
   Phase phase = Phase::kOperation;
   Action action = Action::kKill;
-  Rank victim = 0;
+  Rank target = 0;
   /// Between the beginning of the phase and the strike.
   std::chrono::microseconds delay{};
   /// The number of operations between meeting and leaving.
@@ -53,7 +53,7 @@ struct DrillResult {
   std::vector<std::string> complaints;        // empty if the drill succeeded
   std::chrono::nanoseconds slowest_notice{};  // of a kill, or of a timeout after its deadline
   int survivors_ended = 0;                    // by the error of the drill
-  /// The victim finished before the strike, or an operation before the strike was too slow.
+  /// The target finished before the strike, or an operation before the strike was too slow.
   bool inconclusive = false;
 };
 

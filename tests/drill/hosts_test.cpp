@@ -65,7 +65,7 @@ class HostsTest : public ::testing::Test {
     lay_hosts(hosts, ranks_per_host, job.rate);
     if (IsSkipped()) return;
     const Drill drill{
-        .seed = 1, .ranks = ranks(), .transport = "auto", .victim = -1, .rounds = 1'000'000'000};
+        .seed = 1, .ranks = ranks(), .transport = "auto", .target = -1, .rounds = 1'000'000'000};
     std::vector<std::string> program = {PEAL_DRILL_RANK};
     for (const std::string& argument : rank_arguments(drill)) program.push_back(argument);
     start(program, job);

@@ -1,7 +1,7 @@
-// One rank of a drill: a program that meets, works and leaves. One of the ranks, the victim, kills
+// One rank of a drill: a program that meets, works and leaves. One of the ranks, the target, kills
 // or freezes itself at any instruction. The output, for drill.cpp:
 //   ready            the rank waits until all ranks have started
-//   dying NS         by the victim, at its last moment; NS is the time of the system's steady clock
+//   dying NS         by the target, at its last moment; NS is the time of the system's steady clock
 //   ended NS WHAT    an error has ended the rank
 //   again WHAT       the error of the next call
 //   wrong WHAT       an operation gave a wrong result
@@ -45,7 +45,7 @@ std::int64_t now() { return std::chrono::nanoseconds(Clock::now().time_since_epo
 /// ranks wait.
 class Strike {
  public:
-  explicit Strike(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.victim == self) {}
+  explicit Strike(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.target == self) {}
   ~Strike() {
     over_ = true;
     if (striker_.joinable()) striker_.join();

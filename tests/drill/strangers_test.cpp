@@ -173,7 +173,7 @@ class StrangersTest : public ::testing::Test {
   void start(Rank rank, std::uint16_t port) {
     Drill drill;
     drill.transport = "tcp";
-    drill.victim = -1;
+    drill.target = -1;
     drill.rounds = 1'000'000'000;
     std::vector<std::string> command = {PEAL_DRILL_RANK};
     for (const std::string& argument : rank_arguments(drill)) command.push_back(argument);

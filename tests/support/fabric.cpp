@@ -1,7 +1,6 @@
 #include "tests/support/fabric.h"
 
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <utility>
 

@@ -22,8 +22,8 @@ using mail::TicketPtr;
 constexpr auto kNap = std::chrono::milliseconds(20);
 /// The same if the collective must watch counters and the wire at once.
 constexpr auto kShortNap = std::chrono::milliseconds(1);
-/// A collective that is blocked for this long sends a progress report to the ranks that it waits
-/// for, and repeats the report at this interval.
+/// A collective that is blocked for kTellAfter sends a progress report to the ranks that it waits
+/// for, and repeats the report every kTellEvery.
 constexpr auto kTellAfter = std::chrono::milliseconds(100);
 constexpr auto kTellEvery = std::chrono::milliseconds(200);
 /// How long to wait for the true cause when a stream has ended: the notice of the cause comes on
@@ -73,8 +73,10 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
   auto ticket = std::make_shared<mail::Ticket>(describe(request), timeout);
   queue_.update([&](Queue& queue) {
     parts_.group_error.check();  // also throws if stopping: the group error was set before
-    if (queue.draining)
-      throw Error(ErrorKind::kUsage, "the group " + parts_.group + " has been destroyed");
+    if (queue.draining) {
+      throw Error(ErrorKind::kUsage,
+                  "the group " + parts_.group + " has been destroyed: make a new group");
+    }
     close_quick_lock(queue);
     manage_worker(queue);
     queue.jobs.push_back({OwnedRequest(request), ticket});
@@ -296,7 +298,7 @@ void CollectiveLoop::check_progress_reports() {
 }
 
 Error CollectiveLoop::closed(Rank peer) {
-  const Deadline deadline = Deadline::after(std::chrono::milliseconds(kWaitForCause));
+  const Deadline deadline = Deadline::after(kWaitForCause);
   while (!parts_.group_error.is_set() && !parts_.departure(peer) && !deadline.passed()) {
     std::this_thread::sleep_for(kShortNap);
   }

@@ -1,9 +1,7 @@
 #include "peal/backends/native/lost_peer.h"
 
 #include <chrono>
-#include <optional>
 #include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 

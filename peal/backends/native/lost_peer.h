@@ -38,7 +38,8 @@ class LostPeers final {
   /// Cost: waits up to 100 ms for the record of the end of its process.
   Error lost(Rank peer, const std::string& operation) const;
 
-  /// The error for a peer that sends what no peal sends. `how`: "it sends bytes that ...".
+  /// The error for a peer that sends bytes that are invalid in peal's protocol. `how`: "it sends
+  /// bytes that ...".
   Error damaged(Rank peer, const std::string& how, const std::string& operation) const;
 
   /// The error for a peer that has left without an error, while a collective of this rank still

@@ -40,7 +40,8 @@ bool is_message(const Request& request) {
 }
 
 Error destroyed(const std::string& group) {
-  return Error(ErrorKind::kUsage, fmt::format("the group {} has been destroyed", group));
+  return Error(ErrorKind::kUsage,
+               fmt::format("the group {} has been destroyed: make a new group", group));
 }
 
 /// The exception of rank `world_rank`, if that exception has ended a group.

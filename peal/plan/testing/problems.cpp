@@ -20,11 +20,6 @@ Elements limit_of(Stage stage, int ranks) {
   return stage == Stage::kAmple ? Elements(1 << 20) : Elements(12 * ranks);
 }
 
-bool has_root(Operation operation) {
-  return operation == Operation::kBroadcast || operation == Operation::kReduce ||
-         operation == Operation::kScatter || operation == Operation::kGather;
-}
-
 bool can_be_uneven(Operation operation) {
   return operation == Operation::kScatter || operation == Operation::kGather ||
          operation == Operation::kAllGather || operation == Operation::kReduceScatter ||

@@ -48,18 +48,20 @@ void Acceptor::run(Deadline deadline) {
     if (deadline.passed()) throw absence();
     net::poll_until(entries(), deadline.within(kLookEvery));
     welcome();
-    const std::size_t crowd = half_open();
-    std::erase_if(pending_, [&](Incoming& pending) { return advance(pending, crowd); });
+    const std::size_t half_open = count_half_open();
+    std::erase_if(pending_, [&](Incoming& pending) { return advance(pending, half_open); });
     find_ended_processes();
   }
 }
 
-std::size_t Acceptor::half_open() const {
+std::size_t Acceptor::count_half_open() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(pending_, [](const Incoming& pending) { return !pending.welcome; }));
 }
 
-bool Acceptor::may_accept() const { return accept_limiter_.may_accept(half_open(), Clock::now()); }
+bool Acceptor::may_accept() const {
+  return accept_limiter_.may_accept(count_half_open(), Clock::now());
+}
 
 std::span<pollfd> Acceptor::entries() {
   entries_.clear();
@@ -115,11 +117,11 @@ void Acceptor::take_in(Fd fd, TimePoint now) {
                       std::nullopt});
 }
 
-bool Acceptor::advance(Incoming& pending, std::size_t crowd) {
+bool Acceptor::advance(Incoming& pending, std::size_t half_open) {
   try {
     if (!pending.welcome) pending.welcome = pending.handshake.advance();
     if (pending.welcome && take(*pending.welcome)) return true;
-    const Timeout proof_timeout = accept_limiter_.proof_timeout(pending.welcome ? 0 : crowd);
+    const Timeout proof_timeout = accept_limiter_.proof_timeout(pending.welcome ? 0 : half_open);
     if (Clock::now() < pending.since + proof_timeout) return false;
     if (!pending.welcome) throw pending.handshake.too_slow();
     throw Error(ErrorKind::kTimeout,
@@ -154,7 +156,8 @@ bool Acceptor::take(net::Welcome& pending) {
         ErrorKind::kMismatch,
         fmt::format(
             "rank {} has connected with a link that this rank does not expect: the ranks do not "
-            "agree on how they reach each other; give each process a different rank",
+            "agree on how they reach each other; give all ranks the same PEAL_TRANSPORT, and each "
+            "process its own rank",
             key.peer));
   }
   links_[key] = std::move(pending.stream);

@@ -42,18 +42,19 @@ class Acceptor {
     int fd() const { return welcome ? welcome->stream->fd() : handshake.fd(); }
   };
 
-  std::size_t half_open() const;
+  std::size_t count_half_open() const;
   bool may_accept() const;
   std::span<pollfd> entries();
-  /// Accepts connections from each listener in turn, so that a crowd at one listener leaves room at
-  /// the others. Limited in number, because connections may come faster than they are closed.
+  /// Accepts connections from each listener in turn, so that many connections at one listener leave
+  /// room for those at the others. Limited in number, because connections may come faster than they
+  /// are closed.
   void welcome();
   /// Returns whether a connection was waiting.
   bool welcome_from(int listener);
   void take_in(Fd fd, TimePoint now);
-  /// Advances the handshake of a pending connection. `crowd`: how many pending connections are half
-  /// open. Returns whether this one is finished: accepted or dropped.
-  bool advance(Incoming& pending, std::size_t crowd);
+  /// Advances the handshake of a pending connection. `half_open`: how many pending connections are
+  /// half-open. Returns whether this one is finished: accepted or dropped.
+  bool advance(Incoming& pending, std::size_t half_open);
   void drop(const Incoming& pending, const Error& error);
   /// Records the connection of a rank once the rank says what it is for. A rank that dials again
   /// has lost its earlier connection: the last connection counts.

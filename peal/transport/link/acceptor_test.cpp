@@ -11,6 +11,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/serialize.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/net/socket.h"
 #include "peal/net/testing/prove.h"
 #include "peal/transport/testing/meeting.h"
@@ -22,7 +23,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::in_a_process;
 using ::testing::IsEmpty;
 using testing::kHang;
 using testing::Meeting;
@@ -141,7 +141,7 @@ TEST(AcceptorTest, ManyProcessesOfAnotherUserDoNotKeepARankOut) {
   auto options = options_of_all(2, TransportChoice::kShm);
   options[0].report = reports.sink();
   Meeting meeting(options);
-  ASSERT_TRUE(in_a_process([&] {
+  ASSERT_TRUE(holds_in_child([&] {
     if (::setuid(65534) != 0) return false;
     for (int i = 0; i < 4000; ++i) {
       net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
@@ -158,7 +158,7 @@ TEST(AcceptorTest, AProcessOfAnotherUserIsRejected) {
   auto options = options_of_all(2, TransportChoice::kShm);
   options[0].report = reports.sink();
   Meeting meeting(options);
-  ASSERT_TRUE(in_a_process([&] {
+  ASSERT_TRUE(holds_in_child([&] {
     if (::setuid(65534) != 0) return false;
     net::connect_to(meeting.contact(0).addresses.at(0), test_deadline());
     return true;

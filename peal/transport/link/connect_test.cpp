@@ -4,7 +4,6 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,6 +20,7 @@
 #include "peal/base/error.h"
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/idle_child.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/net/socket.h"
 #include "peal/system/cpus.h"
@@ -37,7 +37,6 @@ using testing::bytes_of;
 using testing::connect_all;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::in_a_process;
 using testing::Meeting;
 using testing::options_of;
 using testing::options_of_all;
@@ -243,14 +242,14 @@ TEST(ConnectTest, AnAddressWithAnotherRankIsNotUsed) {
 }
 
 TEST(ConnectTest, TheLimitOfOpenFilesIsRaisedAsFarAsAllowed) {
-  EXPECT_TRUE(in_a_process([] {
+  EXPECT_TRUE(holds_in_child([] {
     rlimit limit{100, 1000};
     ::setrlimit(RLIMIT_NOFILE, &limit);
     open(options_of(0, 100));
     ::getrlimit(RLIMIT_NOFILE, &limit);
     return limit.rlim_cur > 500 && limit.rlim_cur <= 1000;
   }));
-  EXPECT_TRUE(in_a_process([] {
+  EXPECT_TRUE(holds_in_child([] {
     const rlimit limit{100, 1000};
     ::setrlimit(RLIMIT_NOFILE, &limit);
     try {

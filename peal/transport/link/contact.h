@@ -1,4 +1,5 @@
-// What the other ranks need to reach a rank. `open` (connect.h) makes it, rendezvous carries it.
+// A contact: the data that other ranks need to reach a rank. `open` (connect.h) makes the contact,
+// and the rendezvous carries it.
 #pragma once
 
 #include <cstdint>

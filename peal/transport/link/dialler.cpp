@@ -77,7 +77,8 @@ std::unique_ptr<net::Stream> introduce(
   net::read_all(*stream, answer, whole);
   if (answer[0] != kTaken) {
     throw Error(ErrorKind::kMismatch,
-                "it does not expect this connection; give all ranks the same PEAL_TRANSPORT");
+                "the rank there does not expect this connection; give all ranks the same "
+                "PEAL_TRANSPORT, and each process its own rank");
   }
   return stream;
 }

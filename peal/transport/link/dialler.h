@@ -18,8 +18,8 @@ inline constexpr std::byte kTaken{0x50};
 /// The acceptor sends this byte if it does not expect the connection.
 inline constexpr std::byte kUnexpected{0x51};
 
-/// What binds a proof between the dialling rank and `acceptor`: two hosts may have the same
-/// address, and a rank that answers there must not pass for another.
+/// The context of a proof between the dialling rank and `acceptor`. It names the acceptor, because
+/// two hosts may have the same address: a rank that answers there must not pass for another rank.
 net::ProofContext context_of(const LinkPlan& plan, Rank acceptor);
 
 /// Sets up a new connection at `address`, on both ends: no Nagle's delay on TCP, and the plan's

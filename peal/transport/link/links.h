@@ -6,7 +6,6 @@
 #include <compare>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -5,11 +5,10 @@
 //
 // A beat is a short frame that names the stopped ranks of the sender's host. While a beat is
 // unacknowledged no other is sent, and the system repeats it at even intervals. So a line that is
-// down for some hundred milliseconds answers soon after. A connection of beats that its peer
-// closes is not a loss: the streams report how a peer has left.
+// down for some hundred milliseconds answers soon after. If a peer closes its heartbeat connection,
+// the peer does not count as lost: the streams report how a peer has left.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>

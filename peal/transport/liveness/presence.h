@@ -1,5 +1,5 @@
-// What a rank knows of a peer's process now, in addition to its streams. So errors can say whether
-// a missing peer is late, stopped or gone.
+// The state of a peer's process, as far as a rank knows it now, in addition to the peer's streams.
+// So errors can say whether a missing peer is late, stopped or gone.
 #pragma once
 
 #include <poll.h>

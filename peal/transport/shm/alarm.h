@@ -33,7 +33,7 @@ class Alarm {
   void list_processes();
 
   std::shared_ptr<Event> event_;
-  // whose end has not ended a `wait` yet
+  // The processes whose end has not made a `wait` return yet.
   Guarded<std::vector<std::weak_ptr<PeerProcess>>> watched_;
 
   // Used by the waiting thread.

@@ -27,7 +27,8 @@ std::string encode(const Offer& offer) {
 Offer decode_offer(std::string_view bytes) {
   ByteReader reader(bytes, "offer of shared memory");
   if (reader.get_u8() != kVersion) {
-    throw Error(ErrorKind::kMismatch, "it runs another version of peal");
+    throw Error(ErrorKind::kMismatch,
+                "it runs another version of peal: run the same peal on all ranks");
   }
   const std::int64_t ranks = reader.get_i64();
   if (ranks < 1 || ranks > std::numeric_limits<int>::max()) {

@@ -1,4 +1,4 @@
-// What a rank sends to a rank of its host about the memory whose descriptors follow. Used by
+// The message of a rank to a rank of its host, before the descriptors of its memory. Used by
 // host.cpp.
 #pragma once
 

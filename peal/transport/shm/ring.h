@@ -59,7 +59,8 @@ class RingWriter {
   void leave() noexcept { header_->writer_left.store(1); }
 
  private:
-  /// Room for `wanted` bytes, or for fewer if there is less. Fetches the reader's line only then.
+  /// The free space in bytes, which may exceed `wanted`. Reads the reader's position only if the
+  /// known free space is less than `wanted`.
   std::uint64_t space(std::uint64_t wanted);
   void append(ConstPiece piece);
   /// Writes into the cell, too. The ring has room for all bytes.

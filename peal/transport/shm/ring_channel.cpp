@@ -97,7 +97,8 @@ void RingChannel::wait(std::span<const Interest> interests, Deadline deadline) {
   wait_by_futex(interests, deadline);
 }
 
-/// A futex does not report the end of a process. Hence the check for processes that have ended.
+/// A futex does not report the end of a process. So this function also checks whether a process has
+/// ended.
 void RingChannel::wait_by_futex(std::span<const Interest> interests, Deadline deadline) {
   const std::uint32_t announced =
       own_->announce_sleep();  // before the check for work: see Doorbell

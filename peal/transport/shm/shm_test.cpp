@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/system/fd.h"
 #include "peal/transport/link/connect.h"
@@ -305,25 +306,14 @@ TEST(ShmTest, FullMemoryIsAnErrorAndNotASignal) {
 
 TEST(ShmTest, AProcessWithLittleAddressSpaceSharesLess) {
   if (kSanitized) GTEST_SKIP() << "sanitizers take terabytes of address space";
-  const pid_t child = ::fork();
-  if (child == 0) {
+  EXPECT_TRUE(holds_in_child([] {
     const rlimit limit{1 << 30, 1 << 30};
     ::setrlimit(RLIMIT_AS, &limit);
-    int status = 1;
-    try {
-      const auto pending = open({.choice = TransportChoice::kShm});
-      const auto transport = pending->connect(std::vector{pending->contact()}, test_deadline());
-      transport->window()->allocate(1_MiB)[0] = std::byte{1};
-      status = 0;
-    } catch (const Error& error) {
-      std::fprintf(stderr, "child: %s\n", error.what());
-    }
-    ::_exit(status);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    const auto pending = open({.choice = TransportChoice::kShm});
+    const auto transport = pending->connect(std::vector{pending->contact()}, test_deadline());
+    transport->window()->allocate(1_MiB)[0] = std::byte{1};
+    return true;
+  }));
 }
 
 }  // namespace

@@ -2,11 +2,6 @@
 // connect.
 #pragma once
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,23 +94,6 @@ inline std::vector<ConnectOptions> options_of_all(int size,
   std::vector<ConnectOptions> all;
   for (Rank rank = 0; rank < size; ++rank) all.push_back(options_of(rank, size, choice));
   return all;
-}
-
-/// Runs `body` in a new process; returns whether it returned true.
-template <class Body>
-bool in_a_process(const Body& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    bool good = false;
-    try {
-      good = body();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "child: %s\n", error.what());
-    }
-    ::_exit(good ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace peal::transport::testing

@@ -27,7 +27,8 @@ Error Arena::no_room_for(Bytes size) const {
   return Error(
       ErrorKind::kResource,
       fmt::format("cannot allocate {} bytes of shared memory: {} of {} bytes are in use, and "
-                  "no free piece is large enough",
+                  "no free piece is large enough; release other memory of the group, or use "
+                  "ordinary memory",
                   size.value,
                   in_use_.value,
                   capacity_.value));

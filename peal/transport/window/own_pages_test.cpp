@@ -3,7 +3,6 @@
 #include "peal/transport/window/own_pages.h"
 
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/base/testing/in_child.h"
 #include "peal/base/testing/sanitized.h"
 #include "peal/system/mapping.h"
 #include "peal/system/shared_file.h"
@@ -297,14 +297,10 @@ TEST_F(OwnPagesTest, AForkedChildThatEndsDoesNotReleaseTheMemory) {
   const auto memory = map_private(8 * page());
   fill(memory);
   window().register_memory(memory);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  EXPECT_TRUE(holds_in_child([&] {
     window().deregister_memory(memory.data());
-    ::_exit(damage(memory) == 0 ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return damage(memory) == 0;
+  }));
   EXPECT_EQ(damage(memory), 0);
   window().deregister_memory(memory.data());
   EXPECT_EQ(damage(memory), 0);

@@ -138,7 +138,7 @@ std::span<std::byte> Window::stage(Rank rank) const { return impl_->segments[ind
 void Window::sleep_until(Rank rank, std::uint64_t turn, std::uint64_t value, Deadline deadline) {
   SleepableCounter& counter = slot(rank, turn).counter;
   // In this order, so that wake_all either sees the sleeper or is seen by it: wake_all sets `woken`
-  // and then stirs the counter in `awaited`.
+  // and then interrupts the sleep on the counter in `awaited`.
   impl_->awaited = &counter;
   const std::uint64_t announced = counter.announce_sleep();
   if (SleepableCounter::value_in(announced) < value && !impl_->woken) {

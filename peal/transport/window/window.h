@@ -127,8 +127,8 @@ class Window final {
   /// check_own_memory; usage (it overlaps registered memory), resource. The contents are
   ///   unchanged.
   void register_memory(std::span<std::byte> memory);
-  /// Makes the memory registered at `memory` private again, with its contents. If that fails, for
-  /// want of memory or of a descriptor, it stays in its place in the arena for good.
+  /// Makes the memory registered at `memory` private again, with its contents. If that fails,
+  /// because memory or a descriptor is missing, the memory keeps its place in the arena for good.
   void deregister_memory(const std::byte* memory) noexcept;
 
   /// Where this rank's memory lies in the arena. Empty if it is not wholly inside one allocation or

@@ -1,7 +1,5 @@
 #include "peal/verify/testing/compute.h"
 
-#include <algorithm>
-
 #include "peal/schedule/problem.h"
 #include "peal/verify/state.h"
 #include "peal/verify/symbolic_run.h"
@@ -13,8 +11,8 @@ using schedule::Schedule;
 
 class Evaluation {
  public:
-  Evaluation(const Expressions& expressions, const RankBuffers& inputs)
-      : expressions_(expressions), inputs_(inputs) {}
+  Evaluation(const Expressions& expressions, const RankBuffers& inputs, Scaling scaling)
+      : expressions_(expressions), inputs_(inputs), scaling_(scaling) {}
 
   float of(Value value) const {
     const Expressions::Node& node = expressions_.node(value.expression);
@@ -24,6 +22,8 @@ class Evaluation {
     }
     float sum = term(node, 0, value);
     for (std::size_t i = 1; i < node.terms.size(); ++i) sum += term(node, i, value);
+    if (node.kind == Expressions::Kind::kBegin) return sum * scaling_.weight;
+    if (node.kind == Expressions::Kind::kFinish) return sum / scaling_.divisor;
     return sum;
   }
 
@@ -35,16 +35,15 @@ class Evaluation {
 
   const Expressions& expressions_;
   const RankBuffers& inputs_;
+  Scaling scaling_;
 };
 
 }  // namespace
 
-RankBuffers compute(const Schedule& schedule, const RankBuffers& inputs) {
-  Elements most;
-  for (const schedule::Part& part : schedule.parts) most = std::max(most, part.stage);
-  State state({&schedule, 1}, {.ring = {}, .cell = Bytes(most.value), .cells = 2});
+RankBuffers compute(const Schedule& schedule, const RankBuffers& inputs, Scaling scaling) {
+  State state({&schedule, 1}, smallest_scratch({&schedule, 1}));
   run(state, 1);
-  const Evaluation evaluation(state.expressions, inputs);
+  const Evaluation evaluation(state.expressions, inputs, scaling);
   RankBuffers outputs(schedule.parts.size());
   for (Rank rank = 0; rank < schedule.problem.ranks; ++rank) {
     Buffers& buffers = state.buffers_of(rank, 0).value();
