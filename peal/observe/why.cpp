@@ -32,10 +32,14 @@ bool has_error(const RankView& view) {
   return view.flight != nullptr && view.flight->first_error.has_value();
 }
 
-/// Whether the rank ended its group itself, or left it while others still needed it.
-bool is_own_doing(const RankView& view) {
-  const FlightError& error = *view.flight->first_error;
-  return error.rank == view.rank && (is_loss(error.kind) || error.cause == ErrorCause::kLeft);
+/// Whether the rank ended its group itself, or left it while others still needed it. A peer that
+/// only lost the connection may also have told the rank that it is lost.
+bool is_own_doing(const Flight& flight) {
+  const FlightError& error = *flight.first_error;
+  const bool is_only_a_lost_connection =
+      error.cause == ErrorCause::kUnknown || error.cause == ErrorCause::kUnreachable;
+  return error.rank == flight.rank && !is_only_a_lost_connection &&
+         (is_loss(error.kind) || error.cause == ErrorCause::kLeft);
 }
 
 bool has_left_by_exception(const Flight& flight) {
@@ -69,7 +73,7 @@ std::optional<Suspicion> suspicion_of(const RankView& view) {
     return Suspicion{Cause::kException, view.rank, host, view.flight->departure->at};
   }
   if (has_error(view)) {
-    if (is_own_doing(view))
+    if (is_own_doing(*view.flight))
       return Suspicion{Cause::kException, view.rank, host, view.flight->first_error->at};
     const std::optional<Cause> cause = cause_of(view.flight->first_error->kind);
     if (!cause) return std::nullopt;
@@ -152,7 +156,7 @@ Diagnosis process_ended(const JobView& job, Rank rank) {
 
 /// How the rank ended its group, with its own text if it gave one: `threw "out of luck"`.
 std::string what_it_did(const RankView& view) {
-  if (!has_error(view) || !is_own_doing(view)) return "left by an exception";
+  if (!has_error(view) || !is_own_doing(*view.flight)) return "left by an exception";
   const FlightError& first_error = *view.flight->first_error;
   const auto with_reason = [&](std::string_view what) {
     return fmt::format("{}: \"{}\"", what, first_error.reason);
@@ -250,6 +254,27 @@ bool is_missed(const JobView& job, Rank rank) {
   });
 }
 
+/// The diagnosis if a rank has lost another rank, but the other rank has not ended either: the
+/// connection between them broke, so no rank is the cause.
+std::optional<Diagnosis> broken_connection(const JobView& job) {
+  for (const RankView& view : job.ranks()) {
+    if (!has_error(view)) continue;
+    const FlightError& error = *view.flight->first_error;
+    const Rank other = error.rank.value_or(view.rank);
+    if (!is_loss(error.kind) || other == view.rank || !has_error(job.at(other))) continue;
+    return make_diagnosis(job,
+                          Cause::kError,
+                          {},
+                          fmt::format("the connection between ranks {} and {} broke: check the "
+                                      "network between them; the error of rank {}: {}",
+                                      std::min(view.rank, other),
+                                      std::max(view.rank, other),
+                                      view.rank,
+                                      error.text));
+  }
+  return std::nullopt;
+}
+
 /// Finds the rank that ended without a message while others lost a peer. Prefers a rank that others
 /// waited for.
 std::optional<Diagnosis> silent_loss(const JobView& job) {
@@ -280,6 +305,7 @@ std::optional<Diagnosis> silent_loss(const JobView& job) {
                                       absence(job, {*early}, view.rank),
                                       last_word(job, *early)));
   }
+  if (auto diagnosis = broken_connection(job)) return *diagnosis;
   return error(job, first_to_fail(job));
 }
 
@@ -301,8 +327,7 @@ Diagnosis nothing(const JobView& job) {
 }  // namespace
 
 bool lost_another(const Flight& flight) {
-  return flight.first_error && is_loss(flight.first_error->kind) &&
-         flight.first_error->rank != flight.rank;
+  return flight.first_error && is_loss(flight.first_error->kind) && !is_own_doing(flight);
 }
 
 std::string_view name_of(Cause cause) {

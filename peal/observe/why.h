@@ -38,15 +38,15 @@ struct Diagnosis {
   friend bool operator==(const Diagnosis&, const Diagnosis&) = default;
 };
 
-/// Whether the first error of the rank is the loss of another rank.
+/// Whether the first error of the rank is the loss of another rank, or of the connection to it.
 bool lost_another(const Flight& flight);
 
 /// "nothing", "straggler", "process_ended", "exception", "mismatch", "error", "missing", "deadlock"
 std::string_view name_of(Diagnosis::Cause cause);
 
 /// Finds the cause of a failure or a hang: the earliest one. A rank that lost another rank
-/// (peer_lost) is the cause only if no other cause exists. `flights` and `ends` have at most one
-/// entry for each rank, all of one job.
+/// (peer_lost) is the cause only if no other cause exists, and the other rank has no error.
+/// `flights` and `ends` have at most one entry for each rank, all of one job.
 /// Cost: linear in the operations, times at most the ranks, times their logarithm.
 Diagnosis diagnose(std::span<const Flight> flights, std::span<const RankEnd> ends);
 

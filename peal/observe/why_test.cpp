@@ -124,6 +124,23 @@ TEST(WhyTest, ALossNoticedBetweenOperationsDoesNotCountAsLeavingTooEarly) {
               HasSubstr("Rank 1 was the first to fail: peer_lost: the link is damaged"));
 }
 
+TEST(WhyTest, NoRankIsTheCauseOfABrokenConnection) {
+  const auto lost = [](Rank rank, Rank accused, int at) {
+    return FlightOf(rank, 2)
+        .did(kAllReduce, 10, 15)
+        .failed(at, ErrorKind::kPeerLost, "its connection broke")
+        .because_of(accused, ErrorCause::kUnknown);
+  };
+  // Each rank has lost the other, or one rank has told the other that it is lost.
+  for (const Rank lost_by_1 : {0, 1}) {
+    const Diagnosis why = diagnosis_of({lost(0, 1, 30), lost(1, lost_by_1, 31)}, {});
+    EXPECT_THAT(why.ranks, IsEmpty());
+    EXPECT_EQ(why.sentence,
+              "The connection between ranks 0 and 1 broke: check the network between them; the "
+              "error of rank 0: its connection broke.");
+  }
+}
+
 TEST(WhyTest, WithoutALauncherTheSilentRankIsTheCause) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 31, ErrorKind::kPeerLost), FlightOf(1, 2).did(kAllReduce, 10, 15)});
