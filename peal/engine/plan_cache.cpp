@@ -55,12 +55,12 @@ void append(std::vector<Operand>& operands, const Slice& slice) {
   }
 }
 
-/// The step in which an exchange copies into the stage; nothing if the part does not end with an
-/// exchange.
+/// The step in which an exchange copies into the stage; nothing if the part is not an exchange.
 std::optional<std::size_t> exchange_in(const Part& part) {
   constexpr std::size_t kLength = 4;
+  constexpr std::size_t kMostBefore = 3;  // a signal, a wait and a copy
   const std::vector<Step>& steps = part.steps;
-  if (steps.size() < kLength) return std::nullopt;
+  if (steps.size() < kLength || steps.size() > kMostBefore + kLength) return std::nullopt;
   const std::size_t first = steps.size() - kLength;
   const Move* in = std::get_if<Move>(&steps[first]);
   const Signal* signal = std::get_if<Signal>(&steps[first + 1]);

@@ -54,8 +54,8 @@ struct PlannedPart {
   }
 
   /// Whether the part has the form of most small operations: a copy into this rank's stage, a
-  /// signal, a wait for the signals of the others, and one move of the staged data. Other steps in
-  /// this rank's memory may come first. `Execution` ends such a part without a loop over steps.
+  /// signal, a wait for the signals of the others, and one move of the staged data. An opening, a
+  /// wait for 0 and a local copy may come first. `Execution` has a short path for such a part.
   /// `exchange` is the index of the copy.
   bool is_exchange = false;
   std::size_t exchange = 0;

@@ -183,6 +183,8 @@ TEST(PlannedPartTest, OtherPartsAreNotAnExchange) {
                    .is_exchange)
       << "a message before";
   EXPECT_FALSE(planned(in + "signal 1\nwait [1:3] 1\n" + out + out).is_exchange) << "moves after";
+  EXPECT_FALSE(planned(in + in + in + in + in + "signal 1\nwait [1:3] 1\n" + out).is_exchange)
+      << "in pieces";
   EXPECT_FALSE(planned(in + "signal 2\nwait [1:3] 1\n" + out).is_exchange) << "another value";
   EXPECT_FALSE(
       planned("move input[0]@0 -> wire[1]@0 x8\nsignal 1\nwait [1:3] 1\n" + out).is_exchange)
