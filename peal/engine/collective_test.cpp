@@ -195,7 +195,8 @@ TEST_F(CollectiveTest, ABlockedRankNamesTheMissingRank) {
   EXPECT_THAT(collective.waiting_for(), ElementsAre(1));
   EXPECT_THAT(collective.describe_missing(),
               AllOf(HasSubstr("rank 1"), HasSubstr("has entered no operation")));
-  member(1).begin(Kind::kForeign);
+  member(1).begin(Kind::kRegistered);
+  for (int i = 0; i < 10; ++i) collective.advance();
   EXPECT_THAT(collective.describe_missing(), HasSubstr("has entered the operation"));
   run();
 }

@@ -50,8 +50,9 @@ void Execution::begin(const CachedPlan& plan,
   at_ = 0;
   inbox_.begin();
   pace_.begin();
-  if (planned.opening == 0) return place_stage(addresses);
-  // Peers wait for this signal, so it is given before the caller's next steps.
+  if (planned.opening == 0) place_stage(addresses);
+  // Peers may wait for this signal, so it is given before the caller's next steps.
+  if (planned.part.steps.empty()) return;
   if (const Signal* const first = std::get_if<Signal>(&planned.part.steps.front())) {
     step(*first);
     ++at_;
