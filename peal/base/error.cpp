@@ -8,26 +8,18 @@ namespace peal {
 
 namespace {
 
-using std::string_view_literals::operator""sv;
-
-constexpr std::array kKindNames = {"usage"sv,
-                                   "mismatch"sv,
-                                   "peer_lost"sv,
-                                   "timeout"sv,
-                                   "unsupported"sv,
-                                   "resource"sv,
-                                   "bug"sv,
-                                   "aborted"sv};
-constexpr std::array kCauseNames = {"unknown"sv,
-                                    "killed"sv,
-                                    "exited"sv,
-                                    "threw"sv,
-                                    "aborted"sv,
-                                    "left"sv,
-                                    "stopped"sv,
-                                    "unreachable"sv,
-                                    "mismatch"sv,
-                                    "interrupted"sv};
+constexpr auto kKindNames = std::to_array<std::string_view>(
+    {"usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug", "aborted"});
+constexpr auto kCauseNames = std::to_array<std::string_view>({"unknown",
+                                                              "killed",
+                                                              "exited",
+                                                              "threw",
+                                                              "aborted",
+                                                              "left",
+                                                              "stopped",
+                                                              "unreachable",
+                                                              "mismatch",
+                                                              "interrupted"});
 static_assert(kKindNames.size() == kErrorKinds && kCauseNames.size() == kErrorCauses);
 
 template <std::size_t N>
