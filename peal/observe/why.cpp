@@ -32,8 +32,9 @@ bool has_error(const RankView& view) {
   return view.flight != nullptr && view.flight->first_error.has_value();
 }
 
-/// Whether the rank ended its group itself, or left it while others still needed it. A peer that
-/// only lost the connection may also have told the rank that it is lost.
+/// Whether the rank ended its group itself, or left it while others still needed it. An error that
+/// reports only a lost connection does not count, even if it names this rank: a peer that lost the
+/// connection may have sent the error.
 bool is_own_doing(const Flight& flight) {
   const FlightError& error = *flight.first_error;
   const bool is_only_a_lost_connection =
@@ -143,7 +144,7 @@ Diagnosis process_ended(const JobView& job, Rank rank) {
   const std::string how =
       view.end != nullptr
           ? view.end->text
-          : "ended without a message: its record has neither an error nor a departure";
+          : "ended without a message: its record does not show an error, or that it left";
   return make_diagnosis(job,
                         Cause::kProcessEnded,
                         {rank},
@@ -254,25 +255,46 @@ bool is_missed(const JobView& job, Rank rank) {
   });
 }
 
-/// The diagnosis if a rank has lost another rank, but the other rank has not ended either: the
-/// connection between them broke, so no rank is the cause.
+/// The other rank that the first error of the rank names as lost.
+std::optional<Rank> rank_lost_by(const RankView& view) {
+  if (!has_error(view) || !is_loss(view.flight->first_error->kind)) return std::nullopt;
+  const std::optional<Rank> lost = view.flight->first_error->rank;
+  return lost == view.rank ? std::nullopt : lost;
+}
+
+/// The diagnosis if a rank has lost another rank, and the other rank has recorded an error too. So
+/// the other rank lived on: a connection between ranks broke, and no rank is the cause.
 std::optional<Diagnosis> broken_connection(const JobView& job) {
+  std::optional<RankView> witness;
+  bool is_pair = false;  // whether the witness and the other rank have lost each other
   for (const RankView& view : job.ranks()) {
-    if (!has_error(view)) continue;
-    const FlightError& error = *view.flight->first_error;
-    const Rank other = error.rank.value_or(view.rank);
-    if (!is_loss(error.kind) || other == view.rank || !has_error(job.at(other))) continue;
-    return make_diagnosis(job,
-                          Cause::kError,
-                          {},
-                          fmt::format("the connection between ranks {} and {} broke: check the "
-                                      "network between them; the error of rank {}: {}",
-                                      std::min(view.rank, other),
-                                      std::max(view.rank, other),
-                                      view.rank,
-                                      error.text));
+    const std::optional<Rank> other = rank_lost_by(view);
+    if (!other || !has_error(job.at(*other))) continue;
+    // Other ranks receive this error, and may record it as theirs.
+    const bool lost_each_other = rank_lost_by(job.at(*other)) == view.rank;
+    const bool is_earlier =
+        !witness || view.flight->first_error->at < witness->flight->first_error->at;
+    if (lost_each_other == is_pair ? !is_earlier : is_pair) continue;
+    witness = view;
+    is_pair = lost_each_other;
   }
-  return std::nullopt;
+  if (!witness) return std::nullopt;
+  const Rank other = *rank_lost_by(*witness);
+  const std::string connection =
+      is_pair || job.ranks().size() == 2
+          ? fmt::format(
+                "the connection between ranks {} and {} broke: check the network between "
+                "them",
+                std::min(witness->rank, other),
+                std::max(witness->rank, other))
+          : fmt::format("a connection of rank {} broke: check the network of its host", other);
+  return make_diagnosis(job,
+                        Cause::kError,
+                        {},
+                        fmt::format("{}; the error of rank {}: {}",
+                                    connection,
+                                    witness->rank,
+                                    witness->flight->first_error->text));
 }
 
 /// Finds the rank that ended without a message while others lost a peer. Prefers a rank that others

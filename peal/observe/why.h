@@ -24,7 +24,7 @@ struct Diagnosis {
     kProcessEnded,  // a rank's process was killed, crashed, or ended too early
     kException,     // a rank left by an exception
     kMismatch,      // ranks were in different operations
-    kError,         // a rank ran into an error that no rank caused
+    kError,         // a rank ran into an error that no rank caused, or a connection broke
     kMissing,       // a rank did not enter an operation that others were in
     kDeadlock,      // ranks waited for each other
   };

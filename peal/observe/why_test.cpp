@@ -124,21 +124,46 @@ TEST(WhyTest, ALossNoticedBetweenOperationsDoesNotCountAsLeavingTooEarly) {
               HasSubstr("Rank 1 was the first to fail: peer_lost: the link is damaged"));
 }
 
+FlightOf lost_connection(Rank rank, int ranks, Rank lost, int at) {
+  return FlightOf(rank, ranks)
+      .did(kAllReduce, 10, 15)
+      .failed(at, ErrorKind::kPeerLost, "its connection broke")
+      .because_of(lost, ErrorCause::kUnknown);
+}
+
 TEST(WhyTest, NoRankIsTheCauseOfABrokenConnection) {
-  const auto lost = [](Rank rank, Rank accused, int at) {
-    return FlightOf(rank, 2)
-        .did(kAllReduce, 10, 15)
-        .failed(at, ErrorKind::kPeerLost, "its connection broke")
-        .because_of(accused, ErrorCause::kUnknown);
-  };
-  // Each rank has lost the other, or one rank has told the other that it is lost.
-  for (const Rank lost_by_1 : {0, 1}) {
-    const Diagnosis why = diagnosis_of({lost(0, 1, 30), lost(1, lost_by_1, 31)}, {});
+  // Each rank has lost the other, or rank 0 has sent rank 1 the error that rank 1 is lost.
+  for (const Rank named_by_1 : {0, 1}) {
+    const Diagnosis why =
+        diagnosis_of({lost_connection(0, 2, 1, 30), lost_connection(1, 2, named_by_1, 31)}, {});
     EXPECT_THAT(why.ranks, IsEmpty());
     EXPECT_EQ(why.sentence,
               "The connection between ranks 0 and 1 broke: check the network between them; the "
               "error of rank 0: its connection broke.");
   }
+}
+
+TEST(WhyTest, RanksThatReceiveTheErrorAreNotAtTheEndsOfABrokenConnection) {
+  const std::string_view network = "; the error of rank 2: its connection broke.";
+  for (const int received_at : {29, 31}) {
+    const Diagnosis why = diagnosis_of({lost_connection(0, 4, 3, received_at),
+                                        lost_connection(1, 4, 3, received_at),
+                                        lost_connection(2, 4, 3, 30),
+                                        lost_connection(3, 4, 2, 31)},
+                                       {});
+    EXPECT_THAT(why.ranks, IsEmpty());
+    EXPECT_EQ(why.sentence,
+              "The connection between ranks 2 and 3 broke: check the network between them" +
+                  std::string(network));
+  }
+  // Rank 3 received the error too, so nothing shows which of its connections broke.
+  const Diagnosis why = diagnosis_of({lost_connection(0, 4, 3, 31),
+                                      lost_connection(1, 4, 3, 31),
+                                      lost_connection(2, 4, 3, 30),
+                                      lost_connection(3, 4, 3, 31)},
+                                     {});
+  EXPECT_EQ(why.sentence,
+            "A connection of rank 3 broke: check the network of its host" + std::string(network));
 }
 
 TEST(WhyTest, WithoutALauncherTheSilentRankIsTheCause) {
