@@ -110,6 +110,23 @@ INSTANTIATE_TEST_SUITE_P(Ranks,
                          testing::ValuesIn(kSanitized ? std::vector{2, 3}
                                                       : std::vector{2, 3, 4, 5}));
 
+TEST(StageLimitTest, TheStageOfAPartThatSignalsMustFitTheScratch) {
+  constexpr ScratchSize kSmall = schedule::engine_scratch(6_KiB);
+  const auto violations_of = [&](std::string_view algorithm, int ranks_per_host) {
+    const Problem problem{.operation = Operation::kAllReduce,
+                          .ranks = 2,
+                          .ranks_per_host = ranks_per_host,
+                          .count = Elements(6000),
+                          .stage_limit = Elements(6000)};
+    return verify_sequence(std::vector{plan::plan_all(plan::algorithm_named(algorithm), problem)},
+                           kSmall);
+  };
+  const std::vector<Violation> found = violations_of("direct", 2);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found.front().what, "stages more than the scratch can hold");
+  EXPECT_TRUE(violations_of("ring", 1).empty()) << "memory of the rank";
+}
+
 // ---- with cells in banks, and a ring
 
 struct Room {

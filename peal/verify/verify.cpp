@@ -50,8 +50,8 @@ std::vector<Violation> verify_sequence(std::span<const schedule::Schedule> sched
     const std::vector<Violation> found = check_well_formed(schedule, k);
     violations.insert(violations.end(), found.begin(), found.end());
     for (Rank rank = 0; rank < std::ssize(schedule.parts); ++rank) {
-      const Bytes stage(schedule.parts[static_cast<std::size_t>(rank)].stage.value);
-      if (stage > longest)
+      const schedule::Part& part = schedule.parts[static_cast<std::size_t>(rank)];
+      if (part.span > 0 && Bytes(part.stage.value) > longest)
         violations.push_back({rank, k, 0, "stages more than the scratch can hold"});
     }
     const schedule::Problem& first = schedules.front().problem;

@@ -37,10 +37,12 @@ std::string describe(const Violation&);
 std::vector<Violation> verify(const schedule::Schedule&);
 
 /// The same for a sequence of operations of one group. The operations share scratch and counters,
-/// and no rank waits for the others between two operations. Elements count as bytes.
+/// and no rank waits for the others between two operations. Elements count as bytes. The stage of a
+/// part that signals must fit the scratch; other parts stage in memory of their rank.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>,
                                        const schedule::ScratchSize&);
-/// As little scratch as possible: each operation uses the staging place of the last but one.
+/// The smallest scratch for these schedules: each operation uses the staging place of the operation
+/// before the previous one.
 schedule::ScratchSize smallest_scratch(std::span<const schedule::Schedule>);
 /// verify_sequence with the smallest scratch.
 std::vector<Violation> verify_sequence(std::span<const schedule::Schedule>);
