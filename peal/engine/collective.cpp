@@ -154,7 +154,7 @@ std::optional<Entry> Collective::entry_of(Rank peer) const {
 bool Collective::is_registered(const std::optional<transport::ArenaOffset>& input,
                                const std::optional<transport::ArenaOffset>& output,
                                Rank rank) const {
-  const SharedMemory& shared = plan_->shared[static_cast<std::size_t>(rank)];
+  const SharedBuffers& shared = plan_->shared[static_cast<std::size_t>(rank)];
   return (input || !shared.input) && (output || !shared.output);
 }
 

@@ -39,6 +39,7 @@ class Collective {
   Collective(Rank self, int ranks, transport::Transport& transport, Planner& planner, Bytes stage);
 
   /// Starts an operation. For groups of two ranks and more. The previous operation must be done.
+  /// From then on peers may see this rank in the operation, and access its registered memory.
   /// Throws Error(bug) if the planner has no schedule.
   void begin(const Task& task);
 

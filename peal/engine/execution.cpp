@@ -51,7 +51,7 @@ void Execution::begin(const CachedPlan& plan,
   inbox_.begin();
   pace_.begin();
   if (planned.opening == 0) place_stage(addresses);
-  // Peers may wait for this signal, so it is given before the caller's next steps.
+  // Peers may wait for the first signal, so it is given now and not in the first `advance`.
   if (planned.part.steps.empty()) return;
   if (const Signal* const first = std::get_if<Signal>(&planned.part.steps.front())) {
     step(*first);

@@ -50,9 +50,10 @@ class Execution {
   /// since.
   std::optional<std::uint64_t> place_of(Rank rank) const { return turns_->place_of(rank); }
 
-  /// Starts a part of the plan. `addresses`, `plan` and `planned` must not change until the
-  /// execution is done; the execution itself sets the addresses of stages. For a part with an
-  /// `opening`, call `open` next.
+  /// Starts a part of the plan. If its first step is a signal, gives that signal: from then on
+  /// peers may read this rank's registered memory. `addresses`, `plan` and `planned` must not
+  /// change until the execution is done; the execution itself sets the addresses of stages. For a
+  /// part with an `opening`, call `open` next.
   void begin(const CachedPlan& plan, const PlannedPart& planned, BufferAddresses& addresses);
   /// Walks the opening as far as possible without waiting. Returns whether it is done. Then call
   /// `go_on` with the part to continue with. Throws Error(mismatch).

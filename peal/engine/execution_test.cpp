@@ -128,8 +128,7 @@ class ExecutionTest : public ::testing::Test {
   std::unique_ptr<transport::Transport> peer_;
   Fingerprint fingerprint_;
   const kernels::Reducer sum_{DType::kF32, ReduceOp::Kind::kSum};
-  CachedPlan plan_{
-      .problem = {}, .fingerprint = {}, .shared = {}, .reducer = sum_, .finisher = sum_};
+  CachedPlan plan_{.problem = {}, .fingerprint = {}, .reducer = sum_, .finisher = sum_};
   Regions regions_in_, regions_out_;
   BufferAddresses addresses_{kOwnRank, 2};
   std::optional<PlannedPart> planned_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/serialize.h"
+#include "peal/observe/operation_text.h"
 
 namespace peal::engine {
 namespace {
@@ -49,11 +50,10 @@ std::uint64_t digest(const Fingerprint& f) {
 }
 
 std::string describe(const Fingerprint& f) {
-  std::string name = fmt::format("{} #{}", name_of(f.operation), f.sequence);
-  if (f.operation == Operation::kBarrier) return name;
-  const std::string op = reduces(f.operation) ? fmt::format("{} of ", name_of(f.reduce)) : "";
-  const std::string root = has_root(f.operation) ? fmt::format(", root {}", f.root) : "";
-  return fmt::format("{} ({}{} {}{})", name, op, f.count.value, name_of(f.dtype), root);
+  return observe::describe(
+      {.operation = f.operation, .dtype = f.dtype, .reduce = f.reduce, .root = f.root},
+      f.sequence,
+      f.count);
 }
 
 Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& theirs) {
@@ -65,7 +65,8 @@ Error mismatch(Rank self, const Fingerprint& own, Rank peer, const Fingerprint& 
   if (own.algorithm != theirs.algorithm && own.operation == theirs.operation &&
       own.count == theirs.count) {
     text +=
-        "; they chose different algorithms: are PEAL_ALGORITHM and PEAL_TUNE the same everywhere?";
+        "; they chose different algorithms: set PEAL_ALGORITHM and PEAL_TUNE to the same values on "
+        "all ranks";
   } else if (describe(own) == describe(theirs)) {
     text +=
         "; they differ in an operation before this one (for example in its root), in the counts of "

@@ -48,7 +48,7 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 /// Hash of all fields except the sequence.
 std::uint64_t digest(const Fingerprint& fingerprint);
 
-/// "all_reduce #12 (sum of 1000 f32)", in the same words as observe/operation_text.h.
+/// "all_reduce #12 (sum of 1000 f32)"
 std::string describe(const Fingerprint& fingerprint);
 
 /// Error(mismatch) that describes both sides.

@@ -54,9 +54,9 @@ struct PlannedPart {
   }
 
   /// Whether the part has the form of most small operations: a copy into this rank's stage, a
-  /// signal, a wait for the signals of the others, and one move of the staged data. An opening, a
-  /// wait for 0 and a local copy may come first. `Execution` has a short path for such a part.
-  /// `exchange` is the index of the copy.
+  /// signal, a wait for the signals of the others, and one move of the staged data. Up to
+  /// three steps without a message may come first, such as an opening and a wait for 0. `Execution`
+  /// executes such a part by a separate, faster function. `exchange` is the index of the copy.
   bool is_exchange = false;
   std::size_t exchange = 0;
 
@@ -89,8 +89,9 @@ struct Surroundings {
   Bytes cache;  // the size of the last cache
 };
 
-/// The memory of a rank that other ranks access if it is registered.
-struct SharedMemory {
+/// Whether other ranks access the input and the output of a rank directly, if these buffers are
+/// registered.
+struct SharedBuffers {
   bool input = false;
   bool output = false;
 };
@@ -102,8 +103,8 @@ struct CachedPlan {
   /// Hash of all that must agree.
   std::uint64_t digest = 0;
   bool opens = false;  // whether its schedules depend on registered memory and have an opening
-  std::vector<SharedMemory> shared;  // by rank; empty if the plan does not open
-  double weight = 1.0;               // of contributions
+  std::vector<SharedBuffers> shared = {};  // by rank; empty if the plan does not open
+  double weight = 1.0;                     // of contributions
   kernels::Reducer reducer;
   kernels::Reducer finisher;  // reduces and completes
   std::array<std::optional<PlannedPart>, kHostMemories> parts = {};

@@ -1,4 +1,4 @@
-// An operation as text, in the same words as in the engine's errors.
+// An operation as text, for records and errors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace peal::observe {
 
 /// "all_reduce #12 (sum of 1000 f32)", "broadcast #3 (10 f32, root 1)", "barrier #4",
-/// "recv of 10 f32 from rank 1, tag 0". Ranks are ranks in the world.
+/// "recv of 10 f32 from rank 1, tag 0". Ranks are those of `kind`.
 std::string describe(const OperationKind& kind, std::uint64_t sequence, Elements count);
 
 /// Whether the operation is a send or a receive, which has a tag and not a sequence number.
