@@ -55,6 +55,9 @@ using Memory = std::shared_ptr<std::byte[]>;
 /// ProcessGroup::register_memory.
 using Registration = std::shared_ptr<void>;
 
+/// The error of a call on a group after its `destroy`.
+Error destroyed_error(const std::string& group);
+
 /// Whether a wait calls InitOptions::interrupt. A wait does not call it if the exception would be
 /// lost, because the interrupt may throw only once.
 enum class Interrupts : std::uint8_t { kAsked, kIgnored };

@@ -75,7 +75,7 @@ class Call {
   void reduce_scatter_each(std::span<const ConstBuffer> in, std::span<const Buffer> out);
   void all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buffer> out);
   /// The list must have one buffer for each rank.
-  void check_one_each(std::size_t buffers) const;
+  void check_one_buffer_each(std::size_t buffers) const;
   void refuse_counts_of_a_list(std::span<const Elements> counts) const;
 
   // ---- helpers; the ones that every call needs are here, the rest in call_checks.cpp

@@ -140,7 +140,10 @@ void Call::all_to_all_one(const ConstBuffer& in,
   } else {
     const auto ranks = static_cast<std::size_t>(size_);
     if (to.size() != ranks || from.size() != ranks) {
-      refuse(fmt::format("{} and {} counts for {} ranks", to.size(), from.size(), size_));
+      refuse(fmt::format("{} and {} counts for {} ranks: pass one of each for each rank",
+                         to.size(),
+                         from.size(),
+                         size_));
     }
     check_total("input", in.count, total(to));
     check_total("output", out.count, total(from));

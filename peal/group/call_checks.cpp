@@ -49,7 +49,7 @@ void Call::use_both(std::span<const Buffer> buffers) {
 void Call::use_blocks(std::span<const Elements> counts) {
   if (counts.empty()) return;
   if (counts.size() != static_cast<std::size_t>(size_)) {
-    refuse(fmt::format("{} counts for {} ranks", counts.size(), size_));
+    refuse(fmt::format("{} counts for {} ranks: pass one for each rank", counts.size(), size_));
   }
   if (std::all_of(counts.begin(), counts.end(), [&](Elements c) { return c == counts[0]; })) {
     request_.count = counts[0];

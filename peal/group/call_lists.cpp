@@ -59,9 +59,9 @@ void Call::reduce_scatter_each(std::span<const ConstBuffer> in, std::span<const 
   note_places(own_blocks(request_.input), out);
 }
 
-void Call::check_one_each(std::size_t buffers) const {
+void Call::check_one_buffer_each(std::size_t buffers) const {
   if (buffers != static_cast<std::size_t>(size_)) {
-    refuse(fmt::format("{} buffers for {} ranks", buffers, size_));
+    refuse(fmt::format("{} buffers for {} ranks: pass one for each rank", buffers, size_));
   }
 }
 
@@ -69,7 +69,7 @@ void Call::scatter_list(std::span<const ConstBuffer> in, const Buffer& out) {
   use_output(out);
   std::vector<Elements> counts(static_cast<std::size_t>(size_));
   if (rank_ == request_.root) {
-    check_one_each(in.size());
+    check_one_buffer_each(in.size());
     for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = in[r].count;
     const ConstBuffer& own = in[static_cast<std::size_t>(rank_)];
     check_total("output", out.count, own.count);
@@ -84,7 +84,7 @@ void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
   use_input(in);
   std::vector<Elements> counts(static_cast<std::size_t>(size_));
   if (rank_ == request_.root) {
-    check_one_each(out.size());
+    check_one_buffer_each(out.size());
     for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = out[r].count;
     const Buffer& own = out[static_cast<std::size_t>(rank_)];
     check_total("output for this rank", own.count, in.count);
@@ -96,7 +96,7 @@ void Call::gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
 }
 
 void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
-  check_one_each(out.size());
+  check_one_buffer_each(out.size());
   std::vector<Elements> counts;
   for (const Buffer& buffer : out) counts.push_back(buffer.count);
   use_blocks(counts);
@@ -108,7 +108,7 @@ void Call::all_gather_list(const ConstBuffer& in, std::span<const Buffer> out) {
 }
 
 void Call::reduce_scatter_list(std::span<const ConstBuffer> in, const Buffer& out) {
-  check_one_each(in.size());
+  check_one_buffer_each(in.size());
   std::vector<Elements> counts;
   for (const ConstBuffer& buffer : in) counts.push_back(buffer.count);
   use_blocks(counts);
@@ -123,7 +123,10 @@ void Call::all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buff
   const auto ranks = static_cast<std::size_t>(size_);
   if (in.size() != ranks || out.size() != ranks) {
     refuse(
-        fmt::format("{} input and {} output buffers for {} ranks", in.size(), out.size(), size_));
+        fmt::format("{} input and {} output buffers for {} ranks: pass one of each for each rank",
+                    in.size(),
+                    out.size(),
+                    size_));
   }
   use_input(in);
   use_output(out);

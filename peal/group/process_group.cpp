@@ -32,10 +32,12 @@ void GroupState::check_alive() const {
                             rank,
                             options.name));
   }
-  if (destroyed.load(std::memory_order_relaxed)) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("the group {} has been destroyed: make a new group", options.name));
-  }
+  if (destroyed.load(std::memory_order_relaxed)) throw destroyed_error(options.name);
+}
+
+Error destroyed_error(const std::string& group) {
+  return Error(ErrorKind::kUsage,
+               fmt::format("the group {} has been destroyed: make a new group", group));
 }
 
 ProcessGroup::ProcessGroup(std::unique_ptr<Backend> backend, Options options)

@@ -73,10 +73,7 @@ TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
   auto ticket = std::make_shared<mail::Ticket>(describe(request), timeout);
   queue_.update([&](Queue& queue) {
     parts_.group_error.check();  // also throws if stopping: the group error was set before
-    if (queue.draining) {
-      throw Error(ErrorKind::kUsage,
-                  "the group " + parts_.group + " has been destroyed: make a new group");
-    }
+    if (queue.draining) throw destroyed_error(parts_.group);
     close_quick_lock(queue);
     manage_worker(queue);
     queue.jobs.push_back({OwnedRequest(request), ticket});

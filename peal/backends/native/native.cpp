@@ -39,11 +39,6 @@ bool is_message(const Request& request) {
   return request.operation == Operation::kSend || request.operation == Operation::kRecv;
 }
 
-Error destroyed(const std::string& group) {
-  return Error(ErrorKind::kUsage,
-               fmt::format("the group {} has been destroyed: make a new group", group));
-}
-
 /// The exception of rank `world_rank`, if that exception has ended a group.
 std::optional<std::string> what_was_thrown(const Error& end, Rank world_rank) {
   const ErrorDetails& details = end.details();
@@ -81,7 +76,7 @@ class NativeBackend final : public Backend {
   }
 
   ~NativeBackend() override {
-    if (const RuntimePtr runtime = end_life()) runtime->stop(destroyed(options_.group));
+    if (const RuntimePtr runtime = end_life()) runtime->stop(destroyed_error(options_.group));
   }
 
   Rank rank() const override { return options_.rank; }
@@ -210,7 +205,7 @@ class NativeBackend final : public Backend {
     } catch (const std::exception&) {  // no memory
       failure = current_error("the end of the group");
     }
-    runtime->stop(destroyed(options_.group));
+    runtime->stop(destroyed_error(options_.group));
     release_runtime();
     if (failure) throw Error(*failure);
   }
@@ -257,7 +252,7 @@ class NativeBackend final : public Backend {
     bool over = false;             // calls are rejected
 
     void check(const std::string& group) const {
-      if (over) throw destroyed(group);
+      if (over) throw destroyed_error(group);
       if (aborted) throw Error(*aborted);
     }
   };
