@@ -19,8 +19,8 @@ endif()
 # all CPUs.
 target_compile_options(peal_options INTERFACE -ffp-contract=off)
 # No program replaces peal's functions when it starts (by LD_PRELOAD), so the compiler may inline them. The
-# alignment keeps the time of small operations the same when other code changes: without it, a change elsewhere
-# has cost an all_gather of 8 B an eighth.
+# alignment keeps the time of small operations the same when other code changes. Without it, a change in other
+# code has made an all_gather of 8 B slower by an eighth.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(peal_options INTERFACE -fno-semantic-interposition -falign-functions=64
                                                 -falign-loops=32)

@@ -230,7 +230,7 @@ def sections() -> Iterator[str]:
     stub = tree(file)
     yield from section(
         1, "Python: reference",
-        "What the package has, made of its docstrings by `docs/python_reference.py`. "
+        "All functions and classes of the package. `docs/python_reference.py` makes this page from the docstrings. "
         "[The guide](python.md) says how to begin.", docstring(peal))
     yield from section(2, "Start")
     init, spawn = find(stub, "init_process_group"), find(tree(PACKAGE / "_spawn.py"), "spawn")

@@ -8,6 +8,7 @@ namespace peal {
 
 namespace {
 
+// In the order of the enums: the number is the index.
 constexpr auto kKindNames = std::to_array<std::string_view>(
     {"usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug", "aborted"});
 constexpr auto kCauseNames = std::to_array<std::string_view>({"unknown",

@@ -16,7 +16,7 @@ namespace peal {
 enum class ErrorKind : unsigned char {
   kUsage = 0,    // the call or the configuration is wrong: fix the program
   kMismatch,     // ranks disagree about the operation: fix the program
-  kPeerLost,     // a rank ended or became unreachable: restart it, or continue without it
+  kPeerLost,     // a rank ended or became unreachable: start the job again
   kTimeout,      // a rank did not come in time: find the missing rank, or wait longer
   kUnsupported,  // a combination without a meaning, or one that this backend cannot do
   kResource,     // memory, descriptors, ports, permissions: fix the machine
@@ -24,7 +24,7 @@ enum class ErrorKind : unsigned char {
   kAborted,      // a rank ended the group on purpose, by abort() or Ctrl-C: nothing to fix
 };
 
-/// The number of kinds. It must name the last one.
+/// The number of kinds. If you append a kind, name that kind here.
 inline constexpr std::size_t kErrorKinds = static_cast<std::size_t>(ErrorKind::kAborted) + 1;
 
 /// "usage", "mismatch", "peer_lost", "timeout", "unsupported", "resource", "bug", "aborted";
@@ -54,7 +54,7 @@ enum class ErrorCause : std::uint8_t {
   kInterrupted,  // Ctrl-C, or a signal handler on that rank raised an exception
 };
 
-/// The number of causes. It must name the last one.
+/// The number of causes. If you append a cause, name that cause here.
 inline constexpr std::size_t kErrorCauses = static_cast<std::size_t>(ErrorCause::kInterrupted) + 1;
 
 /// "unknown", "killed", "exited", "threw", "aborted", "left", "stopped", "unreachable", "mismatch",

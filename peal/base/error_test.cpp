@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <new>
-#include <set>
 #include <stdexcept>
 #include <system_error>
 
@@ -12,20 +11,25 @@
 namespace peal {
 namespace {
 
-TEST(ErrorTest, WhatIsTheKindAndTheMessage) {
+TEST(ErrorTest, TheTextIsTheKindAndTheMessage) {
   const Error error(ErrorKind::kPeerLost, "rank 3 ended");
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
   EXPECT_STREQ(error.what(), "peer_lost: rank 3 ended");
   EXPECT_EQ(error.message(), "rank 3 ended");
 }
 
-TEST(ErrorTest, EachKindHasADifferentName) {
-  std::set<std::string_view> names;
-  for (std::uint8_t number = 0; number < kErrorKinds; ++number)
-    names.insert(name_of(ErrorKind{number}));
-  EXPECT_EQ(names.size(), kErrorKinds);
-  EXPECT_FALSE(names.contains("invalid"));
-  EXPECT_EQ(name_of(static_cast<ErrorKind>(200)), "invalid");
+TEST(ErrorTest, EachKindHasItsName) {
+  EXPECT_EQ(name_of(ErrorKind::kUsage), "usage");
+  EXPECT_EQ(name_of(ErrorKind::kMismatch), "mismatch");
+  EXPECT_EQ(name_of(ErrorKind::kPeerLost), "peer_lost");
+  EXPECT_EQ(name_of(ErrorKind::kTimeout), "timeout");
+  EXPECT_EQ(name_of(ErrorKind::kUnsupported), "unsupported");
+  EXPECT_EQ(name_of(ErrorKind::kResource), "resource");
+  EXPECT_EQ(name_of(ErrorKind::kBug), "bug");
+  EXPECT_EQ(name_of(ErrorKind::kAborted), "aborted");
+  for (std::size_t number = kErrorKinds; number < 256; ++number) {
+    EXPECT_EQ(name_of(ErrorKind{static_cast<std::uint8_t>(number)}), "invalid") << number;
+  }
 }
 
 TEST(ErrorTest, AKindIsFoundByItsNumber) {
@@ -40,16 +44,22 @@ TEST(ErrorTest, AnUnknownNumberIsNotAKind) {
   }
 }
 
-TEST(ErrorTest, EachCauseHasADifferentNameAndNumber) {
-  std::set<std::string_view> names;
-  for (std::uint8_t number = 0; number < kErrorCauses; ++number) {
-    names.insert(name_of(ErrorCause{number}));
-    EXPECT_EQ(error_cause_of(number), ErrorCause{number});
+TEST(ErrorTest, EachCauseHasItsNameAndNumber) {
+  EXPECT_EQ(name_of(ErrorCause::kUnknown), "unknown");
+  EXPECT_EQ(name_of(ErrorCause::kKilled), "killed");
+  EXPECT_EQ(name_of(ErrorCause::kExited), "exited");
+  EXPECT_EQ(name_of(ErrorCause::kThrew), "threw");
+  EXPECT_EQ(name_of(ErrorCause::kAborted), "aborted");
+  EXPECT_EQ(name_of(ErrorCause::kLeft), "left");
+  EXPECT_EQ(name_of(ErrorCause::kStopped), "stopped");
+  EXPECT_EQ(name_of(ErrorCause::kUnreachable), "unreachable");
+  EXPECT_EQ(name_of(ErrorCause::kMismatch), "mismatch");
+  EXPECT_EQ(name_of(ErrorCause::kInterrupted), "interrupted");
+  for (std::size_t number = 0; number < 256; ++number) {
+    const auto byte = static_cast<std::uint8_t>(number);
+    EXPECT_EQ(error_cause_of(byte).has_value(), number < kErrorCauses) << number;
+    EXPECT_EQ(name_of(ErrorCause{byte}) == "invalid", number >= kErrorCauses) << number;
   }
-  EXPECT_EQ(names.size(), kErrorCauses);
-  EXPECT_FALSE(names.contains("invalid"));
-  EXPECT_EQ(name_of(static_cast<ErrorCause>(200)), "invalid");
-  EXPECT_EQ(error_cause_of(200), std::nullopt);
 }
 
 TEST(ErrorTest, DetailsAreCopied) {

@@ -22,7 +22,8 @@ constexpr Timeout kCommandLimit = std::chrono::seconds(10);
 constexpr const char* kHostPrefix = "peal-bench-";  // peal-bench-PID-INDEX, a host name too
 constexpr const char* kBridgePrefix = "pealb";      // pealbPID; interface names must be short
 
-/// Runs the words of `command`, then `more`, which may contain spaces.
+/// Runs one program. The words of `command` are the program and its first arguments; `more` are
+/// further arguments, which may contain spaces.
 Finished run(const std::string& command, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words;
   for (const std::string_view word : split(command, ' ')) words.emplace_back(word);
@@ -31,7 +32,7 @@ Finished run(const std::string& command, const std::vector<std::string>& more = 
 }
 
 template <class... Parts>
-void must(fmt::format_string<Parts...> format, Parts&&... parts) {
+void run_or_throw(fmt::format_string<Parts...> format, Parts&&... parts) {
   const std::string command = fmt::format(format, std::forward<Parts>(parts)...);
   const Finished finished = run(command);
   if (finished.status == 0) return;
@@ -95,7 +96,8 @@ HostNet::HostNet(const HostOptions& options)
       bridge_(fmt::format("{}{}", kBridgePrefix, ::getpid())),
       subnet_(subnet_prefix() + ".0/24") {
   if (::geteuid() != 0) {
-    throw Error(ErrorKind::kUsage, "--hosts-netns makes network namespaces, so it must be root");
+    throw Error(ErrorKind::kUsage,
+                "--hosts-netns makes network namespaces: run `peal bench` as root");
   }
   if (!find_program("ip") || !find_program("tc")) {
     throw Error(ErrorKind::kUsage, "--hosts-netns needs `ip` and `tc`: install iproute2");
@@ -122,21 +124,21 @@ void HostNet::remove() const noexcept try {
 }
 
 void HostNet::lay_bridge() {
-  must("ip link add {} type bridge", bridge_);
-  must("ip link set {} up", bridge_);
+  run_or_throw("ip link add {} type bridge", bridge_);
+  run_or_throw("ip link set {} up", bridge_);
 }
 
 void HostNet::add_host(int index) {
   const Host host{fmt::format("{}{}-{}", kHostPrefix, ::getpid(), index),
                   fmt::format("{}.{}", subnet_prefix(), index + 1)};
   const std::string port = port_of(index);
-  must("ip netns add {}", host.name);
+  run_or_throw("ip netns add {}", host.name);
   hosts_.push_back(host);
-  must("ip link add {} type veth peer name {} netns {}", port, kHostInterface, host.name);
-  must("ip link set {} master {} up", port, bridge_);
-  must("ip -n {} address add {}/24 dev {}", host.name, host.address, kHostInterface);
-  must("ip -n {} link set lo up", host.name);
-  must("ip -n {} link set {} up", host.name, kHostInterface);
+  run_or_throw("ip link add {} type veth peer name {} netns {}", port, kHostInterface, host.name);
+  run_or_throw("ip link set {} master {} up", port, bridge_);
+  run_or_throw("ip -n {} address add {}/24 dev {}", host.name, host.address, kHostInterface);
+  run_or_throw("ip -n {} link set lo up", host.name);
+  run_or_throw("ip -n {} link set {} up", host.name, kHostInterface);
   if (!options_.rate.empty()) limit(host);
   if (!options_.congestion.empty()) choose_congestion(host);
 }
@@ -168,11 +170,11 @@ void HostNet::choose_congestion(const Host& host) const {
 }
 
 void HostNet::disconnect_host(std::size_t host) const {
-  must("ip link set {} nomaster", port_of(static_cast<int>(host)));
+  run_or_throw("ip link set {} nomaster", port_of(static_cast<int>(host)));
 }
 
 void HostNet::connect_host(std::size_t host) const {
-  must("ip link set {} master {}", port_of(static_cast<int>(host)), bridge_);
+  run_or_throw("ip link set {} master {}", port_of(static_cast<int>(host)), bridge_);
 }
 
 std::vector<Traffic> HostNet::traffic() const {

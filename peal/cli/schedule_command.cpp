@@ -39,7 +39,8 @@ Lines that begin with # are comments: the output can be saved, changed and given
 to --verify. docs/guide/schedules.md explains the steps. PEAL_ALGORITHM,
 PEAL_TUNE and PEAL_STAGE have the same effect as in a job.
 
-Exit code: 0 if the schedule is right, 1 if it is not.
+Exit code: 0 if the schedule is right, 1 if it is not, 2 if the arguments are
+wrong or the file is not a schedule.
 
 Examples:
   peal schedule all_reduce --np 4 --bytes 1M
@@ -192,7 +193,7 @@ int verify_file(const std::string& path) {
   try {
     text = path == "-" ? read_text(Fd(::dup(STDIN_FILENO))) : read_text_file(path);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("--verify {} {}", path, error.message()));
+    throw Error(error.kind(), fmt::format("--verify: {} {}", path, error.message()));
   }
   return print_proof(schedule::parse_schedule(text));
 }

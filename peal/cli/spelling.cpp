@@ -38,7 +38,8 @@ void spell_as_declared(std::vector<std::string>& arguments) {
 void refuse_empty_values(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     if (!argument.starts_with("--") || argument.find('=') != argument.size() - 1) continue;
-    throw Error(ErrorKind::kUsage, fmt::format("{} has no value: write one after the =", argument));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} has no value: write the value after the =", argument));
   }
 }
 

@@ -178,16 +178,17 @@ const std::array kVariables = {
              [](const Config& c) -> std::string {
                return c.integrity == Integrity::kCrc ? "crc" : "none";
              }},
-    Variable{"PEAL_VERIFY",
-             "0 or 1",
-             "Proves each new schedule before its first use, in groups of up to 64 ranks: with the "
-             "memory of all ranks, of none, or of this rank only registered. Other mixes are "
-             "proved in peal's tests.",
-             [](std::string_view text, Config& c) {
-               if (text != "0" && text != "1") throw wrong_value();
-               c.verify = text == "1";
-             },
-             [](const Config& c) -> std::string { return c.verify ? "1" : "0"; }},
+    Variable{
+        "PEAL_VERIFY",
+        "0 or 1",
+        "Proves each new schedule before its first use, in groups of up to 64 ranks. The proof is "
+        "for one of three cases: all ranks have registered memory, no rank has, or only this "
+        "rank has. peal's tests prove the other mixes.",
+        [](std::string_view text, Config& c) {
+          if (text != "0" && text != "1") throw wrong_value();
+          c.verify = text == "1";
+        },
+        [](const Config& c) -> std::string { return c.verify ? "1" : "0"; }},
     Variable{"PEAL_TIMEOUT",
              "seconds, as in 300 or 0.5",
              "How long rendezvous, connection and each operation may take.",
@@ -244,11 +245,10 @@ const std::array kVariables = {
 constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_JOB",
                   "The name of the job, the same on all its ranks; `peal run` sets it."},
-    OtherVariable{
-        "PEAL_LAUNCHED",
-        "A mark of the rank that `peal run` has started, with its PEAL_JOB, PEAL_FLIGHT_DIR and "
-        "PEAL_INJECT. With it, a job inside a rank does not use these three variables; `peal run` "
-        "sets it."},
+    OtherVariable{"PEAL_LAUNCHED",
+                  "A mark that `peal run` sets for each rank. With this mark, a job that a rank "
+                  "starts ignores "
+                  "the PEAL_JOB, PEAL_FLIGHT_DIR and PEAL_INJECT of the outer job."},
     OtherVariable{"PEAL_MASTER_PORT",
                   "The port where ranks meet. It takes precedence over MASTER_PORT, which torchrun "
                   "uses itself."},

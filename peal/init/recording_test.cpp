@@ -54,10 +54,10 @@ TEST_F(FailedStartTest, KeepsTheRecordOfAGroupThatTheProcessIsIn) {
 
 TEST_F(FailedStartTest, KeepsTheRecordOfAnotherProcessWithTheSameRank) {
   const auto rank = observe::FlightRecorder::make(observe::small_record(folder_.path(), 1));
-  in_child([&] {  // has the rank's environment, and its record too
+  ASSERT_TRUE(holds_in_child([&] {  // the child has the rank's environment and record
     fail();
-    return 0;
-  });
+    return true;
+  }));
   EXPECT_FALSE(flight().first_error);
 }
 

@@ -66,8 +66,8 @@ class EagerSends {
   bool admits(Bytes payload) const { return held_.empty() && fits(payload); }
   /// Counts a message that goes.
   void sent(Bytes payload) { unreceived_.add({1, payload}); }
-  /// The peer gives back credit. Returns false, and does nothing, if the credit exceeds the
-  /// messages that this rank has sent.
+  /// The peer gives back credit. Returns false, and does nothing, if the credit is negative or
+  /// exceeds `unreceived()`.
   bool give_back(const MessageCount& received);
   /// The sent messages for which the peer has not given back credit. The peer may have received
   /// some of them already.

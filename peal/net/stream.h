@@ -53,6 +53,8 @@ class Stream {
   virtual Fd release() noexcept = 0;
 };
 
+// In transfer.cpp, with the same functions for descriptors:
+
 /// Move all bytes, or throw: timeout, peer_lost. write_all returns when no byte is held.
 void write_all(Stream& stream, std::span<const std::byte> data, Deadline deadline);
 void read_all(Stream& stream, std::span<std::byte> into, Deadline deadline);

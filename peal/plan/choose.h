@@ -12,8 +12,8 @@ const Table& built_in_choices();
 Table tuned(Table rows);
 
 /// The algorithm of the first row that fits the problem and whose algorithm applies. For ranks of
-/// one host without such a row, the rows for several hosts follow; finally pairwise, which applies
-/// to every problem with a stage limit of 2 or more.
+/// one host without such a row, the rows for several hosts follow; finally pairwise, which can do
+/// every operation of two or more ranks. Some operations need a stage limit of 2 or more.
 /// Uses only what all ranks know, so all ranks with the same table choose the same algorithm.
 /// `element` is the size of one element.
 const Algorithm& choose(const Table& table, const schedule::Problem&, Bytes element);

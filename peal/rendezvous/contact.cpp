@@ -152,9 +152,9 @@ std::vector<Contact> collect(store::Store& group,
         missing.push_back(rank);
       }
     }
-    if (!timeout) break;
+    if (missing.empty()) break;
     while_waiting(missing);
-    if (deadline.passed() && !missing.empty()) {
+    if (deadline.passed()) {
       throw missing_ranks_error(
           missing, ranks.size(), "did not publish their addresses in time", kAdviceIfStuck);
     }

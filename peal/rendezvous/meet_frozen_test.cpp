@@ -121,18 +121,18 @@ Course meet_with(Target target, int before_call) {
   constexpr milliseconds kTimeout{kSanitized ? 6000 : 2000};
   const StorePtr store = store::make_memory_store();
   const auto freezing = std::make_shared<FreezingStore>(store, before_call);
-  Participant doomed;
+  Participant target_participant;
   std::vector<Participant> others;
   std::vector<std::string> marks;
   for (Participant& participant : ranks_of("env://", kRanks)) {
     const bool is_target = participant.request.rank == target.rank;
     participant.request.store = is_target ? freezing : store;
     if (!is_target) marks.push_back("meeting/ready/" + std::to_string(*participant.request.rank));
-    (is_target ? doomed : others.emplace_back()) = participant;
+    (is_target ? target_participant : others.emplace_back()) = participant;
   }
-  std::future<Outcome> state;
+  std::future<Outcome> outcome;
   const auto begin = [&] {
-    state = std::async(std::launch::async, [&] { return attend(doomed, soon()); });
+    outcome = std::async(std::launch::async, [&] { return attend(target_participant, soon()); });
     freezing->await_rest();
   };
   if (!target.is_last) begin();
@@ -145,7 +145,7 @@ Course meet_with(Target target, int before_call) {
   Course course;
   course.others = survivors.get();
   freezing->thaw();
-  course.target = state.get();
+  course.target = outcome.get();
   course.calls = freezing->calls();
   return course;
 }

@@ -29,7 +29,7 @@ namespace {
 
 using Addresses = std::vector<net::Address>;
 
-net::ProofContext proof_of(const MeetContext& context) {
+net::ProofContext proof_context_of(const MeetContext& context) {
   const Config& config = context.config;
   return {config.secret, context.launch.job, "store", link_protection_of(config)};
 }
@@ -38,7 +38,7 @@ std::unique_ptr<store::Store> connect_to_store(const Addresses& addresses,
                                                const MeetContext& context,
                                                Deadline deadline) {
   return store::connect_tcp_store(addresses,
-                                  proof_of(context),
+                                  proof_context_of(context),
                                   context.config.timeout,
                                   deadline,
                                   "rank 0's store",
@@ -48,7 +48,7 @@ std::unique_ptr<store::Store> connect_to_store(const Addresses& addresses,
 /// Rank 0's part: the server, and rank 0's connection to it.
 struct Host {
   Host(std::vector<Fd> listeners, const MeetContext& context)
-      : server(std::move(listeners), proof_of(context), {}, context.report),
+      : server(std::move(listeners), proof_context_of(context), {}, context.report),
         client(connect_to_store({server.address()}, context, context.deadline)) {}
   ~Host() {
     client.reset();

@@ -1,5 +1,5 @@
-// Looks in the store for a mark of each of several ranks, and makes the errors that name the
-// missing ranks. Used by the meeting, by contacts and by meeting results.
+// Looks in the store for the marks of several ranks, and makes the errors that name the missing
+// ranks. Used by the meeting, by contacts and by meeting results.
 #pragma once
 
 #include <span>

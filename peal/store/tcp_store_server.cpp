@@ -56,23 +56,23 @@ class ServerLoop {
     return true;
   }
 
-  std::size_t clients() const { return sessions_.size() - half_open(); }
+  std::size_t clients() const { return sessions_.size() - count_half_open(); }
 
  private:
-  std::size_t half_open() const {
+  std::size_t count_half_open() const {
     return static_cast<std::size_t>(std::count_if(
         sessions_.begin(), sessions_.end(), [](const auto& s) { return !s->is_proved(); }));
   }
 
   bool accepting() const {
     const TimePoint now = Clock::now();
-    return accept_limiter_.may_accept(half_open(), now);
+    return accept_limiter_.may_accept(count_half_open(), now);
   }
 
   TimePoint next_alarm() const {
     const TimePoint accepts_from = accept_limiter_.pause_until();
     TimePoint alarm = Clock::now() < accepts_from ? accepts_from : TimePoint::max();
-    const Timeout proof_timeout = accept_limiter_.proof_timeout(half_open());
+    const Timeout proof_timeout = accept_limiter_.proof_timeout(count_half_open());
     for (const auto& session : sessions_) {
       alarm = std::min(alarm, session->due());
       if (!session->is_proved()) alarm = std::min(alarm, session->since() + proof_timeout);
@@ -118,7 +118,7 @@ class ServerLoop {
   }
 
   void drop_slow(TimePoint now) {
-    const Timeout proof_timeout = accept_limiter_.proof_timeout(half_open());
+    const Timeout proof_timeout = accept_limiter_.proof_timeout(count_half_open());
     std::erase_if(sessions_, [&](const auto& session) {
       const bool slow = !session->is_proved() && session->since() + proof_timeout <= now;
       if (slow) accept_limiter_.dropped(session->from(), session->too_slow().message(), now);

@@ -63,9 +63,9 @@ void grow_shared_file(int fd, Bytes from, Bytes to) {
     if (::fallocate(fd, 0, from.value, step.value) == 0) {
       from += step;
     } else if (errno != EINTR) {
-      throw system_error(fmt::format("cannot share {} bytes of memory with this host's ranks (free "
-                                     "memory of the machine, or raise the memory limit of its "
-                                     "container)",
+      throw system_error(fmt::format("cannot share {} bytes of memory with this host's ranks (end "
+                                     "other programs on this machine, or raise the memory limit of "
+                                     "the container)",
                                      to.value),
                          errno);
     }

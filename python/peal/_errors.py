@@ -15,7 +15,7 @@ class Error(RuntimeError):
 
     - "usage": the call or the configuration is wrong: fix the program
     - "mismatch": ranks disagree about the operation: fix the program
-    - "peer_lost": a rank ended or became unreachable: restart it, or continue without it
+    - "peer_lost": a rank ended or became unreachable: start the job again
     - "timeout": a rank did not arrive in time: find the missing rank, or wait longer
     - "unsupported": the combination has no meaning, or peal cannot do it
     - "resource": memory, descriptors, ports, permissions: fix the machine

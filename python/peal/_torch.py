@@ -1,4 +1,5 @@
-"""The backend "peal" of torch.distributed. torch creates it here; its groups end with the process."""
+"""The backend "peal" of torch.distributed. torch calls this module to make the
+backend. The groups of the backend end when the process ends."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ reduction on groups of 1 to 4 ranks, and write this page:
 $ python python/tests/test_operations.py --write
 ```
 
-- The column `peal` lists the types and reductions that gave the correct result (a closed form) on
+- The column `peal` lists the types and reductions that gave the correct result on
   every rank and for every size.
 - The column `gloo` says which of these cases torch's gloo backend supports too.
 

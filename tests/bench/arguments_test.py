@@ -44,8 +44,8 @@ class WrongArguments(Bench):
                   for part in ("-0.5", "0", "1.5", "nan", "half", "")),
                 *((["barrier", "--seconds", seconds], "--seconds takes more than 0 and at most 3600, as in 0.1")
                   for seconds in ("0", "-1", "3601", "nan", "inf")),
-                (["--json=", "barrier"], "--json= has no value: write one after the ="),
-                (["--tune=", "barrier"], "--tune= has no value: write one after the ="),
+                (["--json=", "barrier"], "--json= has no value: write the value after the ="),
+                (["--tune=", "barrier"], "--tune= has no value: write the value after the ="),
                 *((["barrier", option, ""], f"the value of {option} is empty")
                   for option in ("--json", "--baseline", "--against")),
                 (["barrier", "--rounds", "0"], "--rounds takes 1 or more")):

@@ -236,7 +236,8 @@ std::vector<RankBuffers> carry_out(const Sequence& sequence,
   const std::vector<RankBuffers> results = carry_out(sequence, inputs, reduce, random);
   if (results == expected) return ::testing::AssertionSuccess();
   ::testing::AssertionResult failure = ::testing::AssertionFailure();
-  failure << (results.empty() ? "the engine does not end:\n" : "other results:\n");
+  failure << (results.empty() ? "the engine does not end: " : "other results: ") << name_of(reduce)
+          << '\n';
   for (const Schedule& schedule : sequence) failure << to_text(schedule);
   return failure;
 }
@@ -351,7 +352,7 @@ TEST_P(DifferentialTest, TheEngineComputesTheVerifiersResultsForRandomSequences)
 TEST_P(DifferentialTest, TheEngineComputesTheVerifiersResultForAcceptedMutants) {
   constexpr std::size_t kLongest = 60;
   const int ranks = GetParam().ranks;
-  const unsigned share = kSanitized ? 100 : ranks > 9 ? 300 : 10;  // runs one mutant of this number
+  const unsigned share = kSanitized ? 100 : ranks > 9 ? 300 : 10;  // runs one of this many mutants
   Random random(static_cast<unsigned>(ranks));
   int refused = 0;
   int accepted = 0;

@@ -171,20 +171,20 @@ class Run {
   }
 
   void judge(const std::vector<Processes::Ended>& ranks) {
-    const Words state = words_of(ranks[target()].output);
+    const Words of_target = words_of(ranks[target()].output);
     const bool too_slow = std::ranges::any_of(ranks, [&](const Processes::Ended& ended) {
-      return was_too_slow(words_of(ended.output), state.dying);
+      return was_too_slow(words_of(ended.output), of_target.dying);
     });
-    result_.inconclusive = !state.dying || too_slow;
+    result_.inconclusive = !of_target.dying || too_slow;
     for (Rank rank = 0; rank < drill_.ranks; ++rank) {
       const auto& ended = ranks[static_cast<std::size_t>(rank)];
       const std::string complaint = !ended.in_time                          ? "hangs"
                                     : !words_of(ended.output).wrong.empty() ? "got a wrong result"
                                     : too_slow && ends_by_error(ended)      ? ""
-                                    : !state.dying ? complaint_about_unharmed(ended)
+                                    : !of_target.dying ? complaint_about_unharmed(ended)
                                     : rank == drill_.target
                                         ? complaint_about_target(ended)
-                                        : complaint_about_survivor(ended, *state.dying);
+                                        : complaint_about_survivor(ended, *of_target.dying);
       if (complaint.empty()) continue;
       complain(fmt::format("rank {}{}: {}; it wrote:\n{}",
                            rank,
@@ -207,14 +207,15 @@ class Run {
     return ended.code == 3 || ended.code == 0 || ended.code == -SIGKILL;
   }
 
-  /// For a job whose target finished before it was struck.
+  /// For a job in which the target finished before the fault.
   std::string complaint_about_unharmed(const Processes::Ended& ended) const {
     if (drill_.phase == Phase::kOperation && drill_.action != Action::kPause) {
-      return "ended though it has work until the target is struck";
+      return "ended although it has work until the fault reaches the target";
     }
     return ended.code == 0 && words_of(ended.output).left
                ? ""
-               : fmt::format("ended with {} though the fault did not reach the target", ended.code);
+               : fmt::format("ended with {} although the fault did not reach the target",
+                             ended.code);
   }
 
   std::string complaint_about_target(const Processes::Ended& ended) const {
@@ -241,8 +242,8 @@ class Run {
     return complaint_about_time_and_kind(words, strike);
   }
 
-  /// A rank that does not need the target any more, or not yet, may not notice. A target that is
-  /// struck late in the rendezvous may have done all its work.
+  /// A rank that does not need the target any more, or not yet, may not notice. A target that the
+  /// fault reaches late in the rendezvous may have done all its work.
   bool may_end_well() const {
     return drill_.phase != Phase::kOperation || drill_.action == Action::kPause;
   }

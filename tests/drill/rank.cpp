@@ -45,7 +45,8 @@ std::int64_t now() { return std::chrono::nanoseconds(Clock::now().time_since_epo
 /// ranks wait.
 class Strike {
  public:
-  explicit Strike(const Drill& drill, Rank self) : drill_(drill), doomed_(drill.target == self) {}
+  explicit Strike(const Drill& drill, Rank self)
+      : drill_(drill), is_target_(drill.target == self) {}
   ~Strike() {
     over_ = true;
     if (striker_.joinable()) striker_.join();
@@ -55,7 +56,7 @@ class Strike {
 
   /// The phase begins. Strikes within it if it is the drill's phase.
   void enter(Phase phase) {
-    if (!doomed_ || phase != drill_.phase) return;
+    if (!is_target_ || phase != drill_.phase) return;
     striker_ = std::thread([this] {
       std::this_thread::sleep_for(drill_.delay);
       if (over_) return;
@@ -66,7 +67,7 @@ class Strike {
 
  private:
   const Drill& drill_;
-  bool doomed_;
+  bool is_target_;
   std::atomic<bool> over_ = false;
   std::thread striker_;
 };

@@ -13,7 +13,7 @@ namespace peal {
 /// Runs `body` in a forked child process, and returns its result, an exit status from 0 to 255.
 /// Returns -1 if `body` throws, or if the system ends the child after two minutes.
 template <class Body>
-int in_child(const Body& body) {
+[[nodiscard]] int in_child(const Body& body) {
   const pid_t child = ::fork();
   if (child < 0) return -1;
   if (child == 0) {
@@ -34,7 +34,7 @@ int in_child(const Body& body) {
 
 /// Whether `body` returns true in a forked child process.
 template <class Body>
-bool holds_in_child(const Body& body) {
+[[nodiscard]] bool holds_in_child(const Body& body) {
   return in_child([&] { return body() ? 0 : 1; }) == 0;
 }
 

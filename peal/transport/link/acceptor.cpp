@@ -21,7 +21,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookEvery{200};
 constexpr milliseconds kLookFor{100};
 
-/// The expected ranks may be many and slow. They do not count as a crowd.
+/// The expected ranks may be many and slow, so the limit of half-open connections is higher by the
+/// number of their links.
 net::AcceptLimits limits_for(const LinkPlan& plan) {
   net::AcceptLimits limits;
   for (const auto& [rank, peer] : plan.peers) {

@@ -1,5 +1,5 @@
-// The message of a rank to a rank of its host, before the descriptors of its memory. Used by
-// host.cpp.
+// The message that a rank sends to each other rank of its host, before it sends the descriptors of
+// its memory. Used by host.cpp.
 #pragma once
 
 #include <cstddef>

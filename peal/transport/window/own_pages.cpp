@@ -45,7 +45,8 @@ struct Area {
 };
 
 /// The areas that are mapped in [begin, end), in order. Throws Error(resource) if they cannot be
-/// read, because a descriptor or memory is missing: unread areas must not count as unmapped.
+/// read, because the process has no free descriptor, or the system no free memory: unread areas
+/// must not count as unmapped.
 std::vector<Area> areas_in(std::uintptr_t begin, std::uintptr_t end) {
   constexpr const char* kWhat = "cannot read what memory is mapped, in /proc/self/maps";
   std::vector<Area> areas;

@@ -128,7 +128,8 @@ class Window final {
   ///   unchanged.
   void register_memory(std::span<std::byte> memory);
   /// Makes the memory registered at `memory` private again, with its contents. If that fails,
-  /// because memory or a descriptor is missing, the memory keeps its place in the arena for good.
+  /// because the process has no free descriptor or the system no free memory, the memory keeps its
+  /// place in the arena for good.
   void deregister_memory(const std::byte* memory) noexcept;
 
   /// Where this rank's memory lies in the arena. Empty if it is not wholly inside one allocation or
