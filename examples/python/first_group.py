@@ -18,7 +18,7 @@ from torch.multiprocessing import Process
 def run(rank: int, size: int) -> None:
     total = torch.ones(1)
     dist.all_reduce(total)
-    print(f"rank {rank} of {size} is one of {total.item():.0f}", flush=True)
+    print(f"rank {rank} of {size}: the sum of the ones is {total.item():.0f}", flush=True)
 
 
 def init_process(rank: int, size: int, backend: str, init_method: str) -> None:

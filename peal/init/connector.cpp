@@ -44,6 +44,7 @@ transport::ConnectOptions Connector::options_for(std::span<const Rank> world_ran
   options.rank = rank_among(world_ranks);
   options.size = static_cast<int>(world_ranks.size());
   options.group = group;
+  options.world_ranks.assign(world_ranks.begin(), world_ranks.end());
   options.secret = meeting_.secret;
   options.job = meeting_.job;
   options.protection = link_protection_of(config_);

@@ -21,21 +21,20 @@ namespace {
 
 class ProcessTransport final : public Transport {
  public:
-  ProcessTransport(std::string group,
-                   Rank self,
+  ProcessTransport(const ConnectOptions& options,
                    std::span<const Contact> contacts,
                    std::vector<bool> near,
                    std::unique_ptr<Host> host,
-                   Links links,
-                   const HeartbeatLimits& heartbeat)
-      : group_(std::move(group)),
-        self_(self),
+                   Links links)
+      : group_(options.group),
+        self_(options.rank),
+        world_ranks_(options.world_ranks),
         contacts_(contacts.begin(), contacts.end()),
         hosts_(number_hosts(contacts)),
         near_(std::move(near)),
         host_(std::move(host)) {
     for (const Contact& contact : contacts_) {
-      const Contact& own = contacts_[static_cast<std::size_t>(self)];
+      const Contact& own = contacts_[static_cast<std::size_t>(self_)];
       if (machine_of(contact.host_id) != machine_of(own.host_id)) continue;
       processes_on_machine_.push_back(contact.pid);
     }
@@ -46,9 +45,9 @@ class ProcessTransport final : public Transport {
     if (auto beats = take(links, LinkKind::kBeats); !beats.empty()) {
       heartbeats_.emplace(
           std::move(beats),
-          heartbeat,
+          options.heartbeat,
           [this](Rank rank) { lose_host_of(rank); },
-          [stopped = stopped_neighbours(self)]() mutable { return stopped.look(); });
+          [stopped = stopped_neighbours(self_)]() mutable { return stopped.look(); });
     }
   }
 
@@ -96,15 +95,23 @@ class ProcessTransport final : public Transport {
       if (kind == ChannelKind::kMail) near_mail_ = near.get();
       return near;
     }
-    auto far = std::make_unique<TcpChannel>(std::move(connections), [this](Rank peer) {
-      return fmt::format("rank {} of the group {} lost {}",
-                         self_,
-                         group_,
-                         name_of(peer, contacts_.at(static_cast<std::size_t>(peer))));
-    });
+    auto far = std::make_unique<TcpChannel>(
+        std::move(connections),
+        [this](Rank peer, std::string_view what) { return broken_link(peer, what); });
     (kind == ChannelKind::kData ? far_data_ : far_mail_) = far.get();
     if (!host_) return far;
     return std::make_unique<MixedChannel>(host_->make_channel(kind), std::move(far), near_);
+  }
+
+  Error broken_link(Rank peer, std::string_view what) const {
+    const Contact& contact = contacts_.at(static_cast<std::size_t>(peer));
+    return Error(
+        ErrorKind::kPeerLost,
+        fmt::format(
+            "rank {} of the group {} lost {}: {}", self_, group_, name_of(peer, contact), what),
+        {.rank = world_ranks_.empty() ? peer : world_ranks_.at(static_cast<std::size_t>(peer)),
+         .host = contact.hostname,
+         .cause = ErrorCause::kUnreachable});
   }
 
   StoppedRanks stopped_neighbours(Rank self) const {
@@ -138,6 +145,7 @@ class ProcessTransport final : public Transport {
 
   std::string group_;
   Rank self_;
+  std::vector<Rank> world_ranks_;
   std::vector<Contact> contacts_;
   std::vector<int> hosts_;  // of each rank
   std::vector<std::int64_t> processes_on_machine_;
@@ -154,15 +162,13 @@ class ProcessTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_process_transport(const std::string& group,
-                                                  Rank self,
+std::unique_ptr<Transport> make_process_transport(const ConnectOptions& options,
                                                   std::span<const Contact> contacts,
                                                   std::vector<bool> near,
                                                   std::unique_ptr<Host> host,
-                                                  Links links,
-                                                  const HeartbeatLimits& heartbeat) {
+                                                  Links links) {
   return std::make_unique<ProcessTransport>(
-      group, self, contacts, std::move(near), std::move(host), std::move(links), heartbeat);
+      options, contacts, std::move(near), std::move(host), std::move(links));
 }
 
 }  // namespace peal::transport

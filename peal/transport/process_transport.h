@@ -4,27 +4,24 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "peal/transport/link/connect.h"
 #include "peal/transport/link/contact.h"
 #include "peal/transport/link/links.h"
-#include "peal/transport/liveness/peer_monitor.h"
 #include "peal/transport/shm/host.h"
 #include "peal/transport/transport.h"
 
 namespace peal::transport {
 
-/// `group`: its name, for errors. `near[r]`: whether rank r is reached by shared memory, over
+/// `near[r]`: whether rank r is reached by shared memory, over
 /// `host`. `host` is null if this rank is alone on its host among several. `links` lead to the
 /// other ranks.
 /// Errors: resource.
-std::unique_ptr<Transport> make_process_transport(const std::string& group,
-                                                  Rank self,
+std::unique_ptr<Transport> make_process_transport(const ConnectOptions& options,
                                                   std::span<const Contact> contacts,
                                                   std::vector<bool> near,
                                                   std::unique_ptr<Host> host,
-                                                  Links links,
-                                                  const HeartbeatLimits& heartbeat);
+                                                  Links links);
 
 }  // namespace peal::transport

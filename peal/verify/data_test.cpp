@@ -12,9 +12,10 @@ namespace {
 using testing::IsEmpty;
 
 TEST(VerifyDataTest, RejectsAMissingContribution) {
-  EXPECT_THAT(wrong_after(kReduceToRoot, "input[0:3]@0", "input[0:2]@0"),
-              has("rank 1, step 3",
-                  "ends with finish(reduce(begin(in_0[0]), begin(in_1[0]))) at output[0]"));
+  EXPECT_THAT(
+      wrong_after(kReduceToRoot, "input[0:3]@0", "input[0:2]@0"),
+      has("rank 1, step 3",
+          "ends with finish(reduce(begin(in_0[0]), begin(in_1[0]))) at index 0 of its output"));
 }
 
 TEST(VerifyDataTest, RejectsADuplicateContribution) {
@@ -29,20 +30,20 @@ TEST(VerifyDataTest, RejectsAContributionFromTheWrongIndex) {
   EXPECT_THAT(wrong_after(kRing,
                           "move partial wire[1]@2, input[2]@4 -> output[2]@4",
                           "move partial wire[1]@2, input[2]@3 -> output[2]@4"),
-              has("rank 2, step 8", "at output[4]"));
+              has("rank 2, step 8", "at index 4 of its output"));
 }
 
 TEST(VerifyDataTest, RejectsAResultAtTheWrongPlace) {
   EXPECT_THAT(wrong_after(kAllGather, "wire[0]@0 -> output[1]@0 x3", "wire[0]@0 -> output[1]@2 x3"),
               has("rank 1, step 3",
-                  "ends with nothing at output[0], which should come from index 0 "
+                  "ends with nothing at index 0 of its output, which should come from index 0 "
                   "of rank 0's input"));
 }
 
 TEST(VerifyDataTest, RejectsAResultThatIsTooShort) {
   EXPECT_THAT(
       wrong_after(kStagedBroadcast, "stage[0]@0 -> output[2]@0 x7", "stage[0]@0 -> output[2]@0 x6"),
-      has("rank 2, step 3", "ends with nothing at output[6]"));
+      has("rank 2, step 3", "ends with nothing at index 6 of its output"));
 }
 
 TEST(VerifyDataTest, RejectsAnUnfinishedReduction) {

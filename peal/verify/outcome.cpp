@@ -38,12 +38,14 @@ void check_postcondition(State& state, const Postcondition& postcondition, const
       const std::string source = postcondition.source == Postcondition::kAllRanks
                                      ? "all ranks' inputs"
                                      : fmt::format("rank {}'s input", postcondition.source);
-      state.report(site,
-                   fmt::format("ends with {} at output[{}], which should come from index {} of {}",
-                               state.expressions.describe(run.first),
-                               (range.begin + done).value,
-                               index.value,
-                               source));
+      state.report(
+          site,
+          fmt::format(
+              "ends with {} at index {} of its output, which should come from index {} of {}",
+              state.expressions.describe(run.first),
+              (range.begin + done).value,
+              index.value,
+              source));
     }
     done += run.count;
   }

@@ -36,7 +36,7 @@ class BasicsTest(unittest.TestCase):
                     text = output_of(*example("first_group.py"), "--ranks", "3", "--init-method",
                                      place, MASTER_PORT=master_port)
                     self.assertEqual(lines_of(text),
-                                     [f"rank {r} of 3 is one of 3" for r in range(3)])
+                                     [f"rank {r} of 3: the sum of the ones is 3" for r in range(3)])
 
     def test_a_number_is_sent_blocking_and_asynchronously(self) -> None:
         self.assertEqual(lines_of(peal_run(2, *example("point_to_point.py"))),

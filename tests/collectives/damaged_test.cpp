@@ -89,9 +89,13 @@ class DamagedTest : public ::testing::TestWithParam<LinkProtection> {
       return "the damage was not noticed";
     });
     EXPECT_TRUE(pair.interceptor().has_flipped());
-    for (const auto& outcome : outcomes) {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      const auto& outcome = outcomes[static_cast<std::size_t>(rank)];
       EXPECT_EQ(outcome.result, "");
       EXPECT_EQ(outcome.kind, ErrorKind::kPeerLost) << outcome.error;
+      // Either rank may detect the damage, and the other receives its error.
+      EXPECT_THAT(outcome.details.rank, ::testing::AnyOf(0, 1)) << outcome.error;
+      EXPECT_EQ(outcome.details.cause, ErrorCause::kUnreachable) << outcome.error;
       EXPECT_THAT(outcome.error, ::testing::HasSubstr("damaged"));
       EXPECT_THAT(outcome.error,
                   ::testing::ContainsRegex(

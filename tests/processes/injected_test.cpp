@@ -101,6 +101,7 @@ TEST(InjectedLinkTest, DamageIsDetectedWithChecksAndNeverAWrongSum) {
                       ContainsRegex(
                           "rank 1 of the group world lost rank 0 \\(pid [0-9]+ on host [^)]+\\): "),
                       HasSubstr("damaged"),
+                      HasSubstr("why: The connection between ranks 0 and 1 broke"),
                       Not(HasSubstr("wrong sum")),
                       Not(HasSubstr("counted"))));
   }

@@ -221,13 +221,8 @@ class PendingProcessTransport final : public PendingTransport {
     host_links_ = take_host_links(links_);
     std::unique_ptr<Host> host = join_host(near, deadline);
     listeners_.clear();
-    return make_process_transport(options_.group,
-                                  options_.rank,
-                                  contacts,
-                                  std::move(near),
-                                  std::move(host),
-                                  std::move(links_),
-                                  options_.heartbeat);
+    return make_process_transport(
+        options_, contacts, std::move(near), std::move(host), std::move(links_));
   }
 
   void listen(const net::Address& address) {

@@ -84,7 +84,7 @@ auto TcpChannel::attempt(Rank rank, Action action) const {
     return action();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kPeerLost) throw;
-    throw Error(error.kind(), fmt::format("{}: {}", loss_(rank), error.message()));
+    throw loss_(rank, error.message());
   }
 }
 

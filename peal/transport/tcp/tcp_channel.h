@@ -8,8 +8,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "peal/base/error.h"
 #include "peal/net/stream.h"
 #include "peal/transport/pollable.h"
 #include "peal/transport/shm/doorbell.h"
@@ -18,8 +20,8 @@ namespace peal::transport {
 
 class TcpChannel final : public PollableChannel {
  public:
-  /// How the error of a stream begins: "rank 0 lost rank 3 (pid 77 on host b)".
-  using Loss = std::function<std::string(Rank)>;
+  /// The error for a rank, made of the text of its stream's error: "the link to ... is damaged".
+  using Loss = std::function<Error(Rank, std::string_view)>;
 
   /// `connections`: proved, to other ranks. Throws Error(resource).
   TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections, Loss loss);
