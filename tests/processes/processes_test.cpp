@@ -312,7 +312,7 @@ TEST_P(ProcessesTest, RanksWithDifferentAlgorithmsAllNameTheSettings) {
     EXPECT_EQ(ended.code, 3);
     EXPECT_THAT(ended.output,
                 ::testing::AllOf(HasSubstr("mismatch: ranks are in different operations"),
-                                 HasSubstr("are PEAL_ALGORITHM and PEAL_TUNE the same")));
+                                 HasSubstr("set PEAL_ALGORITHM and PEAL_TUNE to the same values")));
   }
 }
 
