@@ -88,4 +88,10 @@ Error current_error(std::string_view during) {
   }
 }
 
+Error with_operation(const Error& error, const std::string& operation) {
+  ErrorDetails details = error.details();
+  if (details.operation.empty()) details.operation = operation;
+  return Error(error.kind(), std::string(error.message()), std::move(details));
+}
+
 }  // namespace peal

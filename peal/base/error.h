@@ -104,4 +104,7 @@ Error system_error(std::string_view what, int error_number);
 /// the activity.
 Error current_error(std::string_view during);
 
+/// The error with `operation` in its details, if they name no operation yet.
+Error with_operation(const Error& error, const std::string& operation);
+
 }  // namespace peal

@@ -18,6 +18,15 @@ TEST(ErrorTest, TheTextIsTheKindAndTheMessage) {
   EXPECT_EQ(error.message(), "rank 3 ended");
 }
 
+TEST(ErrorTest, AnOperationIsAddedOnlyIfTheErrorNamesNone) {
+  const Error error(ErrorKind::kPeerLost, "rank 3 ended", {.rank = 3});
+  const Error named = with_operation(error, "all_reduce #1");
+  EXPECT_EQ(named.details().operation, "all_reduce #1");
+  EXPECT_EQ(named.details().rank, 3);
+  EXPECT_STREQ(named.what(), error.what());
+  EXPECT_EQ(with_operation(named, "barrier #2").details().operation, "all_reduce #1");
+}
+
 TEST(ErrorTest, EachKindHasItsName) {
   EXPECT_EQ(name_of(ErrorKind::kUsage), "usage");
   EXPECT_EQ(name_of(ErrorKind::kMismatch), "mismatch");

@@ -173,10 +173,9 @@ int print_proof(const Schedule& schedule) {
   for (const verify::Violation& violation : violations) {
     const auto& steps = schedule.parts[static_cast<std::size_t>(violation.rank)].steps;
     const auto step = static_cast<std::size_t>(violation.step);
-    fmt::print("# rank {}, {}: {}\n",
+    fmt::print("# rank {}{}: {}\n",
                violation.rank,
-               step < steps.size() ? fmt::format("step {} ({})", step, to_text(steps[step]))
-                                   : "at the end",
+               step < steps.size() ? fmt::format(", step {} ({})", step, to_text(steps[step])) : "",
                violation.what);
   }
   return kFailure;

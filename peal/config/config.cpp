@@ -247,8 +247,7 @@ constexpr std::array kOtherVariables = {
                   "The name of the job, the same on all its ranks; `peal run` sets it."},
     OtherVariable{"PEAL_LAUNCHED",
                   "A mark that `peal run` sets for each rank. With this mark, a job that a rank "
-                  "starts ignores "
-                  "the PEAL_JOB, PEAL_FLIGHT_DIR and PEAL_INJECT of the outer job."},
+                  "starts ignores the PEAL_JOB, PEAL_FLIGHT_DIR and PEAL_INJECT of the outer job."},
     OtherVariable{"PEAL_MASTER_PORT",
                   "The port where ranks meet. It takes precedence over MASTER_PORT, which torchrun "
                   "uses itself."},

@@ -140,7 +140,7 @@ void Call::all_to_all_one(const ConstBuffer& in,
   } else {
     const auto ranks = static_cast<std::size_t>(size_);
     if (to.size() != ranks || from.size() != ranks) {
-      refuse(fmt::format("{} and {} counts for {} ranks: pass one of each for each rank",
+      refuse(fmt::format("{} and {} counts for {} ranks: pass one count of each kind for each rank",
                          to.size(),
                          from.size(),
                          size_));

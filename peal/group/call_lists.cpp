@@ -123,7 +123,8 @@ void Call::all_to_all_list(std::span<const ConstBuffer> in, std::span<const Buff
   const auto ranks = static_cast<std::size_t>(size_);
   if (in.size() != ranks || out.size() != ranks) {
     refuse(
-        fmt::format("{} input and {} output buffers for {} ranks: pass one of each for each rank",
+        fmt::format("{} input and {} output buffers for {} ranks: pass one input and one output "
+                    "buffer for each rank",
                     in.size(),
                     out.size(),
                     size_));

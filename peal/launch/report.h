@@ -77,9 +77,9 @@ observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);
 bool failed_by_itself(const ProcessEnd& end);
 
 /// The most important of the ranks that failed by themselves; null if no rank did. This is the
-/// first rank that the records name as the cause. Without records, or if that rank did not fail by
-/// itself, this is the first rank that is not a victim; a crash goes before an exit code. If all
-/// are victims, this is the first of them.
+/// rank that the records name as the cause; of several, the one that ended first. Without records,
+/// or if that rank did not fail by itself, this is the first rank that is not a victim; a crash
+/// goes before an exit code. If all are victims, this is the first of them.
 const ProcessEnd* main_failure(const LaunchReport& report);
 
 /// Whether every rank ended with exit code 0.

@@ -32,14 +32,18 @@ bool has_error(const RankView& view) {
   return view.flight != nullptr && view.flight->first_error.has_value();
 }
 
+/// Whether the error reports only that the connection to a rank was lost.
+bool is_lost_connection(const FlightError& error) {
+  return is_loss(error.kind) &&
+         (error.cause == ErrorCause::kUnknown || error.cause == ErrorCause::kUnreachable);
+}
+
 /// Whether the rank ended its group itself, or left it while others still needed it. An error that
 /// reports only a lost connection does not count, even if it names this rank: a peer that lost the
 /// connection may have sent the error.
 bool is_own_doing(const Flight& flight) {
   const FlightError& error = *flight.first_error;
-  const bool is_only_a_lost_connection =
-      error.cause == ErrorCause::kUnknown || error.cause == ErrorCause::kUnreachable;
-  return error.rank == flight.rank && !is_only_a_lost_connection &&
+  return error.rank == flight.rank && !is_lost_connection(error) &&
          (is_loss(error.kind) || error.cause == ErrorCause::kLeft);
 }
 
@@ -142,9 +146,8 @@ std::string waiters_text(const JobView& job, Rank rank) {
 Diagnosis process_ended(const JobView& job, Rank rank) {
   const RankView view = job.at(rank);
   const std::string how =
-      view.end != nullptr
-          ? view.end->text
-          : "ended without a message: its record does not show an error, or that it left";
+      view.end != nullptr ? view.end->text
+                          : "ended without a message: its record shows no error and no departure";
   return make_diagnosis(job,
                         Cause::kProcessEnded,
                         {rank},
@@ -255,9 +258,9 @@ bool is_missed(const JobView& job, Rank rank) {
   });
 }
 
-/// The other rank that the first error of the rank names as lost.
+/// The other rank to which the rank has lost the connection, by its first error.
 std::optional<Rank> rank_lost_by(const RankView& view) {
-  if (!has_error(view) || !is_loss(view.flight->first_error->kind)) return std::nullopt;
+  if (!has_error(view) || !is_lost_connection(*view.flight->first_error)) return std::nullopt;
   const std::optional<Rank> lost = view.flight->first_error->rank;
   return lost == view.rank ? std::nullopt : lost;
 }
@@ -265,29 +268,29 @@ std::optional<Rank> rank_lost_by(const RankView& view) {
 /// The diagnosis if a rank has lost another rank, and the other rank has recorded an error too. So
 /// the other rank lived on: a connection between ranks broke, and no rank is the cause.
 std::optional<Diagnosis> broken_connection(const JobView& job) {
-  std::optional<RankView> witness;
-  bool is_pair = false;  // whether the witness and the other rank have lost each other
+  // Other ranks receive the error of a rank and may record it as theirs. So two ranks that have
+  // lost each other go first, then the earliest error.
+  const RankView* witness = nullptr;
+  std::pair<bool, WallTime> best;  // whether they have not lost each other, and when
   for (const RankView& view : job.ranks()) {
     const std::optional<Rank> other = rank_lost_by(view);
     if (!other || !has_error(job.at(*other))) continue;
-    // Other ranks receive this error, and may record it as theirs.
     const bool lost_each_other = rank_lost_by(job.at(*other)) == view.rank;
-    const bool is_earlier =
-        !witness || view.flight->first_error->at < witness->flight->first_error->at;
-    if (lost_each_other == is_pair ? !is_earlier : is_pair) continue;
-    witness = view;
-    is_pair = lost_each_other;
+    const std::pair order(!lost_each_other, view.flight->first_error->at);
+    if (witness != nullptr && best <= order) continue;
+    witness = &view;
+    best = order;
   }
-  if (!witness) return std::nullopt;
+  if (witness == nullptr) return std::nullopt;
   const Rank other = *rank_lost_by(*witness);
+  const bool is_pair = !best.first || witness->flight->world_size == 2;
   const std::string connection =
-      is_pair || job.ranks().size() == 2
-          ? fmt::format(
-                "the connection between ranks {} and {} broke: check the network between "
-                "them",
-                std::min(witness->rank, other),
-                std::max(witness->rank, other))
-          : fmt::format("a connection of rank {} broke: check the network of its host", other);
+      is_pair ? fmt::format(
+                    "the connection between ranks {} and {} broke: check the network "
+                    "between them",
+                    std::min(witness->rank, other),
+                    std::max(witness->rank, other))
+              : fmt::format("a connection of rank {} broke: check the network of its host", other);
   return make_diagnosis(job,
                         Cause::kError,
                         {},

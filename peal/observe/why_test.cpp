@@ -164,6 +164,10 @@ TEST(WhyTest, RanksThatReceiveTheErrorAreNotAtTheEndsOfABrokenConnection) {
                                      {});
   EXPECT_EQ(why.sentence,
             "A connection of rank 3 broke: check the network of its host" + std::string(network));
+  // The records of one host: ranks 2 and 3 have none here.
+  const Diagnosis one_host =
+      diagnosis_of({lost_connection(0, 4, 0, 30), lost_connection(1, 4, 0, 31)}, {});
+  EXPECT_THAT(one_host.sentence, StartsWith("A connection of rank 0 broke: "));
 }
 
 TEST(WhyTest, WithoutALauncherTheSilentRankIsTheCause) {

@@ -3,11 +3,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
 #include "peal/system/cpus.h"
+#include "peal/transport/link/connect.h"
 #include "peal/transport/link/hosts.h"
 #include "peal/transport/liveness/heartbeats.h"
 #include "peal/transport/liveness/stopped_ranks.h"

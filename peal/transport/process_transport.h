@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "peal/transport/link/connect.h"
 #include "peal/transport/link/contact.h"
 #include "peal/transport/link/links.h"
 #include "peal/transport/shm/host.h"
@@ -14,9 +13,10 @@
 
 namespace peal::transport {
 
-/// `near[r]`: whether rank r is reached by shared memory, over
-/// `host`. `host` is null if this rank is alone on its host among several. `links` lead to the
-/// other ranks.
+struct ConnectOptions;
+
+/// `near[r]`: whether rank r is reached by shared memory, over `host`. `host` is null if this rank
+/// is alone on its host among several. `links` lead to the other ranks.
 /// Errors: resource.
 std::unique_ptr<Transport> make_process_transport(const ConnectOptions& options,
                                                   std::span<const Contact> contacts,

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks,
 TEST(StageLimitTest, TheStageOfAPartThatSignalsMustFitTheScratch) {
   constexpr ScratchSize kSmall = schedule::engine_scratch(6_KiB);
   const auto violations_of = [&](std::string_view algorithm, int ranks_per_host) {
-    const Problem problem{.operation = Operation::kAllReduce,
+    const Problem problem{.operation = Operation::kReduce,
                           .ranks = 2,
                           .ranks_per_host = ranks_per_host,
                           .count = Elements(6000),

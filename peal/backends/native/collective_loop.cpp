@@ -200,7 +200,7 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Backoff backoff)
       throw;
     } catch (const std::exception&) {
       record_missing_rank(record);
-      throw;
+      throw with_operation(current_error(describe(request)), collective_.describe());
     }
   } catch (const engine::PeerClosed& end) {
     parts_.group_error.set(closed(end.peer));

@@ -59,23 +59,26 @@ const std::byte* payload_of(const Request& request) {
 
 MessageLoop::MessageLoop(Parts parts)
     : parts_(std::move(parts)),
-      mailbox_(
-          parts_.mutex,
-          parts_.self,
-          parts_.ranks,
-          parts_.transport,
-          Mailbox::Events{.failed = [this](const Error& error) { parts_.group_error.set(error); },
-                          .lost = [this](Rank peer) { lost(peer); },
-                          .damaged =
-                              [this](Rank peer, const std::string& how) {
-                                parts_.group_error.set(parts_.lost_peers.damaged(
-                                    peer, how, parts_.recorder.current()));
-                              },
-                          .left = [this](Rank peer,
-                                         Departure departure,
-                                         const Error& error) { left(peer, departure, error); },
-                          .report = parts_.report_received},
-          parts_.eager_bound),
+      mailbox_(parts_.mutex,
+               parts_.self,
+               parts_.ranks,
+               parts_.transport,
+               Mailbox::Events{.failed =
+                                   [this](const Error& error) {
+                                     parts_.group_error.set(
+                                         with_operation(error, parts_.recorder.current()));
+                                   },
+                               .lost = [this](Rank peer) { lost(peer); },
+                               .damaged =
+                                   [this](Rank peer, const std::string& how) {
+                                     parts_.group_error.set(parts_.lost_peers.damaged(
+                                         peer, how, parts_.recorder.current()));
+                                   },
+                               .left = [this](Rank peer,
+                                              Departure departure,
+                                              const Error& error) { left(peer, departure, error); },
+                               .report = parts_.report_received},
+               parts_.eager_bound),
       shared_(parts_.transport.shared_mail()) {
   if (shared_) {
     shared_->mail_thread.add(shared_->channel, *this);

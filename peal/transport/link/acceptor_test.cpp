@@ -133,8 +133,8 @@ TEST(AcceptorTest, ARankThatHangsUpBeforeItsProofIsNotReported) {
   EXPECT_THAT(reports.all(), IsEmpty());
 }
 
-/// What rank 0 reports while a process of another user makes `count` connections to it. The ranks
-/// must connect in spite of them.
+/// What rank 0 reports after a process of another user has made `count` connections to it. The
+/// ranks must still connect.
 std::vector<std::string> reports_after_connections_of_another_user(int count) {
   Reports reports;
   auto options = options_of_all(2, TransportChoice::kShm);

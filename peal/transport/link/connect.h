@@ -33,7 +33,7 @@ struct ConnectOptions {
   Rank rank = 0;
   int size = 1;
   std::string group = "world";  // no other group of the job has this name
-  /// The ranks in the world of the group's ranks, for errors; empty if they are the same.
+  /// The world ranks of the group's ranks, in order, for errors; empty if they are the same.
   std::vector<Rank> world_ranks = {};
   Secret secret = {};  // the job's, as in net::ProofContext
   std::string job = {};

@@ -76,8 +76,8 @@ TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
   return *peers_[index];
 }
 
-/// Adds the rank to the error. A stream knows only the address of its other end, which may be that
-/// of a relay.
+/// Replaces an error of a stream by one that names the rank. A stream knows only the address of its
+/// other end, which may be that of a relay.
 template <class Action>
 auto TcpChannel::attempt(Rank rank, Action action) const {
   try {

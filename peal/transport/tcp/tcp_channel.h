@@ -20,7 +20,7 @@ namespace peal::transport {
 
 class TcpChannel final : public PollableChannel {
  public:
-  /// The error for a rank, made of the text of its stream's error: "the link to ... is damaged".
+  /// Makes the error for a damaged stream to a rank. The text is the stream's.
   using Loss = std::function<Error(Rank, std::string_view)>;
 
   /// `connections`: proved, to other ranks. Throws Error(resource).
