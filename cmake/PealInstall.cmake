@@ -15,9 +15,8 @@ target_link_libraries(peal INTERFACE peal::init)
 # All libraries but train are one export. train has a separate export, because reading it needs LibTorch.
 get_property(core GLOBAL PROPERTY PEAL_MODULES)
 add_dependencies(peal ${core})
-set(train ${core})
-list(FILTER core EXCLUDE REGEX "^peal_train$")
-list(FILTER train INCLUDE REGEX "^peal_train$")
+get_property(train GLOBAL PROPERTY PEAL_TRAIN_MODULES)
+list(REMOVE_ITEM core ${train})
 
 install(TARGETS peal ${core} EXPORT pealTargets FILE_SET HEADERS)
 install(EXPORT pealTargets NAMESPACE peal:: DESTINATION ${PEAL_PACKAGE_DIR})

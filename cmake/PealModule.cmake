@@ -1,12 +1,3 @@
-# Lets a target share the project's precompiled header, or gives it its own for the given headers.
-function(peal_precompile target shared)
-  if(ARGN)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
-  else()
-    target_precompile_headers(${target} REUSE_FROM ${shared})
-  endif()
-endfunction()
-
 # peal_compile_together(target): compiles up to eight of its sources as one, in half the time. Names in their
 # anonymous namespaces must differ. -DCMAKE_UNITY_BUILD=OFF compiles each source separately.
 function(peal_compile_together target)
@@ -20,10 +11,13 @@ endfunction()
 #
 # One folder under peal/ is one static library `peal_<name>`, with the alias peal::<name>, and one test
 # program `<name>_test`. The link graph is the include graph: the folder may include only the folders in
-# LINKS. HEADERS are the public headers, which are installed. PRECOMPILE: headers of a separate precompiled
-# header. ONE_THREAD, PURE: see peal_test.
+# LINKS. HEADERS are the public headers, which are installed. PRECOMPILED: the target whose precompiled header it
+# shares; the default is peal_headers. ONE_THREAD, PURE: see peal_test.
 function(peal_module name)
-  cmake_parse_arguments(ARG "ONE_THREAD;PURE" "" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;PURE" "PRECOMPILED" "SOURCES;HEADERS;TESTS;LINKS;TEST_LINKS" ${ARGN})
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED peal_headers)
+  endif()
   string(REPLACE "/" "_" target ${name})
   add_library(peal_${target} STATIC ${ARG_SOURCES})
   add_library(peal::${target} ALIAS peal_${target})
@@ -37,7 +31,7 @@ function(peal_module name)
   target_compile_features(peal_${target} PUBLIC cxx_std_20)
   target_link_libraries(peal_${target} PUBLIC ${ARG_LINKS} PRIVATE fmt::fmt $<BUILD_INTERFACE:peal_options>
                                                         $<BUILD_INTERFACE:peal_coverage>)
-  peal_precompile(peal_${target} peal_headers ${ARG_PRECOMPILE})
+  target_precompile_headers(peal_${target} REUSE_FROM ${ARG_PRECOMPILED})
   if(NOT PEAL_SANITIZE)  # installed libraries compile file by file
     set_target_properties(peal_${target} PROPERTIES UNITY_BUILD OFF)
   endif()
@@ -53,6 +47,28 @@ function(peal_module name)
       set(kind ONE_THREAD)
     endif()
     peal_test(${target}_test ${kind} SOURCES ${ARG_TESTS} LINKS peal::${target} ${ARG_TEST_LINKS})
+  endif()
+endfunction()
+
+# peal_train_module(ddp SOURCES ... HEADERS ... LINKS ... TESTS ... TEST_LINKS ...): a folder under peal/train/, which
+# uses LibTorch: the library `peal_train_ddp` and the test program `train_ddp_test`. NO_TORCH: its sources that
+# include no header of LibTorch. BUSY: see peal_test.
+function(peal_train_module name)
+  cmake_parse_arguments(ARG "BUSY" "" "SOURCES;HEADERS;LINKS;TESTS;TEST_LINKS;NO_TORCH" ${ARGN})
+  peal_module(train/${name} SOURCES ${ARG_SOURCES} HEADERS ${ARG_HEADERS} LINKS ${ARG_LINKS}
+              PRECOMPILED peal_train_headers)
+  target_link_libraries(peal_train_${name} PUBLIC peal::torch)
+  if(ARG_NO_TORCH)
+    set_source_files_properties(${ARG_NO_TORCH} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY PEAL_TRAIN_MODULES peal_train_${name})
+  if(PEAL_TESTS AND ARG_TESTS)
+    set(kind "")
+    if(ARG_BUSY)
+      set(kind BUSY)
+    endif()
+    peal_test(train_${name}_test ${kind} SOURCES ${ARG_TESTS}
+              LINKS peal::train_${name} peal::init ${ARG_TEST_LINKS} PRECOMPILED peal_train_test_headers)
   endif()
 endfunction()
 
@@ -82,13 +98,16 @@ endfunction()
 # peal_test(store_test SOURCES ... LINKS ...): one GoogleTest program, and a ctest test of the same name. Its
 # sources compile together (peal_compile_together).
 #   SHARDS n      n ctest tests, name_1 to name_n, share the program's tests
-#   PRECOMPILE    headers of a separate precompiled header
+#   PRECOMPILED   the target whose precompiled header it shares; the default is peal_test_headers
 #   LABELS        ctest labels; `scripts/test quick` leaves out the label `long`
 #   ONE_THREAD    the program has one thread: it is not built for the thread sanitizer
 #   PURE          the program tests pure functions of values: it is not built for any sanitizer
 #   BUSY          see peal_busy
 function(peal_test name)
-  cmake_parse_arguments(ARG "BUSY;ONE_THREAD;PURE" "SHARDS" "SOURCES;LINKS;LABELS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY;ONE_THREAD;PURE" "SHARDS;PRECOMPILED" "SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED peal_test_headers)
+  endif()
   if((ARG_PURE AND PEAL_SANITIZE) OR (ARG_ONE_THREAD AND PEAL_SANITIZE STREQUAL thread))
     return()
   endif()
@@ -96,7 +115,7 @@ function(peal_test name)
   peal_compile_together(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} peal_test_options fmt::fmt GTest::gmock
                                         GTest::gtest_main)
-  peal_precompile(${name} peal_test_headers ${ARG_PRECOMPILE})
+  target_precompile_headers(${name} REUSE_FROM ${ARG_PRECOMPILED})
   if(NOT ARG_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")

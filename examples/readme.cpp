@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
-#include "peal/train/distributed_data_parallel.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
 
 int main() {
   const auto group = peal::init_process_group();  // rank and address: from the environment

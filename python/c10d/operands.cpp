@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "peal/train/element_type.h"
+#include "peal/train/tensors/element_type.h"
 
 namespace peal::python {
 namespace {

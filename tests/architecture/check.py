@@ -10,9 +10,9 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SOCKET_CALL = re.compile(r"(?<![\w>])::(socket|socketpair|bind|listen|connect|accept4?|shutdown|[gs]etsockopt)\s*\(")
-MODULE = re.compile(r"peal_module\(([^)]*)\)")
+MODULE = re.compile(r"peal_(?:train_)?module\(([^)]*)\)")
 ROOMS = ("peal", "python")
-PARTS_WITH_TORCH = {"train", "python"}
+PARTS_WITH_TORCH = ("train", "python")
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 HIDDEN = re.compile(r"(hwy|openssl|CLI|nlohmann|benchmark|gtest|gmock)/|zlib\.h|hwloc\.h")
 
@@ -53,7 +53,7 @@ class Tree:
                         if path.suffix in (".h", ".cpp") and not is_for_tests(path)]
         self.modules = {str(path.parent.relative_to(root)): read_modules(path.read_text())
                         for path in files
-                        if path.name == "CMakeLists.txt" and "peal_module" in path.read_text()}
+                        if path.name == "CMakeLists.txt" and MODULE.search(path.read_text())}
 
     def text(self, name):
         return (self.root / name).read_text()
@@ -108,7 +108,7 @@ def check_includes(tree):
 
 def check_torch(tree):
     for name in tree.sources:
-        if tree.folder(name) not in PARTS_WITH_TORCH:
+        if not (tree.folder(name) or "").startswith(PARTS_WITH_TORCH):
             for header in filter(TORCH.match, tree.includes(name)):
                 yield f"{name}: only train and python may include {header}"
 

@@ -239,7 +239,7 @@ class Choice(User):
     def test_a_copied_installation_is_used_from_its_new_folder(self):
         prefix = self.copied()
         output = self.output(
-            REQUIRED + "\nget_target_property(headers peal::train INTERFACE_INCLUDE_DIRECTORIES)"
+            REQUIRED + "\nget_target_property(headers peal::train_ddp INTERFACE_INCLUDE_DIRECTORIES)"
             "\nmessage(STATUS \"headers: ${headers}\")", prefix=prefix)
         self.took(TORCH, output)
         self.assertIn(f"headers: {prefix}/include", output)

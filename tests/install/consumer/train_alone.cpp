@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
-#include "peal/train/distributed_data_parallel.h"
-#include "peal/train/tensors.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
+#include "peal/train/tensors/tensors.h"
 
 int main() {
   const auto group = peal::init_process_group();

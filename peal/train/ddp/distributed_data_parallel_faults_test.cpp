@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "peal/train/distributed_data_parallel.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"
 

@@ -9,7 +9,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "peal/group/process_group.h"
-#include "peal/train/gradient_reducer.h"
+#include "peal/train/ddp/gradient_reducer.h"
 
 namespace peal::train {
 

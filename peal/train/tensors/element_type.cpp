@@ -1,4 +1,4 @@
-#include "peal/train/element_type.h"
+#include "peal/train/tensors/element_type.h"
 
 #include "peal/base/error.h"
 

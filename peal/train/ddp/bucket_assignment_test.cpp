@@ -1,4 +1,4 @@
-#include "peal/train/bucket_assignment.h"
+#include "peal/train/ddp/bucket_assignment.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "peal/train/distributed_data_parallel.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
 
 #include <stdlib.h>
 

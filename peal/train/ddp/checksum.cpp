@@ -1,4 +1,4 @@
-#include "peal/train/checksum.h"
+#include "peal/train/ddp/checksum.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "peal/train/gradient_hook.h"
+#include "peal/train/ddp/gradient_hook.h"
 
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "peal/train/gradient_hook.h"
+#include "peal/train/ddp/gradient_hook.h"
 
 #include <vector>
 
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "peal/train/distributed_data_parallel.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/testing/ranks.h"
 
 namespace peal::train {

@@ -1,11 +1,11 @@
-#include "peal/train/gradient_bucket.h"
+#include "peal/train/ddp/gradient_bucket.h"
 
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/element_type.h"
+#include "peal/train/tensors/element_type.h"
 
 namespace peal::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "peal/train/agreement.h"
+#include "peal/train/ddp/agreement.h"
 
 #include <algorithm>
 #include <cstdint>

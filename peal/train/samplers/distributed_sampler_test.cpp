@@ -1,4 +1,4 @@
-#include "peal/train/distributed_sampler.h"
+#include "peal/train/samplers/distributed_sampler.h"
 
 #include <map>
 #include <sstream>

@@ -1,17 +1,17 @@
-#include "peal/train/gradient_reducer.h"
+#include "peal/train/ddp/gradient_reducer.h"
 
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/agreement.h"
-#include "peal/train/bucket_assignment.h"
-#include "peal/train/element_type.h"
-#include "peal/train/parameters.h"
-#include "peal/train/staged.h"
-#include "peal/train/tensors.h"
-#include "peal/train/typed_lists.h"
+#include "peal/train/ddp/agreement.h"
+#include "peal/train/ddp/bucket_assignment.h"
+#include "peal/train/ddp/parameters.h"
+#include "peal/train/tensors/element_type.h"
+#include "peal/train/tensors/staged.h"
+#include "peal/train/tensors/tensors.h"
+#include "peal/train/tensors/typed_lists.h"
 
 namespace peal::train {
 namespace {

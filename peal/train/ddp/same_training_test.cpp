@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "peal/train/distributed_data_parallel.h"
-#include "peal/train/parameters.h"
-#include "peal/train/tensors.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
+#include "peal/train/ddp/parameters.h"
+#include "peal/train/tensors/tensors.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"
 

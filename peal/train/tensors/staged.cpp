@@ -1,4 +1,4 @@
-#include "peal/train/staged.h"
+#include "peal/train/tensors/staged.h"
 
 #include <functional>
 #include <mutex>
@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/element_type.h"
+#include "peal/train/tensors/element_type.h"
 
 namespace peal::train {
 namespace {

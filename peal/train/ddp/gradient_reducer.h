@@ -16,9 +16,9 @@
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
 #include "peal/group/process_group.h"
-#include "peal/train/gradient_bucket.h"
-#include "peal/train/gradient_hook.h"
-#include "peal/train/module_snapshot.h"
+#include "peal/train/ddp/gradient_bucket.h"
+#include "peal/train/ddp/gradient_hook.h"
+#include "peal/train/ddp/module_snapshot.h"
 
 namespace peal::train {
 

@@ -1,4 +1,4 @@
-#include "peal/train/parameters.h"
+#include "peal/train/ddp/parameters.h"
 
 #include <memory>
 #include <utility>
@@ -8,9 +8,9 @@
 #include <torch/torch.h>
 
 #include "peal/group/testing/idle_backend.h"
+#include "peal/train/tensors/typed_lists.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"
-#include "peal/train/typed_lists.h"
 
 namespace peal::train {
 namespace {

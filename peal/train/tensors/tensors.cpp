@@ -1,11 +1,11 @@
-#include "peal/train/tensors.h"
+#include "peal/train/tensors/tensors.h"
 
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/staged.h"
+#include "peal/train/tensors/staged.h"
 
 namespace peal::train {
 namespace {

@@ -1,11 +1,11 @@
-#include "peal/train/tensors.h"
+#include "peal/train/tensors/tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/element_type.h"
+#include "peal/train/tensors/element_type.h"
 #include "peal/train/testing/ranks.h"
 
 namespace peal::train {

@@ -1,4 +1,4 @@
-#include "peal/train/parameters.h"
+#include "peal/train/ddp/parameters.h"
 
 #include <bit>
 #include <cstdint>
@@ -10,10 +10,10 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/agreement.h"
-#include "peal/train/checksum.h"
-#include "peal/train/tensors.h"
-#include "peal/train/typed_lists.h"
+#include "peal/train/ddp/agreement.h"
+#include "peal/train/ddp/checksum.h"
+#include "peal/train/tensors/tensors.h"
+#include "peal/train/tensors/typed_lists.h"
 
 namespace peal::train {
 namespace {

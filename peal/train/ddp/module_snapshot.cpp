@@ -1,4 +1,4 @@
-#include "peal/train/module_snapshot.h"
+#include "peal/train/ddp/module_snapshot.h"
 
 #include <algorithm>
 #include <span>
@@ -6,8 +6,8 @@
 
 #include <torch/torch.h>
 
-#include "peal/train/checksum.h"
-#include "peal/train/staged.h"
+#include "peal/train/ddp/checksum.h"
+#include "peal/train/tensors/staged.h"
 
 namespace peal::train {
 namespace {
