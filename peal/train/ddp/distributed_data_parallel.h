@@ -73,7 +73,8 @@ class DistributedDataParallel final {
                           ProcessGroupPtr group,
                           const DataParallelOptions& options = {})
       : module_(std::move(module)),
-        reducer_(std::make_unique<GradientReducer>(module_, std::move(group), options)) {}
+        reducer_(std::make_unique<GradientReducer>(
+            module_ ? tensors_of(module_, options.ignored) : nullptr, std::move(group), options)) {}
   /// For a module of TORCH_MODULE.
   DistributedDataParallel(const torch::nn::ModuleHolder<Module>& holder,
                           ProcessGroupPtr group,
@@ -83,7 +84,7 @@ class DistributedDataParallel final {
   /// The forward function of the module. Does not communicate.
   template <class... Arguments>
   auto forward(Arguments&&... arguments) {
-    reducer_->watch_new_parameters();
+    reducer_->before_forward();
     return module_->forward(std::forward<Arguments>(arguments)...);
   }
   template <class... Arguments>

@@ -121,7 +121,8 @@ TEST(DistributedDataParallelTest, FrozenParametersGetNoGradientAndTheOthersTheAv
 
 TEST(DistributedDataParallelTest, AParameterUnusedOnOneRankIsAnErrorOnEveryRank) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
-    DistributedDataParallel model(std::make_shared<TwoPaths>(), group);
+    DistributedDataParallel model(
+        std::make_shared<TwoPaths>(), group, {.unused = UnusedParameters::kAreErrors});
     const auto path = group->rank() == 0 ? TwoPaths::Path::kBoth : TwoPaths::Path::kFirst;
     const Tensor x = torch::ones({1, 3});
     const std::string error = thrown_text([&] { model.forward(x, path).sum().backward(); });

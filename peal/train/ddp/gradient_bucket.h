@@ -1,55 +1,48 @@
-// Gradients that are sent together, in one block of memory that peers map. GradientReducer fills
-// and sends buckets.
+// Gradients that are sent together, in one block of memory that peers map.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include <torch/types.h>
 
 #include "peal/group/process_group.h"
+#include "peal/train/ddp/communication_hook.h"
 
 namespace peal::train {
 
-/// Layout, all of one type: gradient 0 | gradient 1 | ... | a mark for each gradient | a mark for
-/// the module. A mark is 0 or 1 on each rank, and is averaged with the gradients. If the average is
-/// not 0, some rank has set the mark. So all ranks learn of it without another message.
+/// Layout: gradient 0 | gradient 1 | ..., all of one type.
 class GradientBucket {
  public:
-  /// Has a place for the gradient of each parameter. All are of type `dtype`; the list may be
-  /// empty.
+  struct Parameter {
+    std::string name;
+    torch::Tensor tensor;
+  };
+
+  /// Has a place for the gradient of each parameter, all of type `dtype`.
   /// Errors: resource.
-  GradientBucket(ProcessGroup& group, DType dtype, const std::vector<torch::Tensor>& parameters);
+  GradientBucket(ProcessGroup& group,
+                 std::size_t index,
+                 DType dtype,
+                 std::vector<Parameter> parameters);
 
-  std::size_t size() const { return gradients_.size(); }
-
-  /// Copies the parameter's gradient to its place, unless it is already there. Writes zeros for a
-  /// parameter without a gradient.
-  /// Errors: unsupported (a gradient that is sparse or has a history).
-  void take(std::size_t index, const torch::Tensor& parameter);
-
-  /// From now on the parameter's gradient is the tensor in the bucket.
-  void give(std::size_t index, const torch::Tensor& parameter) const;
-
-  /// If the parameter's gradient is in the bucket, the parameter gets a copy instead.
-  void release(std::size_t index, const torch::Tensor& parameter) const;
-
-  enum class Mark : unsigned char { kClear, kSet };
-  void mark_all(Mark mark);
-  void mark(std::size_t index, Mark mark);
-  /// For each gradient, whether its mark is set.
-  std::vector<bool> marks() const;
-
-  void mark_module(Mark mark);
-  bool module_is_marked() const;
-
-  /// The whole block, with the marks.
+  std::size_t size() const { return contents_.gradients.size(); }
+  /// The place of a gradient: a tensor with the shape of the parameter, and its strides if they
+  /// leave no gaps.
+  const torch::Tensor& place(std::size_t gradient) const {
+    return contents_.gradients[gradient].values;
+  }
   Buffer memory() const { return memory_; }
+  /// All places, one after the other.
+  const torch::Tensor& flat() const { return contents_.flat; }
+
+  const GradientsToAverage& contents() const { return contents_; }
+  void set_last() { contents_.is_last = true; }
 
  private:
   Buffer memory_;
-  std::vector<torch::Tensor> gradients_;  // in memory_, shaped and strided like the parameters
-  torch::Tensor marks_, module_mark_;
+  GradientsToAverage contents_;
 };
 
 }  // namespace peal::train

@@ -3,16 +3,29 @@
 #include <memory>
 #include <utility>
 
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/torch.h>
 
 namespace peal::train {
 namespace {
 
 using torch::autograd::variable_list;
+
+class PreHook final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit PreHook(std::function<torch::Tensor(const torch::Tensor&)> call)
+      : call_(std::move(call)) {}
+
+  variable_list operator()(const variable_list& gradients) override {
+    variable_list result = gradients;
+    result.front() = call_(gradients.front());
+    return result;
+  }
+
+ private:
+  std::function<torch::Tensor(const torch::Tensor&)> call_;
+};
 
 class PostHook final : public torch::autograd::FunctionPostHook {
  public:
@@ -29,9 +42,9 @@ class PostHook final : public torch::autograd::FunctionPostHook {
 
 }  // namespace
 
-GradientHook::GradientHook(torch::Tensor parameter, std::function<void()> call)
+GradientHook::GradientHook(torch::Tensor parameter, GradientCalls calls)
     : parameter_(std::move(parameter)),
-      call_(std::move(call)),
+      calls_(std::move(calls)),
       tensor_key_(parameter_.register_hook([this](const torch::Tensor&) { follow(); })) {}
 
 GradientHook::~GradientHook() {
@@ -39,25 +52,35 @@ GradientHook::~GradientHook() {
   leave();
 }
 
-/// Runs just before the accumulator, and moves the hook to it. autograd::grad() calls this function
-/// too, but runs neither an accumulator nor its hook.
+/// Runs just before the accumulator, and moves the hooks to it. autograd::grad() calls this
+/// function too, but runs neither an accumulator nor its hooks.
 void GradientHook::follow() {
-  Accumulator running = torch::autograd::get_current_node();
+  NodePtr running = torch::autograd::get_current_node();
   if (running == accumulator_) return;
   if (dynamic_cast<torch::autograd::AccumulateGrad*>(running.get()) == nullptr) return;
   leave();
   accumulator_ = std::move(running);
-  accumulator_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(call_));
+  before_key_ = add_hook_before(
+      accumulator_, [this](const torch::Tensor& gradient) { return calls_.arriving(gradient); });
+  after_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(calls_.arrived));
 }
 
 void GradientHook::leave() {
-  if (accumulator_ != nullptr) accumulator_->del_post_hook(accumulator_key_);
+  if (accumulator_ == nullptr) return;
+  remove_hook_before(accumulator_, before_key_);
+  accumulator_->del_post_hook(after_key_);
 }
 
-int current_backward() { return torch::autograd::get_current_graph_task_id(); }
+std::uintptr_t add_hook_before(const NodePtr& node,
+                               std::function<torch::Tensor(const torch::Tensor&)> call) {
+  node->add_pre_hook(std::make_unique<PreHook>(std::move(call)));
+  return reinterpret_cast<std::uintptr_t>(node->pre_hooks().back().get());
+}
 
-void at_end_of_backward(std::function<void()> call) {
-  torch::autograd::Engine::get_default_engine().queue_callback(std::move(call));
+void remove_hook_before(const NodePtr& node, std::uintptr_t key) {
+  std::erase_if(node->pre_hooks(), [&](const auto& hook) {
+    return reinterpret_cast<std::uintptr_t>(hook.get()) == key;
+  });
 }
 
 }  // namespace peal::train

@@ -16,15 +16,21 @@ using ::testing::Each;
 using testing::on_ranks;
 using torch::Tensor;
 
+/// Leaves gradients to autograd.
+GradientCalls calling(std::function<void()> arrived) {
+  return {.arriving = [](const Tensor& gradient) { return gradient; },
+          .arrived = std::move(arrived)};
+}
+
 Tensor input_of(Rank rank) { return torch::full({1, 3}, rank + 1.0); }
 
 TEST(GradientHookTest, EachHookOfAParameterIsCalledOncePerPassUntilItEnds) {
   torch::nn::Linear net(2, 1);
   const auto pass = [&] { (net(torch::ones({1, 2})) + net(torch::ones({1, 2}))).sum().backward(); };
   int first_calls = 0, second_calls = 0;
-  const GradientHook first(net->weight, [&] { ++first_calls; });
+  const GradientHook first(net->weight, calling([&] { ++first_calls; }));
   {
-    const GradientHook second(net->weight, [&] { ++second_calls; });
+    const GradientHook second(net->weight, calling([&] { ++second_calls; }));
     pass();
     net->to(torch::kDouble);
     net->to(torch::kFloat);
@@ -38,8 +44,8 @@ TEST(GradientHookTest, EachHookOfAParameterIsCalledOncePerPassUntilItEnds) {
 TEST(GradientHookTest, TheGradientHasItsNewValueInTheCall) {
   torch::nn::Linear net(2, 1);
   std::vector<double> seen;
-  const GradientHook hook(net->weight,
-                          [&] { seen.push_back(net->weight.grad().sum().item<double>()); });
+  const GradientHook hook(
+      net->weight, calling([&] { seen.push_back(net->weight.grad().sum().item<double>()); }));
   for (int pass = 0; pass < 2; ++pass) net(torch::ones({1, 2})).sum().backward();
   EXPECT_EQ(seen, (std::vector<double>{2, 4}));
 }
@@ -47,7 +53,7 @@ TEST(GradientHookTest, TheGradientHasItsNewValueInTheCall) {
 TEST(GradientHookTest, ALaterHookOfTheUserDoesNotReplaceTheHook) {
   torch::nn::Linear net(2, 1);
   int calls = 0;
-  const GradientHook hook(net->weight, [&] { ++calls; });
+  const GradientHook hook(net->weight, calling([&] { ++calls; }));
   net->weight.register_hook([](const Tensor& gradient) { return gradient * 2; });
   net(torch::ones({1, 2})).sum().backward();
   EXPECT_EQ(calls, 1);

@@ -1,13 +1,14 @@
 #include "peal/train/ddp/gradient_reducer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
 #include "peal/train/ddp/agreement.h"
-#include "peal/train/ddp/bucket_assignment.h"
 #include "peal/train/ddp/parameters.h"
+#include "peal/train/ddp/sparse_gradients.h"
 #include "peal/train/tensors/element_type.h"
 #include "peal/train/tensors/staged.h"
 #include "peal/train/tensors/tensors.h"
@@ -17,7 +18,7 @@ namespace peal::train {
 namespace {
 
 using Change = ModuleSnapshot::Change;
-using Mark = GradientBucket::Mark;
+using Earlier = TrainedParameter::Earlier;
 
 /// "conv.weight", "conv.weight and 3 more"
 std::string listed(const std::vector<std::string>& names) {
@@ -27,16 +28,16 @@ std::string listed(const std::vector<std::string>& names) {
 
 }  // namespace
 
-GradientReducer::GradientReducer(std::shared_ptr<torch::nn::Module> module,
+GradientReducer::GradientReducer(std::unique_ptr<ModelTensors> model,
                                  ProcessGroupPtr group,
-                                 const DataParallelOptions& options)
-    : module_(std::move(module)), group_(std::move(group)), options_(options) {
-  if (module_ == nullptr || group_ == nullptr) {
+                                 DataParallelOptions options)
+    : model_(std::move(model)), group_(std::move(group)), options_(std::move(options)) {
+  if (model_ == nullptr || group_ == nullptr) {
     throw Error(ErrorKind::kUsage, "DistributedDataParallel needs a module and a process group");
   }
-  if (group_->size() == 1) return;  // no other rank to agree or average with
+  if (does_nothing()) return;
   agree();
-  broadcast_parameters(*group_, *module_, 0, options_.timeout);
+  broadcast_parameters(*group_, *model_, 0, options_.timeout);
   adopt_module();
 }
 
@@ -45,174 +46,313 @@ GradientReducer::~GradientReducer() {
   wait_for_all();  // the operations write to the buckets' memory
 }
 
+// A group of one has no rank to average with. But passes may count by their samples.
+bool GradientReducer::does_nothing() const {
+  return group_->size() == 1 && options_.average != Average::kBySamples && !options_.hook;
+}
+
+Earlier GradientReducer::earlier() const {
+  return options_.average == Average::kMean ? Earlier::kIsAveraged : Earlier::kIsAdded;
+}
+
 void GradientReducer::agree() {
   require_agreement(
       *group_,
       {.what = "parameters and buffers",
        .advice = "every rank must build the same model, and change it in the same way"},
-      agreed_.describe(*module_),
+      agreed_.describe(*model_),
       options_.timeout);
-  for (const auto& item : module_->named_parameters()) {
+  for (const NamedTensor& item : model_->parameters()) {
     Staged(*item, Staged::Use::kRead);  // throws on every rank if the tensor cannot be communicated
   }
 }
 
-// Prepares for the current module, on which all ranks have agreed. If memory for the buckets is
-// missing, it changes nothing.
+// Prepares for the current module, on which all ranks have agreed.
 void GradientReducer::adopt_module() {
+  list_parameters();
   make_buckets();
   hooks_.clear();
   watched_.clear();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    watch(parameters_[i].tensor, [this, i] { on_gradient(i); });
+    watch(parameters_[i].tensor,
+          {.arriving = [this, i](const Tensor& gradient) { return arriving(i, gradient); },
+           .arrived = [this, i] { arrived(i); }});
   }
-  agreed_ = ModuleSnapshot(*module_);
+  agreed_ = ModuleSnapshot(*model_);
 }
 
-void GradientReducer::make_buckets() {
-  std::vector<Parameter> parameters;
-  std::vector<GradientBucket> buckets;
-  std::vector<GradientSize> sizes;
-  for (const NamedTensor& item : distinct(module_->named_parameters().items())) {
+// Parameters that remain keep the state of their window. New ones had no hook, so they count as
+// reached if they have a gradient.
+void GradientReducer::list_parameters() {
+  const std::vector<TrainedParameter> old = std::exchange(parameters_, {});
+  for (const NamedTensor& item : distinct(model_->parameters())) {
     if (!item->requires_grad()) continue;
-    parameters.push_back({.name = item.key(), .tensor = *item});
-    sizes.push_back({Elements(item->numel()), element_type(item->scalar_type())});
+    const auto before = std::ranges::find_if(
+        old, [&](const TrainedParameter& one) { return one.tensor.is_same(*item); });
+    TrainedParameter& parameter = parameters_.emplace_back();
+    parameter.name = item.key();
+    parameter.tensor = *item;
+    parameter.reached = before == old.end() ? item->grad().defined() : before->reached;
+    if (before != old.end()) parameter.set_aside = before->set_aside;
   }
-  const BucketCaps caps{options_.first_bucket_cap, options_.bucket_cap};
-  for (const std::vector<std::size_t>& indices : assign_buckets(sizes, caps)) {
-    std::vector<torch::Tensor> tensors;
+  order_ = reverse_order(parameters_.size());
+  arrivals_ = ArrivalOrder(parameters_.size());
+  status_ = PassStatus(parameters_.size(), group_->size());
+  has_counted_ = false;
+}
+
+BucketAssignment GradientReducer::assignment(const std::vector<std::size_t>& order) const {
+  std::vector<GradientSize> sizes;
+  for (const TrainedParameter& one : parameters_) {
+    sizes.push_back({Elements(one.tensor.numel()), element_type(one.tensor.scalar_type())});
+  }
+  std::vector<std::size_t> dense;
+  std::ranges::copy_if(order, std::back_inserter(dense), [this](std::size_t index) {
+    return !parameters_[index].is_sparse;
+  });
+  return assign_buckets(sizes, dense, {options_.first_bucket_cap, options_.bucket_cap});
+}
+
+// Gradients in old buckets are copied to the new ones. If there are none, as after zero_grad(), the
+// old memory is released first.
+void GradientReducer::make_buckets() {
+  buckets_are_old_ = true;  // until memory was found
+  std::vector<GradientBucket> old = std::exchange(buckets_, {});
+  if (std::ranges::none_of(parameters_, &TrainedParameter::is_in_place)) {
+    for (TrainedParameter& parameter : parameters_) parameter.place.reset();
+    old.clear();
+  }
+  for (const std::vector<std::size_t>& indices : assignment(order_)) {
+    std::vector<GradientBucket::Parameter> contents;
     for (const std::size_t index : indices) {
-      parameters[index].bucket = buckets.size();
-      parameters[index].place = tensors.size();
-      tensors.push_back(parameters[index].tensor);
+      contents.push_back({parameters_[index].name, parameters_[index].tensor.detach()});
     }
-    buckets.emplace_back(*group_, sizes[indices.front()].dtype, tensors);
+    const DType dtype = element_type(parameters_[indices.front()].tensor.scalar_type());
+    const std::size_t index = buckets_.size();
+    const GradientBucket& bucket =
+        buckets_.emplace_back(*group_, index, dtype, std::move(contents));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      parameters_[indices[i]].move_to(index, bucket.place(i));
+    }
   }
-  // A frozen module needs a bucket too: its mark shows that the module is no longer frozen.
-  if (buckets.empty()) buckets.emplace_back(*group_, DType::kF32, std::vector<torch::Tensor>());
-  parameters_ = std::move(parameters);
-  buckets_ = std::move(buckets);
+  if (!buckets_.empty()) buckets_.back().set_last();
+  buckets_are_old_ = false;
 }
 
-void GradientReducer::watch(const torch::Tensor& parameter, std::function<void()> call) {
+void GradientReducer::watch(const Tensor& parameter, GradientCalls calls) {
   watched_.insert(parameter.unsafeGetTensorImpl());
-  hooks_.push_back(std::make_unique<GradientHook>(parameter, std::move(call)));
+  hooks_.push_back(std::make_unique<GradientHook>(parameter, std::move(calls)));
 }
 
-void GradientReducer::watch_new_parameters() {
-  if (group_->size() == 1 || !torch::GradMode::is_enabled()) return;
-  for (const torch::Tensor& parameter : module_->parameters()) {
-    if (!parameter.requires_grad() || watched_.contains(parameter.unsafeGetTensorImpl())) continue;
-    watch(parameter, [this] {
-      if (sync_ == Sync::kOn) enter_backward();
-    });
-  }
+void GradientReducer::before_forward() {
+  if (does_nothing()) return;
+  // In a backward pass, forward runs again if it is checkpointed. Elsewhere no pass can be running.
+  if (current_backward() == -1) interrupted_ = in_pass_;
+  if (!torch::GradMode::is_enabled()) return;
+  model_->visit_parameters([this](const Tensor& parameter) {
+    if (!parameter.requires_grad() || watched_.contains(parameter.unsafeGetTensorImpl())) return;
+    watch(parameter,
+          {.arriving = [](const Tensor& gradient) { return gradient; },
+           .arrived = [this] { enter_pass(); }});
+  });
 }
 
-// ---- one backward pass --------------------------------------------------------------------------
+// ---- gradients arrive ---------------------------------------------------------------------------
 
-void GradientReducer::on_gradient(std::size_t index) {
-  if (sync_ == Sync::kOff) return;
-  enter_backward();
-  Parameter& parameter = parameters_[index];
-  if (parameter.arrived && parameter.bucket < sent_) {
+Tensor GradientReducer::arriving(std::size_t index, const Tensor& gradient) {
+  enter_pass();
+  TrainedParameter& parameter = parameters_[index];
+  if (parameter.is_complete && parameter.place.defined() && parameter.bucket < sent_) {
     throw Error(ErrorKind::kUsage,
                 "the gradient of " + parameter.name +
-                    " came a second time in one backward(), after the first one was sent: if the "
-                    "module is loaded or converted between two forward passes, call backward() for "
-                    "each of them");
+                    " came once more in one backward(), after it was sent: call backward() for "
+                    "each forward pass if the module is loaded or converted between them. If a "
+                    "layer is checkpointed in several places, set Graph::kStatic, and let every "
+                    "pass use it equally often");
   }
-  take(parameter);
-  if (std::exchange(parameter.arrived, true)) return;
-  missing_[parameter.bucket] -= 1;
-  send_complete_buckets();
+  if (!gradient.defined()) return gradient;
+  if (torch::GradMode::is_enabled()) {
+    if (pass_sync_ == Sync::kOn) reject_create_graph();
+    return gradient;
+  }
+  const double weight = options_.average == Average::kBySamples
+                            ? static_cast<double>(samples_) / usual_samples_
+                            : 1.0;
+  return parameter.accumulate(gradient, weight, earlier());
 }
 
-void GradientReducer::enter_backward() {
-  if (backward_ != current_backward()) begin_backward();
+void GradientReducer::arrived(std::size_t index) {
+  TrainedParameter& parameter = parameters_[index];
+  parameter.reached = true;
+  parameter.arrivals += 1;
+  if (pass_sync_ == Sync::kOff || parameter.arrived) return;
+  if (has_counted_ && parameter.arrivals < parameter.expected) return;
+  parameter.arrived = true;
+  arrivals_.arrived(index);
+  if (holds_buckets()) return;
+  complete(parameter);
+  send_complete_buckets(At::kArrival);
 }
 
-void GradientReducer::begin_backward() {
-  if (backward_ != kIdle && sent_ > 0) {
-    if (const std::exception_ptr cause = wait_for_all()) std::rethrow_exception(cause);
-    throw Error(ErrorKind::kUsage,
-                "an exception has ended an earlier backward() after a part of its gradients was "
-                "sent, so the ranks are no longer in step: end the training on every rank, or "
-                "continue from a checkpoint with a new DistributedDataParallel");
+// Nested passes belong to the pass that contains them.
+void GradientReducer::enter_pass() {
+  if (in_pass_ && !interrupted_ && end_.is_waiting()) return;
+  pass_sync_ = sync_;
+  has_data_ = true;
+  begin_pass();
+  end_.wait([this] { end_pass(); });
+}
+
+void GradientReducer::begin_pass() {
+  if (std::exchange(in_pass_, true)) recover();
+  interrupted_ = false;
+  const auto is_in_window = [](const TrainedParameter& one) {
+    return one.reached && !one.was_dropped();
+  };
+  if (std::ranges::none_of(parameters_, is_in_window)) window_samples_ = 0;
+  if (has_data_) window_samples_ += samples_;
+  for (TrainedParameter& parameter : parameters_) parameter.arrivals = 0;
+  if (pass_sync_ == Sync::kOff) return;
+  if (buckets_are_old_) make_buckets();
+  change_ = agreed_.change(*model_);
+  if (change_ == Change::kLayout) {
+    for (TrainedParameter& parameter : parameters_) parameter.keep_apart();
   }
-  change_ = agreed_.change(*module_);
   start_collecting();
-  buckets_.front().mark_module(change_ == Change::kNone ? Mark::kClear : Mark::kSet);
-  backward_ = current_backward();
-  at_end_of_backward([this] { end_backward(); });
+}
+
+// An exception has ended the last pass. The ranks go on if it has ended the pass of every rank, and
+// at the same place. Otherwise the barrier is a mismatch, because another rank is in another
+// operation.
+void GradientReducer::recover() {
+  if (std::exchange(sent_, 0) == 0) return;
+  try {
+    if (const std::exception_ptr cause = wait_for_all()) std::rethrow_exception(cause);
+    group_->barrier({.timeout = options_.timeout});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMismatch) throw;
+    throw Error(ErrorKind::kMismatch,
+                c10::str("an exception has ended an earlier backward() after a part of its "
+                         "gradients was sent, and not on every rank at the same place. End the "
+                         "training on every rank, or continue from a checkpoint with a new process "
+                         "group. The ranks are no longer in step: ",
+                         error.what()));
+  }
 }
 
 void GradientReducer::start_collecting() {
-  // A mark means "not reached" if that is an error, otherwise "contributes".
-  const bool errors = options_.unused == UnusedParameters::kAreErrors;
   missing_.clear();
-  for (GradientBucket& bucket : buckets_) {
-    missing_.push_back(bucket.size());
-    bucket.mark_all(errors ? Mark::kClear : Mark::kSet);
+  for (const GradientBucket& bucket : buckets_) missing_.push_back(bucket.size());
+  for (TrainedParameter& parameter : parameters_) {
+    parameter.arrived = false;
+    parameter.is_complete = false;
   }
-  for (Parameter& parameter : parameters_) parameter.arrived = false;
-  sent_ = 0;
-}
-
-// Puts the gradient into its bucket. If the layout has changed, the old bucket has no place for it:
-// then the gradient stays outside, where the old bucket cannot change it, until the ranks have new
-// buckets.
-void GradientReducer::take(const Parameter& parameter) {
-  GradientBucket& bucket = buckets_[parameter.bucket];
-  if (change_ == Change::kLayout) {
-    bucket.release(parameter.place, parameter.tensor);
-  } else {
-    bucket.take(parameter.place, parameter.tensor);
-    bucket.give(parameter.place, parameter.tensor);
+  arrivals_.begin_pass();
+  status_.clear();
+  if (change_ != Change::kNone) status_.set_module_changed();
+  if (has_data_) status_.set_active(group_->rank(), window_samples_);
+  if (!has_counted_) return;
+  for (TrainedParameter& parameter : parameters_) {
+    if (parameter.expected == 0) complete(parameter);
   }
 }
 
-void GradientReducer::send_complete_buckets() {
+void GradientReducer::complete(TrainedParameter& parameter) {
+  parameter.complete(earlier());
+  parameter.is_complete = true;
+  if (parameter.place.defined()) missing_[parameter.bucket] -= 1;
+}
+
+/// Whether no bucket is sent before the end of the pass, because a parameter may be reached again.
+bool GradientReducer::holds_buckets() const {
+  if (options_.graph == Graph::kStatic) return !has_counted_;
+  return was_nested_ || end_.seen_nested();
+}
+
+void GradientReducer::send_complete_buckets(At at) {
+  if (at == At::kArrival && holds_buckets()) return;
   for (; sent_ < buckets_.size() && missing_[sent_] == 0; ++sent_) {
-    works_.push_back(group_->all_reduce_async(buckets_[sent_].memory(),
-                                              {.op = ReduceOp::kAvg, .timeout = options_.timeout}));
+    const GradientBucket& bucket = buckets_[sent_];
+    if (options_.hook) {
+      works_.push_back(options_.hook->start(*group_, bucket.contents(), options_.timeout));
+      continue;
+    }
+    const ReduceOp op = options_.average == Average::kMean ? ReduceOp::kAvg : ReduceOp::kSum;
+    works_.push_back(group_->all_reduce_async(bucket.memory(), {op, options_.timeout}));
   }
 }
+
+// ---- the pass ends ------------------------------------------------------------------------------
 
 // The pass ends only when all ranks have ended it. An exception before that leaves operations in
-// flight, which begin_backward finds.
-void GradientReducer::end_backward() {
-  for (Parameter& parameter : parameters_) {
-    if (!parameter.arrived) do_without(parameter);
+// flight, which the next pass finds.
+void GradientReducer::end_pass() {
+  if (pass_sync_ == Sync::kOff) {
+    in_pass_ = false;
+    return;
   }
-  send_complete_buckets();
-  const bool changed = some_module_has_changed();
-  if (!changed) send_buffers();
-  finish_works();
-  if (changed) follow_change();
-  settle_unused();
+  was_nested_ = end_.seen_nested();
+  arrivals_.end_pass();
+  exchange();
+  if (status_.some_module_changed()) follow_change();
+  std::vector<std::string> here, elsewhere;  // parameters that were not reached
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (options_.unused != UnusedParameters::kAreErrors) break;
+    if (status_.reached(i) == status_.active_ranks()) continue;
+    (parameters_[i].reached ? elsewhere : here).push_back(parameters_[i].name);
+  }
+  finish_average();
+  if (here.empty() && elsewhere.empty()) return;
+  throw Error(ErrorKind::kUsage,
+              c10::str("backward did not reach ",
+                       here.empty() ? listed(elsewhere) + " on another rank" : listed(here),
+                       ": use every parameter in the loss, freeze those that are never used, "
+                       "or set UnusedParameters::kContributeNothing"));
 }
 
-// For a parameter that this pass has not reached. A gradient from an earlier pass is averaged
-// again: either it accumulated without communication, or all ranks have the same one.
-void GradientReducer::do_without(const Parameter& parameter) {
-  GradientBucket& bucket = buckets_[parameter.bucket];
-  const bool contributes = parameter.tensor.grad().defined();
-  if (contributes) {
-    take(parameter);
-  } else if (change_ != Change::kLayout) {
-    bucket.take(parameter.place, parameter.tensor);  // zeros
-  }
-  const bool errors = options_.unused == UnusedParameters::kAreErrors;
-  bucket.mark(parameter.place, errors || contributes ? Mark::kSet : Mark::kClear);
-  missing_[parameter.bucket] -= 1;
+bool GradientReducer::pass_without_data() {
+  if (does_nothing()) return false;
+  pass_sync_ = Sync::kOn;
+  has_data_ = false;
+  begin_pass();
+  end_pass();
+  return status_.active_ranks() > 0;
 }
 
-// Reads the mark of the first bucket, which is sent first, so that no wait for the others is
-// needed.
-bool GradientReducer::some_module_has_changed() {
-  works_.front()->wait();
-  return buckets_.front().module_is_marked();
+// Sends the buckets that wait for the end of the pass, and then the status. Returns when all
+// operations of the pass have ended.
+void GradientReducer::exchange() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    TrainedParameter& parameter = parameters_[i];
+    if (!parameter.is_complete) complete(parameter);
+    if (!parameter.reached) continue;
+    const Tensor& gradient = parameter.tensor.grad();
+    status_.set_reached(i,
+                        gradient.defined() && gradient.is_sparse() ? PassStatus::Gradient::kSparse
+                                                                   : PassStatus::Gradient::kDense);
+  }
+  if (wants_other_order()) status_.set_other_order();
+  send_complete_buckets(At::kEnd);
+  works_.push_back(group_->all_reduce_async(status_.words(), {.timeout = options_.timeout}));
+  const std::exception_ptr cause = wait_for_all();
+  // The ranks are in step, or their group has failed and reports that itself.
+  in_pass_ = false;
+  sent_ = 0;
+  if (cause) std::rethrow_exception(cause);
+}
+
+/// Returns the error of the first operation that has failed.
+std::exception_ptr GradientReducer::wait_for_all() {
+  std::exception_ptr first;
+  for (const WorkPtr& work : works_) {
+    try {
+      work->wait();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  works_.clear();
+  return first;
 }
 
 // All ranks compare their modules. Afterwards the layout has changed on every rank or on no rank:
@@ -223,83 +363,94 @@ void GradientReducer::follow_change() {
                     {.what = "values in their parameters, after parameters were loaded or replaced",
                      .advice = "load the same values on every rank, or load them on one rank and "
                                "then call peal::train::broadcast_parameters on every rank"},
-                    checksums(*module_),
+                    checksums(*model_),
                     options_.timeout);
-  if (std::exchange(change_, Change::kNone) == Change::kLayout) {
-    adopt_module();
-    average_again();
-  } else {
-    agreed_ = ModuleSnapshot(*module_);
+  if (std::exchange(change_, Change::kNone) != Change::kLayout) {
+    agreed_ = ModuleSnapshot(*model_);
+    return;
   }
-  send_buffers();
-  finish_works();
-}
-
-// A gradient that is defined counts as reached, because new parameters had no hook in this pass.
-void GradientReducer::average_again() {
+  adopt_module();
   start_collecting();
-  for (Parameter& parameter : parameters_) {
-    parameter.arrived = parameter.tensor.grad().defined();
-    if (!parameter.arrived) {
-      do_without(parameter);
-      continue;
-    }
-    take(parameter);
-    missing_[parameter.bucket] -= 1;
-  }
-  send_complete_buckets();
+  exchange();
 }
 
-void GradientReducer::send_buffers() {
-  if (options_.buffers == BufferSync::kNone) return;
-  Tensors data;
-  for (const Tensor& buffer : distinct(module_->buffers())) {
+// Buckets hold the result of the operations. Scales it, and gives it to the parameters.
+void GradientReducer::finish_average() {
+  const torch::NoGradGuard no_grad;
+  const int active = status_.active_ranks();
+  const double ranks = group_->size(), samples = static_cast<double>(status_.samples());
+  double scale = 1;  // of a sum over the ranks
+  if (options_.average == Average::kMean) {
+    scale = 1 / (divisor_ == Divisor::kAllRanks || active == 0 ? ranks : active);
+  } else if (options_.average == Average::kBySamples && samples > 0) {
+    scale = usual_samples_ / samples;
+    usual_samples_ = samples;
+  }
+  const bool is_mean = options_.hook != nullptr || options_.average == Average::kMean;
+  const double factor = is_mean ? scale * ranks : scale;
+  for (const GradientBucket& bucket : buckets_) {
+    if (factor != 1 && active > 0) bucket.flat().mul_(factor);
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    TrainedParameter& parameter = parameters_[i];
+    const bool reached = status_.reached(i) > 0;
+    if (reached && (parameter.is_sparse || status_.is_sparse(i))) {
+      buckets_are_old_ = buckets_are_old_ || !std::exchange(parameter.is_sparse, true);
+      Tensor& gradient = parameter.tensor.mutable_grad();
+      gradient = sum_sparse(*group_, gradient, parameter.tensor, scale, options_.timeout);
+    }
+    parameter.settle(reached, earlier());
+    if (options_.graph == Graph::kStatic && has_data_ && !has_counted_) {
+      parameter.expected = parameter.arrivals;
+    }
+  }
+  has_counted_ = has_counted_ || (options_.graph == Graph::kStatic && has_data_);
+  window_samples_ = 0;
+  if (status_.some_other_order()) take_order_of_rank_zero();
+  sync_buffers(status_.first_active());
+}
+
+/// Whether rank 0 has learned an order of arrival that would change the buckets.
+bool GradientReducer::wants_other_order() {
+  const std::vector<std::size_t>& learned = arrivals_.learned();
+  if (group_->rank() != 0 || learned.empty() || learned == considered_order_) return false;
+  considered_order_ = learned;
+  const auto as_sets = [](BucketAssignment buckets) {
+    for (std::vector<std::size_t>& bucket : buckets) std::ranges::sort(bucket);
+    return buckets;
+  };
+  return as_sets(assignment(learned)) != as_sets(assignment(order_));
+}
+
+void GradientReducer::take_order_of_rank_zero() {
+  std::vector<std::int64_t> order(parameters_.size());
+  if (group_->rank() == 0) std::ranges::copy(considered_order_, order.begin());
+  group_->broadcast(order, 0, {.timeout = options_.timeout});
+  order_.assign(order.begin(), order.end());
+  buckets_are_old_ = true;
+}
+
+void GradientReducer::sync_buffers(Rank root) {
+  if (options_.buffers == BufferSync::kNone || group_->size() == 1) return;
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> data;
+  for (const NamedTensor& buffer : distinct(model_->buffers())) {
     // Does not increase the version counter. Batch norm saves its statistics for backward, but does
     // not read them there in training, so a second backward pass may find them changed.
-    data.push_back(buffer.variable_data());
+    data.push_back(buffer->variable_data());
   }
   for (const Tensors& same_type : by_type(data)) {
-    works_.push_back(broadcast_async(*group_, same_type, 0, {.timeout = options_.timeout}));
-  }
-}
-
-void GradientReducer::finish_works() {
-  const std::exception_ptr cause = wait_for_all();
-  backward_ = kIdle;  // the ranks are in step, or their group has failed and reports that itself
-  if (cause) std::rethrow_exception(cause);
-}
-
-/// Returns the error of the first operation that has failed.
-std::exception_ptr GradientReducer::wait_for_all() {
-  std::exception_ptr first;
-  for (const WorkPtr& work : std::exchange(works_, {})) {
-    try {
-      work->wait();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  }
-  return first;
-}
-
-void GradientReducer::settle_unused() {
-  std::vector<std::vector<bool>> marks;
-  for (const GradientBucket& bucket : buckets_) marks.push_back(bucket.marks());
-  std::vector<std::string> here, elsewhere;
-  for (const Parameter& parameter : parameters_) {
-    if (!marks[parameter.bucket][parameter.place]) continue;
-    if (options_.unused == UnusedParameters::kContributeNothing) {
-      buckets_[parameter.bucket].give(parameter.place, parameter.tensor);
+    if (options_.buffers == BufferSync::kAverage && same_type.front().is_floating_point()) {
+      for (const Tensor& buffer : same_type) {
+        if (!has_data_) buffer.zero_();
+      }
+      all_reduce(*group_, same_type, {.timeout = options_.timeout});
+      const int active = std::max(1, status_.active_ranks());
+      for (const Tensor& buffer : same_type) buffer.div_(active);
     } else {
-      (parameter.arrived ? elsewhere : here).push_back(parameter.name);
+      broadcast(*group_, same_type, root, {.timeout = options_.timeout});
     }
   }
-  if (here.empty() && elsewhere.empty()) return;
-  throw Error(ErrorKind::kUsage,
-              c10::str("backward did not reach ",
-                       here.empty() ? listed(elsewhere) + " on another rank" : listed(here),
-                       ": use every parameter in the loss, freeze those that are never used, "
-                       "or set UnusedParameters::kContributeNothing"));
 }
 
 }  // namespace peal::train

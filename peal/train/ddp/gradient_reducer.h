@@ -1,127 +1,149 @@
 // Averages gradients over the ranks of a group while backward still computes other gradients. The
-// implementation of DistributedDataParallel, without its template.
+// implementation of DistributedDataParallel, in C++ and in Python.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include <torch/nn/module.h>
-
-#include "peal/base/clock.h"
-#include "peal/base/units.h"
 #include "peal/group/process_group.h"
+#include "peal/train/ddp/arrival_order.h"
+#include "peal/train/ddp/backward_end.h"
+#include "peal/train/ddp/bucket_assignment.h"
+#include "peal/train/ddp/data_parallel_options.h"
 #include "peal/train/ddp/gradient_bucket.h"
 #include "peal/train/ddp/gradient_hook.h"
+#include "peal/train/ddp/model_tensors.h"
 #include "peal/train/ddp/module_snapshot.h"
+#include "peal/train/ddp/pass_status.h"
+#include "peal/train/ddp/trained_parameter.h"
 
 namespace peal::train {
 
-/// How to treat a parameter that the backward pass of some rank does not reach.
-enum class UnusedParameters : unsigned char {
-  kAreErrors,  // backward() throws on every rank, and names such parameters
-  // Ranks that do not reach the parameter count as zero. If no rank reaches it, it gets no
-  // gradient.
-  kContributeNothing,
-};
-
-enum class BufferSync : unsigned char {
-  kBroadcast,  // after every backward pass all ranks get the buffers of rank 0
-  kNone,       // each rank keeps its buffers
-};
-
-struct DataParallelOptions {
-  /// The approximate size of the buckets in which gradients are sent. Smaller buckets start
-  /// earlier, larger buckets are more efficient.
-  Bytes bucket_cap = 25_MiB;
-  /// The size of the bucket that is complete first.
-  Bytes first_bucket_cap = 1_MiB;
-  UnusedParameters unused = UnusedParameters::kAreErrors;
-  BufferSync buffers = BufferSync::kBroadcast;
-  /// The timeout of each operation.
-  Timeout timeout = kGroupTimeout;
-};
-
-/// States of one backward pass: idle -> (first gradient) collecting -> (all ranks ended it) idle.
-/// A bucket is sent when it and all earlier buckets are complete. So every rank sends in the same
-/// order, although gradients arrive in any order.
+/// A pass, which is a call of backward() with all passes nested in it: idle -> (first gradient)
+/// collecting -> (all ranks have ended it) idle. A bucket is sent when it and all earlier buckets
+/// are complete. So every rank sends in the same order, although gradients arrive in any order. At
+/// the end of the pass the ranks sum a PassStatus: which parameters were reached, and by how many
+/// samples.
+///
+/// The order of buckets: first the reverse of the parameters' registration. When two passes have
+/// had another order on rank 0, the ranks take over that order before the next pass.
 ///
 /// A change of the module: each pass first compares the module with the snapshot of the last
-/// agreement. A rank that finds a change sets a mark in the first bucket, so all ranks learn of the
-/// change at the end of the pass. Then the ranks compare their modules and throw if these differ.
-/// If the layout has changed, the ranks make new buckets and average the gradients of this pass in
-/// them, because the old buckets had no place for these gradients. Threads: one at a time, for all
-/// calls and the backward passes.
+/// agreement. A rank that finds a change says so in its status. Then the ranks compare their
+/// modules and throw if these differ. If the layout has changed, the ranks make new buckets and
+/// average the gradients of this pass in them.
+///
+/// Threads: one at a time, for all calls and the backward passes.
 class GradientReducer final {
  public:
-  GradientReducer(std::shared_ptr<torch::nn::Module> module,
+  GradientReducer(std::unique_ptr<ModelTensors> model,
                   ProcessGroupPtr group,
-                  const DataParallelOptions& options);
+                  DataParallelOptions options);
   /// Waits for operations in flight.
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// Off: gradients stay on this rank and accumulate. Returns the previous setting.
+  /// Off: gradients stay on this rank and accumulate. Counts for passes that begin later. Returns
+  /// the previous setting.
   enum class Sync : unsigned char { kOff, kOn };
   Sync set_sync(Sync sync) { return std::exchange(sync_, sync); }
 
   /// Called before a forward pass. Adds hooks to parameters that are new in the module, so that a
   /// backward pass is noticed even if it reaches only new parameters.
-  /// Cost: a check of each parameter, about 0.2 us.
-  void watch_new_parameters();
+  /// Cost: a check of each parameter, about 0.02 us.
+  void before_forward();
+
+  /// The number of samples of the passes that follow, for Average::kBySamples.
+  void set_samples(std::int64_t samples) { samples_ = samples; }
+
+  /// Takes part in a backward pass of the other ranks, for a rank without data: it contributes
+  /// nothing, and gets the same gradients and buffers. Returns false if no rank had data; then no
+  /// gradient has changed.
+  /// Order: collective, in place of a backward pass.
+  bool pass_without_data();
+  /// The ranks that had data in the last pass.
+  int active_ranks() const { return status_.active_ranks(); }
+  /// By which number Average::kMean divides: that of all ranks, or of those that had data.
+  enum class Divisor : unsigned char { kAllRanks, kActiveRanks };
+  void set_divisor(Divisor divisor) { divisor_ = divisor; }
+
+  /// Makes the buffers equal, as after a backward pass.
+  /// Order: collective.
+  void sync_buffers(Rank root = 0);
+
+  const DataParallelOptions& options() const { return options_; }
+  ProcessGroup& group() { return *group_; }
 
  private:
-  struct Parameter {
-    std::string name;
-    torch::Tensor tensor;
-    std::size_t bucket = 0;  // the bucket of its gradient
-    std::size_t place = 0;
-    bool arrived = false;  // whether this backward pass has reached it
-  };
+  bool does_nothing() const;
+  TrainedParameter::Earlier earlier() const;
 
   void agree();
   void adopt_module();
+  void list_parameters();
+  BucketAssignment assignment(const std::vector<std::size_t>& order) const;
   void make_buckets();
-  void watch(const torch::Tensor& parameter, std::function<void()> call);
+  void watch(const torch::Tensor& parameter, GradientCalls calls);
 
-  void on_gradient(std::size_t parameter);
-  void enter_backward();
-  void begin_backward();
-  void end_backward();
+  torch::Tensor arriving(std::size_t index, const torch::Tensor& gradient);
+  void arrived(std::size_t index);
+  void enter_pass();
+  void begin_pass();
+  void recover();
   void start_collecting();
-  void take(const Parameter& parameter);
-  void do_without(const Parameter& parameter);
-  void send_complete_buckets();
-  bool some_module_has_changed();
+  void complete(TrainedParameter& parameter);
+  bool holds_buckets() const;
+  enum class At : unsigned char { kArrival, kEnd };
+  void send_complete_buckets(At at);
+  void end_pass();
+  void exchange();
   void follow_change();
-  void average_again();
-  void send_buffers();
-  void finish_works();
+  void finish_average();
+  bool wants_other_order();
+  void take_order_of_rank_zero();
   std::exception_ptr wait_for_all();
-  void settle_unused();
 
-  std::shared_ptr<torch::nn::Module> module_;
+  std::unique_ptr<ModelTensors> model_;
   ProcessGroupPtr group_;
   DataParallelOptions options_;
   Sync sync_ = Sync::kOn;
+  Divisor divisor_ = Divisor::kAllRanks;
 
   ModuleSnapshot agreed_;  // the module of the last agreement
   // The change of this rank's module since then, for this pass.
   ModuleSnapshot::Change change_ = ModuleSnapshot::Change::kNone;
 
-  std::vector<Parameter> parameters_;  // those that require gradients, each once
+  std::vector<TrainedParameter> parameters_;  // those that require gradients, each once
   std::vector<GradientBucket> buckets_;
+  std::vector<std::size_t> order_;   // of the gradients in the buckets
+  bool buckets_are_old_ = false;     // order_ or the sparse parameters have changed
+  ArrivalOrder arrivals_;
+  std::vector<std::size_t> considered_order_;  // on rank 0: the last one that was learned
+
+  // ---- the window: the passes since the last averaging
+  std::int64_t samples_ = 1;         // of the next pass
+  std::int64_t window_samples_ = 0;
+  double usual_samples_ = 1;         // of all ranks in the last window; scales contributions
+
+  // ---- the pass
+  bool in_pass_ = false;
+  bool interrupted_ = false;  // an exception has ended the pass
+  bool has_data_ = true;
+  Sync pass_sync_ = Sync::kOn;
+  bool was_nested_ = false;   // the last pass contained another
+  bool has_counted_ = false;  // Graph::kStatic: the first pass is over
   std::vector<std::size_t> missing_;  // by bucket: gradients that this pass has not reached yet
   std::size_t sent_ = 0;              // buckets that this pass has sent
   std::vector<WorkPtr> works_;
-  int backward_ = kIdle;  // the pass whose gradients are being collected
-  static constexpr int kIdle = -1;
+  PassStatus status_;
+  BackwardEnd end_;
 
   std::unordered_set<const c10::TensorImpl*> watched_;  // parameters with a hook
   std::vector<std::unique_ptr<GradientHook>> hooks_;    // last, because hooks use the other members

@@ -24,25 +24,27 @@ std::string describe_tensor(const std::string& name,
 
 }  // namespace
 
-ModuleSnapshot::ModuleSnapshot(const torch::nn::Module& module) {
-  for (const auto& item : module.named_parameters()) parameters_.emplace_back(item.key(), *item);
+ModuleSnapshot::ModuleSnapshot(const ModelTensors& model) {
+  for (const auto& item : model.parameters()) parameters_.emplace_back(item.key(), *item);
 }
 
-ModuleSnapshot::Change ModuleSnapshot::change(const torch::nn::Module& now) const {
-  const auto parameters = now.named_parameters();
-  if (parameters.size() != parameters_.size()) return Change::kLayout;
+ModuleSnapshot::Change ModuleSnapshot::change(const ModelTensors& now) const {
   Change change = Change::kNone;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Parameter& before = parameters_[i];
-    if (!before.has_layout_of(parameters[i].key(), *parameters[i])) return Change::kLayout;
-    if (!before.has_memory_of(*parameters[i])) change = Change::kMemory;
-  }
-  return change;
+  std::size_t count = 0;
+  now.visit_parameters([&](const torch::Tensor& parameter) {
+    const std::size_t i = count++;
+    if (i >= parameters_.size() || !parameters_[i].has_layout_of(parameter)) {
+      change = Change::kLayout;
+    } else if (change == Change::kNone && !parameters_[i].has_memory_of(parameter)) {
+      change = Change::kMemory;
+    }
+  });
+  return count == parameters_.size() ? change : Change::kLayout;
 }
 
-std::vector<std::string> ModuleSnapshot::describe(const torch::nn::Module& now) const {
+std::vector<std::string> ModuleSnapshot::describe(const ModelTensors& now) const {
   std::vector<std::string> lines;
-  for (const auto& item : now.named_parameters()) {
+  for (const auto& item : now.parameters()) {
     const auto before = std::ranges::find(parameters_, item.key(), &Parameter::name);
     const bool replaced = before != parameters_.end() && !before->tensor.is_same(*item);
     lines.push_back(describe_tensor(
@@ -50,7 +52,7 @@ std::vector<std::string> ModuleSnapshot::describe(const torch::nn::Module& now) 
         *item,
         c10::str(item->requires_grad() ? "" : ", frozen", replaced ? ", replaced" : "")));
   }
-  for (const auto& item : now.named_buffers()) {
+  for (const auto& item : now.buffers()) {
     lines.push_back(describe_tensor(item.key(), *item, ""));
   }
   return lines;
@@ -68,9 +70,8 @@ ModuleSnapshot::Parameter::Parameter(std::string key, const torch::Tensor& value
       storage(value.storage().getWeakStorageImpl()),
       offset(value.storage_offset()) {}
 
-bool ModuleSnapshot::Parameter::has_layout_of(const std::string& key,
-                                              const torch::Tensor& value) const {
-  return tensor.is_same(value) && name == key && type == value.scalar_type() &&
+bool ModuleSnapshot::Parameter::has_layout_of(const torch::Tensor& value) const {
+  return tensor.is_same(value) && type == value.scalar_type() &&
          device == value.device() && layout == value.layout() && value.sizes() == sizes &&
          value.strides() == strides && requires_grad == value.requires_grad();
 }
@@ -79,9 +80,9 @@ bool ModuleSnapshot::Parameter::has_memory_of(const torch::Tensor& value) const 
   return storage == value.storage().getWeakStorageImpl() && offset == value.storage_offset();
 }
 
-std::vector<std::string> checksums(const torch::nn::Module& module) {
+std::vector<std::string> checksums(const ModelTensors& model) {
   std::vector<std::string> lines;
-  for (const auto& item : module.named_parameters()) {
+  for (const auto& item : model.parameters()) {
     const Staged staged(*item, Staged::Use::kRead);
     const Buffer buffer = staged.buffer();
     const std::span bytes(static_cast<const std::byte*>(buffer.data),

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <torch/nn/module.h>
 #include <torch/types.h>
+
+#include "peal/train/ddp/model_tensors.h"
 
 namespace peal::train {
 
@@ -16,7 +17,7 @@ namespace peal::train {
 class ModuleSnapshot {
  public:
   ModuleSnapshot() = default;
-  explicit ModuleSnapshot(const torch::nn::Module& module);
+  explicit ModuleSnapshot(const ModelTensors& model);
 
   enum class Change : unsigned char {
     kNone,
@@ -24,19 +25,19 @@ class ModuleSnapshot {
     kLayout,  // an added, removed or replaced parameter, other type, shape, device, or (un)frozen
   };
   /// The change since the snapshot. Does not notice values that were written in place.
-  /// Cost: a check of each parameter, about 0.2 us.
-  Change change(const torch::nn::Module& now) const;
+  /// Cost: a check of each parameter; allocates nothing.
+  Change change(const ModelTensors& now) const;
 
   /// A line for each parameter and buffer of a module, for example
   /// "conv.weight (Float, shape [4, 1, 3, 3], strides [9, 9, 3, 1])". Modules with the same layout
   /// have the same lines on every rank. The line of a parameter that is another tensor than in the
   /// snapshot has the word "replaced".
-  std::vector<std::string> describe(const torch::nn::Module& now) const;
+  std::vector<std::string> describe(const ModelTensors& now) const;
 
  private:
   struct Parameter {
     Parameter(std::string key, const torch::Tensor& value);
-    bool has_layout_of(const std::string& key, const torch::Tensor& value) const;
+    bool has_layout_of(const torch::Tensor& value) const;
     bool has_memory_of(const torch::Tensor& value) const;
 
     std::string name;
@@ -58,6 +59,6 @@ class ModuleSnapshot {
 /// bits have the same lines.
 /// Errors: unsupported (a parameter that is not on the CPU, or not dense).
 /// Cost: reads all values.
-std::vector<std::string> checksums(const torch::nn::Module& module);
+std::vector<std::string> checksums(const ModelTensors& model);
 
 }  // namespace peal::train

@@ -99,16 +99,34 @@ void agree_on_gradients(ProcessGroup& group,
   if (largest[2] != ~largest[3]) unite(group, parameters, types, timeout);
 }
 
+void broadcast_all(ProcessGroup& group,
+                   std::vector<NamedTensor> tensors,
+                   const std::vector<NamedTensor>& more,
+                   Rank root,
+                   Timeout timeout) {
+  tensors.insert(tensors.end(), more.begin(), more.end());
+  Tensors all;
+  for (const NamedTensor& tensor : distinct(tensors)) all.push_back(tensor.value());
+  for (const Tensors& same_type : by_type(all)) {
+    broadcast(group, same_type, root, {.timeout = timeout});
+  }
+}
+
 }  // namespace
 
 void broadcast_parameters(ProcessGroup& group,
                           const torch::nn::Module& module,
                           Rank root,
                           Timeout timeout) {
-  Tensors all = distinct(module.parameters());
-  for (const Tensor& buffer : distinct(module.buffers())) all.push_back(buffer);
-  for (const Tensors& same_type : by_type(all))
-    broadcast(group, same_type, root, {.timeout = timeout});
+  broadcast_all(
+      group, module.named_parameters().items(), module.named_buffers().items(), root, timeout);
+}
+
+void broadcast_parameters(ProcessGroup& group,
+                          const ModelTensors& model,
+                          Rank root,
+                          Timeout timeout) {
+  broadcast_all(group, model.parameters(), model.buffers(), root, timeout);
 }
 
 void average_gradients(ProcessGroup& group, const torch::nn::Module& module, Timeout timeout) {

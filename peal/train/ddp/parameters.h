@@ -6,6 +6,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/group/process_group.h"
+#include "peal/train/ddp/model_tensors.h"
 
 namespace peal::train {
 
@@ -16,6 +17,10 @@ namespace peal::train {
 /// Cost: one coalesced broadcast for each type.
 void broadcast_parameters(ProcessGroup& group,
                           const torch::nn::Module& module,
+                          Rank root = 0,
+                          Timeout timeout = kGroupTimeout);
+void broadcast_parameters(ProcessGroup& group,
+                          const ModelTensors& model,
                           Rank root = 0,
                           Timeout timeout = kGroupTimeout);
 

@@ -1,0 +1,68 @@
+// The options of DistributedDataParallel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/units.h"
+#include "peal/train/ddp/communication_hook.h"
+
+namespace peal::train {
+
+/// What a gradient becomes. g_r is the gradient of rank r, n the number of ranks.
+enum class Average : unsigned char {
+  kMean,  // (g_0 + g_1 + ...) / n
+  kSum,   // g_0 + g_1 + ...
+  /// (s_0 * g_0 + s_1 * g_1 + ...) / (s_0 + s_1 + ...), where s_r is the number of samples of the
+  /// backward pass on rank r. If each loss is the mean over its samples, this is the gradient of
+  /// the mean over all samples, also if ranks have batches of different sizes. In a window of
+  /// no_sync(), each pass counts with its samples, so do not divide the loss by the number of
+  /// passes.
+  kBySamples,
+};
+
+/// How to treat a parameter that the backward pass of some rank does not reach.
+enum class UnusedParameters : unsigned char {
+  /// A rank that does not reach the parameter counts as zero. If no rank reaches it, its gradient
+  /// does not change.
+  kContributeNothing,
+  kAreErrors,  // backward() throws on every rank, and names such parameters
+};
+
+/// Buffers are tensors of a module that are not trained, such as the statistics of batch norm.
+enum class BufferSync : unsigned char {
+  kBroadcast,  // after every backward pass all ranks get the buffers of rank 0
+  kAverage,    // ... the mean of all ranks; integers: the buffers of rank 0
+  kNone,       // each rank keeps its buffers
+};
+
+enum class Graph : unsigned char {
+  kMayChange,
+  /// Every backward pass reaches the same parameters, each equally often. The first pass sends
+  /// nothing before its end, and counts. Later passes do not wait for parameters that the first
+  /// pass did not reach, and a parameter may be reached several times, as by a layer that is
+  /// checkpointed in two places.
+  kStatic,
+};
+
+struct DataParallelOptions {
+  /// The approximate size of the buckets in which gradients are sent. Smaller buckets start
+  /// earlier, larger buckets are more efficient.
+  Bytes bucket_cap = 25_MiB;
+  /// The size of the bucket that is complete first.
+  Bytes first_bucket_cap = 1_MiB;
+  Average average = Average::kMean;
+  UnusedParameters unused = UnusedParameters::kContributeNothing;
+  BufferSync buffers = BufferSync::kBroadcast;
+  Graph graph = Graph::kMayChange;
+  /// Parameters and buffers, by name, that are neither sent nor compared.
+  std::vector<std::string> ignored = {};
+  /// Averages the gradients in place of all_reduce. Null: all_reduce.
+  std::shared_ptr<CommunicationHook> hook = nullptr;
+  /// The timeout of each operation.
+  Timeout timeout = kGroupTimeout;
+};
+
+}  // namespace peal::train

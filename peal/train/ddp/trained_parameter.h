@@ -1,0 +1,68 @@
+// A parameter that is trained, and the gradient that its rank contributes to an average.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <torch/types.h>
+
+namespace peal::train {
+
+/// A window is the time from one averaging to the next: one backward pass, or several passes of
+/// which only the last communicates.
+///
+/// The gradient of the window is collected in `place`, a part of a bucket, and parameter.grad() is
+/// that tensor. So the gradients are in memory once, also after zero_grad() has dropped them: the
+/// next gradient is written to the same place, and autograd keeps no tensor of its own.
+struct TrainedParameter {
+  /// What happens to a gradient from before the window.
+  enum class Earlier : unsigned char {
+    kIsAveraged,  // it is equal on all ranks, so its mean is the same
+    kIsAdded,     // it is set aside, and added to the result: a sum must not count it on each rank
+  };
+
+  std::string name;
+  torch::Tensor tensor;
+
+  std::size_t bucket = 0;
+  torch::Tensor place;     // undefined if the gradient is sparse
+  bool is_sparse = false;  // its gradient is sparse, on this rank or another
+  bool is_apart = false;   // its gradient is not in `place`, because `place` is of an old layout
+
+  bool reached = false;    // in this window
+  torch::Tensor set_aside;  // the gradient from before the window
+
+  // ---- this pass
+  int arrivals = 0;          // how often backward has reached the parameter
+  int expected = 1;          // how often it will
+  bool arrived = false;      // it has been reached so often
+  bool is_complete = false;  // `place` holds what this rank contributes
+
+  /// Adds weight * gradient to the gradient of the window. Returns what autograd has still to add:
+  /// undefined if nothing.
+  torch::Tensor accumulate(const torch::Tensor& gradient, double weight, Earlier earlier);
+
+  /// Fills `place` with what this rank contributes.
+  /// Errors: unsupported (a gradient that can be differentiated again).
+  void complete(Earlier earlier);
+
+  /// Ends the window: parameter.grad() becomes the result in `place`, or is as before if
+  /// `reached_somewhere` is false: no rank has reached the parameter.
+  void settle(bool reached_somewhere, Earlier earlier);
+
+  /// From now on contributes nothing to `place`, and keeps its gradient elsewhere.
+  void keep_apart();
+
+  /// Gives the gradient another place. A gradient in the old place is copied to the new one.
+  void move_to(std::size_t new_bucket, const torch::Tensor& new_place);
+  /// Whether the gradient is in its place.
+  bool is_in_place() const { return place.defined() && tensor.grad().is_same(place); }
+
+  /// Whether the program has dropped the gradient since the window's first pass.
+  bool was_dropped() const { return reached && !tensor.grad().defined(); }
+};
+
+/// Throws unsupported for a gradient with a history, which an average would lose.
+[[noreturn]] void reject_create_graph();
+
+}  // namespace peal::train
