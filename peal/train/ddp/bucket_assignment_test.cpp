@@ -22,13 +22,15 @@ TEST(BucketsTest, ParametersAreTakenInReverseAndABucketClosesAtItsCap) {
 
 TEST(BucketsTest, AGradientLargerThanTheCapIsNotSplit) {
   const std::vector<GradientSize> gradients = {f32(1), f32(1'000'000)};
-  EXPECT_THAT(assign_buckets(gradients, reverse_order(gradients.size()), kCaps), ElementsAre(ElementsAre(1), ElementsAre(0)));
+  EXPECT_THAT(assign_buckets(gradients, reverse_order(gradients.size()), kCaps),
+              ElementsAre(ElementsAre(1), ElementsAre(0)));
 }
 
 TEST(BucketsTest, EachBucketHasOneTypeAndBucketsAreInTheOrderOfCompletion) {
   const GradientSize f64{Elements(1), DType::kF64};
   const std::vector<GradientSize> gradients = {f32(1), f64, f32(1), f64};
-  EXPECT_THAT(assign_buckets(gradients, reverse_order(gradients.size()), kCaps), ElementsAre(ElementsAre(3, 1), ElementsAre(2, 0)));
+  EXPECT_THAT(assign_buckets(gradients, reverse_order(gradients.size()), kCaps),
+              ElementsAre(ElementsAre(3, 1), ElementsAre(2, 0)));
 }
 
 TEST(BucketsTest, NoGradientsMakeNoBuckets) { EXPECT_TRUE(assign_buckets({}, {}, kCaps).empty()); }

@@ -37,9 +37,7 @@ class CommunicationHook {
   /// every rank. The memory of the bucket belongs to the operation until then.
   /// Order: collective. Every rank calls it for the same buckets in the same order.
   /// Threads: the thread that runs backward; it also calls wait() of the Works, in their order.
-  virtual WorkPtr start(ProcessGroup& group,
-                        const GradientsToAverage& bucket,
-                        Timeout timeout) = 0;
+  virtual WorkPtr start(ProcessGroup& group, const GradientsToAverage& bucket, Timeout timeout) = 0;
 };
 
 }  // namespace peal::train

@@ -2,18 +2,23 @@
 // wraps its module in this class.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include "peal/group/process_group.h"
+#include "peal/train/ddp/data_parallel_options.h"
 #include "peal/train/ddp/gradient_reducer.h"
 
 namespace peal::train {
 
-/// While this object lives, backward passes do not send gradients: they accumulate on each rank.
+/// While this object lives, backward passes that begin do not send gradients: they accumulate on
+/// each rank.
 class NoSync final {
  public:
   explicit NoSync(GradientReducer& reducer)
@@ -36,11 +41,13 @@ class NoSync final {
 /// The constructor copies the parameters and buffers of rank 0 to all ranks. Every backward pass
 /// that reaches a parameter averages. When backward() returns, on every rank,
 ///   grad = (grad_0 + grad_1 + ...) / n,
-/// with the same bits. For batches of equal size and a mean loss, this is the gradient of one
-/// process on the whole batch. After that, the buffers of rank 0 (such as batch norm's statistics)
-/// are copied to all ranks. Gradients are in memory that peers map. If the optimizer zeroes the
-/// gradients (zero_grad(false)) instead of releasing them, later passes make no copy. The next pass
-/// overwrites the gradients.
+/// with the same bits; DataParallelOptions::average has other means. For batches of equal size and
+/// a mean loss, this is the gradient of one process on the whole batch. After that, the buffers of
+/// rank 0 (such as batch norm's statistics) are copied to all ranks.
+///
+/// Gradients are in memory once, in buckets that peers map, also if zero_grad() drops them: the
+/// next pass writes them to the same memory. A gradient tensor that is kept from an earlier pass
+/// is overwritten.
 ///
 /// The program may use the wrapped module directly. The module keeps its keys, so its checkpoints
 /// are those of the plain module.
@@ -54,17 +61,24 @@ class NoSync final {
 /// - values that only some ranks write in place (weight.copy_(...));
 /// - the replacement of every trained parameter, if the program then uses the module directly and
 ///   not by this class's forward().
-/// Order: construction and every backward pass are collective. A group of one does nothing.
-/// Threads: one at a time; backward passes must not be nested in each other.
+///
+/// A backward pass may contain others, as checkpointing does: the outermost one averages. Then no
+/// bucket is sent before its end, unless Graph::kStatic is set.
+/// Order: construction and every backward pass are collective. A group of one does nothing, unless
+///   the options ask for weights or a hook. Two wrapped models of one group in the same backward
+///   pass must be reached in the same order on all ranks; otherwise give each its own group.
+/// Threads: one at a time.
 /// Errors: mismatch (at construction, and in the pass after a change: the modules of the ranks
-///   differ; names the first parameter that differs), usage (backward did not reach a parameter,
-///   see UnusedParameters; or it reached a parameter a second time, after its bucket was sent),
-///   unsupported (parameters that are not on the CPU, sparse gradients, create_graph). backward()
-///   also throws the errors of all_reduce.
+///   differ; names the first parameter that differs), usage (a parameter that was not reached, with
+///   UnusedParameters::kAreErrors; a parameter that was reached again after its bucket was sent),
+///   unsupported (parameters that are not on the CPU, create_graph). backward() also throws the
+///   errors of all_reduce. After an exception in forward, or in backward on every rank at the same
+///   place, training continues with the next pass.
 /// Cost: one all_reduce for each bucket, sent as soon as the bucket is complete, while backward
-///   continues. A parameter that is not reached delays its bucket and all later buckets until the
-///   end of backward. The pass after a change: some small operations and a checksum of all
-///   parameters; if types or shapes changed, also new buckets and a second all_reduce.
+///   continues; at the end one of 8 bytes for each parameter. A parameter that is not reached
+///   delays its bucket and all later buckets until the end of backward. A sparse gradient is sent
+///   at the end, by all_gather. The pass after a change: some small operations and a checksum of
+///   all parameters; if types or shapes changed, also new buckets and a second all_reduce.
 /// Source: Li et al. 2020, PyTorch Distributed: Experiences on Accelerating Data Parallel Training.
 template <class Module>
 class DistributedDataParallel final {
@@ -81,10 +95,12 @@ class DistributedDataParallel final {
                           const DataParallelOptions& options = {})
       : DistributedDataParallel(holder.ptr(), std::move(group), options) {}
 
-  /// The forward function of the module. Does not communicate.
+  /// The forward function of the module. Does not communicate. For Average::kBySamples, the next
+  /// backward pass has as many samples as the first argument that is a tensor has rows.
   template <class... Arguments>
   auto forward(Arguments&&... arguments) {
     reducer_->before_forward();
+    if (const auto rows = first_rows(arguments...)) reducer_->set_samples(*rows);
     return module_->forward(std::forward<Arguments>(arguments)...);
   }
   template <class... Arguments>
@@ -101,7 +117,31 @@ class DistributedDataParallel final {
   /// communication, to accumulate several batches. The next backward pass averages the sums.
   [[nodiscard]] NoSync no_sync() { return NoSync(*reducer_); }
 
+  /// For Average::kBySamples: the number of samples of the next backward pass, if it is not the
+  /// number of rows of forward's argument. Call it between forward() and backward().
+  void set_samples(std::int64_t samples) { reducer_->set_samples(samples); }
+
+  /// Takes part in a backward pass of the other ranks, for a rank without data; see uneven.h.
+  /// Returns false if no rank had data.
+  bool pass_without_data() { return reducer_->pass_without_data(); }
+
+  /// Makes the buffers equal on all ranks, as a backward pass does. For programs that run forward
+  /// in training mode without backward. Order: collective.
+  void sync_buffers() { reducer_->sync_buffers(); }
+
+  GradientReducer& reducer() { return *reducer_; }
+
  private:
+  static std::optional<std::int64_t> first_rows() { return std::nullopt; }
+  template <class First, class... Others>
+  static std::optional<std::int64_t> first_rows(const First& first, const Others&... others) {
+    if constexpr (std::is_convertible_v<const First&, const torch::Tensor&>) {
+      const torch::Tensor& tensor = first;
+      if (tensor.defined() && tensor.dim() > 0) return tensor.size(0);
+    }
+    return first_rows(others...);
+  }
+
   std::shared_ptr<Module> module_;
   std::unique_ptr<GradientReducer> reducer_;
 };

@@ -123,8 +123,7 @@ TEST(DistributedDataParallelFaultsTest, CreateGraphIsUnsupported) {
       net.forward(torch::ones({1, 3})).square().sum().backward({}, true, true);
     });
   });
-  EXPECT_THAT(errors,
-              ::testing::Each(AllOf(HasSubstr("unsupported"), HasSubstr("create_graph"))));
+  EXPECT_THAT(errors, ::testing::Each(AllOf(HasSubstr("unsupported"), HasSubstr("create_graph"))));
 }
 
 TEST(DistributedDataParallelFaultsTest, ANullModuleOrGroupIsAUsageError) {

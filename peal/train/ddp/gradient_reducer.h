@@ -122,23 +122,23 @@ class GradientReducer final {
 
   std::vector<TrainedParameter> parameters_;  // those that require gradients, each once
   std::vector<GradientBucket> buckets_;
-  std::vector<std::size_t> order_;   // of the gradients in the buckets
-  bool buckets_are_old_ = false;     // order_ or the sparse parameters have changed
+  std::vector<std::size_t> order_;  // of the gradients in the buckets
+  bool buckets_are_old_ = false;    // order_ or the sparse parameters have changed
   ArrivalOrder arrivals_;
   std::vector<std::size_t> considered_order_;  // on rank 0: the last one that was learned
 
   // ---- the window: the passes since the last averaging
-  std::int64_t samples_ = 1;         // of the next pass
+  std::int64_t samples_ = 1;  // of the next pass
   std::int64_t window_samples_ = 0;
-  double usual_samples_ = 1;         // of all ranks in the last window; scales contributions
+  double usual_samples_ = 1;  // of all ranks in the last window; scales contributions
 
   // ---- the pass
   bool in_pass_ = false;
   bool interrupted_ = false;  // an exception has ended the pass
   bool has_data_ = true;
   Sync pass_sync_ = Sync::kOn;
-  bool was_nested_ = false;   // the last pass contained another
-  bool has_counted_ = false;  // Graph::kStatic: the first pass is over
+  bool was_nested_ = false;           // the last pass contained another
+  bool has_counted_ = false;          // Graph::kStatic: the first pass is over
   std::vector<std::size_t> missing_;  // by bucket: gradients that this pass has not reached yet
   std::size_t sent_ = 0;              // buckets that this pass has sent
   std::vector<WorkPtr> works_;

@@ -8,8 +8,8 @@
 namespace peal::train {
 namespace {
 
-// LibTorch returns the children and parameters of a module only as copies, which cost allocations in
-// each pass. An explicit instantiation may name private members, so it can give access to them.
+// LibTorch returns the children and parameters of a module only as copies, which cost allocations
+// in each pass. An explicit instantiation may name private members, so it can give access to them.
 using Children = torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>;
 using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
 const Children& children_of(const torch::nn::Module& module);

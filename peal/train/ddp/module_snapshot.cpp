@@ -71,9 +71,9 @@ ModuleSnapshot::Parameter::Parameter(std::string key, const torch::Tensor& value
       offset(value.storage_offset()) {}
 
 bool ModuleSnapshot::Parameter::has_layout_of(const torch::Tensor& value) const {
-  return tensor.is_same(value) && type == value.scalar_type() &&
-         device == value.device() && layout == value.layout() && value.sizes() == sizes &&
-         value.strides() == strides && requires_grad == value.requires_grad();
+  return tensor.is_same(value) && type == value.scalar_type() && device == value.device() &&
+         layout == value.layout() && value.sizes() == sizes && value.strides() == strides &&
+         requires_grad == value.requires_grad();
 }
 
 bool ModuleSnapshot::Parameter::has_memory_of(const torch::Tensor& value) const {

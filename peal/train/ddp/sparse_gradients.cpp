@@ -37,8 +37,8 @@ Tensor sum_sparse(ProcessGroup& group,
   const torch::NoGradGuard no_grad;
   Tensor mine = gradient;
   std::vector<std::int64_t> sparse_dims(static_cast<std::size_t>(group.size()));
-  const std::vector<std::int64_t> here = {
-      mine.defined() && mine.is_sparse() ? mine.sparse_dim() : 0};
+  const std::vector<std::int64_t> here = {mine.defined() && mine.is_sparse() ? mine.sparse_dim()
+                                                                             : 0};
   group.all_gather(here, sparse_dims, {.timeout = timeout});
   const std::int64_t sparse_dim = *std::ranges::max_element(sparse_dims);
 

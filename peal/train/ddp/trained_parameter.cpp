@@ -1,8 +1,8 @@
 #include "peal/train/ddp/trained_parameter.h"
 
 #include <ATen/ScalarOps.h>
-#include <torch/csrc/autograd/variable.h>
 
+#include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
 
 #include "peal/base/error.h"

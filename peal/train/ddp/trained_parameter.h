@@ -29,7 +29,7 @@ struct TrainedParameter {
   bool is_sparse = false;  // its gradient is sparse, on this rank or another
   bool is_apart = false;   // its gradient is not in `place`, because `place` is of an old layout
 
-  bool reached = false;    // in this window
+  bool reached = false;     // in this window
   torch::Tensor set_aside;  // the gradient from before the window
 
   // ---- this pass

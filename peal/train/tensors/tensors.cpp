@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
+#include "peal/train/tensors/element_type.h"
 #include "peal/train/tensors/staged.h"
 
 namespace peal::train {
@@ -62,6 +63,13 @@ WorkPtr start(Arguments arguments, Start&& operation) {
 }
 
 }  // namespace
+
+Tensor allocate_tensor(ProcessGroup& group, torch::IntArrayRef sizes, torch::ScalarType type) {
+  const Elements count(c10::multiply_integers(sizes));
+  const Memory memory = group.allocate(bytes_of(count, element_type(type)));
+  return torch::from_blob(
+      memory.get(), sizes, [memory](void*) {}, torch::dtype(type));
+}
 
 Buffer buffer_of(const Tensor& tensor) {
   const Buffer buffer = Staged(tensor, Use::kRead).buffer();

@@ -52,6 +52,11 @@ class TensorList {
 /// Errors: usage (not contiguous), and as above.
 Buffer buffer_of(const Tensor& tensor);
 
+/// A new tensor of zeros in memory of ProcessGroup::allocate, on which peers of the host work
+/// without a copy. The memory lives as long as a tensor uses it.
+/// Errors: as ProcessGroup::allocate; unsupported (a type that peal::DType lacks).
+Tensor allocate_tensor(ProcessGroup& group, torch::IntArrayRef sizes, torch::ScalarType type);
+
 // ---- point to point
 void send(ProcessGroup& group, const Tensor& data, Rank to, const MessageOptions& options = {});
 /// Returns the sender.
