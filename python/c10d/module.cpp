@@ -1,4 +1,5 @@
-// peal._c10d: the backend "peal" of torch.distributed, which peal/_torch.py registers.
+// peal._c10d: the backend "peal" of torch.distributed, which peal/_torch.py registers, and the
+// reducer of peal/_ddp.py.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "peal/system/per_process.h"
 
 #include "python/c10d/backend.h"
+#include "python/c10d/reducer.h"
 #include "python/c10d/store.h"
 #include "python/common/errors.h"
 #include "python/common/gil.h"
@@ -145,6 +147,7 @@ PYBIND11_MODULE(_c10d, module) {
              py::arg("lazy"),
              py::arg("store_ends_with_rank_0"),
              py::call_guard<WithoutGil>());
+  bind_reducer(module);
   module.def("tell_of_exception", &tell_all_of_exception, py::call_guard<WithoutGil>());
   module.def("leave_all", &leave_all, py::call_guard<WithoutGil>());
 }

@@ -12,7 +12,8 @@ In a script started by ``peal run -n 4 script.py`` (or torchrun, mpirun, srun), 
 needs no arguments. `spawn` starts a function on several ranks of this machine. Data are NumPy arrays,
 torch tensors on the CPU, and other objects with the buffer protocol or DLPack, in contiguous memory.
 peal does not need torch. With torch, ``torch.distributed.init_process_group("peal")`` makes torch's
-collectives, DistributedDataParallel and FSDP run on peal.
+collectives, DistributedDataParallel and FSDP run on peal; `peal.DistributedDataParallel` is torch's
+with a faster reducer.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from peal._objects import add_object_collectives
 from peal._spawn import SpawnError, spawn
 
 if TYPE_CHECKING:
+    from peal._ddp import DistributedDataParallel
     from peal._torch import TorchOptions
 
 __version__ = _build.VERSION
 
 __all__ = [
     "ANY_SOURCE",
+    "DistributedDataParallel",
     "Error",
     "Memory",
     "ProcessGroup",
@@ -60,4 +63,8 @@ def __getattr__(name: str) -> object:
         from peal._torch import TorchOptions
 
         return TorchOptions
+    if name == "DistributedDataParallel":  # needs torch
+        from peal._ddp import DistributedDataParallel
+
+        return DistributedDataParallel
     raise AttributeError(f"module 'peal' has no attribute {name!r}")

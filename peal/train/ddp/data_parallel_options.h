@@ -47,6 +47,12 @@ enum class Graph : unsigned char {
   kStatic,
 };
 
+/// What construction does.
+enum class Start : unsigned char {
+  kBroadcast,  // compares the modules of all ranks, and gives every rank the values of rank 0
+  kAsIs,       // compares the modules only; the program ensures that they have the same values
+};
+
 struct DataParallelOptions {
   /// The approximate size of the buckets in which gradients are sent. Smaller buckets start
   /// earlier, larger buckets are more efficient.
@@ -57,6 +63,7 @@ struct DataParallelOptions {
   UnusedParameters unused = UnusedParameters::kContributeNothing;
   BufferSync buffers = BufferSync::kBroadcast;
   Graph graph = Graph::kMayChange;
+  Start start = Start::kBroadcast;
   /// Parameters and buffers, by name, that are neither sent nor compared.
   std::vector<std::string> ignored = {};
   /// Averages the gradients in place of all_reduce. Null: all_reduce.

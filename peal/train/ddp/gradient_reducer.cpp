@@ -35,10 +35,21 @@ GradientReducer::GradientReducer(std::unique_ptr<ModelTensors> model,
   if (model_ == nullptr || group_ == nullptr) {
     throw Error(ErrorKind::kUsage, "DistributedDataParallel needs a module and a process group");
   }
-  if (does_nothing()) return;
+  if (!does_nothing()) start();
+}
+
+void GradientReducer::start() {
   agree();
-  broadcast_parameters(*group_, *model_, 0, options_.timeout);
+  if (options_.start == Start::kBroadcast) {
+    broadcast_parameters(*group_, *model_, 0, options_.timeout);
+  }
   adopt_module();
+}
+
+void GradientReducer::set_hook(std::shared_ptr<CommunicationHook> hook) {
+  const bool did_nothing = does_nothing();
+  options_.hook = std::move(hook);
+  if (did_nothing && !does_nothing()) start();
 }
 
 GradientReducer::~GradientReducer() {

@@ -74,6 +74,12 @@ class GradientReducer final {
   enum class Divisor : unsigned char { kAllRanks, kActiveRanks };
   void set_divisor(Divisor divisor) { divisor_ = divisor; }
 
+  /// From now on the hook averages. Not inside of a pass.
+  /// Order: collective.
+  void set_hook(std::shared_ptr<CommunicationHook> hook);
+  /// As Graph::kStatic. Before the first pass.
+  void set_static_graph() { options_.graph = Graph::kStatic; }
+
   /// Makes the buffers equal, as after a backward pass.
   /// Order: collective.
   void sync_buffers(Rank root = 0);
@@ -83,6 +89,7 @@ class GradientReducer final {
 
  private:
   bool does_nothing() const;
+  void start();
   TrainedParameter::Earlier earlier() const;
 
   void agree();

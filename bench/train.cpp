@@ -1,0 +1,161 @@
+// Measures what data-parallel training adds to a step (from build/release/bin):
+//   peal run -n 2 ./train_bench [ROUNDS] [MODEL...]
+// Columns: "alone" is the step of processes that do not communicate, "lockstep" the same with a
+// barrier after backward (the cost of the wait for the slower rank), "ddp" the step with
+// DistributedDataParallel. All columns take turns in the same processes, because the speed of the
+// machine changes from second to second. Prints medians over rounds, and ratios to "alone".
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "peal/init/init.h"
+#include "peal/train/ddp/distributed_data_parallel.h"
+
+#include "gpt/gpt.h"
+
+namespace {
+
+using Step = std::function<void()>;
+using Clock = std::chrono::steady_clock;
+using torch::Tensor;
+
+enum class Column { kAlone, kLockstep, kDdp };
+const std::vector<std::pair<Column, std::string>> kColumns = {
+    {Column::kAlone, "alone"}, {Column::kLockstep, "lockstep"}, {Column::kDdp, "ddp"}};
+
+torch::nn::Sequential convolutions() {
+  namespace nn = torch::nn;
+  return nn::Sequential(nn::Conv2d(nn::Conv2dOptions(1, 32, 3)),
+                        nn::ReLU(),
+                        nn::Conv2d(nn::Conv2dOptions(32, 64, 3)),
+                        nn::ReLU(),
+                        nn::MaxPool2d(2),
+                        nn::Flatten(),
+                        nn::Linear(64 * 12 * 12, 128),
+                        nn::ReLU(),
+                        nn::Linear(128, 10));
+}
+
+torch::nn::Sequential layers() {
+  namespace nn = torch::nn;
+  return nn::Sequential(nn::Linear(1024, 2048),
+                        nn::ReLU(),
+                        nn::Linear(2048, 2048),
+                        nn::ReLU(),
+                        nn::Linear(2048, 2048),
+                        nn::ReLU(),
+                        nn::Linear(2048, 10));
+}
+
+template <class Module>
+Step make_step(Column column,
+               const peal::ProcessGroupPtr& group,
+               std::shared_ptr<Module> net,
+               const Tensor& input,
+               const Tensor& target) {
+  using Model = peal::train::DistributedDataParallel<Module>;
+  const auto model = column == Column::kDdp ? std::make_shared<Model>(net, group) : nullptr;
+  const auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), 0.001);
+  return [=] {
+    optimizer->zero_grad();
+    const Tensor output = model ? model->forward(input) : net->forward(input);
+    torch::cross_entropy_loss(output.flatten(0, -2), target.flatten()).backward();
+    if (column == Column::kLockstep) group->barrier();
+    optimizer->step();
+  };
+}
+
+/// Processor time of all threads, in milliseconds.
+double processor_time() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+double time_of(const Step& step) {
+  const auto begin = Clock::now();
+  step();
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+void measure(const std::string& name,
+             const peal::ProcessGroupPtr& group,
+             int rounds,
+             const std::function<Step(Column)>& make) {
+  std::map<std::string, Step> steps;
+  std::map<std::string, std::vector<double>> times, processor;
+  for (const auto& [column, title] : kColumns) {
+    torch::manual_seed(1);
+    steps[title] = make(column);
+    for (int i = 0; i < 3; ++i) steps[title]();
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < kColumns.size(); ++i) {  // each round begins with another column
+      const std::string& title = kColumns[(i + static_cast<std::size_t>(round)) % 3].second;
+      group->barrier();
+      steps[title]();
+      std::vector<double> samples;
+      const double begin = processor_time();
+      for (int sample = 0; sample < 3; ++sample) samples.push_back(time_of(steps[title]));
+      std::vector<double> of_ranks = {median(samples), (processor_time() - begin) / 3};
+      group->all_reduce(of_ranks, {.op = peal::ReduceOp::kAvg});
+      times[title].push_back(of_ranks[0]);
+      processor[title].push_back(of_ranks[1]);
+    }
+  }
+  if (group->rank() != 0) return;
+  for (const auto& [column, title] : kColumns) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < times[title].size(); ++i) {
+      ratios.push_back(times[title][i] / times["alone"][i]);
+    }
+    std::printf("%-6s %-9s %9.3f ms  %.3f of alone  (processor %9.3f ms)\n",
+                name.c_str(),
+                title.c_str(),
+                median(times[title]),
+                median(ratios),
+                median(processor[title]));
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  torch::set_num_threads(1);
+  const peal::ProcessGroupPtr group = peal::init_process_group();
+  const int rounds = argc > 1 ? std::stoi(argv[1]) : 20;
+  std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
+  if (wanted.empty()) wanted = {"conv", "mlp", "gpt"};
+  torch::manual_seed(group->rank() + 1);
+  for (const std::string& name : wanted) {
+    measure(name, group, rounds, [&](Column column) -> Step {
+      if (name == "gpt") {
+        const auto text = torch::randint(65, {8, 65}, torch::kInt64);
+        return make_step(column,
+                         group,
+                         Gpt(GptOptions{}).ptr(),
+                         text.narrow(1, 0, 64).contiguous(),
+                         text.narrow(1, 1, 64).contiguous());
+      }
+      const bool is_conv = name == "conv";
+      const auto input = is_conv ? torch::randn({8, 1, 28, 28}) : torch::randn({64, 1024});
+      return make_step(column,
+                       group,
+                       (is_conv ? convolutions() : layers()).ptr(),
+                       input,
+                       torch::randint(10, {input.size(0)}, torch::kInt64));
+    });
+  }
+  return 0;
+}
