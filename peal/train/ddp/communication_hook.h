@@ -24,7 +24,8 @@ struct GradientsToAverage {
 
   std::size_t index = 0;  // buckets are sent in the order of their indices
   bool is_last = false;
-  torch::Tensor flat;  // all gradients, one after the other: 1 dimension
+  // All gradients, one after the other, with gaps of zeros: 1 dimension.
+  torch::Tensor flat;
   std::vector<Gradient> gradients;
 };
 

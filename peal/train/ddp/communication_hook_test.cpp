@@ -105,7 +105,8 @@ TEST(CommunicationHookTest, AHookGetsEachGradientOnce) {
         hook.names,
         ::testing::UnorderedElementsAre(
             "conv.weight", "conv.bias", "hidden.weight", "hidden.bias", "out.weight", "out.bias"));
-    EXPECT_EQ(hook.elements, 36 + 4 + 16 * 36 + 16 + 64 + 4);
+    // Each gradient is followed by a gap up to a multiple of 16 elements.
+    EXPECT_EQ(hook.elements, 48 + 16 + 16 * 36 + 16 + 64 + 16);
   }
 }
 

@@ -53,6 +53,14 @@ enum class Start : unsigned char {
   kAsIs,       // compares the modules only; the program ensures that they have the same values
 };
 
+/// How gradients get to their places in the buckets.
+enum class Computation : unsigned char {
+  /// Autograd computes large gradients there, because LibTorch's allocator gives it that memory
+  /// (place_allocator.h). It replaces LibTorch's CPU allocator in this process.
+  kInPlace,
+  kCopied,  // gradients are copied when they arrive
+};
+
 struct DataParallelOptions {
   /// The approximate size of the buckets in which gradients are sent. Smaller buckets start
   /// earlier, larger buckets are more efficient.
@@ -64,6 +72,7 @@ struct DataParallelOptions {
   BufferSync buffers = BufferSync::kBroadcast;
   Graph graph = Graph::kMayChange;
   Start start = Start::kBroadcast;
+  Computation computation = Computation::kInPlace;
   /// Parameters and buffers, by name, that are neither sent nor compared.
   std::vector<std::string> ignored = {};
   /// Averages the gradients in place of all_reduce. Null: all_reduce.

@@ -9,34 +9,36 @@
 namespace peal::train {
 namespace {
 
-/// Cuts tensors from the block, from its beginning on. For autograd the tensors are not views,
-/// because optimizers detach gradients in place, which views reject. Each tensor keeps the block
-/// alive.
-class Carver {
- public:
-  Carver(Memory memory, DType dtype) : memory_(std::move(memory)), dtype_(dtype) {}
+constexpr std::int64_t kAlignment = 64;                // bytes
+constexpr std::int64_t kSmallGradient = 32 * 1024;     // bytes
 
-  torch::Tensor at(Elements begin, torch::IntArrayRef sizes, torch::IntArrayRef strides) const {
-    return torch::from_blob(
-        memory_.get() + bytes_of(begin, dtype_).value,
-        sizes,
-        strides,
-        [memory = memory_](void*) {},
-        torch::dtype(scalar_type(dtype_)));
-  }
+/// `count` elements, rounded up to the alignment.
+Elements with_gap(Elements count, DType dtype) {
+  const std::int64_t unit = kAlignment / bytes_of(Elements(1), dtype).value;
+  return Elements((count.value + unit - 1) / unit * unit);
+}
 
-  /// Uses the strides of `model` if they leave no gaps, as autograd does for gradients.
-  torch::Tensor next_like(const torch::Tensor& model) {
-    const Elements begin = std::exchange(used_, used_ + Elements(model.numel()));
-    if (model.is_non_overlapping_and_dense()) return at(begin, model.sizes(), model.strides());
-    return at(begin, model.sizes(), c10::contiguous_strides(model.sizes()));
-  }
+/// A tensor in the block, which it keeps alive. For autograd it is not a view, because optimizers
+/// detach gradients in place, which views reject.
+torch::Tensor tensor_at(const Memory& memory,
+                        Elements begin,
+                        DType dtype,
+                        torch::IntArrayRef sizes,
+                        torch::IntArrayRef strides) {
+  return torch::from_blob(
+      memory.get() + bytes_of(begin, dtype).value,
+      sizes,
+      strides,
+      [memory](void*) {},
+      torch::dtype(scalar_type(dtype)));
+}
 
- private:
-  Memory memory_;
-  DType dtype_;
-  Elements used_;
-};
+/// The strides of the parameter if they leave no gaps, as autograd gives to gradients.
+std::vector<std::int64_t> strides_of_gradient(const torch::Tensor& parameter) {
+  if (parameter.is_non_overlapping_and_dense()) return parameter.strides().vec();
+  const auto strides = c10::contiguous_strides(parameter.sizes());
+  return {strides.begin(), strides.end()};
+}
 
 }  // namespace
 
@@ -45,16 +47,26 @@ GradientBucket::GradientBucket(ProcessGroup& group,
                                DType dtype,
                                std::vector<Parameter> parameters) {
   Elements count;
-  for (const Parameter& parameter : parameters) count += Elements(parameter.tensor.numel());
-  Memory memory = group.allocate(bytes_of(count, dtype));
+  for (const Parameter& parameter : parameters) {
+    count += with_gap(Elements(parameter.tensor.numel()), dtype);
+  }
+  const Memory memory = group.allocate(bytes_of(count, dtype));
   memory_ = Buffer(memory.get(), count, dtype);
-  Carver carver(std::move(memory), dtype);
   contents_.index = index;
-  contents_.flat = carver.at(Elements(0), {count.value}, {1});
+  contents_.flat = tensor_at(memory, Elements(0), dtype, {count.value}, {1});
+  Elements begin;
   for (Parameter& parameter : parameters) {
-    torch::Tensor values = carver.next_like(parameter.tensor);
+    const Elements size(parameter.tensor.numel());
+    const Bytes bytes = bytes_of(size, dtype);
+    torch::Tensor place = tensor_at(
+        memory, begin, dtype, parameter.tensor.sizes(), strides_of_gradient(parameter.tensor));
+    memories_.push_back(bytes.value < kSmallGradient
+                            ? PlaceMemoryPtr()
+                            : c10::make_intrusive<PlaceMemory>(
+                                  memory, place.data_ptr(), static_cast<std::size_t>(bytes.value)));
     contents_.gradients.push_back(
-        {std::move(parameter.name), std::move(parameter.tensor), std::move(values)});
+        {std::move(parameter.name), std::move(parameter.tensor), std::move(place)});
+    begin += with_gap(size, dtype);
   }
 }
 

@@ -9,10 +9,12 @@
 
 #include "peal/group/process_group.h"
 #include "peal/train/ddp/communication_hook.h"
+#include "peal/train/ddp/place_allocator.h"
 
 namespace peal::train {
 
-/// Layout: gradient 0 | gradient 1 | ..., all of one type.
+/// Layout: gradient 0 | gradient 1 | ..., all of one type. Each begins at a multiple of 64 bytes, as
+/// LibTorch's own tensors do; zeros fill the gaps.
 class GradientBucket {
  public:
   struct Parameter {
@@ -33,8 +35,10 @@ class GradientBucket {
   const torch::Tensor& place(std::size_t gradient) const {
     return contents_.gradients[gradient].values;
   }
+  /// Null if the gradient is small: to copy it costs nothing.
+  const PlaceMemoryPtr& place_memory(std::size_t gradient) const { return memories_[gradient]; }
   Buffer memory() const { return memory_; }
-  /// All places, one after the other.
+  /// All places and gaps, one after the other.
   const torch::Tensor& flat() const { return contents_.flat; }
 
   const GradientsToAverage& contents() const { return contents_; }
@@ -43,6 +47,7 @@ class GradientBucket {
  private:
   Buffer memory_;
   GradientsToAverage contents_;
+  std::vector<PlaceMemoryPtr> memories_;
 };
 
 }  // namespace peal::train

@@ -44,6 +44,10 @@ void GradientReducer::start() {
     broadcast_parameters(*group_, *model_, 0, options_.timeout);
   }
   adopt_module();
+  if (options_.computation == Computation::kInPlace) {
+    allocator_ = std::make_unique<PlaceAllocator>(
+        [this](std::size_t bytes) { return choose_place(bytes); });
+  }
 }
 
 void GradientReducer::set_hook(std::shared_ptr<CommunicationHook> hook) {
@@ -130,7 +134,10 @@ void GradientReducer::make_buckets() {
   buckets_are_old_ = true;  // until memory was found
   std::vector<GradientBucket> old = std::exchange(buckets_, {});
   if (std::ranges::none_of(parameters_, &TrainedParameter::is_in_place)) {
-    for (TrainedParameter& parameter : parameters_) parameter.place.reset();
+    for (TrainedParameter& parameter : parameters_) {
+      parameter.place.reset();
+      parameter.memory.reset();
+    }
     old.clear();
   }
   for (const std::vector<std::size_t>& indices : assignment(order_)) {
@@ -143,11 +150,41 @@ void GradientReducer::make_buckets() {
     const GradientBucket& bucket =
         buckets_.emplace_back(*group_, index, dtype, std::move(contents));
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      parameters_[indices[i]].move_to(index, bucket.place(i));
+      parameters_[indices[i]].move_to(index, bucket.place(i), bucket.place_memory(i));
     }
   }
   if (!buckets_.empty()) buckets_.back().set_last();
   buckets_are_old_ = false;
+}
+
+// Gradients arrive about in the order of the buckets, so only the next ones are expected.
+PlaceMemory* GradientReducer::choose_place(std::size_t bytes) {
+  constexpr std::size_t kNext = 8;
+  while (next_ < order_.size() && parameters_[order_[next_]].arrived) ++next_;
+  for (std::size_t i = next_; i < std::min(next_ + kNext, order_.size()); ++i) {
+    const TrainedParameter& parameter = parameters_[order_[i]];
+    if (parameter.expects_gradient() && parameter.memory->bytes() == bytes) {
+      return parameter.memory.get();
+    }
+  }
+  return nullptr;
+}
+
+// A tensor of the program occupies a place, so the bucket gets other memory.
+void GradientReducer::renew_bucket(std::size_t index) {
+  GradientBucket& bucket = buckets_[index];
+  const GradientsToAverage& old = bucket.contents();
+  std::vector<GradientBucket::Parameter> contents;
+  for (const auto& gradient : old.gradients) contents.push_back({gradient.name, gradient.parameter});
+  GradientBucket renewed(*group_, index, bucket.memory().dtype, std::move(contents));
+  if (old.is_last) renewed.set_last();
+  for (std::size_t i = 0; i < bucket.size(); ++i) {
+    const auto parameter = std::ranges::find_if(
+        parameters_, [&](const TrainedParameter& one) { return one.place.is_same(bucket.place(i)); });
+    parameter->move_to(index, renewed.place(i), renewed.place_memory(i));
+    if (parameter->is_complete) parameter->complete(earlier());
+  }
+  bucket = std::move(renewed);
 }
 
 void GradientReducer::watch(const Tensor& parameter, GradientCalls calls) {
@@ -158,7 +195,10 @@ void GradientReducer::watch(const Tensor& parameter, GradientCalls calls) {
 void GradientReducer::before_forward() {
   if (does_nothing()) return;
   // In a backward pass, forward runs again if it is checkpointed. Elsewhere no pass can be running.
-  if (current_backward() == -1) interrupted_ = in_pass_;
+  if (current_backward() == -1) {
+    interrupted_ = in_pass_;
+    if (allocator_) allocator_->stop();
+  }
   if (!torch::GradMode::is_enabled()) return;
   model_->visit_parameters([this](const Tensor& parameter) {
     if (!parameter.requires_grad() || watched_.contains(parameter.unsafeGetTensorImpl())) return;
@@ -196,7 +236,11 @@ void GradientReducer::arrived(std::size_t index) {
   TrainedParameter& parameter = parameters_[index];
   parameter.reached = true;
   parameter.arrivals += 1;
-  if (pass_sync_ == Sync::kOff || parameter.arrived) return;
+  if (pass_sync_ == Sync::kOff) {
+    parameter.arrived = true;
+    return;
+  }
+  if (parameter.arrived) return;
   if (has_counted_ && parameter.arrivals < parameter.expected) return;
   parameter.arrived = true;
   arrivals_.arrived(index);
@@ -211,6 +255,7 @@ void GradientReducer::enter_pass() {
   pass_sync_ = sync_;
   has_data_ = true;
   begin_pass();
+  if (allocator_) allocator_->start();
   end_.wait([this] { end_pass(); });
 }
 
@@ -222,7 +267,12 @@ void GradientReducer::begin_pass() {
   };
   if (std::ranges::none_of(parameters_, is_in_window)) window_samples_ = 0;
   if (has_data_) window_samples_ += samples_;
-  for (TrainedParameter& parameter : parameters_) parameter.arrivals = 0;
+  next_ = 0;
+  for (TrainedParameter& parameter : parameters_) {
+    parameter.arrivals = 0;
+    parameter.arrived = false;
+    parameter.is_complete = false;
+  }
   if (pass_sync_ == Sync::kOff) return;
   if (buckets_are_old_) make_buckets();
   change_ = agreed_.change(*model_);
@@ -254,10 +304,7 @@ void GradientReducer::recover() {
 void GradientReducer::start_collecting() {
   missing_.clear();
   for (const GradientBucket& bucket : buckets_) missing_.push_back(bucket.size());
-  for (TrainedParameter& parameter : parameters_) {
-    parameter.arrived = false;
-    parameter.is_complete = false;
-  }
+  for (TrainedParameter& parameter : parameters_) parameter.is_complete = false;
   arrivals_.begin_pass();
   status_.clear();
   if (change_ != Change::kNone) status_.set_module_changed();
@@ -269,6 +316,7 @@ void GradientReducer::start_collecting() {
 }
 
 void GradientReducer::complete(TrainedParameter& parameter) {
+  if (parameter.is_occupied()) renew_bucket(parameter.bucket);
   parameter.complete(earlier());
   parameter.is_complete = true;
   if (parameter.place.defined()) missing_[parameter.bucket] -= 1;
@@ -298,6 +346,7 @@ void GradientReducer::send_complete_buckets(At at) {
 // The pass ends only when all ranks have ended it. An exception before that leaves operations in
 // flight, which the next pass finds.
 void GradientReducer::end_pass() {
+  if (allocator_) allocator_->stop();
   if (pass_sync_ == Sync::kOff) {
     in_pass_ = false;
     return;
@@ -381,6 +430,7 @@ void GradientReducer::follow_change() {
     return;
   }
   adopt_module();
+  for (TrainedParameter& parameter : parameters_) parameter.arrived = parameter.reached;
   start_collecting();
   exchange();
 }

@@ -21,6 +21,7 @@
 #include "peal/train/ddp/model_tensors.h"
 #include "peal/train/ddp/module_snapshot.h"
 #include "peal/train/ddp/pass_status.h"
+#include "peal/train/ddp/place_allocator.h"
 #include "peal/train/ddp/trained_parameter.h"
 
 namespace peal::train {
@@ -95,6 +96,8 @@ class GradientReducer final {
   void agree();
   void adopt_module();
   void list_parameters();
+  PlaceMemory* choose_place(std::size_t bytes);
+  void renew_bucket(std::size_t index);
   BucketAssignment assignment(const std::vector<std::size_t>& order) const;
   void make_buckets();
   void watch(const torch::Tensor& parameter, GradientCalls calls);
@@ -151,6 +154,8 @@ class GradientReducer final {
   std::vector<WorkPtr> works_;
   PassStatus status_;
   BackwardEnd end_;
+  std::size_t next_ = 0;  // gradients in `order_` before it have arrived
+  std::unique_ptr<PlaceAllocator> allocator_;  // null if gradients are copied to their places
 
   std::unordered_set<const c10::TensorImpl*> watched_;  // parameters with a hook
   std::vector<std::unique_ptr<GradientHook>> hooks_;    // last, because hooks use the other members

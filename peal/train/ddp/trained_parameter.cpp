@@ -34,6 +34,11 @@ void write(torch::Tensor& place, const torch::Tensor& gradient, double weight) {
   }
 }
 
+/// Whether the gradient was computed in the place.
+bool is_computed_in(const torch::Tensor& place, const torch::Tensor& gradient) {
+  return gradient.data_ptr() == place.data_ptr() && gradient.strides() == place.strides();
+}
+
 /// A gradient that stays as it is while `place` is written.
 torch::Tensor apart(const torch::Tensor& gradient, const torch::Tensor& place) {
   return gradient.is_same(place) ? gradient.clone() : gradient;
@@ -56,6 +61,18 @@ torch::Tensor TrainedParameter::accumulate(const torch::Tensor& gradient,
                              gradient.scalar_type() == place.scalar_type();
   if (!may_use_place || !is_plain) return scaled(gradient, weight);
   const bool autograd_must_add = has_hook_after_accumulation(tensor);
+  if (memory != nullptr && memory->is_in_use()) {
+    if (is_computed_in(place, gradient) && !sum.defined() && !autograd_must_add) {
+      if (gradient.storage().use_count() > 1) move_out_of_place(gradient);  // the program keeps it
+      if (weight != 1) write(place, place, weight);
+      sum = place;
+      return {};
+    }
+    if (!is_in_place()) {
+      may_give = false;
+      return scaled(gradient, weight);
+    }
+  }
   if (!sum.defined() && !autograd_must_add) {
     write(place, gradient, weight);
     sum = place;
@@ -103,13 +120,20 @@ void TrainedParameter::settle(bool reached_somewhere, Earlier earlier) {
   reached = false;
 }
 
+bool TrainedParameter::expects_gradient() const {
+  return memory != nullptr && may_give && !is_apart && !arrived && !is_complete &&
+         !memory->is_in_use() && !tensor.grad().defined();
+}
+
 void TrainedParameter::keep_apart() {
   const torch::NoGradGuard no_grad;
   if (is_in_place()) tensor.mutable_grad() = place.clone();
   is_apart = true;
 }
 
-void TrainedParameter::move_to(std::size_t new_bucket, const torch::Tensor& new_place) {
+void TrainedParameter::move_to(std::size_t new_bucket,
+                               const torch::Tensor& new_place,
+                               PlaceMemoryPtr new_memory) {
   const torch::NoGradGuard no_grad;
   if (is_in_place()) {
     new_place.copy_(place);
@@ -117,6 +141,7 @@ void TrainedParameter::move_to(std::size_t new_bucket, const torch::Tensor& new_
   }
   bucket = new_bucket;
   place = new_place;
+  memory = std::move(new_memory);
 }
 
 void reject_create_graph() {

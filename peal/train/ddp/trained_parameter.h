@@ -6,6 +6,8 @@
 
 #include <torch/types.h>
 
+#include "peal/train/ddp/place_allocator.h"
+
 namespace peal::train {
 
 /// A window is the time from one averaging to the next: one backward pass, or several passes of
@@ -27,6 +29,8 @@ struct TrainedParameter {
   std::size_t bucket = 0;
   torch::Tensor place;     // undefined if the gradient is sparse
   bool is_sparse = false;  // its gradient is sparse, on this rank or another
+  PlaceMemoryPtr memory;   // of `place`; null if the gradient is small
+  bool may_give = true;    // whether autograd may compute in it
   bool is_apart = false;   // its gradient is not in `place`, because `place` is of an old layout
 
   bool reached = false;     // in this window
@@ -50,11 +54,16 @@ struct TrainedParameter {
   /// `reached_somewhere` is false: no rank has reached the parameter.
   void settle(bool reached_somewhere, Earlier earlier);
 
+  /// Whether this pass's gradient may be computed in the place.
+  bool expects_gradient() const;
+  /// Whether a tensor other than the gradient is in the place: then the place cannot be written.
+  bool is_occupied() const { return memory != nullptr && memory->is_in_use() && !is_in_place(); }
+
   /// From now on contributes nothing to `place`, and keeps its gradient elsewhere.
   void keep_apart();
 
   /// Gives the gradient another place. A gradient in the old place is copied to the new one.
-  void move_to(std::size_t new_bucket, const torch::Tensor& new_place);
+  void move_to(std::size_t new_bucket, const torch::Tensor& new_place, PlaceMemoryPtr new_memory);
   /// Whether the gradient is in its place.
   bool is_in_place() const { return place.defined() && tensor.grad().is_same(place); }
 
