@@ -42,7 +42,7 @@ SyncBatchNormPtr try_replacement(const Module& module, const ProcessGroupPtr& gr
   const auto& old = static_cast<const BatchNorm&>(module);
   const BatchNormTensors tensors = {
       old.weight, old.bias, old.running_mean, old.running_var, old.num_batches_tracked};
-  const auto norm = std::make_shared<SyncBatchNormImpl>(old.options, tensors, group);
+  auto norm = std::make_shared<SyncBatchNormImpl>(old.options, tensors, group);
   norm->train(old.is_training());
   return norm;
 }

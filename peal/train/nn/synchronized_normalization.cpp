@@ -44,7 +44,7 @@ Moments local_moments(const Tensor& input) {
   // The kernel accepts statistics to update, and returns those of this batch.
   const auto [mean, variance] =
       at::batch_norm_update_stats(input.to(computing_type(input)), {}, {}, /*momentum=*/0);
-  const auto count = static_cast<double>(input.numel() / channels);
+  const auto count = static_cast<double>(input.numel()) / static_cast<double>(channels);
   const Tensor row = torch::cat({torch::full({1}, count, torch::kFloat64),
                                  mean.to(torch::kFloat64),
                                  variance.to(torch::kFloat64) * count});

@@ -33,7 +33,7 @@ void clip(const std::vector<torch::Tensor>& gradients,
   const double factor = max_norm / (norm + kAvoidDivisionByZero);
   if (factor >= 1) return;
   const torch::NoGradGuard no_grad;
-  for (torch::Tensor gradient : gradients) gradient.mul_(factor);
+  for (const torch::Tensor& gradient : gradients) gradient.mul_(factor);
 }
 
 void add_all(NormTerm& term, const std::vector<torch::Tensor>& gradients) {
