@@ -22,9 +22,9 @@ struct Moments {
 /// No values in `channels` channels.
 Moments no_moments(std::size_t channels);
 
-/// The moments of the values of both. Errors less than sums of squares do, because it subtracts
-/// means only.
-/// Source: Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing
+/// The moments of the values of both. More precise than sums of squares, which cancel if the mean
+/// is far from 0. Source: Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm
+/// for computing
 ///   sample variances, equations 2.1.
 Moments combined(Moments all, const Moments& more);
 

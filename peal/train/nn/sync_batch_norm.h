@@ -41,9 +41,9 @@ struct BatchNormTensors {
 ///   empty output does so too. The inputs require gradients on all ranks or on none.
 ///   Collectives of a group run one after the other. With a group of its own (group->new_group),
 ///   a backward pass does not wait here for gradients that DistributedDataParallel is sending.
-/// Errors: usage (another number of channels; all ranks together have less than two values for each
-///   channel, then on every rank), unsupported (create_graph; tensors that are not on the CPU), and
-///   those of all_gather and all_reduce.
+/// Errors: usage (another number of channels; all ranks together have fewer than two values for
+///   each channel, then on every rank), unsupported (create_graph; tensors that are not on the
+///   CPU), and those of all_gather and all_reduce.
 /// Cost: forward: an all_gather of 2*C+1 f64 for each rank; backward: an all_reduce of 2*C f64, if
 ///   the input requires a gradient. Input of 16 bits is converted to f32 and back.
 /// Source: Ioffe and Szegedy 2015, Batch Normalization; the statistics: moments.h.

@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks,
                          ::testing::Values(2, 3, 4),
                          [](const auto& ranks) { return std::to_string(ranks.param) + "Ranks"; });
 
-TEST(SyncBatchNormTest, LessThanTwoValuesAreAnErrorOnEveryRankAndTheGroupStaysUsable) {
+TEST(SyncBatchNormTest, FewerThanTwoValuesAreAnErrorOnEveryRankAndTheGroupStaysUsable) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     SyncBatchNorm norm(BatchNormOptions(kChannels), group);
     const std::string text = thrown_text([&] {

@@ -16,7 +16,7 @@ struct GlobalStatistics {
 
 /// The statistics of the inputs (N, C, ...) of all ranks.
 /// Order: collective.
-/// Errors: usage, on every rank (less than two values for each channel); those of all_gather.
+/// Errors: usage, on every rank (fewer than two values for each channel); those of all_gather.
 /// Cost: a pass over the input, by the kernel of torch's batch normalization; an all_gather of
 ///   2*C+1 f64 for each rank.
 GlobalStatistics global_statistics(ProcessGroup& group, const torch::Tensor& input);

@@ -31,8 +31,8 @@ struct GradScalerState {
 ///   scaler.step(optimizer);                            // skips if a gradient is not finite
 ///   scaler.update();
 /// After an overflow, update() multiplies the scale by backoff_factor. After growth_interval
-/// updates in sequence without an overflow, it multiplies by growth_factor. Each call may have
-/// several optimizers between two updates, each with its own unscale_ and step.
+/// updates in sequence without an overflow, it multiplies by growth_factor. A program may
+/// step several optimizers between two updates.
 ///
 /// With a group, an overflow on one rank makes all ranks skip the step. Ranks need this if each
 /// has other gradients (FSDP, ZeRO, tensor and pipeline parallelism). After

@@ -25,7 +25,7 @@ struct WeightedSamplerOptions {
 /// An EpochSampler (epoch_sampler.h) over samples that are drawn by weight: sample i comes with
 /// probability weights[i] / sum of weights. A weight of 0 is never drawn. All ranks make the same
 /// draws, by (seed, epoch), and share them out. So the frequencies hold for the ranks together,
-/// and without replacement a sample comes once on one rank.
+/// and without replacement a sample comes at most once, on one rank.
 ///   DistributedWeightedSampler sampler(weights, group->rank(), group->size(), {.samples = 10000});
 class DistributedWeightedSampler final : public EpochSampler {
  public:
