@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -49,6 +50,26 @@ TEST(RandomTest, NumbersLieInTheirRange) {
     EXPECT_LT(value, 5);
   }
   EXPECT_EQ(random.below(1), 0u);
+}
+
+TEST(RandomTest, ExponentialNumbersExceedABoundAsOftenAsTheyShould) {
+  constexpr int kDraws = 40000;
+  Random random({11});
+  double sum = 0;
+  std::array<int, 4> above{};
+  for (int i = 0; i < kDraws; ++i) {
+    const double drawn = random.exponential();
+    ASSERT_GE(drawn, 0);
+    sum += drawn;
+    for (std::size_t bound = 0; bound < above.size(); ++bound) {
+      above[bound] += drawn > 0.5 * static_cast<double>(bound + 1) ? 1 : 0;
+    }
+  }
+  EXPECT_NEAR(sum / kDraws, 1, 0.02);  // four standard deviations
+  for (std::size_t bound = 0; bound < above.size(); ++bound) {
+    const double expected = std::exp(-0.5 * static_cast<double>(bound + 1));
+    EXPECT_NEAR(above[bound] / static_cast<double>(kDraws), expected, 0.01);
+  }
 }
 
 }  // namespace

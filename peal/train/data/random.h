@@ -1,6 +1,6 @@
 // Random numbers that are the same with every compiler and standard library. The C++ standard
 // specifies the engines of <random> to the bit, but not the distributions, so this file has its
-// own. Used by permutations and by the drawing of digits.
+// own. Used by permutations, by weighted draws and by the drawing of digits.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,23 @@ class Random {
   double between(double low, double high) {
     constexpr double kUnit = 1.0 / 9007199254740992.0;  // 2^-53
     return low + (high - low) * (static_cast<double>(engine_() >> 11) * kUnit);
+  }
+
+  /// Exponentially distributed with mean 1. Compares numbers and computes no logarithm, because the
+  /// last bit of a logarithm differs between math libraries. Draws about 5 numbers.
+  /// Source: von Neumann 1951, Various techniques used in connection with random digits.
+  double exponential() {
+    for (double rejected = 0;; rejected += 1) {
+      const double first = between(0, 1);
+      // With probability exp(-first), the falling run that `first` begins has an odd length.
+      bool odd = true;
+      double last = first;
+      for (double drawn = between(0, 1); drawn < last; drawn = between(0, 1)) {
+        last = drawn;
+        odd = !odd;
+      }
+      if (odd) return rejected + first;
+    }
   }
 
  private:
