@@ -18,8 +18,9 @@ class PreHook final : public torch::autograd::FunctionPreHook {
       : call_(std::move(call)) {}
 
   variable_list operator()(const variable_list& gradients) override {
+    torch::Tensor first = call_(gradients.front());  // before a copy counts as a user of it
     variable_list result = gradients;
-    result.front() = call_(gradients.front());
+    result.front() = std::move(first);
     return result;
   }
 

@@ -39,6 +39,14 @@ bool is_computed_in(const torch::Tensor& place, const torch::Tensor& gradient) {
   return gradient.data_ptr() == place.data_ptr() && gradient.strides() == place.strides();
 }
 
+/// Whether the program keeps the gradient, or a tensor that shares its memory. Autograd holds it once
+/// while it arrives. A view holds the tensor of which it is a view.
+bool is_kept(const torch::Tensor& gradient) {
+  const std::size_t tensors = gradient.is_view() ? 2 : 1;
+  return gradient.use_count() > 1 || gradient.storage().use_count() > tensors ||
+         (gradient.is_view() && gradient._base().use_count() > 1);
+}
+
 /// A gradient that stays as it is while `place` is written.
 torch::Tensor apart(const torch::Tensor& gradient, const torch::Tensor& place) {
   return gradient.is_same(place) ? gradient.clone() : gradient;
@@ -63,7 +71,7 @@ torch::Tensor TrainedParameter::accumulate(const torch::Tensor& gradient,
   const bool autograd_must_add = has_hook_after_accumulation(tensor);
   if (memory != nullptr && memory->is_in_use()) {
     if (is_computed_in(place, gradient) && !sum.defined() && !autograd_must_add) {
-      if (gradient.storage().use_count() > 1) move_out_of_place(gradient);  // the program keeps it
+      if (is_kept(gradient)) move_out_of_place(gradient);
       if (weight != 1) write(place, place, weight);
       sum = place;
       return {};
