@@ -253,7 +253,7 @@ void GradientReducer::arrived(std::size_t index) {
 void GradientReducer::enter_pass() {
   if (in_pass_ && !interrupted_ && end_.is_waiting()) return;
   pass_sync_ = sync_;
-  has_data_ = true;
+  data_ = Data::kOfPass;
   begin_pass();
   if (allocator_) allocator_->start();
   end_.wait([this] { end_pass(); });
@@ -266,7 +266,7 @@ void GradientReducer::begin_pass() {
     return one.reached && !one.was_dropped();
   };
   if (std::ranges::none_of(parameters_, is_in_window)) window_samples_ = 0;
-  if (has_data_) window_samples_ += samples_;
+  if (data_ == Data::kOfPass) window_samples_ += samples_;
   next_ = 0;
   for (TrainedParameter& parameter : parameters_) {
     parameter.arrivals = 0;
@@ -308,7 +308,8 @@ void GradientReducer::start_collecting() {
   arrivals_.begin_pass();
   status_.clear();
   if (change_ != Change::kNone) status_.set_module_changed();
-  if (has_data_) status_.set_active(group_->rank(), window_samples_);
+  if (wants_to_stop_) status_.set_stop();
+  if (data_ != Data::kNone) status_.set_active(group_->rank(), window_samples_);
   if (!has_counted_) return;
   for (TrainedParameter& parameter : parameters_) {
     if (parameter.expected == 0) complete(parameter);
@@ -372,11 +373,19 @@ void GradientReducer::end_pass() {
 
 bool GradientReducer::pass_without_data() {
   if (does_nothing()) return false;
+  pass_without_backward(Data::kNone);
+  return status_.active_ranks() > 0;
+}
+
+void GradientReducer::average_window() {
+  if (!does_nothing()) pass_without_backward(Data::kOfWindow);
+}
+
+void GradientReducer::pass_without_backward(Data data) {
   pass_sync_ = Sync::kOn;
-  has_data_ = false;
+  data_ = data;
   begin_pass();
   end_pass();
-  return status_.active_ranks() > 0;
 }
 
 // Sends the buckets that wait for the end of the pass, and then the status. Returns when all
@@ -461,11 +470,11 @@ void GradientReducer::finish_average() {
       gradient = sum_sparse(*group_, gradient, parameter.tensor, scale, options_.timeout);
     }
     parameter.settle(reached, earlier());
-    if (options_.graph == Graph::kStatic && has_data_ && !has_counted_) {
+    if (options_.graph == Graph::kStatic && data_ == Data::kOfPass && !has_counted_) {
       parameter.expected = parameter.arrivals;
     }
   }
-  has_counted_ = has_counted_ || (options_.graph == Graph::kStatic && has_data_);
+  has_counted_ = has_counted_ || (options_.graph == Graph::kStatic && data_ == Data::kOfPass);
   window_samples_ = 0;
   if (status_.some_other_order()) take_order_of_rank_zero();
   sync_buffers(status_.first_active());
@@ -503,7 +512,7 @@ void GradientReducer::sync_buffers(Rank root) {
   for (const Tensors& same_type : by_type(data)) {
     if (options_.buffers == BufferSync::kAverage && same_type.front().is_floating_point()) {
       for (const Tensor& buffer : same_type) {
-        if (!has_data_) buffer.zero_();
+        if (data_ == Data::kNone) buffer.zero_();
       }
       all_reduce(*group_, same_type, {.timeout = options_.timeout});
       const int active = std::max(1, status_.active_ranks());

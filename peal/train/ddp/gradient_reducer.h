@@ -69,6 +69,15 @@ class GradientReducer final {
   /// gradient has changed.
   /// Order: collective, in place of a backward pass.
   bool pass_without_data();
+  /// Averages what earlier passes have accumulated, without a backward pass.
+  /// Order: collective, in place of a backward pass.
+  void average_window();
+  /// From the next pass on, tells all ranks that this rank wants to stop.
+  void request_stop() { wants_to_stop_ = true; }
+  /// Whether some rank has requested it. The same on all ranks after a pass.
+  bool stop_was_requested() const {
+    return does_nothing() ? wants_to_stop_ : status_.some_wants_to_stop();
+  }
   /// The ranks that had data in the last pass.
   int active_ranks() const { return status_.active_ranks(); }
   /// By which number Average::kMean divides: that of all ranks, or of those that had data.
@@ -89,6 +98,13 @@ class GradientReducer final {
   ProcessGroup& group() { return *group_; }
 
  private:
+  /// What this rank contributes to a pass.
+  enum class Data : unsigned char {
+    kOfPass,    // a backward pass
+    kOfWindow,  // what earlier passes have accumulated
+    kNone,
+  };
+
   bool does_nothing() const;
   void start();
   TrainedParameter::Earlier earlier() const;
@@ -113,6 +129,7 @@ class GradientReducer final {
   enum class At : unsigned char { kArrival, kEnd };
   void send_complete_buckets(At at);
   void end_pass();
+  void pass_without_backward(Data data);
   void exchange();
   void follow_change();
   void finish_average();
@@ -124,6 +141,7 @@ class GradientReducer final {
   ProcessGroupPtr group_;
   DataParallelOptions options_;
   Sync sync_ = Sync::kOn;
+  bool wants_to_stop_ = false;
   Divisor divisor_ = Divisor::kAllRanks;
 
   ModuleSnapshot agreed_;  // the module of the last agreement
@@ -145,7 +163,7 @@ class GradientReducer final {
   // ---- the pass
   bool in_pass_ = false;
   bool interrupted_ = false;  // an exception has ended the pass
-  bool has_data_ = true;
+  Data data_ = Data::kOfPass;
   Sync pass_sync_ = Sync::kOn;
   bool was_nested_ = false;           // the last pass contained another
   bool has_counted_ = false;          // Graph::kStatic: the first pass is over

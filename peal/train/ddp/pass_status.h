@@ -23,6 +23,8 @@ class PassStatus {
   void set_module_changed() { words_[kChanged] = 1; }
   /// Gradients have arrived in another order than that of the buckets.
   void set_other_order() { words_[kOtherOrder] = 1; }
+  /// This rank wants to stop.
+  void set_stop() { words_[kStop] = 1; }
   /// This rank, which is `rank`, had `samples` samples.
   void set_active(Rank rank, std::int64_t samples);
   enum class Gradient : unsigned char { kDense, kSparse };
@@ -33,6 +35,7 @@ class PassStatus {
   // ---- after the sum
   bool some_module_changed() const { return words_[kChanged] > 0; }
   bool some_other_order() const { return words_[kOtherOrder] > 0; }
+  bool some_wants_to_stop() const { return words_[kStop] > 0; }
   /// Of all ranks.
   std::int64_t samples() const { return words_[kSamples]; }
   /// The ranks that had data.
@@ -45,13 +48,13 @@ class PassStatus {
   bool is_sparse(std::size_t parameter) const;
 
  private:
-  enum Word : std::size_t { kChanged, kOtherOrder, kSamples, kFirstRanks };
+  enum Word : std::size_t { kChanged, kOtherOrder, kStop, kSamples, kFirstRanks };
   static constexpr int kRanksOfWord = 62;
   static constexpr std::int64_t kSparseUnit = std::int64_t{1} << 32;
 
   int ranks_;
   std::size_t first_parameter_;  // the word of parameter 0
-  // changed | other order | samples | a bit for each active rank ... | a word for each parameter:
+  // changed | other order | stop | samples | a bit for each active rank ... | a word for each parameter:
   // the ranks that reached it, and kSparseUnit for each that reached it with a sparse gradient
   std::vector<std::int64_t> words_;
 };

@@ -139,6 +139,44 @@ TEST(UnevenTest, BuffersComeFromARankThatHadData) {
   }
 }
 
+TEST(UnevenTest, AWindowMayEndWithoutABackwardPass) {
+  const auto gradients = on_ranks(2, [](const ProcessGroupPtr& group) {
+    torch::nn::Linear net(torch::nn::LinearOptions(1, 1).bias(false));
+    DistributedDataParallel model(net, group, {.average = Average::kBySamples});
+    const auto pass = [&](std::int64_t rows, double value) {
+      model.forward(torch::full({rows, 1}, value)).mean().backward();
+    };
+    for (int round = 0; round < 2; ++round) {
+      net->zero_grad();
+      if (group->rank() == 0) {
+        pass(1, 3);
+      } else {
+        const auto no_sync = model.no_sync();
+        pass(1, 6);
+        pass(2, 9);
+      }
+      if (group->rank() == 1) model.reducer().average_window();
+    }
+    return net->weight.grad().item<double>();
+  });
+  EXPECT_THAT(gradients, ::testing::Each(::testing::DoubleNear(27.0 / 4, 1e-5)));
+}
+
+TEST(UnevenTest, ARequestToStopReachesAllRanksInTheSamePass) {
+  const auto results = on_ranks(3, [](const ProcessGroupPtr& group) {
+    torch::nn::Linear net(1, 1);
+    DistributedDataParallel model(net, group);
+    std::vector<bool> stops;
+    for (int step = 0; step < 3; ++step) {
+      if (step == 1 && group->rank() == 2) model.reducer().request_stop();
+      model.forward(torch::ones({1, 1})).sum().backward();
+      stops.push_back(model.reducer().stop_was_requested());
+    }
+    return stops;
+  });
+  EXPECT_THAT(results, ::testing::Each(::testing::ElementsAre(false, true, true)));
+}
+
 TEST(UnevenTest, WithoutDataOnAnyRankNothingChanges) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     torch::nn::Linear net(2, 1);
