@@ -1,0 +1,35 @@
+// Files with weights. Every input is either refused or read. The header that was read is printed as
+// a file that parses to the same value.
+#include <algorithm>
+
+#include "peal/train/safetensors/header.h"
+
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace peal;
+using train::SafetensorsHeader;
+
+SafetensorsHeader parse(std::string_view file) {
+  const Bytes size(std::ssize(file));
+  const Bytes text = train::safetensors_text_size(file.substr(0, 8), size);
+  const auto text_size = static_cast<std::size_t>(text.value);
+  return train::parse_safetensors_header(file.substr(8, text_size), size - text - 8_B);
+}
+
+}  // namespace
+
+void peal::fuzz::check(std::string_view input) {
+  const auto header = unless_refused(ErrorKind::kMismatch, [&] { return parse(input); });
+  if (!header) return;
+  Bytes end;
+  for (const auto& [name, tensor] : header->tensors) {
+    require(0_B <= tensor.begin && tensor.begin <= tensor.end, "bytes in order");
+    require(tensor.end.value <= std::ssize(input), "bytes inside of the file");
+    end = std::max(end, tensor.end);
+  }
+  const std::string again = train::print_safetensors_header(*header) +
+                            std::string(static_cast<std::size_t>(end.value), 0);
+  require(parse(again) == *header, "read as the same");
+}
