@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/train/safetensors/header_text.h"
+#include "peal/train/safetensors/json_string.h"
 
 namespace peal::train {
 namespace {
@@ -78,16 +78,6 @@ void check_cover(const SafetensorsHeader& header, Bytes data_size) {
   if (end != data_size) {
     throw damaged(fmt::format(
         "the file has {} bytes of data, but its tensors need {}", data_size.value, end.value));
-  }
-}
-
-/// A JSON string. Errors: usage (not UTF-8).
-std::string json_string(std::string_view text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorKind::kUsage,
-                quoted_beginning(text) + " is not UTF-8: safetensors files need names in UTF-8");
   }
 }
 

@@ -1,6 +1,4 @@
-// The JSON text of a safetensors header as a value. Reads the text event by event, because a tree
-// of JSON values would need a multiple of the memory, and would hide a name that occurs twice. Used
-// by header.cpp.
+// The JSON text of a safetensors header as a value. Used by header.cpp.
 #pragma once
 
 #include <string_view>
