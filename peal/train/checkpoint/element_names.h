@@ -32,7 +32,7 @@ inline constexpr std::array<std::pair<std::string_view, torch::ScalarType>, 19> 
     {"F8_E8M0", torch::kFloat8_e8m0fnu},
 }};
 
-/// Undefined for types that LibTorch does not have.
+/// Undefined for unknown names. safetensors_element_size knows the same names.
 inline torch::ScalarType element_type_of(std::string_view name) {
   for (const auto& [known, type] : kElementNames) {
     if (known == name) return type;

@@ -150,11 +150,6 @@ torch::Tensor TensorFile::read(const std::string& name) const {
       throw Error(ErrorKind::kUsage, "the file has no tensor \"" + name + "\"");
     }
     const SafetensorsHeader::Tensor& entry = header_.tensors.at(name);
-    if (stored->second.type == torch::ScalarType::Undefined) {
-      throw Error(ErrorKind::kUnsupported,
-                  "tensor \"" + name + "\" has the type " + entry.dtype +
-                      ", which LibTorch does not have: convert the file");
-    }
     torch::Tensor tensor = torch::empty(stored->second.shape, stored->second.type);
     read_at(file_, data_begin_ + entry.begin, tensor.mutable_data_ptr(), entry.end - entry.begin);
     return tensor;

@@ -40,8 +40,7 @@ class TensorFile final {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
 
   /// The tensor, in row-major order on the CPU, with the bits of the file.
-  /// Errors: usage (no tensor of this name), unsupported (LibTorch has no such type), mismatch (the
-  ///   file became shorter), resource.
+  /// Errors: usage (no tensor of this name), mismatch (the file became shorter), resource.
   torch::Tensor read(const std::string& name) const;
 
  private:
