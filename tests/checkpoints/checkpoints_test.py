@@ -16,7 +16,7 @@ PART = sys.argv[2]
 PATIENCE = 300  # seconds
 SKIPPED = 77  # the exit code that ctest reads as skipped
 
-if PART in ("Files", "Nets", "Shards"):
+if PART in ("Files", "Pickles", "Nets", "Shards"):
     try:
         import torch
         from safetensors.torch import load_file, save_file
@@ -87,6 +87,57 @@ class Files(InFolder):
         save_file({}, self.folder / "python")
         self.run_program("copy", self.folder / "python", self.folder / "cpp")
         self.assertEqual(load_file(self.folder / "cpp"), {})
+
+
+class Pickles(InFolder):
+    """Files of torch.save. The tensors of nested dicts have the names of all keys."""
+
+    def read_by_cpp(self, value, **options):
+        torch.save(value, self.folder / "python", **options)
+        self.run_program("copy_pickled", self.folder / "python", self.folder / "cpp")
+        return load_file(self.folder / "cpp")
+
+    def test_a_state_dict(self):
+        for state in (make_net().state_dict(), dict(make_net().state_dict())):
+            self.same_bits(dict(state), self.read_by_cpp(state))
+
+    def test_all_types_and_strides(self):
+        base = torch.randn(4, 3, 2)
+        tensors = {f"{dtype}": random_bits(dtype, 3, 2) for dtype in all_types()}
+        tensors |= {"transposed": base.permute(2, 0, 1), "slice": base[1:3, 1], "empty": base[:0],
+                    "number": base.sum(), "expanded": base[0, 0].expand(5, 2),
+                    "parameter": torch.nn.Parameter(base), "tied": base}
+        for protocol in (2, 3, 4, 5):
+            self.same_bits(tensors, self.read_by_cpp(tensors, pickle_protocol=protocol))
+
+    def test_a_checkpoint_of_python_with_its_optimizer(self):
+        import argparse
+        net = make_net()
+        adam = torch.optim.Adam(net.parameters())
+        net(torch.randn(5, 1, 4, 4)).sum().backward()
+        adam.step()
+        expected = {f"model.{name}": tensor for name, tensor in net.state_dict().items()}
+        for i, fields in adam.state_dict()["state"].items():
+            expected |= {f"optimizer.state.{i}.{field}": tensor for field, tensor in fields.items()}
+        self.same_bits(expected, self.read_by_cpp(
+            {"model": net.state_dict(), "optimizer": adam.state_dict(), "epoch": 3,
+             "best": float("inf"), "options": argparse.Namespace(rate=0.1)}))
+
+    def test_nothing_is_called(self):
+        called = self.folder / "called"
+
+        class Call:
+            def __reduce__(self):
+                return os.mkdir, (str(called),)
+
+        self.same_bits({"w": torch.ones(1)}, self.read_by_cpp({"call": Call(), "w": torch.ones(1)}))
+        self.assertFalse(called.exists())
+
+    def test_the_old_format_is_refused_with_a_reason(self):
+        torch.save(make_net().state_dict(), self.folder / "old", _use_new_zipfile_serialization=False)
+        run = call("copy_pickled", self.folder / "old", self.folder / "cpp")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("this is not a whole file of torch.save since torch 1.6", run.stdout)
 
 
 def make_net():

@@ -1,5 +1,6 @@
 // Reads and writes checkpoints for checkpoints_test.py.
 //   copy IN OUT          reads tensors and writes them as a safetensors file
+//   copy_pickled IN OUT  the same for a file of torch.save
 //   shard IN OUT RANKS   saves tensors as a checkpoint in OUT, of which each rank has some rows
 //   net OUT              trains a small net, saves a checkpoint, and what follows it
 //   run NET              reads a net that Python has saved; exits with 0 if its output is the same
@@ -24,6 +25,7 @@
 #include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/checkpoint/checkpoint_reader.h"
 #include "peal/train/checkpoint/module_tensors.h"
+#include "peal/train/checkpoint/pickled_file.h"
 #include "peal/train/checkpoint/save_checkpoint.h"
 #include "peal/train/checkpoint/stored_tensors.h"
 #include "peal/train/testing/ranks.h"
@@ -210,6 +212,8 @@ int run(const std::vector<std::string>& arguments) {
   };
   if (is("copy", 2)) {
     copy(arguments[1], arguments[2]);
+  } else if (is("copy_pickled", 2)) {
+    save_tensors(arguments[2], load_pickled_tensors(arguments[1]));
   } else if (is("shard", 3)) {
     shard(arguments[1], arguments[2], std::stoi(arguments[3]));
   } else if (is("net", 1)) {

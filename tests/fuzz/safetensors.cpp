@@ -2,8 +2,8 @@
 // a file that parses to the same value. So is the text about shards, which an input may be alone.
 #include <algorithm>
 
-#include "peal/train/safetensors/header.h"
-#include "peal/train/safetensors/sharding_info.h"
+#include "peal/train/formats/header.h"
+#include "peal/train/formats/sharding_info.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -197,9 +197,9 @@ void read_all(const fs::path& path) {
   saved.rank_tensors(0);
 }
 
-class DamagedCheckpoint : public ::testing::TestWithParam<Writers> {};
+class CutCheckpoint : public ::testing::TestWithParam<Writers> {};
 
-TEST_P(DamagedCheckpoint, CutAtAnyByteOrWithoutAFileIsRefused) {
+TEST_P(CutCheckpoint, AtAnyByteOrWithoutAFileIsRefused) {
   const TemporaryFolder folder;
   Checkpoint now = Trained(1).checkpoint(1);
   now.rank_tensors["random"] = torch::ones({3});
@@ -226,11 +226,30 @@ TEST_P(DamagedCheckpoint, CutAtAnyByteOrWithoutAFileIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Writers,
-                         DamagedCheckpoint,
+                         CutCheckpoint,
                          ::testing::Values(Writers::kRank0, Writers::kAllRanks),
                          [](const auto& writers) {
                            return writers.param == Writers::kRank0 ? "Rank0" : "AllRanks";
                          });
+
+TEST(DamagedCheckpoint, AMissingFileOfARankIsNoticed) {
+  const TemporaryFolder folder;
+  const Trained run(1);
+  on_ranks(2, [&](const ProcessGroupPtr& group) {
+    return save_checkpoint(
+        *group, folder.path(), run.checkpoint(1), {.writers = Writers::kAllRanks});
+  });
+  for (const std::string part : {"model", "optimizer"}) {
+    const fs::path path = folder.path() / "step-00000001";
+    const fs::path file = path / part / "shard-00002-model-00001-of-00001.safetensors";
+    const fs::path away = folder.path() / "away";
+    fs::rename(file, away);
+    EXPECT_THAT(thrown_text([&] { loaded(path); }),
+                AllOf(StartsWith("mismatch: " + (path / part).string()),
+                      HasSubstr("a file is missing, or belongs to another checkpoint")));
+    fs::rename(away, file);
+  }
+}
 
 // ---- on several ranks
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "peal/base/units.h"
-#include "peal/train/safetensors/box.h"
+#include "peal/train/formats/box.h"
 
 namespace peal::train {
 

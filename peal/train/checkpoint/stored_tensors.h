@@ -11,7 +11,7 @@
 #include <torch/types.h>
 
 #include "peal/train/checkpoint/tensor_map.h"
-#include "peal/train/safetensors/box.h"
+#include "peal/train/formats/box.h"
 
 namespace peal::train {
 

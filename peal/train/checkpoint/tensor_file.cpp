@@ -19,7 +19,7 @@
 #include "peal/system/unreadable.h"
 #include "peal/train/checkpoint/about_file.h"
 #include "peal/train/checkpoint/element_names.h"
-#include "peal/train/safetensors/sharding_info.h"
+#include "peal/train/formats/sharding_info.h"
 
 namespace peal::train {
 namespace {

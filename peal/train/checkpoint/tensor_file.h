@@ -13,7 +13,7 @@
 #include "peal/base/units.h"
 #include "peal/system/fd.h"
 #include "peal/train/checkpoint/tensor_map.h"
-#include "peal/train/safetensors/header.h"
+#include "peal/train/formats/header.h"
 
 namespace peal::train {
 

@@ -1,4 +1,4 @@
-#include "peal/train/safetensors/header.h"
+#include "peal/train/formats/header.h"
 
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
-#include "peal/train/safetensors/header_text.h"
+#include "peal/train/formats/header_text.h"
 
 #include <fmt/format.h>
 
-#include "peal/train/safetensors/json_events.h"
+#include "peal/train/formats/json_events.h"
 
 namespace peal::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "peal/train/safetensors/sharding_info.h"
+#include "peal/train/formats/sharding_info.h"
 
 #include <string>
 

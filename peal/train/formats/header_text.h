@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "peal/train/safetensors/header.h"
+#include "peal/train/formats/header.h"
 
 namespace peal::train {
 

@@ -1,4 +1,4 @@
-#include "peal/train/safetensors/header.h"
+#include "peal/train/formats/header.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
-#include "peal/train/safetensors/header_text.h"
-#include "peal/train/safetensors/json_string.h"
+#include "peal/train/formats/header_text.h"
+#include "peal/train/formats/json_string.h"
 
 namespace peal::train {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::array<std::pair<std::string_view, Bytes>, 19> kElementSizes = {{
     {"F64", 8_B},     {"I64", 8_B},     {"U64", 8_B},
 }};
 
-Error damaged(const std::string& what) { return Error(ErrorKind::kMismatch, what); }
+Error wrong_file(const std::string& what) { return Error(ErrorKind::kMismatch, what); }
 
 /// The size of the tensor's data; nothing if the product of the shape exceeds Bytes, also without
 /// the dimensions of 0.
@@ -44,16 +44,17 @@ void check_tensor(const std::string& name, const SafetensorsHeader::Tensor& tens
   const std::string who = "tensor " + quoted_beginning(name);
   const auto element = safetensors_element_size(tensor.dtype);
   if (!element) {
-    throw damaged(fmt::format("{} has the unknown type {}", who, quoted_beginning(tensor.dtype)));
+    throw wrong_file(
+        fmt::format("{} has the unknown type {}", who, quoted_beginning(tensor.dtype)));
   }
   const auto size = size_of(tensor, *element);
   if (!size || tensor.begin > tensor.end || tensor.end - tensor.begin != *size) {
-    throw damaged(fmt::format("{} of type {} and shape [{}] cannot have the bytes {} to {}",
-                              who,
-                              tensor.dtype,
-                              fmt::join(tensor.shape, ", "),
-                              tensor.begin.value,
-                              tensor.end.value));
+    throw wrong_file(fmt::format("{} of type {} and shape [{}] cannot have the bytes {} to {}",
+                                 who,
+                                 tensor.dtype,
+                                 fmt::join(tensor.shape, ", "),
+                                 tensor.begin.value,
+                                 tensor.end.value));
   }
 }
 
@@ -66,7 +67,7 @@ void check_cover(const SafetensorsHeader& header, Bytes data_size) {
   Bytes end;
   for (const auto& [tensor, name] : order) {
     if (tensor->begin != end) {
-      throw damaged(
+      throw wrong_file(
           fmt::format("tensor {} begins at byte {} of the data, but the tensor before it "
                       "ends at byte {}",
                       quoted_beginning(*name),
@@ -76,7 +77,7 @@ void check_cover(const SafetensorsHeader& header, Bytes data_size) {
     end = tensor->end;
   }
   if (end != data_size) {
-    throw damaged(fmt::format(
+    throw wrong_file(fmt::format(
         "the file has {} bytes of data, but its tensors need {}", data_size.value, end.value));
   }
 }
@@ -92,15 +93,15 @@ std::optional<Bytes> safetensors_element_size(std::string_view dtype) {
 Bytes safetensors_text_size(std::string_view prefix, Bytes file_size) {
   const auto prefix_size = static_cast<std::size_t>(kSafetensorsPrefix.value);
   if (file_size < kSafetensorsPrefix || prefix.size() < prefix_size) {
-    throw damaged(fmt::format("the file has {} bytes, but a safetensors file has at least 8",
-                              file_size.value));
+    throw wrong_file(fmt::format("the file has {} bytes, but a safetensors file has at least 8",
+                                 file_size.value));
   }
   std::uint64_t size = 0;
   for (std::size_t i = prefix_size; i-- > 0;) {
     size = size << 8 | static_cast<unsigned char>(prefix[i]);
   }
   if (size > static_cast<std::uint64_t>(kLongestText.value)) {
-    throw damaged(
+    throw wrong_file(
         fmt::format("the header has {} bytes, more than the limit of {}: this is not a "
                     "safetensors file, or it is damaged",
                     size,
@@ -108,9 +109,9 @@ Bytes safetensors_text_size(std::string_view prefix, Bytes file_size) {
   }
   const Bytes text(static_cast<std::int64_t>(size));
   if (text > file_size - kSafetensorsPrefix) {
-    throw damaged(fmt::format("the header has {} bytes, but the file ends after {}",
-                              text.value,
-                              (file_size - kSafetensorsPrefix).value));
+    throw wrong_file(fmt::format("the header has {} bytes, but the file ends after {}",
+                                 text.value,
+                                 (file_size - kSafetensorsPrefix).value));
   }
   return text;
 }

@@ -1,4 +1,4 @@
-#include "peal/train/safetensors/box.h"
+#include "peal/train/formats/box.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,9 +1,9 @@
-#include "peal/train/safetensors/sharding_info.h"
+#include "peal/train/formats/sharding_info.h"
 
 #include <fmt/format.h>
 
-#include "peal/train/safetensors/json_events.h"
-#include "peal/train/safetensors/json_string.h"
+#include "peal/train/formats/json_events.h"
+#include "peal/train/formats/json_string.h"
 
 namespace peal::train {
 namespace {
