@@ -189,22 +189,6 @@ class Nets(InFolder):
         self.run_program("run", self.folder / "net")
 
 
-# One rank of a job that saves two tensors, whose rows or columns are divided between the ranks.
-SAVE_BY_TORCH = """
-import sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
-from torch.distributed.tensor import DeviceMesh, Shard, distribute_tensor
-path, store, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
-dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
-mesh = DeviceMesh("cpu", range(2))
-whole = torch.arange(35, dtype=torch.float32).view(7, 5)
-state = {"rows": distribute_tensor(whole, mesh, [Shard(0)]),
-         "columns": distribute_tensor(whole, mesh, [Shard(1)]),
-         "all": whole.half()}
-dcp.save(state, storage_writer=dcp.HuggingFaceStorageWriter(path, save_distributed=True))
-dist.destroy_process_group()
-"""
-
-
 class Shards(InFolder):
     def test_torch_reads_the_shards_of_cpp(self):
         import torch.distributed.checkpoint as dcp
@@ -229,7 +213,8 @@ class Shards(InFolder):
 
     def test_cpp_reads_the_shards_of_torch(self):
         path = self.folder / "torch"
-        ranks = [subprocess.Popen([sys.executable, "-c", SAVE_BY_TORCH, path, self.folder / "store", str(rank)])
+        script = pathlib.Path(__file__).with_name("save_by_torch.py")
+        ranks = [subprocess.Popen([sys.executable, "-B", script, path, self.folder / "store", str(rank)])
                  for rank in range(2)]
         self.assertEqual([rank.wait(PATIENCE) for rank in ranks], [0, 0])
         self.assertEqual(len(os.listdir(path)), 2)

@@ -327,7 +327,7 @@ PickleValue& PickleMachine::push(Kind kind) {
 
 void PickleMachine::push_text(std::uint64_t size) { push(Kind::kText).text = take(size); }
 
-/// A signed integer of so many bytes. One that does not fit 64 bits is opaque.
+/// A signed integer of `bytes` bytes. An integer beyond 64 bits is opaque.
 void PickleMachine::push_integer(std::size_t bytes) {
   if (bytes > 8) {
     take(bytes);
