@@ -225,8 +225,20 @@ class Shards(InFolder):
 
 
 class Kills(InFolder):
-    def test_a_kill_during_any_of_100_saves_loses_no_checkpoint(self):
-        print(self.run_program("kill", self.folder, 100))
+    """Processes that are killed at any moment of a save lose no checkpoint."""
+
+    def kill(self, ranks):
+        # The killed processes leave temporary folders of their own.
+        places = {"TMPDIR": self.enterContext(tempfile.TemporaryDirectory())}
+        run = call("kill", self.folder, 100, ranks, env=os.environ | places)
+        print(run.stdout)
+        self.assertEqual(run.returncode, 0, run.stdout)
+
+    def test_100_kills_of_one_rank(self):
+        self.kill(ranks=1)
+
+    def test_100_kills_of_two_ranks(self):
+        self.kill(ranks=2)
 
 
 class Space(InFolder):

@@ -5,7 +5,9 @@
 //   net OUT              trains a small net, saves a checkpoint, and what follows it
 //   run NET              reads a net that Python has saved; exits with 0 if its output is the same
 //   space OUT            saves checkpoints until the disk is full; then the last one must be whole
-//   kill OUT COUNT       kills COUNT processes that save checkpoints; each time, reads the last one
+//   kill OUT COUNT RANKS kills COUNT processes of RANKS ranks that save checkpoints; each time,
+//   reads
+//                        the last one
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -157,24 +159,30 @@ void fill(const fs::path& folder) {
 }
 
 /// Saves until it is killed, and writes each step into the pipe when its save has returned.
-[[noreturn]] void save_on(const fs::path& folder, int pipe) {
-  std::int64_t step = 0;
-  if (const auto latest = latest_checkpoint(folder)) step = CheckpointReader(*latest).step();
-  while (true) {
-    ++step;
-    save_checkpoint(folder, checkpoint_of(step), {.keep = 2});
-    if (::write(pipe, &step, sizeof step) != sizeof step) ::_exit(1);
-  }
+void save_on(const fs::path& folder, int ranks, int pipe) {
+  testing::on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+    std::int64_t step = 0;
+    if (const auto latest = latest_checkpoint(*group, folder))
+      step = CheckpointReader(*latest).step();
+    const Writers writers = ranks > 1 ? Writers::kAllRanks : Writers::kRank0;
+    while (true) {
+      ++step;
+      save_checkpoint(*group, folder, checkpoint_of(step), {.writers = writers, .keep = 2});
+      if (group->rank() == 0 && ::write(pipe, &step, sizeof step) != sizeof step) break;
+    }
+    return true;
+  });
 }
 
 /// Kills the process after some saves and a random time; returns the last step that it reported.
-std::int64_t kill_one(const fs::path& folder, std::mt19937& random) {
+std::int64_t kill_one(const fs::path& folder, int ranks, std::mt19937& random) {
   int pipe[2];
   require(::pipe(pipe) == 0, "a pipe");
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(pipe[0]);
-    save_on(folder, pipe[1]);
+    save_on(folder, ranks, pipe[1]);
+    ::_exit(1);
   }
   ::close(pipe[1]);
   std::int64_t step = 0;
@@ -189,11 +197,11 @@ std::int64_t kill_one(const fs::path& folder, std::mt19937& random) {
   return step;
 }
 
-void kill_many(const fs::path& folder, int count) {
+void kill_many(const fs::path& folder, int count, int ranks) {
   std::mt19937 random(std::random_device{}());
   int interrupted = 0;
   for (int i = 0; i < count; ++i) {
-    const std::int64_t reported = kill_one(folder, random);
+    const std::int64_t reported = kill_one(folder, ranks, random);
     for (const auto& entry : fs::directory_iterator(folder)) {
       interrupted += entry.path().filename().string().find("unfinished") != std::string::npos;
     }
@@ -222,8 +230,8 @@ int run(const std::vector<std::string>& arguments) {
     run_net(arguments[1]);
   } else if (is("space", 1)) {
     fill(arguments[1]);
-  } else if (is("kill", 2)) {
-    kill_many(arguments[1], std::stoi(arguments[2]));
+  } else if (is("kill", 3)) {
+    kill_many(arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]));
   } else {
     throw std::runtime_error("wrong arguments");
   }

@@ -26,19 +26,19 @@ class HeaderEvents : public JsonEvents {
     return true;
   }
 
-  bool key(std::string& name) {
+  bool key(std::string& text) {
     if (place_ == Place::kTop) {
-      begin_value(std::move(name));
+      begin_value(std::move(text));
     } else {
-      field_ = std::move(name);
+      set_field(std::move(text));
     }
     return true;
   }
 
   bool string(std::string& text) {
     if (place_ == Place::kMetadata) {
-      if (!header.metadata.emplace(field_, std::move(text)).second) refuse_twice(field_);
-    } else if (place_ == Place::kTensor && field_ == "dtype") {
+      if (!header.metadata.emplace(field(), std::move(text)).second) refuse_twice(field());
+    } else if (place_ == Place::kTensor && field() == "dtype") {
       set_once(has_dtype_);
       tensor_->dtype = std::move(text);
     } else {
@@ -48,10 +48,10 @@ class HeaderEvents : public JsonEvents {
   }
 
   bool start_array(std::size_t) {
-    if (place_ == Place::kTensor && field_ == "shape") {
+    if (place_ == Place::kTensor && field() == "shape") {
       set_once(has_shape_);
       place_ = Place::kShape;
-    } else if (place_ == Place::kTensor && field_ == "data_offsets") {
+    } else if (place_ == Place::kTensor && field() == "data_offsets") {
       set_once(has_bytes_);
       place_ = Place::kBytes;
       offsets_ = 0;
@@ -81,9 +81,9 @@ class HeaderEvents : public JsonEvents {
   bool end_object() {
     if (place_ == Place::kTensor && !(has_dtype_ && has_shape_ && has_bytes_)) {
       throw damaged(fmt::format("tensor {} lacks one of dtype, shape and data_offsets",
-                                quoted_beginning(name_)));
+                                quoted_beginning(name())));
     }
-    field_.clear();
+    set_field("");
     place_ = Place::kTop;
     return true;
   }
@@ -91,22 +91,22 @@ class HeaderEvents : public JsonEvents {
  private:
   enum class Place : unsigned char { kStart, kTop, kMetadata, kTensor, kShape, kBytes };
 
-  void begin_value(std::string name) {
-    name_ = std::move(name);
-    in_metadata_ = name_ == "__metadata__";
+  void begin_value(std::string key) {
+    set_name(std::move(key));
+    in_metadata_ = name() == "__metadata__";
     if (in_metadata_) {
-      if (has_metadata_) refuse_twice(name_);
+      if (has_metadata_) refuse_twice(name());
       has_metadata_ = true;
       return;
     }
-    const auto [entry, is_new] = header.tensors.try_emplace(name_);
-    if (!is_new) refuse_twice(name_);
+    const auto [entry, is_new] = header.tensors.try_emplace(name());
+    if (!is_new) refuse_twice(name());
     tensor_ = &entry->second;
     has_dtype_ = has_shape_ = has_bytes_ = false;
   }
 
   void set_once(bool& has) {
-    if (has) refuse_twice(name_ + ": " + field_);
+    if (has) refuse_twice(name() + ": " + field());
     has = true;
   }
 

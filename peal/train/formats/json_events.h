@@ -53,8 +53,15 @@ class JsonEvents {
     return static_cast<std::int64_t>(number);
   }
 
-  std::string name_;   // the key in the outer object that is being read
-  std::string field_;  // the key in the inner object
+  // The keys in the outer and in the inner object that are being read.
+  const std::string& name() const { return name_; }
+  const std::string& field() const { return field_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  void set_field(std::string field) { field_ = std::move(field); }
+
+ private:
+  std::string name_;
+  std::string field_;
 };
 
 /// Passes the events of a JSON text, which must be one object, to `reader`.

@@ -273,15 +273,15 @@ void PickleMachine::reduce() {
   PickleValue& arguments = pop();
   const PickleValue& function = pop();
   if (arguments.kind != Kind::kList) refuse("a call without a tuple of arguments");
-  if (function.kind != Kind::kGlobal || arguments.items.size() > kMostArguments) {
-    push(Kind::kOpaque);
-  } else if (function.text == "collections OrderedDict" && arguments.items.empty()) {
+  const bool is_known = function.kind == Kind::kGlobal && arguments.items.size() <= kMostArguments;
+  const std::string_view name = is_known ? std::string_view(function.text) : "";
+  if (name == "collections OrderedDict" && arguments.items.empty()) {
     push(Kind::kDict);
-  } else if (makes_tensor(function.text)) {
+  } else if (makes_tensor(name)) {
     PickleValue& tensor = push(Kind::kTensor);
-    tensor.text = function.text;
+    tensor.text = name;
     tensor.items = arguments.items;
-  } else if (function.text == "torch._utils _rebuild_parameter" && !arguments.items.empty() &&
+  } else if (name == "torch._utils _rebuild_parameter" && !arguments.items.empty() &&
              arguments.items[0]->kind == Kind::kTensor) {
     PickleValue& parameter = push(Kind::kTensor);
     parameter.text = arguments.items[0]->text;

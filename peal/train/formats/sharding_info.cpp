@@ -18,21 +18,21 @@ class ShardingEvents : public JsonEvents {
     return true;
   }
 
-  bool key(std::string& name) {
+  bool key(std::string& text) {
     if (depth_ == 1) {
-      name_ = std::move(name);
-      const auto [entry, is_new] = info.try_emplace(name_);
-      if (!is_new) refuse_twice(name_);
+      set_name(std::move(text));
+      const auto [entry, is_new] = info.try_emplace(name());
+      if (!is_new) refuse_twice(name());
       offsets_ = &entry->second;
       has_offsets_ = false;
     } else {
-      field_ = std::move(name);
+      set_field(std::move(text));
     }
     return true;
   }
 
   bool start_array(std::size_t) {
-    if (depth_ != 2 || in_list_ || has_offsets_ || field_ != "saved_offsets") refuse("a list");
+    if (depth_ != 2 || in_list_ || has_offsets_ || field() != "saved_offsets") refuse("a list");
     in_list_ = has_offsets_ = true;
     return true;
   }
@@ -50,7 +50,7 @@ class ShardingEvents : public JsonEvents {
 
   bool end_object() {
     if (depth_ == 2 && !has_offsets_) refuse("no saved_offsets");
-    field_.clear();
+    set_field("");
     --depth_;
     return true;
   }

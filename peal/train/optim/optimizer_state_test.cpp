@@ -179,6 +179,29 @@ TEST(OptimizerState, AParameterWithoutAStepHasNoEntry) {
   EXPECT_EQ(adam.optimizer.state().size(), 2u) << "the load replaces all entries";
 }
 
+// LibTorch's schedulers cannot be saved. A new scheduler gets its state by as many steps; then the
+// load sets the learning rates.
+TEST(OptimizerState, ANewSchedulerContinuesAfterAsManySteps) {
+  const auto make_adam = [](TwoPaths& net) { return torch::optim::Adam(net.parameters()); };
+  TwoPaths net;
+  torch::optim::Adam adam = make_adam(net);
+  torch::optim::StepLR scheduler(adam, 3, 0.5);
+  for (int i = 0; i < 4; ++i) scheduler.step();
+  const OptimizerState state = read_optimizer_state(adam, net.named_parameters());
+
+  torch::optim::Adam other = make_adam(net);
+  torch::optim::StepLR resumed(other, 3, 0.5);
+  for (int i = 0; i < 4; ++i) resumed.step();
+  load_optimizer_state(other, net.named_parameters(), state);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(other.param_groups()[0].options().get_lr(),
+              adam.param_groups()[0].options().get_lr());
+    scheduler.step();
+    resumed.step();
+  }
+  EXPECT_EQ(adam.param_groups()[0].options().get_lr(), 1e-3 / 8);
+}
+
 TEST(OptimizerState, FieldsGetTheStridesOfTheParameter) {
   const auto flat = torch::randn({4, 3, 2, 2}).contiguous(torch::MemoryFormat::ChannelsLast);
   const auto parameter = flat.detach().requires_grad_();
