@@ -1,7 +1,7 @@
 """Files of checkpoints between C++ and Python, kills during saves, and a full disk.
 
-Called by ctest with the path of peal_test_checkpoints (program.cpp) and the name of one of the
-classes. The classes that need torch and safetensors end with SKIPPED if Python lacks them.
+Called by ctest with the paths of peal_test_checkpoints (program.cpp) and peal_without, and the name
+of one of the classes. The classes that need torch and safetensors end with SKIPPED if Python lacks them.
 """
 import os
 import pathlib
@@ -11,8 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM = sys.argv[1]
-PART = sys.argv[2]
+PROGRAM, WITHOUT, PART = sys.argv[1:4]
 PATIENCE = 300  # seconds
 SKIPPED = 77  # the exit code that ctest reads as skipped
 
@@ -260,8 +259,39 @@ class Space(InFolder):
         self.assertIn("No space left on device", run.stdout)
 
 
+class SystemCalls(InFolder):
+    """Saves under a filter of the kernel that lets a system call fail."""
+
+    def save(self, failure):
+        run = subprocess.run([WITHOUT, failure, "--", PROGRAM, "net", self.folder], text=True,
+                             timeout=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if run.returncode == 126:
+            self.skipTest(run.stdout)
+        return run
+
+    def test_nothing_is_published_that_is_not_durable(self):
+        run = self.save("fsync=EIO")
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stdout, "resource: cannot write .*: Input/output error")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_file_system_without_locks_is_enough(self):
+        self.assertEqual(self.save("flock=EPERM").returncode, 0)
+        self.assertTrue((self.folder / "step-00000003").is_dir())
+
+    def test_without_an_exchange_of_folders_the_old_checkpoint_stays(self):
+        self.run_program("net", self.folder)
+        before = (self.folder / "step-00000003").stat().st_ino
+        run = self.save("renameat2=EINVAL")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("exists already, and this file system cannot replace a folder in one step",
+                      run.stdout)
+        self.assertEqual((self.folder / "step-00000003").stat().st_ino, before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["after.safetensors", "step-00000003"])
+
+
 if __name__ == "__main__":
-    result = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False).result
+    result = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False).result
     if result.wasSuccessful() and result.skipped:
         print("SKIPPED:", result.skipped[0][1])
         sys.exit(SKIPPED)
