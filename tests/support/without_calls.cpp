@@ -15,11 +15,15 @@
 
 namespace {
 
-const std::map<std::string, unsigned> kCalls = {{"memfd_create", SYS_memfd_create},
+const std::map<std::string, unsigned> kCalls = {{"flock", SYS_flock},
+                                                {"fsync", SYS_fsync},
+                                                {"memfd_create", SYS_memfd_create},
                                                 {"pidfd_open", SYS_pidfd_open},
                                                 {"recvmsg", SYS_recvmsg},
+                                                {"renameat2", SYS_renameat2},
                                                 {"sched_getaffinity", SYS_sched_getaffinity}};
-const std::map<std::string, unsigned> kErrors = {{"EMFILE", EMFILE}, {"EPERM", EPERM}};
+const std::map<std::string, unsigned> kErrors = {
+    {"EINVAL", EINVAL}, {"EIO", EIO}, {"EMFILE", EMFILE}, {"EPERM", EPERM}};
 
 std::vector<sock_filter> filter_of(const std::vector<std::string>& rules) {
   std::vector<sock_filter> filter = {

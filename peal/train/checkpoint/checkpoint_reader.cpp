@@ -1,0 +1,97 @@
+#include "peal/train/checkpoint/checkpoint_reader.h"
+
+#include <utility>
+
+#include "peal/base/error.h"
+#include "peal/train/checkpoint/about_file.h"
+#include "peal/train/checkpoint/manifest.h"
+#include "peal/train/checkpoint/module_tensors.h"
+#include "peal/train/checkpoint/rank_files.h"
+#include "peal/train/checkpoint/tensor_file.h"
+
+namespace peal::train {
+
+namespace fs = std::filesystem;
+
+struct CheckpointReader::Contents {
+  explicit Contents(const fs::path& path) : training(path / "training.safetensors") {
+    about_file(training.path(), [this] { manifest = parse_manifest(training.metadata()); });
+  }
+
+  TensorFile training;
+  Manifest manifest;
+};
+
+CheckpointReader::CheckpointReader(fs::path path)
+    : path_(std::move(path)), contents_(std::make_unique<const Contents>(path_)) {}
+
+CheckpointReader::~CheckpointReader() = default;
+
+std::int64_t CheckpointReader::step() const { return contents_->manifest.step; }
+int CheckpointReader::ranks() const { return contents_->manifest.ranks; }
+const Values& CheckpointReader::values() const { return contents_->manifest.values; }
+
+StoredTensors CheckpointReader::open_part(const std::string& name, std::int64_t tensors) const {
+  std::error_code unknown;
+  const fs::path folder = path_ / name;
+  StoredTensors stored(fs::is_directory(folder, unknown) ? folder
+                                                         : path_ / (name + ".safetensors"));
+  if (std::ssize(stored.tensors()) != tensors) {
+    throw Error(ErrorKind::kMismatch,
+                stored.path().string() + ": there are " + std::to_string(stored.tensors().size()) +
+                    " tensors, but the checkpoint was saved with " + std::to_string(tensors) +
+                    ": a file is missing, or belongs to another checkpoint");
+  }
+  return stored;
+}
+
+StoredTensors CheckpointReader::model(const std::string& name) const {
+  const auto found = contents_->manifest.models.find(name);
+  if (found == contents_->manifest.models.end()) {
+    throw Error(ErrorKind::kUsage, path_.string() + ": there is no model \"" + name + "\"");
+  }
+  return open_part(name, found->second);
+}
+
+void CheckpointReader::load_module(const std::string& name, torch::nn::Module& module) const {
+  peal::train::load_module(module, model(name));
+}
+
+OptimizerState CheckpointReader::optimizer(
+    const std::string& name, const std::optional<std::set<std::string>>& parameters) const {
+  const auto found = contents_->manifest.optimizers.find(name);
+  if (found == contents_->manifest.optimizers.end()) {
+    throw Error(ErrorKind::kUsage, path_.string() + ": there is no optimizer \"" + name + "\"");
+  }
+  OptimizerState state = found->second.state;
+  if (found->second.tensors == 0) return state;  // no step yet; then there may be no file
+  const StoredTensors stored = open_part(name, found->second.tensors);
+  for (const auto& [key, info] : stored.tensors()) {
+    const std::size_t dot = key.rfind('.');
+    if (dot == std::string::npos) {
+      throw Error(ErrorKind::kMismatch,
+                  stored.path().string() + ": the tensor \"" + key + "\" is not of an optimizer");
+    }
+    const std::string parameter = key.substr(0, dot);
+    if (parameters && !parameters->contains(parameter)) continue;
+    state.parameters[parameter][key.substr(dot + 1)] = stored.read(key);
+  }
+  return state;
+}
+
+TensorMap CheckpointReader::tensors() const {
+  TensorMap result;
+  for (const auto& [name, info] : contents_->training.tensors()) {
+    result[name] = contents_->training.read(name);
+  }
+  return result;
+}
+
+TensorMap CheckpointReader::rank_tensors(Rank rank) const {
+  const fs::path file = path_ / file_of_rank(rank);
+  std::error_code unknown;
+  if (!fs::exists(file, unknown)) return {};
+  return load_tensors(file);
+}
+
+}  // namespace peal::train

@@ -1,0 +1,176 @@
+#include "peal/train/checkpoint/manifest.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/error.h"
+#include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
+
+namespace peal::train {
+namespace {
+
+// The keys: checkpoint, step, ranks, model.NAME, optimizer.NAME.tensors,
+// optimizer.NAME.algorithm, optimizer.NAME.groups, optimizer.NAME.GROUP.OPTION,
+// optimizer.NAME.GROUP.parameters, optimizer.NAME.GROUP.parameter.NUMBER, value.NAME
+constexpr std::string_view kVersion = "1";
+constexpr std::string_view kModel = "model.";
+constexpr std::string_view kOptimizer = "optimizer.";
+constexpr std::string_view kValue = "value.";
+
+Error damaged(const std::string& what) {
+  return Error(ErrorKind::kMismatch, "the metadata of the checkpoint is damaged: " + what);
+}
+
+/// Reads the keys of a Metadata, and says which one is missing or wrong.
+class Keys {
+ public:
+  explicit Keys(const Metadata& metadata) : metadata_(metadata) {}
+
+  const std::string& text(const std::string& key) const {
+    const auto found = metadata_.find(key);
+    if (found == metadata_.end()) throw damaged("there is no " + quoted_beginning(key));
+    return found->second;
+  }
+
+  template <class Number>
+  Number number(const std::string& key) const {
+    const std::string& found = text(key);
+    const auto number = try_parse_number<Number>(found);
+    if (!number) throw damaged(quoted_beginning(key) + " is " + quoted_beginning(found));
+    return *number;
+  }
+
+  /// A count of keys that exist, so that it has a bound.
+  std::size_t count(const std::string& key) const {
+    const auto number = this->number<std::size_t>(key);
+    if (number > metadata_.size()) throw damaged(quoted_beginning(key) + " is too large");
+    return number;
+  }
+
+  /// The rest of each key that begins with `prefix`, and its text.
+  Metadata below(std::string_view prefix) const {
+    Metadata rest;
+    for (auto key = metadata_.lower_bound(std::string(prefix));
+         key != metadata_.end() && key->first.starts_with(prefix);
+         ++key) {
+      rest.emplace(key->first.substr(prefix.size()), key->second);
+    }
+    return rest;
+  }
+
+ private:
+  const Metadata& metadata_;
+};
+
+void put_group(Metadata& metadata, const std::string& prefix, const OptimizerState::Group& group) {
+  Values numbers;
+  for (const auto& [option, value] : group.options) numbers.set(prefix + "option." + option, value);
+  numbers.set(prefix + "parameters", group.parameters.size());
+  for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+    metadata[prefix + "parameter." + std::to_string(i)] = group.parameters[i];
+  }
+  metadata.merge(numbers.texts);
+}
+
+OptimizerState::Group read_group(const Keys& keys, const std::string& prefix) {
+  OptimizerState::Group group;
+  const std::string options = prefix + "option.";
+  for (const auto& [option, text] : keys.below(options)) {
+    group.options[option] = keys.number<double>(options + option);
+  }
+  const std::size_t parameters = keys.count(prefix + "parameters");
+  for (std::size_t i = 0; i < parameters; ++i) {
+    group.parameters.push_back(keys.text(prefix + "parameter." + std::to_string(i)));
+  }
+  return group;
+}
+
+std::string group_prefix(const std::string& optimizer, std::size_t group) {
+  return std::string(kOptimizer) + optimizer + ".group." + std::to_string(group) + ".";
+}
+
+Manifest::Optimizer read_optimizer(const Keys& keys, const std::string& name) {
+  const std::string prefix = std::string(kOptimizer) + name + ".";
+  Manifest::Optimizer optimizer;
+  optimizer.tensors = keys.number<std::int64_t>(prefix + "tensors");
+  optimizer.state.algorithm = keys.text(prefix + "algorithm");
+  const std::size_t groups = keys.count(prefix + "groups");
+  for (std::size_t i = 0; i < groups; ++i) {
+    optimizer.state.groups.push_back(read_group(keys, group_prefix(name, i)));
+  }
+  return optimizer;
+}
+
+bool is_allowed(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '-' || letter == '_';
+}
+
+}  // namespace
+
+Metadata to_metadata(const Manifest& manifest) {
+  Metadata metadata = {{"checkpoint", std::string(kVersion)},
+                       {"step", std::to_string(manifest.step)},
+                       {"ranks", std::to_string(manifest.ranks)}};
+  for (const auto& [name, tensors] : manifest.models) {
+    metadata[std::string(kModel) + name] = std::to_string(tensors);
+  }
+  for (const auto& [name, optimizer] : manifest.optimizers) {
+    const std::string prefix = std::string(kOptimizer) + name + ".";
+    metadata[prefix + "tensors"] = std::to_string(optimizer.tensors);
+    metadata[prefix + "algorithm"] = optimizer.state.algorithm;
+    metadata[prefix + "groups"] = std::to_string(optimizer.state.groups.size());
+    for (std::size_t i = 0; i < optimizer.state.groups.size(); ++i) {
+      put_group(metadata, group_prefix(name, i), optimizer.state.groups[i]);
+    }
+  }
+  for (const auto& [name, text] : manifest.values.texts) {
+    metadata[std::string(kValue) + name] = text;
+  }
+  return metadata;
+}
+
+Manifest parse_manifest(const Metadata& metadata) {
+  const Keys keys(metadata);
+  if (const std::string& version = keys.text("checkpoint"); version != kVersion) {
+    throw Error(ErrorKind::kUnsupported,
+                "the checkpoint has the version " + quoted_beginning(version) +
+                    ", but this program reads version 1: use a newer peal");
+  }
+  Manifest manifest;
+  manifest.step = keys.number<std::int64_t>("step");
+  manifest.ranks = keys.number<int>("ranks");
+  if (manifest.step < 0 || manifest.ranks < 1) throw damaged("a negative number");
+  for (const auto& [name, tensors] : keys.below(kModel)) {
+    manifest.models[name] = keys.number<std::int64_t>(std::string(kModel) + name);
+  }
+  for (const auto& [key, text] : keys.below(kOptimizer)) {
+    if (!key.ends_with(".algorithm")) continue;
+    const std::string name = key.substr(0, key.size() - std::string_view(".algorithm").size());
+    manifest.optimizers[name] = read_optimizer(keys, name);
+  }
+  manifest.values.texts = keys.below(kValue);
+  if (const std::string reason = why_not_file_names(manifest); !reason.empty())
+    throw damaged(reason);
+  return manifest;
+}
+
+std::string why_not_file_names(const Manifest& manifest) {
+  std::set<std::string> taken = {"training", "ranks"};
+  std::vector<std::string> names;
+  for (const auto& [name, tensors] : manifest.models) names.push_back(name);
+  for (const auto& [name, optimizer] : manifest.optimizers) names.push_back(name);
+  for (const std::string& name : names) {
+    const std::string who = "the name " + quoted_beginning(name) + " of a part of the checkpoint ";
+    if (name.empty() || !std::ranges::all_of(name, is_allowed)) {
+      return who + "is not letters, digits, - and _";
+    }
+    if (!taken.insert(name).second) return who + "is already taken";
+  }
+  return "";
+}
+
+}  // namespace peal::train

@@ -1,0 +1,55 @@
+#include "peal/train/checkpoint/random_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cstdint>
+#include <mutex>
+
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+
+namespace peal::train {
+namespace {
+
+constexpr const char* kState = "random.state";
+constexpr const char* kSeed = "random.seed";
+
+/// Source: Steele, Lea, Flood 2014, Fast splittable pseudorandom number generators: SplitMix64.
+std::uint64_t mix(std::uint64_t state) {
+  state += 0x9e37'79b9'7f4a'7c15u;
+  state = (state ^ (state >> 30)) * 0xbf58'476d'1ce4'e5b9u;
+  state = (state ^ (state >> 27)) * 0x94d0'49bb'1331'11ebu;
+  return state ^ (state >> 31);
+}
+
+}  // namespace
+
+void save_random_state(Checkpoint& checkpoint) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock lock(generator.mutex());
+  checkpoint.rank_tensors[kState] = generator.get_state();
+  checkpoint.values.set(kSeed, generator.current_seed());
+}
+
+void load_random_state(const CheckpointReader& checkpoint, Rank rank, int ranks) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const auto seed = checkpoint.values().number<std::uint64_t>(kSeed);
+  if (ranks != checkpoint.ranks()) {
+    const auto step = static_cast<std::uint64_t>(checkpoint.step());
+    const std::scoped_lock lock(generator.mutex());
+    generator.set_current_seed(mix(mix(mix(seed) + static_cast<std::uint64_t>(rank)) + step));
+    return;
+  }
+  const TensorMap tensors = checkpoint.rank_tensors(rank);
+  const auto state = tensors.find(kState);
+  if (state == tensors.end()) {
+    throw Error(
+        ErrorKind::kUsage,
+        checkpoint.path().string() + ": there is no random state of rank " + std::to_string(rank));
+  }
+  const std::scoped_lock lock(generator.mutex());
+  generator.set_state(state->second);
+}
+
+}  // namespace peal::train

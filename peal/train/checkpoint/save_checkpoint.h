@@ -1,0 +1,58 @@
+// Saves the state of a training run. Either the new checkpoint is whole and durable, or the last
+// one is still there.
+#pragma once
+
+#include <filesystem>
+
+#include "peal/base/clock.h"
+#include "peal/group/process_group.h"
+#include "peal/train/checkpoint/checkpoint.h"
+
+namespace peal::train {
+
+/// Which ranks write the tensors of models and optimizers.
+enum class Writers : unsigned char {
+  kRank0,     // rank 0 has all tensors, and writes a file for each model and optimizer
+  kAllRanks,  // each rank writes a part: tensors that several ranks have are shared out between
+              // them
+};
+
+struct SaveOptions {
+  Writers writers = Writers::kRank0;
+  /// The number of checkpoints with the largest steps that stay in the folder, and the new one
+  /// stays in any case; 0: all stay.
+  int keep = 0;
+  /// For each operation of the group. A rank that writes slowly lets the others wait.
+  Timeout timeout = kGroupTimeout;
+};
+
+/// Writes the checkpoint into the sub-folder "step-00000120" of `folder`, and returns the path. The
+/// sub-folder appears when the data of all ranks is durable, and replaces one of the same step. A
+/// crash, a full disk or a failed rank at any moment leaves the earlier checkpoints.
+///   model.safetensors         the tensors of a model, by the names of the module: for Python's
+///                             safetensors.torch.load_file
+///   optimizer.safetensors     "<parameter>.<field>", for example "conv.weight.exp_avg"
+///   training.safetensors      `tensors`; values and options in its metadata
+///   ranks/rank-00000.safetensors  the tensors of one rank alone
+/// If all ranks write, each model and optimizer is a folder of this name with a file of each rank,
+/// for torch's HuggingFaceStorageReader.
+/// Order: collective. All ranks pass the same step and options, and a folder that they share; for
+///   kRank0 without rank_tensors, only rank 0 needs the folder.
+/// Errors: on every rank the same: usage and unsupported (names, tensors that a file cannot have),
+///   mismatch (the ranks have parts that do not make up a tensor; rank 0 alone shall write, but
+///   lacks tensors), resource (the disk is full), those of the operations. After mismatch by
+///   share_out and all errors of files, the group stays usable.
+/// Cost: writes and syncs all files; some small operations, and with kAllRanks an all_gather of the
+///   names of all tensors. Two jobs in one folder do not disturb each other while they write, but
+///   replace the checkpoint of the same step, and remove each other's old ones.
+std::filesystem::path save_checkpoint(ProcessGroup& group,
+                                      const std::filesystem::path& folder,
+                                      const Checkpoint& checkpoint,
+                                      const SaveOptions& options = {});
+
+/// The same for a program without a group.
+std::filesystem::path save_checkpoint(const std::filesystem::path& folder,
+                                      const Checkpoint& checkpoint,
+                                      const SaveOptions& options = {});
+
+}  // namespace peal::train

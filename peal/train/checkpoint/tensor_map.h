@@ -1,0 +1,14 @@
+// Tensors by name: what a file of tensors has.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <torch/types.h>
+
+namespace peal::train {
+
+using TensorMap = std::map<std::string, torch::Tensor>;
+using Metadata = std::map<std::string, std::string>;
+
+}  // namespace peal::train

@@ -1,0 +1,88 @@
+#include "peal/train/checkpoint/together.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "peal/base/error.h"
+#include "peal/base/error_bytes.h"
+#include "peal/base/serialize.h"
+
+namespace peal::train {
+namespace {
+
+std::optional<Error> error_of(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (...) {
+    return current_error("saving a checkpoint");
+  }
+}
+
+std::string broadcast_from(ProcessGroup& group, std::string text, Rank root, Timeout timeout) {
+  std::vector<std::int64_t> size = {std::ssize(text)};
+  group.broadcast(size, root, {.timeout = timeout});
+  std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  bytes.resize(static_cast<std::size_t>(size[0]));
+  group.broadcast(bytes, root, {.timeout = timeout});
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+void Ranks::together(const std::function<void()>& work) const {
+  std::optional<Error> error = error_of(work);
+  if (group_ == nullptr) {
+    if (error) throw Error(*error);
+    return;
+  }
+  std::vector<std::int32_t> first = {error ? group_->rank() : group_->size()};
+  try {
+    group_->all_reduce(first, {.op = ReduceOp::kMin, .timeout = timeout_});
+  } catch (const Error&) {
+    if (error) throw Error(*error);  // the cause; the others may have left because of it
+    throw;
+  }
+  if (first[0] == group_->size()) return;
+  ByteWriter writer;
+  if (first[0] == group_->rank()) put(writer, *error);
+  const std::string bytes = broadcast_from(*group_, std::string(writer.view()), first[0], timeout_);
+  ByteReader reader(bytes, "error of a rank");
+  const Error caused = get_error(reader);
+  ErrorDetails details = caused.details();
+  details.rank = group_->global_rank(first[0]);
+  throw Error(caused.kind(),
+              "rank " + std::to_string(first[0]) + ": " + std::string(caused.message()),
+              std::move(details));
+}
+
+std::string Ranks::broadcast(std::string text) const {
+  return group_ ? broadcast_from(*group_, std::move(text), 0, timeout_) : text;
+}
+
+std::vector<std::string> Ranks::gather(const std::string& text) const {
+  if (group_ == nullptr) return {text};
+  const auto ranks = static_cast<std::size_t>(group_->size());
+  const std::vector<std::int64_t> size = {std::ssize(text)};
+  std::vector<std::int64_t> sizes(ranks);
+  group_->all_gather(size, sizes, {.timeout = timeout_});
+  std::vector<Elements> counts;
+  Elements total;
+  for (const std::int64_t one : sizes) {
+    counts.emplace_back(one);
+    total += counts.back();
+  }
+  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(total.value));
+  group_->all_gather(bytes, all, {.counts = counts, .timeout = timeout_});
+  std::vector<std::string> texts;
+  auto next = all.begin();
+  for (const std::int64_t one : sizes) {
+    texts.emplace_back(next, next + one);
+    next += one;
+  }
+  return texts;
+}
+
+}  // namespace peal::train
