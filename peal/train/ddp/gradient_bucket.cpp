@@ -9,8 +9,8 @@
 namespace peal::train {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;                // bytes
-constexpr std::int64_t kSmallGradient = 32 * 1024;     // bytes
+constexpr std::int64_t kAlignment = 64;             // bytes
+constexpr std::int64_t kSmallGradient = 32 * 1024;  // bytes
 
 /// `count` elements, rounded up to the alignment.
 Elements with_gap(Elements count, DType dtype) {

@@ -13,8 +13,8 @@
 
 namespace peal::train {
 
-/// Layout: gradient 0 | gradient 1 | ..., all of one type. Each begins at a multiple of 64 bytes, as
-/// LibTorch's own tensors do; zeros fill the gaps.
+/// Layout: gradient 0 | gradient 1 | ..., all of one type. Each begins at a multiple of 64 bytes,
+/// as LibTorch's own tensors do; zeros fill the gaps.
 class GradientBucket {
  public:
   struct Parameter {

@@ -45,8 +45,8 @@ void GradientReducer::start() {
   }
   adopt_module();
   if (options_.computation == Computation::kInPlace) {
-    allocator_ = std::make_unique<PlaceAllocator>(
-        [this](std::size_t bytes) { return choose_place(bytes); });
+    allocator_ =
+        std::make_unique<PlaceAllocator>([this](std::size_t bytes) { return choose_place(bytes); });
   }
 }
 
@@ -175,12 +175,14 @@ void GradientReducer::renew_bucket(std::size_t index) {
   GradientBucket& bucket = buckets_[index];
   const GradientsToAverage& old = bucket.contents();
   std::vector<GradientBucket::Parameter> contents;
-  for (const auto& gradient : old.gradients) contents.push_back({gradient.name, gradient.parameter});
+  for (const auto& gradient : old.gradients)
+    contents.push_back({gradient.name, gradient.parameter});
   GradientBucket renewed(*group_, index, bucket.memory().dtype, std::move(contents));
   if (old.is_last) renewed.set_last();
   for (std::size_t i = 0; i < bucket.size(); ++i) {
-    const auto parameter = std::ranges::find_if(
-        parameters_, [&](const TrainedParameter& one) { return one.place.is_same(bucket.place(i)); });
+    const auto parameter = std::ranges::find_if(parameters_, [&](const TrainedParameter& one) {
+      return one.place.is_same(bucket.place(i));
+    });
     parameter->move_to(index, renewed.place(i), renewed.place_memory(i));
     if (parameter->is_complete) parameter->complete(earlier());
   }

@@ -63,6 +63,7 @@ class GradientReducer final {
 
   /// The number of samples of the passes that follow, for Average::kBySamples.
   void set_samples(std::int64_t samples) { samples_ = samples; }
+  std::int64_t samples() const { return samples_; }
 
   /// Takes part in a backward pass of the other ranks, for a rank without data: it contributes
   /// nothing, and gets the same gradients and buffers. Returns false if no rank had data; then no
@@ -172,7 +173,7 @@ class GradientReducer final {
   std::vector<WorkPtr> works_;
   PassStatus status_;
   BackwardEnd end_;
-  std::size_t next_ = 0;  // gradients in `order_` before it have arrived
+  std::size_t next_ = 0;                       // gradients in `order_` before it have arrived
   std::unique_ptr<PlaceAllocator> allocator_;  // null if gradients are copied to their places
 
   std::unordered_set<const c10::TensorImpl*> watched_;  // parameters with a hook

@@ -54,8 +54,9 @@ class PassStatus {
 
   int ranks_;
   std::size_t first_parameter_;  // the word of parameter 0
-  // changed | other order | stop | samples | a bit for each active rank ... | a word for each parameter:
-  // the ranks that reached it, and kSparseUnit for each that reached it with a sparse gradient
+  // changed | other order | stop | samples | a bit for each active rank ... | a word for each
+  // parameter: the ranks that reached it, and kSparseUnit for each that reached it with a sparse
+  // gradient
   std::vector<std::int64_t> words_;
 };
 

@@ -27,8 +27,8 @@ constexpr std::int64_t kWidth = 96;  // a weight has 36 KiB
 struct Square : torch::nn::Module {
   Square() {
     for (int i = 0; i < 4; ++i) {
-      layers.push_back(register_module("layer" + std::to_string(i),
-                                       torch::nn::Linear(kWidth, kWidth)));
+      layers.push_back(
+          register_module("layer" + std::to_string(i), torch::nn::Linear(kWidth, kWidth)));
     }
   }
   Tensor forward(Tensor x) {
@@ -51,8 +51,9 @@ Tensor input_for(Rank rank, std::int64_t rows, int step) {
 TEST(PlaceAllocatorTest, ATensorMayUseAPlaceAndReturnsIt) {
   const Memory memory(new std::byte[64]);
   const auto place = c10::make_intrusive<PlaceMemory>(memory, memory.get(), std::size_t{64});
-  PlaceAllocator allocator(
-      [&](std::size_t bytes) { return bytes == 64 && !place->is_in_use() ? place.get() : nullptr; });
+  PlaceAllocator allocator([&](std::size_t bytes) {
+    return bytes == 64 && !place->is_in_use() ? place.get() : nullptr;
+  });
   EXPECT_NE(torch::empty({16}).data_ptr(), memory.get()) << "before start()";
   allocator.start();
   {
@@ -112,14 +113,15 @@ TEST(PlaceAllocatorTest, LargeGradientsAreComputedInTheirPlacesFromTheFirstArriv
 enum class Kept { kNothing, kGradientsOfHooks, kGradientsBetween, kGraph };
 
 /// The gradients of some steps, and the values that were kept.
-std::vector<Tensor> steps_with(Computation computation, Kept kept, std::int64_t rows, Average average) {
+std::vector<Tensor> steps_with(Computation computation,
+                               Kept kept,
+                               std::int64_t rows,
+                               Average average) {
   const auto nets = testing::replicas<Square>(2);
   return on_ranks(2, [&](const ProcessGroupPtr& group) {
     const auto& net = nets[static_cast<std::size_t>(group->rank())];
     DistributedDataParallel model(
-        net,
-        group,
-        {.bucket_cap = 40'000_B, .average = average, .computation = computation});
+        net, group, {.bucket_cap = 40'000_B, .average = average, .computation = computation});
     std::vector<Tensor> of_hooks, seen;
     if (kept == Kept::kGradientsOfHooks) {
       for (auto& layer : net->layers) {
@@ -149,7 +151,8 @@ std::vector<Tensor> steps_with(Computation computation, Kept kept, std::int64_t 
 }
 
 TEST(PlaceAllocatorTest, ComputingInPlaceChangesNoValueThatTheProgramSees) {
-  for (const auto kept : {Kept::kNothing, Kept::kGradientsOfHooks, Kept::kGradientsBetween, Kept::kGraph}) {
+  for (const auto kept :
+       {Kept::kNothing, Kept::kGradientsOfHooks, Kept::kGradientsBetween, Kept::kGraph}) {
     for (const std::int64_t rows : {std::int64_t{8}, kWidth}) {
       for (const auto average : {Average::kMean, Average::kBySamples}) {
         const auto copied = steps_with(Computation::kCopied, kept, rows, average);

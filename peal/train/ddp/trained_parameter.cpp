@@ -39,8 +39,8 @@ bool is_computed_in(const torch::Tensor& place, const torch::Tensor& gradient) {
   return gradient.data_ptr() == place.data_ptr() && gradient.strides() == place.strides();
 }
 
-/// Whether the program keeps the gradient, or a tensor that shares its memory. Autograd holds it once
-/// while it arrives. A view holds the tensor of which it is a view.
+/// Whether the program keeps the gradient, or a tensor that shares its memory. Autograd holds it
+/// once while it arrives. A view holds the tensor of which it is a view.
 bool is_kept(const torch::Tensor& gradient) {
   const std::size_t tensors = gradient.is_view() ? 2 : 1;
   return gradient.use_count() > 1 || gradient.storage().use_count() > tensors ||

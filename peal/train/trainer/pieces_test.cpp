@@ -1,0 +1,110 @@
+// The parts of a Trainer that need no model.
+#include <csignal>
+#include <sstream>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+#include "peal/train/testing/ranks.h"
+#include "peal/train/trainer/devices.h"
+#include "peal/train/trainer/learning_rates.h"
+#include "peal/train/trainer/progress_bar.h"
+#include "peal/train/trainer/stop_signals.h"
+
+namespace peal::train {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::thrown_text;
+
+TEST(DevicesTest, AGpuThatIsNotThereIsAnErrorThatCountsThoseThatAre) {
+  const auto present = static_cast<int>(torch::cuda::device_count());
+  const std::vector<int> wanted = {present + 3};
+  EXPECT_THAT(
+      thrown_text([&] { choose_devices(wanted); }),
+      ::testing::AllOf(HasSubstr("GPU " + std::to_string(present + 3) + " is not available"),
+                       HasSubstr("has " + std::to_string(present) + " GPU")));
+  EXPECT_THAT(thrown_text([] { choose_devices(std::vector<int>{-1}); }), HasSubstr("GPU -1"));
+}
+
+TEST(DevicesTest, WithoutNumbersAMachineWithoutGpusUsesTheCpu) {
+  if (torch::cuda::device_count() > 0) GTEST_SKIP() << "this machine has GPUs";
+  EXPECT_THAT(choose_devices(), ::testing::ElementsAre(torch::Device(torch::kCPU)));
+}
+
+TEST(DevicesTest, EachLocalRankHasItsGpuAndAllShareTheCpu) {
+  const std::vector<torch::Device> gpus = {torch::Device(torch::kCUDA, 1),
+                                           torch::Device(torch::kCUDA, 4)};
+  EXPECT_EQ(device_of(1, gpus), torch::Device(torch::kCUDA, 4));
+  EXPECT_THAT(thrown_text([&] { device_of(2, gpus); }), HasSubstr("local rank 2 has no GPU"));
+  const std::vector<torch::Device> cpu = {torch::Device(torch::kCPU)};
+  EXPECT_EQ(device_of(7, cpu), torch::Device(torch::kCPU));
+}
+
+TEST(LearningRatesTest, ACosineRisesInTheWarmUpAndFallsToItsLastValue) {
+  const LearningRateFactor factor = cosine_factor(14, 4, 0.1);
+  EXPECT_DOUBLE_EQ(factor(0), 0.25);
+  EXPECT_DOUBLE_EQ(factor(3), 1);
+  EXPECT_DOUBLE_EQ(factor(4), 1);
+  EXPECT_DOUBLE_EQ(factor(9), 0.55);
+  EXPECT_DOUBLE_EQ(factor(14), 0.1);
+  EXPECT_DOUBLE_EQ(factor(100), 0.1);
+  EXPECT_THAT(thrown_text([] { cosine_factor(4, 4); }), HasSubstr("more steps than warm-up"));
+}
+
+TEST(LearningRatesTest, StepsMultiplyTheRateAgainAndAgain) {
+  const LearningRateFactor factor = step_factor(3, 0.5);
+  EXPECT_EQ(factor(2), 1);
+  EXPECT_EQ(factor(3), 0.5);
+  EXPECT_EQ(factor(8), 0.25);
+}
+
+TEST(ProgressBarTest, RankZeroWritesARowForEachEpochAndOtherRanksNothing) {
+  std::ostringstream zero, one;
+  for (const Rank rank : {0, 1}) {
+    ProgressBar bar(rank == 0 ? zero : one, rank, 3, /*columns=*/0);
+    bar.step({.step = 1, .step_in_epoch = 1, .steps_in_epoch = 4, .loss = 2});
+    bar.end_epoch({.epoch = 1,
+                   .metrics = {{"accuracy", 0.75}, {"loss", 0.5}},
+                   .duration = std::chrono::milliseconds(1500)});
+  }
+  EXPECT_EQ(zero.str(), "epoch 2/3  accuracy 0.7500  loss 0.5000  1.5 s\n");
+  EXPECT_EQ(one.str(), "");
+}
+
+TEST(ProgressBarTest, ATerminalShowsABar) {
+  std::ostringstream out;
+  ProgressBar bar(out, 0, 3, /*columns=*/84);
+  bar.step({.epoch = 0, .step_in_epoch = 1, .steps_in_epoch = 4, .loss = 2});
+  EXPECT_THAT(out.str(), HasSubstr("epoch 1/3 [==========" + std::string(30, ' ') + "] step 1"));
+}
+
+TEST(StopSignalsTest, ASignalSetsAFlagAndTheHandlersBeforeComeBack) {
+  struct sigaction before = {}, after = {};
+  ::sigaction(SIGINT, nullptr, &before);
+  for (const int number : {SIGINT, SIGTERM}) {
+    const StopSignals signals;
+    EXPECT_FALSE(signals.received());
+    ::raise(number);
+    EXPECT_TRUE(signals.received());
+  }
+  ::sigaction(SIGINT, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(StopSignalsDeathTest, ASecondSignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        const StopSignals signals;
+        ::raise(SIGTERM);
+        ::raise(SIGTERM);
+      },
+      ::testing::KilledBySignal(SIGTERM),
+      "");
+}
+
+}  // namespace
+}  // namespace peal::train

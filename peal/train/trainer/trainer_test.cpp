@@ -1,0 +1,247 @@
+#include "peal/train/trainer/trainer.h"
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "peal/train/samplers/distributed_sampler.h"
+#include "peal/train/testing/nets.h"
+#include "peal/train/testing/ranks.h"
+
+namespace peal::train {
+namespace {
+
+using ::testing::Each;
+using testing::flat_parameters;
+using testing::on_ranks;
+using testing::replicas;
+using torch::Tensor;
+
+/// Points of the plane, and whether they lie inside a circle.
+struct Points : torch::data::datasets::Dataset<Points> {
+  explicit Points(std::int64_t count) {
+    const auto random = at::detail::createCPUGenerator(11);
+    x = torch::rand({count, 2}, random, torch::kDouble) * 2 - 1;
+    y = x.square().sum(1).lt(0.5).to(torch::kLong);
+  }
+  torch::data::Example<> get(std::size_t index) override {
+    const auto i = static_cast<std::int64_t>(index);
+    return {x[i], y[i]};
+  }
+  torch::optional<std::size_t> size() const override { return static_cast<std::size_t>(x.size(0)); }
+  Tensor x, y;
+};
+
+/// Without dropout, so that the number of ranks makes no difference.
+struct Circle : torch::nn::Module {
+  Circle() {
+    register_module("first", first);
+    register_module("second", second);
+    to(torch::kDouble);
+  }
+  Tensor forward(const Tensor& x) { return torch::log_softmax(second(torch::tanh(first(x))), 1); }
+  torch::nn::Linear first{2, 8}, second{8, 2};
+};
+
+constexpr std::size_t kPoints = 45;  // not a multiple of anything
+constexpr std::size_t kGlobalBatch = 12;
+
+struct TestRun {
+  TrainerOptions options = {};
+  std::function<void(Trainer<Circle>&, const ProcessGroupPtr&)> prepare = {};
+};
+
+struct TestResult {
+  Tensor parameters;
+  RunReport report;
+  std::vector<double> losses;  // of the epochs
+};
+
+TestResult train(const ProcessGroupPtr& group,
+                 const std::shared_ptr<Circle>& net,
+                 const TestRun& run) {
+  torch::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.02));
+  Trainer trainer(net, optimizer, group, run.options);
+  DistributedSampler sampler(
+      kPoints, group->rank(), group->size(), {.remainder = data::Remainder::kUneven, .seed = 3});
+  const auto loader =
+      torch::data::make_data_loader(Points(kPoints).map(torch::data::transforms::Stack<>()),
+                                    sampler,
+                                    kGlobalBatch / static_cast<std::size_t>(group->size()));
+  TestResult result;
+  trainer.on_epoch(
+      [&](const EpochReport& report) { result.losses.push_back(report.metrics.at("loss")); });
+  if (run.prepare) run.prepare(trainer, group);
+  result.report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+    return torch::nll_loss(model.forward(batch.data), batch.target);
+  });
+  result.parameters = flat_parameters(*net);
+  return result;
+}
+
+std::vector<TestResult> train_on(int ranks, const TestRun& run) {
+  const auto nets = replicas<Circle>(ranks);
+  return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+    return train(group, nets[static_cast<std::size_t>(group->rank())], run);
+  });
+}
+
+void expect_same(const std::vector<TestResult>& ranks, const TestResult& alone) {
+  for (const TestResult& one : ranks) {
+    EXPECT_TRUE(one.parameters.equal(ranks[0].parameters)) << "parameters differ between ranks";
+    EXPECT_LT((one.parameters - alone.parameters).abs().max().item<double>(), 1e-9);
+    ASSERT_EQ(one.losses.size(), alone.losses.size());
+    for (std::size_t i = 0; i < one.losses.size(); ++i) {
+      EXPECT_NEAR(one.losses[i], alone.losses[i], 1e-9);
+    }
+    EXPECT_EQ(one.report.steps, alone.report.steps);
+  }
+}
+
+TEST(TrainerTest, RanksTrainLikeOneProcess) {
+  for (const int accumulate : {1, 2}) {
+    const TestRun run{.options = {.epochs = 3,
+                                  .accumulate = accumulate,
+                                  .clip_norm = 0.5,
+                                  .learning_rate = cosine_factor(20, 3)}};
+    const TestResult alone = train_on(1, run)[0];
+    EXPECT_LT(alone.losses.back(), alone.losses.front());
+    for (const int ranks : {2, 3, 4}) expect_same(train_on(ranks, run), alone);
+  }
+}
+
+TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
+  const TestRun whole{.options = {.epochs = 3}};
+  const TestResult expected = train_on(1, whole)[0];
+  for (const int before : {1, 2, 3}) {
+    for (const int after : {1, 2, 4}) {
+      const testing::TemporaryFolder folder;
+      // In the middle of the second epoch, by the last rank.
+      const TestRun first{.options = {.epochs = 3, .checkpoints = folder.path()},
+                          .prepare = [](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+                            trainer.on_step([&trainer, group](const StepReport& report) {
+                              const bool is_last = group->rank() == group->size() - 1;
+                              if (report.step == 5 && is_last) trainer.request_stop();
+                            });
+                          }};
+      for (const TestResult& one : train_on(before, first)) {
+        EXPECT_EQ(one.report.end, RunEnd::kStopped);
+        EXPECT_EQ(one.report.steps, 6);
+      }
+      const auto second = train_on(after, {.options = {.epochs = 3, .checkpoints = folder.path()}});
+      for (const TestResult& one : second) {
+        EXPECT_EQ(one.report.end, RunEnd::kComplete);
+        EXPECT_EQ(one.report.steps, expected.report.steps);
+        EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9)
+            << before << " ranks, then " << after;
+      }
+    }
+  }
+}
+
+TEST(TrainerTest, ACompleteRunIsNotTrainedAgain) {
+  const testing::TemporaryFolder folder;
+  const TestRun run{.options = {.epochs = 2, .checkpoints = folder.path()}};
+  const TestResult first = train_on(2, run)[0];
+  const TestResult second = train_on(2, run)[0];
+  EXPECT_TRUE(second.parameters.equal(first.parameters));
+  EXPECT_EQ(second.report.steps, first.report.steps);
+  EXPECT_TRUE(second.losses.empty());
+}
+
+TEST(TrainerTest, CheckpointsComeEveryFewStepsAndOldOnesAreRemoved) {
+  const testing::TemporaryFolder folder;
+  const TestResult result = train_on(
+      2, {.options = {.epochs = 2, .checkpoints = folder.path(), .save_every = 3, .keep = 2}})[0];
+  EXPECT_EQ(result.report.steps, 8);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    names.push_back(entry.path().filename());
+  }
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("step-00000006", "step-00000008"));
+}
+
+TEST(TrainerTest, CallbacksAddToTheCheckpointAndReadItAgain) {
+  const testing::TemporaryFolder folder;
+  std::vector<double> seen(2);
+  const TestRun run{.options = {.epochs = 1, .checkpoints = folder.path()},
+                    .prepare = [&](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+                      trainer.on_save([](Checkpoint& now) { now.values.set("best", 0.75); });
+                      trainer.on_load([&seen, group](const CheckpointReader& saved) {
+                        seen[static_cast<std::size_t>(group->rank())] =
+                            saved.values().number<double>("best");
+                      });
+                    }};
+  train_on(2, run);
+  train_on(2, run);
+  EXPECT_THAT(seen, Each(0.75));
+}
+
+TEST(TrainerTest, MixedPrecisionTrainsAndItsParametersStayEqualOnAllRanks) {
+  for (const auto type : {torch::kBFloat16, torch::kHalf}) {
+    const auto results = on_ranks(2, [&](const ProcessGroupPtr& group) {
+      const auto net = std::make_shared<Circle>();
+      net->to(torch::kFloat);
+      torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.3).momentum(0.9));
+      Trainer trainer(net, optimizer, group, {.epochs = 12, .clip_norm = 1.0, .autocast = type});
+      DistributedSampler sampler(kPoints, group->rank(), group->size());
+      const auto loader = torch::data::make_data_loader(
+          Points(kPoints).map(torch::data::transforms::Stack<>()), sampler, 6);
+      std::vector<double> losses;
+      trainer.on_epoch(
+          [&](const EpochReport& report) { losses.push_back(report.metrics.at("loss")); });
+      trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+        return torch::nll_loss(model.forward(batch.data.to(torch::kFloat)).to(torch::kFloat),
+                               batch.target);
+      });
+      return std::pair(losses, flat_parameters(*net));
+    });
+    const auto& losses = results[0].first;
+    EXPECT_LT(losses.back(), losses.front());
+    EXPECT_TRUE(results[0].second.equal(results[1].second));
+  }
+}
+
+TEST(TrainerTest, EvaluationCountsEachSampleOnceWithAnyNumberOfRanks) {
+  std::vector<double> accuracies;
+  for (const int ranks : {1, 2, 4}) {
+    const auto nets = replicas<Circle>(ranks);
+    const auto results = on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      const auto& net = nets[static_cast<std::size_t>(group->rank())];
+      torch::optim::SGD optimizer(net->parameters(), 0.1);
+      Trainer trainer(net, optimizer, group);
+      const DistributedSampler each_once(
+          kPoints,
+          group->rank(),
+          group->size(),
+          {.order = SamplerOptions::Order::kSequential, .remainder = data::Remainder::kUneven});
+      const auto loader = torch::data::make_data_loader(
+          Points(kPoints).map(torch::data::transforms::Stack<>()), each_once, 8);
+      return trainer.evaluate(*loader, [](auto& model, auto& batch, Metrics& metrics) {
+        const auto right =
+            model.forward(batch.data).argmax(1).eq(batch.target).sum().template item<double>();
+        const auto samples = static_cast<double>(batch.target.size(0));
+        metrics.add("accuracy", right / samples, samples);
+      });
+    });
+    for (const auto& means : results) accuracies.push_back(means.at("accuracy"));
+  }
+  EXPECT_THAT(accuracies, Each(::testing::DoubleNear(accuracies[0], 1e-12)));
+}
+
+TEST(TrainerTest, OptionsWithoutAMeaningAreRefused) {
+  const auto errors = on_ranks(1, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<Circle>();
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    return testing::thrown_text([&] { Trainer(net, optimizer, group, {.accumulate = 0}); });
+  });
+  EXPECT_THAT(errors, Each(::testing::HasSubstr("at least 1")));
+}
+
+}  // namespace
+}  // namespace peal::train

@@ -1,0 +1,170 @@
+#include "peal/train/trainer/training_run.h"
+
+#include <limits>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+#include "peal/train/checkpoint/checkpoint_folder.h"
+#include "peal/train/checkpoint/module_tensors.h"
+#include "peal/train/checkpoint/random_state.h"
+#include "peal/train/optim/clip_grad_norm.h"
+#include "peal/train/optim/optimizer_state.h"
+
+namespace peal::train {
+namespace {
+
+void check(const TrainerOptions& options) {
+  if (options.epochs < 1 || options.accumulate < 1 || options.save_every < 0) {
+    throw Error(ErrorKind::kUsage,
+                c10::str("a Trainer with ",
+                         options.epochs,
+                         " epochs, ",
+                         options.accumulate,
+                         " batches for a step and a checkpoint every ",
+                         options.save_every,
+                         " steps: epochs and accumulate are at least 1, save_every at least 0"));
+  }
+}
+
+/// Groups share their names with the checkpoint.
+constexpr const char* kModel = "model";
+constexpr const char* kOptimizer = "optimizer";
+
+void store(const GradScalerState& state, Values& values) {
+  values.set("scaler.scale", state.scale);
+  values.set("scaler.growth_tracker", state.growth_tracker);
+}
+
+GradScalerState restored(const Values& values, GradScalerState state) {
+  state.scale = values.number<double>("scaler.scale");
+  state.growth_tracker = values.number<std::int64_t>("scaler.growth_tracker");
+  return state;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
+                         torch::optim::Optimizer& optimizer,
+                         ProcessGroupPtr group,
+                         TrainerOptions options)
+    : module_(std::move(module)),
+      optimizer_(optimizer),
+      group_(std::move(group)),
+      options_(std::move(options)) {
+  check(options_);
+  for (const auto& parameters : optimizer_.param_groups()) {
+    learning_rates_.push_back(parameters.options().get_lr());
+  }
+  if (options_.autocast == torch::kHalf) scaler_.emplace();
+  if (options_.checkpoints.empty()) return;
+  const SaveOptions saving{.keep = options_.keep, .timeout = options_.parallel.timeout};
+  checkpointer_ = std::make_unique<AsyncCheckpointer>(group_, options_.checkpoints, saving);
+}
+
+TrainingRun::~TrainingRun() = default;
+
+void TrainingRun::load_last(EpochSampler& sampler) {
+  if (options_.checkpoints.empty()) return;
+  const auto path = latest_checkpoint(*group_, options_.checkpoints, options_.parallel.timeout);
+  if (!path) return;
+  const CheckpointReader saved(*path);
+  saved.load_module(kModel, *module_);
+  load_optimizer_state(optimizer_, module_->named_parameters(), saved.optimizer(kOptimizer));
+  load_random_state(saved, group_->rank(), group_->size());
+  if (scaler_) scaler_->load(restored(saved.values(), scaler_->state()));
+  step_ = saved_step_ = saved.step();
+  epoch_ = saved.values().number<std::int64_t>("epoch");
+  sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
+  sampler.seek(saved.values().number<std::size_t>("position"));
+  for (const auto& call : on_load) call(saved);
+}
+
+void TrainingRun::begin_epoch(std::int64_t epoch, std::int64_t steps_in_epoch) {
+  epoch_ = epoch;
+  step_in_epoch_ = 0;
+  steps_in_epoch_ = steps_in_epoch;
+  samples_in_epoch_ = 0;
+  metrics_.clear();
+  epoch_began_ = Clock::now();
+}
+
+void TrainingRun::backward(const torch::Tensor& loss, std::int64_t samples) {
+  (scaler_ ? scaler_->scale(loss) : loss).backward();
+  const auto value = loss.item<double>();
+  metrics_.add("loss", value, static_cast<double>(samples));
+  step_metrics_.add("loss", value, static_cast<double>(samples));
+  step_samples_ += samples;
+}
+
+void TrainingRun::set_learning_rate() {
+  if (!options_.learning_rate) return;
+  const double factor = options_.learning_rate(step_);
+  for (std::size_t i = 0; i < learning_rates_.size(); ++i) {
+    optimizer_.param_groups()[i].options().set_lr(learning_rates_[i] * factor);
+  }
+}
+
+void TrainingRun::step() {
+  set_learning_rate();
+  if (scaler_ && options_.clip_norm) scaler_->unscale_(optimizer_);
+  if (options_.clip_norm) clip_grad_norm_(module_->parameters(), *options_.clip_norm);
+  if (scaler_) {
+    scaler_->step(optimizer_);
+    scaler_->update();
+  } else {
+    optimizer_.step();
+  }
+  step_ += 1;
+  step_in_epoch_ += 1;
+  samples_in_epoch_ += step_samples_;
+  const auto means = step_metrics_.local();
+  const StepReport report{
+      .epoch = epoch_,
+      .step = step_,
+      .step_in_epoch = step_in_epoch_,
+      .steps_in_epoch = steps_in_epoch_,
+      .loss = means.empty() ? std::numeric_limits<double>::quiet_NaN() : means.at("loss"),
+      .samples = step_samples_,
+      .learning_rate = optimizer_.param_groups().front().options().get_lr()};
+  step_metrics_.clear();
+  step_samples_ = 0;
+  for (const auto& call : on_step) call(report);
+}
+
+void TrainingRun::save_if_due(EpochSampler& sampler, bool stops) {
+  const bool is_time = options_.save_every > 0 && step_ % options_.save_every == 0;
+  if (is_time || stops) save(epoch_, sampler.position());
+}
+
+void TrainingRun::end_epoch(EpochSampler&) {
+  last_metrics_ = metrics_.reduce(*group_, options_.parallel.timeout);
+  const EpochReport report{.epoch = epoch_,
+                           .step = step_,
+                           .metrics = last_metrics_,
+                           .samples = samples_in_epoch_,
+                           .duration = Clock::now() - epoch_began_};
+  for (const auto& call : on_epoch) call(report);
+  if (options_.save_every == 0 || epoch_ + 1 == options_.epochs) save(epoch_ + 1, 0);
+}
+
+void TrainingRun::save(std::int64_t epoch, std::size_t position) {
+  if (!checkpointer_ || saved_step_ == step_) return;
+  Checkpoint now{.step = step_};
+  for (auto& [name, tensor] : module_tensors(*module_)) now.models[kModel][name] = tensor;
+  now.optimizers[kOptimizer] = read_optimizer_state(optimizer_, module_->named_parameters());
+  now.values.set("epoch", epoch);
+  now.values.set("position", position);
+  if (scaler_) store(scaler_->state(), now.values);
+  save_random_state(now);
+  for (const auto& call : on_save) call(now);
+  checkpointer_->save(now);
+  saved_step_ = step_;
+}
+
+void TrainingRun::wait_for_saves() {
+  if (checkpointer_) checkpointer_->wait();
+}
+
+}  // namespace peal::train
