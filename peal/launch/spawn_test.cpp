@@ -40,6 +40,15 @@
 #include "peal/system/pipe.h"
 #include "peal/system/process_state.h"
 
+namespace {
+
+int openmp_threads = 0;  // the last number that OpenMP was given
+
+}  // namespace
+
+/// Takes the place of OpenMP, which this program does not link.
+extern "C" void omp_set_num_threads(int threads) { openmp_threads = threads; }
+
 namespace peal {
 namespace {
 
@@ -183,6 +192,15 @@ TEST_F(SpawnTest, ARankHasTheEnvironmentAndTheCoresOfALaunch) {
     EXPECT_EQ(own, expected.str());
   }
   EXPECT_STREQ(std::getenv("RANK"), "7");
+}
+
+TEST_F(SpawnTest, OpenMpGetsTheRanksShareOfTheCoresUnlessTheUserHasSetANumber) {
+  const auto threads = [] { return spawn(2, [](Rank) { return openmp_threads; }); };
+  ::unsetenv("OMP_NUM_THREADS");
+  const int share = launch::divide_cores(launch::usable_cores(), 2, cpu_quota())[0].threads;
+  EXPECT_THAT(threads(), ElementsAre(share, share));
+  const ScopedVariable of_user("OMP_NUM_THREADS", "9");
+  EXPECT_THAT(threads(), ElementsAre(0, 0));
 }
 
 TEST_F(SpawnTest, ARankHasTheNameOfTheProgram) {
