@@ -5,7 +5,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/ddp/agreement.h"
+#include "peal/train/tensors/agreement.h"
 #include "peal/train/ddp/bucket_assignment.h"
 #include "peal/train/ddp/parameters.h"
 #include "peal/train/tensors/element_type.h"
