@@ -5,9 +5,9 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/tensors/agreement.h"
 #include "peal/train/ddp/bucket_assignment.h"
 #include "peal/train/ddp/parameters.h"
+#include "peal/train/tensors/agreement.h"
 #include "peal/train/tensors/element_type.h"
 #include "peal/train/tensors/staged.h"
 #include "peal/train/tensors/tensors.h"
