@@ -33,8 +33,8 @@ struct StartedProcess {
 /// Returns when the program runs or could not be executed. With a `function`, the process is a fork
 /// of the caller and runs the function with the rank's environment. The kernel kills the process if
 /// the calling thread ends first. The caller's descriptors 0 to 2 must be open. All descriptors
-/// that a program must not inherit must be marked close-on-exec. Threads: the caller has one thread
-/// if there is a `function`, because a fork copies one thread.
+/// that a program must not inherit must be marked close-on-exec.
+/// Threads: any; with a `function` the caller has one thread, because a fork copies one thread.
 StartedProcess start_process(const RankCommand& rank,
                              const Placement& placement,
                              const RankFunction& function = {});

@@ -20,6 +20,39 @@
 namespace peal::train {
 namespace {
 
+/// An optimizer outside of LibTorch: a step of fixed size against the sign of the gradient.
+struct SignOptions : torch::optim::OptimizerCloneableOptions<SignOptions> {
+  explicit SignOptions(double size) : size_(size) {}
+  double get_lr() const override { return size_; }
+  void set_lr(double size) override { size_ = size; }
+  double size_;
+};
+
+struct SignDescent final : torch::optim::Optimizer {
+  SignDescent(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+              const SignOptions& defaults)
+      : Optimizer(groups, std::make_unique<SignOptions>(defaults)) {}
+  torch::Tensor step(LossClosure) override {
+    const torch::NoGradGuard no_grad;
+    for (auto& group : param_groups()) {
+      for (torch::Tensor& parameter : group.params()) {
+        if (!parameter.grad().defined()) continue;
+        parameter.sub_(parameter.grad().sign(), group.options().get_lr());
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+template <>
+struct OptionsOf<SignDescent> {
+  using Type = SignOptions;
+};
+
+namespace {
+
 using ::testing::AllOf;
 using testing::flat_parameters;
 using ::testing::HasSubstr;
@@ -513,6 +546,21 @@ TEST(ZeroTest, WithDistributedDataParallelTrainingIsThatOfOneProcessOnTheWholeBa
     ZeroAdamW optimizer(group, net, {0.01});
     train_on_part(model, optimizer, group->rank(), group->size());
     EXPECT_TRUE(flat_parameters(*net).allclose(flat_parameters(*alone), 1e-9, 1e-9));
+    return 0;
+  });
+}
+
+TEST(ZeroTest, AnOptimizerOutsideOfLibTorchIsDividedToo) {
+  const NetPtr alone = make_net();
+  SignDescent plain(two_groups(*alone), SignOptions(0.125));
+  train(plain, *alone, 0, 20, plain_step);
+  on_ranks(3, [&](const ProcessGroupPtr& group) {
+    const NetPtr net = make_net();
+    ZeroRedundancyOptimizer<SignDescent> optimizer(
+        group, net, two_groups(*net), SignOptions(0.125));
+    train(optimizer, *net, 0, 20, plain_step);
+    EXPECT_TRUE(flat_parameters(*net).equal(flat_parameters(*alone)));
+    EXPECT_THAT(thrown_text([&] { (void)optimizer.gather_state(); }), HasSubstr("unsupported: "));
     return 0;
   });
 }
