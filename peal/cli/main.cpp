@@ -1,7 +1,4 @@
 // The program `peal`: dispatches to its commands.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -25,17 +22,10 @@
 #include "peal/cli/schedule_command.h"
 #include "peal/cli/spelling.h"
 #include "peal/cli/why_command.h"
+#include "peal/system/standard_files.h"
 
 namespace peal::cli {
 namespace {
-
-/// If a standard descriptor is closed, opens /dev/null in its place, so that no pipe gets its
-/// number.
-void open_standard_descriptors() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
-  }
-}
 
 int wrong_arguments(const CLI::App& app,
                     const std::vector<std::string>& arguments,
@@ -109,7 +99,7 @@ bool flush_output() {
 }
 
 int main(int argc, char** argv) {
-  open_standard_descriptors();
+  open_standard_files();
   try {
     const int code = dispatch(std::vector<std::string>(argv + 1, argv + argc));
     if (code != 0 || flush_output()) return code;

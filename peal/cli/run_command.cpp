@@ -1,10 +1,8 @@
 #include "peal/cli/run_command.h"
 
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -24,6 +22,7 @@
 #include "peal/launch/inherited.h"
 #include "peal/launch/job.h"
 #include "peal/launch/launcher.h"
+#include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
 #include "peal/launch/rank_command.h"
 #include "peal/system/cpus.h"
@@ -113,23 +112,6 @@ launch::Binding parse_binding(const std::string& text) {
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
 }
 
-launch::Target target(int fd) {
-  const char* terminal = std::getenv("TERM");
-  const bool can_erase =
-      ::isatty(fd) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
-  return {fd, can_erase ? launch::Target::Kind::kTerminal : launch::Target::Kind::kFile};
-}
-
-/// The columns for a rank's line on the terminal `out`; 0 if `out` is not a terminal.
-int line_width(const launch::Target& out, const launch::LaunchOptions& options) {
-  winsize size{};
-  if (out.kind == launch::Target::Kind::kFile || ::ioctl(out.fd, TIOCGWINSZ, &size) != 0) return 0;
-  const auto label = options.labels == launch::Labels::kRank
-                         ? fmt::formatted_size("[{}] ", options.ranks - 1)
-                         : std::size_t{0};
-  return size.ws_col > label ? static_cast<int>(size.ws_col - label) : 0;
-}
-
 }  // namespace
 
 RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSummary)) {
@@ -214,13 +196,13 @@ int run(const launch::LaunchOptions& options) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
   }
   launch::remove_former_dump(options.log_directory);
-  const launch::Target out = target(STDOUT_FILENO);
+  const launch::Target out = launch::target_of(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
-  made.job.terminal_width = line_width(out, options);
+  made.job.terminal_width = launch::line_width(options, out);
   made.job.flights = flights.private_folder();
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
   const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
-  launch::LaunchReport report = launch::run(options, ranks, out, target(STDERR_FILENO));
+  launch::LaunchReport report = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
   ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
   report.post_mortem = launch::examine(report, flights, made.job.id, options);
   say(tell_missed_faults(given, report.ends));

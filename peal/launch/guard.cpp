@@ -1,19 +1,16 @@
 #include "peal/launch/guard.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <string_view>
+#include <utility>
 
 #include "peal/base/error.h"
+#include "peal/launch/process_name.h"
 #include "peal/launch/process_tree.h"
 #include "peal/system/pipe.h"
 
@@ -27,26 +24,31 @@ Pipe make_guard_pipe() {
   return pipe;
 }
 
-/// Renames the guard. `pkill peal` and `pkill -f train.py` mean the job, not the process that
-/// cleans up after it. So neither the guard's name nor its command line, which begins at glibc's
-/// program_invocation_name, may match.
-void take_name(const std::string& name) {
-  ::prctl(PR_SET_NAME, name.c_str());
-  std::ifstream file("/proc/self/cmdline");
-  const std::string words((std::istreambuf_iterator<char>(file)), {});
-  char* const begin = ::program_invocation_name;
-  if (words.c_str() != std::string_view(begin) || words.size() <= name.size()) return;
-  std::fill(std::copy(name.begin(), name.end(), begin), begin + words.size(), '\0');
+/// The guard has another name than the job. `pkill peal` and `pkill -f train.py` mean the job, not
+/// the process that cleans up after it.
+constexpr const char* kGuardName = "rank-guard";
+
+/// A rank that runs a function is a fork of the guard. So the rank takes the program's name again.
+RankFunction with_name(const ProcessName& name, const RankFunction& function) {
+  if (!function) return {};
+  return [&name, &function](Rank rank) {
+    name.restore();
+    return function(rank);
+  };
 }
 
-[[noreturn]] void live_as_guard(const GuardDuty& duty) {
+[[noreturn]] void live_as_guard(GuardDuty duty) {
   try {
     sigset_t all;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
-    ::setpgid(0, 0);  // the launcher handles the signals of the terminal
+    ::setpgid(0, 0);             // the launcher handles the signals of the terminal
+    ::signal(SIGCHLD, SIG_DFL);  // if it were ignored, the kernel would drop how the ranks end
     const OrphanAdoption adoption;
-    take_name("rank-guard");
+    const ProcessName name;
+    name.replace(kGuardName);
+    const RankFunction function = std::exchange(duty.function, {});
+    duty.function = with_name(name, function);
     GuardProcess(duty).run();
   } catch (const std::exception&) {
     ::_exit(1);  // the kernel kills the ranks, and the launcher reports that the guard is lost
@@ -66,7 +68,7 @@ Guard::Guard(GuardDuty duty) {
   if (pid_ == 0) {
     orders.writer.reset();  // otherwise the guard would not notice the end of the launcher
     events.reader.reset();
-    live_as_guard(duty);
+    live_as_guard(std::move(duty));
   }
   orders_ = std::move(orders.writer);
   events_ = std::move(events.reader);

@@ -11,7 +11,7 @@
 
 #include "peal/base/error.h"
 #include "peal/launch/process_tree.h"
-#include "peal/launch/spawn.h"
+#include "peal/launch/start_process.h"
 
 namespace peal::launch {
 namespace {
@@ -63,19 +63,22 @@ void GuardProcess::start_ranks() {
 bool GuardProcess::start(std::size_t index, int null) {
   const auto rank = static_cast<Rank>(index);
   const bool at_terminal = index == 0 && duty_.terminal_group != 0;
-  const Spawned spawned = spawn(duty_.ranks[index],
-                                Placement{
-                                    .in = index == 0 ? STDIN_FILENO : null,
-                                    .out = duty_.outputs[2 * index],
-                                    .err = duty_.outputs[2 * index + 1],
-                                    .group = at_terminal ? duty_.terminal_group : 0,
-                                    .mask = duty_.mask,
-                                });
-  if (spawned.error != 0) {
-    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = rank, .value = spawned.error});
+  Placement placement{
+      .in = index == 0 ? STDIN_FILENO : null,
+      .out = duty_.outputs[2 * index],
+      .err = duty_.outputs[2 * index + 1],
+      .group = at_terminal ? duty_.terminal_group : 0,
+      .mask = duty_.mask,
+      .closed = duty_.outputs,
+  };
+  placement.closed.insert(placement.closed.end(),
+                          {null, child_news_.get(), duty_.orders, duty_.events});
+  const StartedProcess started = start_process(duty_.ranks[index], placement, duty_.function);
+  if (started.error != 0) {
+    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = rank, .value = started.error});
     return false;
   }
-  ranks_[index] = {spawned.pid, at_terminal ? spawned.pid : -spawned.pid};
+  ranks_[index] = {started.pid, at_terminal ? started.pid : -started.pid};
   ++running_;
   return true;
 }

@@ -11,6 +11,7 @@
 #include "peal/base/clock.h"
 #include "peal/launch/guard_messages.h"
 #include "peal/launch/rank_command.h"
+#include "peal/launch/start_process.h"
 #include "peal/system/fd.h"
 
 namespace peal::launch {
@@ -18,6 +19,7 @@ namespace peal::launch {
 /// The arguments of a guard.
 struct GuardDuty {
   std::vector<RankCommand> ranks{};
+  RankFunction function{};     // what the ranks run; empty: their programs
   std::vector<int> outputs{};  // [2 r] and [2 r + 1]: stdout and stderr of rank r
   pid_t terminal_group =
       0;            // rank 0 joins this process group, to read the terminal; 0: it does not

@@ -30,15 +30,22 @@ constexpr Timeout kKillingLimit{5000};
 
 GuardDuty duty_of(const LaunchOptions& options,
                   const std::vector<RankCommand>& ranks,
+                  const RankFunction& function,
                   const SignalReader& signals,
                   const Outputs& outputs) {
   return GuardDuty{
       .ranks = ranks,
+      .function = function,
       .outputs = outputs.writers(),
       .terminal_group = ::isatty(STDIN_FILENO) != 0 ? ::getpgrp() : 0,
       .mask = signals.previous_mask(),
       .grace = options.grace,
   };
+}
+
+std::set<pid_t> own_descendants() {
+  const std::vector<pid_t> found = descendants_of(::getpid());
+  return {found.begin(), found.end()};
 }
 
 /// One launch: waits for signals, for the guard's events and for output, and reacts.
@@ -47,7 +54,8 @@ class Launch final {
   Launch(const LaunchOptions& options,
          const std::vector<RankCommand>& ranks,
          Target out,
-         Target err);
+         Target err,
+         const RankFunction& function);
   LaunchReport run();
 
  private:
@@ -81,6 +89,7 @@ class Launch final {
   TimePoint killing_from_ = TimePoint::max();
   std::set<Rank> stopped_ranks_;
   LaunchReport report_;
+  const std::set<pid_t> children_before_;  // of the program, with their descendants
   Outputs outputs_;
   OrphanAdoption adoption_;
   SignalReader signals_;
@@ -90,12 +99,14 @@ class Launch final {
 Launch::Launch(const LaunchOptions& options,
                const std::vector<RankCommand>& ranks,
                Target out,
-               Target err)
+               Target err,
+               const RankFunction& function)
     : options_(options),
       ranks_(ranks),
       ends_(end_place_of(ranks)),
+      children_before_(own_descendants()),
       outputs_(options, out, err),
-      guard_(duty_of(options, ranks, signals_, outputs_)) {
+      guard_(duty_of(options, ranks, function, signals_, outputs_)) {
   outputs_.close_writers();
   report_.grace = options.grace;
 }
@@ -223,7 +234,7 @@ void Launch::rank_ended(const GuardEvent& event) {
 
 /// The kernel has killed the ranks, and their descendants are children of the launcher now.
 void Launch::guard_is_lost() {
-  report_.survivors = kill_descendants(Deadline::after(kKillingLimit));
+  report_.survivors = kill_descendants(Deadline::after(kKillingLimit), children_before_);
   report_.guard_lost = true;
   stage_ = Stage::kGone;
 }
@@ -250,8 +261,9 @@ void Launch::kill_at_once(int signal) {
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
-                 Target err) {
-  return Launch(options, ranks, out, err).run();
+                 Target err,
+                 const RankFunction& function) {
+  return Launch(options, ranks, out, err, function).run();
 }
 
 }  // namespace peal::launch

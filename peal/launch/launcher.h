@@ -1,15 +1,18 @@
-// Runs a command as n ranks on this machine, from start to end. Called by `peal run`.
+// Runs a command or a function as n ranks on this machine, from start to end. Called by `peal run`
+// and `peal::spawn`.
 #pragma once
 
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
 #include "peal/launch/report.h"
 #include "peal/launch/screen.h"
+#include "peal/launch/start_process.h"
 
 namespace peal::launch {
 
 /// Starts the processes of `ranks` (one or more, in rank order; see plan_ranks). Returns when all
-/// of them and all their descendants have ended.
+/// of them and all their descendants have ended. With a `function`, the processes are forks of this
+/// process and run the function instead of the programs.
 ///
 /// After the first failure the other ranks have three seconds to fail by themselves and to print
 /// why. Then they get SIGTERM, and SIGKILL after the grace.
@@ -27,6 +30,7 @@ namespace peal::launch {
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
-                 Target err);
+                 Target err,
+                 const RankFunction& function = {});
 
 }  // namespace peal::launch

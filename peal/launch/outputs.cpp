@@ -1,6 +1,7 @@
 #include "peal/launch/outputs.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,15 @@ long descriptors_of(const LaunchOptions& options) {
 }
 
 }  // namespace
+
+int line_width(const LaunchOptions& options, const Target& out) {
+  winsize size{};
+  if (out.kind == Target::Kind::kFile || ::ioctl(out.fd, TIOCGWINSZ, &size) != 0) return 0;
+  const auto label = options.labels == Labels::kRank
+                         ? fmt::formatted_size("[{}] ", options.ranks - 1)
+                         : std::size_t{0};
+  return size.ws_col > label ? static_cast<int>(size.ws_col - label) : 0;
+}
 
 Outputs::Outputs(const LaunchOptions& options, Target out, Target err)
     : screen_(out, err), tails_(static_cast<std::size_t>(options.ranks)) {

@@ -50,12 +50,15 @@ OrphanAdoption::OrphanAdoption() {
 
 OrphanAdoption::~OrphanAdoption() { ::prctl(PR_SET_CHILD_SUBREAPER, before_); }
 
-std::vector<pid_t> descendants_of(pid_t root) {
+namespace {
+
+/// Without `spared` and their descendants.
+std::vector<pid_t> descendants_but(pid_t root, const std::set<pid_t>& spared) {
   const auto children = children_by_parent();
   std::vector<pid_t> found;
   const auto add_children_of = [&](pid_t parent) {
     for (auto [child, end] = children.equal_range(parent); child != end; ++child) {
-      found.push_back(child->second);
+      if (!spared.contains(child->second)) found.push_back(child->second);
     }
   };
   add_children_of(root);
@@ -63,13 +66,18 @@ std::vector<pid_t> descendants_of(pid_t root) {
   return found;
 }
 
-int kill_descendants(Deadline deadline) {
+}  // namespace
+
+std::vector<pid_t> descendants_of(pid_t root) { return descendants_but(root, {}); }
+
+int kill_descendants(Deadline deadline, const std::set<pid_t>& spared) {
   while (true) {
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    const std::vector<pid_t> left = descendants_of(::getpid());
+    const std::vector<pid_t> left = descendants_but(::getpid(), spared);
     if (left.empty() || deadline.passed()) return static_cast<int>(left.size());
-    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    for (const pid_t pid : left) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, WNOHANG);  // fails for processes that are not children
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

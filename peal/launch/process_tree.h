@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <set>
 #include <vector>
 
 #include "peal/base/clock.h"
@@ -28,8 +29,9 @@ class OrphanAdoption final {
 /// Cost: reads /proc/*/stat of the whole machine.
 std::vector<pid_t> descendants_of(pid_t root);
 
-/// Kills and reaps the descendants of this process until all have ended. Returns how many remain at
-/// the deadline: processes that hang in the kernel.
-int kill_descendants(Deadline deadline);
+/// Kills and reaps the descendants of this process, except the processes in `spared` and their
+/// descendants, until all have ended. Returns how many remain at the deadline: processes that hang
+/// in the kernel.
+int kill_descendants(Deadline deadline, const std::set<pid_t>& spared = {});
 
 }  // namespace peal::launch

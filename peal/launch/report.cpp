@@ -103,11 +103,10 @@ std::vector<ProcessEnd> failures_of(const LaunchReport& report) {
 }
 
 std::string describe(const ProcessEnd& end) {
-  return fmt::format("rank {} (pid {}) {}{} after {:.1f} s",
+  return fmt::format("rank {} (pid {}) {} after {:.1f} s",
                      end.rank,
                      end.pid,
-                     describe_wait_status(end.status),
-                     hint(end.status),
+                     how_it_ended(end),
                      seconds(end.after));
 }
 
@@ -239,6 +238,10 @@ observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at) {
 }
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
+
+std::string how_it_ended(const ProcessEnd& end) {
+  return describe_wait_status(end.status) + hint(end.status);
+}
 
 bool failed_by_itself(const ProcessEnd& end) {
   return end.ended_by == EndedBy::kItself && failed(end.status);

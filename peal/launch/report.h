@@ -73,6 +73,9 @@ bool failed(int status);
 /// The end as it is stored for `peal why` and for the rank's peers, beside its flight.
 observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);
 
+/// "was killed by SIGKILL", with a hint if the launcher did not send that signal.
+std::string how_it_ended(const ProcessEnd& end);
+
 /// Whether the rank failed before the launcher asked it to end.
 bool failed_by_itself(const ProcessEnd& end);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 namespace peal::launch {
 namespace {
@@ -18,6 +19,13 @@ bool can_write(int fd) {
 }
 
 }  // namespace
+
+Target target_of(int fd) {
+  const char* terminal = std::getenv("TERM");
+  const bool can_erase =
+      ::isatty(fd) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+  return {fd, can_erase ? Target::Kind::kTerminal : Target::Kind::kFile};
+}
 
 void Screen::line(Channel channel, std::string_view prefix, std::string_view text) {
   if (is_terminal(channel)) clear_preview();

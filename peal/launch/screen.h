@@ -19,6 +19,9 @@ struct Target {
   enum class Kind : unsigned char { kFile, kTerminal } kind = Kind::kFile;
 };
 
+/// A descriptor of this process, as a terminal if it is one that can erase lines.
+Target target_of(int fd);
+
 /// Both channels share one queue, because both may be the same file (2>&1): a line is completed
 /// before another begins.
 class Screen final {

@@ -1,123 +1,197 @@
 #include "peal/launch/spawn.h"
 
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <dlfcn.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <optional>
-#include <vector>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
 
 #include <fmt/format.h>
 
-#include "peal/system/pipe.h"
+#include "peal/config/config.h"
+#include "peal/launch/cores.h"
+#include "peal/launch/flights.h"
+#include "peal/launch/inherited.h"
+#include "peal/launch/job.h"
+#include "peal/launch/launcher.h"
+#include "peal/launch/outcome.h"
+#include "peal/launch/outputs.h"
+#include "peal/launch/post_mortem.h"
+#include "peal/launch/rank_command.h"
+#include "peal/launch/spawn_report.h"
+#include "peal/system/cpus.h"
+#include "peal/system/process_state.h"
+#include "peal/system/standard_files.h"
+#include "peal/system/thread_count.h"
 
-namespace peal::launch {
+namespace peal {
+
+SpawnError::SpawnError(const Error& error, std::vector<std::optional<Error>> errors)
+    : Error(error), errors_(std::move(errors)) {}
+
+namespace launch {
 namespace {
 
-/// The strings for execve: pointers into `texts`, then null.
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
+/// How long to wait for the end of threads that have been joined.
+constexpr Timeout kLastThreads{500};
 
-std::vector<std::string> environment_of(const RankCommand& rank) {
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : rank.environment) {
-    entries.push_back(fmt::format("{}={}", name, value));
+void check_spawn(int ranks, const SpawnOptions& options) {
+  if (ranks < 1) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("spawn cannot start {} ranks: pass 1 or more", ranks));
   }
-  return entries;
+  if (options.grace < Timeout(0)) throw Error(ErrorKind::kUsage, "spawn: the grace is negative");
+  if (has_one_thread(Deadline::after(kLastThreads))) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("spawn forks this process, which has {} threads, and a fork copies only "
+                          "one. Call spawn at the beginning of main: before the first tensor "
+                          "operation, which starts threads, and outside of a process group",
+                          thread_count()));
 }
 
-/// A set of any number of CPUs (cpu_set_t ends at 1024). Make it before fork, since it allocates.
-class CpuSet {
+void flush_output() {
+  std::cout.flush();
+  std::clog.flush();
+  std::fflush(nullptr);
+}
+
+/// Ends a rank whose function calls std::exit. The exit handlers of the program do not run, because
+/// they belong to the caller of spawn.
+void end_rank(int code, void*) {
+  flush_output();
+  ::_exit(code);
+}
+
+/// OpenMP has read OMP_NUM_THREADS at the start of the program, before the fork.
+void set_openmp_threads(int threads) {
+  void* const found = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+  if (found != nullptr) reinterpret_cast<void (*)(int)>(found)(threads);
+}
+
+/// The life of a rank's process. Returns its exit code.
+int live_as_rank(Rank rank,
+                 const std::function<std::string(Rank)>& function,
+                 const OutcomeFile& file) {
+  ::on_exit(end_rank, nullptr);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a crash must not lose the lines before it
+  Outcome outcome = outcome_of(function, rank);
+  try {
+    file.write(outcome);
+  } catch (const Error& error) {
+    outcome = {.error = error};  // no memory for the result
+    file.write(outcome);
+  }
+  flush_output();
+  return outcome.error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/// Throws if the launch itself was ended, and not only a rank.
+void check_launch(const LaunchReport& report) {
+  if (report.signal != 0) {
+    ::raise(report.signal);  // returns if the program handles or ignores the signal
+    throw Error(ErrorKind::kAborted,
+                fmt::format("spawn was ended by {}", signal_name(report.signal)),
+                {.cause = ErrorCause::kInterrupted});
+  }
+  if (report.start_failure) {
+    throw system_error(fmt::format("spawn cannot start rank {}", report.start_failure->rank),
+                       report.start_failure->error);
+  }
+  if (report.guard_lost) {
+    throw Error(ErrorKind::kPeerLost,
+                "the process that guards the ranks was killed, and the ranks with it");
+  }
+  if (report.output_closed) {
+    throw Error(ErrorKind::kResource,
+                "the reader of the standard output has closed it, so spawn has ended the ranks");
+  }
+}
+
+void warn_of_lost_output(const LaunchReport& report, const Report& warn) {
+  for (const LostOutput& lost : report.lost_output) {
+    warn(fmt::format("spawn cannot write {}: {}; {} bytes of output are missing there",
+                     lost.where,
+                     ::strerrordesc_np(lost.error),
+                     lost.bytes));
+  }
+}
+
+/// The ranks as processes, from the start to the end.
+class FunctionLaunch final {
  public:
-  explicit CpuSet(const std::vector<int>& cpus) {
-    for (const int cpu : cpus) {
-      const auto index = static_cast<std::size_t>(cpu);
-      if (index / kBits >= words_.size()) words_.resize(index / kBits + 1);
-      words_[index / kBits] |= 1UL << index % kBits;
-    }
-  }
-  bool empty() const { return words_.empty(); }
-  /// Binding is optional: a rank that cannot be bound runs nevertheless.
-  void bind_this_thread() const {
-    if (empty()) return;
-    ::sched_setaffinity(0,
-                        words_.size() * sizeof(unsigned long),
-                        reinterpret_cast<const cpu_set_t*>(words_.data()));
-  }
+  FunctionLaunch(int ranks, const SpawnOptions& options);
+  /// The report, with the cause of a failure.
+  LaunchReport run(const std::function<std::string(Rank)>& function);
+  Outcomes outcomes() const;
 
  private:
-  static constexpr std::size_t kBits = 8 * sizeof(unsigned long);
-  std::vector<unsigned long> words_;
+  LaunchOptions options_;
+  Variables inherited_ = without_those_of_a_rank(process_variables());
+  Flights flights_{inherited_};
+  NewJob made_ = make_job();
+  std::vector<CoreShare> shares_;
+  std::vector<OutcomeFile> files_;
 };
 
-/// Returns 0 or errno.
-int place_descriptors(const Placement& placement) {
-  const std::array from = {placement.in, placement.out, placement.err};
-  for (int to = 0; to < 3; ++to) {
-    if (::dup2(from[static_cast<std::size_t>(to)], to) < 0) return errno;
+FunctionLaunch::FunctionLaunch(int ranks, const SpawnOptions& options)
+    : shares_(divide_cores(usable_cores(), ranks, cpu_quota())),
+      files_(static_cast<std::size_t>(ranks)) {
+  options_.ranks = ranks;
+  options_.labels = options.labels;
+  options_.binding = options.binding;
+  options_.grace = options.grace;
+  if (!flights_.problem().empty()) {
+    options.report(fmt::format("the ranks keep no records: {}", flights_.problem()));
   }
-  return 0;
 }
 
-struct Image {
-  const char* program;
-  char* const* arguments;
-  char* const* environment;
-};
-
-/// Runs in the child, between fork and exec: only async-signal-safe calls. Returns errno.
-int become(const Image& image, const CpuSet& cpus, const Placement& placement, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) return ECANCELED;  // the parent ended before the line above
-  if (::setpgid(0, placement.group) != 0) return errno;
-  if (const int error = place_descriptors(placement); error != 0) return error;
-  cpus.bind_this_thread();
-  ::sigprocmask(SIG_SETMASK, &placement.mask, nullptr);
-  ::execve(image.program, image.arguments, image.environment);
-  return errno;
+LaunchReport FunctionLaunch::run(const std::function<std::string(Rank)>& function) {
+  const Target out = target_of(STDOUT_FILENO);
+  made_.job.flights = flights_.private_folder();
+  made_.job.terminal_width = line_width(options_, out);
+  const auto ranks = plan_ranks(options_, made_.job, "", shares_, inherited_);
+  const bool has_threads = inherited_.contains("OMP_NUM_THREADS");
+  const RankFunction body = [&](Rank rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (!has_threads) set_openmp_threads(shares_[index].threads);
+    return live_as_rank(rank, function, files_[index]);
+  };
+  LaunchReport report = launch::run(options_, ranks, out, target_of(STDERR_FILENO), body);
+  report.post_mortem = examine(report, flights_, made_.job.id, options_);
+  return report;
 }
 
-/// Reads the errno of a child that could not execute the program; 0 if it could.
-int read_error(int pipe) {
-  int error = 0;
-  while (::read(pipe, &error, sizeof error) < 0 && errno == EINTR) {
-  }
-  return error;
+Outcomes FunctionLaunch::outcomes() const {
+  Outcomes outcomes;
+  for (const OutcomeFile& file : files_) outcomes.push_back(file.read());
+  return outcomes;
 }
 
 }  // namespace
 
-Spawned spawn(const RankCommand& rank, const Placement& placement) {
-  std::vector<std::string> arguments = rank.arguments;
-  std::vector<std::string> environment = environment_of(rank);
-  const std::vector<char*> argument_pointers = pointers_to(arguments);
-  const std::vector<char*> environment_pointers = pointers_to(environment);
-  const Image image{rank.program.c_str(), argument_pointers.data(), environment_pointers.data()};
-  const CpuSet cpus(rank.cpus);
-
-  std::optional<Pipe> result = try_make_pipe();
-  if (!result) return {.error = errno};
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return {.error = errno};
-  if (pid == 0) {
-    const int error = become(image, cpus, placement, parent);
-    [[maybe_unused]] const auto written = ::write(result->writer.get(), &error, sizeof error);
-    ::_exit(127);
+std::vector<std::string> run_function(int ranks,
+                                      const std::function<std::string(Rank)>& function,
+                                      Returns returns,
+                                      const SpawnOptions& options) {
+  check_spawn(ranks, options);
+  flush_output();  // the ranks would flush their copies of these buffers too
+  open_standard_files();
+  FunctionLaunch launch(ranks, options);
+  LaunchReport report = launch.run(function);
+  warn_of_lost_output(report, options.report);
+  check_launch(report);
+  const Outcomes outcomes = launch.outcomes();
+  add_victims(outcomes, report);
+  auto errors = errors_of(report, outcomes, returns);
+  if (std::ranges::any_of(errors, [](const auto& error) { return error.has_value(); })) {
+    throw spawn_error(report, std::move(errors));
   }
-  result->writer.reset();
-  const int error = read_error(result->reader.get());
-  if (error == 0) return {.pid = pid};
-  ::waitpid(pid, nullptr, 0);
-  return {.error = error};
+  std::vector<std::string> results;
+  for (const auto& outcome : outcomes) results.push_back(outcome ? outcome->result : "");
+  return results;
 }
 
-}  // namespace peal::launch
+}  // namespace launch
+}  // namespace peal

@@ -6,9 +6,9 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/ddp/agreement.h"
 #include "peal/train/ddp/parameters.h"
 #include "peal/train/ddp/sparse_gradients.h"
+#include "peal/train/tensors/agreement.h"
 #include "peal/train/tensors/element_type.h"
 #include "peal/train/tensors/staged.h"
 #include "peal/train/tensors/tensors.h"

@@ -10,8 +10,8 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/ddp/agreement.h"
 #include "peal/train/ddp/checksum.h"
+#include "peal/train/tensors/agreement.h"
 #include "peal/train/tensors/tensors.h"
 #include "peal/train/tensors/typed_lists.h"
 

@@ -1,4 +1,5 @@
-// Checks that all ranks have the same model. DistributedDataParallel calls it before it sends data.
+// Checks that all ranks have the same model. DistributedDataParallel and ZeroRedundancyOptimizer
+// call it before they send data.
 #pragma once
 
 #include <string>

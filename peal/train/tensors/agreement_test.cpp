@@ -1,4 +1,4 @@
-#include "peal/train/ddp/agreement.h"
+#include "peal/train/tensors/agreement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,118 @@
+#include "peal/launch/outcome.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "peal/base/error_bytes.h"
+#include "peal/base/serialize.h"
+#include "peal/system/file_size.h"
+#include "peal/system/private_folder.h"
+#include "peal/system/shared_file.h"
+
+namespace peal::launch {
+namespace {
+
+constexpr std::string_view kWhatFor = "the result of a rank";
+
+enum class Tag : std::uint8_t { kReturned = 1, kThrew, kThrewAfterAnother };
+
+/// Whether the loss of another rank caused the exception.
+FailedBy failed_by(const std::exception& exception, Rank rank) {
+  if (const auto* error = dynamic_cast<const Error*>(&exception)) {
+    if (is_loss(error->kind()) && error->details().rank != rank) return FailedBy::kAnotherRank;
+  }
+  try {
+    std::rethrow_if_nested(exception);
+  } catch (const std::exception& inner) {
+    return failed_by(inner, rank);
+  } catch (...) {
+    // An exception of another type does not report the loss of a rank.
+  }
+  return FailedBy::kItself;
+}
+
+Error thrown_error(Rank rank, const std::string& text) {
+  return Error(
+      ErrorKind::kPeerLost, text, {.rank = rank, .cause = ErrorCause::kThrew, .reason = text});
+}
+
+Fd make_outcome_file() {
+  if (!why_no_shared_files()) return make_shared_file("peal outcome", 0_B);
+  const auto folder = folder_of_the_system();
+  Fd file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file) throw system_error("cannot make a file in " + folder.string(), errno);
+  return file;
+}
+
+std::string bytes_of_outcome(const Outcome& outcome) {
+  ByteWriter writer;
+  if (!outcome.error) {
+    writer.put_u8(static_cast<std::uint8_t>(Tag::kReturned)).put_u64(outcome.result.size());
+    writer.put_raw(outcome.result);
+  } else {
+    const bool itself = outcome.failed_by == FailedBy::kItself;
+    writer.put_u8(static_cast<std::uint8_t>(itself ? Tag::kThrew : Tag::kThrewAfterAnother));
+    put(writer, *outcome.error);
+  }
+  return std::move(writer).take();
+}
+
+}  // namespace
+
+Outcome outcome_of(const std::function<std::string(Rank)>& function, Rank rank) {
+  try {
+    return {.result = function(rank)};
+  } catch (const Error& error) {
+    return {.error = error, .failed_by = failed_by(error, rank)};
+  } catch (const std::exception& exception) {
+    return {.error = thrown_error(rank, exception.what()), .failed_by = failed_by(exception, rank)};
+  } catch (...) {
+    return {.error = thrown_error(rank, "an exception that is not a std::exception")};
+  }
+}
+
+OutcomeFile::OutcomeFile() : file_(make_outcome_file()) {}
+
+void OutcomeFile::write(const Outcome& outcome) const {
+  const std::string bytes = bytes_of_outcome(outcome);
+  check_file_size(Bytes(static_cast<std::int64_t>(bytes.size())), kWhatFor);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const auto written =
+        ::pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw system_error("cannot store the result of a rank", errno);
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+std::optional<Outcome> OutcomeFile::read() const {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || status.st_size == 0) return std::nullopt;
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t done = 0; done < bytes.size();) {
+    const auto got =
+        ::pread(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    done += static_cast<std::size_t>(got);
+  }
+  try {
+    ByteReader reader(bytes, "outcome of a rank");
+    const auto tag = static_cast<Tag>(reader.get_u8());
+    if (tag == Tag::kReturned) {
+      const auto size = static_cast<std::int64_t>(reader.get_u64());
+      return Outcome{.result = std::string(reader.get_raw(Bytes(size)))};
+    }
+    return Outcome{.error = get_error(reader),
+                   .failed_by = tag == Tag::kThrew ? FailedBy::kItself : FailedBy::kAnotherRank};
+  } catch (const Error&) {
+    return std::nullopt;  // the rank was killed while it wrote
+  }
+}
+
+}  // namespace peal::launch

@@ -1,0 +1,224 @@
+#include "peal/train/optim/whole_state.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+#include "peal/base/serialize.h"
+#include "peal/train/optim/first_names.h"
+#include "peal/train/tensors/tensors.h"
+#include "peal/train/tensors/typed_lists.h"
+
+namespace peal::train {
+namespace {
+
+constexpr Bytes kNameLimit = 64_KiB;
+
+bool is_number(const Tensor& field) {
+  return field.dim() == 0 && field.scalar_type() == torch::kInt64;
+}
+
+/// All but the values of tensors. Numbers are small, so they travel with the names.
+std::string describe_fields(const FieldsByName& all) {
+  ByteWriter writer;
+  writer.put_u64(all.size());
+  for (const auto& [name, fields] : all) {
+    writer.put_text(name).put_u64(fields.size());
+    for (const auto& [field, tensor] : fields) {
+      writer.put_text(field).put_u8(static_cast<std::uint8_t>(tensor.scalar_type()));
+      writer.put_u64(static_cast<std::uint64_t>(tensor.dim()));
+      for (const std::int64_t size : tensor.sizes()) writer.put_i64(size);
+      if (is_number(tensor)) writer.put_i64(tensor.item<std::int64_t>());
+    }
+  }
+  return std::move(writer).take();
+}
+
+/// The fields with tensors that have yet to be filled.
+FieldsByName empty_fields(std::string_view description) {
+  ByteReader reader(description, "state of an optimizer");
+  FieldsByName all;
+  for (std::uint64_t names = reader.get_u64(); names > 0; --names) {
+    OptimizerState::Fields& fields = all[std::string(reader.get_text(kNameLimit))];
+    for (std::uint64_t count = reader.get_u64(); count > 0; --count) {
+      Tensor& tensor = fields[std::string(reader.get_text(kNameLimit))];
+      const auto type = static_cast<torch::ScalarType>(reader.get_u8());
+      std::vector<std::int64_t> sizes(reader.get_u64());
+      for (std::int64_t& size : sizes) size = reader.get_i64();
+      tensor = torch::empty(sizes, type);
+      if (is_number(tensor)) tensor.fill_(reader.get_i64());
+    }
+  }
+  reader.finish();
+  return all;
+}
+
+/// The tensors, in the order of their names, without numbers.
+Tensors tensors_of(const FieldsByName& all) {
+  Tensors tensors;
+  for (const auto& [name, fields] : all) {
+    for (const auto& [field, tensor] : fields) {
+      if (!is_number(tensor)) tensors.push_back(tensor);
+    }
+  }
+  return tensors;
+}
+
+FieldsByName copied(const FieldsByName& all) {
+  FieldsByName copies = all;
+  for (auto& [name, fields] : copies) {
+    for (auto& [field, tensor] : fields) tensor = tensor.clone();
+  }
+  return copies;
+}
+
+/// The text of each rank, on every rank.
+std::vector<std::string> gather_texts(ProcessGroup& group,
+                                      const std::string& text,
+                                      Timeout timeout) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  std::vector<std::int64_t> size = {std::ssize(text)};
+  std::vector<std::int64_t> sizes(ranks);
+  group.all_gather(size, sizes, {.timeout = timeout});
+  const std::vector<std::uint8_t> own(text.begin(), text.end());
+  std::vector<std::vector<std::uint8_t>> parts;
+  for (const std::int64_t bytes : sizes) parts.emplace_back(static_cast<std::size_t>(bytes));
+  const std::vector<Buffer> buffers(parts.begin(), parts.end());
+  group.all_gather(own, buffers, {.timeout = timeout});
+  std::vector<std::string> texts;
+  for (const auto& part : parts) texts.emplace_back(part.begin(), part.end());
+  return texts;
+}
+
+/// Sends the tensors of `from` to `to`.
+void send_fields(ProcessGroup& group, const Tensors& tensors, Rank from, Rank to, Timeout timeout) {
+  for (const Tensor& tensor : tensors) {
+    if (group.rank() == from) send(group, tensor, to, {.timeout = timeout});
+    if (group.rank() == to) recv(group, tensor, from, {.timeout = timeout});
+  }
+}
+
+// ---- comparison
+
+using Differences = std::vector<std::string>;
+
+void compare_names(const torch::optim::OptimizerParamGroup& ours,
+                   const OptimizerState::Group& saved,
+                   const FirstNames& names,
+                   std::size_t number,
+                   Differences& differences) {
+  std::set<std::string> unexpected;
+  for (const std::string& name : saved.parameters) unexpected.insert(names.first_of(name));
+  for (const Tensor& parameter : ours.params()) {
+    if (unexpected.erase(names.of(parameter)) > 0) continue;
+    differences.push_back(
+        c10::str("group ", number, ": ", names.of(parameter), " is missing from the state"));
+  }
+  for (const std::string& name : unexpected) {
+    differences.push_back(
+        c10::str("group ", number, ": ", name, " is in the state, but not in the optimizer"));
+  }
+}
+
+void compare_shapes(const OptimizerState& state,
+                    const NamedParameters& named,
+                    Differences& differences) {
+  for (const auto& [name, fields] : state.parameters) {
+    const Tensor* const parameter = named.find(name);
+    if (parameter == nullptr) {
+      differences.push_back(name + " is not a parameter of the optimizer");
+      continue;
+    }
+    for (const auto& [field, tensor] : fields) {
+      const bool fits = is_number(tensor) || (tensor.sizes() == parameter->sizes() &&
+                                              tensor.scalar_type() == parameter->scalar_type());
+      if (fits) continue;
+      differences.push_back(c10::str(name,
+                                     ": ",
+                                     field,
+                                     " is ",
+                                     tensor.scalar_type(),
+                                     " of shape ",
+                                     tensor.sizes(),
+                                     " in the state, but the parameter is ",
+                                     parameter->scalar_type(),
+                                     " of shape ",
+                                     parameter->sizes()));
+    }
+  }
+}
+
+}  // namespace
+
+FieldsByName exchange_fields(ProcessGroup& group,
+                             const FieldsByName& own,
+                             std::optional<Rank> to,
+                             Timeout timeout) {
+  const std::vector<std::string> descriptions = gather_texts(group, describe_fields(own), timeout);
+  const bool returned_here = !to || *to == group.rank();
+  FieldsByName whole;
+  for (Rank rank = 0; rank < group.size(); ++rank) {
+    const bool is_own = rank == group.rank();
+    if (!is_own && !returned_here) continue;
+    FieldsByName of_rank = is_own ? (returned_here ? copied(own) : own)
+                                  : empty_fields(descriptions[static_cast<std::size_t>(rank)]);
+    const Tensors tensors = tensors_of(of_rank);
+    if (!to) {
+      for (const Tensors& same_type : by_type(tensors)) {
+        broadcast(group, same_type, rank, {.timeout = timeout});
+      }
+    } else if (rank != *to) {
+      send_fields(group, tensors, rank, *to, timeout);
+    }
+    if (returned_here) whole.merge(of_rank);
+  }
+  return whole;
+}
+
+void require_whole_state(const OptimizerState& state,
+                         const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                         const NamedParameters& named) {
+  const FirstNames names(named);
+  Differences differences;
+  if (state.groups.size() != groups.size()) {
+    differences.push_back(c10::str("the state has ",
+                                   state.groups.size(),
+                                   " groups of parameters, but the optimizer has ",
+                                   groups.size()));
+  }
+  for (std::size_t i = 0; i < std::min(groups.size(), state.groups.size()); ++i) {
+    compare_names(groups[i], state.groups[i], names, i, differences);
+  }
+  compare_shapes(state, named, differences);
+  if (differences.empty()) return;
+  std::string text = "the saved state does not fit the optimizer:";
+  for (const std::string& difference : differences) text += "\n  " + difference;
+  throw Error(ErrorKind::kUsage, text);
+}
+
+OptimizerState part_of_state(const OptimizerState& state,
+                             const torch::optim::Optimizer& local,
+                             const NamedParameters& named) {
+  const FirstNames names(named);
+  std::map<std::string, const OptimizerState::Fields*> saved;
+  for (const auto& [name, fields] : state.parameters) saved[names.first_of(name)] = &fields;
+  OptimizerState part{.algorithm = state.algorithm};
+  for (std::size_t i = 0; i < state.groups.size(); ++i) {
+    OptimizerState::Group& group = part.groups.emplace_back();
+    group.options = state.groups[i].options;
+    for (const Tensor& parameter : local.param_groups()[i].params()) {
+      const std::string& name = names.of(parameter);
+      group.parameters.push_back(name);
+      if (const auto fields = saved.find(name); fields != saved.end()) {
+        part.parameters[name] = *fields->second;
+      }
+    }
+  }
+  return part;
+}
+
+}  // namespace peal::train
