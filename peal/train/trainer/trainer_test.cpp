@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "peal/train/optim/zero_redundancy_optimizer.h"
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"
@@ -141,6 +142,25 @@ TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
             << before << " ranks, then " << after;
       }
     }
+  }
+}
+
+TEST(TrainerTest, ARunWithASharedOptimizerStateContinuesWithAWholeOne) {
+  const testing::TemporaryFolder folder;
+  const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
+  const auto run = [&](int ranks, bool shares, std::int64_t epochs) {
+    const auto nets = replicas<Circle>(ranks);
+    return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      return train(group,
+                   nets[static_cast<std::size_t>(group->rank())],
+                   {.options = {.epochs = epochs, .checkpoints = folder.path()}},
+                   shares);
+    });
+  };
+  run(3, true, 1);
+  run(1, false, 2);
+  for (const TestResult& one : run(2, true, 3)) {
+    EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
   }
 }
 

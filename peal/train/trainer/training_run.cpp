@@ -11,6 +11,7 @@
 #include "peal/train/checkpoint/random_state.h"
 #include "peal/train/optim/clip_grad_norm.h"
 #include "peal/train/optim/optimizer_state.h"
+#include "peal/train/optim/sharded_optimizer.h"
 
 namespace peal::train {
 namespace {
@@ -28,9 +29,26 @@ void check(const TrainerOptions& options) {
   }
 }
 
-/// Groups share their names with the checkpoint.
+/// The names of the parts of a checkpoint.
 constexpr const char* kModel = "model";
 constexpr const char* kOptimizer = "optimizer";
+
+/// The whole state on rank 0, which writes it. Order: collective.
+OptimizerState state_of(torch::optim::Optimizer& optimizer, const torch::nn::Module& module) {
+  auto* const sharded = dynamic_cast<ShardedOptimizer*>(&optimizer);
+  if (sharded != nullptr) return sharded->gather_state(0);
+  return read_optimizer_state(optimizer, module.named_parameters());
+}
+
+void load_state(torch::optim::Optimizer& optimizer,
+                const torch::nn::Module& module,
+                const OptimizerState& state) {
+  if (auto* const sharded = dynamic_cast<ShardedOptimizer*>(&optimizer)) {
+    sharded->load_state(state);
+  } else {
+    load_optimizer_state(optimizer, module.named_parameters(), state);
+  }
+}
 
 void store(const GradScalerState& state, Values& values) {
   values.set("scaler.scale", state.scale);
@@ -71,7 +89,7 @@ void TrainingRun::load_last(EpochSampler& sampler) {
   if (!path) return;
   const CheckpointReader saved(*path);
   saved.load_module(kModel, *module_);
-  load_optimizer_state(optimizer_, module_->named_parameters(), saved.optimizer(kOptimizer));
+  load_state(optimizer_, *module_, saved.optimizer(kOptimizer));
   load_random_state(saved, group_->rank(), group_->size());
   if (scaler_) scaler_->load(restored(saved.values(), scaler_->state()));
   step_ = saved_step_ = saved.step();
@@ -153,7 +171,7 @@ void TrainingRun::save(std::int64_t epoch, std::size_t position) {
   if (!checkpointer_ || saved_step_ == step_) return;
   Checkpoint now{.step = step_};
   for (auto& [name, tensor] : module_tensors(*module_)) now.models[kModel][name] = tensor;
-  now.optimizers[kOptimizer] = read_optimizer_state(optimizer_, module_->named_parameters());
+  now.optimizers[kOptimizer] = state_of(optimizer_, *module_);
   now.values.set("epoch", epoch);
   now.values.set("position", position);
   if (scaler_) store(scaler_->state(), now.values);

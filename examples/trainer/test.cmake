@@ -1,0 +1,18 @@
+# Runs the trainer example for one epoch with two processes, and for a second epoch with three.
+file(REMOVE_RECURSE ${FOLDER})
+foreach(arguments "--processes;2;--epochs;1" "--processes;3;--epochs;2;--bf16")
+  execute_process(COMMAND ${TRAINER} ${arguments} --checkpoints ${FOLDER} RESULT_VARIABLE result
+                  OUTPUT_VARIABLE output COMMAND_ECHO STDOUT)
+  message("${output}")
+  if(result OR NOT output MATCHES "accuracy 0\\.9")
+    message(FATAL_ERROR "the trainer ended with ${result}")
+  endif()
+endforeach()
+if(output MATCHES "epoch 1/2" OR NOT output MATCHES "epoch 2/2")
+  message(FATAL_ERROR "the second run did not continue with the second epoch")
+endif()
+execute_process(COMMAND ${TRAINER} --gpus 99 RESULT_VARIABLE result ERROR_VARIABLE output)
+if(NOT result OR NOT output MATCHES "GPU 99 is not available: this machine has")
+  message(FATAL_ERROR "a GPU that is not there: ${result} ${output}")
+endif()
+file(REMOVE_RECURSE ${FOLDER})

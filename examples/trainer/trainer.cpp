@@ -1,0 +1,112 @@
+// Trains on handwritten digits with a Trainer, from one program (from build/release/bin):
+//   ./trainer --processes 2          starts two processes
+//   peal run -n 2 ./trainer          runs as the ranks of a job
+// Ctrl-C ends all ranks after the same step; with `--checkpoints DIR`, the next run continues there.
+// `--data DIR` reads MNIST's files; without it the digits are drawn. `--help` lists all options.
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <torch/torch.h>
+
+#include "peal/base/error.h"
+#include "peal/init/init.h"
+#include "peal/launch/spawn.h"
+#include "peal/train/optim/zero_redundancy_optimizer.h"
+#include "peal/train/samplers/distributed_sampler.h"
+#include "peal/train/trainer/devices.h"
+#include "peal/train/trainer/progress_bar.h"
+#include "peal/train/trainer/trainer.h"
+
+#include "mnist/digits.h"
+#include "mnist/images.h"
+#include "mnist/mnist_files.h"
+#include "mnist/net.h"
+#include "trainer/options.h"
+
+namespace {
+
+namespace train = peal::train;
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Options& options,
+                                                        const peal::ProcessGroupPtr& group,
+                                                        const Net& net) {
+  const torch::optim::AdamWOptions adamw(2e-3);
+  if (!options.shares_state) return std::make_unique<torch::optim::AdamW>(net->parameters(), adamw);
+  return std::make_unique<train::ZeroRedundancyOptimizer<torch::optim::AdamW>>(group, net, adamw);
+}
+
+/// A data loader for this rank's part of the pictures.
+auto make_loader(const mnist::ImageDataset& pictures,
+                 const train::DistributedSampler& sampler,
+                 std::size_t batch) {
+  return torch::data::make_data_loader(pictures, sampler, batch);
+}
+
+/// One rank. Returns the accuracy on digits that were held out.
+double run(const Options& options) {
+  const mnist::DigitSets digits =
+      options.data.empty() ? mnist::generated_digits(1) : mnist::read_mnist(options.data);
+  const mnist::ImageDataset pictures(digits.train), held_out(digits.test);
+  const peal::ProcessGroupPtr group = peal::init_process_group();
+  train::choose_devices(options.gpus);
+
+  torch::manual_seed(1);
+  Net net(/*dropout_rate=*/0.25);
+  torch::manual_seed(static_cast<std::uint64_t>(group->rank()));  // for dropout
+  const auto optimizer = make_optimizer(options, group, net);
+  train::TrainerOptions how{.epochs = options.epochs,
+                            .accumulate = options.accumulate,
+                            .clip_norm = 5.0,
+                            .checkpoints = options.checkpoints};
+  if (options.bf16) how.autocast = torch::kBFloat16;
+  train::Trainer trainer(net, *optimizer, group, how);
+  train::ProgressBar bar(std::cout, group->rank(), options.epochs);
+  trainer.on_step([&](const train::StepReport& report) { bar.step(report); });
+  trainer.on_epoch([&](const train::EpochReport& report) { bar.end_epoch(report); });
+
+  using train::data::Remainder;
+  train::DistributedSampler sampler(
+      *pictures.size(), group->rank(), group->size(), {.remainder = Remainder::kUneven});
+  const auto loader = make_loader(pictures, sampler, options.batch);
+  trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+    return torch::nll_loss(model.forward(batch.data), batch.target);
+  });
+
+  const train::DistributedSampler each_once(*held_out.size(),
+                                            group->rank(),
+                                            group->size(),
+                                            {.order = train::SamplerOptions::Order::kSequential,
+                                             .remainder = Remainder::kUneven});
+  const auto tests = make_loader(held_out, each_once, 256);
+  const auto means = trainer.evaluate(*tests, [](Net::ContainedType& model, auto& batch, auto& metrics) {
+    const auto samples = static_cast<double>(batch.target.size(0));
+    const auto right = model.forward(batch.data).argmax(1).eq(batch.target).sum();
+    metrics.add("accuracy", right.template item<double>() / samples, samples);
+  });
+  return means.at("accuracy");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  Options options;
+  if (const std::optional<int> code = parse(argc, argv, options)) return *code;
+  if (std::getenv("WORLD_SIZE") != nullptr) {  // a rank of `peal run`
+    std::cout << "accuracy " << run(options) << std::endl;
+    return 0;
+  }
+  const int ranks = options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
+  const std::vector<double> accuracies =
+      peal::spawn(ranks, [&](peal::Rank) { return run(options); });
+  std::cout << "accuracy " << accuracies.front() << std::endl;
+  return 0;
+} catch (const c10::Error& error) {  // what() would be a page of stack frames
+  std::cerr << "trainer: " << error.what_without_backtrace() << "\n";
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << "trainer: " << error.what() << "\n";
+  return 1;
+}
