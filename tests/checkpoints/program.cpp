@@ -43,28 +43,32 @@ void require(bool holds, const std::string& what) {
 
 void copy(const fs::path& from, const fs::path& to) { save_tensors(to, load_tensors(from)); }
 
-/// The rows of `tensor` that this rank has; nothing if it is another rank's alone.
-std::optional<TensorPart> part_of(const torch::Tensor& tensor, Rank rank, int ranks) {
+/// Adds the rows of a tensor that this rank has; a short tensor belongs to rank 0.
+void add_rows(Checkpoint& checkpoint,
+              const std::string& name,
+              const torch::Tensor& tensor,
+              const ProcessGroup& group) {
+  const auto ranks = group.size();
+  TensorMap& model = checkpoint.models["model"];
   if (tensor.dim() == 0 || tensor.size(0) < ranks) {
-    if (rank != 0) return std::nullopt;
-    return TensorPart(tensor);
+    if (group.rank() == 0) model[name] = tensor;
+    return;
   }
   const std::int64_t rows = tensor.size(0) / ranks;
-  const std::int64_t first = rows * rank;
-  const std::int64_t count = rank + 1 == ranks ? tensor.size(0) - first : rows;
-  std::vector<std::int64_t> offsets(static_cast<std::size_t>(tensor.dim()));
-  offsets[0] = first;
-  return TensorPart(tensor.narrow(0, first, count), offsets, tensor.sizes().vec());
+  const std::int64_t first = rows * group.rank();
+  const bool is_last = group.rank() + 1 == ranks;
+  model[name] = tensor.narrow(0, first, is_last ? tensor.size(0) - first : rows);
+  Shard& shard = checkpoint.shards["model"][name];
+  shard.shape = tensor.sizes().vec();
+  shard.offsets.resize(shard.shape.size());
+  shard.offsets[0] = first;
 }
 
 void shard(const fs::path& from, const fs::path& to, int ranks) {
   const TensorMap tensors = load_tensors(from);
   testing::on_ranks(ranks, [&](const ProcessGroupPtr& group) {
     Checkpoint now{.step = 1};
-    for (const auto& [name, tensor] : tensors) {
-      const auto part = part_of(tensor, group->rank(), group->size());
-      if (part) now.models["model"][name] = *part;
-    }
+    for (const auto& [name, tensor] : tensors) add_rows(now, name, tensor, *group);
     return save_checkpoint(*group, to, now, {.writers = Writers::kAllRanks});
   });
 }
@@ -96,7 +100,7 @@ void save_net(const fs::path& to) {
   };
   for (int i = 0; i < 3; ++i) step();
   Checkpoint now{.step = 3};
-  for (const auto& [name, tensor] : module_tensors(net)) now.models["model"][name] = tensor;
+  now.models["model"] = module_tensors(net);
   now.optimizers["optimizer"] = read_optimizer_state(optimizer, net.named_parameters());
   now.values.set("epoch", 2);
   save_checkpoint(to, now);
@@ -133,8 +137,8 @@ void check_whole(const fs::path& path, std::int64_t least) {
           "the last checkpoint is at least of step " + std::to_string(least));
   const Checkpoint expected = checkpoint_of(saved.step());
   const StoredTensors model = saved.model("model");
-  for (const auto& [name, part] : expected.models.at("model")) {
-    require(model.read(name).equal(part.data), name);
+  for (const auto& [name, tensor] : expected.models.at("model")) {
+    require(model.read(name).equal(tensor), name);
   }
   require(saved.tensors().at("step").equal(expected.tensors.at("step")), "step");
 }

@@ -15,26 +15,11 @@
 
 namespace peal::train {
 
-/// A tensor, or this rank's part of it: from `offsets` on, of a tensor of the shape `shape`.
-struct TensorPart {
-  TensorPart() = default;
-  TensorPart(torch::Tensor whole)  // NOLINT(google-explicit-constructor): most tensors are whole
-      : data(std::move(whole)) {
-    if (!data.defined()) return;
-    shape = data.sizes().vec();
-    offsets.resize(shape.size());
-  }
-  TensorPart(torch::Tensor part,
-             std::vector<std::int64_t> part_offsets,
-             std::vector<std::int64_t> whole_shape)
-      : data(std::move(part)), offsets(std::move(part_offsets)), shape(std::move(whole_shape)) {}
-
-  torch::Tensor data;
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int64_t> shape;
+/// Where the part of a tensor lies that this rank has.
+struct Shard {
+  std::vector<std::int64_t> offsets = {};  // the first index in each dimension
+  std::vector<std::int64_t> shape = {};    // of the whole tensor
 };
-
-using TensorParts = std::map<std::string, TensorPart>;
 
 /// Tensors are shared with the module and the optimizer, so the next step changes them.
 ///   Checkpoint now{.step = step};
@@ -45,10 +30,13 @@ struct Checkpoint {
   std::int64_t step = 0;
   /// The tensors of each module. The name is that of a file: "model" is model.safetensors. It
   /// consists of letters, digits, - and _.
-  std::map<std::string, TensorParts> models = {};
+  std::map<std::string, TensorMap> models = {};
   /// By names of files, as for models. If ranks have the fields of different parameters, as with
-  /// an optimizer that shares its state out, all ranks write (SaveOptions).
+  /// an optimizer that shares its state out, all ranks write (Writers::kAllRanks).
   std::map<std::string, OptimizerState> optimizers = {};
+  /// The tensors of which this rank has only a part, by file and name: shards["model"]["w"],
+  /// shards["optimizer"]["w.exp_avg"]. Then all ranks write.
+  std::map<std::string, std::map<std::string, Shard>> shards = {};
   /// Other tensors that are the same on every rank.
   TensorMap tensors = {};
   /// Tensors of this rank alone, such as the state of its random generator.

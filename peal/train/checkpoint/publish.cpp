@@ -87,9 +87,10 @@ fs::path publish(const Ranks& ranks,
                  std::int64_t step,
                  const std::vector<RankFile>& files,
                  int keep) {
-  const fs::path target = folder / checkpoint_name(step);
+  fs::path target;
   std::optional<Unfinished> unfinished;  // on rank 0
   ranks.together([&] {
+    target = folder / checkpoint_name(step);
     if (ranks.rank() != 0) return;
     make_folder(folder);
     remove_unfinished(folder, "step-");

@@ -8,17 +8,24 @@
 #include "peal/train/checkpoint/manifest.h"
 #include "peal/train/checkpoint/sharing.h"
 #include "peal/train/checkpoint/tensor_file.h"
+#include "peal/train/formats/box.h"
 
 namespace peal::train {
 namespace {
 
+struct Part {
+  torch::Tensor data = {};
+  Box box = {};
+  std::vector<std::int64_t> shape = {};  // of the whole tensor
+};
+
 /// The tensors of each file, by the name of the file. Those of an optimizer are
 /// "<parameter>.<field>".
-using Files = std::map<std::string, TensorParts>;
+using Files = std::map<std::string, std::map<std::string, Part>>;
 
 Manifest manifest_of(const Checkpoint& checkpoint, int ranks) {
   Manifest manifest{.step = checkpoint.step, .ranks = ranks, .values = checkpoint.values};
-  for (const auto& [name, parts] : checkpoint.models) manifest.models[name] = 0;
+  for (const auto& [name, tensors] : checkpoint.models) manifest.models[name] = 0;
   for (const auto& [name, state] : checkpoint.optimizers) {
     manifest.optimizers[name].state = {.algorithm = state.algorithm, .groups = state.groups};
   }
@@ -28,27 +35,59 @@ Manifest manifest_of(const Checkpoint& checkpoint, int ranks) {
   return manifest;
 }
 
+/// All of the tensor, unless `shard` says that it is a part.
+Part part_of(const std::string& name, const torch::Tensor& tensor, const Shard* shard) {
+  check_can_be_saved(name, tensor);
+  const std::vector<std::int64_t> sizes = tensor.sizes().vec();
+  if (shard == nullptr) return {tensor, whole_box(sizes), sizes};
+  if (shard->offsets.size() != sizes.size() || shard->shape.size() != sizes.size()) {
+    throw Error(ErrorKind::kUsage,
+                "the shard of the tensor \"" + name + "\" has another number of dimensions");
+  }
+  return {tensor, {shard->offsets, sizes}, shard->shape};
+}
+
 Files files_of(const Checkpoint& checkpoint) {
-  Files files = checkpoint.models;
+  std::map<std::string, TensorMap> tensors = checkpoint.models;
   for (const auto& [name, state] : checkpoint.optimizers) {
-    TensorParts& parts = files[name];
+    TensorMap& list = tensors[name];
     for (const auto& [parameter, fields] : state.parameters) {
-      for (const auto& [field, tensor] : fields) parts[parameter + "." + field] = tensor;
+      for (const auto& [field, tensor] : fields) list[parameter + "." + field] = tensor;
     }
   }
-  for (const auto& [file, parts] : files) {
-    for (const auto& [name, part] : parts) check_can_be_saved(name, part.data);
+  auto shards = checkpoint.shards;
+  Files files;
+  for (const auto& [file, list] : tensors) {
+    auto& parts = files[file];
+    for (const auto& [name, tensor] : list) {
+      const auto shard = shards[file].extract(name);
+      parts[name] = part_of(name, tensor, shard.empty() ? nullptr : &shard.mapped());
+    }
+  }
+  for (const auto& [file, rest] : shards) {
+    if (rest.empty()) continue;
+    throw Error(
+        ErrorKind::kUsage,
+        "there is a shard \"" + rest.begin()->first + "\" of \"" + file + "\", but no such tensor");
   }
   return files;
 }
 
+/// Writes the numbers of tensors into rank 0's manifest.
 void set_tensor_counts(Manifest& manifest, const std::map<std::string, std::int64_t>& counts) {
-  const auto count = [&](const std::string& name) {
-    const auto found = counts.find(name);
-    return found == counts.end() ? 0 : found->second;
-  };
-  for (auto& [name, tensors] : manifest.models) tensors = count(name);
-  for (auto& [name, optimizer] : manifest.optimizers) optimizer.tensors = count(name);
+  for (const auto& [name, count] : counts) {
+    if (const auto model = manifest.models.find(name); model != manifest.models.end()) {
+      model->second = count;
+    } else if (const auto optimizer = manifest.optimizers.find(name);
+               optimizer != manifest.optimizers.end()) {
+      optimizer->second.tensors = count;
+    } else {
+      throw Error(
+          ErrorKind::kMismatch,
+          "other ranks have tensors of \"" + name +
+              "\", but this rank has none: every rank needs the same models and optimizers");
+    }
+  }
 }
 
 // ---- rank 0 writes
@@ -82,7 +121,7 @@ std::vector<RankFile> whole_files(const Files& files) {
     RankFile& one = result.emplace_back();
     one.path = file + ".safetensors";
     for (const auto& [name, part] : parts) {
-      if (part.data.sizes() != part.shape) {
+      if (part.box != whole_box(part.shape)) {
         throw Error(ErrorKind::kUsage,
                     "this rank has only a part of the tensor \"" + name +
                         "\", so rank 0 cannot write the checkpoint alone: use Writers::kAllRanks");
@@ -109,7 +148,7 @@ OfferedParts offers_of(const Files& files) {
                         .name = name,
                         .type = c10::toString(part.data.scalar_type()),
                         .shape = part.shape,
-                        .box = {part.offsets, part.data.sizes().vec()},
+                        .box = part.box,
                         .size = stored_size(part.data)});
     }
   }
@@ -123,19 +162,19 @@ std::string file_of_shard(const std::string& name, Rank rank) {
   return name + "/shard-" + number + "-model-00001-of-00001.safetensors";
 }
 
-std::vector<RankFile> shard_files(Files& files,
+std::vector<RankFile> shard_files(const Files& files,
                                   const OfferedParts& offers,
                                   const std::vector<std::size_t>& writes,
                                   Rank rank) {
   std::map<std::string, RankFile> result;
   for (const std::size_t index : writes) {
     const OfferedPart& offer = offers[index];
-    TensorPart& part = files.at(offer.file).at(offer.name);
+    const Part& part = files.at(offer.file).at(offer.name);
     RankFile& file = result[offer.file];
     file.path = file_of_shard(offer.file, rank);
     file.metadata = {{"DCP_VERSION", "1.0"}};
     file.tensors[offer.name] = part.data;
-    file.offsets[offer.name] = part.offsets;
+    file.offsets[offer.name] = part.box.offsets;
   }
   std::vector<RankFile> list;
   for (auto& [name, file] : result) list.push_back(std::move(file));
@@ -162,23 +201,26 @@ std::vector<RankFile> rank_files(const Ranks& ranks,
     for (const auto& [name, tensor] : checkpoint.rank_tensors) check_can_be_saved(name, tensor);
   });
   std::vector<RankFile> mine;
+  std::map<std::string, std::int64_t> counts;
   if (writers == Writers::kRank0) {
     require_same_names(ranks, files);
-    ranks.together([&] {
-      if (ranks.rank() == 0) mine = whole_files(files);
-    });
-    set_tensor_counts(manifest, counts_of(files));
+    counts = counts_of(files);
   } else {
     const OfferedParts offers = offers_of(files);
     std::vector<OfferedParts> all;
     for (const std::string& bytes : ranks.gather(encode(offers))) {
       all.push_back(decode_offered_parts(bytes));
     }
-    const SharingPlan plan = share_out(all);  // throws on every rank or on none
-    mine = shard_files(
-        files, offers, plan.writes[static_cast<std::size_t>(ranks.rank())], ranks.rank());
-    set_tensor_counts(manifest, plan.tensors);
+    SharingPlan plan = share_out(all);  // throws on every rank or on none
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    mine = shard_files(files, offers, plan.writes[rank], ranks.rank());
+    counts = std::move(plan.tensors);
   }
+  ranks.together([&] {
+    if (ranks.rank() != 0) return;
+    set_tensor_counts(manifest, counts);
+    if (writers == Writers::kRank0) mine = whole_files(files);
+  });
   if (ranks.rank() == 0) {
     mine.push_back({.path = "training.safetensors",
                     .tensors = checkpoint.tensors,

@@ -13,14 +13,13 @@ namespace peal::train {
 /// Which ranks write the tensors of models and optimizers.
 enum class Writers : unsigned char {
   kRank0,     // rank 0 has all tensors, and writes a file for each model and optimizer
-  kAllRanks,  // each rank writes a part: tensors that several ranks have are shared out between
-              // them
+  kAllRanks,  // each rank writes a part; those of tensors that several ranks have are shared out
 };
 
 struct SaveOptions {
   Writers writers = Writers::kRank0;
-  /// The number of checkpoints with the largest steps that stay in the folder, and the new one
-  /// stays in any case; 0: all stay.
+  /// The number of checkpoints that stay in the folder: the new one, and those with the largest
+  /// steps. 0: all stay.
   int keep = 0;
   /// For each operation of the group. A rank that writes slowly lets the others wait.
   Timeout timeout = kGroupTimeout;
@@ -40,11 +39,13 @@ struct SaveOptions {
 ///   kRank0 without rank_tensors, only rank 0 needs the folder.
 /// Errors: on every rank the same: usage and unsupported (names, tensors that a file cannot have),
 ///   mismatch (the ranks have parts that do not make up a tensor; rank 0 alone shall write, but
-///   lacks tensors), resource (the disk is full), those of the operations. After mismatch by
-///   share_out and all errors of files, the group stays usable.
+///   lacks tensors of others), resource (the disk is full). The text begins with the rank: "rank 2:
+///   cannot write ...". The group stays usable. Those of the operations.
 /// Cost: writes and syncs all files; some small operations, and with kAllRanks an all_gather of the
-///   names of all tensors. Two jobs in one folder do not disturb each other while they write, but
-///   replace the checkpoint of the same step, and remove each other's old ones.
+///   names of all tensors.
+///
+/// Two jobs should not share a folder. They do not disturb each other while they write, but replace
+/// each other's checkpoints of the same step, and remove each other's old ones.
 std::filesystem::path save_checkpoint(ProcessGroup& group,
                                       const std::filesystem::path& folder,
                                       const Checkpoint& checkpoint,

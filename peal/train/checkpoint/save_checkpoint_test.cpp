@@ -51,7 +51,7 @@ struct Trained {
 
   Checkpoint checkpoint(std::int64_t step) const {
     Checkpoint result{.step = step};
-    for (const auto& [name, tensor] : module_tensors(*net)) result.models["model"][name] = tensor;
+    result.models["model"] = module_tensors(*net);
     result.optimizers["optimizer"] = read_optimizer_state(optimizer, net->named_parameters());
     result.values.set("epoch", 3);
     result.tensors["mask"] = torch::arange(4);
@@ -168,9 +168,13 @@ TEST_F(SaveCheckpoint, WrongCallsSaveNothing) {
   EXPECT_THAT(error({.models = {{"model", {{"w", torch::Tensor()}}}}}),
               HasSubstr("\"w\" is undefined"));
   EXPECT_THAT(error({.tensors = {{"w", torch::Tensor()}}}), HasSubstr("\"w\" is undefined"));
-  const TensorPart half(torch::ones({1}), {0}, {2});
-  EXPECT_THAT(error({.models = {{"model", {{"w", half}}}}}),
-              HasSubstr("only a part of the tensor \"w\""));
+  Checkpoint half{.models = {{"model", {{"w", torch::ones({1})}}}},
+                  .shards = {{"model", {{"w", {.offsets = {0}, .shape = {2}}}}}}};
+  EXPECT_THAT(error(half), HasSubstr("only a part of the tensor \"w\""));
+  half.shards["model"]["w"].offsets = {0, 0};
+  EXPECT_THAT(error(half), HasSubstr("\"w\" has another number of dimensions"));
+  half.shards["model"] = {{"x", {}}};
+  EXPECT_THAT(error(half), HasSubstr("a shard \"x\" of \"model\", but no such tensor"));
   EXPECT_FALSE(latest_checkpoint(folder_).has_value());
 }
 
@@ -311,11 +315,17 @@ TEST_P(RanksSave, EachItsPartOfEachTensor) {
     const std::int64_t rows = 12 / group->size();
     const std::int64_t first = rows * group->rank();
     Checkpoint now{.step = 1};
-    now.models["model"]["w"] = TensorPart(whole.narrow(0, first, rows), {first, 0}, {12, 5});
-    now.models["model"]["b"] = whole[0];
+    now.models["model"] = {{"w", whole.narrow(0, first, rows)}, {"b", whole[0]}};
+    now.shards["model"]["w"] = {.offsets = {first, 0}, .shape = {12, 5}};
+    OptimizerState& state = now.optimizers["optimizer"];
+    state = {.algorithm = "SGD", .groups = {{.options = {}, .parameters = {"w"}}}};
+    state.parameters["w"]["momentum_buffer"] = whole.narrow(0, first, rows);
+    now.shards["optimizer"]["w.momentum_buffer"] = now.shards["model"]["w"];
     return save_checkpoint(*group, folder.path(), now, {.writers = Writers::kAllRanks});
   });
-  const StoredTensors saved = CheckpointReader(*latest_checkpoint(folder.path())).model("model");
+  const CheckpointReader reader(*latest_checkpoint(folder.path()));
+  EXPECT_TRUE(reader.optimizer("optimizer").parameters.at("w").at("momentum_buffer").equal(whole));
+  const StoredTensors saved = reader.model("model");
   EXPECT_TRUE(saved.read("w").equal(whole));
   EXPECT_TRUE(saved.read("b").equal(whole[0]));
   EXPECT_TRUE(saved.read("w", {{5, 1}, {4, 2}}).equal(whole.narrow(0, 5, 4).narrow(1, 1, 2)));
@@ -378,6 +388,16 @@ TEST(RanksThatFail, RanksWithDifferentShapesAllFail) {
   });
   EXPECT_THAT(errors,
               ::testing::Each(HasSubstr("its type or shape on rank 1 is not that on rank 0")));
+}
+
+TEST(RanksThatFail, RanksWithOtherModelsAllFail) {
+  const auto errors = errors_of([](ProcessGroup& group, const fs::path& folder, Checkpoint now) {
+    if (group.rank() == 1) now.models["teacher"]["w"] = torch::ones({1});
+    save_checkpoint(group, folder, now, {.writers = Writers::kAllRanks});
+  });
+  EXPECT_THAT(
+      errors,
+      ::testing::Each(StartsWith("mismatch: rank 0: other ranks have tensors of \"teacher\"")));
 }
 
 TEST(RanksThatFail, RanksAtDifferentStepsAllFail) {

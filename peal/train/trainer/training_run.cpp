@@ -170,7 +170,7 @@ void TrainingRun::end_epoch(EpochSampler&) {
 void TrainingRun::save(std::int64_t epoch, std::size_t position) {
   if (!checkpointer_ || saved_step_ == step_) return;
   Checkpoint now{.step = step_};
-  for (auto& [name, tensor] : module_tensors(*module_)) now.models[kModel][name] = tensor;
+  now.models[kModel] = module_tensors(*module_);
   now.optimizers[kOptimizer] = state_of(optimizer_, *module_);
   now.values.set("epoch", epoch);
   now.values.set("position", position);
