@@ -1,8 +1,10 @@
 // Measures what data-parallel training adds to a step (from build/release/bin):
 //   peal run -n 2 ./train_bench [ROUNDS] [MODEL...]
-// Columns: "alone" is the step of processes that do not communicate, "lockstep" the same with a
-// barrier after backward (the cost of the wait for the slower rank), "ddp" the step with
-// DistributedDataParallel. All columns take turns in the same processes, because the speed of the
+// Columns:
+// - "alone": the step of processes that do not communicate
+// - "lockstep": the same with a barrier after backward, so the cost of the wait for the slower rank
+// - "ddp": the step with DistributedDataParallel
+// All columns take turns in the same processes, because the speed of the
 // machine changes from second to second. Prints medians over rounds, and ratios to "alone".
 #include <algorithm>
 #include <chrono>

@@ -8,7 +8,7 @@ Two ranks run on this machine, each with a core and a thread. The parts are:
 - `calls`: the cost of a call of a small operation
 - `ddp`: the time that DistributedDataParallel adds to a step of two processes that do not communicate
   ("alone"). "reducer" is DistributedDataParallel that sends nothing: the cost of torch's reducer, for any
-  backend. "lockstep" also ends each backward pass with a barrier: the cost of the wait for the slower rank.
+  backend. "peal ddp" is peal.DistributedDataParallel. "lockstep" also ends each backward pass with a barrier: the cost of the wait for the slower rank.
 - `fsdp`: a step of FSDP2
 
 Each round uses new processes, because the placement of their memory changes a step by some percent. In
@@ -120,7 +120,11 @@ def _step(column: str, model: Any, data: Any, gloo: Any) -> Callable[[], None]:
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
-    if column != "alone":
+    if column == "peal ddp":
+        import peal
+
+        model = peal.DistributedDataParallel(model)
+    elif column != "alone":
         model = DistributedDataParallel(model, process_group=gloo if column == "gloo" else None)
     if column in ("reducer", "lockstep"):
         model.register_comm_hook(None, lambda _, bucket: _done(bucket.buffer()))
@@ -172,7 +176,7 @@ def fsdp(columns: list[str]) -> Figures:
 # The columns of a part; the columns of one list share processes.
 PARTS: dict[str, tuple[Callable[[list[str]], Figures], list[list[str]]]] = {
     "calls": (calls, [["fake", "gloo", "peal"]]),
-    "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal"]]),
+    "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal", "peal ddp"]]),
     "fsdp": (fsdp, [["gloo"], ["peal"]]),
 }
 

@@ -42,7 +42,7 @@ enum class Graph : unsigned char {
   kMayChange,
   /// Every backward pass reaches the same parameters, each equally often. The first pass sends
   /// nothing before its end, and counts. Later passes do not wait for parameters that the first
-  /// pass did not reach, and a parameter may be reached several times, as by a layer that is
+  /// pass did not reach. A parameter may be reached several times, as by a layer that is
   /// checkpointed in two places.
   kStatic,
 };

@@ -63,11 +63,20 @@ struct TestResult {
   std::vector<double> losses;  // of the epochs
 };
 
+/// With `shares_state`, the state of the optimizer is divided among the ranks.
 TestResult train(const ProcessGroupPtr& group,
                  const std::shared_ptr<Circle>& net,
-                 const TestRun& run) {
-  torch::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.02));
-  Trainer trainer(net, optimizer, group, run.options);
+                 const TestRun& run,
+                 bool shares_state = false) {
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (shares_state) {
+    optimizer = std::make_unique<ZeroRedundancyOptimizer<torch::optim::AdamW>>(
+        group, net, torch::optim::AdamWOptions(0.02));
+  } else {
+    optimizer = std::make_unique<torch::optim::AdamW>(net->parameters(),
+                                                      torch::optim::AdamWOptions(0.02));
+  }
+  Trainer trainer(net, *optimizer, group, run.options);
   DistributedSampler sampler(
       kPoints, group->rank(), group->size(), {.remainder = data::Remainder::kUneven, .seed = 3});
   const auto loader =
