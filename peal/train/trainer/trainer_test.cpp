@@ -73,8 +73,8 @@ TestResult train(const ProcessGroupPtr& group,
     optimizer = std::make_unique<ZeroRedundancyOptimizer<torch::optim::AdamW>>(
         group, net, torch::optim::AdamWOptions(0.02));
   } else {
-    optimizer = std::make_unique<torch::optim::AdamW>(net->parameters(),
-                                                      torch::optim::AdamWOptions(0.02));
+    optimizer =
+        std::make_unique<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(0.02));
   }
   Trainer trainer(net, *optimizer, group, run.options);
   DistributedSampler sampler(
