@@ -93,11 +93,12 @@ class HookOfPython final : public CommunicationHook {
     std::vector<std::size_t> offsets, lengths;
     std::vector<c10::IntArrayRef> sizes;
     std::vector<at::Tensor> parameters;
-    std::size_t offset = 0;
+    const auto* const first = static_cast<const std::byte*>(bucket.flat.const_data_ptr());
     for (const GradientsToAverage::Gradient& gradient : bucket.gradients) {
-      offsets.push_back(offset);
+      const auto* const values = static_cast<const std::byte*>(gradient.values.const_data_ptr());
+      // There are gaps between gradients.
+      offsets.push_back(static_cast<std::size_t>(values - first) / bucket.flat.element_size());
       lengths.push_back(static_cast<std::size_t>(gradient.values.numel()));
-      offset += lengths.back();
       sizes.push_back(gradient.values.sizes());
       parameters.push_back(gradient.parameter);
     }
