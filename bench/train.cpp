@@ -103,7 +103,8 @@ void measure(const std::string& name,
   }
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < kColumns.size(); ++i) {  // each round begins with another column
-      const std::string& title = kColumns[(i + static_cast<std::size_t>(round)) % 3].second;
+      const std::string& title =
+          kColumns[(i + static_cast<std::size_t>(round)) % kColumns.size()].second;
       group->barrier();
       steps[title]();
       std::vector<double> samples;
@@ -139,7 +140,13 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::stoi(argv[1]) : 20;
   std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
   if (wanted.empty()) wanted = {"conv", "mlp", "gpt"};
-  torch::manual_seed(group->rank() + 1);
+  for (const std::string& name : wanted) {
+    if (name != "conv" && name != "mlp" && name != "gpt") {
+      std::fprintf(stderr, "train_bench: unknown model %s; use conv, mlp or gpt\n", name.c_str());
+      return 2;
+    }
+  }
+  torch::manual_seed(static_cast<std::uint64_t>(group->rank() + 1));
   for (const std::string& name : wanted) {
     measure(name, group, rounds, [&](Column column) -> Step {
       if (name == "gpt") {

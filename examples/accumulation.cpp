@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include <memory>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -17,7 +17,7 @@ namespace {
 namespace train = peal::train;
 using torch::Tensor;
 
-constexpr int kBatches = 4;            // for each step
+constexpr int kBatches = 4;  // for each step
 constexpr std::int64_t kBatchSize = 8;
 
 torch::nn::Linear make_model() {

@@ -3,13 +3,14 @@
 
 #include <torch/torch.h>
 
-#include "mnist/digits.h"
-#include "mnist/images.h"
-#include "mnist/net.h"
 #include "peal/init/init.h"
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/trainer/progress_bar.h"
 #include "peal/train/trainer/trainer.h"
+
+#include "mnist/digits.h"
+#include "mnist/images.h"
+#include "mnist/net.h"
 
 int main() {
   const auto group = peal::init_process_group();

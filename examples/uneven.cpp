@@ -1,7 +1,10 @@
 // Ranks with different numbers of batches, of different sizes (from build/release/bin):
 //   peal run -n 3 ./uneven
-// Rank r has 2 * r + 1 batches; rank 0 has the fewest. No rank waits for ever, and no sample is left
-// out: every step equals one process on the samples of all ranks. The program compares the result.
+// Rank r has 2 * r + 1 batches; rank 0 has the fewest. No rank waits for ever, and no sample is
+// left out: every step equals one process on the samples of all ranks. The program compares the
+// result.
+#include "peal/train/ddp/uneven.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -11,7 +14,6 @@
 
 #include "peal/init/init.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
-#include "peal/train/ddp/uneven.h"
 #include "peal/train/trainer/metrics.h"
 
 namespace {

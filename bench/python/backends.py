@@ -8,7 +8,8 @@ Two ranks run on this machine, each with a core and a thread. The parts are:
 - `calls`: the cost of a call of a small operation
 - `ddp`: the time that DistributedDataParallel adds to a step of two processes that do not communicate
   ("alone"). "reducer" is DistributedDataParallel that sends nothing: the cost of torch's reducer, for any
-  backend. "peal ddp" is peal.DistributedDataParallel. "lockstep" also ends each backward pass with a barrier: the cost of the wait for the slower rank.
+  backend. "peal ddp" is peal.DistributedDataParallel. "lockstep" also ends each backward pass with a
+  barrier: the cost of the wait for the slower rank.
 - `fsdp`: a step of FSDP2
 
 Each round uses new processes, because the placement of their memory changes a step by some percent. In

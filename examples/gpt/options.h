@@ -15,10 +15,10 @@ struct Options {
   std::int64_t layers = 6;
   double learning_rate = 1e-3;
   std::uint64_t seed = 1;
-  std::int64_t report_every = 10;    // steps
-  std::filesystem::path report;      // the file for the loss curve; empty: no file
+  std::int64_t report_every = 10;     // steps
+  std::filesystem::path report;       // the file for the loss curve; empty: no file
   std::filesystem::path checkpoints;  // their folder; empty: none
-  bool in_double = false;            // computes in float64, so that all machines agree
+  bool in_double = false;             // computes in float64, so that all machines agree
 };
 
 /// Fills `options`. After --help or an error, returns the exit code instead.

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include <torch/torch.h>
@@ -89,6 +90,9 @@ void run(const Options& options) {
     throw std::runtime_error("the text is shorter than a sequence: use a smaller --context");
   }
   const peal::ProcessGroupPtr group = peal::init_process_group();
+  if (options.batch % group->size() != 0) {
+    throw std::runtime_error("--batch is not a multiple of the number of ranks");
+  }
   torch::manual_seed(options.seed);
   Gpt model(GptOptions{.vocabulary = std::ssize(text.vocabulary),
                        .context = options.context,
@@ -98,14 +102,14 @@ void run(const Options& options) {
   if (options.in_double) model->to(torch::kDouble);
   torch::optim::AdamW optimizer(model->parameters(),
                                 torch::optim::AdamWOptions(options.learning_rate));
-  train::Trainer trainer(model,
-                         optimizer,
-                         group,
-                         {.clip_norm = 1.0,
-                          .learning_rate = train::cosine_factor(
-                              options.steps + 1, options.steps / 10, 0.1),
-                          .checkpoints = options.checkpoints,
-                          .save_every = options.checkpoints.empty() ? 0 : 50});
+  train::Trainer trainer(
+      model,
+      optimizer,
+      group,
+      {.clip_norm = 1.0,
+       .learning_rate = train::cosine_factor(options.steps + 1, options.steps / 10, 0.1),
+       .checkpoints = options.checkpoints,
+       .save_every = options.checkpoints.empty() ? 0 : 50});
   LossCurve curve(group, options);
   trainer.on_step([&](const train::StepReport& report) { curve.step(report); });
 
@@ -115,10 +119,10 @@ void run(const Options& options) {
                                     group->size(),
                                     {.order = train::SamplerOptions::Order::kSequential,
                                      .remainder = train::data::Remainder::kUneven});
-  const auto loader = torch::data::make_data_loader(
-      pieces.map(torch::data::transforms::Stack<>()),
-      sampler,
-      static_cast<std::size_t>(std::max<std::int64_t>(1, options.batch / group->size())));
+  const auto loader =
+      torch::data::make_data_loader(pieces.map(torch::data::transforms::Stack<>()),
+                                    sampler,
+                                    static_cast<std::size_t>(options.batch / group->size()));
   trainer.fit(*loader, sampler, [](auto& net, auto& batch) {
     return torch::cross_entropy_loss(net.forward(batch.data).flatten(0, 1), batch.target.flatten());
   });

@@ -7,8 +7,8 @@
 #include <vector>
 
 struct Options {
-  std::vector<int> gpus;  // empty: all GPUs, or the CPU
-  int processes = 2;      // without `peal run`
+  std::vector<int> gpus;       // empty: all GPUs, or the CPU
+  int processes = 2;           // without `peal run`
   std::filesystem::path data;  // the folder of MNIST's files; empty: draw digits
   std::int64_t epochs = 3;
   std::size_t batch = 64;  // on each rank

@@ -1,13 +1,18 @@
 // Trains on handwritten digits with a Trainer, from one program (from build/release/bin):
 //   ./trainer --processes 2          starts two processes
 //   peal run -n 2 ./trainer          runs as the ranks of a job
-// Ctrl-C ends all ranks after the same step; with `--checkpoints DIR`, the next run continues there.
+// Ctrl-C ends all ranks after the same step; with `--checkpoints DIR`, the next run continues
+// there.
 // `--data DIR` reads MNIST's files; without it the digits are drawn. `--help` lists all options.
+#include "peal/train/trainer/trainer.h"
+
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -18,7 +23,6 @@
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/trainer/devices.h"
 #include "peal/train/trainer/progress_bar.h"
-#include "peal/train/trainer/trainer.h"
 
 #include "mnist/digits.h"
 #include "mnist/images.h"
@@ -51,7 +55,9 @@ double run(const Options& options) {
       options.data.empty() ? mnist::generated_digits(1) : mnist::read_mnist(options.data);
   const mnist::ImageDataset pictures(digits.train), held_out(digits.test);
   const peal::ProcessGroupPtr group = peal::init_process_group();
-  train::choose_devices(options.gpus);
+  if (!train::choose_devices(options.gpus).front().is_cpu()) {
+    throw std::runtime_error("peal does not train on GPUs yet: hide them by CUDA_VISIBLE_DEVICES=");
+  }
 
   torch::manual_seed(1);
   Net net(/*dropout_rate=*/0.25);
@@ -75,18 +81,21 @@ double run(const Options& options) {
     return torch::nll_loss(model.forward(batch.data), batch.target);
   });
 
-  const train::DistributedSampler each_once(*held_out.size(),
-                                            group->rank(),
-                                            group->size(),
-                                            {.order = train::SamplerOptions::Order::kSequential,
-                                             .remainder = Remainder::kUneven});
+  const train::DistributedSampler each_once(
+      *held_out.size(),
+      group->rank(),
+      group->size(),
+      {.order = train::SamplerOptions::Order::kSequential, .remainder = Remainder::kUneven});
   const auto tests = make_loader(held_out, each_once, 256);
-  const auto means = trainer.evaluate(*tests, [](Net::ContainedType& model, auto& batch, auto& metrics) {
-    const auto samples = static_cast<double>(batch.target.size(0));
-    const auto right = model.forward(batch.data).argmax(1).eq(batch.target).sum();
-    metrics.add("accuracy", right.template item<double>() / samples, samples);
-  });
-  return means.at("accuracy");
+  const auto means =
+      trainer.evaluate(*tests, [](Net::ContainedType& model, auto& batch, auto& metrics) {
+        const auto samples = static_cast<double>(batch.target.size(0));
+        const auto right = model.forward(batch.data).argmax(1).eq(batch.target).sum();
+        metrics.add("accuracy", right.template item<double>() / samples, samples);
+      });
+  const double accuracy = means.at("accuracy");
+  if (group->rank() == 0) std::cout << "accuracy " << accuracy << std::endl;
+  return accuracy;
 }
 
 }  // namespace
@@ -95,14 +104,14 @@ int main(int argc, char** argv) try {
   Options options;
   if (const std::optional<int> code = parse(argc, argv, options)) return *code;
   if (std::getenv("WORLD_SIZE") != nullptr) {  // a rank of `peal run`
-    std::cout << "accuracy " << run(options) << std::endl;
+    run(options);
     return 0;
   }
-  const int ranks = options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
+  const int ranks =
+      options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
   const std::vector<double> accuracies =
       peal::spawn(ranks, [&](peal::Rank) { return run(options); });
-  std::cout << "accuracy " << accuracies.front() << std::endl;
-  return 0;
+  return accuracies.size() == static_cast<std::size_t>(ranks) ? 0 : 1;
 } catch (const c10::Error& error) {  // what() would be a page of stack frames
   std::cerr << "trainer: " << error.what_without_backtrace() << "\n";
   return 1;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/distributed/c10d/python_comm_hook.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -13,7 +14,10 @@
 #include "peal/train/ddp/gradient_reducer.h"
 
 #include "python/c10d/backend.h"
+#include "python/common/errors.h"
 #include "python/common/gil.h"
+#include "python/common/signals.h"
+#include "python/common/waiting.h"
 
 namespace peal::python {
 namespace {
@@ -118,6 +122,28 @@ class HookOfPython final : public CommunicationHook {
   std::unique_ptr<c10d::PythonCommHook> hook_;
 };
 
+/// Leaves backward() with the Python exception `exception`.
+[[noreturn]] void raise_in_backward(const py::object& exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  python_error error;
+  error.persist();
+  throw error;  // NOLINT(misc-throw-by-value-catch-by-reference): torch's own type
+}
+
+/// Waits in backward(), and notices Ctrl-C meanwhile. torch would turn other exceptions into
+/// RuntimeError.
+void wait_in_backward(Work& work) {
+  try {
+    interruptible([&] { wait_for(work); });
+  } catch (const py::error_already_set& error) {
+    const py::gil_scoped_acquire gil;
+    raise_in_backward(error.value());
+  } catch (const Error& error) {
+    const py::gil_scoped_acquire gil;
+    raise_in_backward(error_to_python(error));
+  }
+}
+
 ProcessGroupPtr group_of(const c10::intrusive_ptr<c10d::Backend>& backend) {
   auto* const ours = dynamic_cast<TorchBackend*>(backend.get());
   if (ours != nullptr) return ours->shared_group();
@@ -145,6 +171,7 @@ DataParallelOptions options_of(const Settings& settings) {
   options.first_bucket_cap = Bytes(settings.first_bucket_bytes);
   options.buffers = settings.sync_buffers ? BufferSync::kBroadcast : BufferSync::kNone;
   options.start = settings.init_sync ? train::Start::kBroadcast : train::Start::kAsIs;
+  options.wait = wait_in_backward;
   options.graph = settings.static_graph ? train::Graph::kStatic : train::Graph::kMayChange;
   for (const auto& [name, average] : {std::pair("mean", Average::kMean),
                                       std::pair("sum", Average::kSum),
@@ -216,8 +243,10 @@ void bind_reducer(py::module_& module) {
       .def(
           "before_forward",
           [](GradientReducer& reducer, bool sync, std::optional<std::int64_t> samples) {
-            reducer.set_sync(sync ? Sync::kOn : Sync::kOff);
-            if (samples) reducer.set_samples(*samples);
+            if (at::GradMode::is_enabled()) {  // else no backward pass follows
+              reducer.set_sync(sync ? Sync::kOn : Sync::kOff);
+              if (samples) reducer.set_samples(*samples);
+            }
             reducer.before_forward();
           },
           py::arg("sync"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any, Callable, Iterator
 
 import torch
@@ -28,7 +29,7 @@ class DistributedDataParallel(TorchDDP):
 
     What differs from torch:
 
-    - Parameters that a pass does not reach are no error, also without `find_unused_parameters`. If no
+    - Parameters that a pass does not reach are not an error, also without `find_unused_parameters`. If no
       rank reaches a parameter, its gradient does not change.
     - Buffers are broadcast after backward and not before forward: they are equal on all ranks
       whenever no step is under way, and a forward pass does not communicate. So one rank may
@@ -36,14 +37,15 @@ class DistributedDataParallel(TorchDDP):
     - Gradients are always in the buckets (`gradient_as_bucket_view`), and stay there if
       `zero_grad()` drops them. A gradient that is kept from an earlier step is overwritten.
     - Backward passes inside a backward pass (`use_reentrant=True` of torch's checkpoint) need no
-      `static_graph`, but for a layer that is checkpointed in several places.
+      `static_graph`, except for a layer that is checkpointed in several places.
     - `average`: "mean" is torch's. "sum" adds the gradients of the ranks. "samples" weights each rank
       by the number of its samples, the rows of forward's first tensor, so that batches may differ in
       size; `set_samples` gives another number.
     - `join` of "samples" is exact: a rank without data counts as zero samples.
 
     Errors: peal.Error: mismatch (the modules of the ranks differ), unsupported (a group of another
-    backend, parameters that are not on the CPU). ValueError and RuntimeError as in torch.
+    backend, parameters that are not on the CPU), and the errors of the operations. backward() raises
+    errors other than those of operations as RuntimeError. ValueError and RuntimeError as in torch.
     """
 
     # Unlike torch's, this constructor makes no torch.distributed.Reducer, so it does not call torch's.
@@ -130,7 +132,9 @@ class DistributedDataParallel(TorchDDP):
         self._reducer = _torch._load().Reducer(
             _backend_of(process_group),
             parameters,
-            self._list_buffers if self.forward_sync_buffers else None,
+            # Not a method: the reducer must not hold the object that owns it.
+            functools.partial(_buffers, self.module, self.parameters_to_ignore)
+            if self.forward_sync_buffers else None,
             bucket_bytes=int(cap),
             first_bucket_bytes=int(min(cap, _MIB) if self._cap is None else cap),
             average=self.average,
@@ -139,13 +143,8 @@ class DistributedDataParallel(TorchDDP):
             static_graph=self.static_graph,
         )
 
-    def _list_buffers(self) -> list[tuple[str, torch.Tensor]]:
-        return [(name, buffer)
-                for name, buffer in self.module.named_buffers(remove_duplicate=False)
-                if name not in self.parameters_to_ignore]
-
     def _broadcast_buffers_once(self) -> None:
-        for _, buffer in self._list_buffers():
+        for _, buffer in _buffers(self.module, self.parameters_to_ignore):
             dist.broadcast(buffer, group=self.process_group, group_src=0)
 
     # ---- passes
@@ -154,7 +153,9 @@ class DistributedDataParallel(TorchDDP):
         if self._join_config.enable:
             Join.notify_join_context(self)
             self._check_global_requires_backward_grad_sync(is_joined_rank=False)
-        samples = _rows((*inputs, *kwargs.values())) if self.average == "samples" else None
+        samples = None
+        if self.average == "samples":
+            samples = _rows((*inputs, *kwargs.values()))
         self._reducer.before_forward(self.require_backward_grad_sync, samples)
         return self.module(*inputs, **kwargs)
 
@@ -175,8 +176,8 @@ class DistributedDataParallel(TorchDDP):
         self._reducer.set_samples(samples)
 
     def pass_without_data(self) -> bool:
-        """Takes part in a backward pass of the other ranks, for a rank without data: it gets the same
-        gradients. Returns False if no rank had data."""
+        """Takes part in a backward pass of the other ranks, for a rank without data. This rank gets the
+        same gradients. Returns False if no rank had data."""
         result: bool = self._reducer.pass_without_data()
         return result
 
@@ -260,15 +261,24 @@ class _Joined(JoinHook):
         self._model._sync_final_model(is_last_joiner)
 
 
+def _buffers(module: torch.nn.Module, ignored: set[str]) -> list[tuple[str, torch.Tensor]]:
+    return [(name, buffer) for name, buffer in module.named_buffers(remove_duplicate=False)
+            if name not in ignored]
+
+
 def _backend_of(process_group: Any) -> Any:
     return process_group._get_backend(torch.device("cpu"))
 
 
-def _rows(values: tuple[Any, ...]) -> int | None:
-    for value in values:
-        if isinstance(value, torch.Tensor) and value.dim() > 0:
-            return value.size(0)
-    return None
+def _rows(values: Any) -> int | None:
+    """The rows of the first tensor in tuples, lists and dicts."""
+    if isinstance(values, torch.Tensor):
+        return values.size(0) if values.dim() > 0 else None
+    if isinstance(values, dict):
+        values = tuple(values.values())
+    if not isinstance(values, (tuple, list)):
+        return None
+    return next((rows for rows in map(_rows, values) if rows is not None), None)
 
 
 def _refuse(**arguments: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import unittest
+import weakref
 from typing import Any, Callable
 
 import ranks
@@ -221,6 +223,9 @@ class Beyond(unittest.TestCase):
         a, b = ranks.results(2, _pickled)
         self.assertEqual(a, b)
 
+    def test_a_model_that_is_dropped_is_freed(self) -> None:
+        self.assertEqual(ranks.results(2, _is_freed), [True, True])
+
     def test_an_exception_in_forward_leaves_the_model_usable(self) -> None:
         a, b = ranks.results(2, _after_exception)
         self.assertEqual(a, b)
@@ -318,6 +323,16 @@ def _pickled() -> float:
     return total
 
 
+def _is_freed() -> bool:
+    net = _net()
+    model = peal.DistributedDataParallel(net)
+    model(_batch(0, 0)[0]).sum().backward()
+    reference = weakref.ref(model)
+    del model
+    gc.collect()
+    return reference() is None
+
+
 def _after_exception() -> float:
     model = peal.DistributedDataParallel(_net())
     x = _batch(dist.get_rank(), 0)[0]
@@ -342,6 +357,9 @@ class Errors(unittest.TestCase):
     def test_a_group_of_another_backend_is_unsupported(self) -> None:
         self.assert_raises(_plain, "backend \"peal\"", "\"gloo\"", backend="gloo")
 
+    def test_a_lost_rank_is_a_peal_error_in_backward(self) -> None:
+        self.assertEqual(ranks.outcomes(2, _lost)[0].result, "peer_lost")
+
     def test_modules_that_differ_are_a_mismatch_that_names_the_parameter(self) -> None:
         self.assert_raises(_different, "weight", "rank 0", "rank 1")
 
@@ -358,6 +376,17 @@ class Errors(unittest.TestCase):
 
 def _plain() -> None:
     peal.DistributedDataParallel(_net())
+
+
+def _lost() -> str:
+    model = peal.DistributedDataParallel(_net())
+    if dist.get_rank() == 1:
+        return "left"
+    try:
+        model(_batch(0, 0)[0]).sum().backward()
+    except peal.Error as error:
+        return error.kind
+    return "no error"
 
 
 def _different() -> None:

@@ -18,8 +18,9 @@ namespace peal::train {
 /// As save_checkpoint, in two parts. `save` copies the tensors and returns, so that the next step
 /// may change them. A thread writes the copies and publishes the checkpoint. One save is in
 /// progress at a time. The ranks agree on the thread by a group of their own, so training may use
-/// its group at the same time. Order: construction, save and wait are collective. Threads: one at a
-/// time.
+/// its group at the same time.
+/// Order: construction, save and wait are collective.
+/// Threads: one at a time.
 class AsyncCheckpointer final {
  public:
   /// Errors: those of ProcessGroup::new_group; resource (no thread).

@@ -31,8 +31,9 @@ struct Checkpoint {
   /// The tensors of each module. The name is that of a file: "model" is model.safetensors. It
   /// consists of letters, digits, - and _.
   std::map<std::string, TensorMap> models = {};
-  /// By names of files, as for models. If ranks have the fields of different parameters, as with
-  /// an optimizer that shares its state out, all ranks write (Writers::kAllRanks).
+  /// By names of files, as for models. If each rank has the state of other parameters, as the local
+  /// parts of a sharded optimizer, all ranks write (Writers::kAllRanks). Groups of the same index
+  /// are then one group.
   std::map<std::string, OptimizerState> optimizers = {};
   /// The tensors of which this rank has only a part, by file and name: shards["model"]["w"],
   /// shards["optimizer"]["w.exp_avg"]. Then all ranks write.

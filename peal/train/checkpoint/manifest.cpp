@@ -1,6 +1,7 @@
 #include "peal/train/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
+#include "peal/base/serialize.h"
+#include "peal/base/units.h"
 
 namespace peal::train {
 namespace {
@@ -156,6 +159,46 @@ Manifest parse_manifest(const Metadata& metadata) {
   if (const std::string reason = why_not_file_names(manifest); !reason.empty())
     throw damaged(reason);
   return manifest;
+}
+
+void merge_groups(Manifest& manifest, const Manifest& other) {
+  for (const auto& [name, theirs] : other.optimizers) {
+    const auto ours = manifest.optimizers.find(name);
+    if (ours == manifest.optimizers.end() ||
+        ours->second.state.algorithm != theirs.state.algorithm ||
+        ours->second.state.groups.size() != theirs.state.groups.size()) {
+      throw Error(ErrorKind::kMismatch,
+                  "the ranks do not have the same optimizer \"" + name +
+                      "\": every rank needs the same algorithm and groups");
+    }
+    for (std::size_t i = 0; i < theirs.state.groups.size(); ++i) {
+      std::vector<std::string>& parameters = ours->second.state.groups[i].parameters;
+      std::set<std::string> known(parameters.begin(), parameters.end());
+      for (const std::string& parameter : theirs.state.groups[i].parameters) {
+        if (known.insert(parameter).second) parameters.push_back(parameter);
+      }
+    }
+  }
+}
+
+std::string encode(const Manifest& manifest) {
+  ByteWriter writer;
+  const Metadata metadata = to_metadata(manifest);
+  writer.put_u64(metadata.size());
+  for (const auto& [key, text] : metadata) writer.put_text(key).put_text(text);
+  return std::move(writer).take();
+}
+
+Manifest decode_manifest(std::string_view bytes) {
+  constexpr Bytes kLongest(std::numeric_limits<std::int32_t>::max());
+  ByteReader reader(bytes, "description of a checkpoint");
+  Metadata metadata;
+  for (std::uint64_t left = reader.get_u64(); left > 0; --left) {
+    const std::string key(reader.get_text(kLongest));
+    metadata[key] = reader.get_text(kLongest);
+  }
+  reader.finish();
+  return parse_manifest(metadata);
 }
 
 std::string why_not_file_names(const Manifest& manifest) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "peal/train/checkpoint/tensor_map.h"
 #include "peal/train/checkpoint/values.h"
@@ -28,6 +29,16 @@ Metadata to_metadata(const Manifest& manifest);
 
 /// Errors: mismatch (not the metadata of a checkpoint), unsupported (of a newer version).
 Manifest parse_manifest(const Metadata& metadata);
+
+/// Adds the parameters in the groups of `other`, which another rank has: a sharded optimizer has
+/// groups with the parameters of its rank.
+/// Errors: mismatch (an optimizer of `other` that `manifest` lacks, or with another algorithm or
+///   number of groups).
+void merge_groups(Manifest& manifest, const Manifest& other);
+
+/// A manifest as bytes for other ranks, and back. Errors of decode: as parse_manifest.
+std::string encode(const Manifest& manifest);
+Manifest decode_manifest(std::string_view bytes);
 
 /// Why the names of models and optimizers cannot be names of files; empty if they can. They are
 /// letters, digits, - and _, all different, and not "training" or "ranks", which other files have.

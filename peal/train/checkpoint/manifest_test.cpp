@@ -81,6 +81,21 @@ TEST(Manifest, WrongTextsAreRefused) {
   EXPECT_THAT(error_with("model.../up", "1"), HasSubstr("is not letters, digits, - and _"));
 }
 
+TEST(Manifest, GroupsHaveTheParametersOfAllRanks) {
+  Manifest first = example();
+  Manifest second = decode_manifest(encode(example()));
+  second.optimizers["adam"].state.groups[0].parameters = {"c", "d"};
+  second.optimizers["adam"].state.groups[1].parameters = {"e"};
+  merge_groups(first, second);
+  EXPECT_THAT(first.optimizers["adam"].state.groups[0].parameters, ElementsAre("a.b", "c", "d"));
+  EXPECT_THAT(first.optimizers["adam"].state.groups[1].parameters, ElementsAre("e"));
+  second.optimizers["adam"].state.groups.pop_back();
+  EXPECT_THAT(thrown_text([&] { merge_groups(first, second); }),
+              HasSubstr("the ranks do not have the same optimizer \"adam\""));
+  second = {};
+  merge_groups(first, second);  // a rank without optimizers
+}
+
 TEST(Manifest, NamesMustBeNamesOfFiles) {
   const auto reason = [](const char* model, const char* optimizer) {
     Manifest manifest;

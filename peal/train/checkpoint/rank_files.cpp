@@ -1,10 +1,13 @@
 #include "peal/train/checkpoint/rank_files.h"
 
 #include <cstdio>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "peal/base/error.h"
 #include "peal/base/fnv.h"
+#include "peal/base/serialize.h"
 #include "peal/train/checkpoint/manifest.h"
 #include "peal/train/checkpoint/sharing.h"
 #include "peal/train/checkpoint/tensor_file.h"
@@ -92,26 +95,31 @@ void set_tensor_counts(Manifest& manifest, const std::map<std::string, std::int6
 
 // ---- rank 0 writes
 
-/// A hash of the names of all tensors.
-std::uint64_t hash_of_names(const Files& files) {
-  std::string names;
+/// A line for each file that has tensors: its name, and a hash of the names of the tensors.
+std::set<std::string> lines_of_names(const Files& files) {
+  std::set<std::string> lines;
   for (const auto& [file, parts] : files) {
-    for (const auto& [name, part] : parts) names += file + '\0' + name + '\0';
+    std::string names;
+    for (const auto& [name, part] : parts) names += name + '\0';
+    if (!parts.empty()) lines.insert(file + " " + std::to_string(fnv(names)) + "\n");
   }
-  return fnv(names);
+  return lines;
 }
 
-/// Rank 0 must have all tensors; the others have the same, or pass none.
+/// Rank 0 must have all tensors. The other ranks have the same of a file, or none.
 void require_same_names(const Ranks& ranks, const Files& files) {
-  const std::string ours = std::to_string(hash_of_names(files));
-  const std::string of_rank_0 = ranks.broadcast(ours);
+  const std::set<std::string> ours = lines_of_names(files);
+  std::string text;
+  for (const std::string& line : ours) text += line;
+  const std::string of_rank_0 = ranks.broadcast(text);
   ranks.together([&] {
-    bool has_tensors = false;
-    for (const auto& [name, parts] : files) has_tensors |= !parts.empty();
-    if (!has_tensors || ours == of_rank_0) return;
-    throw Error(ErrorKind::kMismatch,
-                "this rank and rank 0 have different tensors, so rank 0 cannot write the "
-                "checkpoint alone: use Writers::kAllRanks");
+    for (const std::string& line : ours) {
+      if (of_rank_0.find(line) != std::string::npos) continue;
+      throw Error(ErrorKind::kMismatch,
+                  "this rank and rank 0 have different tensors of \"" +
+                      line.substr(0, line.find(' ')) +
+                      "\", so rank 0 cannot write the checkpoint alone: use Writers::kAllRanks");
+    }
   });
 }
 
@@ -153,6 +161,25 @@ OfferedParts offers_of(const Files& files) {
     }
   }
   return offers;
+}
+
+/// The parts of all ranks, by rank. Rank 0's groups of parameters get those of the others.
+std::vector<OfferedParts> exchange(const Ranks& ranks,
+                                   const OfferedParts& offers,
+                                   Manifest& manifest) {
+  ByteWriter writer;
+  writer.put_text(encode(offers)).put_text(encode(manifest));
+  std::vector<OfferedParts> all;
+  std::vector<Manifest> manifests;
+  for (const std::string& bytes : ranks.gather(std::string(writer.view()))) {
+    constexpr Bytes kLongest(std::numeric_limits<std::uint32_t>::max());
+    ByteReader reader(bytes, "description of a rank's tensors");
+    all.push_back(decode_offered_parts(reader.get_text(kLongest)));
+    manifests.push_back(decode_manifest(reader.get_text(kLongest)));
+  }
+  manifest = std::move(manifests.front());
+  for (const Manifest& other : manifests) merge_groups(manifest, other);  // the same on every rank
+  return all;
 }
 
 /// "model/shard-00002-model-00001-of-00001.safetensors", as torch's HuggingFaceStorageWriter
@@ -207,11 +234,8 @@ std::vector<RankFile> rank_files(const Ranks& ranks,
     counts = counts_of(files);
   } else {
     const OfferedParts offers = offers_of(files);
-    std::vector<OfferedParts> all;
-    for (const std::string& bytes : ranks.gather(encode(offers))) {
-      all.push_back(decode_offered_parts(bytes));
-    }
-    SharingPlan plan = share_out(all);  // throws on every rank or on none
+    const std::vector<OfferedParts> all = exchange(ranks, offers, manifest);
+    SharingPlan plan = share_out(all);  // the same on every rank
     const auto rank = static_cast<std::size_t>(ranks.rank());
     mine = shard_files(files, offers, plan.writes[rank], ranks.rank());
     counts = std::move(plan.tensors);

@@ -27,8 +27,8 @@ struct RankFile {
 ///   tensors), unsupported (tensors that a file cannot have), mismatch (ranks have parts that do
 ///   not fit, or rank 0 alone shall write but lacks tensors of other ranks). Those of the
 ///   operations.
-/// Cost: an all_reduce of 4 bytes and a broadcast of 8; if all ranks write, an all_gather of the
-///   names and shapes of all tensors.
+/// Cost: some small operations; if all ranks write, an all_gather of the names and shapes of all
+///   tensors.
 std::vector<RankFile> rank_files(const Ranks& ranks, const Checkpoint& checkpoint, Writers writers);
 
 /// The file of rank `rank` with its own tensors.

@@ -12,7 +12,8 @@ namespace peal::train {
 
 /// Which ranks write the tensors of models and optimizers.
 enum class Writers : unsigned char {
-  kRank0,     // rank 0 has all tensors, and writes a file for each model and optimizer
+  kRank0,     // rank 0 has all tensors, and writes a file for each model and optimizer; the other
+              // ranks have the same tensors of a file, or none
   kAllRanks,  // each rank writes a part; those of tensors that several ranks have are shared out
 };
 

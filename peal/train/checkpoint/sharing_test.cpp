@@ -88,7 +88,7 @@ TEST(ShareOut, TheSameNameInTwoFilesIsTwoTensors) {
 TEST(OfferedParts, DecodeToTheSame) {
   const OfferedParts parts = {rows("a\n", 2, 3, 5), whole("b", 0), {}};
   EXPECT_EQ(decode_offered_parts(encode(parts)), parts);
-  EXPECT_EQ(decode_offered_parts(encode({})), OfferedParts{});
+  EXPECT_EQ(decode_offered_parts(encode(OfferedParts{})), OfferedParts{});
   const std::string bytes = encode(parts);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_THAT(thrown_text([&] { decode_offered_parts(std::string_view(bytes).substr(0, size)); }),

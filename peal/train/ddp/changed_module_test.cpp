@@ -351,6 +351,21 @@ TEST(ChangedModuleTest, ALayerFrozenOnOneRankIsAMismatchOnEveryRank) {
               Each(AllOf(HasSubstr("mismatch"), HasSubstr("second.weight"), HasSubstr("frozen"))));
 }
 
+TEST(ChangedModuleTest, AChangeThatIsUndoneAfterAMismatchLeavesGradientsAveraged) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = identity_net();
+    DistributedDataParallel model(net, group);
+    const auto pass = [&] { model.forward(input(group->rank())).sum().backward(); };
+    if (group->rank() == 0) net->first->weight.requires_grad_(false);
+    const std::string error = thrown_text(pass);
+    net->first->weight.requires_grad_(true);
+    net->zero_grad();
+    pass();
+    return error.starts_with("mismatch") && is_averaged(*net);
+  });
+  EXPECT_THAT(results, Each(true));
+}
+
 TEST(ChangedModuleTest, ALayerReplacedOnOneRankIsAMismatchOnEveryRank) {
   for (const auto unused : {UnusedParameters::kAreErrors, UnusedParameters::kContributeNothing}) {
     EXPECT_THAT(

@@ -1,6 +1,7 @@
 // The options of DistributedDataParallel.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +34,11 @@ enum class UnusedParameters : unsigned char {
 
 /// Buffers are tensors of a module that are not trained, such as the statistics of batch norm.
 enum class BufferSync : unsigned char {
-  kBroadcast,  // after every backward pass all ranks get the buffers of rank 0
-  kAverage,    // ... the mean of all ranks; integers: the buffers of rank 0
-  kNone,       // each rank keeps its buffers
+  // After every backward pass all ranks get the buffers of the lowest rank that had data.
+  kBroadcast,
+  // ... get the mean over the ranks that had data; integers: as kBroadcast.
+  kAverage,
+  kNone,  // each rank keeps its buffers
 };
 
 enum class Graph : unsigned char {
@@ -77,6 +80,9 @@ struct DataParallelOptions {
   std::vector<std::string> ignored = {};
   /// Averages the gradients in place of all_reduce. Null: all_reduce.
   std::shared_ptr<CommunicationHook> hook = nullptr;
+  /// Waits for the operations of a pass; null: Work::wait. For programs that handle signals while
+  /// they wait.
+  std::function<void(Work&)> wait = nullptr;
   /// The timeout of each operation.
   Timeout timeout = kGroupTimeout;
 };

@@ -41,9 +41,9 @@ class NoSync final {
 /// The constructor copies the parameters and buffers of rank 0 to all ranks. Every backward pass
 /// that reaches a parameter averages. When backward() returns, on every rank,
 ///   grad = (grad_0 + grad_1 + ...) / n,
-/// with the same bits; DataParallelOptions::average has other means. For batches of equal size and
-/// a mean loss, this is the gradient of one process on the whole batch. After that, the buffers of
-/// rank 0 (such as batch norm's statistics) are copied to all ranks.
+/// with the same bits; DataParallelOptions::average selects another formula. For batches of equal
+/// size and a mean loss, this is the gradient of one process on the whole batch. After that, the
+/// buffers of rank 0 (such as batch norm's statistics) are copied to all ranks.
 ///
 /// Gradients are in memory once, in buckets that peers map, also if zero_grad() drops them: the
 /// next pass writes them to the same memory. A gradient tensor that is kept from an earlier pass
@@ -96,11 +96,14 @@ class DistributedDataParallel final {
       : DistributedDataParallel(holder.ptr(), std::move(group), options) {}
 
   /// The forward function of the module. Does not communicate. For Average::kBySamples, the next
-  /// backward pass has as many samples as the first argument that is a tensor has rows.
+  /// backward pass has as many samples as the first argument that is a tensor has rows. Without
+  /// such an argument, call set_samples.
   template <class... Arguments>
   auto forward(Arguments&&... arguments) {
     reducer_->before_forward();
-    if (const auto rows = first_rows(arguments...)) reducer_->set_samples(*rows);
+    if (const auto rows = first_rows(arguments...); rows && torch::GradMode::is_enabled()) {
+      reducer_->set_samples(*rows);
+    }
     return module_->forward(std::forward<Arguments>(arguments)...);
   }
   template <class... Arguments>

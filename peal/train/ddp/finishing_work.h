@@ -1,4 +1,4 @@
-// A Work with something left to do when its operation has ended. For communication hooks.
+// A Work that calls a function after its operation has ended. For communication hooks.
 #pragma once
 
 #include <functional>

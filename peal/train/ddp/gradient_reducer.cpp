@@ -1,6 +1,7 @@
 #include "peal/train/ddp/gradient_reducer.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include <torch/torch.h>
@@ -58,7 +59,12 @@ void GradientReducer::set_hook(std::shared_ptr<CommunicationHook> hook) {
 
 GradientReducer::~GradientReducer() {
   hooks_.clear();
-  wait_for_all();  // the operations write to the buckets' memory
+  // The operations write to the buckets' memory. Does not call wait(), which may start others.
+  for (const WorkPtr& work : works_) {
+    std::promise<void> ended;
+    work->when_completed([&ended] { ended.set_value(); });
+    ended.get_future().wait();
+  }
 }
 
 // A group of one has no rank to average with. But passes may count by their samples.
@@ -112,6 +118,7 @@ void GradientReducer::list_parameters() {
   }
   order_ = reverse_order(parameters_.size());
   arrivals_ = ArrivalOrder(parameters_.size());
+  considered_order_.clear();
   status_ = PassStatus(parameters_.size(), group_->size());
   has_counted_ = false;
 }
@@ -134,16 +141,13 @@ void GradientReducer::make_buckets() {
   buckets_are_old_ = true;  // until memory was found
   std::vector<GradientBucket> old = std::exchange(buckets_, {});
   if (std::ranges::none_of(parameters_, &TrainedParameter::is_in_place)) {
-    for (TrainedParameter& parameter : parameters_) {
-      parameter.place.reset();
-      parameter.memory.reset();
-    }
+    for (TrainedParameter& parameter : parameters_) parameter.leave_bucket();
     old.clear();
   }
   for (const std::vector<std::size_t>& indices : assignment(order_)) {
     std::vector<GradientBucket::Parameter> contents;
     for (const std::size_t index : indices) {
-      contents.push_back({parameters_[index].name, parameters_[index].tensor.detach()});
+      contents.push_back({parameters_[index].name, parameters_[index].tensor});
     }
     const DType dtype = element_type(parameters_[indices.front()].tensor.scalar_type());
     const std::size_t index = buckets_.size();
@@ -152,6 +156,9 @@ void GradientReducer::make_buckets() {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       parameters_[indices[i]].move_to(index, bucket.place(i), bucket.place_memory(i));
     }
+  }
+  for (TrainedParameter& parameter : parameters_) {
+    if (parameter.is_sparse) parameter.leave_bucket();
   }
   if (!buckets_.empty()) buckets_.back().set_last();
   buckets_are_old_ = false;
@@ -213,15 +220,19 @@ void GradientReducer::before_forward() {
 // ---- gradients arrive ---------------------------------------------------------------------------
 
 Tensor GradientReducer::arriving(std::size_t index, const Tensor& gradient) {
+  const PlacesPaused paused;
   enter_pass();
   TrainedParameter& parameter = parameters_[index];
-  if (parameter.is_complete && parameter.place.defined() && parameter.bucket < sent_) {
+  const bool is_unexpected = has_counted_ && parameter.arrivals >= parameter.expected;
+  const bool is_sent =
+      parameter.is_complete && parameter.place.defined() && parameter.bucket < sent_;
+  if (pass_sync_ == Sync::kOn && (is_unexpected || is_sent)) {
     throw Error(ErrorKind::kUsage,
                 "the gradient of " + parameter.name +
-                    " came once more in one backward(), after it was sent: call backward() for "
-                    "each forward pass if the module is loaded or converted between them. If a "
-                    "layer is checkpointed in several places, set Graph::kStatic, and let every "
-                    "pass use it equally often");
+                    " came once more in one backward(), after it was sent or was not expected: "
+                    "call backward() for each forward pass if the module is loaded or converted "
+                    "between them. If a layer is checkpointed in several places, set "
+                    "Graph::kStatic, and let every pass use each parameter equally often");
   }
   if (!gradient.defined()) return gradient;
   if (torch::GradMode::is_enabled()) {
@@ -235,6 +246,7 @@ Tensor GradientReducer::arriving(std::size_t index, const Tensor& gradient) {
 }
 
 void GradientReducer::arrived(std::size_t index) {
+  const PlacesPaused paused;
   TrainedParameter& parameter = parameters_[index];
   parameter.reached = true;
   parameter.arrivals += 1;
@@ -246,7 +258,7 @@ void GradientReducer::arrived(std::size_t index) {
   if (has_counted_ && parameter.arrivals < parameter.expected) return;
   parameter.arrived = true;
   arrivals_.arrived(index);
-  if (holds_buckets()) return;
+  if (holds_buckets() || parameter.is_complete) return;
   complete(parameter);
   send_complete_buckets(At::kArrival);
 }
@@ -263,17 +275,22 @@ void GradientReducer::enter_pass() {
 
 void GradientReducer::begin_pass() {
   if (std::exchange(in_pass_, true)) recover();
+  window_samples_ -= std::exchange(interrupted_samples_, 0);
   interrupted_ = false;
   const auto is_in_window = [](const TrainedParameter& one) {
     return one.reached && !one.was_dropped();
   };
   if (std::ranges::none_of(parameters_, is_in_window)) window_samples_ = 0;
-  if (data_ == Data::kOfPass) window_samples_ += samples_;
+  if (data_ == Data::kOfPass) {
+    window_samples_ += samples_;
+    interrupted_samples_ = samples_;  // until the end of the pass
+  }
   next_ = 0;
   for (TrainedParameter& parameter : parameters_) {
     parameter.arrivals = 0;
     parameter.arrived = false;
     parameter.is_complete = false;
+    parameter.is_apart = false;
   }
   if (pass_sync_ == Sync::kOff) return;
   if (buckets_are_old_) make_buckets();
@@ -352,6 +369,7 @@ void GradientReducer::end_pass() {
   if (allocator_) allocator_->stop();
   if (pass_sync_ == Sync::kOff) {
     in_pass_ = false;
+    interrupted_samples_ = 0;
     return;
   }
   was_nested_ = end_.seen_nested();
@@ -409,6 +427,7 @@ void GradientReducer::exchange() {
   // The ranks are in step, or their group has failed and reports that itself.
   in_pass_ = false;
   sent_ = 0;
+  interrupted_samples_ = 0;
   if (cause) std::rethrow_exception(cause);
 }
 
@@ -417,7 +436,11 @@ std::exception_ptr GradientReducer::wait_for_all() {
   std::exception_ptr first;
   for (const WorkPtr& work : works_) {
     try {
-      work->wait();
+      if (options_.wait) {
+        options_.wait(*work);
+      } else {
+        work->wait();
+      }
     } catch (...) {
       if (!first) first = std::current_exception();
     }
@@ -443,6 +466,7 @@ void GradientReducer::follow_change() {
   adopt_module();
   for (TrainedParameter& parameter : parameters_) parameter.arrived = parameter.reached;
   start_collecting();
+  in_pass_ = true;
   exchange();
 }
 
@@ -467,7 +491,7 @@ void GradientReducer::finish_average() {
     TrainedParameter& parameter = parameters_[i];
     const bool reached = status_.reached(i) > 0;
     if (reached && (parameter.is_sparse || status_.is_sparse(i))) {
-      buckets_are_old_ = buckets_are_old_ || !std::exchange(parameter.is_sparse, true);
+      if (!std::exchange(parameter.is_sparse, true)) buckets_are_old_ = true;
       Tensor& gradient = parameter.tensor.mutable_grad();
       gradient = sum_sparse(*group_, gradient, parameter.tensor, scale, options_.timeout);
     }
@@ -479,7 +503,7 @@ void GradientReducer::finish_average() {
   has_counted_ = has_counted_ || (options_.graph == Graph::kStatic && data_ == Data::kOfPass);
   window_samples_ = 0;
   if (status_.some_other_order()) take_order_of_rank_zero();
-  sync_buffers(status_.first_active());
+  if (active > 0) sync_buffers(status_.first_active(), data_, active);
 }
 
 /// Whether rank 0 has learned an order of arrival that would change the buckets.
@@ -502,7 +526,9 @@ void GradientReducer::take_order_of_rank_zero() {
   buckets_are_old_ = true;
 }
 
-void GradientReducer::sync_buffers(Rank root) {
+void GradientReducer::sync_buffers() { sync_buffers(0, Data::kOfPass, group_->size()); }
+
+void GradientReducer::sync_buffers(Rank root, Data data_of_rank, int active) {
   if (options_.buffers == BufferSync::kNone || group_->size() == 1) return;
   const torch::NoGradGuard no_grad;
   std::vector<Tensor> data;
@@ -514,10 +540,9 @@ void GradientReducer::sync_buffers(Rank root) {
   for (const Tensors& same_type : by_type(data)) {
     if (options_.buffers == BufferSync::kAverage && same_type.front().is_floating_point()) {
       for (const Tensor& buffer : same_type) {
-        if (data_ == Data::kNone) buffer.zero_();
+        if (data_of_rank == Data::kNone) buffer.zero_();
       }
       all_reduce(*group_, same_type, {.timeout = options_.timeout});
-      const int active = std::max(1, status_.active_ranks());
       for (const Tensor& buffer : same_type) buffer.div_(active);
     } else {
       broadcast(*group_, same_type, root, {.timeout = options_.timeout});

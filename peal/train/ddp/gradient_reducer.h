@@ -26,11 +26,11 @@
 
 namespace peal::train {
 
-/// A pass, which is a call of backward() with all passes nested in it: idle -> (first gradient)
-/// collecting -> (all ranks have ended it) idle. A bucket is sent when it and all earlier buckets
-/// are complete. So every rank sends in the same order, although gradients arrive in any order. At
-/// the end of the pass the ranks sum a PassStatus: which parameters were reached, and by how many
-/// samples.
+/// A pass is one call of backward(), with all passes nested in it. Its states: idle -> (first
+/// gradient) collecting -> (all ranks have ended it) idle. A bucket is sent when it and all earlier
+/// buckets are complete. So every rank sends in the same order, although gradients arrive in any
+/// order. At the end of the pass the ranks sum a PassStatus: which parameters were reached, and by
+/// how many samples.
 ///
 /// The order of buckets: first the reverse of the parameters' registration. When two passes have
 /// had another order on rank 0, the ranks take over that order before the next pass.
@@ -51,7 +51,7 @@ class GradientReducer final {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// Off: gradients stay on this rank and accumulate. Counts for passes that begin later. Returns
+  /// Off: gradients stay on this rank and accumulate. Applies to passes that begin later. Returns
   /// the previous setting.
   enum class Sync : unsigned char { kOff, kOn };
   Sync set_sync(Sync sync) { return std::exchange(sync_, sync); }
@@ -61,7 +61,8 @@ class GradientReducer final {
   /// Cost: a check of each parameter, about 0.02 us.
   void before_forward();
 
-  /// The number of samples of the passes that follow, for Average::kBySamples.
+  /// The number of samples of each following pass, for Average::kBySamples. The value stays until
+  /// the next call.
   void set_samples(std::int64_t samples) { samples_ = samples; }
   std::int64_t samples() const { return samples_; }
 
@@ -73,15 +74,17 @@ class GradientReducer final {
   /// Averages what earlier passes have accumulated, without a backward pass.
   /// Order: collective, in place of a backward pass.
   void average_window();
-  /// From the next pass on, tells all ranks that this rank wants to stop.
+  /// From the next pass on, tells all ranks that this rank wants to stop; clear_stop ends that.
   void request_stop() { wants_to_stop_ = true; }
+  void clear_stop() { wants_to_stop_ = false; }
   /// Whether some rank has requested it. The same on all ranks after a pass.
   bool stop_was_requested() const {
     return does_nothing() ? wants_to_stop_ : status_.some_wants_to_stop();
   }
-  /// The ranks that had data in the last pass.
+  /// The number of ranks that had data in the last pass.
   int active_ranks() const { return status_.active_ranks(); }
-  /// By which number Average::kMean divides: that of all ranks, or of those that had data.
+  /// The divisor of Average::kMean: the number of all ranks, or of the ranks that had data. With
+  /// kActiveRanks, drop gradients between passes.
   enum class Divisor : unsigned char { kAllRanks, kActiveRanks };
   void set_divisor(Divisor divisor) { divisor_ = divisor; }
 
@@ -93,7 +96,7 @@ class GradientReducer final {
 
   /// Makes the buffers equal, as after a backward pass.
   /// Order: collective.
-  void sync_buffers(Rank root = 0);
+  void sync_buffers();
 
   const DataParallelOptions& options() const { return options_; }
   ProcessGroup& group() { return *group_; }
@@ -136,6 +139,8 @@ class GradientReducer final {
   void finish_average();
   bool wants_other_order();
   void take_order_of_rank_zero();
+  /// `active` ranks contribute to averages of buffers.
+  void sync_buffers(Rank root, Data data_of_rank, int active);
   std::exception_ptr wait_for_all();
 
   std::unique_ptr<ModelTensors> model_;
@@ -159,7 +164,10 @@ class GradientReducer final {
   // ---- the window: the passes since the last averaging
   std::int64_t samples_ = 1;  // of the next pass
   std::int64_t window_samples_ = 0;
-  double usual_samples_ = 1;  // of all ranks in the last window; scales contributions
+  std::int64_t interrupted_samples_ = 0;  // of a pass that has not ended
+  // Of all ranks in the last window; scales contributions. At first a power of two, so that scaling
+  // is exact, and large, so that a sum of float16 does not overflow.
+  double usual_samples_ = 1024;
 
   // ---- the pass
   bool in_pass_ = false;

@@ -1,4 +1,4 @@
-// What ranks tell each other at the end of a backward pass, in one small all_reduce.
+// The status that the ranks sum at the end of a backward pass, in one small all_reduce.
 #pragma once
 
 #include <cstddef>

@@ -25,6 +25,8 @@ Lists& lists() {
   return *the_only;
 }
 
+thread_local int pauses = 0;
+
 c10::Allocator* usual_allocator = nullptr;  // the one before AllocatorWithPlaces
 
 /// Ends the use of a place.
@@ -52,7 +54,7 @@ void free_memory(void* data) {
 class AllocatorWithPlaces final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    if (lists().started_count.load(std::memory_order_relaxed) > 0) {
+    if (pauses == 0 && lists().started_count.load(std::memory_order_relaxed) > 0) {
       if (void* const place = give_place(bytes)) {
         return {place, place, &free_memory, c10::Device(c10::kCPU)};
       }
@@ -87,11 +89,14 @@ void install() {
   std::call_once(once, [] {
     usual_allocator = c10::GetCPUAllocator();
     if (usual_allocator->raw_deleter() == nullptr) return;  // a program's own: leave it
-    c10::SetCPUAllocator(new AllocatorWithPlaces(), /*priority=*/255);
+    c10::SetCPUAllocator(new AllocatorWithPlaces());        // a program may replace it again
   });
 }
 
 }  // namespace
+
+PlacesPaused::PlacesPaused() { ++pauses; }
+PlacesPaused::~PlacesPaused() { --pauses; }
 
 PlaceAllocator::PlaceAllocator(Choose choose) : choose_(std::move(choose)) { install(); }
 
@@ -112,6 +117,7 @@ void PlaceAllocator::stop() {
 
 void move_out_of_place(const torch::Tensor& tensor) {
   c10::StorageImpl* const storage = tensor.storage().unsafeGetStorageImpl();
+  const PlacesPaused paused;
   c10::DataPtr own = c10::GetCPUAllocator()->allocate(storage->nbytes());
   std::memcpy(own.get(), storage->data(), storage->nbytes());
   storage->set_data_ptr_noswap(std::move(own));

@@ -33,7 +33,7 @@ class PlaceMemory final : public c10::intrusive_ptr_target {
   std::size_t bytes() const { return bytes_; }
   /// Whether a tensor that autograd has allocated uses it.
   bool is_in_use() const { return is_in_use_.load(std::memory_order_acquire); }
-  /// Called by the allocator. It is not in use before.
+  /// The allocator calls this for memory that is not in use.
   void* begin_use() {
     is_in_use_.store(true, std::memory_order_relaxed);
     return data_;
@@ -57,7 +57,8 @@ class PlaceAllocator final {
   /// Chooses a place for a request of `bytes`; null if none fits.
   using Choose = std::function<PlaceMemory*(std::size_t bytes)>;
 
-  /// The first one in a process replaces LibTorch's allocator, for the rest of the process.
+  /// The first one in a process replaces LibTorch's allocator, for the rest of the process, but not
+  /// an allocator without a raw deleter. Threads: no other thread allocates tensors meanwhile.
   explicit PlaceAllocator(Choose choose);
   ~PlaceAllocator() { stop(); }
   PlaceAllocator(const PlaceAllocator&) = delete;
@@ -69,6 +70,15 @@ class PlaceAllocator final {
  private:
   Choose choose_;
   std::thread::id thread_;  // that called start(); none if stopped
+};
+
+/// While this object lives, requests of this thread get no places.
+class PlacesPaused final {
+ public:
+  PlacesPaused();
+  ~PlacesPaused();
+  PlacesPaused(const PlacesPaused&) = delete;
+  PlacesPaused& operator=(const PlacesPaused&) = delete;
 };
 
 /// Gives the tensor, and all tensors that share its storage, other memory with the same values.

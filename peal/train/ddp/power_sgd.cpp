@@ -1,5 +1,6 @@
 #include "peal/train/ddp/power_sgd.h"
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -58,14 +59,16 @@ PowerSgd::PowerSgd(PowerSgdOptions options) : options_(options) {
   const bool uses_memory = options.error_feedback == PowerSgdOptions::ErrorFeedback::kOn ||
                            options.warm_start == PowerSgdOptions::WarmStart::kOn;
   if (options.matrix_rank < 1 || options.start_iteration < 0 ||
-      (uses_memory && options.start_iteration < 2)) {
+      (uses_memory && options.start_iteration < 2) || !(options.min_compression_rate >= 1)) {
     throw Error(ErrorKind::kUsage,
                 c10::str("PowerSGD of rank ",
                          options.matrix_rank,
                          " from pass ",
                          options.start_iteration,
-                         " on: the rank is at least 1, and the first compressed pass at least 2 "
-                         "(or 0 without error feedback and warm start)"));
+                         " on, for a rate of ",
+                         options.min_compression_rate,
+                         ": the rank and the rate are at least 1, and the first compressed pass at "
+                         "least 2 (or 0 without error feedback and warm start)"));
   }
 }
 
@@ -103,6 +106,10 @@ WorkPtr PowerSgd::start(ProcessGroup& group, const GradientsToAverage& bucket, T
     item.values = one.values;
     item.matrix = as_matrix(one.values);
     Memory& memory = memory_[one.name];
+    const std::vector<std::int64_t> q_shape = {item.matrix.size(1), options_.matrix_rank};
+    // The parameter may have been replaced.
+    if (memory.q.defined() && memory.q.sizes() != q_shape) memory = {};
+    if (memory.error.defined() && memory.error.sizes() != item.matrix.sizes()) memory = {};
     if (feeds_back && memory.error.defined()) item.matrix = item.matrix + memory.error;
     if (!memory.q.defined() || options_.warm_start == PowerSgdOptions::WarmStart::kOff) {
       memory.q = random_q(one.name, item.matrix);
@@ -138,7 +145,9 @@ WorkPtr PowerSgd::start(ProcessGroup& group, const GradientsToAverage& bucket, T
       item.values.copy_(result.view(item.values.sizes()));
       Memory& memory = memory_[item.name];
       memory.q = item.q.clone();
-      if (feeds_back) memory.error = item.matrix - result;
+      // An overflow must not stay in the error for ever.
+      const bool is_finite = std::isfinite(result.sum().item<double>());
+      if (feeds_back) memory.error = is_finite ? item.matrix - result : Tensor();
     }
   });
 }

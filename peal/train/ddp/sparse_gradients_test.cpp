@@ -86,6 +86,53 @@ TEST(SparseGradientsTest, TheGradientStaysSparseAndCoalesced) {
   EXPECT_THAT(results, Each(Each(true)));
 }
 
+/// Three embeddings, of which the first is registered last, and so has the first bucket.
+struct Many : torch::nn::Module {
+  explicit Many(bool sparse) {
+    for (int i = 0; i < 3; ++i) {
+      tables.push_back(
+          register_module("table" + std::to_string(i),
+                          torch::nn::Embedding(torch::nn::EmbeddingOptions(4, 2).sparse(sparse))));
+    }
+    register_module("out", out);
+    const torch::NoGradGuard no_grad;
+    for (Tensor& parameter : parameters()) parameter.fill_(0.5);
+  }
+  Tensor forward(const Tensor& rows) {
+    Tensor sum = tables[0](rows);
+    for (std::size_t i = 1; i < 3; ++i) sum = sum + tables[i](rows) * static_cast<double>(i + 1);
+    return out(sum);
+  }
+  std::vector<torch::nn::Embedding> tables;
+  torch::nn::Linear out{2, 1};
+};
+
+TEST(SparseGradientsTest, SeveralSparseParametersAreAveragedAlsoWithoutZeroing) {
+  for (const bool zeroes : {true, false}) {
+    const auto run = [&](bool sparse) {
+      return on_ranks(2, [&](const ProcessGroupPtr& group) {
+        DistributedDataParallel model(
+            std::make_shared<Many>(sparse), group, {.bucket_cap = 1_B, .first_bucket_cap = 1_B});
+        std::vector<Tensor> seen;
+        for (int step = 0; step < 4; ++step) {
+          if (zeroes) model->zero_grad();
+          model.forward(torch::tensor({group->rank(), group->rank() + 1})).sum().backward();
+          for (const Tensor& parameter : model->parameters()) {
+            const Tensor gradient = parameter.grad();
+            seen.push_back(gradient.is_sparse() ? gradient.to_dense() : gradient.clone());
+          }
+        }
+        return seen;
+      });
+    };
+    const auto sparse = run(true), dense = run(false);
+    for (std::size_t i = 0; i < dense[0].size(); ++i) {
+      EXPECT_TRUE(sparse[0][i].equal(sparse[1][i])) << i;
+      EXPECT_TRUE(sparse[0][i].allclose(dense[0][i])) << i;
+    }
+  }
+}
+
 TEST(SparseGradientsTest, AGradientThatBecomesDenseIsAveraged) {
   const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
     DistributedDataParallel model(std::make_shared<Words>(), group);

@@ -133,6 +133,12 @@ bool TrainedParameter::expects_gradient() const {
          !memory->is_in_use() && !tensor.grad().defined();
 }
 
+void TrainedParameter::leave_bucket() {
+  place.reset();
+  memory.reset();
+  bucket = 0;
+}
+
 void TrainedParameter::keep_apart() {
   const torch::NoGradGuard no_grad;
   if (is_in_place()) tensor.mutable_grad() = place.clone();

@@ -37,9 +37,9 @@ struct TrainedParameter {
   torch::Tensor set_aside;  // the gradient from before the window
 
   // ---- this pass
-  int arrivals = 0;          // how often backward has reached the parameter
-  int expected = 1;          // how often it will
-  bool arrived = false;      // it has been reached so often
+  int arrivals = 0;          // so far
+  int expected = 1;          // arrivals in each pass, for Graph::kStatic
+  bool arrived = false;      // the last expected gradient has arrived
   bool is_complete = false;  // `place` holds what this rank contributes
 
   /// Adds weight * gradient to the gradient of the window. Returns what autograd has still to add:
@@ -58,6 +58,9 @@ struct TrainedParameter {
   bool expects_gradient() const;
   /// Whether a tensor other than the gradient is in the place: then the place cannot be written.
   bool is_occupied() const { return memory != nullptr && memory->is_in_use() && !is_in_place(); }
+
+  /// Without a place in a bucket.
+  void leave_bucket();
 
   /// From now on contributes nothing to `place`, and keeps its gradient elsewhere.
   void keep_apart();

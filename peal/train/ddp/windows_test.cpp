@@ -246,6 +246,32 @@ TEST(WindowsTest, AStaticGraphAveragesWithAndWithoutNoSync) {
   EXPECT_THAT(results, Each(ElementsAre(3, 0, 3, 0, 3, 0, 3, 0)));
 }
 
+TEST(WindowsTest, AStaticGraphThatReachesAnotherParameterIsAnErrorWithItsName) {
+  const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<TwoPaths>();
+    DistributedDataParallel model(net, group, {.graph = Graph::kStatic});
+    const Tensor x = torch::ones({1, 3});
+    model.forward(x, TwoPaths::Path::kFirst).sum().backward();
+    return testing::thrown_text([&] { model.forward(x, TwoPaths::Path::kBoth).sum().backward(); });
+  });
+  EXPECT_THAT(errors, Each(::testing::HasSubstr("the gradient of second.")));
+}
+
+TEST(WindowsTest, AnEvaluationBeforeBackwardDoesNotChangeTheNumberOfSamples) {
+  EXPECT_THAT(gradients(2,
+                        {.average = Average::kBySamples},
+                        [](Model& model, Rank rank) {
+                          const Tensor loss =
+                              model.forward(torch::full({rank * 2 + 1}, rank, kF64)).mean();
+                          {
+                            const torch::NoGradGuard no_grad;
+                            model.forward(torch::ones({100}, kF64));
+                          }
+                          loss.backward();
+                        }),
+              Each(0.75));
+}
+
 // ---- buffers ------------------------------------------------------------------------------------
 
 struct Counted : torch::nn::Module {
@@ -270,6 +296,19 @@ TEST(WindowsTest, BuffersAreAveragedAndIntegersAreThoseOfRankZero) {
     return std::pair(model->mean[1].item<double>(), model->count.item<std::int64_t>());
   });
   EXPECT_THAT(results, Each(::testing::Pair(2, 1)));
+}
+
+TEST(WindowsTest, AveragedBuffersSurviveAPassInWhichNoRankHasData) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    DistributedDataParallel model(
+        std::make_shared<Counted>(), group, {.buffers = BufferSync::kAverage});
+    model->mean.fill_(group->rank() + 1.0);
+    model.sync_buffers();
+    const double before = model->mean[0].item<double>();
+    model.pass_without_data();
+    return std::pair(before, model->mean[0].item<double>());
+  });
+  EXPECT_THAT(results, Each(::testing::Pair(1.5, 1.5)));
 }
 
 TEST(WindowsTest, BuffersChangedByForwardAloneAreMadeEqualOnRequest) {

@@ -24,11 +24,20 @@ std::string names_of_all(ProcessGroup& group, std::string mine, Timeout timeout)
   return names;
 }
 
+/// "a\nb\n" -> "a, b"
+std::string in_one_line(const std::string& names) {
+  std::string line;
+  for (const std::string_view name : split(names, '\n')) {
+    if (!name.empty()) line.append(line.empty() ? "" : ", ").append(name);
+  }
+  return line.empty() ? "no names" : line;
+}
+
 }  // namespace
 
 void Metrics::add(const std::string& name, double mean, double samples) {
-  if (samples == 0) return;  // the mean of nothing is not a number
   Sum& sum = sums_[name];
+  if (samples == 0) return;  // the mean of nothing is not a number
   sum.weighted += mean * samples;
   sum.samples += samples;
 }
@@ -47,9 +56,9 @@ std::map<std::string, double> Metrics::reduce(ProcessGroup& group, Timeout timeo
   group.all_reduce(totals, {.timeout = timeout});
   if (totals.back() > 0) {
     throw Error(ErrorKind::kMismatch,
-                "ranks have collected different metrics: rank " + std::to_string(group.rank()) +
-                    " has \"" + mine + "\", another rank has \"" + all +
-                    "\": add the same names on every rank that has data");
+                "ranks have collected metrics of different names; rank " +
+                    std::to_string(group.rank()) + " has " + in_one_line(mine) +
+                    ": add the same names on every rank that has data");
   }
   std::map<std::string, double> means;
   std::size_t i = 0;

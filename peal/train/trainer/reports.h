@@ -1,4 +1,4 @@
-// What a Trainer tells its callbacks.
+// The reports that a Trainer passes to its callbacks.
 #pragma once
 
 #include <cstdint>

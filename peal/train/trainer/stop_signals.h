@@ -1,12 +1,12 @@
-// Notices Ctrl-C and the request of a cluster to end, so that training can save first.
+// Notices Ctrl-C and a cluster's request to stop, so that training can save first.
 #pragma once
 
 #include <csignal>
 
 namespace peal::train {
 
-/// While this object lives, the first SIGINT or SIGTERM sets a flag. A second one ends the process
-/// as it would without this object. One object at a time in a process.
+/// While this object lives, the first SIGINT or SIGTERM sets a flag. A second one has the
+/// default effect: it ends the process. One object at a time in a process.
 /// Threads: made and destroyed by one thread.
 class StopSignals final {
  public:

@@ -73,11 +73,12 @@ class Trainer final {
   void request_stop() { model_.reducer().request_stop(); }
 
   /// `loss(model, batch)` returns the mean loss of the batch, and may add to metrics(). `sampler`
-  /// is the sampler of the loader, or a copy of it.
+  /// is the sampler of the loader, or a copy of it. A second call continues the run.
   /// Order: collective.
   template <class Loader, class Loss>
   RunReport fit(Loader& loader, EpochSampler& sampler, Loss&& loss) {
     const StopSignals signals;
+    model_.reducer().clear_stop();
     run_.load_last(sampler);
     for (std::int64_t epoch = run_.epoch(); epoch < run_.options().epochs; ++epoch) {
       sampler.set_epoch(static_cast<std::uint64_t>(epoch));
@@ -142,7 +143,7 @@ class Trainer final {
       run_.save_if_due(sampler, stops);
       if (stops) return RunEnd::kStopped;
     }
-    run_.end_epoch(sampler);
+    run_.end_epoch();
     return RunEnd::kComplete;
   }
 

@@ -42,11 +42,11 @@ void weight_losses_by_samples(torch::nn::Module& module) {
 constexpr const char* kModel = "model";
 constexpr const char* kOptimizer = "optimizer";
 
-/// The whole state on rank 0, which writes it. Order: collective.
-OptimizerState state_of(torch::optim::Optimizer& optimizer, const torch::nn::Module& module) {
-  auto* const sharded = dynamic_cast<ShardedOptimizer*>(&optimizer);
-  if (sharded != nullptr) return sharded->gather_state(0);
-  return read_optimizer_state(optimizer, module.named_parameters());
+/// The part of the state that this rank has.
+OptimizerState state_of(const torch::optim::Optimizer& optimizer, const torch::nn::Module& module) {
+  const auto* const sharded = dynamic_cast<const ShardedOptimizer*>(&optimizer);
+  return read_optimizer_state(sharded != nullptr ? sharded->local() : optimizer,
+                              module.named_parameters());
 }
 
 void load_state(torch::optim::Optimizer& optimizer,
@@ -86,7 +86,10 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
   }
   if (options_.autocast == torch::kHalf) scaler_.emplace();
   if (options_.checkpoints.empty()) return;
-  const SaveOptions saving{.keep = options_.keep, .timeout = options_.parallel.timeout};
+  const bool is_divided = dynamic_cast<ShardedOptimizer*>(&optimizer_) != nullptr;
+  const SaveOptions saving{.writers = is_divided ? Writers::kAllRanks : Writers::kRank0,
+                           .keep = options_.keep,
+                           .timeout = options_.parallel.timeout};
   checkpointer_ = std::make_unique<AsyncCheckpointer>(group_, options_.checkpoints, saving);
 }
 
@@ -101,10 +104,11 @@ void TrainingRun::load_last(EpochSampler& sampler) {
   load_state(optimizer_, *module_, saved.optimizer(kOptimizer));
   load_random_state(saved, group_->rank(), group_->size());
   if (scaler_) scaler_->load(restored(saved.values(), scaler_->state()));
-  step_ = saved_step_ = saved.step();
+  step_ = saved.step();
   epoch_ = saved.values().number<std::int64_t>("epoch");
   sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
-  sampler.seek(saved.values().number<std::size_t>("position"));
+  saved_ = {step_, epoch_, saved.values().number<std::size_t>("position")};
+  sampler.seek(saved_.position);
   for (const auto& call : on_load) call(saved);
 }
 
@@ -166,7 +170,7 @@ void TrainingRun::save_if_due(EpochSampler& sampler, bool stops) {
   if (is_time || stops) save(epoch_, sampler.position());
 }
 
-void TrainingRun::end_epoch(EpochSampler&) {
+void TrainingRun::end_epoch() {
   last_metrics_ = metrics_.reduce(*group_, options_.parallel.timeout);
   const EpochReport report{.epoch = epoch_,
                            .step = step_,
@@ -174,11 +178,13 @@ void TrainingRun::end_epoch(EpochSampler&) {
                            .samples = samples_in_epoch_,
                            .duration = Clock::now() - epoch_began_};
   for (const auto& call : on_epoch) call(report);
-  if (options_.save_every == 0 || epoch_ + 1 == options_.epochs) save(epoch_ + 1, 0);
+  epoch_ += 1;
+  if (options_.save_every == 0 || epoch_ == options_.epochs) save(epoch_, 0);
 }
 
 void TrainingRun::save(std::int64_t epoch, std::size_t position) {
-  if (!checkpointer_ || saved_step_ == step_) return;
+  const Saved what{step_, epoch, position};
+  if (!checkpointer_ || saved_ == what) return;
   Checkpoint now{.step = step_};
   now.models[kModel] = module_tensors(*module_);
   now.optimizers[kOptimizer] = state_of(optimizer_, *module_);
@@ -188,7 +194,7 @@ void TrainingRun::save(std::int64_t epoch, std::size_t position) {
   save_random_state(now);
   for (const auto& call : on_save) call(now);
   checkpointer_->save(now);
-  saved_step_ = step_;
+  saved_ = what;
 }
 
 void TrainingRun::wait_for_saves() {

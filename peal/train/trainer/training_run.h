@@ -91,7 +91,7 @@ class TrainingRun final {
   void step();
   /// Saves if it is time, or if the run stops. Order: collective.
   void save_if_due(EpochSampler& sampler, bool stops);
-  void end_epoch(EpochSampler& sampler);
+  void end_epoch();
   void wait_for_saves();
 
   const TrainerOptions& options() const { return options_; }
@@ -100,6 +100,14 @@ class TrainingRun final {
   RunReport report(RunEnd end) const { return {end, step_, last_metrics_}; }
 
  private:
+  /// Where the run was at its last checkpoint.
+  struct Saved {
+    std::int64_t step = 0;
+    std::int64_t epoch = 0;
+    std::size_t position = 0;
+    friend bool operator==(const Saved&, const Saved&) = default;
+  };
+
   void set_learning_rate();
   void save(std::int64_t epoch, std::size_t position);
 
@@ -112,7 +120,7 @@ class TrainingRun final {
   std::unique_ptr<AsyncCheckpointer> checkpointer_;
 
   std::int64_t step_ = 0;
-  std::int64_t saved_step_ = 0;
+  Saved saved_;
   std::int64_t epoch_ = 0;
   std::int64_t step_in_epoch_ = 0;
   std::int64_t steps_in_epoch_ = 0;
