@@ -7,6 +7,7 @@ import importlib.util
 import unittest
 
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
+HAS_SAFETENSORS = importlib.util.find_spec("safetensors") is not None
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 numpy_wanted = unittest.skipUnless(HAS_NUMPY, "numpy is not installed")

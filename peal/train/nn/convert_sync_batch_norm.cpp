@@ -10,7 +10,6 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/nn/sync_batch_norm.h"
 
 namespace peal::train {
 namespace {
@@ -110,7 +109,9 @@ BatchNorms batch_norms_of(Module& module) {
 
 }  // namespace
 
-std::size_t convert_sync_batch_norm(torch::nn::Module& module, const ProcessGroupPtr& group) {
+std::size_t convert_sync_batch_norm(torch::nn::Module& module,
+                                    const ProcessGroupPtr& group,
+                                    LossWeights weights) {
   const BatchNorms found = batch_norms_of(module);
   if (!found.fixed.empty()) {
     throw Error(ErrorKind::kUnsupported,
@@ -119,11 +120,17 @@ std::size_t convert_sync_batch_norm(torch::nn::Module& module, const ProcessGrou
                          c10::Join(", ", found.fixed),
                          "; declare them as peal::train::SyncBatchNorm"));
   }
-  for (SyncBatchNormImpl* const norm : found.synchronized) norm->set_group(group);
+  for (SyncBatchNormImpl* const norm : found.synchronized) {
+    norm->set_group(group);
+    norm->set_loss_weights(weights);
+  }
   std::unordered_map<const Module*, SyncBatchNormPtr> replacements;
   for (const Element& element : found.elements) {
     SyncBatchNormPtr& norm = replacements[element.module.get()];
-    if (!norm) norm = replacement(*element.module, group);
+    if (!norm) {
+      norm = replacement(*element.module, group);
+      norm->set_loss_weights(weights);
+    }
     auto place = element.sequential->begin() + static_cast<std::ptrdiff_t>(element.index);
     *place = torch::nn::AnyModule(norm);
     element.sequential->replace_module(element.name, norm);

@@ -6,11 +6,12 @@
 #include <torch/nn/module.h>
 
 #include "peal/group/process_group.h"
+#include "peal/train/nn/sync_batch_norm.h"
 
 namespace peal::train {
 
 /// Makes batch normalizations in `module` and below synchronize over `group`:
-/// - Each SyncBatchNorm gets the group.
+/// - Each SyncBatchNorm gets the group and the weights.
 /// - Each BatchNorm1d, 2d and 3d that is an element of a Sequential is replaced by a SyncBatchNorm
 ///   with the same options, the same tensors and the same mode. An optimizer made before keeps its
 ///   parameters.
@@ -27,6 +28,8 @@ namespace peal::train {
 /// the member too: this function does not see it.
 /// Order: local; the same on every rank.
 /// Errors: unsupported (batch normalizations outside of a Sequential; lists their names).
-std::size_t convert_sync_batch_norm(torch::nn::Module& module, const ProcessGroupPtr& group);
+std::size_t convert_sync_batch_norm(torch::nn::Module& module,
+                                    const ProcessGroupPtr& group,
+                                    LossWeights weights = LossWeights::kEqual);
 
 }  // namespace peal::train

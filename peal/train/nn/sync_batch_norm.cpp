@@ -96,7 +96,11 @@ torch::Tensor SyncBatchNormImpl::normalized_together(const torch::Tensor& input,
     running_var.mul_(1 - *momentum).add_(statistics.variance, *momentum * unbiased);
   }
   return synchronized_normalization(
-      group_, input, statistics, {.weight = weight, .bias = bias, .eps = options.eps()});
+      group_,
+      input,
+      statistics,
+      {.weight = weight, .bias = bias, .eps = options.eps()},
+      loss_weights_ == LossWeights::kEqual ? 1 : static_cast<double>(input.size(0)));
 }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {

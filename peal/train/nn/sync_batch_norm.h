@@ -20,6 +20,13 @@ struct BatchNormTensors {
   torch::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 };
 
+/// The weight of each rank's loss in the loss of the step. A rank needs it for the gradients of
+/// mean and var, which depend on the losses of all ranks.
+enum class LossWeights : unsigned char {
+  kEqual,      // for DistributedDataParallel with Average::kMean or kSum
+  kBySamples,  // for Average::kBySamples; the samples are the rows of the input
+};
+
 /// Normalizes input (N, C, ...) of any number of dimensions from 2 on, with the options and the
 /// keys of torch's BatchNorm1d, 2d and 3d:
 ///   output = (input - mean) / sqrt(var + eps) * weight + bias
@@ -32,6 +39,9 @@ struct BatchNormTensors {
 /// Gradients of weight and bias are those of this rank's samples: DistributedDataParallel or
 /// average_gradients averages them like all others.
 ///
+/// With batches of different sizes and Average::kBySamples, call set_loss_weights: LossWeights has
+/// to fit the average, or the gradients are not those of one process. Trainer does so itself.
+///
 /// A program either gives the group here, or calls convert_sync_batch_norm for all modules of a
 /// model. `SyncBatchNorm norm{64};` as a member is a plain batch normalization until then.
 /// Shape: (N, C, ...), C is num_features. N and the dimensions after C may differ between ranks. N
@@ -40,7 +50,10 @@ struct BatchNormTensors {
 ///   calls forward equally often. All ranks or none run backward through the output; a rank with an
 ///   empty output does so too. The inputs require gradients on all ranks or on none.
 ///   Collectives of a group run one after the other. With a group of its own (group->new_group),
-///   a backward pass does not wait here for gradients that DistributedDataParallel is sending.
+///   a backward pass does not wait here for gradients that DistributedDataParallel is sending. The
+///   norm needs such a group if a pass may reach different parameters on different ranks: a rank
+///   that does not reach a parameter sends its bucket later than the other ranks, so in one group
+///   the operations would be in another order, which is a mismatch error.
 /// Errors: usage (another number of channels; all ranks together have fewer than two values for
 ///   each channel, then on every rank), unsupported (create_graph; tensors that are not on the
 ///   CPU), and those of all_gather and all_reduce.
@@ -62,6 +75,9 @@ class SyncBatchNormImpl final : public torch::nn::Cloneable<SyncBatchNormImpl> {
   void set_group(ProcessGroupPtr group) { group_ = std::move(group); }
   const ProcessGroupPtr& group() const { return group_; }
 
+  /// For backward passes of later forward passes. The same on every rank.
+  void set_loss_weights(LossWeights weights) { loss_weights_ = weights; }
+
   /// New tensors with the initial values.
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
@@ -76,6 +92,7 @@ class SyncBatchNormImpl final : public torch::nn::Cloneable<SyncBatchNormImpl> {
   torch::Tensor normalized_together(const torch::Tensor& input, std::optional<double> momentum);
 
   ProcessGroupPtr group_;
+  LossWeights loss_weights_ = LossWeights::kEqual;
 };
 TORCH_MODULE(SyncBatchNorm);
 

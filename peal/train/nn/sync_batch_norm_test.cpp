@@ -362,31 +362,57 @@ std::vector<Tensor> trained(Net& net, Model& model, std::int64_t from, std::int6
   return state;
 }
 
-TEST(SyncBatchNormTest, TrainingWithDistributedDataParallelIsTrainingOfOneProcess) {
+/// The state after training in one process, and on each rank of a group. Rank r has the rows from
+/// first_rows[r] to first_rows[r + 1].
+struct Trained {
+  std::vector<Tensor> alone;
+  std::vector<std::vector<Tensor>> ranks;
+};
+
+Trained trained_on(const std::vector<std::int64_t>& first_rows,
+                   Average average,
+                   LossWeights weights) {
   torch::set_num_threads(1);
   torch::manual_seed(1);
   NormNet<torch::nn::BatchNorm2d> alone;
-  const auto expected = trained(alone, alone, 0, 6);
-  for (const int ranks : {2, 3}) {
-    std::vector<std::shared_ptr<NormNet<SyncBatchNorm>>> nets;
-    for (int rank = 0; rank < ranks; ++rank) {
-      torch::manual_seed(1);
-      nets.push_back(std::make_shared<NormNet<SyncBatchNorm>>());
-    }
-    const auto states = on_ranks(ranks, [&](const ProcessGroupPtr& group) {
-      const auto& net = nets[static_cast<std::size_t>(group->rank())];
-      net->norm->set_group(group);
-      DistributedDataParallel model(net, group, {.bucket_cap = 100_B, .first_bucket_cap = 100_B});
-      const std::int64_t share = 6 / ranks;
-      return trained(*net, model, group->rank() * share, (group->rank() + 1) * share);
-    });
-    for (const auto& state : states) {
-      ASSERT_EQ(state.size(), expected.size());
-      for (std::size_t i = 0; i < state.size(); ++i) {
-        EXPECT_TRUE(state[i].allclose(expected[i], 1e-8, 1e-9)) << i << " of " << ranks;
-      }
-    }
+  const int ranks = static_cast<int>(first_rows.size()) - 1;
+  std::vector<std::shared_ptr<NormNet<SyncBatchNorm>>> nets;
+  for (int rank = 0; rank < ranks; ++rank) {
+    torch::manual_seed(1);
+    nets.push_back(std::make_shared<NormNet<SyncBatchNorm>>());
   }
+  return {trained(alone, alone, 0, 6), on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+            const auto rank = static_cast<std::size_t>(group->rank());
+            const auto& net = nets[rank];
+            net->norm->set_group(group);
+            net->norm->set_loss_weights(weights);
+            DistributedDataParallel model(
+                net, group, {.bucket_cap = 100_B, .first_bucket_cap = 100_B, .average = average});
+            return trained(*net, model, first_rows[rank], first_rows[rank + 1]);
+          })};
+}
+
+bool are_near(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+  return std::ranges::equal(found, expected, [](const Tensor& one, const Tensor& other) {
+    return one.allclose(other, 1e-8, 1e-9);
+  });
+}
+
+TEST(SyncBatchNormTest, TrainingWithDistributedDataParallelIsTrainingOfOneProcess) {
+  for (const auto& first_rows : std::vector<std::vector<std::int64_t>>{{0, 3, 6}, {0, 2, 4, 6}}) {
+    const Trained all = trained_on(first_rows, Average::kMean, LossWeights::kEqual);
+    for (const auto& rank : all.ranks) EXPECT_TRUE(are_near(rank, all.alone));
+  }
+}
+
+TEST(SyncBatchNormTest, WithAnAverageBySamplesTheWeightsOfTheLossesAreThoseOfTheAverage) {
+  for (const auto& first_rows :
+       std::vector<std::vector<std::int64_t>>{{0, 1, 6}, {0, 4, 4, 6}, {0, 3, 6}}) {
+    const Trained all = trained_on(first_rows, Average::kBySamples, LossWeights::kBySamples);
+    for (const auto& rank : all.ranks) EXPECT_TRUE(are_near(rank, all.alone));
+  }
+  const Trained equal = trained_on({0, 1, 6}, Average::kBySamples, LossWeights::kEqual);
+  EXPECT_FALSE(are_near(equal.ranks[0], equal.alone));
 }
 
 }  // namespace

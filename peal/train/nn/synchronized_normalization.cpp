@@ -56,21 +56,29 @@ struct Sums {
   Tensor centered_gradient;  // sum of dy * (x - mean)
 };
 
-Sums summed_over_ranks(ProcessGroup& group, const Sums& local) {
+/// The sum over the ranks r of weight_r * local_r, divided by the weight of this rank. With a
+/// weight of 0 this rank has no input, so the result does not matter.
+Sums summed_over_ranks(ProcessGroup& group, const Sums& local, double weight) {
   const Tensor both = torch::stack({local.gradient, local.centered_gradient}).to(torch::kFloat64);
+  both.mul_(weight);
   all_reduce(group, both);
+  if (weight != 0) both.div_(weight);
   return {both[0], both[1]};
 }
 
 /// All that backward needs but its tensors.
 struct NormalizationConstants final : torch::CustomClassHolder {
-  NormalizationConstants(ProcessGroupPtr ranks, double values, const Affine& affine)
-      : group(std::move(ranks)), count(values), eps(affine.eps) {
+  NormalizationConstants(ProcessGroupPtr ranks,
+                         double values,
+                         const Affine& affine,
+                         double weight_of_loss)
+      : group(std::move(ranks)), count(values), eps(affine.eps), loss_weight(weight_of_loss) {
     if (affine.bias.defined()) bias_type = affine.bias.scalar_type();
   }
   ProcessGroupPtr group;
   double count;  // over all ranks
   double eps;
+  double loss_weight;
   std::optional<torch::ScalarType> bias_type;
 };
 using ConstantsPtr = c10::intrusive_ptr<NormalizationConstants>;
@@ -78,6 +86,7 @@ using ConstantsPtr = c10::intrusive_ptr<NormalizationConstants>;
 /// forward is the normalization by given statistics. backward, with N the count over all ranks:
 ///   dx = (dy - sum of dy / N - (x - mean) / (var + eps) * sum of dy (x - mean) / N)
 ///        * weight / sqrt(var + eps)
+/// A sum over the samples of all ranks counts each rank with its loss_weight.
 class Normalization final : public torch::autograd::Function<Normalization> {
  public:
   static Tensor forward(AutogradContext* context,
@@ -172,7 +181,7 @@ class Normalization final : public torch::autograd::Function<Normalization> {
   /// Adds the gradient by way of mean and variance, which depend on the inputs of all ranks.
   static void add_gradient_of_statistics(const Saved& saved, Local& local) {
     const NormalizationConstants& constants = *saved.constants;
-    const Sums all = summed_over_ranks(*constants.group, local.sums);
+    const Sums all = summed_over_ranks(*constants.group, local.sums, constants.loss_weight);
     const Tensor variance = saved.variance.to(torch::kFloat64) + constants.eps;
     Tensor scale = variance.rsqrt() / -constants.count;
     if (saved.weight) scale = scale * saved.weight->to(torch::kFloat64);
@@ -214,13 +223,14 @@ GlobalStatistics global_statistics(ProcessGroup& group, const torch::Tensor& inp
 torch::Tensor synchronized_normalization(const ProcessGroupPtr& group,
                                          const torch::Tensor& input,
                                          const GlobalStatistics& statistics,
-                                         const Affine& affine) {
+                                         const Affine& affine,
+                                         double loss_weight) {
   return Normalization::apply(
       input,
       if_defined(affine.weight),
       if_defined(affine.bias),
       statistics,
-      c10::make_intrusive<NormalizationConstants>(group, statistics.count, affine));
+      c10::make_intrusive<NormalizationConstants>(group, statistics.count, affine, loss_weight));
 }
 
 }  // namespace peal::train

@@ -29,12 +29,16 @@ struct Affine {
 ///   output = (input - mean) / sqrt(variance + eps) * weight + bias
 /// The backward pass takes into account that `statistics` depend on the inputs of all ranks. The
 /// gradients of weight and bias are those of this rank.
+///
+/// The loss of the step is proportional to the sum over the ranks r of loss_weight_r * loss_r. The
+/// gradients are those of this loss, divided by the loss_weight of this rank.
 /// Order: forward is local, backward is collective if the input requires a gradient.
 /// Errors: those of all_reduce; unsupported in backward (create_graph).
 /// Cost: backward: an all_reduce of 2*C f64, in groups of several ranks.
 torch::Tensor synchronized_normalization(const ProcessGroupPtr& group,
                                          const torch::Tensor& input,
                                          const GlobalStatistics& statistics,
-                                         const Affine& affine);
+                                         const Affine& affine,
+                                         double loss_weight = 1);
 
 }  // namespace peal::train

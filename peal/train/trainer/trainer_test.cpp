@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/zero_redundancy_optimizer.h"
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/testing/nets.h"
@@ -45,8 +46,17 @@ struct Circle : torch::nn::Module {
     register_module("second", second);
     to(torch::kDouble);
   }
-  Tensor forward(const Tensor& x) { return torch::log_softmax(second(torch::tanh(first(x))), 1); }
+  /// Normalizes the hidden layer over the ranks of the group.
+  void normalize(const ProcessGroupPtr& group) {
+    norm = register_module("norm", SyncBatchNorm(torch::nn::BatchNormOptions(8), group));
+    norm->to(torch::kDouble);
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor hidden = torch::tanh(first(x));
+    return torch::log_softmax(second(norm ? norm(hidden) : hidden), 1);
+  }
   torch::nn::Linear first{2, 8}, second{8, 2};
+  SyncBatchNorm norm{nullptr};
 };
 
 constexpr std::size_t kPoints = 45;  // not a multiple of anything
@@ -123,6 +133,20 @@ TEST(TrainerTest, RanksTrainLikeOneProcess) {
     EXPECT_LT(alone.losses.back(), alone.losses.front());
     for (const int ranks : {2, 3, 4}) expect_same(train_on(ranks, run), alone);
   }
+}
+
+TEST(TrainerTest, RanksThatNormalizeTogetherTrainLikeOneProcess) {
+  const auto train_normalized = [](int ranks) {
+    const auto nets = replicas<Circle>(ranks);
+    return on_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      const auto& net = nets[static_cast<std::size_t>(group->rank())];
+      net->normalize(group);
+      return train(group, net, {.options = {.epochs = 3}});
+    });
+  };
+  const TestResult alone = train_normalized(1)[0];
+  // The last batches of an epoch have different sizes.
+  for (const int ranks : {2, 4}) expect_same(train_normalized(ranks), alone);
 }
 
 TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {

@@ -9,6 +9,7 @@
 #include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/checkpoint/module_tensors.h"
 #include "peal/train/checkpoint/random_state.h"
+#include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/clip_grad_norm.h"
 #include "peal/train/optim/optimizer_state.h"
 #include "peal/train/optim/sharded_optimizer.h"
@@ -26,6 +27,14 @@ void check(const TrainerOptions& options) {
                          " batches for a step and a checkpoint every ",
                          options.save_every,
                          " steps: epochs and accumulate are at least 1, save_every at least 0"));
+  }
+}
+
+/// The trainer averages by samples, so each SyncBatchNorm has to do the same.
+void weight_losses_by_samples(torch::nn::Module& module) {
+  for (const auto& child : module.modules()) {
+    auto* const norm = dynamic_cast<SyncBatchNormImpl*>(child.get());
+    if (norm != nullptr) norm->set_loss_weights(LossWeights::kBySamples);
   }
 }
 
@@ -109,6 +118,7 @@ void TrainingRun::begin_epoch(std::int64_t epoch, std::int64_t steps_in_epoch) {
   steps_in_epoch_ = steps_in_epoch;
   samples_in_epoch_ = 0;
   metrics_.clear();
+  weight_losses_by_samples(*module_);
   epoch_began_ = Clock::now();
 }
 
