@@ -152,7 +152,7 @@ class DistributedDataParallel(TorchDDP):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if self._join_config.enable:
             Join.notify_join_context(self)
-            self._check_global_requires_backward_grad_sync(is_joined_rank=False)
+            _untyped(self)._check_global_requires_backward_grad_sync(is_joined_rank=False)
         samples = None
         if self.average == "samples":
             samples = _rows((*inputs, *kwargs.values()))
@@ -209,8 +209,9 @@ class DistributedDataParallel(TorchDDP):
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
-        hooks = {dist.BuiltinCommHookType.ALLREDUCE: default_hooks.allreduce_hook,
-                 dist.BuiltinCommHookType.FP16_COMPRESS: default_hooks.fp16_compress_hook}
+        types = _untyped(dist).BuiltinCommHookType
+        hooks = {types.ALLREDUCE: default_hooks.allreduce_hook,
+                 types.FP16_COMPRESS: default_hooks.fp16_compress_hook}
         self.register_comm_hook(self.process_group, hooks[comm_hook_type])
 
     def _register_fused_optim(self, optim: type, *args: Any, **kwargs: Any) -> None:
@@ -233,7 +234,7 @@ class DistributedDataParallel(TorchDDP):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        torch.nn.Module.__setstate__(self, state)
+        _untyped(torch.nn.Module).__setstate__(self, state)
         hooks, self._comm_hooks = self._comm_hooks, []
         self._start(dist.group.WORLD)
         for hook, hook_state in hooks:
@@ -252,18 +253,23 @@ class _Joined(JoinHook):
         self._model = model
 
     def main_hook(self) -> None:
-        if self._model._check_global_requires_backward_grad_sync(is_joined_rank=True):
+        if _untyped(self._model)._check_global_requires_backward_grad_sync(is_joined_rank=True):
             self._model.zero_grad()  # of the last step, which the other ranks have dropped too
             self._model.pass_without_data()
 
     def post_hook(self, is_last_joiner: bool) -> None:
         self._model._reducer.divide_by_active_ranks(False)
-        self._model._sync_final_model(is_last_joiner)
+        _untyped(self._model)._sync_final_model(is_last_joiner)
 
 
 def _buffers(module: torch.nn.Module, ignored: set[str]) -> list[tuple[str, torch.Tensor]]:
     return [(name, buffer) for name, buffer in module.named_buffers(remove_duplicate=False)
             if name not in ignored]
+
+
+def _untyped(what: Any) -> Any:
+    """For names of torch that have no types."""
+    return what
 
 
 def _backend_of(process_group: Any) -> Any:
