@@ -9,7 +9,7 @@ import weakref
 from typing import Any, Callable
 
 import ranks
-from needs import import_torch
+from needs import import_torch, numpy_wanted
 
 import_torch()
 
@@ -119,6 +119,9 @@ class SameAsTorch(unittest.TestCase):
     def test_hooks_of_torch_give_the_same(self) -> None:
         for name in ("allreduce_hook", "fp16_compress_hook"):
             self.assert_same(_train_with_hook, name, 0.001, tolerance=2e-4)
+
+    @numpy_wanted  # by torch's PowerSGD
+    def test_power_sgd_of_torch_gives_the_same(self) -> None:
         # With several buckets, torch starts collectives of this hook in an order that differs
         # between ranks.
         self.assert_same(_train_with_hook, "powerSGD_hook", 25, tolerance=2e-4)
@@ -215,6 +218,7 @@ class Beyond(unittest.TestCase):
         plain, hooked = ranks.results(2, _bf16, False), ranks.results(2, _bf16, True)
         torch.testing.assert_close(torch.tensor(hooked), torch.tensor(plain), rtol=0.02, atol=0.02)
 
+    @numpy_wanted  # by torch's PowerSGD
     def test_a_hook_that_starts_collectives_in_callbacks_works_with_many_buckets(self) -> None:
         a, b = ranks.results(2, _parameters_with_power_sgd)
         self.assertEqual(a, b)
