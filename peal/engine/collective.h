@@ -55,8 +55,8 @@ class Collective {
   /// host has entered a different operation, also if this rank does not wait for that rank.
   void compare_entries() const;
 
-  /// The ranks that the collective waits for; and in words, with the last known state of each.
-  std::vector<Rank> waiting_for() const { return execution_.waiting_for(); }
+  /// As Execution::waiting_for; and in words, with the last known state of each rank.
+  const std::vector<Rank>& waiting_for() const { return execution_.waiting_for(); }
   std::string describe_missing() const;
   /// "all_reduce #12 (sum of 1000 f32)"
   std::string describe() const { return engine::describe(fingerprint()); }

@@ -30,6 +30,7 @@ Execution::Execution(Rank self,
       header_sent_(static_cast<std::size_t>(ranks)),
       inbox_(self, ranks, transport.data()),
       outbox_(ranks) {
+  missing_.reserve(2 * static_cast<std::size_t>(ranks));
   if (transport.window() != nullptr) {
     turns_.emplace(self, ranks, *transport.window(), std::move(check_entry));
   }
@@ -327,8 +328,9 @@ const Blocked& Execution::blocked() {
   return blocked_;
 }
 
-std::vector<Rank> Execution::waiting_for() const {
-  std::vector<Rank> missing(outbox_.waiting().begin(), outbox_.waiting().end());
+const std::vector<Rank>& Execution::waiting_for() const {
+  std::vector<Rank>& missing = missing_;
+  missing.assign(outbox_.waiting().begin(), outbox_.waiting().end());
   if (const Step* step = current()) {
     if (const Wait* wait = std::get_if<Wait>(step)) {
       turns_->append_missing(wait->ranks, wait->value, missing);

@@ -70,8 +70,8 @@ class Execution {
   /// For an execution that holds bytes back: call when no byte has arrived for a while.
   void raise_limit() { pace_.raise_limit(); }
 
-  /// The ranks that a blocked execution waits for.
-  std::vector<Rank> waiting_for() const;
+  /// The ranks that a blocked execution waits for, sorted. Valid until the next call of this.
+  const std::vector<Rank>& waiting_for() const;
 
   /// Whether any byte of this operation has arrived from the peer, or its counter shows it there.
   bool has_seen(Rank peer) const;
@@ -130,6 +130,7 @@ class Execution {
   Outbox outbox_;
   Pace pace_;
   Blocked blocked_;
+  mutable std::vector<Rank> missing_;  // the result of waiting_for
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
 };

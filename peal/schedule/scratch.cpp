@@ -32,7 +32,11 @@ void Scratch::lengthen_lap(std::int64_t length) {
   }
   // The old lap is free when its last operation is free. After the new part, the cursor returns to
   // the old lap.
-  if (!regions_.empty()) regions_ = {{0, regions_.back().free}};
+  if (!regions_.empty()) {
+    const Region last{0, regions_.back().free};
+    regions_ = {};
+    regions_.push(last);
+  }
   cursor_ = lap_;
   lap_ = lap;
 }
@@ -44,10 +48,9 @@ Scratch::Reservation Scratch::place_in_ring(Bytes stage) {
   const Bytes offset(cursor_ % lap_);
   // A region is overwritten if it began at least a lap before the end of this one.
   while (!regions_.empty() && regions_.front().begin < cursor_ + length - lap_) {
-    overwritten_ = regions_.front().free;
-    regions_.pop_front();
+    overwritten_ = regions_.pop().free;
   }
-  regions_.push_back({cursor_, {}});
+  regions_.push({cursor_, {}});
   cursor_ += length;
   taken_ = Taken::kRegion;
   return {.is_cell = false, .offset = offset, .free = overwritten_};

@@ -7,9 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
+#include "peal/base/fifo.h"
 #include "peal/base/units.h"
 
 namespace peal::schedule {
@@ -102,7 +102,7 @@ class Scratch {
   std::int64_t base_ = 0;
   std::int64_t lap_ = 0;              // size of the part of the ring in use, from its beginning
   std::int64_t cursor_ = 0;           // position in the ring, plus all laps before
-  std::deque<Region> regions_;        // regions of the last lap, in order
+  Fifo<Region> regions_;              // regions of the last lap, in order
   FreeWhen overwritten_;              // of the newest region that has been overwritten
   std::vector<FreeWhen> cells_free_;  // by cell
   // Ranks wait for cells by banks of half the cells. So a rank that runs ahead reads the counters

@@ -16,7 +16,6 @@ namespace peal::native {
 namespace {
 
 using engine::Progress;
-using mail::TicketPtr;
 
 /// The longest sleep of a blocked collective before it checks for errors and deadlines again.
 constexpr auto kNap = std::chrono::milliseconds(20);
@@ -45,7 +44,7 @@ void CollectiveLoop::stop() {
     return std::pair(std::exchange(queue.workers, {}), std::exchange(queue.jobs, {}));
   });
   // A worker must not call this: two of them could wait for each other.
-  for (const Job& job : jobs) job.ticket->fail(parts_.group_error.cause());
+  for (const JobPtr& job : jobs) job->ticket().fail(parts_.group_error.cause());
   for (std::thread& worker : workers) worker.join();
   drain(Deadline(TimePoint::max()));
 }
@@ -54,10 +53,10 @@ void CollectiveLoop::stop() {
 
 void CollectiveLoop::run(const Request& request, Timeout timeout) {
   if (!take_turn()) {
-    const TicketPtr ticket = start(request, timeout);
-    // the thread with the turn checks the deadline of this ticket
-    await(*ticket, parts_.interrupt, parts_.group_error);
-    if (const auto exception = ticket->exception()) std::rethrow_exception(exception);
+    const JobPtr job = start(request, timeout);
+    // the thread with the turn checks the deadline of this job
+    await(job->ticket(), parts_.interrupt, parts_.group_error);
+    if (const auto exception = job->exception()) std::rethrow_exception(exception);
     return;
   }
   try {
@@ -69,16 +68,16 @@ void CollectiveLoop::run(const Request& request, Timeout timeout) {
   end_turn();
 }
 
-TicketPtr CollectiveLoop::start(const Request& request, Timeout timeout) {
-  auto ticket = std::make_shared<mail::Ticket>(describe(request), timeout);
+StartedCollective::Ptr CollectiveLoop::start(const Request& request, Timeout timeout) {
+  JobPtr job = StartedCollective::make(request, timeout);
   queue_.update([&](Queue& queue) {
     parts_.group_error.check();  // also throws if stopping: the group error was set before
     if (queue.draining) throw destroyed_error(parts_.group);
     close_quick_lock(queue);
     manage_worker(queue);
-    queue.jobs.push_back({OwnedRequest(request), ticket});
+    queue.jobs.push(job);
   });
-  return ticket;
+  return job;
 }
 
 bool CollectiveLoop::take_turn() {
@@ -119,11 +118,11 @@ bool CollectiveLoop::drain(Deadline deadline) {
 
 void CollectiveLoop::work() {
   CoreShare share(parts_.cpus);
-  while (const std::optional<Job> job = next_job()) {
+  while (const JobPtr job = next_job()) {
     std::optional<Error> failure;
     try {
-      carry_out(job->request.get(),
-                {job->ticket->timeout(), job->ticket->deadline()},
+      carry_out(job->request(),
+                {job->ticket().timeout(), job->ticket().deadline()},
                 parts_.cores == Cores::kOwn ? Backoff(share) : Backoff(Cores::kShared));
     } catch (const Error& error) {
       failure = error;
@@ -133,23 +132,23 @@ void CollectiveLoop::work() {
 }
 
 /// The turn ends before watchers are notified of the end, because they may want the next turn.
-void CollectiveLoop::end(const Job& job, const std::optional<Error>& failure) {
+void CollectiveLoop::end(StartedCollective& job, const std::optional<Error>& failure) {
   queue_.update([&](Queue& queue) {
     queue.busy = false;
     open_quick_lock(queue);
   });
   if (failure) {
-    job.ticket->set_failure(*failure);
+    job.ticket().set_failure(*failure);
   } else {
-    job.ticket->set_success(job.request.get().root);
+    job.ticket().set_success(job.request().root);
   }
-  if (job.ticket->is_watched()) tell_watchers(*job.ticket);
+  if (job.ticket().is_watched()) tell_watchers(job.ticket());
 }
 
 /// A watcher may use this thread to wait for another operation of this group, even for an operation
 /// that was started earlier. So this thread does not count as a worker meanwhile.
 void CollectiveLoop::tell_watchers(mail::Ticket& ticket) {
-  const std::deque<Job> lost = queue_.update([&](Queue& queue) {
+  const Fifo<JobPtr> lost = queue_.update([&](Queue& queue) {
     ++queue.away;
     try {
       if (!queue.jobs.empty() && !queue.stopping) manage_worker(queue);
@@ -157,9 +156,9 @@ void CollectiveLoop::tell_watchers(mail::Ticket& ticket) {
       parts_.group_error.set(current_error("the start of a thread"));
       return std::exchange(queue.jobs, {});
     }
-    return std::deque<Job>();
+    return Fifo<JobPtr>();
   });
-  for (const Job& job : lost) job.ticket->fail(parts_.group_error.cause());
+  for (const JobPtr& job : lost) job->ticket().fail(parts_.group_error.cause());
   ticket.tell_watchers();
   queue_.with([](Queue& queue) { --queue.away; });
 }
@@ -170,15 +169,14 @@ void CollectiveLoop::manage_worker(Queue& queue) {
   queue.workers.push_back(start_thread([this] { work(); }));
 }
 
-std::optional<CollectiveLoop::Job> CollectiveLoop::next_job() {
-  std::optional<Job> next;
+CollectiveLoop::JobPtr CollectiveLoop::next_job() {
+  JobPtr next;
   const auto ready = [](const Queue& queue) {
     return !queue.busy && (queue.stopping || !queue.jobs.empty());
   };
   queue_.wait(Deadline(TimePoint::max()), ready, [&](Queue& queue) {
     if (queue.jobs.empty()) return;
-    next = std::move(queue.jobs.front());
-    queue.jobs.pop_front();
+    next = queue.jobs.pop();
     queue.busy = true;
   });
   return next;
@@ -240,7 +238,7 @@ void CollectiveLoop::drive(Due& due, Backoff& backoff, CollectiveRecord& record)
 /// Called before the operation sleeps and when it fails: `peal why` names the rank that it waits
 /// for.
 void CollectiveLoop::record_missing_rank(CollectiveRecord& record) const {
-  const std::vector<Rank> missing = collective_.waiting_for();
+  const std::vector<Rank>& missing = collective_.waiting_for();
   if (!missing.empty()) record.waits_for(missing.front());
 }
 
@@ -261,12 +259,13 @@ void CollectiveLoop::look_around() {
   compare_progress_reports();
   send_progress_report();
   if (!collective_.blocked().counter) return;  // the wire itself reports its end
-  for (const Rank rank : collective_.waiting_for()) {
-    if (!parts_.departure(rank)) continue;
-    // The rank may have done its share before it left. The share is visible by now.
-    const std::vector<Rank> still = collective_.waiting_for();
-    if (std::find(still.begin(), still.end(), rank) != still.end()) throw engine::PeerClosed{rank};
-  }
+  const std::vector<Rank>& missing = collective_.waiting_for();
+  const auto gone = std::ranges::find_if(
+      missing, [this](Rank rank) { return parts_.departure(rank).has_value(); });
+  if (gone == missing.end()) return;
+  // The rank may have done its share before it left. The share is visible by now.
+  const Rank rank = *gone;
+  if (std::ranges::binary_search(collective_.waiting_for(), rank)) throw engine::PeerClosed{rank};
 }
 
 void CollectiveLoop::compare_progress_reports() {
@@ -308,13 +307,13 @@ Error CollectiveLoop::closed(Rank peer) {
 void CollectiveLoop::check_deadlines(Due& due) {
   const TimePoint now = Clock::now();
   if (due.at().passed(now)) throw timed_out(due.timeout);
-  const TicketPtr late = queue_.with([&](const Queue& queue) {
-    const auto found = std::find_if(queue.jobs.begin(), queue.jobs.end(), [&](const Job& job) {
-      return job.ticket->deadline().passed(now);
+  const JobPtr late = queue_.with([&](const Queue& queue) {
+    const auto found = std::find_if(queue.jobs.begin(), queue.jobs.end(), [&](const JobPtr& job) {
+      return job->ticket().deadline().passed(now);
     });
-    return found != queue.jobs.end() ? found->ticket : nullptr;
+    return found != queue.jobs.end() ? *found : nullptr;
   });
-  if (late) throw never_begun(*late);
+  if (late) throw never_begun(late->ticket());
 }
 
 void CollectiveLoop::interrupt_now_and_then(Due& due) {
@@ -353,7 +352,7 @@ Error CollectiveLoop::timed_out(Timeout timeout) const {
 }
 
 ErrorDetails CollectiveLoop::details_of_missing() const {
-  const std::vector<Rank> missing = collective_.waiting_for();
+  const std::vector<Rank>& missing = collective_.waiting_for();
   if (missing.empty()) return {.operation = collective_.describe()};
   return parts_.lost_peers.details_of_missing(missing.front(), collective_.describe());
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,10 +15,11 @@
 #include "peal/backends/native/group_error.h"
 #include "peal/backends/native/interruptible.h"
 #include "peal/backends/native/lost_peer.h"
-#include "peal/backends/native/owned_request.h"
 #include "peal/backends/native/progress_reports.h"
 #include "peal/backends/native/quick_lock.h"
+#include "peal/backends/native/started_collective.h"
 #include "peal/backends/native/task.h"
+#include "peal/base/fifo.h"
 #include "peal/base/guarded.h"
 #include "peal/engine/collective.h"
 #include "peal/mail/ticket.h"
@@ -64,8 +64,8 @@ class CollectiveLoop {
   void end_turn();
 
   /// Runs the operation on the worker thread, after the operations that were started before. Errors
-  /// of the operation are the ticket's.
-  mail::TicketPtr start(const Request& request, Timeout timeout);
+  /// of the operation are the result's.
+  StartedCollective::Ptr start(const Request& request, Timeout timeout);
 
   /// Compares new progress reports if no collective is running; a running collective does so
   /// itself.
@@ -80,12 +80,9 @@ class CollectiveLoop {
   void stop();
 
  private:
-  struct Job {
-    OwnedRequest request;
-    mail::TicketPtr ticket;
-  };
+  using JobPtr = StartedCollective::Ptr;
   struct Queue {
-    std::deque<Job> jobs;
+    Fifo<JobPtr> jobs;
     bool busy = false;      // a thread has the turn
     bool draining = false;  // no operation begins any more, and the quick lock stays closed
     bool stopping = false;  // no worker is started any more, and the quick lock stays closed
@@ -112,12 +109,12 @@ class CollectiveLoop {
   void close_quick_lock(Queue& queue);
   void open_quick_lock(const Queue& queue);
   void work();
-  void end(const Job& job, const std::optional<Error>& failure);
+  void end(StartedCollective& job, const std::optional<Error>& failure);
   void tell_watchers(mail::Ticket& ticket);
   /// Ensures that a worker runs the jobs. Errors: resource.
   void manage_worker(Queue& queue);
-  /// Takes the next job and the turn; nothing if the loop stops and no jobs are left.
-  std::optional<Job> next_job();
+  /// Takes the next job and the turn; null if the loop stops and no jobs are left.
+  JobPtr next_job();
 
   /// Runs one collective on this thread. Throws its error, which is then the group error.
   void carry_out(const Request& request, Due due, Backoff backoff);

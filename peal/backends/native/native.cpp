@@ -13,7 +13,6 @@
 #include "peal/backends/native/group_runtime.h"
 #include "peal/backends/native/handler_threads.h"
 #include "peal/backends/native/table_planner.h"
-#include "peal/backends/native/tickets_work.h"
 #include "peal/base/departure.h"
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
@@ -99,15 +98,19 @@ class NativeBackend final : public Backend {
     check_not_in_handler("start an operation");
     for (std::size_t i = 0; fault_injector_ && i < requests.size(); ++i)
       fault_injector_->begin_operation();
-    std::vector<mail::TicketPtr> tickets;
     if (!requests.empty() && is_message(requests.front())) {
       const RuntimePtr runtime = runtime_for_messages();
-      tickets = runtime->messages().start(requests, timeout);
-      return std::make_shared<TicketsWork>(std::move(tickets), runtime->messages().afterwards());
+      return std::make_shared<TicketsWork>(runtime->messages().start(requests, timeout),
+                                           runtime->messages().afterwards());
     }
+    if (size() > 1 && requests.size() == 1) {
+      return runtime()->collectives().start(requests.front(), timeout);
+    }
+    std::vector<mail::TicketPtr> tickets;
     for (const Request& request : requests) {
       if (size() > 1) {
-        tickets.push_back(runtime()->collectives().start(request, timeout));
+        const auto started = runtime()->collectives().start(request, timeout);
+        tickets.emplace_back(started, &started->ticket());
       } else {
         run_alone(request);
       }
