@@ -161,13 +161,17 @@ TEST(DataParallelTest, ReplicasHaveTheirShareOfTheThreadsAndTheCallerKeepsItsNum
 /// Lets one replica after the other draw, in an order that the test chooses. A replica knows itself
 /// by its number of samples.
 struct Turns {
+  static constexpr std::int64_t kTaken = -1;  // at the front: a replica draws now
+
   Guarded<std::vector<std::int64_t>> order;
 
   void wait_for(std::int64_t samples) {
-    order.wait(
+    EXPECT_TRUE(order.wait(
         Deadline::after(testing::kLimit),
         [&](const auto& left) { return left.empty() || left.front() == samples; },
-        [](const auto&) {});
+        [](auto& left) {
+          if (!left.empty()) left.front() = kTaken;
+        }));
   }
   void end() {
     order.update([](auto& left) {
