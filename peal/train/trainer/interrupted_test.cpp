@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <ostream>
 #include <set>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct Ending {
   RunEnd end = RunEnd::kComplete;
   std::int64_t steps = 0;
   friend bool operator==(const Ending&, const Ending&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Ending& of) {
+    return out << (of.end == RunEnd::kStopped ? "stopped" : "complete") << " at step " << of.steps;
+  }
 };
 
 /// One rank. Backward of step kInterrupted is interrupted, if `is_interrupted`.
