@@ -11,6 +11,7 @@ types     time per byte relative to f32
 hosts     one operation between hosts on foreign memory: times, and times of the bare stream
 sealing   one operation with different protection of data, relative to the first NAME
 python    results of bench/python/backends.py: `python PART NAME...`
+steps     the step of each kind of training relative to "alone", of train_bench or backends.py: `steps PART NAME`
 """
 import json
 import re
@@ -181,6 +182,21 @@ def python(results, part):
     return table(["", *columns, *(shares if part == "ddp" else [])], rows)
 
 
+def steps(results, part):
+    """The median step of processes that do not communicate, and the medians of the rounds' ratios to it."""
+    samples = {}
+    for r in results:
+        if r["part"] == part:
+            samples.setdefault(r["what"], {}).setdefault(r["backend"], []).append(r["us"])
+    columns = list(dict.fromkeys(column for of in samples.values() for column in of if column != "alone"))
+    rows = []
+    for what, of in samples.items():
+        ratios = ([us / alone for us, alone in zip(of[column], of["alone"], strict=True)] for column in columns)
+        rows.append([what, median({"median_us": statistics.median(of["alone"])}),
+                     *(f"{statistics.median(r):.3f}" for r in ratios)])
+    return table(["", "alone", *columns], rows)
+
+
 def share_text(rounds, base, to):
     def share(us):
         return (us[to] - us[base]) / (us["gloo"] - us["alone"])
@@ -193,13 +209,13 @@ def share_text(rounds, base, to):
 
 def fill(folder, match):
     kind, *names = match["what"].split()
-    has_argument = kind in ("faster", "python")
+    has_argument = kind in ("faster", "python", "steps")
     missing = [n for n in names[has_argument:] if not (folder / f"{n}.jsonl").exists()]
     if missing:
         print(f"tables: {', '.join(missing)} is missing, so this table is not updated: {match['what']}")
         return match[0]
     if has_argument:
-        text = {"faster": faster, "python": python}[kind](load(folder, names[1:]), names[0])
+        text = {"faster": faster, "python": python, "steps": steps}[kind](load(folder, names[1:]), names[0])
     else:
         kinds = {"times": times, "in_place": in_place, "types": types, "hosts": hosts,
                  "sealing": sealing}

@@ -1,21 +1,30 @@
 // Measures what data-parallel training adds to a step (from build/release/bin):
-//   peal run -n 2 ./train_bench [ROUNDS] [MODEL...]
+//   peal run -n 2 ./train_bench [--rounds N] [--json FILE] [MODEL...]
 // Columns:
 // - "alone": the step of processes that do not communicate
 // - "lockstep": the same with a barrier after backward, so the cost of the wait for the slower rank
 // - "ddp": the step with DistributedDataParallel
-// All columns take turns in the same processes, because the speed of the
-// machine changes from second to second. Prints medians over rounds, and ratios to "alone".
+// All columns take turns in the same processes, because the speed of the machine changes from
+// second to second. The processes keep the memory that they free: otherwise glibc returns it to the
+// system in each step of the column whose gradients happen to end the heap. Prints medians over
+// rounds, and the medians of the rounds' ratios to "alone". With --json FILE, also writes each
+// round to FILE.
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+#include <climits>
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
@@ -71,6 +80,12 @@ Step step_of(Column column,
       column == Column::kLockstep ? [group] { group->barrier(); } : std::function<void()>());
 }
 
+/// What the tables of docs/performance.md call the steps.
+const std::map<std::string, std::string> kModels = {
+    {"conv", "step of a small convolutional network"},
+    {"mlp", "step of an MLP of 10 million parameters"},
+    {"gpt", "step of a GPT of 10 million parameters"}};
+
 /// Processor time of all threads, in milliseconds.
 double processor_time() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -83,6 +98,7 @@ double time_of(const Step& step) {
 void measure(const std::string& name,
              const peal::ProcessGroupPtr& group,
              int rounds,
+             std::ostream* json,
              const std::function<Step(Column)>& make) {
   std::map<std::string, Step> steps;
   std::map<std::string, std::vector<double>> times, processor;
@@ -118,6 +134,11 @@ void measure(const std::string& name,
                 median(times[title]),
                 median(ratios),
                 median(processor[title]));
+    if (json == nullptr) continue;
+    for (const double ms : times[title]) {
+      *json << R"({"part": "cpp", "backend": ")" << title << R"(", "what": ")" << kModels.at(name)
+            << R"(", "us": )" << 1e3 * ms << "}\n";
+    }
   }
   std::fflush(stdout);
 }
@@ -125,20 +146,25 @@ void measure(const std::string& name,
 }  // namespace
 
 int main(int argc, char** argv) {
+  int rounds = 20;
+  std::string json_path;
+  std::vector<std::string> models;
+  CLI::App app("Measures what data-parallel training adds to a step.");
+  app.add_option("--rounds", rounds, "Number of rounds")->check(CLI::PositiveNumber);
+  app.add_option("--json", json_path, "Also write every round to this file");
+  app.add_option("models", models, "conv, mlp or gpt; default: all")->check(CLI::IsMember(kModels));
+  CLI11_PARSE(app, argc, argv);
+  if (models.empty()) models = {"conv", "mlp", "gpt"};
+
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
   torch::set_num_threads(1);
   const peal::ProcessGroupPtr group = peal::init_process_group();
-  const int rounds = argc > 1 ? std::stoi(argv[1]) : 20;
-  std::vector<std::string> wanted(argv + std::min(argc, 2), argv + argc);
-  if (wanted.empty()) wanted = {"conv", "mlp", "gpt"};
-  for (const std::string& name : wanted) {
-    if (name != "conv" && name != "mlp" && name != "gpt") {
-      std::fprintf(stderr, "train_bench: unknown model %s; use conv, mlp or gpt\n", name.c_str());
-      return 2;
-    }
-  }
+  std::ofstream json;
+  if (!json_path.empty() && group->rank() == 0) json.open(json_path);
   torch::manual_seed(static_cast<std::uint64_t>(group->rank() + 1));
-  for (const std::string& name : wanted) {
-    measure(name, group, rounds, [&](Column column) -> Step {
+  for (const std::string& name : models) {
+    measure(name, group, rounds, json.is_open() ? &json : nullptr, [&](Column column) -> Step {
       if (name == "gpt") {
         const auto text = torch::randint(65, {8, 65}, torch::kInt64);
         return step_of(column,

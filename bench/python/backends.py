@@ -14,10 +14,11 @@ Two ranks run on this machine, each with a core and a thread. The parts are:
 
 Each round uses new processes, because the placement of their memory changes a step by some percent. In
 `calls` and `ddp`, all columns take turns in the same two processes, because the speed of the machine
-changes from second to second. Each round begins with another column: the last column may own the end of
-the heap, which glibc releases and allocates again in each step. So a part whose columns share processes
-has a few more rounds, until each column has been last equally often. The output is the medians over the
-rounds, and with at least two rounds the quartiles.
+changes from second to second. Each round begins with another column, and a part whose columns share
+processes has a few more rounds, until each column has been first equally often. The processes keep the
+memory that they free: otherwise glibc returns it to the system in each step of the column whose gradients
+happen to end the heap. The output is the medians over the rounds, and with at least two rounds the
+quartiles; "of alone" is the median of the rounds' ratios to "alone".
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import time
 from typing import Any, Callable
 
 RANKS = 2
+KEEP_FREED_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}  # for glibc
 
 
 # ---- measurements in a rank: microseconds for each call or step, by column
@@ -229,6 +231,10 @@ def show(part: str, samples: dict[str, dict[str, list[float]]]) -> None:
         for column, figures in samples.items():
             if figures.get(name):
                 cells.append(f"{column} {_summary(figures[name])}")
+                alone = samples.get("alone", {}).get(name)
+                if alone and column != "alone":
+                    ratios = [us / base for us, base in zip(figures[name], alone)]
+                    cells[-1] += f", {statistics.median(ratios):.3f} of alone"
         print(f"  {name:42} {'  '.join(cells)}")
 
 
@@ -249,6 +255,7 @@ def main() -> None:
     for part in arguments.parts or PARTS:
         if part not in PARTS:
             parser.error(f"unknown part \"{part}\"; use one of {', '.join(PARTS)}")
+    os.environ.update(KEEP_FREED_MEMORY)  # the processes of ranks inherit it
     lines = []
     for part in arguments.parts or PARTS:
         samples: dict[str, dict[str, list[float]]] = {
