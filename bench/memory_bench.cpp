@@ -1,7 +1,7 @@
 // The peak of memory of training steps with the default zero_grad(): a module that trains alone,
 // and with DistributedDataParallel. Each of the two has fresh processes. Run by hand:
 //   cmake build/release -DPEAL_BENCH=ON && ninja -C build/release memory_bench
-//   build/release/bin/memory_bench [MB_OF_GRADIENTS [RANKS]]
+//   build/release/bin/memory_bench [MB_OF_GRADIENTS [RANKS [LAYERS]]]
 // DistributedDataParallel may take 5% of the gradients' size and 32 MB more than the module alone;
 // the exit code is 1 if it takes more.
 #include <algorithm>
@@ -26,10 +26,15 @@
 namespace {
 
 constexpr int kSteps = 10;
-constexpr int kLayers = 10;
 constexpr std::int64_t kSamples = 64;
 constexpr double kShareOfGradients = 0.05;
 constexpr double kMegabytesOfTheGroup = 32;  // buffers of peal, not of the gradients
+
+struct Sizes {
+  double megabytes = 160;  // of gradients
+  int ranks = 2;
+  int layers = 10;
+};
 
 enum class Way { kAlone, kDdp };
 
@@ -57,10 +62,10 @@ double peak_of(const Step& step) {
   return peak;
 }
 
-torch::nn::Sequential make_net(double megabytes) {
-  const auto width = static_cast<std::int64_t>(std::sqrt(megabytes * 1e6 / 4 / kLayers));
+torch::nn::Sequential make_net(const Sizes& sizes) {
+  const auto width = static_cast<std::int64_t>(std::sqrt(sizes.megabytes * 1e6 / 4 / sizes.layers));
   torch::nn::Sequential net;
-  for (int i = 0; i < kLayers; ++i) net->push_back(torch::nn::Linear(width, width));
+  for (int i = 0; i < sizes.layers; ++i) net->push_back(torch::nn::Linear(width, width));
   return net;
 }
 
@@ -81,10 +86,10 @@ struct Figures {
 };
 
 /// One rank, in a process of its own.
-Figures measure(Way way, double megabytes) {
+Figures measure(Way way, const Sizes& sizes) {
   torch::set_num_threads(1);
   torch::manual_seed(1);
-  const torch::nn::Sequential net = make_net(megabytes);
+  const torch::nn::Sequential net = make_net(sizes);
   const std::int64_t width = net->parameters()[0].size(1);
   const torch::Tensor input = torch::randn({kSamples, width});
   const torch::Tensor target = torch::randint(width, {kSamples}, torch::kInt64);
@@ -103,13 +108,13 @@ Figures measure(Way way, double megabytes) {
 
 /// The mean over the ranks. A page of registered memory may count for one rank or for the other, as
 /// they use it.
-Figures measure_ranks(Way way, double megabytes, int ranks) {
+Figures measure_ranks(Way way, const Sizes& sizes) {
   Figures mean;
   for (const Figures& one :
-       peal::spawn(ranks, [&](peal::Rank) { return measure(way, megabytes); })) {
-    mean.gradients += one.gradients / ranks;
-    mean.first_step += one.first_step / ranks;
-    mean.later_steps += one.later_steps / ranks;
+       peal::spawn(sizes.ranks, [&](peal::Rank) { return measure(way, sizes); })) {
+    mean.gradients += one.gradients / sizes.ranks;
+    mean.first_step += one.first_step / sizes.ranks;
+    mean.later_steps += one.later_steps / sizes.ranks;
   }
   return mean;
 }
@@ -122,13 +127,16 @@ void print(const std::string& title, const Figures& figures) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const double megabytes = argc > 1 ? std::stod(argv[1]) : 160;
-  const int ranks = argc > 2 ? std::stoi(argv[2]) : 2;
-  const Figures alone = measure_ranks(Way::kAlone, megabytes, ranks);
-  const Figures ddp = measure_ranks(Way::kDdp, megabytes, ranks);
+  Sizes sizes;
+  if (argc > 1) sizes.megabytes = std::stod(argv[1]);
+  if (argc > 2) sizes.ranks = std::stoi(argv[2]);
+  if (argc > 3) sizes.layers = std::stoi(argv[3]);
+  const Figures alone = measure_ranks(Way::kAlone, sizes);
+  const Figures ddp = measure_ranks(Way::kDdp, sizes);
   const double more = ddp.peak() - alone.peak();
   const double limit = kShareOfGradients * alone.gradients + kMegabytesOfTheGroup;
-  std::cout << std::fixed << std::setprecision(1) << ranks << " ranks, " << alone.gradients
+  std::cout << std::fixed << std::setprecision(1) << sizes.ranks << " ranks, " << sizes.layers
+            << " layers, " << alone.gradients
             << " MB of gradients; the peak of memory for each rank\n"
             << std::setw(37) << "first step" << std::setw(15) << "later steps\n";
   print("the module alone", alone);
