@@ -28,13 +28,12 @@
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
-#include "peal/train/ddp/distributed_data_parallel.h"
 
 #include "gpt/gpt.h"
+#include "training_step.h"
 
 namespace {
 
-using Step = std::function<void()>;
 using Clock = std::chrono::steady_clock;
 using torch::Tensor;
 
@@ -66,22 +65,19 @@ torch::nn::Sequential layers() {
                         nn::Linear(2048, 10));
 }
 
+/// The step of a column.
 template <class Module>
-Step make_step(Column column,
-               const peal::ProcessGroupPtr& group,
-               std::shared_ptr<Module> net,
-               const Tensor& input,
-               const Tensor& target) {
-  using Model = peal::train::DistributedDataParallel<Module>;
-  const auto model = column == Column::kDdp ? std::make_shared<Model>(net, group) : nullptr;
-  const auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), 0.001);
-  return [=] {
-    optimizer->zero_grad();
-    const Tensor output = model ? model->forward(input) : net->forward(input);
-    torch::cross_entropy_loss(output.flatten(0, -2), target.flatten()).backward();
-    if (column == Column::kLockstep) group->barrier();
-    optimizer->step();
-  };
+Step step_of(Column column,
+             const peal::ProcessGroupPtr& group,
+             const std::shared_ptr<Module>& net,
+             const Tensor& input,
+             const Tensor& target) {
+  return make_step(
+      net,
+      column == Column::kDdp ? group : nullptr,
+      input,
+      target,
+      column == Column::kLockstep ? [group] { group->barrier(); } : std::function<void()>());
 }
 
 /// What the tables of docs/performance.md call the steps.
@@ -97,12 +93,6 @@ double time_of(const Step& step) {
   const auto begin = Clock::now();
   step();
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 void measure(const std::string& name,
@@ -177,19 +167,19 @@ int main(int argc, char** argv) {
     measure(name, group, rounds, json.is_open() ? &json : nullptr, [&](Column column) -> Step {
       if (name == "gpt") {
         const auto text = torch::randint(65, {8, 65}, torch::kInt64);
-        return make_step(column,
-                         group,
-                         Gpt(GptOptions{}).ptr(),
-                         text.narrow(1, 0, 64).contiguous(),
-                         text.narrow(1, 1, 64).contiguous());
+        return step_of(column,
+                       group,
+                       Gpt(GptOptions{}).ptr(),
+                       text.narrow(1, 0, 64).contiguous(),
+                       text.narrow(1, 1, 64).contiguous());
       }
       const bool is_conv = name == "conv";
       const auto input = is_conv ? torch::randn({8, 1, 28, 28}) : torch::randn({64, 1024});
-      return make_step(column,
-                       group,
-                       (is_conv ? convolutions() : layers()).ptr(),
-                       input,
-                       torch::randint(10, {input.size(0)}, torch::kInt64));
+      return step_of(column,
+                     group,
+                     (is_conv ? convolutions() : layers()).ptr(),
+                     input,
+                     torch::randint(10, {input.size(0)}, torch::kInt64));
     });
   }
   return 0;

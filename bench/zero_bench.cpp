@@ -20,6 +20,8 @@
 #include "peal/train/optim/optimizer_state.h"
 #include "peal/train/optim/zero_redundancy_optimizer.h"
 
+#include "training_step.h"
+
 namespace {
 
 namespace train = peal::train;
@@ -40,11 +42,6 @@ torch::nn::Sequential make_net(const Sizes& sizes) {
     parameter.mutable_grad() = torch::full_like(parameter.detach(), 1e-3);
   }
   return net;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-  return values[values.size() / 2];
 }
 
 /// The times of one way to step, in milliseconds.

@@ -3,7 +3,6 @@
 // Without `--data`, the text is generated. The batches of a step do not depend on the number of
 // ranks, so neither does the loss curve. `--help` lists all options.
 #include <cstdint>
-#include <exception>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -19,6 +18,7 @@
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/trainer/trainer.h"
 
+#include "exit_code.h"
 #include "gpt/gpt.h"
 #include "gpt/options.h"
 #include "gpt/text.h"
@@ -131,15 +131,11 @@ void run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  Options options;
-  if (const std::optional<int> code = parse(argc, argv, options)) return *code;
-  run(options);
-  return 0;
-} catch (const c10::Error& error) {  // what() would be a page of stack frames
-  std::cerr << "gpt: " << error.what_without_backtrace() << "\n";
-  return 1;
-} catch (const std::exception& error) {
-  std::cerr << "gpt: " << error.what() << "\n";
-  return 1;
+int main(int argc, char** argv) {
+  return exit_code_of("gpt", [&] {
+    Options options;
+    if (const std::optional<int> code = parse(argc, argv, options)) return *code;
+    run(options);
+    return 0;
+  });
 }

@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
-#include <iostream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -26,7 +24,9 @@
 #include "peal/train/ddp/parameters.h"
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/tensors/tensors.h"
+#include "peal/train/trainer/progress_bar.h"
 
+#include "exit_code.h"
 #include "mnist/digits.h"
 #include "mnist/images.h"
 #include "mnist/mnist_files.h"
@@ -51,6 +51,7 @@ class Training {
                    torch::optim::SGDOptions(options.learning_rate).momentum(options.momentum)),
         schedule_(optimizer_, 1, options.decay),
         progress_(group_->rank() == 0 ? Progress::Voice::kSpeaking : Progress::Voice::kSilent,
+                  train::ProgressBar::terminal_columns(),
                   options.epochs,
                   local_batch() * group_->size()) {
     require_a_step();
@@ -226,15 +227,11 @@ void run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  Options options;
-  if (const std::optional<int> code = parse(argc, argv, options)) return *code;
-  run(options);
-  return 0;
-} catch (const c10::Error& error) {  // what() would be a page of stack frames
-  std::cerr << "mnist: " << error.what_without_backtrace() << "\n";
-  return 1;
-} catch (const std::exception& error) {
-  std::cerr << "mnist: " << error.what() << "\n";
-  return 1;
+int main(int argc, char** argv) {
+  return exit_code_of("mnist", [&] {
+    Options options;
+    if (const std::optional<int> code = parse(argc, argv, options)) return *code;
+    run(options);
+    return 0;
+  });
 }

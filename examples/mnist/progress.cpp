@@ -1,10 +1,6 @@
 #include "mnist/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -13,26 +9,13 @@ namespace {
 
 constexpr int kBesideTheBar = 52;  // columns
 constexpr int kLongestBar = 40;
-constexpr int kUsualColumns = 80;
 constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
 constexpr const char* kClearRest = "\033[K";  // clears old text behind the new text of the row
 
-/// The width of the terminal that shows our output; 0 without a terminal. Under `peal run` our
-/// output is a pipe, and the launcher passes the width.
-int columns_of_terminal() {
-  if (const char* const width = std::getenv("PEAL_TERMINAL_WIDTH")) return std::atoi(width);
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col > 0 ? size.ws_col : kUsualColumns;
-}
-
 }  // namespace
 
-Progress::Progress(Voice voice, int epochs, std::int64_t global_batch)
-    : voice_(voice),
-      columns_(columns_of_terminal()),
-      epochs_(epochs),
-      global_batch_(global_batch) {}
+Progress::Progress(Voice voice, int columns, int epochs, std::int64_t global_batch)
+    : voice_(voice), columns_(columns), epochs_(epochs), global_batch_(global_batch) {}
 
 void Progress::say(const std::string& line) {
   if (voice_ == Voice::kSilent) return;

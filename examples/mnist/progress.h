@@ -9,7 +9,8 @@ class Progress {
  public:
   enum class Voice { kSilent, kSpeaking };
 
-  Progress(Voice voice, int epochs, std::int64_t global_batch);
+  /// `columns` of the terminal; 0 without a terminal.
+  Progress(Voice voice, int columns, int epochs, std::int64_t global_batch);
 
   void say(const std::string& line);
   void begin_epoch(int epoch, std::int64_t steps);
@@ -29,7 +30,7 @@ class Progress {
   void draw(double loss);
 
   Voice voice_;
-  int columns_;  // of the terminal; 0 without a terminal
+  int columns_;
   int epochs_;
   std::int64_t global_batch_;
   int epoch_ = 0;

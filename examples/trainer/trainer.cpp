@@ -7,7 +7,6 @@
 #include "peal/train/trainer/trainer.h"
 
 #include <cstdlib>
-#include <exception>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -24,6 +23,7 @@
 #include "peal/train/trainer/devices.h"
 #include "peal/train/trainer/progress_bar.h"
 
+#include "exit_code.h"
 #include "mnist/digits.h"
 #include "mnist/images.h"
 #include "mnist/mnist_files.h"
@@ -100,22 +100,18 @@ double run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  Options options;
-  if (const std::optional<int> code = parse(argc, argv, options)) return *code;
-  if (std::getenv("WORLD_SIZE") != nullptr) {  // a rank of `peal run`
-    run(options);
-    return 0;
-  }
-  const int ranks =
-      options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
-  const std::vector<double> accuracies =
-      peal::spawn(ranks, [&](peal::Rank) { return run(options); });
-  return accuracies.size() == static_cast<std::size_t>(ranks) ? 0 : 1;
-} catch (const c10::Error& error) {  // what() would be a page of stack frames
-  std::cerr << "trainer: " << error.what_without_backtrace() << "\n";
-  return 1;
-} catch (const std::exception& error) {
-  std::cerr << "trainer: " << error.what() << "\n";
-  return 1;
+int main(int argc, char** argv) {
+  return exit_code_of("trainer", [&] {
+    Options options;
+    if (const std::optional<int> code = parse(argc, argv, options)) return *code;
+    if (std::getenv("WORLD_SIZE") != nullptr) {  // a rank of `peal run`
+      run(options);
+      return 0;
+    }
+    const int ranks =
+        options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
+    const std::vector<double> accuracies =
+        peal::spawn(ranks, [&](peal::Rank) { return run(options); });
+    return accuracies.size() == static_cast<std::size_t>(ranks) ? 0 : 1;
+  });
 }

@@ -131,18 +131,21 @@ class SameAsTorch(unittest.TestCase):
                          ranks.results(2, _keys, "torch", backend="gloo"))
 
 
+def _step(model: Any, optimizer: torch.optim.Optimizer, step: int) -> float:
+    """A step on this rank's batch; returns the loss."""
+    optimizer.zero_grad()
+    x, y = _batch(dist.get_rank(), step)
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 def _train_joined(kind: str, divide_by_all: bool) -> list[float]:
     model = _wrap(kind, _net())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    losses = []
     with model.join(divide_by_initial_world_size=divide_by_all):
-        for i in range(4 + 3 * dist.get_rank()):
-            optimizer.zero_grad()
-            x, y = _batch(dist.get_rank(), i)
-            loss = nn.functional.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
+        losses = [_step(model, optimizer, i) for i in range(4 + 3 * dist.get_rank())]
     return losses + [p.sum().item() for p in model.parameters()]
 
 
@@ -156,15 +159,7 @@ def _train_with_hook(kind: str, name: str, cap: float) -> list[float]:
     else:
         model.register_comm_hook(dist.group.WORLD, getattr(default_hooks, name))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    losses = []
-    for i in range(8):
-        optimizer.zero_grad()
-        x, y = _batch(dist.get_rank(), i)
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return [_step(model, optimizer, i) for i in range(8)]
 
 
 def _parameters_with_power_sgd() -> list[float]:
@@ -175,10 +170,7 @@ def _parameters_with_power_sgd() -> list[float]:
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for i in range(6):
-        optimizer.zero_grad()
-        x, y = _batch(dist.get_rank(), i)
-        nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        _step(model, optimizer, i)
     return [p.sum().item() for p in model.parameters()]
 
 

@@ -1,6 +1,5 @@
 // Checkpoints of several ranks, and ranks that fail.
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::loaded;
 using testing::names_in;
@@ -160,7 +158,7 @@ std::vector<std::string> errors_of(Save&& save) {
     save_checkpoint(*group, folder.path(), run.checkpoint(1));
     const std::string error = thrown_text([&] { save(*group, folder.path(), run.checkpoint(2)); });
     if (group->rank() == 0) {
-      EXPECT_THAT(names_in(folder.path()), ElementsAre("step-00000001"));
+      EXPECT_THAT(names_in(folder.path()), ::testing::ElementsAre("step-00000001"));
     }
     group->barrier();
     save_checkpoint(*group, folder.path(), run.checkpoint(3));
@@ -244,7 +242,7 @@ TEST(RanksThatFail, ALostRankLeavesTheLastCheckpoint) {
                 StartsWith("peer_lost"));
     return true;
   });
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("step-00000001"));
+  EXPECT_THAT(names_in(folder.path()), ::testing::ElementsAre("step-00000001"));
 }
 
 }  // namespace

@@ -21,13 +21,11 @@ namespace peal::train {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::loaded;
 using testing::names_in;
 using testing::same_state;
-using ::testing::StartsWith;
 using testing::TemporaryFolder;
 using testing::thrown_text;
 using testing::Trained;
@@ -127,7 +125,7 @@ TEST_F(SaveCheckpoint, WithoutSpaceTheLastOneStays) {
   ::setrlimit(RLIMIT_FSIZE, &small);
   const std::string text = thrown_text([&] { save_checkpoint(folder_, run.checkpoint(2)); });
   ::setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_THAT(text, AllOf(StartsWith("resource"), HasSubstr("ulimit -f")));
+  EXPECT_THAT(text, ::testing::AllOf(::testing::StartsWith("resource"), HasSubstr("ulimit -f")));
   EXPECT_THAT(names_in(folder_), ElementsAre("step-00000001"));
   EXPECT_TRUE(same_state(loaded(last), run));
 }
@@ -157,7 +155,7 @@ TEST_P(CutCheckpoint, AtAnyByteOrWithoutAFileIsRefused) {
       if (size > 4000 && whole.size() - size > 100 && size % 37 != 0) continue;
       fs::resize_file(entry.path(), size);
       EXPECT_THAT(thrown_text([&] { read_all(path); }),
-                  StartsWith("mismatch: " + entry.path().string()))
+                  ::testing::StartsWith("mismatch: " + entry.path().string()))
           << size;
     }
     fs::remove(entry.path());

@@ -7,6 +7,7 @@
 #include "peal/base/error.h"
 #include "peal/base/error_bytes.h"
 #include "peal/base/serialize.h"
+#include "peal/train/tensors/broadcast_text.h"
 
 namespace peal::train {
 namespace {
@@ -18,15 +19,6 @@ std::optional<Error> error_of(const std::function<void()>& work) {
   } catch (...) {
     return current_error("saving a checkpoint");
   }
-}
-
-std::string broadcast_from(ProcessGroup& group, std::string text, Rank root, Timeout timeout) {
-  std::vector<std::int64_t> size = {std::ssize(text)};
-  group.broadcast(size, root, {.timeout = timeout});
-  std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  bytes.resize(static_cast<std::size_t>(size[0]));
-  group.broadcast(bytes, root, {.timeout = timeout});
-  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -47,7 +39,7 @@ void Ranks::together(const std::function<void()>& work) const {
   if (first[0] == group_->size()) return;
   ByteWriter writer;
   if (first[0] == group_->rank()) put(writer, *error);
-  const std::string bytes = broadcast_from(*group_, std::string(writer.view()), first[0], timeout_);
+  const std::string bytes = broadcast_text(*group_, std::string(writer.view()), first[0], timeout_);
   ByteReader reader(bytes, "error of a rank");
   const Error caused = get_error(reader);
   ErrorDetails details = caused.details();
@@ -58,7 +50,7 @@ void Ranks::together(const std::function<void()>& work) const {
 }
 
 std::string Ranks::broadcast(std::string text) const {
-  return group_ ? broadcast_from(*group_, std::move(text), 0, timeout_) : text;
+  return group_ ? broadcast_text(*group_, text, 0, timeout_) : text;
 }
 
 std::vector<std::string> Ranks::gather(const std::string& text) const {

@@ -79,7 +79,7 @@ class Trainer final {
   RunReport fit(Loader& loader, EpochSampler& sampler, Loss&& loss) {
     const StopSignals signals;
     model_.reducer().clear_stop();
-    run_.load_last(sampler);
+    run_.continue_run(sampler);
     for (std::int64_t epoch = run_.epoch(); epoch < run_.options().epochs; ++epoch) {
       sampler.set_epoch(static_cast<std::uint64_t>(epoch));
       if (run_epoch(loader, sampler, loss, epoch, signals) == RunEnd::kStopped) {

@@ -1,7 +1,10 @@
 #include "peal/train/trainer/trainer.h"
 
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -62,6 +65,20 @@ struct Circle : torch::nn::Module {
 constexpr std::size_t kPoints = 45;  // not a multiple of anything
 constexpr std::size_t kGlobalBatch = 12;
 
+DistributedSampler uneven_sampler(const ProcessGroup& group) {
+  return {kPoints, group.rank(), group.size(), {.remainder = data::Remainder::kUneven, .seed = 3}};
+}
+
+auto loader_of(const DistributedSampler& sampler, const ProcessGroup& group) {
+  return torch::data::make_data_loader(Points(kPoints).map(torch::data::transforms::Stack<>()),
+                                       sampler,
+                                       kGlobalBatch / static_cast<std::size_t>(group.size()));
+}
+
+constexpr auto kLoss = [](auto& model, auto& batch) {
+  return torch::nll_loss(model.forward(batch.data), batch.target);
+};
+
 struct TestRun {
   TrainerOptions options = {};
   std::function<void(Trainer<Circle>&, const ProcessGroupPtr&)> prepare = {};
@@ -87,19 +104,13 @@ TestResult train(const ProcessGroupPtr& group,
         std::make_unique<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(0.02));
   }
   Trainer trainer(net, *optimizer, group, run.options);
-  DistributedSampler sampler(
-      kPoints, group->rank(), group->size(), {.remainder = data::Remainder::kUneven, .seed = 3});
-  const auto loader =
-      torch::data::make_data_loader(Points(kPoints).map(torch::data::transforms::Stack<>()),
-                                    sampler,
-                                    kGlobalBatch / static_cast<std::size_t>(group->size()));
+  DistributedSampler sampler = uneven_sampler(*group);
+  const auto loader = loader_of(sampler, *group);
   TestResult result;
   trainer.on_epoch(
       [&](const EpochReport& report) { result.losses.push_back(report.metrics.at("loss")); });
   if (run.prepare) run.prepare(trainer, group);
-  result.report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
-    return torch::nll_loss(model.forward(batch.data), batch.target);
-  });
+  result.report = trainer.fit(*loader, sampler, kLoss);
   result.parameters = flat_parameters(*net);
   return result;
 }
@@ -149,20 +160,22 @@ TEST(TrainerTest, RanksThatNormalizeTogetherTrainLikeOneProcess) {
   for (const int ranks : {2, 4}) expect_same(train_normalized(ranks), alone);
 }
 
+/// In the middle of the second epoch, by the last rank. The run ends after step 6.
+void stop_after_step_5(Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+  trainer.on_step([&trainer, group](const StepReport& report) {
+    const bool is_last = group->rank() == group->size() - 1;
+    if (report.step == 5 && is_last) trainer.request_stop();
+  });
+}
+
 TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
   const TestRun whole{.options = {.epochs = 3}};
   const TestResult expected = train_on(1, whole)[0];
   for (const int before : {1, 2, 3}) {
-    for (const int after : {1, 2, 4}) {
+    for (const int after : {1, 2, 3, 4}) {
       const testing::TemporaryFolder folder;
-      // In the middle of the second epoch, by the last rank.
       const TestRun first{.options = {.epochs = 3, .checkpoints = folder.path()},
-                          .prepare = [](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
-                            trainer.on_step([&trainer, group](const StepReport& report) {
-                              const bool is_last = group->rank() == group->size() - 1;
-                              if (report.step == 5 && is_last) trainer.request_stop();
-                            });
-                          }};
+                          .prepare = stop_after_step_5};
       for (const TestResult& one : train_on(before, first)) {
         EXPECT_EQ(one.report.end, RunEnd::kStopped);
         EXPECT_EQ(one.report.steps, 6);
@@ -176,6 +189,33 @@ TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
       }
     }
   }
+}
+
+/// The parameters of rank 0 after each step, by the step.
+std::map<std::int64_t, Tensor> steps_of_run(int ranks, const TrainerOptions& options) {
+  std::map<std::int64_t, Tensor> steps;
+  train_on(ranks, {.options = options, .prepare = [&](auto& trainer, const ProcessGroupPtr& group) {
+                     if (group->rank() != 0) return;
+                     trainer.on_step([&](const StepReport& report) {
+                       steps[report.step] = flat_parameters(*trainer.model());
+                     });
+                   }});
+  return steps;
+}
+
+TEST(TrainerTest, AfterAStopInAnEpochEachStepIsThatOfTheWholeRun) {
+  const testing::TemporaryFolder folder;
+  TrainerOptions options{.epochs = 7, .clip_norm = 0.5, .learning_rate = cosine_factor(28, 3)};
+  const auto whole = steps_of_run(2, options);
+  options.checkpoints = folder.path();
+  train_on(2, {.options = options, .prepare = stop_after_step_5});
+  const auto rest = steps_of_run(3, options);
+  EXPECT_EQ(rest.begin()->first, 7);
+  EXPECT_GE(rest.size(), 20u);
+  for (const auto& [step, parameters] : rest) {
+    EXPECT_LT((parameters - whole.at(step)).abs().max().item<double>(), 1e-9) << step;
+  }
+  EXPECT_EQ(rest.rbegin()->first, whole.rbegin()->first);
 }
 
 TEST(TrainerTest, ARunWithASharedOptimizerStateContinuesWithAWholeOne) {
@@ -195,6 +235,40 @@ TEST(TrainerTest, ARunWithASharedOptimizerStateContinuesWithAWholeOne) {
   for (const TestResult& one : run(2, true, 3)) {
     EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
   }
+}
+
+/// Two calls of fit() by one Trainer; the first is stopped in the second epoch.
+void expect_that_a_second_call_continues(const std::filesystem::path& checkpoints) {
+  const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
+  const auto nets = replicas<Circle>(2);
+  const auto reports = on_ranks(2, [&](const ProcessGroupPtr& group) {
+    const auto& net = nets[static_cast<std::size_t>(group->rank())];
+    torch::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.02));
+    Trainer trainer(net, optimizer, group, {.epochs = 3, .checkpoints = checkpoints});
+    stop_after_step_5(trainer, group);
+    DistributedSampler sampler = uneven_sampler(*group);
+    const auto loader = loader_of(sampler, *group);
+    return std::array{trainer.fit(*loader, sampler, kLoss),
+                      trainer.fit(*loader, sampler, kLoss),
+                      trainer.fit(*loader, sampler, kLoss)};
+  });
+  for (const auto& [first, second, third] : reports) {
+    EXPECT_EQ(first.end, RunEnd::kStopped);
+    EXPECT_EQ(first.steps, 6);
+    EXPECT_EQ(second.end, RunEnd::kComplete);
+    EXPECT_EQ(second.steps, expected.report.steps);
+    EXPECT_EQ(third.end, RunEnd::kComplete);
+    EXPECT_EQ(third.steps, expected.report.steps);
+  }
+  for (const auto& net : nets) {
+    EXPECT_LT((flat_parameters(*net) - expected.parameters).abs().max().item<double>(), 1e-9);
+  }
+}
+
+TEST(TrainerTest, ASecondCallOfFitContinuesTheRunWithAndWithoutCheckpoints) {
+  const testing::TemporaryFolder folder;
+  expect_that_a_second_call_continues(folder.path());
+  expect_that_a_second_call_continues({});
 }
 
 TEST(TrainerTest, ACompleteRunIsNotTrainedAgain) {

@@ -95,8 +95,13 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
 
 TrainingRun::~TrainingRun() = default;
 
-void TrainingRun::load_last(EpochSampler& sampler) {
-  if (options_.checkpoints.empty()) return;
+void TrainingRun::continue_run(EpochSampler& sampler) {
+  if (options_.checkpoints.empty()) {
+    if (!stopped_at_) return;
+    sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
+    sampler.seek(*std::exchange(stopped_at_, std::nullopt));
+    return;
+  }
   const auto path = latest_checkpoint(*group_, options_.checkpoints, options_.parallel.timeout);
   if (!path) return;
   const CheckpointReader saved(*path);
@@ -166,6 +171,7 @@ void TrainingRun::step() {
 }
 
 void TrainingRun::save_if_due(EpochSampler& sampler, bool stops) {
+  if (stops) stopped_at_ = sampler.position();
   const bool is_time = options_.save_every > 0 && step_ % options_.save_every == 0;
   if (is_time || stops) save(epoch_, sampler.position());
 }

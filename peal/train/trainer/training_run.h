@@ -81,8 +81,9 @@ class TrainingRun final {
   std::vector<std::function<void(const CheckpointReader&)>> on_load;
 
   // ---- a run
-  /// Continues from the last checkpoint, if there is one. Order: collective.
-  void load_last(EpochSampler& sampler);
+  /// Continues from the last checkpoint, if there is one, or where this run was stopped.
+  /// Order: collective.
+  void continue_run(EpochSampler& sampler);
   std::int64_t epoch() const { return epoch_; }
   void begin_epoch(std::int64_t epoch, std::int64_t steps_in_epoch);
   /// Runs backward for a loss that is the mean of `samples` samples.
@@ -121,6 +122,7 @@ class TrainingRun final {
 
   std::int64_t step_ = 0;
   Saved saved_;
+  std::optional<std::size_t> stopped_at_;  // the position in the epoch
   std::int64_t epoch_ = 0;
   std::int64_t step_in_epoch_ = 0;
   std::int64_t steps_in_epoch_ = 0;

@@ -1,0 +1,140 @@
+// Ranks of spawn that fail: the error that the caller gets.
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "peal/base/testing/scoped_variable.h"
+#include "peal/init/init.h"
+#include "peal/launch/testing/spawning.h"
+#include "peal/system/pipe.h"
+#include "peal/system/process_state.h"
+
+namespace peal {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST_F(SpawnTest, AnErrorOfARankArrivesWithItsKindAndDetails) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(2, [](Rank rank) {
+      if (rank == 1) {
+        throw Error(ErrorKind::kMismatch, "no luck", {.operation = "all_reduce #1"});
+      }
+    });
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+  EXPECT_EQ(error.message(), "rank 1 of 2 failed: no luck");
+  EXPECT_EQ(error.details().rank, 1);
+  EXPECT_EQ(error.details().operation, "all_reduce #1");
+  EXPECT_EQ(error.details().cause, ErrorCause::kThrew);
+  ASSERT_EQ(error.errors().size(), 2u);
+  EXPECT_FALSE(error.errors()[0].has_value());
+  EXPECT_EQ(error.errors()[1]->message(), "no luck");
+}
+
+TEST_F(SpawnTest, AnExceptionOfAnotherTypeArrivesWithItsText) {
+  const SpawnError error =
+      spawn_error_of([] { spawn(1, [](Rank) -> int { throw std::out_of_range("row 9"); }); });
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(error.message(), "rank 0 of 1 failed: row 9");
+  EXPECT_EQ(error.details(),
+            (ErrorDetails{.rank = 0, .cause = ErrorCause::kThrew, .reason = "row 9"}));
+  EXPECT_THAT(spawn_error_of([] { spawn(1, [](Rank) { throw 5; }); }).message(),
+              HasSubstr("an exception that is not a std::exception"));
+}
+
+TEST_F(SpawnTest, TheRankThatFailedFirstIsNamedAndNotTheRankThatLostIt) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(3, [](Rank rank) {
+      const ProcessGroupPtr group = init_process_group();
+      if (rank == 1) throw std::runtime_error("row 9");
+      try {
+        group->barrier();
+      } catch (const Error&) {
+        std::throw_with_nested(std::runtime_error("step 7"));
+      }
+    });
+  });
+  EXPECT_THAT(std::string(error.message()), StartsWith("rank 1 of 3 failed: row 9"));
+  EXPECT_EQ(error.errors()[0]->message(), "step 7");
+  EXPECT_EQ(error.errors()[2]->message(), "step 7");
+}
+
+TEST_F(SpawnTest, WithoutRecordsARankThatLostAnotherIsNotNamedEvenIfItEndsFirst) {
+  const ScopedVariable no_records("PEAL_FLIGHT_DIR", "");
+  const Pipe pids = make_pipe();
+  const SpawnError error = spawn_error_of([&] {
+    spawn(2, [&](Rank rank) {
+      try {
+        const ProcessGroupPtr group = init_process_group();
+        if (rank == 1) throw std::runtime_error("row 9");
+        group->barrier();
+      } catch (const Error&) {
+        const pid_t self = ::getpid();
+        if (::write(pids.writer.get(), &self, sizeof self) < 0) ::abort();
+        throw;
+      } catch (const std::runtime_error&) {
+        pid_t other = 0;
+        if (::read(pids.reader.get(), &other, sizeof other) < 0) ::abort();
+        while (state_of_process(other) != ProcessState::kMissing) ::sched_yield();
+        throw;
+      }
+    });
+  });
+  EXPECT_EQ(error.message(), "rank 1 of 2 failed: row 9");
+  EXPECT_EQ(error.errors()[0]->kind(), ErrorKind::kPeerLost);
+}
+
+TEST_F(SpawnTest, ARankThatASignalKillsIsNamedWithTheSignal) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(3, [](Rank rank) {
+      const ProcessGroupPtr group = init_process_group();
+      if (rank == 2) ::raise(SIGKILL);
+      group->barrier();
+    });
+  });
+  EXPECT_THAT(std::string(error.message()),
+              AllOf(StartsWith("rank 2 of 3 failed: its process"),
+                    HasSubstr("was killed by SIGKILL"),
+                    HasSubstr("neither returned nor threw"),
+                    HasSubstr("see peal why ")));
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(error.details().cause, ErrorCause::kKilled);
+  EXPECT_EQ(error.errors()[0]->kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(error.errors()[0]->details().rank, 2);
+}
+
+TEST_F(SpawnTest, ARankThatExitsIsNamedWithItsCode) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(2, [](Rank rank) {
+      if (rank == 1) std::exit(3);
+    });
+  });
+  EXPECT_THAT(std::string(error.message()),
+              AllOf(StartsWith("rank 1 of 2 failed: its process"),
+                    HasSubstr("ended with exit code 3, and its function neither")));
+  EXPECT_EQ(error.details().cause, ErrorCause::kExited);
+}
+
+TEST_F(SpawnTest, AnExitWithZeroSucceedsOnlyWithoutAResult) {
+  spawn(1, [](Rank) { std::exit(0); });
+  const SpawnError error = spawn_error_of([] {
+    spawn(1, [](Rank) {
+      std::exit(0);
+      return 1;
+    });
+  });
+  EXPECT_THAT(std::string(error.message()), HasSubstr("ended with exit code 0"));
+}
+
+}  // namespace
+}  // namespace peal
