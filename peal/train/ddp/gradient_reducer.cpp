@@ -270,7 +270,7 @@ void GradientReducer::enter_pass() {
   data_ = Data::kOfPass;
   begin_pass();
   if (allocator_) allocator_->start();
-  end_.wait([this] { end_pass(); });
+  end_.wait();
 }
 
 void GradientReducer::begin_pass() {

@@ -180,7 +180,7 @@ class GradientReducer final {
   std::size_t sent_ = 0;              // buckets that this pass has sent
   std::vector<WorkPtr> works_;
   PassStatus status_;
-  BackwardEnd end_;
+  BackwardEnd end_{[this] { end_pass(); }};
   std::size_t next_ = 0;                       // gradients in `order_` before it have arrived
   std::unique_ptr<PlaceAllocator> allocator_;  // null if gradients are copied to their places
 
