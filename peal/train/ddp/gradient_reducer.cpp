@@ -27,12 +27,26 @@ std::string listed(const std::vector<std::string>& names) {
   return others == 0 ? names.front() : c10::str(names.front(), " and ", others, " more");
 }
 
+/// Makes a call that autograd has asked for.
+template <class Call>
+auto in_backward(const DataParallelOptions& options, const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    if (options.leave_backward) options.leave_backward(std::current_exception());
+    throw;
+  }
+}
+
 }  // namespace
 
 GradientReducer::GradientReducer(std::unique_ptr<ModelTensors> model,
                                  ProcessGroupPtr group,
                                  DataParallelOptions options)
-    : model_(std::move(model)), group_(std::move(group)), options_(std::move(options)) {
+    : model_(std::move(model)),
+      group_(std::move(group)),
+      options_(std::move(options)),
+      end_([this] { in_backward(options_, [this] { end_pass(); }); }) {
   if (model_ == nullptr || group_ == nullptr) {
     throw Error(ErrorKind::kUsage, "DistributedDataParallel needs a module and a process group");
   }
@@ -198,7 +212,15 @@ void GradientReducer::renew_bucket(std::size_t index) {
 
 void GradientReducer::watch(const Tensor& parameter, GradientCalls calls) {
   watched_.insert(parameter.unsafeGetTensorImpl());
-  hooks_.push_back(std::make_unique<GradientHook>(parameter, std::move(calls)));
+  hooks_.push_back(std::make_unique<GradientHook>(
+      parameter,
+      GradientCalls{
+          .arriving =
+              [this, call = std::move(calls.arriving)](const Tensor& gradient) {
+                return in_backward(options_, [&] { return call(gradient); });
+              },
+          .arrived = [this, call = std::move(calls.arrived)] { in_backward(options_, call); },
+      }));
 }
 
 void GradientReducer::before_forward() {
@@ -240,7 +262,7 @@ Tensor GradientReducer::arriving(std::size_t index, const Tensor& gradient) {
     return gradient;
   }
   const double weight = options_.average == Average::kBySamples
-                            ? static_cast<double>(samples_) / usual_samples_
+                            ? static_cast<double>(samples()) / usual_samples_
                             : 1.0;
   return parameter.accumulate(gradient, weight, earlier());
 }
@@ -266,6 +288,11 @@ void GradientReducer::arrived(std::size_t index) {
 // Nested passes belong to the pass that contains them.
 void GradientReducer::enter_pass() {
   if (in_pass_ && !interrupted_ && end_.is_waiting()) return;
+  if (options_.average == Average::kBySamples && !samples_) {
+    throw Error(ErrorKind::kUsage,
+                "the number of samples of this backward pass is unknown, because no argument of "
+                "forward() was a tensor: call set_samples() between forward() and backward()");
+  }
   pass_sync_ = sync_;
   data_ = Data::kOfPass;
   begin_pass();
@@ -282,8 +309,8 @@ void GradientReducer::begin_pass() {
   };
   if (std::ranges::none_of(parameters_, is_in_window)) window_samples_ = 0;
   if (data_ == Data::kOfPass) {
-    window_samples_ += samples_;
-    interrupted_samples_ = samples_;  // until the end of the pass
+    window_samples_ += samples();
+    interrupted_samples_ = samples();  // until the end of the pass
   }
   next_ = 0;
   for (TrainedParameter& parameter : parameters_) {

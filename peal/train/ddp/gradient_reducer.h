@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -64,7 +65,8 @@ class GradientReducer final {
   /// The number of samples of each following pass, for Average::kBySamples. The value stays until
   /// the next call.
   void set_samples(std::int64_t samples) { samples_ = samples; }
-  std::int64_t samples() const { return samples_; }
+  /// 1 if it was not set.
+  std::int64_t samples() const { return samples_.value_or(1); }
 
   /// Takes part in a backward pass of the other ranks, for a rank without data: it contributes
   /// nothing, and gets the same gradients and buffers. Returns false if no rank had data; then no
@@ -162,7 +164,7 @@ class GradientReducer final {
   std::vector<std::size_t> considered_order_;  // on rank 0: the last one that was learned
 
   // ---- the window: the passes since the last averaging
-  std::int64_t samples_ = 1;  // of the next pass
+  std::optional<std::int64_t> samples_;  // of the next pass
   std::int64_t window_samples_ = 0;
   std::int64_t interrupted_samples_ = 0;  // of a pass that has not ended
   // Of all ranks in the last window; scales contributions. At first a power of two, so that scaling
@@ -180,7 +182,7 @@ class GradientReducer final {
   std::size_t sent_ = 0;              // buckets that this pass has sent
   std::vector<WorkPtr> works_;
   PassStatus status_;
-  BackwardEnd end_{[this] { end_pass(); }};
+  BackwardEnd end_;
   std::size_t next_ = 0;                       // gradients in `order_` before it have arrived
   std::unique_ptr<PlaceAllocator> allocator_;  // null if gradients are copied to their places
 
