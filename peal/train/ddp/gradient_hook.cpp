@@ -75,8 +75,8 @@ void GradientHook::follow() {
   leave();
   accumulator_ = std::move(running);
   before_key_ = add_hook_before(
-      accumulator_, [this](const torch::Tensor& gradient) { return calls_.arriving(gradient); });
-  after_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(calls_.arrived));
+      accumulator_, [this](const torch::Tensor& gradient) { return calls_.computed(gradient); });
+  after_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(calls_.accumulated));
 }
 
 void GradientHook::leave() {

@@ -20,9 +20,9 @@ struct GradientCalls {
   /// Called just before autograd adds `gradient` to parameter.grad(), after all hooks of the
   /// parameter. Returns the gradient to add; undefined if the call has added it, and autograd must
   /// not. `gradient` is undefined if backward reached the parameter without a gradient.
-  std::function<torch::Tensor(const torch::Tensor& gradient)> arriving;
+  std::function<torch::Tensor(const torch::Tensor& gradient)> computed;
   /// Called when parameter.grad() has its new value.
-  std::function<void()> arrived;
+  std::function<void()> accumulated;
 };
 
 /// While this object lives, each backward pass that reaches the parameter makes both calls.
