@@ -123,25 +123,27 @@ class HookOfPython final : public CommunicationHook {
   std::unique_ptr<c10d::PythonCommHook> hook_;
 };
 
-/// Leaves backward() with the Python exception `exception`.
-[[noreturn]] void raise_in_backward(const py::object& exception) {
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-  python_error error;
-  error.persist();
-  throw error;  // NOLINT(misc-throw-by-value-catch-by-reference): torch's own type
+/// Waits for an operation, and notices Ctrl-C meanwhile.
+void wait_for_signals_too(Work& work) {
+  interruptible([&] { wait_for(work); });
 }
 
-/// Waits in backward(), and notices Ctrl-C meanwhile. torch would turn other exceptions into
-/// RuntimeError.
-void wait_in_backward(Work& work) {
+/// Throws the error as the exception of torch that leaves backward() with its Python class. torch
+/// turns all other C++ exceptions of hooks into RuntimeError.
+void raise_in_backward(const std::exception_ptr& cause) {
+  const py::gil_scoped_acquire gil;
+  const auto raise = [](const py::object& exception) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    python_error error;
+    error.persist();
+    throw error;  // NOLINT(misc-throw-by-value-catch-by-reference): torch's own type
+  };
   try {
-    interruptible([&] { wait_for(work); });
+    std::rethrow_exception(cause);
   } catch (const py::error_already_set& error) {
-    const py::gil_scoped_acquire gil;
-    raise_in_backward(error.value());
+    raise(error.value());
   } catch (const Error& error) {
-    const py::gil_scoped_acquire gil;
-    raise_in_backward(error_to_python(error));
+    raise(error_to_python(error));
   }
 }
 
@@ -172,7 +174,8 @@ DataParallelOptions options_of(const Settings& settings) {
   options.first_bucket_cap = Bytes(settings.first_bucket_bytes);
   options.buffers = settings.sync_buffers ? BufferSync::kBroadcast : BufferSync::kNone;
   options.start = settings.init_sync ? train::Start::kBroadcast : train::Start::kAsIs;
-  options.wait = wait_in_backward;
+  options.wait = wait_for_signals_too;
+  options.leave_backward = raise_in_backward;
   options.graph = settings.static_graph ? train::Graph::kStatic : train::Graph::kMayChange;
   for (const auto& [name, average] : {std::pair("mean", Average::kMean),
                                       std::pair("sum", Average::kSum),

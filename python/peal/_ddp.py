@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from typing import Any, Callable, Iterator
 
 import torch
@@ -40,12 +41,14 @@ class DistributedDataParallel(TorchDDP):
       `static_graph`, except for a layer that is checkpointed in several places.
     - `average`: "mean" is torch's. "sum" adds the gradients of the ranks. "samples" weights each rank
       by the number of its samples, the rows of forward's first tensor, so that batches may differ in
-      size; `set_samples` gives another number.
+      size; `set_samples` gives another number. To discard passes of `no_sync`, drop their gradients by
+      `zero_grad()`. `zero_grad(set_to_none=False)` keeps their samples, with gradients of zero.
     - `join` of "samples" is exact: a rank without data counts as zero samples.
 
     Errors: peal.Error: mismatch (the modules of the ranks differ), unsupported (a group of another
-    backend, parameters that are not on the CPU), and the errors of the operations. backward() raises
-    errors other than those of operations as RuntimeError. ValueError and RuntimeError as in torch.
+    backend, parameters that are not on the CPU), usage (a parameter that is reached again after its
+    gradient was sent; average="samples" without a number of samples), and the errors of the
+    operations. backward() raises them too. ValueError and RuntimeError as in torch.
     """
 
     # Unlike torch's, this constructor makes no torch.distributed.Reducer, so it does not call torch's.
@@ -132,8 +135,7 @@ class DistributedDataParallel(TorchDDP):
         self._reducer = _torch._load().Reducer(
             _backend_of(process_group),
             parameters,
-            # Not a method: the reducer must not hold the object that owns it.
-            functools.partial(_buffers, self.module, self.parameters_to_ignore)
+            functools.partial(_buffers_of, weakref.ref(self))
             if self.forward_sync_buffers else None,
             bucket_bytes=int(cap),
             first_bucket_bytes=int(min(cap, _MIB) if self._cap is None else cap),
@@ -204,7 +206,7 @@ class DistributedDataParallel(TorchDDP):
             raise RuntimeError(
                 "register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._comm_hooks.append((hook, state))
-        self._reducer.set_hook(state, hook)
+        self._reducer.set_hook(weakref.ref(self), _call_hook)
 
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -260,6 +262,28 @@ class _Joined(JoinHook):
     def post_hook(self, is_last_joiner: bool) -> None:
         self._model._reducer.divide_by_active_ranks(False)
         _untyped(self._model)._sync_final_model(is_last_joiner)
+
+
+# The reducer holds its model only weakly. A reference from C++ is invisible to Python's garbage
+# collector, so a cycle through it would never be freed. The model outlives its reducer.
+
+
+def _buffers_of(model: weakref.ref[DistributedDataParallel]) -> list[tuple[str, torch.Tensor]]:
+    alive = _alive(model)
+    return _buffers(alive.module, alive.parameters_to_ignore)
+
+
+def _call_hook(model: weakref.ref[DistributedDataParallel],
+               bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    hook, state = _alive(model)._comm_hooks[0]
+    result: torch.futures.Future[torch.Tensor] = hook(state, bucket)
+    return result
+
+
+def _alive(model: weakref.ref[DistributedDataParallel]) -> DistributedDataParallel:
+    alive = model()
+    assert alive is not None, "the model owns the reducer that calls this"
+    return alive
 
 
 def _buffers(module: torch.nn.Module, ignored: set[str]) -> list[tuple[str, torch.Tensor]]:

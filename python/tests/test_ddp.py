@@ -221,6 +221,7 @@ class Beyond(unittest.TestCase):
 
     def test_a_model_that_is_dropped_is_freed(self) -> None:
         self.assertEqual(ranks.results(2, _is_freed), [True, True])
+        self.assertEqual(ranks.results(2, _is_freed_with_cycles), [True, True])
 
     def test_an_exception_in_forward_leaves_the_model_usable(self) -> None:
         a, b = ranks.results(2, _after_exception)
@@ -329,6 +330,25 @@ def _is_freed() -> bool:
     return reference() is None
 
 
+def _is_freed_with_cycles() -> bool:
+    """The hook, its state and the module refer to the model."""
+    net = _net()
+    model = peal.DistributedDataParallel(net)
+
+    def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        assert state is model
+        return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(
+            lambda future: future.value()[0] / dist.get_world_size())
+
+    model.register_comm_hook(model, hook)
+    net.__dict__["wrapped"] = model
+    model(_batch(0, 0)[0]).sum().backward()
+    references = [weakref.ref(model), weakref.ref(net)]
+    del net, model, hook
+    gc.collect()
+    return all(reference() is None for reference in references)
+
+
 def _after_exception() -> float:
     model = peal.DistributedDataParallel(_net())
     x = _batch(dist.get_rank(), 0)[0]
@@ -343,6 +363,14 @@ def _after_exception() -> float:
 class Errors(unittest.TestCase):
     def test_an_exception_of_a_hook_leaves_backward(self) -> None:
         self.assert_raises(_faulty_hook, "a fault in the hook")
+
+    def test_usage_errors_of_the_reducer_are_peal_errors_in_backward(self) -> None:
+        for function in (_used_twice, _without_samples):
+            for kind in ranks.results(2, function):
+                self.assertEqual(kind, "usage")
+
+    def test_an_exception_of_a_hook_keeps_its_class(self) -> None:
+        self.assertEqual(ranks.results(2, _hook_that_raises), ["KeyError", "KeyError"])
 
     def assert_raises(self, function: Callable[..., Any], *words: str, backend: str = "peal",
                       size: int = 2) -> None:
@@ -419,6 +447,56 @@ def _faulty_hook() -> None:
     model = peal.DistributedDataParallel(_net())
     model.register_comm_hook(None, hook)
     model(_batch(0, 0)[0]).sum().backward()
+
+
+def _kind_of_error(backward: Callable[[], None]) -> str:
+    try:
+        backward()
+    except peal.Error as error:
+        return error.kind
+    return "no error"
+
+
+def _used_twice() -> str:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            for _ in range(2):
+                x = checkpoint(self.layer, x, use_reentrant=True)
+            return x
+
+    model = peal.DistributedDataParallel(Twice(), bucket_cap_mb=1e-6)
+    loss = model(torch.ones(1, 4, requires_grad=True)).sum()
+    return _kind_of_error(loss.backward)
+
+
+def _without_samples() -> str:
+    class Constant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
+
+        def forward(self) -> Any:
+            return self.weight * 2
+
+    model = peal.DistributedDataParallel(Constant(), average="samples")
+    return _kind_of_error(model().sum().backward)
+
+
+def _hook_that_raises() -> str:
+    def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        raise KeyError("a fault in the hook")
+
+    model = peal.DistributedDataParallel(_net())
+    model.register_comm_hook(None, hook)
+    try:
+        model(_batch(0, 0)[0]).sum().backward()
+    except Exception as error:
+        return type(error).__name__
+    return "no error"
 
 
 def _two_hooks() -> None:

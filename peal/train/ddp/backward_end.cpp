@@ -9,61 +9,56 @@
 namespace peal::train {
 
 struct BackwardEnd::Wait {
-  BackwardEnd* owner;  // null after the wait was given up
-  std::function<void()> call;
+  BackwardEnd* owner;  // null after the wait has ended or was given up
+};
+
+/// Owned by the queue of callbacks of one pass. If the pass was nested, the wait goes on in the
+/// pass that contains it. If an exception has ended the outermost pass, the wait ends.
+struct BackwardEnd::Queued {
+  explicit Queued(std::shared_ptr<Wait> of) : wait(std::move(of)) {}
+  ~Queued() {
+    if (wait->owner == nullptr || current_backward() == -1) return;
+    wait->owner->seen_nested_ = true;
+    queue(wait);
+  }
+  Queued(const Queued&) = delete;
+  Queued& operator=(const Queued&) = delete;
+
+  std::shared_ptr<Wait> wait;
 };
 
 int current_backward() { return torch::autograd::get_current_graph_task_id(); }
 
-BackwardEnd::~BackwardEnd() {
-  if (const std::shared_ptr<Wait> wait = wait_.lock()) wait->owner = nullptr;
-  remove_hooks();
-}
+BackwardEnd::BackwardEnd(std::function<void()> call) : call_(std::move(call)) {}
 
-// Does not remove hooks of an earlier wait: the node that runs now may own one of them. They do
-// nothing.
-void BackwardEnd::wait(std::function<void()> call) {
-  if (const std::shared_ptr<Wait> earlier = wait_.lock()) earlier->owner = nullptr;
+BackwardEnd::~BackwardEnd() { give_up(); }
+
+void BackwardEnd::wait() {
+  give_up();
   seen_nested_ = false;
-  const auto wait = std::make_shared<Wait>(Wait{this, std::move(call)});
+  const auto wait = std::make_shared<Wait>(Wait{this});
   wait_ = wait;
   queue(wait);
 }
 
-bool BackwardEnd::is_waiting() const { return !wait_.expired(); }
+void BackwardEnd::give_up() {
+  if (const std::shared_ptr<Wait> wait = wait_.lock()) wait->owner = nullptr;
+  wait_.reset();
+}
 
 void BackwardEnd::queue(const std::shared_ptr<Wait>& wait) {
-  torch::autograd::Engine::get_default_engine().queue_callback([wait] { at_end(wait); });
+  torch::autograd::Engine::get_default_engine().queue_callback(
+      [queued = std::make_shared<Queued>(wait)] {
+        if (BackwardEnd* const owner = queued->wait->owner) owner->at_end_of_a_pass();
+      });
 }
 
 // At the end of the outermost pass no node is running. At the end of a nested pass the outer node
 // is running.
-void BackwardEnd::at_end(const std::shared_ptr<Wait>& wait) {
-  BackwardEnd* const self = wait->owner;
-  if (self == nullptr) return;
-  const NodePtr outer = torch::autograd::get_current_node();
-  if (outer == nullptr) {
-    self->wait_.reset();
-    self->remove_hooks();
-    wait->call();
-    return;
-  }
-  self->seen_nested_ = true;
-  for (const torch::autograd::Edge& edge : outer->next_edges()) {
-    if (!edge.is_valid()) continue;
-    // The hook remains until the wait ends, but acts only once: its first call empties `once`.
-    const auto go_on = [once = wait](const torch::Tensor& gradient) mutable {
-      if (const auto first = std::exchange(once, nullptr)) queue(first);
-      return gradient;
-    };
-    self->hooks_.emplace_back(edge.function, add_hook_before(edge.function, go_on));
-    return;
-  }
-}
-
-void BackwardEnd::remove_hooks() {
-  for (const auto& [node, key] : hooks_) remove_hook_before(node, key);
-  hooks_.clear();
+void BackwardEnd::at_end_of_a_pass() {
+  if (torch::autograd::get_current_node() != nullptr) return;
+  give_up();
+  call_();
 }
 
 }  // namespace peal::train

@@ -1,6 +1,7 @@
 // The options of DistributedDataParallel.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,7 +21,8 @@ enum class Average : unsigned char {
   /// backward pass on rank r. If each loss is the mean over its samples, this is the gradient of
   /// the mean over all samples, also if ranks have batches of different sizes. In a window of
   /// no_sync(), each pass counts with its samples, so do not divide the loss by the number of
-  /// passes.
+  /// passes. To discard a window, drop its gradients by zero_grad(). zero_grad(false) sets them to
+  /// zero, and zeros count with the samples of their passes.
   kBySamples,
 };
 
@@ -83,6 +85,10 @@ struct DataParallelOptions {
   /// Waits for the operations of a pass; null: Work::wait. For programs that handle signals while
   /// they wait.
   std::function<void(Work&)> wait = nullptr;
+  /// Called with each error that is about to leave backward(). May throw the error as another
+  /// exception; if it returns, the error leaves unchanged. Null: errors leave unchanged. For
+  /// languages that have their own exceptions.
+  std::function<void(const std::exception_ptr&)> leave_backward = nullptr;
   /// The timeout of each operation.
   Timeout timeout = kGroupTimeout;
 };

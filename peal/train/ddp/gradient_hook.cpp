@@ -41,6 +41,19 @@ class PostHook final : public torch::autograd::FunctionPostHook {
   const std::function<void()>& call_;
 };
 
+/// Adds a hook that runs just before the node, and returns its key.
+std::uintptr_t add_hook_before(const NodePtr& node,
+                               std::function<torch::Tensor(const torch::Tensor&)> call) {
+  node->add_pre_hook(std::make_unique<PreHook>(std::move(call)));
+  return reinterpret_cast<std::uintptr_t>(node->pre_hooks().back().get());
+}
+
+void remove_hook_before(const NodePtr& node, std::uintptr_t key) {
+  std::erase_if(node->pre_hooks(), [&](const auto& hook) {
+    return reinterpret_cast<std::uintptr_t>(hook.get()) == key;
+  });
+}
+
 }  // namespace
 
 GradientHook::GradientHook(torch::Tensor parameter, GradientCalls calls)
@@ -62,26 +75,14 @@ void GradientHook::follow() {
   leave();
   accumulator_ = std::move(running);
   before_key_ = add_hook_before(
-      accumulator_, [this](const torch::Tensor& gradient) { return calls_.arriving(gradient); });
-  after_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(calls_.arrived));
+      accumulator_, [this](const torch::Tensor& gradient) { return calls_.computed(gradient); });
+  after_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(calls_.accumulated));
 }
 
 void GradientHook::leave() {
   if (accumulator_ == nullptr) return;
   remove_hook_before(accumulator_, before_key_);
   accumulator_->del_post_hook(after_key_);
-}
-
-std::uintptr_t add_hook_before(const NodePtr& node,
-                               std::function<torch::Tensor(const torch::Tensor&)> call) {
-  node->add_pre_hook(std::make_unique<PreHook>(std::move(call)));
-  return reinterpret_cast<std::uintptr_t>(node->pre_hooks().back().get());
-}
-
-void remove_hook_before(const NodePtr& node, std::uintptr_t key) {
-  std::erase_if(node->pre_hooks(), [&](const auto& hook) {
-    return reinterpret_cast<std::uintptr_t>(hook.get()) == key;
-  });
 }
 
 }  // namespace peal::train

@@ -1,4 +1,4 @@
-// Calls functions around the accumulation of a parameter's gradient. Only this folder's hook files
+// Calls functions around the accumulation of a parameter's gradient. Only these files
 // depend on how autograd holds accumulators. The pointer type changed between LibTorch 2.11 and
 // 2.13, from shared_ptr to intrusive_ptr. So these files deduce the type.
 #pragma once
@@ -20,9 +20,9 @@ struct GradientCalls {
   /// Called just before autograd adds `gradient` to parameter.grad(), after all hooks of the
   /// parameter. Returns the gradient to add; undefined if the call has added it, and autograd must
   /// not. `gradient` is undefined if backward reached the parameter without a gradient.
-  std::function<torch::Tensor(const torch::Tensor& gradient)> arriving;
+  std::function<torch::Tensor(const torch::Tensor& gradient)> computed;
   /// Called when parameter.grad() has its new value.
-  std::function<void()> arrived;
+  std::function<void()> accumulated;
 };
 
 /// While this object lives, each backward pass that reaches the parameter makes both calls.
@@ -53,10 +53,5 @@ class GradientHook final {
   NodePtr accumulator_;
   std::uintptr_t before_key_ = 0, after_key_ = 0;
 };
-
-/// Adds a hook that runs just before the node, and returns its key.
-std::uintptr_t add_hook_before(const NodePtr& node,
-                               std::function<torch::Tensor(const torch::Tensor&)> call);
-void remove_hook_before(const NodePtr& node, std::uintptr_t key);
 
 }  // namespace peal::train

@@ -18,8 +18,8 @@ using torch::Tensor;
 
 /// Leaves gradients to autograd.
 GradientCalls calling(std::function<void()> arrived) {
-  return {.arriving = [](const Tensor& gradient) { return gradient; },
-          .arrived = std::move(arrived)};
+  return {.computed = [](const Tensor& gradient) { return gradient; },
+          .accumulated = std::move(arrived)};
 }
 
 Tensor input_of(Rank rank) { return torch::full({1, 3}, rank + 1.0); }

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -14,9 +14,9 @@
 #include "peal/group/process_group.h"
 #include "peal/train/ddp/arrival_order.h"
 #include "peal/train/ddp/backward_end.h"
-#include "peal/train/ddp/bucket_assignment.h"
+#include "peal/train/ddp/bucket_sender.h"
 #include "peal/train/ddp/data_parallel_options.h"
-#include "peal/train/ddp/gradient_bucket.h"
+#include "peal/train/ddp/gradient_buckets.h"
 #include "peal/train/ddp/gradient_hook.h"
 #include "peal/train/ddp/model_tensors.h"
 #include "peal/train/ddp/module_snapshot.h"
@@ -27,9 +27,10 @@
 namespace peal::train {
 
 /// A pass is one call of backward(), with all passes nested in it. Its states: idle -> (first
-/// gradient) collecting -> (all ranks have ended it) idle. A bucket is sent when it and all earlier
-/// buckets are complete. So every rank sends in the same order, although gradients arrive in any
-/// order. At the end of the pass the ranks sum a PassStatus: which parameters were reached, and by
+/// gradient) collecting -> (all ranks have ended it) idle. A gradient is *computed* when autograd
+/// has it, *accumulated* when parameter.grad() contains it, and *ready* when its place in the
+/// bucket holds what this rank contributes. A bucket is sent when it and all earlier buckets are
+/// ready. At the end of the pass the ranks sum a PassStatus: which parameters were reached, and by
 /// how many samples.
 ///
 /// The order of buckets: first the reverse of the parameters' registration. When two passes have
@@ -41,38 +42,53 @@ namespace peal::train {
 /// average the gradients of this pass in them.
 ///
 /// Threads: one at a time, for all calls and the backward passes.
+/// Errors: backward() throws usage (a gradient that is computed again after it was sent; a
+/// parameter
+///   that was not reached, with UnusedParameters::kAreErrors; an unknown number of samples),
+///   mismatch (the modules differ), unsupported (create_graph), resource (memory for buckets), and
+///   the errors of the operations and of the hook.
 class GradientReducer final {
  public:
+  /// Compares the modules of all ranks, and by default gives every rank the values of rank 0. A
+  /// group of one does nothing, unless the options ask for weights or a hook.
+  /// Order: collective.
+  /// Errors: usage (no module or no group), mismatch (the modules differ), unsupported (a parameter
+  ///   that is not on the CPU), resource.
+  /// Cost: a broadcast of all parameters and buffers; allocates the buckets.
   GradientReducer(std::unique_ptr<ModelTensors> model,
                   ProcessGroupPtr group,
                   DataParallelOptions options);
-  /// Waits for operations in flight.
+  /// Waits for operations in flight. Must not run inside backward().
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
   /// Off: gradients stay on this rank and accumulate. Applies to passes that begin later. Returns
   /// the previous setting.
+  /// Order: the same setting on all ranks for each pass.
   enum class Sync : unsigned char { kOff, kOn };
   Sync set_sync(Sync sync) { return std::exchange(sync_, sync); }
 
   /// Called before a forward pass. Adds hooks to parameters that are new in the module, so that a
-  /// backward pass is noticed even if it reaches only new parameters.
+  /// backward pass is noticed even if it reaches only new parameters. Does not communicate.
   /// Cost: a check of each parameter, about 0.02 us.
   void before_forward();
 
   /// The number of samples of each following pass, for Average::kBySamples. The value stays until
-  /// the next call.
+  /// the next call. Without any call, passes throw usage.
   void set_samples(std::int64_t samples) { samples_ = samples; }
-  std::int64_t samples() const { return samples_; }
+  /// 1 if it was not set.
+  std::int64_t samples() const { return samples_.value_or(1); }
 
   /// Takes part in a backward pass of the other ranks, for a rank without data: it contributes
   /// nothing, and gets the same gradients and buffers. Returns false if no rank had data; then no
   /// gradient has changed.
   /// Order: collective, in place of a backward pass.
+  /// Errors, Cost: as a backward pass.
   bool pass_without_data();
   /// Averages what earlier passes have accumulated, without a backward pass.
   /// Order: collective, in place of a backward pass.
+  /// Errors, Cost: as a backward pass.
   void average_window();
   /// From the next pass on, tells all ranks that this rank wants to stop; clear_stop ends that.
   void request_stop() { wants_to_stop_ = true; }
@@ -85,17 +101,19 @@ class GradientReducer final {
   int active_ranks() const { return status_.active_ranks(); }
   /// The divisor of Average::kMean: the number of all ranks, or of the ranks that had data. With
   /// kActiveRanks, drop gradients between passes.
+  /// Order: the same on all ranks.
   enum class Divisor : unsigned char { kAllRanks, kActiveRanks };
   void set_divisor(Divisor divisor) { divisor_ = divisor; }
 
   /// From now on the hook averages. Not inside of a pass.
-  /// Order: collective.
+  /// Order: collective. Errors, Cost: in a group of one as construction; otherwise none.
   void set_hook(std::shared_ptr<CommunicationHook> hook);
   /// As Graph::kStatic. Before the first pass.
+  /// Order: on all ranks.
   void set_static_graph() { options_.graph = Graph::kStatic; }
 
   /// Makes the buffers equal, as after a backward pass.
-  /// Order: collective.
+  /// Order: collective. Errors, Cost: as train::sync_buffers.
   void sync_buffers();
 
   const DataParallelOptions& options() const { return options_; }
@@ -109,39 +127,58 @@ class GradientReducer final {
     kNone,
   };
 
+  /// The state of one pass. A new pass replaces it as a whole.
+  struct Pass {
+    Data data = Data::kOfPass;
+    Sync sync = Sync::kOn;
+    std::int64_t samples = 0;     // counted in window_samples_ unless an exception ends the pass
+    bool is_open = false;         // not ended on all ranks
+    bool is_interrupted = false;  // an exception has ended it
+    bool sets_expected_times = false;  // the first pass with Graph::kStatic
+    // The change of this rank's module since the last agreement.
+    ModuleSnapshot::Change change = ModuleSnapshot::Change::kNone;
+  };
+
   bool does_nothing() const;
-  void start();
   TrainedParameter::Earlier earlier() const;
 
+  // ---- between passes
+  void start();
   void agree();
   void adopt_module();
-  void list_parameters();
-  PlaceMemory* choose_place(std::size_t bytes);
-  void renew_bucket(std::size_t index);
-  BucketAssignment assignment(const std::vector<std::size_t>& order) const;
-  void make_buckets();
   void watch(const torch::Tensor& parameter, GradientCalls calls);
 
-  torch::Tensor arriving(std::size_t index, const torch::Tensor& gradient);
-  void arrived(std::size_t index);
+  // ---- gradients are computed
+  torch::Tensor gradient_computed(std::size_t index, const torch::Tensor& gradient);
+  void gradient_accumulated(std::size_t index);
   void enter_pass();
-  void begin_pass();
+  void begin_pass(Pass pass);
   void recover();
   void start_collecting();
-  void complete(TrainedParameter& parameter);
+  void fill_status();
+  void require_expected(const TrainedParameter& parameter) const;
+  double weight() const;
+  void make_ready(TrainedParameter& parameter);
   bool holds_buckets() const;
-  enum class At : unsigned char { kArrival, kEnd };
-  void send_complete_buckets(At at);
+
+  // ---- the pass ends
   void end_pass();
   void pass_without_backward(Data data);
   void exchange();
+  void set_reached();
   void follow_change();
+  void require_same_values();
   void finish_average();
+  /// The factors that turn what the operations have left into averages.
+  struct Scale {
+    double sum;     // of a sum over the ranks
+    double bucket;  // of the contents of a bucket
+  };
+  Scale next_scale();
+  void give_averages(double scale_of_sum);
+  std::string unreached() const;
   bool wants_other_order();
   void take_order_of_rank_zero();
-  /// `active` ranks contribute to averages of buffers.
-  void sync_buffers(Rank root, Data data_of_rank, int active);
-  std::exception_ptr wait_for_all();
 
   std::unique_ptr<ModelTensors> model_;
   ProcessGroupPtr group_;
@@ -151,37 +188,24 @@ class GradientReducer final {
   Divisor divisor_ = Divisor::kAllRanks;
 
   ModuleSnapshot agreed_;  // the module of the last agreement
-  // The change of this rank's module since then, for this pass.
-  ModuleSnapshot::Change change_ = ModuleSnapshot::Change::kNone;
-
-  std::vector<TrainedParameter> parameters_;  // those that require gradients, each once
-  std::vector<GradientBucket> buckets_;
-  std::vector<std::size_t> order_;  // of the gradients in the buckets
-  bool buckets_are_old_ = false;    // order_ or the sparse parameters have changed
+  GradientBuckets buckets_;
+  BucketSender sender_;
   ArrivalOrder arrivals_;
   std::vector<std::size_t> considered_order_;  // on rank 0: the last one that was learned
 
   // ---- the window: the passes since the last averaging
-  std::int64_t samples_ = 1;  // of the next pass
+  std::optional<std::int64_t> samples_;  // of the next pass
   std::int64_t window_samples_ = 0;
-  std::int64_t interrupted_samples_ = 0;  // of a pass that has not ended
   // Of all ranks in the last window; scales contributions. At first a power of two, so that scaling
   // is exact, and large, so that a sum of float16 does not overflow.
   double usual_samples_ = 1024;
 
   // ---- the pass
-  bool in_pass_ = false;
-  bool interrupted_ = false;  // an exception has ended the pass
-  Data data_ = Data::kOfPass;
-  Sync pass_sync_ = Sync::kOn;
-  bool was_nested_ = false;           // the last pass contained another
-  bool has_counted_ = false;          // Graph::kStatic: the first pass is over
-  std::vector<std::size_t> missing_;  // by bucket: gradients that this pass has not reached yet
-  std::size_t sent_ = 0;              // buckets that this pass has sent
-  std::vector<WorkPtr> works_;
+  Pass pass_;
   PassStatus status_;
   BackwardEnd end_;
-  std::size_t next_ = 0;                       // gradients in `order_` before it have arrived
+  bool was_nested_ = false;                    // the last pass contained another
+  bool knows_expected_times_ = false;          // Graph::kStatic: the first pass is over
   std::unique_ptr<PlaceAllocator> allocator_;  // null if gradients are copied to their places
 
   std::unordered_set<const c10::TensorImpl*> watched_;  // parameters with a hook

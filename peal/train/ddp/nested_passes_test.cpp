@@ -178,5 +178,59 @@ TEST(NestedPassesTest, APassAfterAFaultInsideACheckpointIsAveraged) {
   }
 }
 
+/// Whether both ranks have the gradients of one process after body(net, model, rank).
+template <class Body>
+void expect_averaged(Body body) {
+  const auto nets = testing::replicas<Deep>(2);
+  const auto results = on_ranks(2, [&](const ProcessGroupPtr& group) {
+    const auto& net = nets[static_cast<std::size_t>(group->rank())];
+    DistributedDataParallel model(net, group);
+    body(*net, model, group->rank());
+    return flat_gradients(*net);
+  });
+  for (const Tensor& gradients : results) {
+    EXPECT_TRUE(gradients.allclose(gradients_alone(Deep::Use::kPlain), 1e-5, 1e-6));
+  }
+}
+
+TEST(NestedPassesTest, AfterAFaultBehindACheckpointTheModuleItselfIsAveraged) {
+  expect_averaged([](Deep& net, auto& model, Rank rank) {
+    const Tensor x = input(rank) * 1;
+    x.register_hook(
+        [](const Tensor&) { throw std::runtime_error("a fault after the nested pass"); });
+    const Tensor loss = model.forward(x, Deep::Use::kEach).sum();
+    EXPECT_THAT(testing::thrown_text([&] { loss.backward(); }), HasSubstr("after the nested pass"));
+    net.zero_grad();
+    net.forward(input(rank), Deep::Use::kPlain).sum().backward();  // not by model.forward()
+  });
+}
+
+TEST(NestedPassesTest, APassInsideTheLastNodeOfAPassIsAveraged) {
+  expect_averaged([](Deep&, auto& model, Rank rank) {
+    const Tensor leaf = torch::ones({1}).requires_grad_();
+    leaf.register_hook([&](const Tensor&) {
+      const torch::AutoGradMode with_grad(true);
+      model.forward(input(rank), Deep::Use::kPlain).sum().backward();
+    });
+    (leaf * 2).backward();
+  });
+}
+
+TEST(NestedPassesTest, APassThatContainsAFailedPassIsAveraged) {
+  expect_averaged([](Deep& net, auto& model, Rank rank) {
+    const Tensor x = input(rank);
+    const Tensor leaf = torch::ones({1}).requires_grad_();
+    leaf.register_hook([&](const Tensor&) {
+      const torch::AutoGradMode with_grad(true);
+      const Tensor other = torch::ones({1, 3}).requires_grad_();
+      other.register_hook([](const Tensor&) { throw std::runtime_error("a fault"); });
+      testing::thrown_text([&] { model.forward(other, Deep::Use::kPlain).sum().backward(); });
+      net.zero_grad();
+      net.forward(x, Deep::Use::kPlain).sum().backward();
+    });
+    (leaf * 2).backward();
+  });
+}
+
 }  // namespace
 }  // namespace peal::train

@@ -59,13 +59,13 @@ torch::Tensor TrainedParameter::accumulate(const torch::Tensor& gradient,
                                            Earlier earlier) {
   const torch::NoGradGuard no_grad;
   torch::Tensor& sum = tensor.mutable_grad();
-  if (was_dropped()) set_aside.reset();
-  if (!reached && earlier == Earlier::kIsAdded && sum.defined()) {
-    if (sum.is_sparse() || sum.any().item<bool>()) set_aside = apart(sum, place);
+  if (was_dropped()) window.set_aside.reset();
+  if (!window.reached && earlier == Earlier::kIsAdded && sum.defined()) {
+    if (sum.is_sparse() || sum.any().item<bool>()) window.set_aside = apart(sum, place);
     sum.reset();
   }
   const bool is_plain = !sum.defined() || (sum.layout() == torch::kStrided && !sum.requires_grad());
-  const bool may_use_place = place.defined() && !is_apart && fits(gradient, place) &&
+  const bool may_use_place = place.defined() && !pass.is_apart && fits(gradient, place) &&
                              gradient.scalar_type() == place.scalar_type();
   if (!may_use_place || !is_plain) return scaled(gradient, weight);
   const bool autograd_must_add = has_hook_after_accumulation(tensor);
@@ -97,17 +97,17 @@ torch::Tensor TrainedParameter::accumulate(const torch::Tensor& gradient,
   return {};
 }
 
-void TrainedParameter::complete(Earlier earlier) {
+void TrainedParameter::fill_place(Earlier earlier) {
   const torch::NoGradGuard no_grad;
-  if (was_dropped() && !arrived) {
-    reached = false;
-    set_aside.reset();
+  if (was_dropped() && !pass.is_final) {
+    window.reached = false;
+    window.set_aside.reset();
   }
   const torch::Tensor& sum = tensor.grad();
   if (sum.defined() && sum.requires_grad()) reject_create_graph();
-  if (!reached && sum.defined()) set_aside = apart(sum, place);
+  if (!window.reached && sum.defined()) window.set_aside = apart(sum, place);
   if (!place.defined()) return;
-  const bool contributes = !is_apart && (reached || earlier == Earlier::kIsAveraged);
+  const bool contributes = !pass.is_apart && (window.reached || earlier == Earlier::kIsAveraged);
   if (!sum.defined() || !contributes || !fits(sum, place)) {
     place.zero_();
   } else if (!sum.is_same(place)) {
@@ -120,16 +120,16 @@ void TrainedParameter::settle(bool reached_somewhere, Earlier earlier) {
   torch::Tensor& sum = tensor.mutable_grad();
   if (reached_somewhere) {
     if (!is_sparse) sum = place;
-    if (earlier == Earlier::kIsAdded && set_aside.defined()) sum.add_(set_aside);
-  } else if (set_aside.defined() && sum.is_same(place)) {
-    place.copy_(set_aside);
+    if (earlier == Earlier::kIsAdded && window.set_aside.defined()) sum.add_(window.set_aside);
+  } else if (window.set_aside.defined() && sum.is_same(place)) {
+    place.copy_(window.set_aside);
   }
-  set_aside.reset();
-  reached = false;
+  window.set_aside.reset();
+  window.reached = false;
 }
 
 bool TrainedParameter::expects_gradient() const {
-  return memory != nullptr && may_give && !is_apart && !arrived && !is_complete &&
+  return memory != nullptr && may_give && !pass.is_apart && !pass.is_final && !pass.is_ready &&
          !memory->is_in_use() && !tensor.grad().defined();
 }
 
@@ -142,7 +142,7 @@ void TrainedParameter::leave_bucket() {
 void TrainedParameter::keep_apart() {
   const torch::NoGradGuard no_grad;
   if (is_in_place()) tensor.mutable_grad() = place.clone();
-  is_apart = true;
+  pass.is_apart = true;
 }
 
 void TrainedParameter::move_to(std::size_t new_bucket,

@@ -31,16 +31,21 @@ struct TrainedParameter {
   bool is_sparse = false;  // its gradient is sparse, on this rank or another
   PlaceMemoryPtr memory;   // of `place`; null if the gradient is small
   bool may_give = true;    // whether autograd may compute in it
-  bool is_apart = false;   // its gradient is not in `place`, because `place` is of an old layout
+  int expected_times = 1;  // gradients in each pass, for Graph::kStatic
 
-  bool reached = false;     // in this window
-  torch::Tensor set_aside;  // the gradient from before the window
+  struct OfWindow {
+    bool reached = false;
+    torch::Tensor set_aside = {};  // the gradient from before the window
+  };
+  OfWindow window;
 
-  // ---- this pass
-  int arrivals = 0;          // so far
-  int expected = 1;          // arrivals in each pass, for Graph::kStatic
-  bool arrived = false;      // the last expected gradient has arrived
-  bool is_complete = false;  // `place` holds what this rank contributes
+  struct OfPass {
+    int times = 0;          // gradients so far
+    bool is_final = false;  // the last expected gradient is in parameter.grad()
+    bool is_ready = false;  // `place` holds what this rank contributes
+    bool is_apart = false;  // the gradient is not in `place`, because `place` is of an old layout
+  };
+  OfPass pass;
 
   /// Adds weight * gradient to the gradient of the window. Returns what autograd has still to add:
   /// undefined if nothing.
@@ -48,7 +53,8 @@ struct TrainedParameter {
 
   /// Fills `place` with what this rank contributes.
   /// Errors: unsupported (a gradient that can be differentiated again).
-  void complete(Earlier earlier);
+  /// Cost: copies the gradient if it is not in its place.
+  void fill_place(Earlier earlier);
 
   /// Ends the window: parameter.grad() becomes the result in `place`, or is as before if
   /// `reached_somewhere` is false: no rank has reached the parameter.
@@ -71,7 +77,7 @@ struct TrainedParameter {
   bool is_in_place() const { return place.defined() && tensor.grad().is_same(place); }
 
   /// Whether the program has dropped the gradient since the window's first pass.
-  bool was_dropped() const { return reached && !tensor.grad().defined(); }
+  bool was_dropped() const { return window.reached && !tensor.grad().defined(); }
 };
 
 /// Throws unsupported for a gradient with a history, which an average would lose.

@@ -88,6 +88,24 @@ TEST(WindowsTest, TheProgramMayGiveTheNumberOfSamples) {
               Each(0.75));
 }
 
+/// As Scale, but forward has no argument that is a tensor.
+struct ScaleOfRank : Scale {
+  Tensor forward(Rank rank) { return weight * rank; }
+};
+
+TEST(WindowsTest, AnUnknownNumberOfSamplesIsAnErrorUntilTheProgramGivesIt) {
+  const auto results = on_ranks(2, [](const ProcessGroupPtr& group) {
+    DistributedDataParallel<ScaleOfRank> model(
+        std::make_shared<ScaleOfRank>(), group, {.average = Average::kBySamples});
+    const auto pass = [&] { model.forward(group->rank()).sum().backward(); };
+    const std::string error = testing::thrown_text(pass);
+    model.set_samples(group->rank() == 0 ? 1 : 3);
+    pass();
+    return std::pair(error, model->gradient());
+  });
+  EXPECT_THAT(results, Each(::testing::Pair(::testing::HasSubstr("set_samples()"), 0.75)));
+}
+
 TEST(WindowsTest, AnEmptyBatchCountsAsNothingThoughItsLossIsNotANumber) {
   EXPECT_THAT(gradients(2,
                         {.average = Average::kBySamples},
@@ -131,6 +149,20 @@ TEST(WindowsTest, GradientsThatWereDroppedDoNotCountInTheNextWindow) {
                           pass(model, rank, 1);
                         }),
               Each(0.5));
+}
+
+TEST(WindowsTest, GradientsSetToZeroStillCountWithTheirSamples) {
+  EXPECT_THAT(gradients(2,
+                        {.average = Average::kBySamples},
+                        [](Model& model, Rank) {
+                          {
+                            const auto no_sync = model.no_sync();
+                            pass(model, 100, 3);
+                          }
+                          model->zero_grad(/*set_to_none=*/false);
+                          pass(model, 8, 1);
+                        }),
+              Each(2));
 }
 
 TEST(WindowsTest, AnEarlierGradientIsAddedOnceForEveryAverage) {
