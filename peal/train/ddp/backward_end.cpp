@@ -1,10 +1,14 @@
 #include "peal/train/ddp/backward_end.h"
 
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/torch.h>
+
+#include "peal/system/recycled.h"
 
 namespace peal::train {
 
@@ -15,6 +19,8 @@ struct BackwardEnd::Wait {
 /// Owned by the queue of callbacks of one pass. If the pass was nested, the wait goes on in the
 /// pass that contains it. If an exception has ended the outermost pass, the wait ends.
 struct BackwardEnd::Queued {
+  struct Callback;
+
   explicit Queued(std::shared_ptr<Wait> of) : wait(std::move(of)) {}
   ~Queued() {
     if (wait->owner == nullptr || current_backward() == -1) return;
@@ -27,6 +33,18 @@ struct BackwardEnd::Queued {
   std::shared_ptr<Wait> wait;
 };
 
+/// What autograd's queue holds. Its std::function makes it with the operator new of this class, so
+/// that a pass takes over the memory of an earlier one.
+struct BackwardEnd::Queued::Callback {
+  void operator()() const {
+    if (BackwardEnd* const owner = queued->wait->owner) owner->at_end_of_a_pass();
+  }
+  static void* operator new(std::size_t) { return RecycledBlocks<Callback>::take(); }
+  static void operator delete(void* block) { RecycledBlocks<Callback>::put_back(block); }
+
+  std::shared_ptr<Queued> queued;
+};
+
 int current_backward() { return torch::autograd::get_current_graph_task_id(); }
 
 BackwardEnd::BackwardEnd(std::function<void()> call) : call_(std::move(call)) {}
@@ -36,7 +54,7 @@ BackwardEnd::~BackwardEnd() { give_up(); }
 void BackwardEnd::wait() {
   give_up();
   seen_nested_ = false;
-  const auto wait = std::make_shared<Wait>(Wait{this});
+  const auto wait = std::allocate_shared<Wait>(RecyclingAllocator<Wait>(), Wait{this});
   wait_ = wait;
   queue(wait);
 }
@@ -48,9 +66,7 @@ void BackwardEnd::give_up() {
 
 void BackwardEnd::queue(const std::shared_ptr<Wait>& wait) {
   torch::autograd::Engine::get_default_engine().queue_callback(
-      [queued = std::make_shared<Queued>(wait)] {
-        if (BackwardEnd* const owner = queued->wait->owner) owner->at_end_of_a_pass();
-      });
+      Queued::Callback{std::allocate_shared<Queued>(RecyclingAllocator<Queued>(), wait)});
 }
 
 // At the end of the outermost pass no node is running. At the end of a nested pass the outer node
