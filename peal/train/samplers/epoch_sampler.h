@@ -46,6 +46,9 @@ class EpochSampler : public torch::data::samplers::Sampler<> {
   /// load() into the same epoch, the position stays.
   void set_epoch(std::uint64_t epoch);
   std::uint64_t epoch() const;
+  std::uint64_t seed() const;
+  /// The number of samples of an epoch, on all ranks together.
+  std::size_t size() const;
 
   /// The number of samples that all ranks together have taken in this epoch, if each rank has made
   /// as many batches as this rank, of the same size. So it is an index into the common order. From

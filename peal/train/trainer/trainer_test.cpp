@@ -1,8 +1,11 @@
 #include "peal/train/trainer/trainer.h"
 
-#include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -62,9 +65,15 @@ struct Circle : torch::nn::Module {
 constexpr std::size_t kPoints = 45;  // not a multiple of anything
 constexpr std::size_t kGlobalBatch = 12;
 
+/// A test's exception in a callback.
+struct Interruption {};
+
 struct TestRun {
   TrainerOptions options = {};
   std::function<void(Trainer<Circle>&, const ProcessGroupPtr&)> prepare = {};
+  int fits = 1;  // calls of fit; an Interruption ends one
+  torch::data::DataLoaderOptions loader = {};
+  std::uint64_t seed = 3;  // of the sampler
 };
 
 struct TestResult {
@@ -87,19 +96,26 @@ TestResult train(const ProcessGroupPtr& group,
         std::make_unique<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(0.02));
   }
   Trainer trainer(net, *optimizer, group, run.options);
-  DistributedSampler sampler(
-      kPoints, group->rank(), group->size(), {.remainder = data::Remainder::kUneven, .seed = 3});
-  const auto loader =
-      torch::data::make_data_loader(Points(kPoints).map(torch::data::transforms::Stack<>()),
-                                    sampler,
-                                    kGlobalBatch / static_cast<std::size_t>(group->size()));
+  DistributedSampler sampler(kPoints,
+                             group->rank(),
+                             group->size(),
+                             {.remainder = data::Remainder::kUneven, .seed = run.seed});
+  torch::data::DataLoaderOptions loading = run.loader;
+  loading.batch_size(kGlobalBatch / static_cast<std::size_t>(group->size()));
+  const auto loader = torch::data::make_data_loader(
+      Points(kPoints).map(torch::data::transforms::Stack<>()), sampler, loading);
   TestResult result;
   trainer.on_epoch(
       [&](const EpochReport& report) { result.losses.push_back(report.metrics.at("loss")); });
   if (run.prepare) run.prepare(trainer, group);
-  result.report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
-    return torch::nll_loss(model.forward(batch.data), batch.target);
-  });
+  for (int i = 0; i < run.fits; ++i) {
+    try {
+      result.report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+        return torch::nll_loss(model.forward(batch.data), batch.target);
+      });
+    } catch (const Interruption&) {
+    }
+  }
   result.parameters = flat_parameters(*net);
   return result;
 }
@@ -176,6 +192,92 @@ TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
       }
     }
   }
+}
+
+TEST(TrainerTest, ASecondFitContinuesWhereTheFirstWasStopped) {
+  const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
+  for (const std::int64_t last : {3, 4, 5}) {  // step 4 ends the first epoch
+    const TestRun run{.options = {.epochs = 3},
+                      .prepare =
+                          [last](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+                            trainer.on_step([&trainer, last](const StepReport& report) {
+                              if (report.step == last - 1) trainer.request_stop();
+                            });
+                          },
+                      .fits = 2};
+    for (const TestResult& one : train_on(2, run)) {
+      EXPECT_EQ(one.report.end, RunEnd::kComplete);
+      EXPECT_EQ(one.report.steps, expected.report.steps) << "stopped after step " << last;
+      EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
+    }
+  }
+}
+
+TEST(TrainerTest, ASecondFitContinuesAfterACallbackHasThrown) {
+  const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
+  const TestRun run{
+      .options = {.epochs = 3},
+      .prepare =
+          [](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+            trainer.on_step([](const StepReport& report) {
+              if (report.step == 6) throw Interruption();
+            });
+            trainer.on_step([](const StepReport& report) { EXPECT_LE(report.samples, 6); });
+          },
+      .fits = 2};
+  for (const TestResult& one : train_on(2, run)) {
+    EXPECT_EQ(one.report.steps, expected.report.steps);
+    EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
+  }
+}
+
+TEST(TrainerTest, ARunThatWasSavedAtTheEndOfAnEpochContinuesWithTheNext) {
+  for (const bool drop_last : {false, true}) {
+    const std::int64_t steps = drop_last ? 3 : 4;  // of an epoch
+    const testing::TemporaryFolder folder;
+    TestRun run{.options = {.epochs = 2, .checkpoints = folder.path(), .save_every = steps},
+                .loader = torch::data::DataLoaderOptions().drop_last(drop_last)};
+    run.prepare = [](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+      trainer.on_epoch([](const EpochReport&) { throw Interruption(); });
+    };
+    train_on(2, run);
+    std::vector<std::int64_t> epochs;
+    run.prepare = [&](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+      trainer.on_epoch([&, group](const EpochReport& report) {
+        if (group->rank() == 0) epochs.push_back(report.epoch);
+      });
+    };
+    const TestResult second = train_on(2, run)[0];
+    EXPECT_EQ(second.report.steps, 2 * steps);
+    EXPECT_THAT(epochs, ::testing::ElementsAre(1));
+  }
+}
+
+TEST(TrainerTest, AStepIsSavedOnce) {
+  const testing::TemporaryFolder folder;
+  std::vector<std::int64_t> saved;
+  const TestRun run{.options = {.epochs = 2, .checkpoints = folder.path(), .save_every = 4},
+                    .prepare = [&](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+                      trainer.on_save([&, group](Checkpoint& now) {
+                        if (group->rank() == 0) saved.push_back(now.step);
+                      });
+                    }};
+  train_on(2, run);
+  EXPECT_THAT(saved, ::testing::ElementsAre(4, 8));
+}
+
+TEST(TrainerTest, APositionInAnotherOrderIsRefused) {
+  const testing::TemporaryFolder folder;
+  TestRun run{.options = {.epochs = 1, .checkpoints = folder.path()}};
+  run.prepare = [](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+    trainer.on_step([&trainer](const StepReport& report) {
+      if (report.step == 1) trainer.request_stop();
+    });
+  };
+  train_on(2, run);
+  run.seed = 4;
+  EXPECT_THAT(testing::thrown_text([&] { train_on(2, run); }),
+              ::testing::AllOf(::testing::HasSubstr("usage"), ::testing::HasSubstr("seed 3")));
 }
 
 TEST(TrainerTest, ARunWithASharedOptimizerStateContinuesWithAWholeOne) {
@@ -287,13 +389,38 @@ TEST(TrainerTest, EvaluationCountsEachSampleOnceWithAnyNumberOfRanks) {
   EXPECT_THAT(accuracies, Each(::testing::DoubleNear(accuracies[0], 1e-12)));
 }
 
+TEST(TrainerTest, AnEvaluationThatThrowsLeavesTheModuleInItsMode) {
+  on_ranks(1, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<Circle>();
+    net->second->eval();
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    Trainer trainer(net, optimizer, group);
+    std::vector<int> batches = {1};
+    const auto fail = [](auto&, int, Metrics&) { throw Interruption(); };
+    EXPECT_THROW(trainer.evaluate(batches, fail), Interruption);
+    EXPECT_TRUE(net->is_training());
+    EXPECT_TRUE(net->first->is_training());
+    EXPECT_FALSE(net->second->is_training());
+    return true;
+  });
+}
+
 TEST(TrainerTest, OptionsWithoutAMeaningAreRefused) {
   const auto errors = on_ranks(1, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<Circle>();
     torch::optim::SGD optimizer(net->parameters(), 0.1);
-    return testing::thrown_text([&] { Trainer(net, optimizer, group, {.accumulate = 0}); });
+    std::vector<std::string> texts;
+    for (const TrainerOptions& options : {TrainerOptions{.epochs = 0},
+                                          TrainerOptions{.accumulate = 0},
+                                          TrainerOptions{.clip_norm = 0},
+                                          TrainerOptions{.autocast = torch::kDouble},
+                                          TrainerOptions{.save_every = -1},
+                                          TrainerOptions{.keep = -1}}) {
+      texts.push_back(testing::thrown_text([&] { Trainer(net, optimizer, group, options); }));
+    }
+    return texts;
   });
-  EXPECT_THAT(errors, Each(::testing::HasSubstr("at least 1")));
+  EXPECT_THAT(errors[0], Each(::testing::HasSubstr("usage: a Trainer needs ")));
 }
 
 }  // namespace
