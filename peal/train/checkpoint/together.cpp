@@ -7,6 +7,7 @@
 #include "peal/base/error.h"
 #include "peal/base/error_bytes.h"
 #include "peal/base/serialize.h"
+#include "peal/train/tensors/texts.h"
 
 namespace peal::train {
 namespace {
@@ -18,15 +19,6 @@ std::optional<Error> error_of(const std::function<void()>& work) {
   } catch (...) {
     return current_error("saving a checkpoint");
   }
-}
-
-std::string broadcast_from(ProcessGroup& group, std::string text, Rank root, Timeout timeout) {
-  std::vector<std::int64_t> size = {std::ssize(text)};
-  group.broadcast(size, root, {.timeout = timeout});
-  std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  bytes.resize(static_cast<std::size_t>(size[0]));
-  group.broadcast(bytes, root, {.timeout = timeout});
-  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -47,7 +39,7 @@ void Ranks::together(const std::function<void()>& work) const {
   if (first[0] == group_->size()) return;
   ByteWriter writer;
   if (first[0] == group_->rank()) put(writer, *error);
-  const std::string bytes = broadcast_from(*group_, std::string(writer.view()), first[0], timeout_);
+  const std::string bytes = broadcast_text(*group_, std::string(writer.view()), first[0], timeout_);
   ByteReader reader(bytes, "error of a rank");
   const Error caused = get_error(reader);
   ErrorDetails details = caused.details();
@@ -57,32 +49,12 @@ void Ranks::together(const std::function<void()>& work) const {
               std::move(details));
 }
 
-std::string Ranks::broadcast(std::string text) const {
-  return group_ ? broadcast_from(*group_, std::move(text), 0, timeout_) : text;
+std::string Ranks::broadcast(const std::string& text) const {
+  return group_ ? broadcast_text(*group_, text, 0, timeout_) : text;
 }
 
 std::vector<std::string> Ranks::gather(const std::string& text) const {
-  if (group_ == nullptr) return {text};
-  const auto ranks = static_cast<std::size_t>(group_->size());
-  const std::vector<std::int64_t> size = {std::ssize(text)};
-  std::vector<std::int64_t> sizes(ranks);
-  group_->all_gather(size, sizes, {.timeout = timeout_});
-  std::vector<Elements> counts;
-  Elements total;
-  for (const std::int64_t one : sizes) {
-    counts.emplace_back(one);
-    total += counts.back();
-  }
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(total.value));
-  group_->all_gather(bytes, all, {.counts = counts, .timeout = timeout_});
-  std::vector<std::string> texts;
-  auto next = all.begin();
-  for (const std::int64_t one : sizes) {
-    texts.emplace_back(next, next + one);
-    next += one;
-  }
-  return texts;
+  return group_ ? gather_texts(*group_, text, timeout_) : std::vector{text};
 }
 
 }  // namespace peal::train

@@ -1,8 +1,10 @@
 #include "peal/train/optim/whole_state.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <torch/torch.h>
@@ -11,6 +13,7 @@
 #include "peal/base/serialize.h"
 #include "peal/train/optim/first_names.h"
 #include "peal/train/tensors/tensors.h"
+#include "peal/train/tensors/texts.h"
 #include "peal/train/tensors/typed_lists.h"
 
 namespace peal::train {
@@ -74,24 +77,6 @@ FieldsByName copied(const FieldsByName& all) {
     for (auto& [field, tensor] : fields) tensor = tensor.clone();
   }
   return copies;
-}
-
-/// The text of each rank, on every rank.
-std::vector<std::string> gather_texts(ProcessGroup& group,
-                                      const std::string& text,
-                                      Timeout timeout) {
-  const auto ranks = static_cast<std::size_t>(group.size());
-  std::vector<std::int64_t> size = {std::ssize(text)};
-  std::vector<std::int64_t> sizes(ranks);
-  group.all_gather(size, sizes, {.timeout = timeout});
-  const std::vector<std::uint8_t> own(text.begin(), text.end());
-  std::vector<std::vector<std::uint8_t>> parts;
-  for (const std::int64_t bytes : sizes) parts.emplace_back(static_cast<std::size_t>(bytes));
-  const std::vector<Buffer> buffers(parts.begin(), parts.end());
-  group.all_gather(own, buffers, {.timeout = timeout});
-  std::vector<std::string> texts;
-  for (const auto& part : parts) texts.emplace_back(part.begin(), part.end());
-  return texts;
 }
 
 /// Sends the tensors of `from` to `to`.

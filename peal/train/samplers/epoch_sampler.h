@@ -39,7 +39,7 @@ namespace peal::train {
 class EpochSampler : public torch::data::samplers::Sampler<> {
  public:
   /// Options: the size, seed and order are the same on every rank.
-  /// Errors: usage (a rank outside of 0 .. ranks - 1).
+  /// Errors: usage (a rank outside of 0 .. ranks - 1, no order).
   explicit EpochSampler(data::EpochOptions options);
 
   /// Begins this epoch from its first sample. Pass the same epoch on every rank. After seek() or

@@ -6,21 +6,12 @@
 
 #include "peal/base/error.h"
 #include "peal/base/split.h"
+#include "peal/train/tensors/texts.h"
 
 namespace peal::train {
 namespace {
 
 constexpr std::int64_t kAgreed = std::numeric_limits<std::int64_t>::max();
-
-/// The root's text, on every rank.
-std::string broadcast_text(ProcessGroup& group, std::string text, Rank root, Timeout timeout) {
-  std::vector<std::int64_t> size = {std::ssize(text)};
-  group.broadcast(size, root, {.timeout = timeout});
-  std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  bytes.resize(static_cast<std::size_t>(size[0]));
-  group.broadcast(bytes, root, {.timeout = timeout});
-  return {bytes.begin(), bytes.end()};
-}
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;

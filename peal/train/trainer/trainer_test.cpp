@@ -1,5 +1,6 @@
 #include "peal/train/trainer/trainer.h"
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/zero_redundancy_optimizer.h"
 #include "peal/train/samplers/distributed_sampler.h"
@@ -190,6 +192,23 @@ TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
         EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9)
             << before << " ranks, then " << after;
       }
+    }
+  }
+}
+
+TEST(TrainerTest, ASignalEndsTheRunAfterTheStepWithACheckpoint) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const testing::TemporaryFolder folder;
+    const TestRun run{.options = {.epochs = 3, .checkpoints = folder.path()},
+                      .prepare = [number](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+                        trainer.on_step([number, group](const StepReport& report) {
+                          if (report.step == 5 && group->rank() == 1) ::raise(number);
+                        });
+                      }};
+    for (const TestResult& one : train_on(2, run)) {
+      EXPECT_EQ(one.report.end, RunEnd::kStopped);
+      EXPECT_EQ(one.report.steps, 6);
+      EXPECT_EQ(latest_checkpoint(folder.path())->filename(), checkpoint_name(one.report.steps));
     }
   }
 }
