@@ -105,7 +105,7 @@ void a_position(const peal::ProcessGroupPtr& group, const mnist::ImageDataset& d
 
 void files_of_tensors(const fs::path& folder, const fs::path& from_python) {
   using namespace peal::train;
-  const auto net = make_classifier();
+  auto net = make_classifier();
 
   save_tensors(folder / "net.safetensors", module_tensors(*net));  // for Python's load_file
   load_module(*net, StoredTensors(folder / "net.safetensors"));    // of Python's save_file
@@ -121,7 +121,7 @@ void files_of_tensors(const fs::path& folder, const fs::path& from_python) {
 }
 
 void a_divided_state(const peal::ProcessGroupPtr& group, const torch::data::Example<>& batch) {
-  const auto net = make_classifier();
+  auto net = make_classifier();
   peal::train::DistributedDataParallel model(net, group);
   peal::train::ZeroRedundancyOptimizer<torch::optim::AdamW> optimizer(group, net, {1e-3});
   optimizer.zero_grad();
@@ -132,7 +132,7 @@ void a_divided_state(const peal::ProcessGroupPtr& group, const torch::data::Exam
 
 void sixteen_bits(const peal::ProcessGroupPtr& group,
                   const std::vector<torch::data::Example<>>& batches) {
-  const auto net = make_classifier();
+  auto net = make_classifier();
   peal::train::DistributedDataParallel model(net, group);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   peal::train::GradScaler scaler;  // f16 only; bf16 needs none

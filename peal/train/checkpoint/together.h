@@ -1,4 +1,4 @@
-// Steps that all ranks take, or none: if one fails, all know it and throw its error. Used by the
+// Steps that all ranks take together: if one rank fails, all ranks throw its error. Used by the
 // files of this folder that save.
 #pragma once
 
