@@ -1,11 +1,9 @@
 // Where does DataParallel spend its time? Trains the same network in three ways, on the same
 // batches:
-//   one process                    the plain module, with all cores
-//   DataParallel, 2 replicas       one process: the calling thread copies the model to the
-//   replicas,
-//                                  joins their outputs, adds their gradients and updates
-//   DistributedDataParallel        2 ranks: each has the model, and the gradients meet in
-//   all_reduce
+//   one process               the plain module, with all cores
+//   DataParallel              one process, 2 replicas: the calling thread copies the model, joins
+//                             the outputs, adds the gradients and updates
+//   DistributedDataParallel   2 ranks: each has the model, and all_reduce averages the gradients
 // The program checks that all three end with the same parameters, and prints the time of a step.
 //   build/release/bin/data_parallel [WIDTH [SAMPLES [STEPS]]]
 #include "peal/train/replicas/data_parallel.h"

@@ -1,11 +1,13 @@
 // Trains on handwritten digits with a Trainer, from one program (from build/release/bin):
 //   ./trainer --processes 2          starts two processes
 //   peal run -n 2 ./trainer          runs as the ranks of a job
-// Ctrl-C ends all ranks after the same step; with `--checkpoints DIR`, the next run continues
+// Ctrl-C ends all ranks after the same step. With `--checkpoints DIR`, the next run continues
 // there.
 // `--data DIR` reads MNIST's files; without it the digits are drawn. `--help` lists all options.
 #include "peal/train/trainer/trainer.h"
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -111,7 +113,10 @@ int main(int argc, char** argv) {
     const int ranks =
         options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
     const std::vector<double> accuracies =
-        peal::spawn(ranks, [&](peal::Rank) { return run(options); });
+        peal::spawn(
+        ranks,
+        [&](peal::Rank) { return run(options); },
+        {.grace = std::chrono::minutes(1)});  // after Ctrl-C: for the step and the checkpoint
     return accuracies.size() == static_cast<std::size_t>(ranks) ? 0 : 1;
   });
 }

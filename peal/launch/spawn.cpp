@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>

@@ -1,4 +1,4 @@
-"""The code in README.md and the guide to groups is in examples, which are compiled and run. The documents
+"""The code in README.md and in the guides to groups and training is in examples, which are compiled and run. The documents
 name only files that exist."""
 import pathlib
 import re
@@ -16,16 +16,16 @@ def without_indentation(text):
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
-class TheGuide(unittest.TestCase):
-    def test_shows_parts_of_examples(self):
+class TheGuides(unittest.TestCase):
+    def test_show_parts_of_examples(self):
         examples = [without_indentation(path.read_text()) for path in (ROOT / "examples").glob("*.cpp")]
-        blocks = code_blocks((ROOT / "docs/guide/groups.md").read_text())
-        self.assertGreater(len(blocks), 10)
-        for block in blocks:
-            self.assertTrue(any(without_indentation(block) in example for example in examples), block)
+        for guide in ("groups.md", "train.md"):
+            blocks = code_blocks((ROOT / "docs/guide" / guide).read_text())
+            self.assertGreater(len(blocks), 10)
+            for block in blocks:
+                self.assertTrue(any(without_indentation(block) in example for example in examples), block)
 
-
-    def test_describes_every_algorithm(self):
+    def test_describe_every_algorithm(self):
         sources = (ROOT / "peal/plan").glob("*.cpp")
         names = [name for path in sources for name in re.findall(r'Algorithm k\w+ = \{"(\w+)"', path.read_text())]
         self.assertGreater(len(names), 5)

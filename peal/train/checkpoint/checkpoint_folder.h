@@ -24,7 +24,8 @@ std::map<std::int64_t, std::filesystem::path> list_checkpoints(const std::filesy
 /// Errors: as list_checkpoints.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// The latest checkpoint that rank 0 finds, on every rank: another job could publish one meanwhile.
+/// The latest checkpoint that rank 0 finds, on every rank, because another job could publish one
+/// meanwhile. The path begins with this rank's `folder`.
 /// Order: collective.
 /// Errors: as list_checkpoints, and those of broadcast.
 std::optional<std::filesystem::path> latest_checkpoint(ProcessGroup& group,

@@ -3,8 +3,11 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <system_error>
 
 #include "peal/base/error.h"
 #include "peal/system/fd.h"
@@ -47,21 +50,24 @@ void write_files(const fs::path& unfinished, const std::vector<RankFile>& files)
   for (const fs::path& folder : folders) sync_folder(folder);
 }
 
-/// Checks that rank 0 has made `unfinished` for the same step, in a folder that this rank sees.
-void check_same_place(const fs::path& unfinished, const fs::path& target) {
+/// Checks that rank 0 has made `unfinished` for the same step.
+void check_same_step(const fs::path& unfinished, const fs::path& target) {
   const std::string ours = target.filename().string() + ".";
   if (!unfinished.filename().string().starts_with(ours)) {
     throw Error(ErrorKind::kMismatch,
                 "this rank saves " + target.filename().string() + ", but rank 0 makes " +
                     unfinished.filename().string() + ": pass the same step on every rank");
   }
+}
+
+/// Checks that this rank sees the folder in which rank 0 has made `unfinished`.
+void check_shared(const fs::path& unfinished) {
   std::error_code unknown;
-  if (!fs::exists(unfinished, unknown)) {
-    throw Error(ErrorKind::kUsage,
-                unfinished.string() +
-                    ", which rank 0 has made, does not exist here: all ranks "
-                    "need a folder that they share");
-  }
+  if (fs::exists(unfinished, unknown)) return;
+  throw Error(ErrorKind::kUsage,
+              unfinished.string() +
+                  ", which rank 0 has made, does not exist here: all ranks need a folder that they "
+                  "share");
 }
 
 /// Removes the checkpoints with the smallest steps.
@@ -99,8 +105,9 @@ fs::path publish(const Ranks& ranks,
   const std::string name =
       ranks.broadcast(unfinished ? unfinished->path().filename().string() : "");
   ranks.together([&] {
+    check_same_step(folder / name, target);
     if (files.empty()) return;
-    check_same_place(folder / name, target);
+    check_shared(folder / name);
     write_files(folder / name, files);
   });
   ranks.together([&] {

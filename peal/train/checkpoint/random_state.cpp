@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
+#include "peal/train/checkpoint/about_file.h"
 
 namespace peal::train {
 namespace {
@@ -48,8 +49,10 @@ void load_random_state(const CheckpointReader& checkpoint, Rank rank, int ranks)
         ErrorKind::kUsage,
         checkpoint.path().string() + ": there is no random state of rank " + std::to_string(rank));
   }
-  const std::scoped_lock lock(generator.mutex());
-  generator.set_state(state->second);
+  about_file(checkpoint.path(), [&] {  // LibTorch refuses a state of another size
+    const std::scoped_lock lock(generator.mutex());
+    generator.set_state(state->second);
+  });
 }
 
 }  // namespace peal::train

@@ -111,10 +111,10 @@ void require_same_names(const Ranks& ranks, const Files& files) {
   const std::set<std::string> ours = lines_of_names(files);
   std::string text;
   for (const std::string& line : ours) text += line;
-  const std::string of_rank_0 = ranks.broadcast(text);
+  const std::string of_rank_0 = "\n" + ranks.broadcast(text);
   ranks.together([&] {
     for (const std::string& line : ours) {
-      if (of_rank_0.find(line) != std::string::npos) continue;
+      if (of_rank_0.find("\n" + line) != std::string::npos) continue;
       throw Error(ErrorKind::kMismatch,
                   "this rank and rank 0 have different tensors of \"" +
                       line.substr(0, line.find(' ')) +
@@ -208,6 +208,15 @@ std::vector<RankFile> shard_files(const Files& files,
   return list;
 }
 
+/// A model without tensors has a file, so that a missing file is noticed.
+void add_files_without_tensors(std::vector<RankFile>& list,
+                               const Files& files,
+                               const std::map<std::string, std::int64_t>& counts) {
+  for (const auto& [name, parts] : files) {
+    if (!counts.contains(name)) list.push_back({.path = file_of_shard(name, 0)});
+  }
+}
+
 }  // namespace
 
 std::string file_of_rank(Rank rank) {
@@ -239,6 +248,7 @@ std::vector<RankFile> rank_files(const Ranks& ranks,
     const auto rank = static_cast<std::size_t>(ranks.rank());
     mine = shard_files(files, offers, plan.writes[rank], ranks.rank());
     counts = std::move(plan.tensors);
+    if (rank == 0) add_files_without_tensors(mine, files, counts);
   }
   ranks.together([&] {
     if (ranks.rank() != 0) return;

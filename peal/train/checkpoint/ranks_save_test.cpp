@@ -46,6 +46,38 @@ TEST(DamagedCheckpoint, AMissingFileOfARankIsNoticed) {
   }
 }
 
+TEST(RanksSave, TheSameTensorsUnderAnotherNameAreAMismatch) {
+  const TemporaryFolder folder;
+  const auto errors = on_ranks(2, [&](const ProcessGroupPtr& group) {
+    Checkpoint now{.step = 1};
+    now.models[group->rank() == 0 ? "teacher-model" : "model"] = {{"w", torch::ones(2)}};
+    return thrown_text([&] { save_checkpoint(*group, folder.path(), now); });
+  });
+  EXPECT_THAT(errors, ::testing::Each(HasSubstr("different tensors of \"model\"")));
+}
+
+TEST(RanksSave, DifferentStepsAreAMismatchAlsoForARankThatWritesNothing) {
+  const TemporaryFolder folder;
+  const auto errors = on_ranks(2, [&](const ProcessGroupPtr& group) {
+    const Checkpoint now{.step = group->rank(), .models = {{"model", {{"w", torch::ones(2)}}}}};
+    return thrown_text([&] { save_checkpoint(*group, folder.path(), now); });
+  });
+  EXPECT_THAT(errors, ::testing::Each(HasSubstr("pass the same step on every rank")));
+  EXPECT_FALSE(latest_checkpoint(folder.path()));
+}
+
+TEST(RanksSave, AModelWithoutTensorsIsThereAgain) {
+  for (const Writers writers : {Writers::kRank0, Writers::kAllRanks}) {
+    const TemporaryFolder folder;
+    on_ranks(2, [&](const ProcessGroupPtr& group) {
+      const Checkpoint now{.step = 1, .models = {{"model", {}}}};
+      return save_checkpoint(*group, folder.path(), now, {.writers = writers});
+    });
+    const CheckpointReader saved(*latest_checkpoint(folder.path()));
+    EXPECT_TRUE(saved.model("model").tensors().empty());
+  }
+}
+
 class AllRanksSave : public ::testing::TestWithParam<int> {};
 
 TEST_P(AllRanksSave, AndAnyNumberOfRanksLoads) {

@@ -39,9 +39,11 @@ struct SaveOptions {
 /// Order: collective. All ranks pass the same step and options, and a folder that they share; for
 ///   kRank0 without rank_tensors, only rank 0 needs the folder.
 /// Errors: on every rank the same: usage and unsupported (names, tensors that a file cannot have),
-///   mismatch (the ranks have parts that do not make up a tensor; rank 0 alone shall write, but
-///   lacks tensors of others), resource (the disk is full). The text begins with the rank: "rank 2:
-///   cannot write ...". The group stays usable. Those of the operations.
+///   mismatch (different steps; the ranks have parts that do not make up a tensor; rank 0 alone
+///   shall write, but lacks tensors of others), resource (the disk is full; a checkpoint of this
+///   step exists, and the file system cannot exchange two names, such as NFS; the checkpoint is
+///   saved, but an old one cannot be removed). The text begins with the rank: "rank 2: cannot write
+///   ...". The group stays usable. Those of the operations.
 /// Cost: writes and syncs all files; some small operations, and with kAllRanks an all_gather of the
 ///   names of all tensors.
 ///

@@ -17,7 +17,7 @@ namespace peal::train {
 
 /// Writes a safetensors file in place of an earlier one. The earlier file stays whole until the new
 /// one is durable, also if the process is killed or the disk is full. Tensors that share memory are
-/// each written.
+/// each written. A symbolic link at `path` is replaced; the file to which it leads stays.
 /// Errors: usage (an undefined tensor, a name that is not UTF-8), unsupported (a tensor that is not
 ///   dense, or of a type that safetensors files do not have), resource.
 /// Cost: a copy of one tensor at a time, for tensors that are not in row-major order on the CPU.

@@ -1,4 +1,4 @@
-// Tensors by name: what a file of tensors has.
+// Tensors by name: the content of a file of tensors.
 #pragma once
 
 #include <map>

@@ -7,7 +7,7 @@
 #include "peal/base/error.h"
 #include "peal/base/error_bytes.h"
 #include "peal/base/serialize.h"
-#include "peal/train/tensors/broadcast_text.h"
+#include "peal/train/tensors/texts.h"
 
 namespace peal::train {
 namespace {
@@ -49,32 +49,12 @@ void Ranks::together(const std::function<void()>& work) const {
               std::move(details));
 }
 
-std::string Ranks::broadcast(std::string text) const {
+std::string Ranks::broadcast(const std::string& text) const {
   return group_ ? broadcast_text(*group_, text, 0, timeout_) : text;
 }
 
 std::vector<std::string> Ranks::gather(const std::string& text) const {
-  if (group_ == nullptr) return {text};
-  const auto ranks = static_cast<std::size_t>(group_->size());
-  const std::vector<std::int64_t> size = {std::ssize(text)};
-  std::vector<std::int64_t> sizes(ranks);
-  group_->all_gather(size, sizes, {.timeout = timeout_});
-  std::vector<Elements> counts;
-  Elements total;
-  for (const std::int64_t one : sizes) {
-    counts.emplace_back(one);
-    total += counts.back();
-  }
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(total.value));
-  group_->all_gather(bytes, all, {.counts = counts, .timeout = timeout_});
-  std::vector<std::string> texts;
-  auto next = all.begin();
-  for (const std::int64_t one : sizes) {
-    texts.emplace_back(next, next + one);
-    next += one;
-  }
-  return texts;
+  return group_ ? gather_texts(*group_, text, timeout_) : std::vector{text};
 }
 
 }  // namespace peal::train

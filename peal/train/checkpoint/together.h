@@ -1,5 +1,5 @@
-// Steps that all ranks take, or none: if one fails, all know it and throw its error. Used by
-// save_checkpoint.cpp.
+// Steps that all ranks take together: if one rank fails, all ranks throw its error. Used by the
+// files of this folder that save.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class Ranks {
   void together(const std::function<void()>& work) const;
 
   /// The text of rank 0. Order: collective. Errors: those of broadcast.
-  std::string broadcast(std::string text) const;
+  std::string broadcast(const std::string& text) const;
 
   /// The text of each rank, by rank. Order: collective. Errors: those of all_gather.
   std::vector<std::string> gather(const std::string& text) const;

@@ -17,6 +17,11 @@ EpochCursor::EpochCursor(EpochOptions options) : options_(std::move(options)) {
                             options_.rank,
                             options_.ranks));
   }
+  if (!options_.order) {
+    throw Error(ErrorKind::kUsage,
+                "a sampler without an order of the samples: set EpochOptions::order, for example "
+                "to permutation");
+  }
 }
 
 void EpochCursor::Progress::advance(const Progress& step) {

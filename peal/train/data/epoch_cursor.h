@@ -25,7 +25,7 @@ struct EpochOptions {
   int ranks = 1;
   Remainder remainder = Remainder::kPad;
   std::uint64_t seed = 0;
-  EpochOrder order = {};
+  EpochOrder order = {};  // must be set
 };
 
 /// States: epoch begun -> (next) in use -> (next gives no samples) over. restart() leads from "in
@@ -33,7 +33,7 @@ struct EpochOptions {
 /// Threads: one at a time.
 class EpochCursor {
  public:
-  /// Errors: usage (a rank outside of 0 .. ranks - 1).
+  /// Errors: usage (a rank outside of 0 .. ranks - 1, no order).
   explicit EpochCursor(EpochOptions options);
 
   /// Begins this epoch. If seek() has just set a position in the same epoch, the position stays.

@@ -36,6 +36,15 @@ std::vector<std::size_t> take_rest(EpochCursor& cursor, std::size_t batch_size) 
   return taken;
 }
 
+TEST(EpochCursorTest, ACursorWithoutAnOrderIsAnError) {
+  try {
+    EpochCursor({.size = 4});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  }
+}
+
 /// How often the ranks took each sample.
 using Counts = std::map<std::size_t, int>;
 

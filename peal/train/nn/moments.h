@@ -23,8 +23,8 @@ struct Moments {
 Moments no_moments(std::size_t channels);
 
 /// The moments of the values of both. More precise than sums of squares, which cancel if the mean
-/// is far from 0. Source: Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm
-/// for computing
+/// is far from 0.
+/// Source: Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing
 ///   sample variances, equations 2.1.
 Moments combined(Moments all, const Moments& more);
 

@@ -1,4 +1,4 @@
-// The names of parameters, as the state of an optimizer has them. Used by the sharded optimizer.
+// The names of parameters, as the state of an optimizer has them. Used in this folder.
 #pragma once
 
 #include <string>
@@ -18,15 +18,15 @@ class FirstNames final {
     for (const auto& item : named) names_.emplace(item.value().unsafeGetTensorImpl(), item.key());
   }
 
-  /// Errors: usage (the parameter is not in the module).
+  /// Errors: usage (the parameter has no name).
   const std::string& of(const torch::Tensor& parameter) const {
     const auto found = names_.find(parameter.unsafeGetTensorImpl());
     if (found != names_.end()) return found->second;
     throw Error(ErrorKind::kUsage,
-                c10::str("ZeroRedundancyOptimizer: a parameter of shape ",
+                c10::str("the optimizer has a parameter of shape ",
                          parameter.sizes(),
-                         " is not in the module. The names of parameters come from the module, so "
-                         "register the parameter there"));
+                         " that is not among the named parameters: register it in the module, and "
+                         "pass the module that the optimizer trains"));
   }
 
   /// The first name of the parameter that is called `name`; `name` itself if it is unknown.

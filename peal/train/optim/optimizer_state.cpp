@@ -2,15 +2,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
+#include "peal/train/optim/first_names.h"
 #include "peal/train/optim/optimizer_fields.h"
+#include "peal/train/optim/state_differences.h"
 
 namespace peal::train {
 namespace {
@@ -20,9 +20,6 @@ using torch::optim::OptimizerOptions;
 using torch::optim::OptimizerParamGroup;
 using torch::optim::OptimizerParamState;
 using StatePtr = std::unique_ptr<OptimizerParamState>;
-
-/// Differences between a saved state and an optimizer, one on each line.
-using Differences = std::vector<std::string>;
 
 // ---- one algorithm: its types behind functions
 
@@ -79,18 +76,7 @@ void copy_field(const Tensor& from,
                 Tensor& to,
                 const std::string& name,
                 Differences& differences) {
-  if (from.sizes() != parameter.sizes() || from.scalar_type() != parameter.scalar_type()) {
-    differences.push_back(c10::str(name,
-                                   " is ",
-                                   from.scalar_type(),
-                                   " of shape ",
-                                   from.sizes(),
-                                   " in the state, but the parameter is ",
-                                   parameter.scalar_type(),
-                                   " of shape ",
-                                   parameter.sizes()));
-    return;
-  }
+  if (!compare_forms(name, from, parameter, differences)) return;
   const torch::NoGradGuard no_grad;
   to = torch::empty_like(parameter).copy_(from);
 }
@@ -184,56 +170,7 @@ const Algorithm& find_algorithm(const OptimizerOptions& options) {
                     "Adam, AdamW, Adagrad or RMSprop");
 }
 
-// ---- names
-
-/// The parameters of a model by address and by name.
-class Names {
- public:
-  explicit Names(const NamedParameters& named) : named_(named) {
-    for (const auto& item : named) {
-      names_.emplace(item.value().unsafeGetTensorImpl(), item.key());  // keeps the first name
-    }
-  }
-
-  const std::string& of(const Tensor& parameter) const {
-    const auto name = names_.find(parameter.unsafeGetTensorImpl());
-    if (name != names_.end()) return name->second;
-    throw Error(ErrorKind::kUsage,
-                c10::str("the optimizer has a parameter of shape ",
-                         parameter.sizes(),
-                         " that is not among the named parameters: pass the parameters of the "
-                         "module that the optimizer trains"));
-  }
-
-  /// The first name of the parameter that is called `name`; `name` itself if it is unknown.
-  const std::string& first_name(const std::string& name) const {
-    const Tensor* parameter = named_.find(name);
-    return parameter ? of(*parameter) : name;
-  }
-
- private:
-  const NamedParameters& named_;
-  std::unordered_map<const c10::TensorImpl*, std::string> names_;
-};
-
-void compare_groups(const OptimizerParamGroup& ours,
-                    const OptimizerState::Group& saved,
-                    const Names& names,
-                    std::size_t number,
-                    Differences& differences) {
-  std::set<std::string> unexpected;
-  for (const std::string& name : saved.parameters) unexpected.insert(names.first_name(name));
-  for (const Tensor& parameter : ours.params()) {
-    const std::string& name = names.of(parameter);
-    if (unexpected.erase(name) == 0) {
-      differences.push_back(c10::str("group ", number, ": ", name, " is missing from the state"));
-    }
-  }
-  for (const std::string& name : unexpected) {
-    differences.push_back(
-        c10::str("group ", number, ": ", name, " is in the state, but not in the optimizer"));
-  }
-}
+// ---- comparison
 
 void compare_options(const OptimizerState::Options& ours,
                      const OptimizerState::Options& saved,
@@ -247,17 +184,10 @@ void compare_options(const OptimizerState::Options& ours,
   }
 }
 
-void require_none(const Differences& differences) {
-  if (differences.empty()) return;
-  std::string text = "the saved state does not fit the optimizer:";
-  for (const std::string& difference : differences) text += "\n  " + difference;
-  throw Error(ErrorKind::kUsage, text);
-}
-
 /// Compares all but the fields.
 void require_same_form(const torch::optim::Optimizer& optimizer,
                        const Algorithm& algorithm,
-                       const Names& names,
+                       const FirstNames& names,
                        const OptimizerState& state) {
   Differences differences;
   const auto& groups = optimizer.param_groups();
@@ -265,15 +195,10 @@ void require_same_form(const torch::optim::Optimizer& optimizer,
     differences.push_back("the state is of " + state.algorithm + ", but the optimizer is " +
                           algorithm.name);
   }
-  if (state.groups.size() != groups.size()) {
-    differences.push_back(c10::str("the state has ",
-                                   state.groups.size(),
-                                   " groups of parameters, but the optimizer has ",
-                                   groups.size()));
-  }
+  compare_group_counts(groups.size(), state.groups.size(), differences);
   require_none(differences);
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    compare_groups(groups[i], state.groups[i], names, i, differences);
+    compare_parameters(groups[i], state.groups[i], names, i, differences);
     compare_options(algorithm.read_options(groups[i].options()),
                     state.groups[i].options,
                     c10::str("group ", i, ": "),
@@ -301,7 +226,7 @@ void load_options(OptimizerOptions& options, const OptimizerState::Options& valu
 OptimizerState read_optimizer_state(const torch::optim::Optimizer& optimizer,
                                     const NamedParameters& named_parameters) {
   const Algorithm& algorithm = find_algorithm(optimizer.defaults());
-  const Names names(named_parameters);
+  const FirstNames names(named_parameters);
   OptimizerState result{.algorithm = algorithm.name};
   for (const OptimizerParamGroup& group : optimizer.param_groups()) {
     OptimizerState::Group& saved = result.groups.emplace_back();
@@ -321,11 +246,11 @@ void load_optimizer_state(torch::optim::Optimizer& optimizer,
                           const NamedParameters& named_parameters,
                           const OptimizerState& state) {
   const Algorithm& algorithm = find_algorithm(optimizer.defaults());
-  const Names names(named_parameters);
+  const FirstNames names(named_parameters);
   require_same_form(optimizer, algorithm, names, state);
 
   std::map<std::string, const OptimizerState::Fields*> saved;
-  for (const auto& [name, fields] : state.parameters) saved[names.first_name(name)] = &fields;
+  for (const auto& [name, fields] : state.parameters) saved[names.first_of(name)] = &fields;
   Differences differences;
   std::remove_reference_t<decltype(optimizer.state())> loaded;
   for (const OptimizerParamGroup& group : optimizer.param_groups()) {

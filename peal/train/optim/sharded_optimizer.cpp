@@ -249,6 +249,7 @@ OptimizerState ShardedOptimizer::gather_state(std::optional<Rank> to) {
 }
 
 void ShardedOptimizer::load_state(const OptimizerState& state) {
+  if (has_new_parameters()) adopt_new_parameters();
   const NamedParameters named = names();
   require_whole_state(state, param_groups_, named);
   load_optimizer_state(*local_, named, part_of_state(state, *local_, named));

@@ -75,8 +75,10 @@ class ShardedOptimizer : public torch::optim::Optimizer {
 
   /// Takes this rank's part of a whole state, which may come from another number of ranks, or from
   /// the optimizer without ranks. Replaces the options of all groups.
-  /// Order: not collective, but every rank must load the same state.
-  /// Errors: those of load_optimizer_state, on every rank alike.
+  /// Order: every rank must load the same state. Collective if parameters were added since the last
+  /// step, otherwise not.
+  /// Errors: those of load_optimizer_state: on every rank alike, but a missing field only on the
+  ///   rank that owns the parameter; for added parameters also those of step.
   void load_state(const OptimizerState& state);
 
   /// The optimizer of this rank's parameters. Its options are those of the last step.

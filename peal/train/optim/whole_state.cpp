@@ -1,8 +1,9 @@
 #include "peal/train/optim/whole_state.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <string_view>
 #include <utility>
 
 #include <torch/torch.h>
@@ -10,7 +11,9 @@
 #include "peal/base/error.h"
 #include "peal/base/serialize.h"
 #include "peal/train/optim/first_names.h"
+#include "peal/train/optim/state_differences.h"
 #include "peal/train/tensors/tensors.h"
+#include "peal/train/tensors/texts.h"
 #include "peal/train/tensors/typed_lists.h"
 
 namespace peal::train {
@@ -76,24 +79,6 @@ FieldsByName copied(const FieldsByName& all) {
   return copies;
 }
 
-/// The text of each rank, on every rank.
-std::vector<std::string> gather_texts(ProcessGroup& group,
-                                      const std::string& text,
-                                      Timeout timeout) {
-  const auto ranks = static_cast<std::size_t>(group.size());
-  std::vector<std::int64_t> size = {std::ssize(text)};
-  std::vector<std::int64_t> sizes(ranks);
-  group.all_gather(size, sizes, {.timeout = timeout});
-  const std::vector<std::uint8_t> own(text.begin(), text.end());
-  std::vector<std::vector<std::uint8_t>> parts;
-  for (const std::int64_t bytes : sizes) parts.emplace_back(static_cast<std::size_t>(bytes));
-  const std::vector<Buffer> buffers(parts.begin(), parts.end());
-  group.all_gather(own, buffers, {.timeout = timeout});
-  std::vector<std::string> texts;
-  for (const auto& part : parts) texts.emplace_back(part.begin(), part.end());
-  return texts;
-}
-
 /// Sends the tensors of `from` to `to`.
 void send_fields(ProcessGroup& group, const Tensors& tensors, Rank from, Rank to, Timeout timeout) {
   for (const Tensor& tensor : tensors) {
@@ -103,26 +88,6 @@ void send_fields(ProcessGroup& group, const Tensors& tensors, Rank from, Rank to
 }
 
 // ---- comparison
-
-using Differences = std::vector<std::string>;
-
-void compare_names(const torch::optim::OptimizerParamGroup& ours,
-                   const OptimizerState::Group& saved,
-                   const FirstNames& names,
-                   std::size_t number,
-                   Differences& differences) {
-  std::set<std::string> unexpected;
-  for (const std::string& name : saved.parameters) unexpected.insert(names.first_of(name));
-  for (const Tensor& parameter : ours.params()) {
-    if (unexpected.erase(names.of(parameter)) > 0) continue;
-    differences.push_back(
-        c10::str("group ", number, ": ", names.of(parameter), " is missing from the state"));
-  }
-  for (const std::string& name : unexpected) {
-    differences.push_back(
-        c10::str("group ", number, ": ", name, " is in the state, but not in the optimizer"));
-  }
-}
 
 void compare_shapes(const OptimizerState& state,
                     const NamedParameters& named,
@@ -134,20 +99,8 @@ void compare_shapes(const OptimizerState& state,
       continue;
     }
     for (const auto& [field, tensor] : fields) {
-      const bool fits = is_number(tensor) || (tensor.sizes() == parameter->sizes() &&
-                                              tensor.scalar_type() == parameter->scalar_type());
-      if (fits) continue;
-      differences.push_back(c10::str(name,
-                                     ": ",
-                                     field,
-                                     " is ",
-                                     tensor.scalar_type(),
-                                     " of shape ",
-                                     tensor.sizes(),
-                                     " in the state, but the parameter is ",
-                                     parameter->scalar_type(),
-                                     " of shape ",
-                                     parameter->sizes()));
+      if (is_number(tensor)) continue;
+      compare_forms(name + ": " + field, tensor, *parameter, differences);
     }
   }
 }
@@ -184,20 +137,12 @@ void require_whole_state(const OptimizerState& state,
                          const NamedParameters& named) {
   const FirstNames names(named);
   Differences differences;
-  if (state.groups.size() != groups.size()) {
-    differences.push_back(c10::str("the state has ",
-                                   state.groups.size(),
-                                   " groups of parameters, but the optimizer has ",
-                                   groups.size()));
-  }
+  compare_group_counts(groups.size(), state.groups.size(), differences);
   for (std::size_t i = 0; i < std::min(groups.size(), state.groups.size()); ++i) {
-    compare_names(groups[i], state.groups[i], names, i, differences);
+    compare_parameters(groups[i], state.groups[i], names, i, differences);
   }
   compare_shapes(state, named, differences);
-  if (differences.empty()) return;
-  std::string text = "the saved state does not fit the optimizer:";
-  for (const std::string& difference : differences) text += "\n  " + difference;
-  throw Error(ErrorKind::kUsage, text);
+  require_none(differences);
 }
 
 OptimizerState part_of_state(const OptimizerState& state,

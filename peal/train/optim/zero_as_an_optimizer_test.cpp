@@ -117,6 +117,31 @@ TEST(ZeroTest, AGroupMayBeAddedLater) {
   });
 }
 
+TEST(ZeroTest, AStateIsLoadedIntoGroupsThatWereJustAdded) {
+  const auto extend = [](torch::optim::Optimizer& optimizer, const SmallNet& net) {
+    optimizer.add_param_group(
+        {net.out->parameters(), std::make_unique<torch::optim::AdamWOptions>(0.5)});
+  };
+  const auto first_group = [](const SmallNet& net) {
+    std::vector<Tensor> parameters = net.conv->parameters();
+    for (const Tensor& parameter : net.hidden->parameters()) parameters.push_back(parameter);
+    return Groups{torch::optim::OptimizerParamGroup(parameters)};
+  };
+  const NetPtr plain_net = make_net();
+  torch::optim::AdamW plain(first_group(*plain_net), {0.1});
+  extend(plain, *plain_net);
+  train(plain, *plain_net, 0, 3, plain_step);
+  const OptimizerState saved = read_optimizer_state(plain, plain_net->named_parameters());
+  on_ranks(3, [&](const ProcessGroupPtr& group) {
+    const NetPtr net = make_net();
+    ZeroAdamW optimizer(group, net, first_group(*net), {0.1});
+    extend(optimizer, *net);
+    optimizer.load_state(saved);
+    expect_same_state(optimizer.gather_state(), saved);
+    return 0;
+  });
+}
+
 TEST(ZeroTest, AClosureComputesTheLossOnceWithGradients) {
   on_ranks(2, [](const ProcessGroupPtr& group) {
     const NetPtr net = make_net();

@@ -54,6 +54,10 @@ void EpochSampler::set_epoch(std::uint64_t epoch) { cursor_->set_epoch(epoch); }
 
 std::uint64_t EpochSampler::epoch() const { return cursor_->epoch(); }
 
+std::uint64_t EpochSampler::seed() const { return cursor_->seed(); }
+
+std::size_t EpochSampler::size() const { return cursor_->size(); }
+
 std::size_t EpochSampler::position() const { return cursor_->position(); }
 
 void EpochSampler::seek(std::size_t position) { cursor_->seek(position); }
@@ -73,13 +77,13 @@ std::optional<std::vector<std::size_t>> EpochSampler::next(std::size_t batch_siz
 void EpochSampler::save(torch::serialize::OutputArchive& archive) const {
   write_number(archive, "epoch", epoch());
   write_number(archive, "position", position());
-  write_number(archive, "size", cursor_->size());
-  write_number(archive, "seed", cursor_->seed());
+  write_number(archive, "size", size());
+  write_number(archive, "seed", seed());
 }
 
 void EpochSampler::load(torch::serialize::InputArchive& archive) {
-  require_same_number(archive, "size", cursor_->size());
-  require_same_number(archive, "seed", cursor_->seed());
+  require_same_number(archive, "size", size());
+  require_same_number(archive, "seed", seed());
   cursor_->set_epoch(read_number(archive, "epoch"));
   cursor_->seek(read_number(archive, "position"));
 }

@@ -39,13 +39,16 @@ namespace peal::train {
 class EpochSampler : public torch::data::samplers::Sampler<> {
  public:
   /// Options: the size, seed and order are the same on every rank.
-  /// Errors: usage (a rank outside of 0 .. ranks - 1).
+  /// Errors: usage (a rank outside of 0 .. ranks - 1, no order).
   explicit EpochSampler(data::EpochOptions options);
 
   /// Begins this epoch from its first sample. Pass the same epoch on every rank. After seek() or
   /// load() into the same epoch, the position stays.
   void set_epoch(std::uint64_t epoch);
   std::uint64_t epoch() const;
+  std::uint64_t seed() const;
+  /// The number of samples of an epoch, on all ranks together.
+  std::size_t size() const;
 
   /// The number of samples that all ranks together have taken in this epoch, if each rank has made
   /// as many batches as this rank, of the same size. So it is an index into the common order. From

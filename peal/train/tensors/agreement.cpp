@@ -6,7 +6,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/split.h"
-#include "peal/train/tensors/broadcast_text.h"
+#include "peal/train/tensors/texts.h"
 
 namespace peal::train {
 namespace {

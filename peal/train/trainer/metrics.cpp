@@ -1,6 +1,8 @@
 #include "peal/train/trainer/metrics.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "peal/base/error.h"
@@ -36,6 +38,9 @@ std::string in_one_line(const std::string& names) {
 }  // namespace
 
 void Metrics::add(const std::string& name, double mean, double samples) {
+  if (name.empty() || name.find_first_of(std::string_view("\n\0", 2)) != std::string::npos) {
+    throw Error(ErrorKind::kUsage, "the name of a metric is one line of text, and not empty");
+  }
   Sum& sum = sums_[name];
   if (samples == 0) return;  // the mean of nothing is not a number
   sum.weighted += mean * samples;

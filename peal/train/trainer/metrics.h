@@ -14,7 +14,8 @@ namespace peal::train {
 ///   const double accuracy = metrics.reduce(*group).at("accuracy");
 class Metrics final {
  public:
-  /// `mean` is the mean of `samples` values.
+  /// `mean` is the mean of `samples` values. Errors: usage (a name that is empty or has several
+  /// lines).
   void add(const std::string& name, double mean, double samples);
   void clear() { sums_.clear(); }
 

@@ -1,6 +1,5 @@
 #include "peal/train/trainer/metrics.h"
 
-#include <cmath>
 #include <map>
 #include <string>
 
@@ -61,6 +60,14 @@ TEST(MetricsTest, DifferentNamesAreAMismatchOnEveryRank) {
   EXPECT_THAT(errors,
               ::testing::Each(::testing::AllOf(::testing::HasSubstr("mismatch"),
                                                ::testing::HasSubstr("same names"))));
+}
+
+TEST(MetricsTest, ANameIsALine) {
+  Metrics metrics;
+  for (const std::string& name : {std::string(), std::string("a\nb"), std::string("a\0b", 3)}) {
+    EXPECT_THAT(testing::thrown_text([&] { metrics.add(name, 1, 1); }),
+                ::testing::HasSubstr("usage"));
+  }
 }
 
 }  // namespace

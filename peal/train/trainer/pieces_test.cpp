@@ -1,13 +1,14 @@
 // The parts of a Trainer that need no model.
 #include <csignal>
+#include <memory>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "peal/base/error.h"
 #include "peal/train/testing/ranks.h"
 #include "peal/train/trainer/devices.h"
 #include "peal/train/trainer/learning_rates.h"
@@ -93,6 +94,21 @@ TEST(StopSignalsTest, ASignalSetsAFlagAndTheHandlersBeforeComeBack) {
   }
   ::sigaction(SIGINT, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(StopSignalsTest, TheLastOfSeveralObjectsRestoresTheHandlers) {
+  struct sigaction before = {}, after = {};
+  ::sigaction(SIGTERM, nullptr, &before);
+  auto first = std::make_unique<StopSignals>();
+  auto second = std::make_unique<StopSignals>();
+  first.reset();
+  ::raise(SIGTERM);
+  EXPECT_TRUE(second->received());
+  EXPECT_TRUE(StopSignals().received()) << "while another object lives, its signal counts";
+  second.reset();
+  ::sigaction(SIGTERM, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+  EXPECT_FALSE(StopSignals().received());
 }
 
 TEST(StopSignalsDeathTest, ASecondSignalEndsTheProcess) {

@@ -1,13 +1,12 @@
 // Notices Ctrl-C and a cluster's request to stop, so that training can save first.
 #pragma once
 
-#include <csignal>
-
 namespace peal::train {
 
-/// While this object lives, the first SIGINT or SIGTERM sets a flag. A second one has the
-/// default effect: it ends the process. One object at a time in a process.
-/// Threads: made and destroyed by one thread.
+/// While an object lives, the first SIGINT or SIGTERM sets a flag of the process. A second signal
+/// of the same number has the default effect: it ends the process. The first of several objects
+/// clears the flag, and the last restores the handlers.
+/// Threads: any.
 class StopSignals final {
  public:
   StopSignals();
@@ -16,10 +15,6 @@ class StopSignals final {
   StopSignals& operator=(const StopSignals&) = delete;
 
   bool received() const;
-
- private:
-  struct sigaction interrupt_before_ = {};
-  struct sigaction terminate_before_ = {};
 };
 
 }  // namespace peal::train

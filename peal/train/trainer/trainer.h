@@ -11,11 +11,19 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
+#include <torch/optim/optimizer.h>
 
+#include "peal/group/process_group.h"
+#include "peal/train/checkpoint/checkpoint.h"
+#include "peal/train/checkpoint/checkpoint_reader.h"
+#include "peal/train/data/shard.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/optim/autocast.h"
 #include "peal/train/samplers/counted.h"
 #include "peal/train/samplers/epoch_sampler.h"
+#include "peal/train/trainer/evaluation_mode.h"
+#include "peal/train/trainer/metrics.h"
+#include "peal/train/trainer/reports.h"
 #include "peal/train/trainer/stop_signals.h"
 #include "peal/train/trainer/training_run.h"
 
@@ -32,7 +40,11 @@ namespace peal::train {
 /// different sizes. All ranks take the same steps, also those without data. With
 /// TrainerOptions::checkpoints, a run continues where the last one was saved, on any number of
 /// ranks. SIGINT (Ctrl-C) or SIGTERM on any rank ends all ranks after the same step, with a
-/// checkpoint.
+/// checkpoint. A second signal ends the process at once. The launcher kills ranks that need longer
+/// than its grace for the step and the checkpoint: `peal run --grace`, SpawnOptions::grace.
+///
+/// A SyncBatchNorm is collective in forward, which a rank without data does not call: for such a
+/// model, use a sampler that gives all ranks the same number of batches (kPad or kDrop).
 ///
 /// Callbacks take the place of further options. They run on every rank:
 ///   trainer.on_step([](const StepReport& report) { ... });
@@ -40,8 +52,9 @@ namespace peal::train {
 ///   trainer.on_save([](Checkpoint& checkpoint) { ... });            // adds to the checkpoint
 ///   trainer.on_load([](const CheckpointReader& checkpoint) { ... });
 /// Threads: one at a time.
-/// Errors: those of DistributedDataParallel, of the loader and of the loss; of save_checkpoint, one
-///   step or epoch later, because checkpoints are written meanwhile; usage (options).
+/// Errors: those of DistributedDataParallel, of the loader and of the loss; of save_checkpoint, at
+///   the next checkpoint or the end of fit(), because checkpoints are written meanwhile; usage
+///   (options).
 template <class Module>
 class Trainer final {
  public:
@@ -72,37 +85,40 @@ class Trainer final {
   /// Ends fit() on all ranks after the next step, with a checkpoint. For callbacks, on any rank.
   void request_stop() { model_.reducer().request_stop(); }
 
-  /// `loss(model, batch)` returns the mean loss of the batch, and may add to metrics(). `sampler`
-  /// is the sampler of the loader, or a copy of it. A second call continues the run.
+  /// Trains until TrainerOptions::epochs. `loss(model, batch)` returns the mean loss of the batch,
+  /// and may add to metrics(). `sampler` is the sampler of the loader, or a copy of it. Each epoch
+  /// begins with the module in training mode.
+  ///
+  /// A second call continues the run: from the last checkpoint, or after the last step if no
+  /// checkpoints are saved.
   /// Order: collective.
+  /// Errors: also usage (the last checkpoint was saved in the middle of an epoch of other data, or
+  ///   in another order) and those of CheckpointReader.
   template <class Loader, class Loss>
   RunReport fit(Loader& loader, EpochSampler& sampler, Loss&& loss) {
     const StopSignals signals;
     model_.reducer().clear_stop();
-    run_.continue_run(sampler);
-    for (std::int64_t epoch = run_.epoch(); epoch < run_.options().epochs; ++epoch) {
-      sampler.set_epoch(static_cast<std::uint64_t>(epoch));
-      if (run_epoch(loader, sampler, loss, epoch, signals) == RunEnd::kStopped) {
-        run_.wait_for_saves();
-        return run_.report(RunEnd::kStopped);
-      }
+    run_.begin(sampler);
+    RunEnd end = RunEnd::kComplete;
+    while (end == RunEnd::kComplete && run_.epoch() < run_.options().epochs) {
+      sampler.set_epoch(static_cast<std::uint64_t>(run_.epoch()));
+      end = run_epoch(loader, sampler, loss, signals);
     }
     run_.wait_for_saves();
-    return run_.report(RunEnd::kComplete);
+    return run_.report(end);
   }
 
   /// The means over all samples of what `measure(model, batch, metrics)` adds to the metrics,
   /// without gradients and in evaluation mode. Each rank may have its own number of batches.
   /// Order: collective.
+  /// Errors: those of the loader, of `measure` and of Metrics::reduce.
   template <class Loader, class Measure>
   std::map<std::string, double> evaluate(Loader& loader, Measure&& measure) {
     const torch::NoGradGuard no_grad;
-    const bool was_training = model_->is_training();
-    model_->eval();
+    const EvaluationMode evaluating(*model_);
     Metrics metrics;
     for (auto& batch : loader) measure(*model_, batch, metrics);
-    model_->train(was_training);
-    return metrics.reduce(run_.group());
+    return metrics.reduce(run_.group(), run_.options().parallel.timeout);
   }
 
   /// Of the running epoch. "loss" is added by the trainer.
@@ -116,13 +132,9 @@ class Trainer final {
   }
 
   template <class Loader, class Loss>
-  RunEnd run_epoch(Loader& loader,
-                   EpochSampler& sampler,
-                   Loss& loss,
-                   std::int64_t epoch,
-                   const StopSignals& signals) {
+  RunEnd run_epoch(Loader& loader, EpochSampler& sampler, Loss& loss, const StopSignals& signals) {
     model_->train();
-    run_.begin_epoch(epoch, steps_in_epoch(loader, sampler));
+    run_.begin_epoch(steps_left(loader, sampler));
     auto batches = counted(loader, sampler);
     auto batch = batches.begin();
     bool is_used = false;  // whether `batch` was trained on; the sampler's position counts it
@@ -138,9 +150,9 @@ class Trainer final {
       }
       if (passes == 0 && !model_.pass_without_data()) break;
       if (passes > 0 && passes < run_.options().accumulate) model_.reducer().average_window();
-      run_.step();
+      run_.step(steps_left(loader, sampler) > 0 ? sampler.position() : sampler.size());
       const bool stops = model_.reducer().stop_was_requested();
-      run_.save_if_due(sampler, stops);
+      run_.save_if_due(stops);
       if (stops) return RunEnd::kStopped;
     }
     run_.end_epoch();
@@ -160,8 +172,9 @@ class Trainer final {
     run_.backward(value, model_.reducer().samples());
   }
 
+  /// The steps for which this rank has data, from the sampler's position to the end of the epoch.
   template <class Loader>
-  std::int64_t steps_in_epoch(const Loader& loader, const EpochSampler& sampler) const {
+  std::int64_t steps_left(const Loader& loader, const EpochSampler& sampler) const {
     const auto short_batch =
         loader.options().drop_last ? data::ShortBatch::kDrop : data::ShortBatch::kKeep;
     const auto batches =

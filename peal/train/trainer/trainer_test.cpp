@@ -1,17 +1,20 @@
 #include "peal/train/trainer/trainer.h"
 
-#include <array>
-#include <cmath>
+#include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/zero_redundancy_optimizer.h"
 #include "peal/train/samplers/distributed_sampler.h"
@@ -65,23 +68,15 @@ struct Circle : torch::nn::Module {
 constexpr std::size_t kPoints = 45;  // not a multiple of anything
 constexpr std::size_t kGlobalBatch = 12;
 
-DistributedSampler uneven_sampler(const ProcessGroup& group) {
-  return {kPoints, group.rank(), group.size(), {.remainder = data::Remainder::kUneven, .seed = 3}};
-}
-
-auto loader_of(const DistributedSampler& sampler, const ProcessGroup& group) {
-  return torch::data::make_data_loader(Points(kPoints).map(torch::data::transforms::Stack<>()),
-                                       sampler,
-                                       kGlobalBatch / static_cast<std::size_t>(group.size()));
-}
-
-constexpr auto kLoss = [](auto& model, auto& batch) {
-  return torch::nll_loss(model.forward(batch.data), batch.target);
-};
+/// A test's exception in a callback.
+struct Interruption {};
 
 struct TestRun {
   TrainerOptions options = {};
   std::function<void(Trainer<Circle>&, const ProcessGroupPtr&)> prepare = {};
+  int fits = 1;  // calls of fit; an Interruption ends one
+  torch::data::DataLoaderOptions loader = {};
+  std::uint64_t seed = 3;  // of the sampler
 };
 
 struct TestResult {
@@ -104,13 +99,26 @@ TestResult train(const ProcessGroupPtr& group,
         std::make_unique<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(0.02));
   }
   Trainer trainer(net, *optimizer, group, run.options);
-  DistributedSampler sampler = uneven_sampler(*group);
-  const auto loader = loader_of(sampler, *group);
+  DistributedSampler sampler(kPoints,
+                             group->rank(),
+                             group->size(),
+                             {.remainder = data::Remainder::kUneven, .seed = run.seed});
+  torch::data::DataLoaderOptions loading = run.loader;
+  loading.batch_size(kGlobalBatch / static_cast<std::size_t>(group->size()));
+  const auto loader = torch::data::make_data_loader(
+      Points(kPoints).map(torch::data::transforms::Stack<>()), sampler, loading);
   TestResult result;
   trainer.on_epoch(
       [&](const EpochReport& report) { result.losses.push_back(report.metrics.at("loss")); });
   if (run.prepare) run.prepare(trainer, group);
-  result.report = trainer.fit(*loader, sampler, kLoss);
+  for (int i = 0; i < run.fits; ++i) {
+    try {
+      result.report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+        return torch::nll_loss(model.forward(batch.data), batch.target);
+      });
+    } catch (const Interruption&) {
+    }
+  }
   result.parameters = flat_parameters(*net);
   return result;
 }
@@ -191,6 +199,109 @@ TEST(TrainerTest, ARunContinuesOnAnyNumberOfRanksAsIfItHadNotStopped) {
   }
 }
 
+TEST(TrainerTest, ASignalEndsTheRunAfterTheStepWithACheckpoint) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const testing::TemporaryFolder folder;
+    const TestRun run{.options = {.epochs = 3, .checkpoints = folder.path()},
+                      .prepare = [number](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+                        trainer.on_step([number, group](const StepReport& report) {
+                          if (report.step == 5 && group->rank() == 1) ::raise(number);
+                        });
+                      }};
+    for (const TestResult& one : train_on(2, run)) {
+      EXPECT_EQ(one.report.end, RunEnd::kStopped);
+      EXPECT_EQ(one.report.steps, 6);
+      EXPECT_EQ(latest_checkpoint(folder.path())->filename(), checkpoint_name(one.report.steps));
+    }
+  }
+}
+
+TEST(TrainerTest, ASecondFitContinuesWhereTheFirstWasStopped) {
+  const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
+  for (const std::int64_t last : {3, 4, 5}) {  // step 4 ends the first epoch
+    const TestRun run{.options = {.epochs = 3},
+                      .prepare =
+                          [last](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+                            trainer.on_step([&trainer, last](const StepReport& report) {
+                              if (report.step == last - 1) trainer.request_stop();
+                            });
+                          },
+                      .fits = 2};
+    for (const TestResult& one : train_on(2, run)) {
+      EXPECT_EQ(one.report.end, RunEnd::kComplete);
+      EXPECT_EQ(one.report.steps, expected.report.steps) << "stopped after step " << last;
+      EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
+    }
+  }
+}
+
+TEST(TrainerTest, ASecondFitContinuesAfterACallbackHasThrown) {
+  const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
+  const TestRun run{
+      .options = {.epochs = 3},
+      .prepare =
+          [](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+            trainer.on_step([](const StepReport& report) {
+              if (report.step == 6) throw Interruption();
+            });
+            trainer.on_step([](const StepReport& report) { EXPECT_LE(report.samples, 6); });
+          },
+      .fits = 2};
+  for (const TestResult& one : train_on(2, run)) {
+    EXPECT_EQ(one.report.steps, expected.report.steps);
+    EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
+  }
+}
+
+TEST(TrainerTest, ARunThatWasSavedAtTheEndOfAnEpochContinuesWithTheNext) {
+  for (const bool drop_last : {false, true}) {
+    const std::int64_t steps = drop_last ? 3 : 4;  // of an epoch
+    const testing::TemporaryFolder folder;
+    TestRun run{.options = {.epochs = 2, .checkpoints = folder.path(), .save_every = steps},
+                .loader = torch::data::DataLoaderOptions().drop_last(drop_last)};
+    run.prepare = [](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+      trainer.on_epoch([](const EpochReport&) { throw Interruption(); });
+    };
+    train_on(2, run);
+    std::vector<std::int64_t> epochs;
+    run.prepare = [&](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+      trainer.on_epoch([&, group](const EpochReport& report) {
+        if (group->rank() == 0) epochs.push_back(report.epoch);
+      });
+    };
+    const TestResult second = train_on(2, run)[0];
+    EXPECT_EQ(second.report.steps, 2 * steps);
+    EXPECT_THAT(epochs, ::testing::ElementsAre(1));
+  }
+}
+
+TEST(TrainerTest, AStepIsSavedOnce) {
+  const testing::TemporaryFolder folder;
+  std::vector<std::int64_t> saved;
+  const TestRun run{.options = {.epochs = 2, .checkpoints = folder.path(), .save_every = 4},
+                    .prepare = [&](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+                      trainer.on_save([&, group](Checkpoint& now) {
+                        if (group->rank() == 0) saved.push_back(now.step);
+                      });
+                    }};
+  train_on(2, run);
+  EXPECT_THAT(saved, ::testing::ElementsAre(4, 8));
+}
+
+TEST(TrainerTest, APositionInAnotherOrderIsRefused) {
+  const testing::TemporaryFolder folder;
+  TestRun run{.options = {.epochs = 1, .checkpoints = folder.path()}};
+  run.prepare = [](Trainer<Circle>& trainer, const ProcessGroupPtr&) {
+    trainer.on_step([&trainer](const StepReport& report) {
+      if (report.step == 1) trainer.request_stop();
+    });
+  };
+  train_on(2, run);
+  run.seed = 4;
+  EXPECT_THAT(testing::thrown_text([&] { train_on(2, run); }),
+              ::testing::AllOf(::testing::HasSubstr("usage"), ::testing::HasSubstr("seed 3")));
+}
+
 /// The parameters of rank 0 after each step, by the step.
 std::map<std::int64_t, Tensor> steps_of_run(int ranks, const TrainerOptions& options) {
   std::map<std::int64_t, Tensor> steps;
@@ -237,38 +348,23 @@ TEST(TrainerTest, ARunWithASharedOptimizerStateContinuesWithAWholeOne) {
   }
 }
 
-/// Two calls of fit() by one Trainer; the first is stopped in the second epoch.
-void expect_that_a_second_call_continues(const std::filesystem::path& checkpoints) {
+/// Three calls of fit(): the first is stopped in the second epoch, the second completes the run.
+void expect_that_more_calls_continue(const std::filesystem::path& checkpoints) {
   const TestResult expected = train_on(1, {.options = {.epochs = 3}})[0];
-  const auto nets = replicas<Circle>(2);
-  const auto reports = on_ranks(2, [&](const ProcessGroupPtr& group) {
-    const auto& net = nets[static_cast<std::size_t>(group->rank())];
-    torch::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.02));
-    Trainer trainer(net, optimizer, group, {.epochs = 3, .checkpoints = checkpoints});
-    stop_after_step_5(trainer, group);
-    DistributedSampler sampler = uneven_sampler(*group);
-    const auto loader = loader_of(sampler, *group);
-    return std::array{trainer.fit(*loader, sampler, kLoss),
-                      trainer.fit(*loader, sampler, kLoss),
-                      trainer.fit(*loader, sampler, kLoss)};
-  });
-  for (const auto& [first, second, third] : reports) {
-    EXPECT_EQ(first.end, RunEnd::kStopped);
-    EXPECT_EQ(first.steps, 6);
-    EXPECT_EQ(second.end, RunEnd::kComplete);
-    EXPECT_EQ(second.steps, expected.report.steps);
-    EXPECT_EQ(third.end, RunEnd::kComplete);
-    EXPECT_EQ(third.steps, expected.report.steps);
-  }
-  for (const auto& net : nets) {
-    EXPECT_LT((flat_parameters(*net) - expected.parameters).abs().max().item<double>(), 1e-9);
+  const TestRun run{.options = {.epochs = 3, .checkpoints = checkpoints},
+                    .prepare = stop_after_step_5,
+                    .fits = 3};
+  for (const TestResult& one : train_on(2, run)) {
+    EXPECT_EQ(one.report.end, RunEnd::kComplete);
+    EXPECT_EQ(one.report.steps, expected.report.steps);
+    EXPECT_LT((one.parameters - expected.parameters).abs().max().item<double>(), 1e-9);
   }
 }
 
-TEST(TrainerTest, ASecondCallOfFitContinuesTheRunWithAndWithoutCheckpoints) {
+TEST(TrainerTest, MoreCallsOfFitContinueTheRunWithAndWithoutCheckpoints) {
   const testing::TemporaryFolder folder;
-  expect_that_a_second_call_continues(folder.path());
-  expect_that_a_second_call_continues({});
+  expect_that_more_calls_continue(folder.path());
+  expect_that_more_calls_continue({});
 }
 
 TEST(TrainerTest, ACompleteRunIsNotTrainedAgain) {
@@ -361,13 +457,38 @@ TEST(TrainerTest, EvaluationCountsEachSampleOnceWithAnyNumberOfRanks) {
   EXPECT_THAT(accuracies, Each(::testing::DoubleNear(accuracies[0], 1e-12)));
 }
 
+TEST(TrainerTest, AnEvaluationThatThrowsLeavesTheModuleInItsMode) {
+  on_ranks(1, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<Circle>();
+    net->second->eval();
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    Trainer trainer(net, optimizer, group);
+    std::vector<int> batches = {1};
+    const auto fail = [](auto&, int, Metrics&) { throw Interruption(); };
+    EXPECT_THROW(trainer.evaluate(batches, fail), Interruption);
+    EXPECT_TRUE(net->is_training());
+    EXPECT_TRUE(net->first->is_training());
+    EXPECT_FALSE(net->second->is_training());
+    return true;
+  });
+}
+
 TEST(TrainerTest, OptionsWithoutAMeaningAreRefused) {
   const auto errors = on_ranks(1, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<Circle>();
     torch::optim::SGD optimizer(net->parameters(), 0.1);
-    return testing::thrown_text([&] { Trainer(net, optimizer, group, {.accumulate = 0}); });
+    std::vector<std::string> texts;
+    for (const TrainerOptions& options : {TrainerOptions{.epochs = 0},
+                                          TrainerOptions{.accumulate = 0},
+                                          TrainerOptions{.clip_norm = 0},
+                                          TrainerOptions{.autocast = torch::kDouble},
+                                          TrainerOptions{.save_every = -1},
+                                          TrainerOptions{.keep = -1}}) {
+      texts.push_back(testing::thrown_text([&] { Trainer(net, optimizer, group, options); }));
+    }
+    return texts;
   });
-  EXPECT_THAT(errors, Each(::testing::HasSubstr("at least 1")));
+  EXPECT_THAT(errors[0], Each(::testing::HasSubstr("usage: a Trainer needs ")));
 }
 
 }  // namespace

@@ -18,16 +18,21 @@ namespace peal::train {
 namespace {
 
 void check(const TrainerOptions& options) {
-  if (options.epochs < 1 || options.accumulate < 1 || options.save_every < 0) {
-    throw Error(ErrorKind::kUsage,
-                c10::str("a Trainer with ",
-                         options.epochs,
-                         " epochs, ",
-                         options.accumulate,
-                         " batches for a step and a checkpoint every ",
-                         options.save_every,
-                         " steps: epochs and accumulate are at least 1, save_every at least 0"));
-  }
+  const auto require = [](bool holds, const std::string& what) {
+    if (!holds) throw Error(ErrorKind::kUsage, "a Trainer needs " + what);
+  };
+  require(options.epochs >= 1, c10::str("1 epoch or more, not ", options.epochs));
+  require(options.accumulate >= 1,
+          c10::str("1 batch or more for each step, not ", options.accumulate));
+  require(!options.clip_norm || *options.clip_norm > 0,
+          c10::str("a clip_norm of more than 0, not ", options.clip_norm.value_or(0)));
+  const auto type = options.autocast.value_or(torch::kBFloat16);
+  require(type == torch::kBFloat16 || type == torch::kHalf,
+          c10::str("kBFloat16 or kHalf for autocast, not ", type));
+  require(
+      options.save_every >= 0 && options.keep >= 0,
+      c10::str(
+          "0 or more for save_every and keep, not ", options.save_every, " and ", options.keep));
 }
 
 /// The trainer averages by samples, so each SyncBatchNorm has to do the same.
@@ -38,9 +43,32 @@ void weight_losses_by_samples(torch::nn::Module& module) {
   }
 }
 
-/// The names of the parts of a checkpoint.
+/// The names of the parts and values of a checkpoint.
 constexpr const char* kModel = "model";
 constexpr const char* kOptimizer = "optimizer";
+constexpr const char* kEpoch = "epoch";
+constexpr const char* kPosition = "position";
+constexpr const char* kEpochSize = "sampler.size";
+constexpr const char* kSeed = "sampler.seed";
+
+/// Throws if the position in the checkpoint would lose or repeat samples.
+void require_same_order(const CheckpointReader& saved, const EpochSampler& sampler) {
+  const auto size = saved.values().number<std::size_t>(kEpochSize);
+  const auto seed = saved.values().number<std::uint64_t>(kSeed);
+  if (size == sampler.size() && seed == sampler.seed()) return;
+  throw Error(ErrorKind::kUsage,
+              c10::str(saved.path().string(),
+                       " was saved in the middle of an epoch of ",
+                       size,
+                       " samples with seed ",
+                       seed,
+                       ", but the sampler has ",
+                       sampler.size(),
+                       " samples and seed ",
+                       sampler.seed(),
+                       ": continue with the same data and seed, or from a checkpoint at the end of "
+                       "an epoch"));
+}
 
 /// The part of the state that this rank has.
 OptimizerState state_of(const torch::optim::Optimizer& optimizer, const torch::nn::Module& module) {
@@ -95,33 +123,36 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
 
 TrainingRun::~TrainingRun() = default;
 
-void TrainingRun::continue_run(EpochSampler& sampler) {
-  if (options_.checkpoints.empty()) {
-    if (!stopped_at_) return;
-    sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
-    sampler.seek(*std::exchange(stopped_at_, std::nullopt));
-    return;
+void TrainingRun::begin(EpochSampler& sampler) {
+  if (checkpointer_) {
+    const auto path = latest_checkpoint(*group_, options_.checkpoints, options_.parallel.timeout);
+    if (path) load(CheckpointReader(*path), sampler);
   }
-  const auto path = latest_checkpoint(*group_, options_.checkpoints, options_.parallel.timeout);
-  if (!path) return;
-  const CheckpointReader saved(*path);
+  sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
+  if (position_ > 0) sampler.seek(position_);
+  epoch_size_ = sampler.size();
+  seed_ = sampler.seed();
+}
+
+void TrainingRun::load(const CheckpointReader& saved, const EpochSampler& sampler) {
+  const auto position = saved.values().number<std::size_t>(kPosition);
+  if (position > 0) require_same_order(saved, sampler);
   saved.load_module(kModel, *module_);
   load_state(optimizer_, *module_, saved.optimizer(kOptimizer));
   load_random_state(saved, group_->rank(), group_->size());
   if (scaler_) scaler_->load(restored(saved.values(), scaler_->state()));
-  step_ = saved.step();
-  epoch_ = saved.values().number<std::int64_t>("epoch");
-  sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
-  saved_ = {step_, epoch_, saved.values().number<std::size_t>("position")};
-  sampler.seek(saved_.position);
+  step_ = saved_step_ = saved.step();
+  epoch_ = saved.values().number<std::int64_t>(kEpoch);
+  position_ = position;
   for (const auto& call : on_load) call(saved);
 }
 
-void TrainingRun::begin_epoch(std::int64_t epoch, std::int64_t steps_in_epoch) {
-  epoch_ = epoch;
+void TrainingRun::begin_epoch(std::int64_t steps_in_epoch) {
   step_in_epoch_ = 0;
   steps_in_epoch_ = steps_in_epoch;
   samples_in_epoch_ = 0;
+  step_samples_ = 0;  // a callback may have thrown in the last step
+  step_metrics_.clear();
   metrics_.clear();
   weight_losses_by_samples(*module_);
   epoch_began_ = Clock::now();
@@ -143,7 +174,7 @@ void TrainingRun::set_learning_rate() {
   }
 }
 
-void TrainingRun::step() {
+void TrainingRun::step(std::size_t position) {
   set_learning_rate();
   if (scaler_ && options_.clip_norm) scaler_->unscale_(optimizer_);
   if (options_.clip_norm) clip_grad_norm_(module_->parameters(), *options_.clip_norm);
@@ -155,7 +186,12 @@ void TrainingRun::step() {
   }
   step_ += 1;
   step_in_epoch_ += 1;
+  position_ = position;
   samples_in_epoch_ += step_samples_;
+  report_step();
+}
+
+void TrainingRun::report_step() {
   const auto means = step_metrics_.local();
   const StepReport report{
       .epoch = epoch_,
@@ -170,37 +206,43 @@ void TrainingRun::step() {
   for (const auto& call : on_step) call(report);
 }
 
-void TrainingRun::save_if_due(EpochSampler& sampler, bool stops) {
-  if (stops) stopped_at_ = sampler.position();
+void TrainingRun::save_if_due(bool stops) {
   const bool is_time = options_.save_every > 0 && step_ % options_.save_every == 0;
-  if (is_time || stops) save(epoch_, sampler.position());
+  if (is_time || stops) save();
 }
 
 void TrainingRun::end_epoch() {
-  last_metrics_ = metrics_.reduce(*group_, options_.parallel.timeout);
-  const EpochReport report{.epoch = epoch_,
-                           .step = step_,
-                           .metrics = last_metrics_,
-                           .samples = samples_in_epoch_,
-                           .duration = Clock::now() - epoch_began_};
-  for (const auto& call : on_epoch) call(report);
+  if (step_in_epoch_ > 0) {
+    last_metrics_ = metrics_.reduce(*group_, options_.parallel.timeout);
+    const EpochReport report{.epoch = epoch_,
+                             .step = step_,
+                             .metrics = last_metrics_,
+                             .samples = samples_in_epoch_,
+                             .duration = Clock::now() - epoch_began_};
+    for (const auto& call : on_epoch) call(report);
+  }
   epoch_ += 1;
-  if (options_.save_every == 0 || epoch_ == options_.epochs) save(epoch_, 0);
+  position_ = 0;
+  if (options_.save_every == 0 || epoch_ == options_.epochs) save();
 }
 
-void TrainingRun::save(std::int64_t epoch, std::size_t position) {
-  const Saved what{step_, epoch, position};
-  if (!checkpointer_ || saved_ == what) return;
+void TrainingRun::save() {
+  // The step may have been saved already, at the end of the epoch. Not every file system can
+  // replace a checkpoint.
+  if (!checkpointer_ || saved_step_ == step_) return;
   Checkpoint now{.step = step_};
   now.models[kModel] = module_tensors(*module_);
   now.optimizers[kOptimizer] = state_of(optimizer_, *module_);
-  now.values.set("epoch", epoch);
-  now.values.set("position", position);
+  const bool epoch_is_over = position_ == epoch_size_;
+  now.values.set(kEpoch, epoch_is_over ? epoch_ + 1 : epoch_);
+  now.values.set(kPosition, epoch_is_over ? 0 : position_);
+  now.values.set(kEpochSize, epoch_size_);
+  now.values.set(kSeed, seed_);
   if (scaler_) store(scaler_->state(), now.values);
   save_random_state(now);
   for (const auto& call : on_save) call(now);
   checkpointer_->save(now);
-  saved_ = what;
+  saved_step_ = step_;
 }
 
 void TrainingRun::wait_for_saves() {

@@ -1,6 +1,7 @@
 // A Trainer without its templates: options, steps, checkpoints.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -32,7 +33,7 @@ struct TrainerOptions {
   std::int64_t epochs = 1;
   /// The batches of each step on each rank: their gradients accumulate.
   int accumulate = 1;
-  /// The largest norm of all gradients together; nothing: no limit.
+  /// The largest norm of all gradients together, more than 0; nothing: no limit.
   std::optional<double> clip_norm = {};
   /// The type in which forward computes: kBFloat16, or kHalf with a GradScaler; nothing: that of
   /// the parameters.
@@ -40,8 +41,8 @@ struct TrainerOptions {
   /// Null: the learning rates of the optimizer.
   LearningRateFactor learning_rate = {};
 
-  /// The folder of checkpoints; empty: none are saved. A run that finds checkpoints there continues
-  /// from the last.
+  /// The folder of checkpoints, which all ranks share; empty: none are saved. A run that finds
+  /// checkpoints there continues from the last.
   std::filesystem::path checkpoints = {};
   /// Steps between two checkpoints; 0: one after each epoch.
   std::int64_t save_every = 0;
@@ -81,17 +82,24 @@ class TrainingRun final {
   std::vector<std::function<void(const CheckpointReader&)>> on_load;
 
   // ---- a run
-  /// Continues from the last checkpoint, if there is one, or where this run was stopped.
+  /// Continues from the last checkpoint, or else after the last step of this object. Moves the
+  /// sampler there.
   /// Order: collective.
-  void continue_run(EpochSampler& sampler);
+  /// Errors: those of CheckpointReader; usage (a position in an epoch of other data, or in another
+  ///   order).
+  void begin(EpochSampler& sampler);
+  /// The epoch that is running, or comes next.
   std::int64_t epoch() const { return epoch_; }
-  void begin_epoch(std::int64_t epoch, std::int64_t steps_in_epoch);
+  void begin_epoch(std::int64_t steps_in_epoch);
   /// Runs backward for a loss that is the mean of `samples` samples.
   void backward(const torch::Tensor& loss, std::int64_t samples);
   /// After the gradients of all ranks were averaged: clips, steps the optimizer, and reports.
-  void step();
+  /// `position` is that of the sampler, or the end of the epoch if this rank has no further batch.
+  void step(std::size_t position);
   /// Saves if it is time, or if the run stops. Order: collective.
-  void save_if_due(EpochSampler& sampler, bool stops);
+  void save_if_due(bool stops);
+  /// Reports the epoch, unless this object took no step in it: then the run had been saved after
+  /// its last step. Order: collective.
   void end_epoch();
   void wait_for_saves();
 
@@ -101,16 +109,10 @@ class TrainingRun final {
   RunReport report(RunEnd end) const { return {end, step_, last_metrics_}; }
 
  private:
-  /// Where the run was at its last checkpoint.
-  struct Saved {
-    std::int64_t step = 0;
-    std::int64_t epoch = 0;
-    std::size_t position = 0;
-    friend bool operator==(const Saved&, const Saved&) = default;
-  };
-
+  void load(const CheckpointReader& saved, const EpochSampler& sampler);
   void set_learning_rate();
-  void save(std::int64_t epoch, std::size_t position);
+  void report_step();
+  void save();
 
   std::shared_ptr<torch::nn::Module> module_;
   torch::optim::Optimizer& optimizer_;
@@ -121,9 +123,11 @@ class TrainingRun final {
   std::unique_ptr<AsyncCheckpointer> checkpointer_;
 
   std::int64_t step_ = 0;
-  Saved saved_;
-  std::optional<std::size_t> stopped_at_;  // the position in the epoch
+  std::int64_t saved_step_ = 0;
   std::int64_t epoch_ = 0;
+  std::size_t position_ = 0;    // in the epoch, of all ranks together
+  std::size_t epoch_size_ = 0;  // the position at the end of an epoch
+  std::uint64_t seed_ = 0;      // of the sampler
   std::int64_t step_in_epoch_ = 0;
   std::int64_t steps_in_epoch_ = 0;
   std::int64_t samples_in_epoch_ = 0;
