@@ -46,9 +46,9 @@ class DistributedDataParallel(TorchDDP):
     - `join` of "samples" is exact: a rank without data counts as zero samples.
 
     Errors: peal.Error: mismatch (the modules of the ranks differ), unsupported (a group of another
-    backend, parameters that are not on the CPU), usage (a parameter that is reached again after its
-    gradient was sent; average="samples" without a number of samples), and the errors of the
-    operations. backward() raises them too. ValueError and RuntimeError as in torch.
+    backend, parameters that are not on the CPU), and the errors of the operations. Also usage: a
+    parameter is reached again after its gradient was sent, or average="samples" has no number of
+    samples. backward() raises them too. ValueError and RuntimeError as in torch.
     """
 
     # Unlike torch's, this constructor makes no torch.distributed.Reducer, so it does not call torch's.

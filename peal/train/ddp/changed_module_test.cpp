@@ -93,6 +93,12 @@ std::vector<std::string> errors_after(const ChangeModule& change,
   });
 }
 
+TEST(ChangedModuleTest, AStaticGraphIsCountedAgainAfterAConversion) {
+  EXPECT_THAT(averaged_after([](TwoPaths& net, Rank) { net.to(torch::kDouble); },
+                             {.graph = Graph::kStatic}),
+              Each(true));
+}
+
 // ---- new memory for parameters ------------------------------------------------------------------
 
 TEST(ChangedModuleTest, GradientsStayAveragedAfterTheModuleIsLoaded) {

@@ -7,13 +7,12 @@
 
 #include "peal/base/error.h"
 #include "peal/train/ddp/buffer_sync.h"
+#include "peal/train/ddp/in_backward.h"
+#include "peal/train/ddp/model_agreement.h"
 #include "peal/train/ddp/parameters.h"
+#include "peal/train/ddp/reached_parameters.h"
 #include "peal/train/ddp/sparse_gradients.h"
-#include "peal/train/tensors/agreement.h"
-#include "peal/train/tensors/element_type.h"
-#include "peal/train/tensors/staged.h"
 #include "peal/train/tensors/tensors.h"
-#include "peal/train/tensors/typed_lists.h"
 
 namespace peal::train {
 namespace {
@@ -21,27 +20,10 @@ namespace {
 using Change = ModuleSnapshot::Change;
 using Earlier = TrainedParameter::Earlier;
 
-/// "conv.weight", "conv.weight and 3 more"
-std::string listed(const std::vector<std::string>& names) {
-  const std::size_t others = names.size() - 1;
-  return others == 0 ? names.front() : c10::str(names.front(), " and ", others, " more");
-}
-
 std::unique_ptr<ModelTensors> required(std::unique_ptr<ModelTensors> model,
                                        const ProcessGroupPtr& group) {
   if (model != nullptr && group != nullptr) return model;
   throw Error(ErrorKind::kUsage, "DistributedDataParallel needs a module and a process group");
-}
-
-/// Makes a call that autograd has asked for.
-template <class Call>
-auto in_backward(const DataParallelOptions& options, const Call& call) {
-  try {
-    return call();
-  } catch (...) {
-    if (options.leave_backward) options.leave_backward(std::current_exception());
-    throw;
-  }
 }
 
 }  // namespace
@@ -61,7 +43,7 @@ GradientReducer::GradientReducer(std::unique_ptr<ModelTensors> model,
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::start() {
-  agree();
+  require_same_layout(*group_, *model_, agreed_, options_.timeout);
   if (options_.start == Start::kBroadcast) {
     broadcast_parameters(*group_, *model_, 0, options_.timeout);
   }
@@ -85,18 +67,6 @@ bool GradientReducer::does_nothing() const {
 
 Earlier GradientReducer::earlier() const {
   return options_.average == Average::kMean ? Earlier::kIsAveraged : Earlier::kIsAdded;
-}
-
-void GradientReducer::agree() {
-  require_agreement(
-      *group_,
-      {.what = "parameters and buffers",
-       .advice = "every rank must build the same model, and change it in the same way"},
-      agreed_.describe(*model_),
-      options_.timeout);
-  for (const NamedTensor& item : model_->parameters()) {
-    Staged(*item, Staged::Use::kRead);  // throws on every rank if the tensor cannot be communicated
-  }
 }
 
 // Prepares for the current module, on which all ranks have agreed.
@@ -298,7 +268,9 @@ void GradientReducer::end_pass() {
   arrivals_.end_pass();
   exchange();
   if (status_.some_module_changed()) follow_change();
-  const std::string missing = unreached();
+  const std::string missing = options_.unused == UnusedParameters::kAreErrors
+                                  ? unreached(status_, buckets_.parameters())
+                                  : std::string();
   finish_average();
   if (missing.empty()) return;
   throw Error(ErrorKind::kUsage,
@@ -328,7 +300,7 @@ void GradientReducer::exchange() {
   for (TrainedParameter& parameter : buckets_.parameters()) {
     if (!parameter.pass.is_ready) make_ready(parameter);
   }
-  set_reached();
+  set_reached(status_, buckets_.parameters());
   if (wants_other_order()) status_.set_other_order();
   sender_.send_ready(buckets_.buckets());
   sender_.send(status_);
@@ -338,35 +310,11 @@ void GradientReducer::exchange() {
   if (cause) std::rethrow_exception(cause);
 }
 
-void GradientReducer::set_reached() {
-  const std::vector<TrainedParameter>& parameters = buckets_.parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].window.reached) continue;
-    const Tensor& gradient = parameters[i].tensor.grad();
-    const bool is_sparse = gradient.defined() && gradient.is_sparse();
-    status_.set_reached(i,
-                        is_sparse ? PassStatus::Gradient::kSparse : PassStatus::Gradient::kDense);
-  }
-}
-
-/// The parameters that must be reached and were not; empty if there are none.
-std::string GradientReducer::unreached() const {
-  if (options_.unused != UnusedParameters::kAreErrors) return {};
-  std::vector<std::string> here, elsewhere;
-  const std::vector<TrainedParameter>& parameters = buckets_.parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (status_.reached(i) == status_.active_ranks()) continue;
-    (parameters[i].window.reached ? elsewhere : here).push_back(parameters[i].name);
-  }
-  if (!here.empty()) return listed(here);
-  return elsewhere.empty() ? std::string() : listed(elsewhere) + " on another rank";
-}
-
 // All ranks compare their modules. Afterwards the layout has changed on every rank or on no rank:
 // it was the same on all ranks before, and it is the same now.
 void GradientReducer::follow_change() {
-  agree();
-  require_same_values();
+  require_same_layout(*group_, *model_, agreed_, options_.timeout);
+  require_same_values(*group_, *model_, options_.timeout);
   if (std::exchange(pass_.change, Change::kNone) != Change::kLayout) {
     agreed_ = ModuleSnapshot(*model_);
     return;
@@ -379,15 +327,6 @@ void GradientReducer::follow_change() {
   start_collecting();
   pass_.is_open = true;
   exchange();
-}
-
-void GradientReducer::require_same_values() {
-  require_agreement(*group_,
-                    {.what = "values in their parameters, after parameters were loaded or replaced",
-                     .advice = "load the same values on every rank, or load them on one rank and "
-                               "then call peal::train::broadcast_parameters on every rank"},
-                    checksums(*model_),
-                    options_.timeout);
 }
 
 // Buckets hold the result of the operations. Scales it, and gives it to the parameters.

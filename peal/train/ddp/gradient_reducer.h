@@ -28,7 +28,7 @@ namespace peal::train {
 
 /// A pass is one call of backward(), with all passes nested in it. Its states: idle -> (first
 /// gradient) collecting -> (all ranks have ended it) idle. A gradient is *computed* when autograd
-/// has it, *accumulated* when parameter.grad() contains it, and *ready* when its place in the
+/// passes it on, *accumulated* when parameter.grad() contains it, and *ready* when its place in the
 /// bucket holds what this rank contributes. A bucket is sent when it and all earlier buckets are
 /// ready. At the end of the pass the ranks sum a PassStatus: which parameters were reached, and by
 /// how many samples.
@@ -144,7 +144,6 @@ class GradientReducer final {
 
   // ---- between passes
   void start();
-  void agree();
   void adopt_module();
   void watch(const torch::Tensor& parameter, GradientCalls calls);
 
@@ -165,9 +164,7 @@ class GradientReducer final {
   void end_pass();
   void pass_without_backward(Data data);
   void exchange();
-  void set_reached();
   void follow_change();
-  void require_same_values();
   void finish_average();
   /// The factors that turn what the operations have left into averages.
   struct Scale {
@@ -176,7 +173,6 @@ class GradientReducer final {
   };
   Scale next_scale();
   void give_averages(double scale_of_sum);
-  std::string unreached() const;
   bool wants_other_order();
   void take_order_of_rank_zero();
 
