@@ -155,10 +155,11 @@ def curves(results: list[Line]) -> str:
 
 # ---- bench/python/backends.py
 
-COLOURS = {"peal": "#d55e00", "gloo": "#009e73", "lockstep": "#cccccc",
+COLOURS = {"peal": "#d55e00", "peal ddp": "#aa3300", "gloo": "#009e73", "lockstep": "#cccccc",
            "reducer": "#aaaaaa", "alone": "#777777", "fake": "#777777"}
 NAMES = {"fake": "torch's dispatch only (fake)", "alone": "processes that do not communicate (alone)",
-         "reducer": "torch's reducer, sending nothing", "lockstep": "the same, waiting for each other"}
+         "peal ddp": "peal.DistributedDataParallel", "reducer": "torch's reducer, sending nothing",
+         "lockstep": "the same, waiting for each other"}
 
 
 def bars(lines: list[Line]) -> str:
