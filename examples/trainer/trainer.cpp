@@ -112,8 +112,7 @@ int main(int argc, char** argv) {
     }
     const int ranks =
         options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
-    const std::vector<double> accuracies =
-        peal::spawn(
+    const std::vector<double> accuracies = peal::spawn(
         ranks,
         [&](peal::Rank) { return run(options); },
         {.grace = std::chrono::minutes(1)});  // after Ctrl-C: for the step and the checkpoint
