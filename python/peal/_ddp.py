@@ -274,7 +274,7 @@ def _buffers_of(model: weakref.ref[DistributedDataParallel]) -> list[tuple[str, 
 
 
 def _call_hook(model: weakref.ref[DistributedDataParallel],
-               bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+               bucket: torch._C._distributed_c10d.GradBucket) -> torch.futures.Future[torch.Tensor]:
     hook, state = _alive(model)._comm_hooks[0]
     result: torch.futures.Future[torch.Tensor] = hook(state, bucket)
     return result
