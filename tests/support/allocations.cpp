@@ -25,7 +25,7 @@ std::size_t allocations() { return count.load(); }
 
 }  // namespace peal::testing
 
-// Every form, because a sanitizer has its own of those that are missing here.
+// Every form, because a library has its own of those that are missing here.
 void* operator new(std::size_t bytes) { return counted(bytes); }
 void* operator new[](std::size_t bytes) { return counted(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
