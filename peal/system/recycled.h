@@ -45,7 +45,7 @@ class RecycledBlocks {
 template <class T>
 class RecyclingAllocator {
  public:
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): the standard asks for this name
 
   RecyclingAllocator() = default;
   template <class U>
