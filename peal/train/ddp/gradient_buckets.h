@@ -50,8 +50,8 @@ class GradientBuckets final {
   /// From the next renew() on, the gradient of the parameter is in no bucket.
   void make_sparse(TrainedParameter& parameter);
 
-  /// The place of a gradient of `bytes` that autograd may compute next; null if there is none. For
-  /// PlaceAllocator.
+  /// For PlaceAllocator. Autograd asks for memory for a result of `bytes`, which may be one of the
+  /// next gradients. Returns the place of the first such gradient of this size, or null.
   PlaceMemory* choose_place(std::size_t bytes);
 
  private:

@@ -305,8 +305,8 @@ void GradientReducer::exchange() {
   sender_.send_ready(buckets_.buckets());
   sender_.send(status_);
   const std::exception_ptr cause = sender_.wait_for_all();
-  pass_.is_open =
-      false;  // the ranks are in step, or their group has failed and reports that itself
+  // The ranks are in step, or their group has failed and reports that itself.
+  pass_.is_open = false;
   if (cause) std::rethrow_exception(cause);
 }
 

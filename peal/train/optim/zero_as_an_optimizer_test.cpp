@@ -90,6 +90,13 @@ TEST(ZeroTest, ASchedulerOfLibTorchActsOnIt) {
   });
 }
 
+/// All layers but the last, which a test adds later.
+Groups first_group(const SmallNet& net) {
+  std::vector<Tensor> parameters = net.conv->parameters();
+  for (const Tensor& parameter : net.hidden->parameters()) parameters.push_back(parameter);
+  return {torch::optim::OptimizerParamGroup(parameters)};
+}
+
 TEST(ZeroTest, AGroupMayBeAddedLater) {
   const auto train_and_extend = [](torch::optim::Optimizer& optimizer, const SmallNet& net) {
     train(optimizer, net, 0, 5, plain_step);
@@ -97,11 +104,6 @@ TEST(ZeroTest, AGroupMayBeAddedLater) {
     options->weight_decay(0.3);
     optimizer.add_param_group({net.out->parameters(), std::move(options)});
     train(optimizer, net, 5, 15, plain_step);
-  };
-  const auto first_group = [](const SmallNet& net) {
-    std::vector<Tensor> parameters = net.conv->parameters();
-    for (const Tensor& parameter : net.hidden->parameters()) parameters.push_back(parameter);
-    return Groups{torch::optim::OptimizerParamGroup(parameters)};
   };
   const NetPtr plain_net = make_net();
   torch::optim::AdamW plain(first_group(*plain_net), {0.1});
@@ -121,11 +123,6 @@ TEST(ZeroTest, AStateIsLoadedIntoGroupsThatWereJustAdded) {
   const auto extend = [](torch::optim::Optimizer& optimizer, const SmallNet& net) {
     optimizer.add_param_group(
         {net.out->parameters(), std::make_unique<torch::optim::AdamWOptions>(0.5)});
-  };
-  const auto first_group = [](const SmallNet& net) {
-    std::vector<Tensor> parameters = net.conv->parameters();
-    for (const Tensor& parameter : net.hidden->parameters()) parameters.push_back(parameter);
-    return Groups{torch::optim::OptimizerParamGroup(parameters)};
   };
   const NetPtr plain_net = make_net();
   torch::optim::AdamW plain(first_group(*plain_net), {0.1});
