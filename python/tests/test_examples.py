@@ -14,7 +14,7 @@ import threading
 import unittest
 
 from needs import numpy_wanted, torch_wanted
-from programs import (EXAMPLES, PATIENCE, example, lines_of, losses_of, output_of, peal_run,
+from programs import (EXAMPLES, PATIENCE, example, lines_of, losses_of, output_of, output_on_gloo, peal_run,
                       reserved_port, script_on_ranks)
 
 MNIST = os.environ.get("PEAL_TEST_MNIST", "")
@@ -108,9 +108,9 @@ class TrainingTest(unittest.TestCase):
 
     def test_ddp_with_a_trainer(self) -> None:
         with reserved_port() as port:
-            ours, theirs = (losses_of(output_of(*example("train_ddp.py"), "--epochs", "1",
-                                                "--backend", backend, MASTER_PORT=port))
-                            for backend in ("peal", "gloo"))
+            ours, theirs = (losses_of(output(*example("train_ddp.py"), "--epochs", "1",
+                                             "--backend", backend, MASTER_PORT=port))
+                            for backend, output in (("peal", output_of), ("gloo", output_on_gloo)))
         self.compare(2, ours, theirs)
 
     def test_the_script_of_a_managed_cluster(self) -> None:
