@@ -43,6 +43,9 @@ struct Capabilities {
   EnumSet<DType> dtypes;
   /// Whether operations work without copies on memory from `allocate` and on registered memory.
   bool registered_memory = false;
+  /// Whether an asynchronous collective can move on while the calling thread computes: because
+  /// another core executes it, or a network moves its bytes. If not, an early start saves no time.
+  bool asynchronous_progress = true;
 
   bool has(Operation operation) const { return operations.contains(operation); }
   bool has(DType dtype) const { return dtypes.contains(dtype); }

@@ -128,8 +128,9 @@ void wait_for_signals_too(Work& work) {
   interruptible([&] { wait_for(work); });
 }
 
-/// Throws the error as the exception of torch that leaves backward() with its Python class. torch
-/// turns all other C++ exceptions of hooks into RuntimeError.
+/// Throws the error, or the exception that a signal handler has raised meanwhile, as the exception
+/// of torch that leaves backward() with its Python class. torch turns all other C++ exceptions of
+/// hooks into RuntimeError.
 void raise_in_backward(const std::exception_ptr& cause) {
   const py::gil_scoped_acquire gil;
   const auto raise = [](const py::object& exception) {
@@ -139,6 +140,7 @@ void raise_in_backward(const std::exception_ptr& cause) {
     throw error;  // NOLINT(misc-throw-by-value-catch-by-reference): torch's own type
   };
   try {
+    throw_pending_exception();
     std::rethrow_exception(cause);
   } catch (const py::error_already_set& error) {
     raise(error.value());

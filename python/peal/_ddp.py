@@ -126,6 +126,7 @@ class DistributedDataParallel(TorchDDP):
                 raise RuntimeError(
                     f"{name} has no shape yet: run a forward pass before "
                     "peal.DistributedDataParallel, so that lazy modules know their shapes")
+        self._has_run = False
         self.process_group = process_group
         self.device = parameters[0][1].device
         self.device_type = self.device.type
@@ -152,6 +153,9 @@ class DistributedDataParallel(TorchDDP):
     # ---- passes
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        if not self._has_run:
+            self._refuse_optimizers_in_backward()
+            self._has_run = True
         if self._join_config.enable:
             Join.notify_join_context(self)
             _untyped(self)._check_global_requires_backward_grad_sync(is_joined_rank=False)
@@ -160,6 +164,14 @@ class DistributedDataParallel(TorchDDP):
             samples = _rows((*inputs, *kwargs.values()))
         self._reducer.before_forward(self.require_backward_grad_sync, samples)
         return self.module(*inputs, **kwargs)
+
+    def _refuse_optimizers_in_backward(self) -> None:
+        for name, parameter in self.module.named_parameters():
+            if hasattr(parameter, "_in_backward_optimizers"):
+                raise Error(
+                    f"{name} has an optimizer that steps inside backward, before its gradient is "
+                    "averaged: use the optimizer after backward, or "
+                    "torch.nn.parallel.DistributedDataParallel, which also runs on peal", "unsupported")
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -297,6 +309,10 @@ def _untyped(what: Any) -> Any:
 
 
 def _backend_of(process_group: Any) -> Any:
+    if not isinstance(process_group, dist.ProcessGroup):
+        raise ValueError(
+            f"process_group is no group of this rank (got {process_group!r}): wrap the module only on "
+            "the ranks of the group")
     return process_group._get_backend(torch.device("cpu"))
 
 

@@ -37,6 +37,9 @@ class GroupRuntime final {
   std::shared_ptr<const GroupError> shared_group_error() const { return group_error_; }
   /// How many of the host's CPUs this rank may keep busy.
   int cpus() const { return cpus_; }
+  bool has_asynchronous_progress() const {
+    return cpus_ > 1 || transport_->ranks_on_host() < ranks_;
+  }
   /// Null if ranks share no memory.
   transport::Window* window() { return transport_->window(); }
 

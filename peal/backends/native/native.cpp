@@ -66,7 +66,10 @@ class NativeBackend final : public Backend {
         fault_injector_(FaultInjector::try_make(options_.faults, options_.rank)),
         capabilities_(native_capabilities(transport.get())) {
     RuntimePtr runtime;
-    if (transport) runtime = make_runtime(std::move(transport));
+    if (transport) {
+      runtime = make_runtime(std::move(transport));
+      capabilities_.asynchronous_progress = runtime->has_asynchronous_progress();
+    }
     open_runtime_ = runtime.get();
     life_.with([&](Life& life) {
       life.runtime = std::move(runtime);

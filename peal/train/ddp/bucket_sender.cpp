@@ -14,27 +14,47 @@ BucketSender::~BucketSender() {
 }
 
 void BucketSender::begin(const std::vector<GradientBucket>& buckets) {
+  sent_ = started_ = 0;
   missing_.clear();
   for (const GradientBucket& bucket : buckets) missing_.push_back(bucket.size());
 }
 
 void BucketSender::send_ready(const std::vector<GradientBucket>& buckets) {
-  const ReduceOp op = options_.average == Average::kMean ? ReduceOp::kAvg : ReduceOp::kSum;
-  for (; sent_ < buckets.size() && missing_[sent_] == 0; ++sent_) {
-    const GradientBucket& bucket = buckets[sent_];
-    works_.push_back(
-        options_.hook
-            ? options_.hook->start(group_, bucket.contents(), options_.timeout)
-            : group_.all_reduce_async(bucket.memory(), {.op = op, .timeout = options_.timeout}));
+  while (sent_ < buckets.size() && missing_[sent_] == 0) ++sent_;
+  if (!starts_early()) return;
+  for (; started_ < sent_; ++started_) {
+    const GradientBucket& bucket = buckets[started_];
+    works_.push_back(options_.hook
+                         ? options_.hook->start(group_, bucket.contents(), options_.timeout)
+                         : group_.all_reduce_async(bucket.memory(), average()));
   }
 }
 
-void BucketSender::send(PassStatus& status) {
-  works_.push_back(group_.all_reduce_async(status.words(), {.timeout = options_.timeout}));
+bool BucketSender::starts_early() const {
+  return options_.hook != nullptr || group_.capabilities().asynchronous_progress;
+}
+
+std::exception_ptr BucketSender::finish(const std::vector<GradientBucket>& buckets,
+                                        PassStatus& status) {
+  if (options_.hook) send_ready(buckets);
+  const std::size_t started = started_;
+  std::exception_ptr first = wait_for_all();
+  const auto run = [&](const auto& operation) {
+    try {
+      operation();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  for (std::size_t i = started; i < buckets.size(); ++i) {
+    run([&] { group_.all_reduce(buckets[i].memory(), average()); });
+  }
+  run([&] { group_.all_reduce(status.words(), {.timeout = options_.timeout}); });
+  return first;
 }
 
 std::exception_ptr BucketSender::wait_for_all() {
-  sent_ = 0;
+  sent_ = started_ = 0;
   std::exception_ptr first;
   for (const WorkPtr& work : works_) {
     try {
@@ -49,6 +69,11 @@ std::exception_ptr BucketSender::wait_for_all() {
   }
   works_.clear();
   return first;
+}
+
+ReduceOptions BucketSender::average() const {
+  const ReduceOp op = options_.average == Average::kMean ? ReduceOp::kAvg : ReduceOp::kSum;
+  return {.op = op, .timeout = options_.timeout};
 }
 
 }  // namespace peal::train

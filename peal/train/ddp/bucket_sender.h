@@ -13,7 +13,9 @@
 namespace peal::train {
 
 /// Sends a bucket when all gradients in it and in all earlier buckets are ready. So every rank
-/// sends in the same order, although gradients become ready in any order.
+/// sends in the same order, although gradients become ready in any order. Its operation starts at
+/// once; but if the operation could not run while backward computes, it runs at the end of the
+/// pass, on the same thread: another thread would only take the core from backward.
 /// Order: collective. Threads: one at a time.
 class BucketSender final {
  public:
@@ -29,24 +31,29 @@ class BucketSender final {
   void begin(const std::vector<GradientBucket>& buckets);
   /// One more gradient of the bucket is ready.
   void add_ready(std::size_t bucket) { missing_[bucket] -= 1; }
-  /// Starts an operation for each bucket that may be sent now. Does not wait.
+  /// Sends each bucket that may be sent now. Does not wait.
   /// Errors: those of all_reduce_async and of the communication hook.
   void send_ready(const std::vector<GradientBucket>& buckets);
-  /// Starts the sum of the status over the ranks. Does not wait.
-  void send(PassStatus& status);
-
   bool has_sent(std::size_t bucket) const { return bucket < sent_; }
-  bool has_sent_any() const { return sent_ > 0; }
+  bool has_started_any() const { return started_ > 0; }
+
+  /// Waits for the operations in flight, then runs those of all other buckets and the sum of the
+  /// status over the ranks. Returns as wait_for_all.
+  std::exception_ptr finish(const std::vector<GradientBucket>& buckets, PassStatus& status);
 
   /// Waits for all operations, also if one has failed. Afterwards no bucket counts as sent.
   /// Returns the error of the first operation that has failed, or null.
   std::exception_ptr wait_for_all();
 
  private:
+  bool starts_early() const;
+  ReduceOptions average() const;
+
   ProcessGroup& group_;
   const DataParallelOptions& options_;
   std::vector<std::size_t> missing_;  // by bucket: gradients that are not ready
   std::size_t sent_ = 0;              // all buckets before it are sent
+  std::size_t started_ = 0;           // the operations of all buckets before it are started
   std::vector<WorkPtr> works_;
 };
 

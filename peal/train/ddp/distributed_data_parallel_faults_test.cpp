@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "peal/train/ddp/compression_hooks.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"
@@ -63,12 +64,18 @@ struct Faulty : torch::autograd::Function<Faulty> {
   }
 };
 
+/// The operation of each parameter starts before later gradients are computed: each has its own
+/// bucket, and the operations of a hook start early on every machine.
+DataParallelOptions starting_at_once() {
+  return {.bucket_cap = 1_B,
+          .first_bucket_cap = 1_B,
+          .hook = std::make_shared<CastHook>(torch::kBFloat16)};
+}
+
 TEST(DistributedDataParallelFaultsTest, TrainingContinuesIfEveryRankFailedAtTheSamePlace) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
-    // Every parameter has its own bucket, so that the buckets of `second` are sent before the
-    // fault.
-    DistributedDataParallel model(net, group, {.bucket_cap = 1_B, .first_bucket_cap = 1_B});
+    DistributedDataParallel model(net, group, starting_at_once());
     const Tensor x = torch::ones({1, 3});
     const std::string first =
         thrown_text([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
@@ -85,7 +92,7 @@ TEST(DistributedDataParallelFaultsTest, TrainingContinuesIfEveryRankFailedAtTheS
 TEST(DistributedDataParallelFaultsTest, RanksThatFailedAtDifferentPlacesDoNotContinue) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
-    DistributedDataParallel model(net, group, {.bucket_cap = 1_B, .first_bucket_cap = 1_B});
+    DistributedDataParallel model(net, group, starting_at_once());
     const Tensor x = torch::ones({1, 3});
     // Backward runs the nodes in the reverse order of their creation. So rank 0 fails after both
     // gradients of `second`, rank 1 between them.

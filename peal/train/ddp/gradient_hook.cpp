@@ -5,6 +5,7 @@
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
 
 namespace peal::train {
@@ -56,24 +57,53 @@ void remove_hook_before(const NodePtr& node, std::uintptr_t key) {
 
 }  // namespace
 
+/// Runs just before the accumulator, and moves the other hooks to it. autograd::grad() calls this
+/// too, but runs neither an accumulator nor its hooks.
+class GradientHook::OfTensor final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit OfTensor(GradientHook& owner) : owner_(owner) {}
+  ~OfTensor() override { owner_.of_tensor_ = nullptr; }
+  OfTensor(const OfTensor&) = delete;
+  OfTensor& operator=(const OfTensor&) = delete;
+
+  variable_list operator()(const variable_list& gradients) override {
+    NodePtr running = torch::autograd::get_current_node();
+    if (dynamic_cast<torch::autograd::AccumulateGrad*>(running.get()) != nullptr) {
+      owner_.follow(std::move(running));
+    }
+    return gradients;
+  }
+
+ private:
+  GradientHook& owner_;
+};
+
 GradientHook::GradientHook(torch::Tensor parameter, GradientCalls calls)
-    : parameter_(std::move(parameter)),
-      calls_(std::move(calls)),
-      tensor_key_(parameter_.register_hook([this](const torch::Tensor&) { follow(); })) {}
+    : parameter_(std::move(parameter)), calls_(std::move(calls)) {
+  renew();
+  follow(torch::autograd::impl::grad_accumulator(parameter_));
+}
 
 GradientHook::~GradientHook() {
-  parameter_.remove_hook(tensor_key_);
+  if (of_tensor_ != nullptr) {
+    std::erase_if(torch::autograd::impl::hooks(parameter_),
+                  [this](const auto& hook) { return hook.get() == of_tensor_; });
+  }
   leave();
 }
 
-/// Runs just before the accumulator, and moves the hooks to it. autograd::grad() calls this
-/// function too, but runs neither an accumulator nor its hooks.
-void GradientHook::follow() {
-  NodePtr running = torch::autograd::get_current_node();
-  if (running == accumulator_) return;
-  if (dynamic_cast<torch::autograd::AccumulateGrad*>(running.get()) == nullptr) return;
+void GradientHook::renew() {
+  if (of_tensor_ != nullptr || !parameter_.requires_grad()) return;
+  auto hook = std::make_unique<OfTensor>(*this);
+  OfTensor* const added = hook.get();
+  torch::autograd::impl::hooks(parameter_).push_back(std::move(hook));
+  of_tensor_ = added;
+}
+
+void GradientHook::follow(NodePtr accumulator) {
+  if (accumulator == accumulator_) return;
   leave();
-  accumulator_ = std::move(running);
+  accumulator_ = std::move(accumulator);
   before_key_ = add_hook_before(
       accumulator_, [this](const torch::Tensor& gradient) { return calls_.computed(gradient); });
   after_key_ = accumulator_->add_post_hook(std::make_unique<PostHook>(calls_.accumulated));

@@ -32,6 +32,11 @@ struct GradientCalls {
 /// which runs just before an accumulator, to move its other hooks to the running accumulator. The
 /// calls come once for each accumulator in the pass: twice if one backward pass runs a graph from
 /// before a load and a graph from after it. They also come once for each nested backward pass.
+///
+/// LibTorch keeps all hooks of a tensor of one language in one object. It removes every other hook
+/// of the tensor, also this class's, when the program registers its first one. So this class adds
+/// its hook beside those of the program, and `renew` adds it again. Until then only the replacement
+/// of the accumulator is not noticed.
 class GradientHook final {
  public:
   /// The parameter requires a gradient.
@@ -41,13 +46,19 @@ class GradientHook final {
   GradientHook(const GradientHook&) = delete;
   GradientHook& operator=(const GradientHook&) = delete;
 
+  /// Adds the hook of the tensor again if it was removed. Not while backward runs. Cost: a
+  /// comparison if it was not removed.
+  void renew();
+
  private:
-  void follow();
+  class OfTensor;
+
+  void follow(NodePtr accumulator);
   void leave();
 
   torch::Tensor parameter_;
   GradientCalls calls_;
-  unsigned tensor_key_;
+  OfTensor* of_tensor_ = nullptr;  // owned by the tensor; null if removed
   // Owned, because this class compares its address, which must not be reused. An accumulator owns
   // its tensor, but the tensor does not own the accumulator, so ownership has no cycle.
   NodePtr accumulator_;

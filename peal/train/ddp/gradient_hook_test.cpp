@@ -1,9 +1,12 @@
 #include "peal/train/ddp/gradient_hook.h"
 
+#include <memory>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
 
 #include "peal/train/ddp/distributed_data_parallel.h"
@@ -48,6 +51,47 @@ TEST(GradientHookTest, TheGradientHasItsNewValueInTheCall) {
       net->weight, calling([&] { seen.push_back(net->weight.grad().sum().item<double>()); }));
   for (int pass = 0; pass < 2; ++pass) net(torch::ones({1, 2})).sum().backward();
   EXPECT_EQ(seen, (std::vector<double>{2, 4}));
+}
+
+/// As a hook that a Python program registers: all in one object, which LibTorch adds after it has
+/// removed every other hook.
+class DoublingHook final : public torch::autograd::FunctionPreHook {
+ public:
+  static void add_to(const Tensor& tensor) {
+    torch::autograd::impl::clear_hooks(tensor);
+    torch::autograd::impl::add_hook(tensor, std::make_unique<DoublingHook>());
+  }
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& in) override {
+    return {in.front() * 2};
+  }
+};
+
+TEST(GradientHookTest, AnEarlierHookOfPythonRemains) {
+  torch::nn::Linear net(2, 1);
+  DoublingHook::add_to(net->weight);
+  int calls = 0;
+  {
+    const GradientHook hook(net->weight, calling([&] { ++calls; }));
+    net(torch::ones({1, 2})).sum().backward();
+  }
+  EXPECT_TRUE(net->weight.grad().equal(torch::full({1, 2}, 2.0)));
+  net(torch::ones({1, 2})).sum().backward();
+  EXPECT_TRUE(net->weight.grad().equal(torch::full({1, 2}, 4.0)));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(GradientHookTest, ALaterHookOfPythonReplacesItOnlyUntilItIsRenewed) {
+  torch::nn::Linear net(2, 1);
+  int calls = 0;
+  GradientHook hook(net->weight, calling([&] { ++calls; }));
+  DoublingHook::add_to(net->weight);
+  net(torch::ones({1, 2})).sum().backward();
+  EXPECT_EQ(calls, 1) << "the accumulator is the same";
+  hook.renew();
+  net->to(torch::kDouble);
+  net(torch::ones({1, 2}, torch::kDouble)).sum().backward();
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(net->weight.grad().equal(torch::full({1, 2}, 4.0, torch::kDouble)));
 }
 
 TEST(GradientHookTest, ALaterHookOfTheUserDoesNotReplaceTheHook) {

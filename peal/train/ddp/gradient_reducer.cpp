@@ -50,7 +50,9 @@ void GradientReducer::start() {
   adopt_module();
   if (options_.computation == Computation::kInPlace) {
     allocator_ = std::make_unique<PlaceAllocator>(
-        [this](std::size_t bytes) { return buckets_.choose_place(bytes); });
+        [this](std::size_t bytes) {
+          return current_backward() != -1 ? buckets_.choose_place(bytes) : nullptr;
+        });
   }
 }
 
@@ -106,7 +108,8 @@ void GradientReducer::before_forward() {
   // In a backward pass, forward runs again if it is checkpointed. Elsewhere no pass can be running.
   if (current_backward() == -1) {
     pass_.is_interrupted = pass_.is_open;
-    if (allocator_) allocator_->stop();
+    for (const std::unique_ptr<GradientHook>& hook : hooks_) hook->renew();
+    expect_pass();
   }
   if (!torch::GradMode::is_enabled()) return;
   model_->visit_parameters([this](const Tensor& parameter) {
@@ -115,6 +118,15 @@ void GradientReducer::before_forward() {
           {.computed = [](const Tensor& gradient) { return gradient; },
            .accumulated = [this] { enter_pass(); }});
   });
+}
+
+// The first gradient of a pass is computed before the pass is noticed, and must get its place too.
+void GradientReducer::expect_pass() {
+  if (!allocator_) return;
+  allocator_->stop();
+  if (!torch::GradMode::is_enabled()) return;
+  buckets_.begin_pass();
+  allocator_->start();
 }
 
 // ---- gradients are computed ---------------------------------------------------------------------
@@ -135,15 +147,20 @@ Tensor GradientReducer::gradient_computed(std::size_t index, const Tensor& gradi
 void GradientReducer::require_expected(const TrainedParameter& parameter) const {
   const bool is_sent =
       parameter.pass.is_ready && parameter.place.defined() && sender_.has_sent(parameter.bucket);
-  const bool is_unexpected =
-      knows_expected_times_ && parameter.pass.times >= parameter.expected_times;
-  if (!is_sent && !is_unexpected) return;
+  if (knows_expected_times_ && parameter.pass.times >= parameter.expected_times) {
+    throw Error(ErrorKind::kUsage,
+                "backward() reached " + parameter.name +
+                    " more often than in the first pass, but the graph is static: use each "
+                    "parameter equally often in every pass, or do not set Graph::kStatic (in "
+                    "Python static_graph=True)");
+  }
+  if (!is_sent) return;
   throw Error(ErrorKind::kUsage,
-              "the gradient of " + parameter.name +
-                  " came once more in one backward(), after it was sent or was not expected: "
-                  "call backward() for each forward pass if the module is loaded or converted "
-                  "between them. If a layer is checkpointed in several places, set "
-                  "Graph::kStatic, and let every pass use each parameter equally often");
+              "backward() reached " + parameter.name +
+                  " again, after its gradient was sent. If a layer is checkpointed in several "
+                  "places, set Graph::kStatic (in Python static_graph=True), and let every pass "
+                  "use each parameter equally often. If the module is loaded or converted between "
+                  "forward passes, call backward() for each of them");
 }
 
 /// The factor of the gradients of this pass.
@@ -211,7 +228,7 @@ void GradientReducer::begin_pass(Pass pass) {
 // at the same place. Otherwise the barrier is a mismatch, because another rank is in another
 // operation.
 void GradientReducer::recover() {
-  if (!sender_.has_sent_any()) return;
+  if (!sender_.has_started_any()) return;
   try {
     if (const std::exception_ptr cause = sender_.wait_for_all()) std::rethrow_exception(cause);
     group_->barrier({.timeout = options_.timeout});
@@ -302,9 +319,7 @@ void GradientReducer::exchange() {
   }
   set_reached(status_, buckets_.parameters());
   if (wants_other_order()) status_.set_other_order();
-  sender_.send_ready(buckets_.buckets());
-  sender_.send(status_);
-  const std::exception_ptr cause = sender_.wait_for_all();
+  const std::exception_ptr cause = sender_.finish(buckets_.buckets(), status_);
   // The ranks are in step, or their group has failed and reports that itself.
   pass_.is_open = false;
   if (cause) std::rethrow_exception(cause);

@@ -146,6 +146,7 @@ class GradientReducer final {
   void start();
   void adopt_module();
   void watch(const torch::Tensor& parameter, GradientCalls calls);
+  void expect_pass();
 
   // ---- gradients are computed
   torch::Tensor gradient_computed(std::size_t index, const torch::Tensor& gradient);

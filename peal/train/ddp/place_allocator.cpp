@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <ranges>
 #include <vector>
 
 #include <torch/torch.h>
@@ -71,7 +72,7 @@ class AllocatorWithPlaces final : public c10::Allocator {
   static void* give_place(std::size_t bytes) {
     const std::thread::id here = std::this_thread::get_id();
     const std::scoped_lock lock(lists().mutex);
-    for (const auto& [thread, choose] : lists().started) {
+    for (const auto& [thread, choose] : lists().started | std::views::reverse) {
       if (thread != here) continue;
       PlaceMemory* const place = (*choose)(bytes);
       if (place == nullptr) continue;

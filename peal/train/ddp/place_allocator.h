@@ -50,7 +50,7 @@ class PlaceMemory final : public c10::intrusive_ptr_target {
 using PlaceMemoryPtr = c10::intrusive_ptr<PlaceMemory>;
 
 /// Answers requests for memory with places, from start() to stop(), for the thread that called
-/// start().
+/// start(). If several are started, the last one is asked first.
 /// Threads: one at a time. stop() may be called by another thread than start().
 class PlaceAllocator final {
  public:

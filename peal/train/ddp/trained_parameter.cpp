@@ -161,7 +161,7 @@ void TrainedParameter::move_to(std::size_t new_bucket,
 void reject_create_graph() {
   throw Error(ErrorKind::kUnsupported,
               "a gradient that can be differentiated again cannot be averaged: call backward() "
-              "without create_graph, and torch::autograd::grad() for such gradients");
+              "without create_graph, and autograd's grad() for such gradients");
 }
 
 }  // namespace peal::train
