@@ -1,4 +1,4 @@
-// Which checkpoint a run continues from, and what a damaged one is told to the user.
+// The checkpoint from which a run continues, and the error about a damaged one.
 #include <filesystem>
 #include <string>
 #include <vector>
