@@ -7,6 +7,7 @@
 #include <iostream>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
@@ -69,7 +70,9 @@ Tensor by_samples(const peal::ProcessGroupPtr& group, const Tensor& batches) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  CLI::App app("Accumulates gradients on all ranks of the job, and compares them with one process");
+  CLI11_PARSE(app, argc, argv);
   const peal::ProcessGroupPtr group = peal::init_process_group();
   const Tensor batches = samples_of(group->rank());
   const Tensor expected = gradient_of_one_process(group->size());

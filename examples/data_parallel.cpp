@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
@@ -175,18 +176,18 @@ void print_parts(const Times& times) {
   print("update the parameters", median(times.update));
 }
 
-Sizes read_sizes(int argc, char** argv) {
-  Sizes sizes;
-  if (argc > 1) sizes.width = std::stol(argv[1]);
-  if (argc > 2) sizes.samples = std::stol(argv[2]);
-  if (argc > 3) sizes.steps = std::stoi(argv[3]);
-  return sizes;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const Sizes sizes = read_sizes(argc, argv);
+  CLI::App app("Compares one process, DataParallel and DistributedDataParallel");
+  Sizes sizes;
+  const auto add = [&app](const char* name, auto& value, const char* what) {
+    app.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  add("width", sizes.width, "Width of the network");
+  add("samples", sizes.samples, "Samples of a batch");
+  add("steps", sizes.steps, "Number of steps");
+  CLI11_PARSE(app, argc, argv);
   // Ranks are forks of this process, so they come before the first tensor operation.
   const auto ranks = peal::spawn(2, [&](peal::Rank) { return train_on_rank(sizes); });
   const Run alone = train_alone(sizes);

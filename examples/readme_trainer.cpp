@@ -19,10 +19,11 @@ int main() {
   torch::optim::AdamW optimizer(net->parameters(), 1e-3);
   peal::train::Trainer trainer(net, optimizer, group, {.epochs = 3, .clip_norm = 5.0});
   peal::train::ProgressBar bar(std::cout, group->rank(), /*epochs=*/3);
-  trainer.on_epoch([&](const peal::train::EpochReport& report) { bar.end_epoch(report); });
+  bar.show(trainer);
   peal::train::DistributedSampler sampler(*digits.size(), group->rank(), group->size());
   const auto loader = torch::data::make_data_loader(digits, sampler, /*batch_size=*/64);
-  trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+  const auto report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
     return torch::nll_loss(model.forward(batch.data), batch.target);
   });
+  return report.exit_code();  // 130 after Ctrl-C
 }

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
 #include "peal/train/checkpoint/async_checkpointer.h"
-#include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/checkpoint/checkpoint_reader.h"
 #include "peal/train/checkpoint/module_tensors.h"
 #include "peal/train/checkpoint/random_state.h"
@@ -53,19 +53,22 @@ std::int64_t resume(peal::ProcessGroup& group,
                     Net& net,
                     torch::optim::Optimizer& optimizer,
                     DistributedSampler& sampler) {
-  const auto path = latest_checkpoint(group, folder);
-  if (!path) return 0;
-  const CheckpointReader saved(*path);  // each rank reads it
-  saved.load_module("model", net);
-  load_optimizer_state(optimizer, net.named_parameters(), saved.optimizer("optimizer"));
-  sampler.set_epoch(saved.values().number<std::uint64_t>("epoch"));
-  sampler.seek(saved.values().number<std::size_t>("position"));
-  load_random_state(saved, group.rank(), group.size());
-  return saved.step();
+  const auto saved = open_latest_checkpoint(group, folder);
+  if (!saved) return 0;
+  saved->load_module("model", net);  // each rank reads the files
+  load_optimizer_state(optimizer, net.named_parameters(), saved->optimizer("optimizer"));
+  sampler.set_epoch(saved->values().number<std::uint64_t>("epoch"));
+  sampler.seek(saved->values().number<std::size_t>("position"));
+  load_random_state(*saved, group.rank(), group.size());
+  return saved->step();
 }
 
-int main(int count, char** arguments) {
-  const std::filesystem::path folder = count > 1 ? arguments[1] : "checkpoints";
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Trains for 40 steps on all ranks of the job, and continues when it is called again");
+  std::filesystem::path folder = "checkpoints";
+  app.add_option("folder", folder, "Folder of the checkpoints")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   torch::set_num_threads(1);
   const auto group = peal::init_process_group();
   const auto random = at::detail::createCPUGenerator(1);

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
@@ -236,9 +237,15 @@ void run(const fs::path& from_python) {
 
 }  // namespace
 
-/// Argument: a file of Python's torch.save(net.state_dict()) for the network of make_classifier.
 int main(int argc, char** argv) try {
-  run(argc > 1 ? argv[1] : "");
+  CLI::App app("Runs the code of the guide to training on all ranks of the job");
+  fs::path from_python;
+  app.add_option("state_dict",
+                 from_python,
+                 "A file of Python's torch.save(net.state_dict()) for the network of "
+                 "make_classifier");
+  CLI11_PARSE(app, argc, argv);
+  run(from_python);
   return 0;
 } catch (const c10::Error& error) {  // what() would be a page of stack frames
   std::cerr << "training: " << error.what_without_backtrace() << "\n";

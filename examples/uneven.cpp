@@ -10,6 +10,7 @@
 #include <iostream>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
@@ -63,7 +64,9 @@ Tensor train_alone(int ranks) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  CLI::App app("Trains on ranks with different amounts of data, and compares with one process");
+  CLI11_PARSE(app, argc, argv);
   const peal::ProcessGroupPtr group = peal::init_process_group();
   torch::nn::Linear net = make_model();
   train::DistributedDataParallel model(net, group, {.average = train::Average::kBySamples});

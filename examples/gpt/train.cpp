@@ -16,6 +16,7 @@
 #include "peal/init/init.h"
 #include "peal/train/data/random.h"
 #include "peal/train/samplers/distributed_sampler.h"
+#include "peal/train/trainer/progress_bar.h"
 #include "peal/train/trainer/trainer.h"
 
 #include "exit_code.h"
@@ -83,7 +84,8 @@ class LossCurve {
   std::ostringstream lines_;
 };
 
-void run(const Options& options) {
+/// Returns the exit code of the program.
+int run(const Options& options) {
   const gpt::Text text = options.data.empty() ? gpt::generated_text(200'000, options.seed)
                                               : gpt::read_text(options.data);
   if (std::ssize(text.characters) <= options.context) {
@@ -112,6 +114,9 @@ void run(const Options& options) {
        .save_every = options.checkpoints.empty() ? 0 : 50});
   LossCurve curve(group, options);
   trainer.on_step([&](const train::StepReport& report) { curve.step(report); });
+  train::ProgressBar bar(std::cout, group->rank(), /*epochs=*/1);
+  trainer.on_start([&](const train::StartReport& report) { bar.start(report); });
+  trainer.on_end([&](const train::RunReport& report) { bar.end(report); });
 
   Pieces pieces(text, options);
   train::DistributedSampler sampler(*pieces.size(),
@@ -123,10 +128,11 @@ void run(const Options& options) {
       torch::data::make_data_loader(pieces.map(torch::data::transforms::Stack<>()),
                                     sampler,
                                     static_cast<std::size_t>(options.batch / group->size()));
-  trainer.fit(*loader, sampler, [](auto& net, auto& batch) {
+  const auto report = trainer.fit(*loader, sampler, [](auto& net, auto& batch) {
     return torch::cross_entropy_loss(net.forward(batch.data).flatten(0, 1), batch.target.flatten());
   });
   curve.write();
+  return report.exit_code();
 }
 
 }  // namespace
@@ -135,7 +141,6 @@ int main(int argc, char** argv) {
   return exit_code_of("gpt", [&] {
     Options options;
     if (const std::optional<int> code = parse(argc, argv, options)) return *code;
-    run(options);
-    return 0;
+    return run(options);
   });
 }

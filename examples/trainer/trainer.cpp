@@ -1,8 +1,8 @@
 // Trains on handwritten digits with a Trainer, from one program (from build/release/bin):
 //   ./trainer --processes 2          starts two processes
 //   peal run -n 2 ./trainer          runs as the ranks of a job
-// Ctrl-C ends all ranks after the same step. With `--checkpoints DIR`, the next run continues
-// there.
+// Ctrl-C ends all ranks after the same step, with exit code 130. With `--checkpoints DIR`, the next
+// run continues there.
 // `--data DIR` reads MNIST's files; without it the digits are drawn. `--help` lists all options.
 #include "peal/train/trainer/trainer.h"
 
@@ -51,8 +51,8 @@ auto make_loader(const mnist::ImageDataset& pictures,
   return torch::data::make_data_loader(pictures, sampler, batch);
 }
 
-/// One rank. Returns the accuracy on digits that were held out.
-double run(const Options& options) {
+/// One rank. Returns the exit code of the program.
+int run(const Options& options) {
   const mnist::DigitSets digits =
       options.data.empty() ? mnist::generated_digits(1) : mnist::read_mnist(options.data);
   const mnist::ImageDataset pictures(digits.train), held_out(digits.test);
@@ -72,16 +72,16 @@ double run(const Options& options) {
   if (options.bf16) how.autocast = torch::kBFloat16;
   train::Trainer trainer(net, *optimizer, group, how);
   train::ProgressBar bar(std::cout, group->rank(), options.epochs);
-  trainer.on_step([&](const train::StepReport& report) { bar.step(report); });
-  trainer.on_epoch([&](const train::EpochReport& report) { bar.end_epoch(report); });
+  bar.show(trainer);
 
   using train::data::Remainder;
   train::DistributedSampler sampler(
       *pictures.size(), group->rank(), group->size(), {.remainder = Remainder::kUneven});
   const auto loader = make_loader(pictures, sampler, options.batch);
-  trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
+  const auto report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
     return torch::nll_loss(model.forward(batch.data), batch.target);
   });
+  if (report.end == train::RunEnd::kStopped) return report.exit_code();
 
   const train::DistributedSampler each_once(
       *held_out.size(),
@@ -95,9 +95,8 @@ double run(const Options& options) {
         const auto right = model.forward(batch.data).argmax(1).eq(batch.target).sum();
         metrics.add("accuracy", right.template item<double>() / samples, samples);
       });
-  const double accuracy = means.at("accuracy");
-  if (group->rank() == 0) std::cout << "accuracy " << accuracy << std::endl;
-  return accuracy;
+  if (group->rank() == 0) std::cout << "accuracy " << means.at("accuracy") << std::endl;
+  return EXIT_SUCCESS;
 }
 
 }  // namespace
@@ -106,16 +105,13 @@ int main(int argc, char** argv) {
   return exit_code_of("trainer", [&] {
     Options options;
     if (const std::optional<int> code = parse(argc, argv, options)) return *code;
-    if (std::getenv("WORLD_SIZE") != nullptr) {  // a rank of `peal run`
-      run(options);
-      return 0;
-    }
+    if (std::getenv("WORLD_SIZE") != nullptr) return run(options);  // a rank of `peal run`
     const int ranks =
         options.gpus.empty() ? options.processes : static_cast<int>(options.gpus.size());
-    const std::vector<double> accuracies = peal::spawn(
+    const std::vector<int> codes = peal::spawn(
         ranks,
         [&](peal::Rank) { return run(options); },
         {.grace = std::chrono::minutes(1)});  // after Ctrl-C: for the step and the checkpoint
-    return accuracies.size() == static_cast<std::size_t>(ranks) ? 0 : 1;
+    return codes.front();                     // all ranks have the same
   });
 }

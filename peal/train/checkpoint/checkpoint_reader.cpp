@@ -1,17 +1,48 @@
 #include "peal/train/checkpoint/checkpoint_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "peal/base/error.h"
 #include "peal/train/checkpoint/about_file.h"
+#include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/checkpoint/manifest.h"
 #include "peal/train/checkpoint/module_tensors.h"
 #include "peal/train/checkpoint/rank_files.h"
 #include "peal/train/checkpoint/tensor_file.h"
+#include "peal/train/checkpoint/together.h"
 
 namespace peal::train {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+bool is_whole(const fs::path& path, Rank rank) {
+  try {
+    CheckpointReader(path).check_files(rank);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// What the user can do if the latest checkpoint of the folder is damaged.
+std::string way_out(const fs::path& folder, const fs::path& latest, Rank rank) {
+  std::string damaged = latest.string();
+  const auto found = list_checkpoints(folder);
+  auto one = std::ranges::find(found, latest, [](const auto& entry) { return entry.second; });
+  while (one != found.begin()) {
+    --one;
+    if (is_whole(one->second, rank)) {
+      return "remove " + damaged + " to continue from " + one->second.string();
+    }
+    damaged += " and " + one->second.string();
+  }
+  return "remove " + damaged + " to begin again: there is no earlier checkpoint that is whole";
+}
+
+}  // namespace
 
 struct CheckpointReader::Contents {
   explicit Contents(const fs::path& path) : training(path / "training.safetensors") {
@@ -37,7 +68,7 @@ StoredTensors CheckpointReader::open_part(const std::string& name, std::int64_t 
   StoredTensors stored(fs::is_directory(folder, unknown) ? folder
                                                          : path_ / (name + ".safetensors"));
   if (std::ssize(stored.tensors()) != tensors) {
-    throw Error(ErrorKind::kMismatch,
+    throw Error(ErrorKind::kResource,
                 stored.path().string() + ": there are " + std::to_string(stored.tensors().size()) +
                     " tensors, but the checkpoint was saved with " + std::to_string(tensors) +
                     ": a file is missing, or belongs to another checkpoint");
@@ -69,7 +100,7 @@ OptimizerState CheckpointReader::optimizer(
   for (const auto& [key, info] : stored.tensors()) {
     const std::size_t dot = key.rfind('.');
     if (dot == std::string::npos) {
-      throw Error(ErrorKind::kMismatch,
+      throw Error(ErrorKind::kResource,
                   stored.path().string() + ": the tensor \"" + key + "\" is not of an optimizer");
     }
     const std::string parameter = key.substr(0, dot);
@@ -92,6 +123,36 @@ TensorMap CheckpointReader::rank_tensors(Rank rank) const {
   std::error_code unknown;
   if (!fs::exists(file, unknown)) return {};
   return load_tensors(file);
+}
+
+void CheckpointReader::check_files(Rank rank) const {
+  for (const auto& [name, tensors] : contents_->manifest.models) open_part(name, tensors);
+  for (const auto& [name, optimizer] : contents_->manifest.optimizers) {
+    if (optimizer.tensors > 0) open_part(name, optimizer.tensors);
+  }
+  const fs::path file = path_ / file_of_rank(rank);
+  std::error_code unknown;
+  if (fs::exists(file, unknown)) StoredTensors{file};
+}
+
+std::unique_ptr<const CheckpointReader> open_latest_checkpoint(ProcessGroup& group,
+                                                               const fs::path& folder,
+                                                               Timeout timeout) {
+  const auto path = latest_checkpoint(group, folder, timeout);
+  if (!path) return nullptr;
+  std::unique_ptr<const CheckpointReader> saved;
+  Ranks(group, timeout).together([&] {
+    try {
+      saved = std::make_unique<const CheckpointReader>(*path);
+      saved->check_files(group.rank());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kResource) throw;
+      throw Error(error.kind(),
+                  std::string(error.message()) + ". If the checkpoint is damaged, " +
+                      way_out(folder, *path, group.rank()));
+    }
+  });
+  return saved;
 }
 
 }  // namespace peal::train

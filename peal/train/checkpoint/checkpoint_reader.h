@@ -11,7 +11,9 @@
 
 #include <torch/nn/module.h>
 
+#include "peal/base/clock.h"
 #include "peal/base/units.h"
+#include "peal/group/process_group.h"
 #include "peal/train/checkpoint/stored_tensors.h"
 #include "peal/train/checkpoint/tensor_map.h"
 #include "peal/train/checkpoint/values.h"
@@ -19,12 +21,13 @@
 
 namespace peal::train {
 
-///   const CheckpointReader saved(*latest_checkpoint(*group, folder));
-///   saved.load_module("model", *net);
-///   load_optimizer_state(optimizer, net->named_parameters(), saved.optimizer("optimizer"));
-///   epoch = saved.values().number<int>("epoch");
-/// Errors of all members: usage (no such part, a missing file), mismatch (a damaged file; a file
-///   that belongs to another checkpoint), resource. Texts begin with the path.
+///   if (const auto saved = open_latest_checkpoint(*group, folder)) {
+///     saved->load_module("model", *net);
+///     load_optimizer_state(optimizer, net->named_parameters(), saved->optimizer("optimizer"));
+///     epoch = saved->values().number<int>("epoch");
+///   }
+/// Errors of all members: usage (no such part), resource (a missing or damaged file; a file that
+///   belongs to another checkpoint). Texts begin with the path.
 /// Threads: any number at once.
 class CheckpointReader final {
  public:
@@ -51,6 +54,9 @@ class CheckpointReader final {
 
   /// Checkpoint::tensors.
   TensorMap tensors() const;
+  /// Opens each file that a rank reads: those of all models and optimizers, and of this rank.
+  /// Damaged tensors are not noticed.
+  void check_files(Rank rank) const;
   /// Checkpoint::rank_tensors of that rank; empty if it had none.
   TensorMap rank_tensors(Rank rank) const;
 
@@ -62,5 +68,15 @@ class CheckpointReader final {
   std::filesystem::path path_;
   std::unique_ptr<const Contents> contents_;
 };
+
+/// The latest checkpoint of the folder that rank 0 finds, on every rank; null if there is none.
+/// Checks its files on every rank (CheckpointReader::check_files), and never takes an older one.
+/// Order: collective.
+/// Errors: on every rank the same: resource (a file is missing or damaged: the text names the
+///   checkpoint to remove, and the older one that is then the latest), unsupported (of a newer
+///   peal). Those of latest_checkpoint.
+std::unique_ptr<const CheckpointReader> open_latest_checkpoint(ProcessGroup& group,
+                                                               const std::filesystem::path& folder,
+                                                               Timeout timeout = kGroupTimeout);
 
 }  // namespace peal::train

@@ -136,7 +136,7 @@ TensorMap read_archive(Archive& archive) {
 TensorMap load_pickled_tensors(const std::filesystem::path& path) {
   std::error_code unknown;
   if (!std::filesystem::is_regular_file(path, unknown)) {
-    throw Error(ErrorKind::kUsage, path.string() + ": there is no such file");
+    throw Error(ErrorKind::kResource, path.string() + ": there is no such file");
   }
   return about_file(path, [&] {
     try {

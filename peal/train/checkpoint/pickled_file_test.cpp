@@ -67,13 +67,13 @@ TEST_F(PickledFile, ATensorBeyondItsStorageIsRefused) {
   write(pickle_of("FloatStorage", 1, 2, 3), {1, 2, 3, 4});
   EXPECT_THAT(
       error(),
-      AllOf(StartsWith("mismatch: " + path_.string()), HasSubstr("beyond its storage of 4")));
+      AllOf(StartsWith("resource: " + path_.string()), HasSubstr("beyond its storage of 4")));
   write(pickle_of("DoubleStorage", 1, 2, 1), {1, 2, 3, 4});
   EXPECT_THAT(error(), HasSubstr("beyond its storage of 2"));
 }
 
 TEST_F(PickledFile, OtherFilesAreRefusedWithAReason) {
-  EXPECT_THAT(error(), AllOf(StartsWith("usage: " + path_.string()), HasSubstr("no such file")));
+  EXPECT_THAT(error(), AllOf(StartsWith("resource: " + path_.string()), HasSubstr("no such file")));
   std::ofstream(path_) << "not a zip file";
   EXPECT_THAT(error(), HasSubstr("this is not a whole file of torch.save"));
   write(pickle_of("QInt8Storage", 0, 1, 1), {1});
@@ -92,7 +92,7 @@ TEST_F(PickledFile, AFileCutAtAnyByteIsRefused) {
   write(pickle_of("FloatStorage", 1, 2, 2), {1, 2, 3, 4});
   for (std::size_t size = std::filesystem::file_size(path_); size-- > 0;) {
     std::filesystem::resize_file(path_, size);
-    EXPECT_THAT(error(), StartsWith("mismatch: " + path_.string())) << size;
+    EXPECT_THAT(error(), StartsWith("resource: " + path_.string())) << size;
   }
 }
 

@@ -70,6 +70,20 @@ void check_shared(const fs::path& unfinished) {
                   "share");
 }
 
+/// Calls `work`, which makes and checks files in the folder. Its errors say what to do.
+template <class Work>
+void about_folder(const fs::path& folder, Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                "checkpoints cannot be saved in " + folder.string() + ": " +
+                    std::string(error.message()) +
+                    ". Choose a folder that all ranks share and can write",
+                error.details());
+  }
+}
+
 /// Removes the checkpoints with the smallest steps.
 void remove_old(const fs::path& folder, std::int64_t newest, int keep) {
   auto found = list_checkpoints(folder);
@@ -116,6 +130,25 @@ fs::path publish(const Ranks& ranks,
     remove_old(folder, step, keep);
   });
   return target;
+}
+
+void check_folder(const Ranks& ranks, const fs::path& folder) {
+  std::optional<Unfinished> trial;  // on rank 0; never published
+  ranks.together([&] {
+    if (ranks.rank() != 0) return;
+    about_folder(folder, [&] {
+      make_folder(folder);
+      trial.emplace(folder / "step-trial", Unfinished::Kind::kFolder);
+    });
+  });
+  const fs::path shared = folder / ranks.broadcast(trial ? trial->path().filename().string() : "");
+  ranks.together([&] {
+    about_folder(folder, [&] {
+      check_shared(shared);
+      const Unfinished file(shared / ("rank-" + std::to_string(ranks.rank())),
+                            Unfinished::Kind::kFile);
+    });
+  });
 }
 
 }  // namespace peal::train

@@ -20,4 +20,7 @@ std::filesystem::path publish(const Ranks& ranks,
                               const std::vector<RankFile>& files,
                               int keep);
 
+/// Order, Errors: as prepare_checkpoint_folder.
+void check_folder(const Ranks& ranks, const std::filesystem::path& folder);
+
 }  // namespace peal::train

@@ -46,7 +46,7 @@ void load_random_state(const CheckpointReader& checkpoint, Rank rank, int ranks)
   const auto state = tensors.find(kState);
   if (state == tensors.end()) {
     throw Error(
-        ErrorKind::kUsage,
+        ErrorKind::kResource,
         checkpoint.path().string() + ": there is no random state of rank " + std::to_string(rank));
   }
   about_file(checkpoint.path(), [&] {  // LibTorch refuses a state of another size

@@ -15,7 +15,7 @@ void save_random_state(Checkpoint& checkpoint);
 /// random numbers. On another number of ranks there is no such state, and the generator gets a new
 /// seed, a function of (the seed of rank 0 at the save, rank, step). Generators of devices are not
 /// touched.
-/// Errors: usage (the checkpoint has no random state), those of CheckpointReader.
+/// Errors: resource (the checkpoint has no random state of this rank), those of CheckpointReader.
 void load_random_state(const CheckpointReader& checkpoint, Rank rank, int ranks);
 
 }  // namespace peal::train

@@ -40,7 +40,7 @@ TEST(DamagedCheckpoint, AMissingFileOfARankIsNoticed) {
     const fs::path away = folder.path() / "away";
     fs::rename(file, away);
     EXPECT_THAT(thrown_text([&] { loaded(path); }),
-                AllOf(StartsWith("mismatch: " + (path / part).string()),
+                AllOf(StartsWith("resource: " + (path / part).string()),
                       HasSubstr("a file is missing, or belongs to another checkpoint")));
     fs::rename(away, file);
   }

@@ -24,6 +24,12 @@ std::filesystem::path save_checkpoint(ProcessGroup& group,
   return save(Ranks(group, options.timeout), folder, checkpoint, options);
 }
 
+void prepare_checkpoint_folder(ProcessGroup& group,
+                               const std::filesystem::path& folder,
+                               Timeout timeout) {
+  check_folder(Ranks(group, timeout), folder);
+}
+
 std::filesystem::path save_checkpoint(const std::filesystem::path& folder,
                                       const Checkpoint& checkpoint,
                                       const SaveOptions& options) {

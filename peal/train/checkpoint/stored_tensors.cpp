@@ -24,8 +24,8 @@ std::vector<fs::path> files_of(const fs::path& folder) {
        entry.increment(failure)) {
     if (entry->path().extension() == ".safetensors") files.push_back(entry->path());
   }
-  if (failure) throw Error(ErrorKind::kUsage, "cannot be read: " + failure.message());
-  if (files.empty()) throw Error(ErrorKind::kUsage, "the folder has no file *.safetensors");
+  if (failure) throw system_error("cannot be read", failure.value());
+  if (files.empty()) throw Error(ErrorKind::kResource, "the folder has no file *.safetensors");
   std::ranges::sort(files);
   return files;
 }

@@ -36,8 +36,8 @@ class StoredTensors final {
   };
 
   /// Opens the file, or each file "*.safetensors" of the folder, and reads the headers.
-  /// Errors: those of TensorFile; usage (a folder without such files), mismatch (parts that do not
-  ///   make up a tensor: a file is missing, or belongs to another model).
+  /// Errors: those of TensorFile; resource (a folder without such files; parts that do not make up
+  ///   a tensor: a file is missing, or belongs to another model).
   explicit StoredTensors(std::filesystem::path path);
   ~StoredTensors();
   StoredTensors(StoredTensors&&) noexcept;

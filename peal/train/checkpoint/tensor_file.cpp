@@ -16,7 +16,6 @@
 #include "peal/base/error.h"
 #include "peal/system/file_size.h"
 #include "peal/system/own_file.h"
-#include "peal/system/unreadable.h"
 #include "peal/train/checkpoint/about_file.h"
 #include "peal/train/checkpoint/element_names.h"
 #include "peal/train/formats/sharding_info.h"
@@ -54,10 +53,12 @@ std::string read_text_at(const Fd& file, Bytes from, Bytes size) {
 
 Fd open_to_read(const std::filesystem::path& path) {
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) throw unreadable(std::strerror(errno));
+  if (!file) throw system_error("cannot be read", errno);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw unreadable(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) throw unreadable("it is not a regular file");
+  if (::fstat(file.get(), &status) != 0) throw system_error("cannot be read", errno);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::kResource, "cannot be read: it is not a regular file");
+  }
   return file;
 }
 
@@ -133,14 +134,24 @@ SafetensorsHeader describe(const TensorMap& tensors,
 TensorFile::TensorFile(std::filesystem::path path) : path_(std::move(path)) {
   about_file(path_, [this] {
     file_ = open_to_read(path_);
-    const Bytes size = size_of(file_);
-    const std::string prefix = read_text_at(file_, 0_B, std::min(size, kSafetensorsPrefix));
-    const Bytes text_size = safetensors_text_size(prefix, size);
-    data_begin_ = kSafetensorsPrefix + text_size;
-    header_ = parse_safetensors_header(read_text_at(file_, kSafetensorsPrefix, text_size),
-                                       size - data_begin_);
-    tensors_ = stored_tensors(header_);
+    try {
+      read_header();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMismatch) throw;
+      throw Error(error.kind(),
+                  "this is not a whole safetensors file: " + std::string(error.message()));
+    }
   });
+}
+
+void TensorFile::read_header() {
+  const Bytes size = size_of(file_);
+  const std::string prefix = read_text_at(file_, 0_B, std::min(size, kSafetensorsPrefix));
+  const Bytes text_size = safetensors_text_size(prefix, size);
+  data_begin_ = kSafetensorsPrefix + text_size;
+  header_ = parse_safetensors_header(read_text_at(file_, kSafetensorsPrefix, text_size),
+                                     size - data_begin_);
+  tensors_ = stored_tensors(header_);
 }
 
 torch::Tensor TensorFile::read(const std::string& name) const {

@@ -31,8 +31,8 @@ struct StoredTensor {
 class TensorFile final {
  public:
   /// Reads and checks the header.
-  /// Errors: usage (no such file, not readable), mismatch (not a whole safetensors file). The text
-  ///   begins with the path.
+  /// Errors: resource (no such file, not readable, not a whole safetensors file). The text begins
+  ///   with the path.
   explicit TensorFile(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -40,10 +40,12 @@ class TensorFile final {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
 
   /// The tensor, in row-major order on the CPU, with the bits of the file.
-  /// Errors: usage (no tensor of this name), mismatch (the file became shorter), resource.
+  /// Errors: usage (no tensor of this name), resource (also: the file became shorter).
   torch::Tensor read(const std::string& name) const;
 
  private:
+  void read_header();
+
   std::filesystem::path path_;
   Fd file_;
   SafetensorsHeader header_;

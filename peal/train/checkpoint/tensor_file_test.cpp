@@ -141,7 +141,8 @@ TEST_F(TensorFiles, AFileCutAtAnyByteIsRefusedWithAReason) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     write_bytes(path_, whole.substr(0, size));
     EXPECT_THAT(load_error(),
-                AllOf(StartsWith("mismatch: " + path_.string() + ": "),
+                AllOf(StartsWith("resource: " + path_.string() +
+                                 ": this is not a whole safetensors file: "),
                       HasSubstr(size < 8 ? "the file has" : "bytes")))
         << size;
   }
@@ -159,14 +160,14 @@ TEST_F(TensorFiles, NoDamagedByteOfTheHeaderIsDangerous) {
       write_bytes(path_, damaged);
       // A damaged name is another name; all other damage must be refused.
       const std::string error = load_error();
-      EXPECT_TRUE(error == "no error" || error.starts_with("mismatch: " + path_.string())) << error;
+      EXPECT_TRUE(error == "no error" || error.starts_with("resource: " + path_.string())) << error;
     }
   }
 }
 
 TEST_F(TensorFiles, ErrorsNameTheFile) {
   EXPECT_THAT(load_error(),
-              AllOf(StartsWith("usage: " + path_.string()), HasSubstr("No such file")));
+              AllOf(StartsWith("resource: " + path_.string()), HasSubstr("No such file")));
   EXPECT_THAT(thrown_text([this] { load_tensors(folder_.path()); }),
               HasSubstr("the folder has no file *.safetensors"));
   EXPECT_THAT(thrown_text([] { load_tensors("/dev/null"); }), HasSubstr("not a regular file"));

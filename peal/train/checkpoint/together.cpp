@@ -17,7 +17,7 @@ std::optional<Error> error_of(const std::function<void()>& work) {
     work();
     return std::nullopt;
   } catch (...) {
-    return current_error("saving a checkpoint");
+    return current_error("saving or opening a checkpoint");
   }
 }
 

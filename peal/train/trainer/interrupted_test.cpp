@@ -45,9 +45,11 @@ struct Pictures : torch::data::datasets::Dataset<Pictures> {
 struct Ending {
   RunEnd end = RunEnd::kComplete;
   std::int64_t steps = 0;
+  int exit_code = 0;
   friend bool operator==(const Ending&, const Ending&) = default;
   friend std::ostream& operator<<(std::ostream& out, const Ending& of) {
-    return out << (of.end == RunEnd::kStopped ? "stopped" : "complete") << " at step " << of.steps;
+    return out << (of.end == RunEnd::kStopped ? "stopped" : "complete") << " at step " << of.steps
+               << " with code " << of.exit_code;
   }
 };
 
@@ -71,7 +73,7 @@ Ending train_rank(const std::filesystem::path& folder, bool is_interrupted) {
     }
     return torch::nll_loss(output, batch.target);
   });
-  return {report.end, report.steps};
+  return {report.end, report.steps, report.exit_code()};
 }
 
 /// Two ranks, of which `interrupted` get Ctrl-C.
@@ -92,7 +94,7 @@ TEST(InterruptedTrainerTest, CtrlCInBackwardEndsAllRanksAfterTheNextStepWithAChe
   for (const std::set<Rank>& interrupted : {std::set<Rank>{1}, std::set<Rank>{0, 1}}) {
     const testing::TemporaryFolder folder;
     EXPECT_THAT(train_ranks(folder.path(), interrupted),
-                Each(Ending{RunEnd::kStopped, kInterrupted + 1}));
+                Each(Ending{RunEnd::kStopped, kInterrupted + 1, 130}));
     EXPECT_EQ(CheckpointReader(*latest_checkpoint(folder.path())).step(), kInterrupted + 1);
     EXPECT_THAT(train_ranks(folder.path(), {}), Each(Ending{RunEnd::kComplete, kSteps}));
     EXPECT_TRUE(last_parameters(folder.path()).allclose(last_parameters(whole.path()), 1e-4, 1e-6));

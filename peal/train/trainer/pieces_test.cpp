@@ -1,7 +1,6 @@
 // The parts of a Trainer that need no model.
 #include <csignal>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "peal/train/testing/ranks.h"
 #include "peal/train/trainer/devices.h"
 #include "peal/train/trainer/learning_rates.h"
-#include "peal/train/trainer/progress_bar.h"
 #include "peal/train/trainer/stop_signals.h"
 
 namespace peal::train {
@@ -63,34 +61,14 @@ TEST(LearningRatesTest, StepsMultiplyTheRateAgainAndAgain) {
   EXPECT_EQ(factor(8), 0.25);
 }
 
-TEST(ProgressBarTest, RankZeroWritesARowForEachEpochAndOtherRanksNothing) {
-  std::ostringstream zero, one;
-  for (const Rank rank : {0, 1}) {
-    ProgressBar bar(rank == 0 ? zero : one, rank, 3, /*columns=*/0);
-    bar.step({.step = 1, .step_in_epoch = 1, .steps_in_epoch = 4, .loss = 2});
-    bar.end_epoch({.epoch = 1,
-                   .metrics = {{"accuracy", 0.75}, {"loss", 0.5}},
-                   .duration = std::chrono::milliseconds(1500)});
-  }
-  EXPECT_EQ(zero.str(), "epoch 2/3  accuracy 0.7500  loss 0.5000  1.5 s\n");
-  EXPECT_EQ(one.str(), "");
-}
-
-TEST(ProgressBarTest, ATerminalShowsABar) {
-  std::ostringstream out;
-  ProgressBar bar(out, 0, 3, /*columns=*/84);
-  bar.step({.epoch = 0, .step_in_epoch = 1, .steps_in_epoch = 4, .loss = 2});
-  EXPECT_THAT(out.str(), HasSubstr("epoch 1/3 [==========" + std::string(30, ' ') + "] step 1"));
-}
-
-TEST(StopSignalsTest, ASignalSetsAFlagAndTheHandlersBeforeComeBack) {
+TEST(StopSignalsTest, ASignalIsNotedAndTheHandlersBeforeComeBack) {
   struct sigaction before = {}, after = {};
   ::sigaction(SIGINT, nullptr, &before);
   for (const int number : {SIGINT, SIGTERM}) {
     const StopSignals signals;
-    EXPECT_FALSE(signals.received());
+    EXPECT_EQ(signals.number(), 0);
     ::raise(number);
-    EXPECT_TRUE(signals.received());
+    EXPECT_EQ(signals.number(), number);
   }
   ::sigaction(SIGINT, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);
@@ -103,12 +81,12 @@ TEST(StopSignalsTest, TheLastOfSeveralObjectsRestoresTheHandlers) {
   auto second = std::make_unique<StopSignals>();
   first.reset();
   ::raise(SIGTERM);
-  EXPECT_TRUE(second->received());
-  EXPECT_TRUE(StopSignals().received()) << "while another object lives, its signal counts";
+  EXPECT_EQ(second->number(), SIGTERM);
+  EXPECT_EQ(StopSignals().number(), SIGTERM) << "while another object lives, its signal counts";
   second.reset();
   ::sigaction(SIGTERM, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);
-  EXPECT_FALSE(StopSignals().received());
+  EXPECT_EQ(StopSignals().number(), 0);
 }
 
 TEST(StopSignalsDeathTest, ASecondSignalEndsTheProcess) {

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "peal/system/process_state.h"
+
 namespace peal::train {
 namespace {
 
@@ -50,12 +52,44 @@ void ProgressBar::step(const StepReport& report) {
 void ProgressBar::end_epoch(const EpochReport& report) {
   if (is_silent_) return;
   std::ostringstream row;
-  row << (columns_ > 0 ? "\r" : "") << "epoch " << report.epoch + 1 << '/' << epochs_;
+  row << "epoch " << report.epoch + 1 << '/' << epochs_;
   row << std::fixed << std::setprecision(4);
   for (const auto& [name, value] : report.metrics) row << "  " << name << ' ' << value;
   row << "  " << std::setprecision(1) << std::chrono::duration<double>(report.duration).count()
-      << " s" << (columns_ > 0 ? kClearRest : "") << '\n';
-  out_ << row.str() << std::flush;
+      << " s";
+  write_row(row.str());
+}
+
+void ProgressBar::start(const StartReport& report) {
+  if (is_silent_ || report.step == 0) return;
+  const bool is_complete = report.epoch >= epochs_;
+  std::ostringstream row;
+  row << (is_complete ? "Training is complete already, after" : "Training continues after");
+  row << " step " << report.step;
+  if (!report.checkpoint.empty()) row << " in " << report.checkpoint.string();
+  if (is_complete) {
+    row << ". To train longer, increase the number of epochs, which is " << epochs_ << '.';
+  }
+  write_row(row.str());
+}
+
+void ProgressBar::end(const RunReport& report) {
+  if (is_silent_ || report.end != RunEnd::kStopped) return;
+  std::ostringstream row;
+  row << (report.signal == 0 ? "Stopped" : "Interrupted by " + signal_name(report.signal))
+      << " in epoch " << report.epoch + 1 << " after step " << report.steps << ". ";
+  if (report.checkpoint.empty()) {
+    row << "There is no checkpoint, because no folder is set.";
+  } else {
+    row << "The checkpoint is in " << report.checkpoint.string()
+        << "; run the same command again to continue.";
+  }
+  write_row(row.str());
+}
+
+/// In place of the bar.
+void ProgressBar::write_row(const std::string& text) {
+  out_ << (columns_ > 0 ? "\r" : "") << text << (columns_ > 0 ? kClearRest : "") << std::endl;
 }
 
 int ProgressBar::terminal_columns() {

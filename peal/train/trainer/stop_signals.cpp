@@ -8,9 +8,9 @@
 namespace peal::train {
 namespace {
 
-std::atomic<bool> signal_received = false;  // a signal handler reaches nothing but globals
+std::atomic<int> received = 0;  // a signal handler reaches nothing but globals
 
-void note_signal(int) { signal_received.store(true, std::memory_order_relaxed); }
+void note_signal(int number) { received.store(number, std::memory_order_relaxed); }
 
 /// The handlers belong to the process, and so does the number of objects that need them.
 struct Handlers {
@@ -38,7 +38,7 @@ StopSignals::StopSignals() {
   Handlers& all = handlers();
   const std::lock_guard lock(all.mutex);
   if (all.users++ > 0) return;
-  signal_received.store(false, std::memory_order_relaxed);
+  received.store(0, std::memory_order_relaxed);
   handle(SIGINT, all.interrupt_before);
   handle(SIGTERM, all.terminate_before);
 }
@@ -51,6 +51,6 @@ StopSignals::~StopSignals() {
   ::sigaction(SIGTERM, &all.terminate_before, nullptr);
 }
 
-bool StopSignals::received() const { return signal_received.load(std::memory_order_relaxed); }
+int StopSignals::number() const { return received.load(std::memory_order_relaxed); }
 
 }  // namespace peal::train

@@ -3,9 +3,9 @@
 
 namespace peal::train {
 
-/// While an object lives, the first SIGINT or SIGTERM sets a flag of the process. A second signal
-/// of the same number has the default effect: it ends the process. The first of several objects
-/// clears the flag, and the last restores the handlers.
+/// While an object lives, the process notes the number of the last SIGINT or SIGTERM. A second
+/// signal of the same number has the default effect: it ends the process. The first of several
+/// objects clears the number, and the last restores the handlers.
 /// Threads: any.
 class StopSignals final {
  public:
@@ -14,7 +14,8 @@ class StopSignals final {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  bool received() const;
+  /// 0 if the process has received none.
+  int number() const;
 };
 
 }  // namespace peal::train

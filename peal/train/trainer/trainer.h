@@ -40,15 +40,18 @@ namespace peal::train {
 /// different sizes. All ranks take the same steps, also those without data. With
 /// TrainerOptions::checkpoints, a run continues where the last one was saved, on any number of
 /// ranks. SIGINT (Ctrl-C) or SIGTERM on any rank ends all ranks after the same step, with a
-/// checkpoint. A second signal ends the process at once. The launcher kills ranks that need longer
+/// checkpoint; RunReport::exit_code() tells a script of it. A second signal ends the process at
+/// once. The launcher kills ranks that need longer
 /// than its grace for the step and the checkpoint: `peal run --grace`, SpawnOptions::grace.
 ///
 /// A SyncBatchNorm is collective in forward, which a rank without data does not call: for such a
 /// model, use a sampler that gives all ranks the same number of batches (kPad or kDrop).
 ///
 /// Callbacks take the place of further options. They run on every rank:
+///   trainer.on_start([](const StartReport& report) { ... });
 ///   trainer.on_step([](const StepReport& report) { ... });
 ///   trainer.on_epoch([](const EpochReport& report) { ... });
+///   trainer.on_end([](const RunReport& report) { ... });
 ///   trainer.on_save([](Checkpoint& checkpoint) { ... });            // adds to the checkpoint
 ///   trainer.on_load([](const CheckpointReader& checkpoint) { ... });
 /// Threads: one at a time.
@@ -71,11 +74,17 @@ class Trainer final {
           const TrainerOptions& options = {})
       : Trainer(holder.ptr(), optimizer, std::move(group), options) {}
 
+  void on_start(std::function<void(const StartReport&)> call) {
+    run_.on_start.push_back(std::move(call));
+  }
   void on_step(std::function<void(const StepReport&)> call) {
     run_.on_step.push_back(std::move(call));
   }
   void on_epoch(std::function<void(const EpochReport&)> call) {
     run_.on_epoch.push_back(std::move(call));
+  }
+  void on_end(std::function<void(const RunReport&)> call) {
+    run_.on_end.push_back(std::move(call));
   }
   void on_save(std::function<void(Checkpoint&)> call) { run_.on_save.push_back(std::move(call)); }
   void on_load(std::function<void(const CheckpointReader&)> call) {
@@ -93,7 +102,9 @@ class Trainer final {
   /// checkpoints are saved.
   /// Order: collective.
   /// Errors: also usage (the last checkpoint was saved in the middle of an epoch of other data, or
-  ///   in another order) and those of CheckpointReader.
+  ///   in another order) and those of CheckpointReader. On every rank the same: resource (the
+  ///   folder of checkpoints cannot be written; a file of the last checkpoint is missing or
+  ///   damaged: the trainer never takes an older one by itself).
   template <class Loader, class Loss>
   RunReport fit(Loader& loader, EpochSampler& sampler, Loss&& loss) {
     const StopSignals signals;
@@ -104,8 +115,7 @@ class Trainer final {
       sampler.set_epoch(static_cast<std::uint64_t>(run_.epoch()));
       end = run_epoch(loader, sampler, loss, signals);
     }
-    run_.wait_for_saves();
-    return run_.report(end);
+    return run_.finish(end, signals.number());
   }
 
   /// The means over all samples of what `measure(model, batch, metrics)` adds to the metrics,
@@ -139,7 +149,7 @@ class Trainer final {
     auto batch = batches.begin();
     bool is_used = false;  // whether `batch` was trained on; the sampler's position counts it
     for (;;) {
-      if (signals.received()) request_stop();
+      if (signals.number() != 0) request_stop();
       int passes = 0;
       model_->zero_grad();
       for (; passes < run_.options().accumulate; ++passes) {

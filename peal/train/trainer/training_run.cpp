@@ -9,6 +9,7 @@
 #include "peal/train/checkpoint/checkpoint_folder.h"
 #include "peal/train/checkpoint/module_tensors.h"
 #include "peal/train/checkpoint/random_state.h"
+#include "peal/train/checkpoint/save_checkpoint.h"
 #include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/clip_grad_norm.h"
 #include "peal/train/optim/optimizer_state.h"
@@ -124,14 +125,21 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
 TrainingRun::~TrainingRun() = default;
 
 void TrainingRun::begin(EpochSampler& sampler) {
+  std::filesystem::path from;
   if (checkpointer_) {
-    const auto path = latest_checkpoint(*group_, options_.checkpoints, options_.parallel.timeout);
-    if (path) load(CheckpointReader(*path), sampler);
+    const Timeout timeout = options_.parallel.timeout;
+    prepare_checkpoint_folder(*group_, options_.checkpoints, timeout);
+    if (const auto saved = open_latest_checkpoint(*group_, options_.checkpoints, timeout)) {
+      load(*saved, sampler);
+      from = saved->path();
+    }
   }
   sampler.set_epoch(static_cast<std::uint64_t>(epoch_));
   if (position_ > 0) sampler.seek(position_);
   epoch_size_ = sampler.size();
   seed_ = sampler.seed();
+  const StartReport report{.epoch = epoch_, .step = step_, .checkpoint = from};
+  for (const auto& call : on_start) call(report);
 }
 
 void TrainingRun::load(const CheckpointReader& saved, const EpochSampler& sampler) {
@@ -245,8 +253,25 @@ void TrainingRun::save() {
   saved_step_ = step_;
 }
 
-void TrainingRun::wait_for_saves() {
+std::filesystem::path TrainingRun::saved_checkpoint() const {
+  if (!checkpointer_ || saved_step_ == 0) return {};
+  return options_.checkpoints / checkpoint_name(saved_step_);
+}
+
+RunReport TrainingRun::finish(RunEnd end, int signal) {
   if (checkpointer_) checkpointer_->wait();
+  std::vector<std::int32_t> of_some_rank = {signal};
+  if (end == RunEnd::kStopped) {
+    group_->all_reduce(of_some_rank, {.op = ReduceOp::kMax, .timeout = options_.parallel.timeout});
+  }
+  const RunReport report{.end = end,
+                         .signal = end == RunEnd::kStopped ? of_some_rank[0] : 0,
+                         .epoch = epoch_,
+                         .steps = step_,
+                         .checkpoint = saved_checkpoint(),
+                         .metrics = last_metrics_};
+  for (const auto& call : on_end) call(report);
+  return report;
 }
 
 }  // namespace peal::train

@@ -52,18 +52,6 @@ struct TrainerOptions {
   DataParallelOptions parallel = {};
 };
 
-/// Why a run has ended.
-enum class RunEnd : unsigned char {
-  kComplete,
-  kStopped,  // by a signal on some rank, or by request_stop
-};
-
-struct RunReport {
-  RunEnd end = RunEnd::kComplete;
-  std::int64_t steps = 0;                      // of the whole run, also before it continued
-  std::map<std::string, double> metrics = {};  // of the last complete epoch
-};
-
 /// The parts of a Trainer that do not depend on its module.
 class TrainingRun final {
  public:
@@ -76,17 +64,19 @@ class TrainingRun final {
   TrainingRun& operator=(const TrainingRun&) = delete;
 
   // ---- callbacks
+  std::vector<std::function<void(const StartReport&)>> on_start;
   std::vector<std::function<void(const StepReport&)>> on_step;
   std::vector<std::function<void(const EpochReport&)>> on_epoch;
+  std::vector<std::function<void(const RunReport&)>> on_end;
   std::vector<std::function<void(Checkpoint&)>> on_save;
   std::vector<std::function<void(const CheckpointReader&)>> on_load;
 
   // ---- a run
   /// Continues from the last checkpoint, or else after the last step of this object. Moves the
-  /// sampler there.
+  /// sampler there. Before that, checks that all ranks can save.
   /// Order: collective.
-  /// Errors: those of CheckpointReader; usage (a position in an epoch of other data, or in another
-  ///   order).
+  /// Errors: those of prepare_checkpoint_folder, open_latest_checkpoint and CheckpointReader; usage
+  ///   (a position in an epoch of other data, or in another order).
   void begin(EpochSampler& sampler);
   /// The epoch that is running, or comes next.
   std::int64_t epoch() const { return epoch_; }
@@ -101,18 +91,19 @@ class TrainingRun final {
   /// Reports the epoch, unless this object took no step in it: then the run had been saved after
   /// its last step. Order: collective.
   void end_epoch();
-  void wait_for_saves();
+  /// Waits for the last checkpoint. `signal` is that of this rank; 0: none. Order: collective.
+  RunReport finish(RunEnd end, int signal);
 
   const TrainerOptions& options() const { return options_; }
   Metrics& metrics() { return metrics_; }
   ProcessGroup& group() { return *group_; }
-  RunReport report(RunEnd end) const { return {end, step_, last_metrics_}; }
 
  private:
   void load(const CheckpointReader& saved, const EpochSampler& sampler);
   void set_learning_rate();
   void report_step();
   void save();
+  std::filesystem::path saved_checkpoint() const;
 
   std::shared_ptr<torch::nn::Module> module_;
   torch::optim::Optimizer& optimizer_;

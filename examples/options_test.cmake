@@ -1,0 +1,17 @@
+# An example prints its usage for --help, refuses an unknown option, and makes no file for either.
+file(REMOVE_RECURSE ${FOLDER})
+file(MAKE_DIRECTORY ${FOLDER})
+execute_process(COMMAND ${PROGRAM} --help WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE result OUTPUT_VARIABLE output)
+if(result OR NOT output MATCHES "Print this help message")
+  message(FATAL_ERROR "--help ended with ${result}: ${output}")
+endif()
+execute_process(COMMAND ${PROGRAM} --no-such-option WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE result
+                ERROR_VARIABLE output)
+if(NOT result OR NOT output MATCHES "--no-such-option")
+  message(FATAL_ERROR "an unknown option ended with ${result}: ${output}")
+endif()
+file(GLOB made ${FOLDER}/*)
+if(made)
+  message(FATAL_ERROR "${made} should not be there")
+endif()
+file(REMOVE_RECURSE ${FOLDER})
