@@ -123,6 +123,12 @@ TEST(RunSignalTest, AnEndBySignalIsNotReportedAsAFailure) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("peal: ended by SIGINT"), Not(HasSubstr("rank"))));
 }
 
+TEST(RunSignalTest, RanksThatStopTogetherAfterASignalToOneOfThemAreNotReportedAsAFailure) {
+  const Ended ended = run_program(shell(2, "exit 143"));
+  EXPECT_EQ(ended.status, 128 + SIGTERM);
+  EXPECT_THAT(ended.err, StartsWith("peal: every rank ended with exit code 143 (128 + SIGTERM)"));
+}
+
 TEST(RunSignalTest, ASecondSignalKillsRanksThatIgnoredTheFirst) {
   Program program(shell(2, fmt::format("trap 'echo asked' TERM; {}", kLive), {"--grace", "1000"}));
   program.read_until("ready", 2);

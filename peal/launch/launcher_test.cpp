@@ -197,6 +197,13 @@ TEST(LauncherTest, TheFirstFailureEndsTheOthersAndIsReportedWithItsLastLines) {
                     HasSubstr("ranks 0 and 2 were ended by the launcher")));
 }
 
+TEST(LauncherTest, TheLastLinesLeaveOutStackFramesOfLibTorch) {
+  const Outcome outcome = launch(shell(
+      1, "echo no luck; for i in $(seq 30); do echo \"frame #$i: f() + 0x9d\"; done; exit 3"));
+  EXPECT_EQ(outcome.out.size(), 31u);
+  EXPECT_THAT(main_failure(outcome.report)->last_lines, ElementsAre("no luck"));
+}
+
 TEST(LauncherTest, ARankThatFailsSoonAfterTheFirstFailsByItselfAndIsListedToo) {
   const Fifo fifo;
   LaunchOptions options = shell(3, R"(

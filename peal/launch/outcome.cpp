@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "peal/base/error_bytes.h"
@@ -36,9 +38,15 @@ FailedBy failed_by(const std::exception& exception, Rank rank) {
   return FailedBy::kItself;
 }
 
-Error thrown_error(Rank rank, const std::string& text) {
-  return Error(
-      ErrorKind::kPeerLost, text, {.rank = rank, .cause = ErrorCause::kThrew, .reason = text});
+Error thrown_error(ErrorKind kind, Rank rank, const std::string& text) {
+  return Error(kind, text, {.rank = rank, .cause = ErrorCause::kThrew, .reason = text});
+}
+
+/// The kind for an exception of the program: as if the rank had called abort() with its text.
+ErrorKind kind_of(const std::exception& exception) {
+  const bool is_resource = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
+                           dynamic_cast<const std::system_error*>(&exception) != nullptr;
+  return is_resource ? ErrorKind::kResource : ErrorKind::kAborted;
 }
 
 Fd make_outcome_file() {
@@ -70,9 +78,11 @@ Outcome outcome_of(const std::function<std::string(Rank)>& function, Rank rank) 
   } catch (const Error& error) {
     return {.error = error, .failed_by = failed_by(error, rank)};
   } catch (const std::exception& exception) {
-    return {.error = thrown_error(rank, exception.what()), .failed_by = failed_by(exception, rank)};
+    return {.error = thrown_error(kind_of(exception), rank, exception.what()),
+            .failed_by = failed_by(exception, rank)};
   } catch (...) {
-    return {.error = thrown_error(rank, "an exception that is not a std::exception")};
+    return {.error = thrown_error(
+                ErrorKind::kAborted, rank, "an exception that is not a std::exception")};
   }
 }
 

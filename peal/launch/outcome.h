@@ -21,9 +21,10 @@ struct Outcome {
   FailedBy failed_by = FailedBy::kItself;
 };
 
-/// Calls `function(rank)`. An exception that is not an Error becomes an Error of kind peer_lost and
-/// cause kThrew, with the exception's text. The loss of another rank is also found below an
-/// exception that std::throw_with_nested has made.
+/// Calls `function(rank)`. An exception that is not an Error becomes an Error with its text and the
+/// cause kThrew. The kind of this Error is resource for std::bad_alloc and std::system_error, and
+/// aborted for all others. The loss of another rank is also found below an exception that
+/// std::throw_with_nested has made.
 Outcome outcome_of(const std::function<std::string(Rank)>& function, Rank rank);
 
 /// Memory that the caller shares with one rank. What a killed rank has written is kept.

@@ -1,10 +1,17 @@
 #include "peal/launch/post_mortem.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/printable.h"
 #include "peal/launch/dump_place.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
@@ -46,26 +53,67 @@ Records read_records(const std::string& folder, const std::string& job, int rank
   return records;
 }
 
+/// `because of an uncaught std::runtime_error: "no luck"`, from the lines that the C++ runtime
+/// writes before it calls abort(); empty without such lines.
+std::string uncaught_exception(std::span<const std::string> lines) {
+  constexpr std::string_view kType = "terminate called after throwing an instance of '";
+  constexpr std::string_view kWhat = "  what():  ";
+  const auto line =
+      std::ranges::find_if(lines, [](const std::string& each) { return each.starts_with(kType); });
+  if (line == lines.end()) return "";
+  const std::string type = line->substr(kType.size(), line->rfind('\'') - kType.size());
+  std::string text = "because of an uncaught " + type;
+  if (const auto next = line + 1; next != lines.end() && next->starts_with(kWhat)) {
+    text += fmt::format(": \"{}\"", next->substr(kWhat.size()));
+  }
+  return printable_line(text);
+}
+
+/// Completes "was killed by SIGABRT" with the exception that a rank did not catch.
+void name_exceptions(const LaunchReport& report, std::vector<observe::RankEnd>& ends) {
+  for (observe::RankEnd& end : ends) {
+    const auto process = std::ranges::find(report.ends, end.rank, &ProcessEnd::rank);
+    if (process == report.ends.end() || !WIFSIGNALED(process->status)) continue;
+    if (WTERMSIG(process->status) != SIGABRT) continue;
+    const std::string exception = uncaught_exception(process->last_lines);
+    if (!exception.empty()) end.text += " " + exception;
+  }
+}
+
+/// Whether the records show no more than the output: a rank has left by an exception before any
+/// operation, as for a wrong argument of the program.
+bool shows_nothing_new(const observe::Diagnosis& diagnosis,
+                       std::span<const observe::Flight> flights) {
+  return diagnosis.cause == observe::Diagnosis::Cause::kException &&
+         std::ranges::all_of(flights, [](const observe::Flight& flight) {
+           return flight.operations.empty() &&
+                  (!flight.first_error || observe::lost_another(flight));
+         });
+}
+
 }  // namespace
 
 std::optional<PostMortem> examine(const LaunchReport& report,
                                   const Flights& flights,
                                   const std::string& job,
                                   const LaunchOptions& options) {
-  if (all_went_well(report) || report.output_closed || flights.folder().empty()) {
+  if (all_went_well(report) || handled_signal(report) != 0 || report.output_closed ||
+      flights.folder().empty()) {
     return std::nullopt;
   }
   PostMortem found;
   try {
-    const Records records = read_records(flights.folder(), job, options.ranks);
+    Records records = read_records(flights.folder(), job, options.ranks);
     if (records.flights.empty()) return std::nullopt;
+    name_exceptions(report, records.ends);
     if (main_failure(report) != nullptr) {
       const observe::Diagnosis diagnosis = observe::diagnose(records.flights, records.ends);
-      found.sentence = diagnosis.sentence;
       found.causes = diagnosis.ranks;
       for (const observe::Flight& flight : records.flights) {
         if (observe::lost_another(flight)) found.victims.push_back(flight.rank);
       }
+      if (shows_nothing_new(diagnosis, records.flights)) return found;
+      found.sentence = diagnosis.sentence;
     }
     if (flights.private_folder().empty()) {
       found.records = flights.folder();

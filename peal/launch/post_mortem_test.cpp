@@ -75,6 +75,64 @@ TEST(PostMortemTest, AnEndThatTheUserRequestedHasNoCause) {
   EXPECT_EQ(found->records, logs.path() / "peal.dump");
 }
 
+TEST(PostMortemTest, AfterASignalThatAllRanksHaveHandledThereIsNoPostMortem) {
+  const Flights flights(Variables{});
+  leave_records(flights.folder());
+  LaunchReport report;
+  for (const Rank rank : {0, 1}) report.ends.push_back({.rank = rank, .status = 143 << 8});
+  EXPECT_EQ(examine(report, flights, kPostMortemJob, options_with_logs("")), std::nullopt);
+}
+
+/// The sentence if rank 1 wrote these lines and was killed by `signal`.
+std::string sentence_after(int signal, const std::vector<std::string>& lines) {
+  const PrivateFolder named("peal-test.");
+  const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
+  LaunchReport report = leave_records(named.path());
+  report.ends.front().status = signal;
+  report.ends.front().last_lines = lines;
+  leave_end({named.path(), kPostMortemJob}, report.ends.front());
+  return examine(report, flights, kPostMortemJob, options_with_logs(""))->sentence;
+}
+
+TEST(PostMortemTest, TheSentenceQuotesTheExceptionThatARankDidNotCatch) {
+  const std::string type = "terminate called after throwing an instance of 'std::runtime_error'";
+  EXPECT_THAT(sentence_after(SIGABRT, {"step 1", type, "  what():  no \x1bluck", "frame #0"}),
+              testing::StartsWith("The process of rank 1 was killed by SIGABRT because of an "
+                                  "uncaught std::runtime_error: \"no  luck\", "));
+  EXPECT_THAT(
+      sentence_after(SIGABRT, {type}),
+      testing::StartsWith("The process of rank 1 was killed by SIGABRT because of an uncaught "
+                          "std::runtime_error, "));
+  const std::string plain = "The process of rank 1 was killed by SIGABRT, ";
+  EXPECT_THAT(sentence_after(SIGABRT, {"  what():  no luck"}), testing::StartsWith(plain));
+  EXPECT_THAT(sentence_after(SIGKILL, {type, "  what():  no luck"}),
+              testing::Not(HasSubstr("uncaught")));
+}
+
+/// Rank 1 leaves by an exception and ends with exit code 1.
+std::optional<PostMortem> examine_exception(bool after_an_operation) {
+  const PrivateFolder named("peal-test.");
+  const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
+  const std::array<Rank, 2> world = {0, 1};
+  const auto recorder = observe::FlightRecorder::make(observe::small_record(named.path(), 1));
+  const std::uint8_t group = recorder->add_group("world", world);
+  if (after_an_operation) recorder->note(observe::sum_in(group), 1, Elements(10));
+  recorder->left(Departure::kByException);
+  LaunchReport report;
+  report.ends = {{.rank = 1, .pid = 7, .status = 1 << 8}};
+  return examine(report, flights, kPostMortemJob, options_with_logs(""));
+}
+
+TEST(PostMortemTest, AnExceptionBeforeAnyOperationNeedsNoRecords) {
+  const auto before = examine_exception(/*after_an_operation=*/false);
+  ASSERT_TRUE(before);
+  EXPECT_EQ(*before, PostMortem{.causes = {1}});
+  const auto after = examine_exception(/*after_an_operation=*/true);
+  ASSERT_TRUE(after);
+  EXPECT_THAT(after->sentence, HasSubstr("Rank 1 left by an exception, after all_reduce #1"));
+  EXPECT_NE(after->records, "");
+}
+
 TEST(PostMortemTest, WithoutAFailureOrWithoutRecordsThereIsNoPostMortem) {
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());

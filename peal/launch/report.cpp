@@ -192,6 +192,12 @@ std::string what_ended_it(const LaunchReport& report) {
     return fmt::format(
         "peal: ended by {} after {:.1f} s\n", signal_name(report.signal), seconds(report.after));
   }
+  if (const int signal = handled_signal(report); signal != 0) {
+    return fmt::format("peal: every rank ended with exit code {} (128 + {}) after {:.1f} s\n",
+                       kSignalBase + signal,
+                       signal_name(signal),
+                       seconds(report.after));
+  }
   return main_failure(report) != nullptr ? failure(report) : "";
 }
 
@@ -247,7 +253,22 @@ bool failed_by_itself(const ProcessEnd& end) {
   return end.ended_by == EndedBy::kItself && failed(end.status);
 }
 
+int handled_signal(const LaunchReport& report) {
+  if (report.ends.empty()) return 0;
+  const bool launcher_got_it = report.signal != 0;
+  const int signal =
+      launcher_got_it ? report.signal : shell_code(report.ends.front().status) - kSignalBase;
+  const bool handled = std::ranges::all_of(report.ends, [&](const ProcessEnd& end) {
+    if (!WIFEXITED(end.status)) return false;
+    if (launcher_got_it && !failed(end.status)) return true;
+    return WEXITSTATUS(end.status) == kSignalBase + signal &&
+           (launcher_got_it || end.ended_by == EndedBy::kItself);
+  });
+  return handled && std::ranges::count(kSignalsToEnd, signal) > 0 ? signal : 0;
+}
+
 const ProcessEnd* main_failure(const LaunchReport& report) {
+  if (handled_signal(report) != 0) return nullptr;
   const ProcessEnd* main = nullptr;
   for (const ProcessEnd& end : report.ends) {
     if (!failed_by_itself(end)) continue;
@@ -265,7 +286,7 @@ int exit_code_of_ranks(const LaunchReport& report) {
   if (const ProcessEnd* main = main_failure(report)) return shell_code(main->status);
   const auto bad = std::ranges::find_if(report.ends, failed, &ProcessEnd::status);
   if (bad == report.ends.end()) return 0;
-  // Ended by a signal to the launcher: the code of the first failed rank, unless one was killed.
+  // Ended by a signal: the code of the first failed rank, unless one was killed.
   const bool killed = std::ranges::any_of(report.ends, was_killed);
   return killed ? kSignalBase + report.signal : shell_code(bad->status);
 }

@@ -79,11 +79,18 @@ std::string how_it_ended(const ProcessEnd& end);
 /// Whether the rank failed before the launcher asked it to end.
 bool failed_by_itself(const ProcessEnd& end);
 
-/// The most important of the ranks that failed by themselves; null if no rank did. This is the
-/// rank that the records name as the cause; of several, the one that ended first. Without records,
-/// or if that rank did not fail by itself, this is the first rank that is not a victim; a crash
-/// goes before an exit code. If all are victims, this is the first of them.
+/// The most important of the ranks that failed by themselves; null if no rank did, or if all ranks
+/// handled a signal. This is the rank that the records name as the cause; of several, the one that
+/// ended first. Without records, or if that rank did not fail by itself, this is the first rank
+/// that is not a victim; a crash goes before an exit code. If all are victims, this is the first of
+/// them.
 const ProcessEnd* main_failure(const LaunchReport& report);
+
+/// The signal after which every rank ended with an exit code of its own, as programs do that save
+/// their work first; 0 if that is not so. If the signal went to the launcher, the exit codes are 0
+/// or 128 + signal. Otherwise all ranks ended by themselves with 128 + signal: one rank got the
+/// signal, and told the others.
+int handled_signal(const LaunchReport& report);
 
 /// Whether every rank ended with exit code 0.
 bool all_went_well(const LaunchReport& report);

@@ -265,6 +265,47 @@ TEST(ReportTest, KilledRanksThatIgnoredTheSignalGiveTheCodeOfTheSignal) {
   EXPECT_EQ(exit_code(report), 128 + SIGTERM);
 }
 
+TEST(ReportTest, RanksThatSaveTheirWorkAfterASignalToTheLauncherHaveHandledIt) {
+  LaunchReport report;
+  report.signal = SIGTERM;
+  report.after = milliseconds(1000);
+  report.ends = {end_of(0, exited(128 + SIGTERM), EndedBy::kRequest),
+                 end_of(1, exited(0), EndedBy::kRequest)};
+  EXPECT_EQ(handled_signal(report), SIGTERM);
+  EXPECT_EQ(exit_code(report), 128 + SIGTERM);
+  EXPECT_EQ(describe(report), "peal: ended by SIGTERM after 1.0 s\n");
+  report.ends[1] = end_of(1, killed_by(SIGTERM), EndedBy::kRequest);
+  EXPECT_EQ(handled_signal(report), 0);
+  report.ends[1] = end_of(1, exited(1), EndedBy::kRequest);
+  EXPECT_EQ(handled_signal(report), 0);
+}
+
+TEST(ReportTest, RanksThatAllEndWithTheCodeOfASignalHaveHandledItAndHaveNotFailed) {
+  LaunchReport report;
+  report.after = milliseconds(1000);
+  report.ends = {end_of(1, exited(128 + SIGINT)), end_of(0, exited(128 + SIGINT))};
+  EXPECT_EQ(handled_signal(report), SIGINT);
+  EXPECT_EQ(main_failure(report), nullptr);
+  EXPECT_EQ(exit_code(report), 128 + SIGINT);
+  EXPECT_EQ(describe(report),
+            "peal: every rank ended with exit code 130 (128 + SIGINT) after 1.0 s\n");
+}
+
+TEST(ReportTest, RanksHaveFailedUnlessAllEndByThemselvesWithTheCodeOfTheSameSignal) {
+  const ProcessEnd stopped = end_of(0, exited(128 + SIGTERM));
+  for (const ProcessEnd& other : {end_of(1, exited(0)),
+                                  end_of(1, exited(128 + SIGINT)),
+                                  end_of(1, killed_by(SIGTERM)),
+                                  end_of(1, exited(128 + SIGTERM), EndedBy::kRequest)}) {
+    const LaunchReport report = failures({stopped, other});
+    EXPECT_EQ(handled_signal(report), 0);
+    EXPECT_NE(main_failure(report), nullptr);
+  }
+  EXPECT_EQ(handled_signal(failures({end_of(0, exited(128 + SIGSEGV))})), 0);
+  EXPECT_EQ(handled_signal(failures({end_of(0, killed_by(SIGTERM))})), 0);
+  EXPECT_EQ(handled_signal(failures({end_of(0, exited(0))})), 0);
+}
+
 TEST(ReportTest, AProgramThatCannotBeExecutedGivesTheCodeOfAShell) {
   LaunchReport report;
   report.start_failure = StartFailure{.rank = 0, .program = "./train", .error = ENOEXEC};

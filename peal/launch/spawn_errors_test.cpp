@@ -5,8 +5,10 @@
 
 #include <cstdlib>
 #include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <gmock/gmock.h>
 
@@ -44,12 +46,22 @@ TEST_F(SpawnTest, AnErrorOfARankArrivesWithItsKindAndDetails) {
 TEST_F(SpawnTest, AnExceptionOfAnotherTypeArrivesWithItsText) {
   const SpawnError error =
       spawn_error_of([] { spawn(1, [](Rank) -> int { throw std::out_of_range("row 9"); }); });
-  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(error.kind(), ErrorKind::kAborted);
   EXPECT_EQ(error.message(), "rank 0 of 1 failed: row 9");
   EXPECT_EQ(error.details(),
             (ErrorDetails{.rank = 0, .cause = ErrorCause::kThrew, .reason = "row 9"}));
-  EXPECT_THAT(spawn_error_of([] { spawn(1, [](Rank) { throw 5; }); }).message(),
-              HasSubstr("an exception that is not a std::exception"));
+  const SpawnError other = spawn_error_of([] { spawn(1, [](Rank) { throw 5; }); });
+  EXPECT_EQ(other.kind(), ErrorKind::kAborted);
+  EXPECT_THAT(other.message(), HasSubstr("an exception that is not a std::exception"));
+}
+
+TEST_F(SpawnTest, AnExceptionOfTheMachineHasTheKindResource) {
+  EXPECT_EQ(spawn_error_of([] { spawn(1, [](Rank) { throw std::bad_alloc(); }); }).kind(),
+            ErrorKind::kResource);
+  const auto no_file = std::make_error_code(std::errc::no_such_file_or_directory);
+  EXPECT_EQ(
+      spawn_error_of([&] { spawn(1, [&](Rank) { throw std::system_error(no_file); }); }).kind(),
+      ErrorKind::kResource);
 }
 
 TEST_F(SpawnTest, TheRankThatFailedFirstIsNamedAndNotTheRankThatLostIt) {
@@ -64,6 +76,7 @@ TEST_F(SpawnTest, TheRankThatFailedFirstIsNamedAndNotTheRankThatLostIt) {
       }
     });
   });
+  EXPECT_EQ(error.kind(), ErrorKind::kAborted);
   EXPECT_THAT(std::string(error.message()), StartsWith("rank 1 of 3 failed: row 9"));
   EXPECT_EQ(error.errors()[0]->message(), "step 7");
   EXPECT_EQ(error.errors()[2]->message(), "step 7");
@@ -91,6 +104,7 @@ TEST_F(SpawnTest, WithoutRecordsARankThatLostAnotherIsNotNamedEvenIfItEndsFirst)
     });
   });
   EXPECT_EQ(error.message(), "rank 1 of 2 failed: row 9");
+  EXPECT_EQ(error.kind(), ErrorKind::kAborted);
   EXPECT_EQ(error.errors()[0]->kind(), ErrorKind::kPeerLost);
 }
 

@@ -1,4 +1,5 @@
-// The last lines that a rank wrote, for the report of its failure.
+// The last lines that a rank wrote, for the report of its failure. LibTorch's stack frames are left
+// out, because they would push out the text of the error above them.
 #pragma once
 
 #include <deque>
@@ -14,6 +15,7 @@ class Tail final {
   static constexpr std::size_t kLongestLine = 1000;
 
   void add(std::string_view line) {
+    if (line.starts_with("frame #")) return;
     if (lines_.size() == kLines) lines_.pop_front();
     lines_.emplace_back(line.substr(0, kLongestLine));
   }

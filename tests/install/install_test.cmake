@@ -26,6 +26,7 @@ run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/consumer -G Ninja
     -DCMAKE_BUILD_TYPE=Release -DCOMPONENTS=${COMPONENTS} -DTorch_DIR=${TORCH})
 run(${CMAKE_COMMAND} --build ${WORK}/consumer)
 run(${WORK}/consumer/alone)
+run(${WORK}/consumer/spawned)
 if(COMPONENTS)
   run(${WORK}/consumer/train_alone)
 endif()
