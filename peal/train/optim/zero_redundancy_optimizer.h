@@ -54,8 +54,8 @@ struct OptionsOf<torch::optim::LBFGS> {
 /// Each rank updates the parameters that it owns, and step() copies them to the other ranks. So all
 /// ranks have the parameters that `Inner` would give them, if they have the same gradients, as
 /// after the backward pass of DistributedDataParallel. A rank may own no parameter. With Adam
-/// on n ranks, the state of a rank has about 2 / n of the size of all parameters, and never more
-/// than this plus twice the size of the largest parameter.
+/// on n ranks, the state of a rank has about 2 / n of the size of all parameters. The excess is at
+/// most twice the size of the largest parameter.
 ///
 /// It is a torch::optim::Optimizer: zero_grad(), schedulers, param_groups() and add_param_group()
 /// work as always. Its map state() is empty; gather_state() has the state by the names of the
