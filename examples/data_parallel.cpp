@@ -18,10 +18,11 @@
 
 #include <torch/torch.h>
 
-#include "peal/base/error.h"
 #include "peal/init/init.h"
 #include "peal/launch/spawn.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
+
+#include "exit_code.h"
 
 namespace {
 
@@ -183,10 +184,8 @@ Sizes read_sizes(int argc, char** argv) {
   return sizes;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-  const Sizes sizes = read_sizes(argc, argv);
+/// Returns the exit code.
+int run(const Sizes& sizes) {
   // Ranks are forks of this process, so they come before the first tensor operation.
   const auto ranks = peal::spawn(2, [&](peal::Rank) { return train_on_rank(sizes); });
   const Run alone = train_alone(sizes);
@@ -206,7 +205,10 @@ int main(int argc, char** argv) try {
                     of_ranks.allclose(alone.parameters, 1e-3, 1e-5);
   std::cout << "The parameters of all three " << (same ? "agree" : "DISAGREE") << std::endl;
   return same ? 0 : 1;
-} catch (const peal::Error& error) {
-  std::cerr << error.what() << std::endl;
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return exit_code_of("data_parallel", [&] { return run(read_sizes(argc, argv)); });
 }

@@ -7,7 +7,6 @@
 
 #include <torch/torch.h>
 
-#include "peal/base/error.h"
 #include "peal/base/serialize.h"
 #include "peal/train/optim/first_names.h"
 #include "peal/train/tensors/tensors.h"
