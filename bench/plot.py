@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Draws measurements as one SVG page: plot.py FILE.jsonl FILE.svg.
+"""Draws measurements as one SVG page: plot.py FILE FILE.svg.
 
 For results of `peal bench --json`, it draws time and bus bandwidth over the bytes, for each operation, type
 and number of ranks. Each backend is a line, with the range of its rounds as a band. For results of
-bench/python/backends.py, it draws bars of the medians for each call or step, relative to gloo.
+bench/python/backends.py, it draws bars of the medians for each call or step, relative to gloo. For a report
+of the gpt example (lines with a step and its loss), it draws the loss over the steps.
 """
 
 from __future__ import annotations
@@ -183,12 +184,49 @@ def bars(lines: list[Line]) -> str:
     return page(left + width + 90, y, elements)
 
 
+# ---- the gpt example
+
+
+def losses(report: str) -> str:
+    points = [(int(step), float(loss)) for step, loss in map(str.split, report.splitlines())]
+    last = points[-1][0]
+    values = [loss for _, loss in points]
+    low, high = math.floor(min(values)), math.floor(max(values)) + 1
+    right, bottom = LEFT + PANEL, TOP + HEIGHT
+
+    def x(step: float) -> float:
+        return LEFT + PANEL * step / last
+
+    def y(loss: float) -> float:
+        return bottom - HEIGHT * (loss - low) / (high - low)
+
+    elements = [text(LEFT, TOP - 18, "mean loss over all ranks", style="title"),
+                text(right, bottom + 30, "step", "end", "axis")]
+    for tick in linear_ticks(high, 10):
+        if tick >= low:
+            elements += [line(LEFT, y(tick), right, y(tick), "#e4e4e4"),
+                         text(LEFT - 6, y(tick) + 4, f"{tick:g}", "end", "axis")]
+    for tick in linear_ticks(last, 8):
+        elements += [line(x(tick), TOP, x(tick), bottom, "#f0f0f0"),
+                     text(x(tick), bottom + 16, f"{tick:g}", "middle", "axis")]
+    elements += [line(LEFT, bottom, right, bottom, "#666666"), line(LEFT, TOP, LEFT, bottom, "#666666")]
+    colour, width, _ = STROKES["peal", "registered"]
+    row = " ".join(f"{x(step):.1f},{y(loss):.1f}" for step, loss in points)
+    elements.append(f'<polyline points="{row}" fill="none" stroke="{colour}" stroke-width="{width:g}"/>')
+    return page(right + 30, bottom + 42, elements)
+
+
+def draw(results: str) -> str:
+    if results and not results.startswith("{"):
+        return losses(results)
+    lines = [json.loads(each) for each in results.splitlines()]
+    return bars(lines) if lines and "what" in lines[0] else curves(lines)
+
+
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    lines = [json.loads(each) for each in Path(sys.argv[1]).read_text().splitlines()]
-    draw = bars if lines and "what" in lines[0] else curves
-    Path(sys.argv[2]).write_text(draw(lines))
+    Path(sys.argv[2]).write_text(draw(Path(sys.argv[1]).read_text()))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,11 @@
 #include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
-#include "peal/base/error.h"
 #include "peal/init/init.h"
 #include "peal/launch/spawn.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
+
+#include "exit_code.h"
 
 namespace {
 
@@ -176,18 +177,8 @@ void print_parts(const Times& times) {
   print("update the parameters", median(times.update));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-  CLI::App app("Compares one process, DataParallel and DistributedDataParallel");
-  Sizes sizes;
-  const auto add = [&app](const char* name, auto& value, const char* what) {
-    app.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
-  };
-  add("width", sizes.width, "Width of the network");
-  add("samples", sizes.samples, "Samples of a batch");
-  add("steps", sizes.steps, "Number of steps");
-  CLI11_PARSE(app, argc, argv);
+/// Returns the exit code.
+int run(const Sizes& sizes) {
   // Ranks are forks of this process, so they come before the first tensor operation.
   const auto ranks = peal::spawn(2, [&](peal::Rank) { return train_on_rank(sizes); });
   const Run alone = train_alone(sizes);
@@ -207,7 +198,19 @@ int main(int argc, char** argv) try {
                     of_ranks.allclose(alone.parameters, 1e-3, 1e-5);
   std::cout << "The parameters of all three " << (same ? "agree" : "DISAGREE") << std::endl;
   return same ? 0 : 1;
-} catch (const peal::Error& error) {
-  std::cerr << error.what() << std::endl;
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Compares one process, DataParallel and DistributedDataParallel");
+  Sizes sizes;
+  const auto add = [&app](const char* name, auto& value, const char* what) {
+    app.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  add("width", sizes.width, "Width of the network");
+  add("samples", sizes.samples, "Samples of a batch");
+  add("steps", sizes.steps, "Number of steps");
+  CLI11_PARSE(app, argc, argv);
+  return exit_code_of("data_parallel", [&] { return run(sizes); });
 }

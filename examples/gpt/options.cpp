@@ -20,7 +20,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_option("--lr", options.learning_rate, "Largest learning rate")->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of all random numbers")->capture_default_str();
   positive("--report-every", options.report_every, "Steps between two points of the loss curve");
-  app.add_option("--report", options.report, "Write the loss curve to this file");
+  app.add_option("--report",
+                 options.report,
+                 "Write the loss curve to this file: lines with a step and its loss");
   app.add_option("--checkpoints",
                  options.checkpoints,
                  "Save in this folder, and continue from its last checkpoint");

@@ -9,11 +9,14 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/init/init.h"
+#include "peal/train/checkpoint/checkpoint.h"
+#include "peal/train/checkpoint/checkpoint_reader.h"
 #include "peal/train/data/random.h"
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/trainer/progress_bar.h"
@@ -54,7 +57,8 @@ class Pieces final : public torch::data::datasets::Dataset<Pieces> {
   std::uint64_t seed_;
 };
 
-/// The mean loss over all ranks, every few steps.
+/// The mean loss over all ranks, every few steps. Checkpoints have the curve so far, so a run that
+/// continues has the whole curve. Its first new point averages the steps after the checkpoint.
 class LossCurve {
  public:
   LossCurve(peal::ProcessGroupPtr group, const Options& options)
@@ -66,22 +70,35 @@ class LossCurve {
     const double loss = sums_.reduce(*group_).at("loss");
     sums_.clear();
     if (group_->rank() != 0) return;
-    lines_ << report.step << ' ' << std::setprecision(12) << loss << '\n';
+    std::ostringstream point;
+    point << report.step << ' ' << std::setprecision(12) << loss << '\n';
+    points_ += point.str();
+    write();
     std::cout << "step " << report.step << "  loss " << std::setprecision(5) << loss << std::endl;
   }
+
+  void save(train::Checkpoint& checkpoint) const { checkpoint.values.set(kName, points_); }
+
+  void load(const train::CheckpointReader& checkpoint) {
+    points_ = checkpoint.values().text(kName);
+    write();
+  }
+
+ private:
+  static constexpr const char* kName = "loss_curve";
 
   void write() const {
     if (group_->rank() != 0 || options_.report.empty()) return;
     std::ofstream file(options_.report);
-    file << lines_.str() << std::flush;
-    if (!file) throw std::runtime_error("cannot write " + options_.report.string());
+    file << points_ << std::flush;
+    if (!file)
+      throw std::runtime_error("cannot write the loss curve to " + options_.report.string());
   }
 
- private:
   peal::ProcessGroupPtr group_;
   const Options& options_;
   train::Metrics sums_;
-  std::ostringstream lines_;
+  std::string points_;  // on rank 0: lines with a step and its loss
 };
 
 /// Returns the exit code of the program.
@@ -117,6 +134,8 @@ int run(const Options& options) {
   train::ProgressBar bar(std::cout, group->rank(), /*epochs=*/1);
   trainer.on_start([&](const train::StartReport& report) { bar.start(report); });
   trainer.on_end([&](const train::RunReport& report) { bar.end(report); });
+  trainer.on_save([&](train::Checkpoint& checkpoint) { curve.save(checkpoint); });
+  trainer.on_load([&](const train::CheckpointReader& checkpoint) { curve.load(checkpoint); });
 
   Pieces pieces(text, options);
   train::DistributedSampler sampler(*pieces.size(),
@@ -131,7 +150,6 @@ int run(const Options& options) {
   const auto report = trainer.fit(*loader, sampler, [](auto& net, auto& batch) {
     return torch::cross_entropy_loss(net.forward(batch.data).flatten(0, 1), batch.target.flatten());
   });
-  curve.write();
   return report.exit_code();
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/mixed.h"
 #include "peal/schedule/problem.h"
 #include "peal/system/cpus.h"
 #include "peal/transport/window/window.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/mixed.h"
 #include "peal/base/serialize.h"
 #include "peal/observe/operation_text.h"
 

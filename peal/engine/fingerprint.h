@@ -37,14 +37,6 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-/// Order-dependent mix of 64-bit words (the finalizer of splitmix64; Steele, Lea and Flood 2014).
-constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
-  hash += word + 0x9e37'79b9'7f4a'7c15u;
-  hash = (hash ^ (hash >> 30)) * 0xbf58'476d'1ce4'e5b9u;
-  hash = (hash ^ (hash >> 27)) * 0x94d0'49bb'1331'11ebu;
-  return hash ^ (hash >> 31);
-}
-
 /// Hash of all fields except the sequence.
 std::uint64_t digest(const Fingerprint& fingerprint);
 

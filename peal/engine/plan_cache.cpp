@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/mixed.h"
 #include "peal/schedule/opening.h"
 #include "peal/schedule/problem.h"
 

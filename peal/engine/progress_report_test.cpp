@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/mixed.h"
 #include "peal/base/testing/error_of.h"
 
 namespace peal::engine {

@@ -1,4 +1,4 @@
-"""bench/plot.py draws the output of `peal bench --json` and bench/python/backends.py."""
+"""bench/plot.py draws the output of `peal bench --json`, of bench/python/backends.py and of the gpt example."""
 import json
 import pathlib
 import subprocess
@@ -16,9 +16,13 @@ def result(backend, variant, size, us):
 
 
 def drawn(lines):
+    return drawn_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def drawn_text(results):
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "results.jsonl")
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path = pathlib.Path(folder, "results")
+        path.write_text(results)
         page = pathlib.Path(folder, "page.svg")
         subprocess.run([sys.executable, PLOT, path, page], check=True)
         return page.read_text()
@@ -50,6 +54,14 @@ class Plots(unittest.TestCase):
                       for backend, us in (("gloo", 200), ("gloo", 210), ("peal", 50))])
         self.assertEqual(page.count("<rect"), 3)  # and the background
         self.assertIn("a step", texts(page))
+
+    def test_a_report_of_losses_is_one_line_over_the_steps(self):
+        page = drawn_text("10 3.5\n20 2.25\n")
+        # The left half of 460 at step 10; the losses lie between 2 and 4.
+        self.assertIn('<polyline points="292.0,131.0 522.0,318.5"', page)
+        for words in ("0", "20", "2", "4", "step"):
+            self.assertIn(words, texts(page))
+        self.assertNotIn("1.5", texts(page))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
+#include "peal/base/mixed.h"
 #include "peal/train/checkpoint/about_file.h"
 
 namespace peal::train {
@@ -15,14 +16,6 @@ namespace {
 
 constexpr const char* kState = "random.state";
 constexpr const char* kSeed = "random.seed";
-
-/// Source: Steele, Lea, Flood 2014, Fast splittable pseudorandom number generators: SplitMix64.
-std::uint64_t mix(std::uint64_t state) {
-  state += 0x9e37'79b9'7f4a'7c15u;
-  state = (state ^ (state >> 30)) * 0xbf58'476d'1ce4'e5b9u;
-  state = (state ^ (state >> 27)) * 0x94d0'49bb'1331'11ebu;
-  return state ^ (state >> 31);
-}
 
 }  // namespace
 
@@ -39,7 +32,8 @@ void load_random_state(const CheckpointReader& checkpoint, Rank rank, int ranks)
   if (ranks != checkpoint.ranks()) {
     const auto step = static_cast<std::uint64_t>(checkpoint.step());
     const std::scoped_lock lock(generator.mutex());
-    generator.set_current_seed(mix(mix(mix(seed) + static_cast<std::uint64_t>(rank)) + step));
+    generator.set_current_seed(
+        mixed(mixed(mixed(0, seed), static_cast<std::uint64_t>(rank)), step));
     return;
   }
   const TensorMap tensors = checkpoint.rank_tensors(rank);

@@ -36,7 +36,8 @@ DataPartitioner::DataPartitioner(std::size_t size,
 
 DataPartitioner DataPartitioner::equal(std::size_t size, int parts, std::uint64_t seed) {
   if (parts < 1) {
-    throw Error(ErrorKind::kUsage, fmt::format("a data set cannot be split into {} parts", parts));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("a data set cannot be split into {} parts: pass 1 or more", parts));
   }
   const std::vector<double> fractions(static_cast<std::size_t>(parts), 1.0 / parts);
   return DataPartitioner(size, fractions, seed);

@@ -28,7 +28,10 @@ WeightedDraw::WeightedDraw(std::span<const double> weights, Replacement replacem
   if (columns_.empty()) {
     throw Error(
         ErrorKind::kUsage,
-        fmt::format("none of {} weights is positive, so no sample can be drawn", weights.size()));
+        fmt::format(
+            "none of {} weights is positive, so no sample can be drawn: pass at least one weight "
+            "above 0",
+            weights.size()));
   }
   if (replacement_ == Replacement::kWith) fill_table();
 }

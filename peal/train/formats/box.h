@@ -18,7 +18,7 @@ struct Box {
   friend auto operator<=>(const Box&, const Box&) = default;
 };
 
-/// All of a tensor of this shape.
+/// The box of a whole tensor of this shape.
 Box whole_box(const std::vector<std::int64_t>& shape);
 
 /// The common part; nothing if it is empty. Shape: boxes of the same number of dimensions.

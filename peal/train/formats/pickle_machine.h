@@ -17,7 +17,7 @@ struct PickleValue {
   enum class Kind : unsigned char {
     kOpaque,   // none of the others: None, floats, objects of other classes
     kNumber,   // integers and booleans
-    kText,     //
+    kText,     // strings
     kList,     // also tuples: their items
     kDict,     // its keys and values by turns
     kGlobal,   // a class or function: "torch FloatStorage"

@@ -61,8 +61,7 @@ torch::Tensor SyncBatchNormImpl::forward(const torch::Tensor& input) {
                          ": the second dimension must be the channels"));
   }
   const bool together = is_training() && group_ && group_->size() > 1;
-  const std::optional<double> momentum = count_batch();
-  return together ? normalized_together(input, momentum) : normalized_here(input, momentum);
+  return together ? normalized_together(input) : normalized_here(input);
 }
 
 /// Returns the weight of this batch in the running statistics; nullopt if these do not change.
@@ -73,9 +72,9 @@ std::optional<double> SyncBatchNormImpl::count_batch() {
   return 1.0 / static_cast<double>(num_batches_tracked.item<std::int64_t>());
 }
 
-torch::Tensor SyncBatchNormImpl::normalized_here(const torch::Tensor& input,
-                                                 std::optional<double> momentum) {
+torch::Tensor SyncBatchNormImpl::normalized_here(const torch::Tensor& input) {
   const bool by_batch = is_training() || !running_mean.defined();
+  const std::optional<double> momentum = count_batch();
   return torch::nn::functional::detail::batch_norm(input,
                                                    running_mean,
                                                    running_var,
@@ -86,10 +85,9 @@ torch::Tensor SyncBatchNormImpl::normalized_here(const torch::Tensor& input,
                                                    options.eps());
 }
 
-torch::Tensor SyncBatchNormImpl::normalized_together(const torch::Tensor& input,
-                                                     std::optional<double> momentum) {
+torch::Tensor SyncBatchNormImpl::normalized_together(const torch::Tensor& input) {
   const GlobalStatistics statistics = global_statistics(*group_, input);
-  if (momentum) {
+  if (const auto momentum = count_batch()) {  // after the call that may throw
     const torch::NoGradGuard no_grad;
     const double unbiased = statistics.count / (statistics.count - 1);
     running_mean.mul_(1 - *momentum).add_(statistics.mean, *momentum);

@@ -88,8 +88,8 @@ class SyncBatchNormImpl final : public torch::nn::Cloneable<SyncBatchNormImpl> {
  private:
   void adopt(BatchNormTensors tensors);
   std::optional<double> count_batch();
-  torch::Tensor normalized_here(const torch::Tensor& input, std::optional<double> momentum);
-  torch::Tensor normalized_together(const torch::Tensor& input, std::optional<double> momentum);
+  torch::Tensor normalized_here(const torch::Tensor& input);
+  torch::Tensor normalized_together(const torch::Tensor& input);
 
   ProcessGroupPtr group_;
   LossWeights loss_weights_ = LossWeights::kEqual;

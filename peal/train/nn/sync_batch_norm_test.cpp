@@ -205,6 +205,7 @@ TEST(SyncBatchNormTest, FewerThanTwoValuesAreAnErrorOnEveryRankAndTheGroupStaysU
       norm->forward(torch::ones({group->rank(), kChannels}));
     });
     EXPECT_TRUE(norm->running_mean.equal(torch::zeros({kChannels})));
+    EXPECT_EQ(norm->num_batches_tracked.item<int>(), 0) << "a rejected batch was counted";
     EXPECT_EQ(norm->forward(torch::randn({2, kChannels})).size(0), 2);
     return text;
   });

@@ -198,7 +198,9 @@ GlobalStatistics global_statistics(ProcessGroup& group, const torch::Tensor& inp
   const torch::NoGradGuard no_grad;
   if (!input.device().is_cpu()) {
     throw Error(ErrorKind::kUnsupported,
-                c10::str("SyncBatchNorm got an input on ", input.device(), ": it runs on the CPU"));
+                c10::str("SyncBatchNorm got an input on ",
+                         input.device(),
+                         ", but it runs on the CPU only: move the module and the input there"));
   }
   const std::vector<double> mine = row_of(local_moments(input));
   std::vector<double> rows(mine.size() * static_cast<std::size_t>(group.size()));
@@ -210,10 +212,11 @@ GlobalStatistics global_statistics(ProcessGroup& group, const torch::Tensor& inp
     all = combined(std::move(all), moments_of(std::span(rows).subspan(at, mine.size())));
   }
   if (all.count < 2) {
-    throw Error(ErrorKind::kUsage,
-                c10::str("the batches of all ranks together have ",
-                         all.count,
-                         " values for each channel: statistics need at least two"));
+    throw Error(
+        ErrorKind::kUsage,
+        c10::str("the batches of all ranks together have ",
+                 all.count,
+                 " values for each channel, and statistics need at least two: use larger batches"));
   }
   return {all.count,
           torch::tensor(all.mean, torch::kFloat64),

@@ -30,6 +30,7 @@ void clip(const std::vector<torch::Tensor>& gradients,
                          ": some gradient is not finite. Skip this step, or pass such norms with "
                          "NonFinite::kPass"));
   }
+  if (std::isinf(max_norm)) return;  // infinity / infinity would be NaN
   const double factor = max_norm / (norm + kAvoidDivisionByZero);
   if (factor >= 1) return;
   const torch::NoGradGuard no_grad;

@@ -75,6 +75,11 @@ TEST(ClipGradNormTest, AnInfiniteMaximumOnlyMeasures) {
   const Tensor parameter = parameter_with(torch::tensor({3.0f, 4.0f}));
   EXPECT_EQ(clip_grad_norm_({parameter}, kInfinity), 5);
   EXPECT_TRUE(parameter.grad().equal(torch::tensor({3.0f, 4.0f})));
+  for (const double bad : {kInfinity, kNan}) {
+    const Tensor overflowed = parameter_with(torch::tensor({1.0, bad}));
+    EXPECT_FALSE(std::isfinite(clip_grad_norm_({overflowed}, kInfinity)));
+    EXPECT_EQ(overflowed.grad()[0].item<double>(), 1) << "the norm is " << bad;
+  }
 }
 
 TEST(ClipGradNormTest, SixteenBitGradientsAreSummedWithoutTheirRounding) {
@@ -95,8 +100,7 @@ TEST(ClipGradNormTest, AnyStridesComplexAndSparseGradientsCountEachElementOnce) 
   const double expected = data.norm().item<double>();
   for (const Tensor& gradient :
        {data.contiguous(torch::MemoryFormat::ChannelsLast), data.transpose(1, 3)}) {
-    Tensor parameter = torch::zeros_like(data).to(torch::kFloat64);
-    parameter = torch::zeros(gradient.sizes(), torch::kFloat64).requires_grad_();
+    Tensor parameter = torch::zeros(gradient.sizes(), torch::kFloat64).requires_grad_();
     parameter.mutable_grad() = gradient;
     EXPECT_NEAR(clip_grad_norm_({parameter}, kInfinity), expected, 1e-12);
   }

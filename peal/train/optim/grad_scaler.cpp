@@ -66,10 +66,12 @@ torch::Tensor GradScaler::scale(const torch::Tensor& loss) const { return loss *
 
 void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   if (stage_of(optimizer) == Stage::kUnscaled) {
-    throw wrong_order("unscale_ was called twice for an optimizer before update()");
+    throw wrong_order(
+        "unscale_ was called twice for an optimizer: call update() once in each step");
   }
   if (stage_of(optimizer) == Stage::kStepped) {
-    throw wrong_order("unscale_ was called after step() and before update()");
+    throw wrong_order(
+        "unscale_ was called after step(): call it before step(), and update() after all steps");
   }
   const torch::NoGradGuard no_grad;
   Tensor found_inf = torch::zeros({});
@@ -83,7 +85,7 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
 
 GradScaler::Step GradScaler::step(torch::optim::Optimizer& optimizer) {
   if (stage_of(optimizer) == Stage::kStepped) {
-    throw wrong_order("step was called twice for an optimizer before update()");
+    throw wrong_order("step was called twice for an optimizer: call update() once in each step");
   }
   if (stage_of(optimizer) == Stage::kReady) unscale_(optimizer);
   OptimizerProgress& progress = progress_.at(&optimizer);
@@ -100,7 +102,8 @@ GradScaler::Stage GradScaler::stage_of(const torch::optim::Optimizer& optimizer)
 
 void GradScaler::update() {
   if (progress_.empty()) {
-    throw wrong_order("update was called, but no optimizer was unscaled or stepped before");
+    throw wrong_order(
+        "update was called, but no optimizer was unscaled or stepped: call step(optimizer) first");
   }
   Tensor found_inf = torch::zeros({});
   for (const auto& [optimizer, progress] : progress_) found_inf += progress.found_inf;

@@ -71,54 +71,69 @@ OptimizerState::Fields fields_as_tensors(const OptimizerParamState& state) {
   return fields;
 }
 
-void copy_field(const Tensor& from,
-                const Tensor& parameter,
-                Tensor& to,
-                const std::string& name,
-                Differences& differences) {
-  if (!compare_forms(name, from, parameter, differences)) return;
-  const torch::NoGradGuard no_grad;
-  to = torch::empty_like(parameter).copy_(from);
+/// Adds a difference if the saved field cannot be a field of this kind, of this parameter.
+void compare_field(const Tensor& saved,
+                   const Tensor& /*field*/,
+                   const Tensor& parameter,
+                   const std::string& name,
+                   Differences& differences) {
+  compare_forms(name, saved, parameter, differences);
 }
 
-void copy_field(const Tensor& from,
-                const Tensor&,
-                std::int64_t& to,
-                const std::string& name,
-                Differences& differences) {
-  if (from.dim() == 0 && from.scalar_type() == torch::kInt64) {
-    to = from.item<std::int64_t>();
-    return;
-  }
+void compare_field(const Tensor& saved,
+                   std::int64_t /*field*/,
+                   const Tensor& /*parameter*/,
+                   const std::string& name,
+                   Differences& differences) {
+  if (saved.dim() == 0 && saved.scalar_type() == torch::kInt64) return;
   differences.push_back(c10::str(name,
                                  " is ",
-                                 from.scalar_type(),
+                                 saved.scalar_type(),
                                  " of shape ",
-                                 from.sizes(),
+                                 saved.sizes(),
                                  " in the state, but must be Long of shape []"));
 }
 
-/// A state of the parameter `name` with copies of `fields`.
+/// Adds a difference for each of the saved fields that the parameter `name` cannot load.
 template <class State>
-StatePtr state_from(const OptimizerState::Fields& fields,
+void compare_fields(const OptimizerState::Fields& saved,
                     const Tensor& parameter,
                     const std::string& name,
                     Differences& differences) {
-  auto state = std::make_unique<State>();
+  const State empty{};
   std::size_t found = 0;
-  each_field(*state, [&](const char* field, auto& value, Presence presence) {
-    const auto saved = fields.find(field);
+  each_field(empty, [&](const char* field, const auto& value, Presence presence) {
+    const auto one = saved.find(field);
     const std::string full_name = name + ": " + field;
-    if (saved != fields.end() && saved->second.defined()) {
+    if (one != saved.end() && one->second.defined()) {
       ++found;
-      copy_field(saved->second, parameter, value, full_name, differences);
+      compare_field(one->second, value, parameter, full_name, differences);
     } else if (presence == Presence::kAlways) {
       differences.push_back(full_name + " is missing from the state");
     }
   });
-  if (found != fields.size()) {
+  if (found != saved.size()) {
     differences.push_back(name + ": the state has fields that the optimizer does not have");
   }
+}
+
+void copy_field(const Tensor& from, const Tensor& parameter, Tensor& to) {
+  const torch::NoGradGuard no_grad;
+  to = torch::empty_like(parameter).copy_(from);
+}
+
+void copy_field(const Tensor& from, const Tensor&, std::int64_t& to) {
+  to = from.item<std::int64_t>();
+}
+
+/// A state with copies of `fields`, which compare_fields has accepted.
+template <class State>
+StatePtr state_from(const OptimizerState::Fields& fields, const Tensor& parameter) {
+  auto state = std::make_unique<State>();
+  each_field(*state, [&](const char* field, auto& value, Presence) {
+    const auto saved = fields.find(field);
+    if (saved != fields.end()) copy_field(saved->second, parameter, value);
+  });
   return state;
 }
 
@@ -132,10 +147,11 @@ struct Algorithm {
   OptimizerState::Options (*read_options)(const OptimizerOptions&);
   void (*set_options)(OptimizerOptions&, const OptimizerState::Options&);
   OptimizerState::Fields (*read_fields)(const OptimizerParamState&);
-  StatePtr (*make_state)(const OptimizerState::Fields&,
+  void (*compare_fields)(const OptimizerState::Fields&,
                          const Tensor&,
                          const std::string&,
                          Differences&);
+  StatePtr (*make_state)(const OptimizerState::Fields&, const Tensor&);
 };
 
 template <class Options, class State>
@@ -146,6 +162,7 @@ constexpr Algorithm make_algorithm(const char* name, FirstState first_state = Fi
           options_as_numbers<Options>,
           set_options<Options>,
           fields_as_tensors<State>,
+          compare_fields<State>,
           state_from<State>};
 }
 
@@ -185,12 +202,11 @@ void compare_options(const OptimizerState::Options& ours,
 }
 
 /// Compares all but the fields.
-void require_same_form(const torch::optim::Optimizer& optimizer,
+void require_same_form(const std::vector<OptimizerParamGroup>& groups,
                        const Algorithm& algorithm,
                        const FirstNames& names,
                        const OptimizerState& state) {
   Differences differences;
-  const auto& groups = optimizer.param_groups();
   if (state.algorithm != algorithm.name) {
     differences.push_back("the state is of " + state.algorithm + ", but the optimizer is " +
                           algorithm.name);
@@ -203,6 +219,38 @@ void require_same_form(const torch::optim::Optimizer& optimizer,
                     state.groups[i].options,
                     c10::str("group ", i, ": "),
                     differences);
+  }
+  require_none(differences);
+}
+
+/// The fields of each parameter by its first name. Borrows `state`.
+std::map<std::string, const OptimizerState::Fields*> fields_by_first_name(
+    const OptimizerState& state, const FirstNames& names) {
+  std::map<std::string, const OptimizerState::Fields*> fields;
+  for (const auto& [name, saved] : state.parameters) fields[names.first_of(name)] = &saved;
+  return fields;
+}
+
+void require_same_fields(const std::vector<OptimizerParamGroup>& groups,
+                         const Algorithm& algorithm,
+                         const FirstNames& names,
+                         const OptimizerState& state) {
+  auto saved = fields_by_first_name(state, names);
+  Differences differences;
+  for (const OptimizerParamGroup& group : groups) {
+    for (const Tensor& parameter : group.params()) {
+      const std::string& name = names.of(parameter);
+      const auto fields = saved.find(name);
+      if (fields != saved.end()) {
+        algorithm.compare_fields(*fields->second, parameter, name, differences);
+        saved.erase(fields);
+      } else if (algorithm.first_state == FirstState::kInConstructor) {
+        differences.push_back(name + " has no fields in the state");
+      }
+    }
+  }
+  for (const auto& [name, fields] : saved) {
+    differences.push_back(name + " is not a parameter of the optimizer");
   }
   require_none(differences);
 }
@@ -242,37 +290,35 @@ OptimizerState read_optimizer_state(const torch::optim::Optimizer& optimizer,
   return result;
 }
 
+void require_loadable(const OptimizerOptions& defaults,
+                      const std::vector<OptimizerParamGroup>& groups,
+                      const NamedParameters& named_parameters,
+                      const OptimizerState& state) {
+  const Algorithm& algorithm = find_algorithm(defaults);
+  const FirstNames names(named_parameters);
+  require_same_form(groups, algorithm, names, state);
+  require_same_fields(groups, algorithm, names, state);
+}
+
 void load_optimizer_state(torch::optim::Optimizer& optimizer,
                           const NamedParameters& named_parameters,
                           const OptimizerState& state) {
+  auto& groups = optimizer.param_groups();
+  require_loadable(optimizer.defaults(), groups, named_parameters, state);
+
   const Algorithm& algorithm = find_algorithm(optimizer.defaults());
   const FirstNames names(named_parameters);
-  require_same_form(optimizer, algorithm, names, state);
-
-  std::map<std::string, const OptimizerState::Fields*> saved;
-  for (const auto& [name, fields] : state.parameters) saved[names.first_of(name)] = &fields;
-  Differences differences;
+  const auto saved = fields_by_first_name(state, names);
   std::remove_reference_t<decltype(optimizer.state())> loaded;
-  for (const OptimizerParamGroup& group : optimizer.param_groups()) {
+  for (const OptimizerParamGroup& group : groups) {
     for (const Tensor& parameter : group.params()) {
       const auto fields = saved.find(names.of(parameter));
-      if (fields == saved.end()) {
-        if (algorithm.first_state == FirstState::kInStep) continue;
-        differences.push_back(names.of(parameter) + " has no fields in the state");
-        continue;
-      }
-      loaded[parameter.unsafeGetTensorImpl()] =
-          algorithm.make_state(*fields->second, parameter, fields->first, differences);
-      saved.erase(fields);
+      if (fields == saved.end()) continue;
+      loaded[parameter.unsafeGetTensorImpl()] = algorithm.make_state(*fields->second, parameter);
     }
   }
-  for (const auto& [name, fields] : saved) {
-    differences.push_back(name + " is not a parameter of the optimizer");
-  }
-  require_none(differences);
-
-  for (std::size_t i = 0; i < state.groups.size(); ++i) {
-    algorithm.set_options(optimizer.param_groups()[i].options(), state.groups[i].options);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    algorithm.set_options(groups[i].options(), state.groups[i].options);
   }
   optimizer.state() = std::move(loaded);
 }

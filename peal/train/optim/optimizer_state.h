@@ -53,12 +53,19 @@ std::string algorithm_of(const torch::optim::OptimizerOptions& options);
 OptimizerState::Options read_options(const torch::optim::OptimizerOptions& options);
 void load_options(torch::optim::OptimizerOptions& options, const OptimizerState::Options& values);
 
+/// Returns if an optimizer with these defaults and groups can load `state`. Groups are matched by
+/// position, and must have the same parameters in any order.
+/// Errors: usage, with a line for each difference (algorithm, groups, fields, shapes, types), and
+///   those of read_optimizer_state.
+void require_loadable(const torch::optim::OptimizerOptions& defaults,
+                      const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                      const NamedParameters& named_parameters,
+                      const OptimizerState& state);
+
 /// Replaces the options and the state of `optimizer` by copies of those in `state`; a second load
 /// of the same state changes nothing. The tensors get the device and the strides of their
-/// parameter, and numbers stay on the CPU. Groups are matched by position, and must have the same
-/// parameters in any order.
-/// Errors: usage, with a line for each difference (algorithm, groups, fields, shapes, types), and
-///   those of read_optimizer_state. After an error the optimizer has not changed.
+/// parameter, and numbers stay on the CPU.
+/// Errors: those of require_loadable. After an error the optimizer has not changed.
 void load_optimizer_state(torch::optim::Optimizer& optimizer,
                           const NamedParameters& named_parameters,
                           const OptimizerState& state);

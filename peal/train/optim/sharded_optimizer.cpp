@@ -26,14 +26,15 @@ constexpr Bytes kLargeParameter = 64_KiB;
 
 constexpr const char* kSaveAdvice =
     "the state of ZeroRedundancyOptimizer is divided among ranks, so torch::save and torch::load "
-    "cannot hold it: use gather_state and load_state";
+    "cannot store it: use gather_state and load_state";
 
 void require_shardable(const OptimizerOptions& defaults) {
   if (dynamic_cast<const torch::optim::LBFGSOptions*>(&defaults) == nullptr) return;
-  throw Error(ErrorKind::kUnsupported,
-              "ZeroRedundancyOptimizer cannot share LBFGS out: its direction and its line search "
-              "depend on all parameters together, and its history does not belong to single "
-              "parameters. Use LBFGS on every rank");
+  throw Error(
+      ErrorKind::kUnsupported,
+      "ZeroRedundancyOptimizer cannot divide the state of LBFGS: its direction and its line "
+      "search depend on all parameters together, and its history does not belong to single "
+      "parameters. Use LBFGS on every rank");
 }
 
 std::string text_of(const OptimizerOptions& options) {
@@ -111,7 +112,8 @@ bool ShardedOptimizer::has_new_parameters() const {
   return false;
 }
 
-/// All ranks add the same parameters before the same step, or at construction.
+/// Gives owners to the parameters that were added since the last call. The ranks check that they
+/// added the same parameters. Collective.
 void ShardedOptimizer::adopt_new_parameters() {
   const NamedParameters named = names();
   const FirstNames first_names(named);
@@ -227,7 +229,9 @@ Rank ShardedOptimizer::owner(const std::string& name) const {
       if (param_groups_[i].params()[j].is_same(*parameter)) return owners_[i][j];
     }
   }
-  throw Error(ErrorKind::kUsage, "ZeroRedundancyOptimizer has no parameter " + name);
+  throw Error(ErrorKind::kUsage,
+              "ZeroRedundancyOptimizer has no parameter " + name +
+                  ": pass a name of the module's named_parameters()");
 }
 
 OptimizerState ShardedOptimizer::gather_state(std::optional<Rank> to) {
@@ -251,7 +255,7 @@ OptimizerState ShardedOptimizer::gather_state(std::optional<Rank> to) {
 void ShardedOptimizer::load_state(const OptimizerState& state) {
   if (has_new_parameters()) adopt_new_parameters();
   const NamedParameters named = names();
-  require_whole_state(state, param_groups_, named);
+  require_loadable(*defaults_, param_groups_, named, state);
   load_optimizer_state(*local_, named, part_of_state(state, *local_, named));
   for (std::size_t i = 0; i < param_groups_.size(); ++i) {
     load_options(param_groups_[i].options(), state.groups[i].options);

@@ -77,8 +77,8 @@ class ShardedOptimizer : public torch::optim::Optimizer {
   /// the optimizer without ranks. Replaces the options of all groups.
   /// Order: every rank must load the same state. Collective if parameters were added since the last
   /// step, otherwise not.
-  /// Errors: those of load_optimizer_state: on every rank alike, but a missing field only on the
-  ///   rank that owns the parameter; for added parameters also those of step.
+  /// Errors: those of require_loadable (optimizer_state.h), on every rank alike: then no rank has
+  ///   changed. For added parameters also those of step.
   void load_state(const OptimizerState& state);
 
   /// The optimizer of this rank's parameters. Its options are those of the last step.

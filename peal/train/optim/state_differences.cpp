@@ -30,13 +30,11 @@ void compare_parameters(const torch::optim::OptimizerParamGroup& ours,
   }
 }
 
-bool compare_forms(const std::string& name,
+void compare_forms(const std::string& name,
                    const torch::Tensor& saved,
                    const torch::Tensor& parameter,
                    Differences& differences) {
-  if (saved.sizes() == parameter.sizes() && saved.scalar_type() == parameter.scalar_type()) {
-    return true;
-  }
+  if (saved.sizes() == parameter.sizes() && saved.scalar_type() == parameter.scalar_type()) return;
   differences.push_back(c10::str(name,
                                  " is ",
                                  saved.scalar_type(),
@@ -46,7 +44,6 @@ bool compare_forms(const std::string& name,
                                  parameter.scalar_type(),
                                  " of shape ",
                                  parameter.sizes()));
-  return false;
 }
 
 void require_none(const Differences& differences) {

@@ -1,5 +1,5 @@
 // Differences between a saved state and the optimizer that loads it, one on each line of an error.
-// Used by optimizer_state.cpp and whole_state.cpp.
+// Used by optimizer_state.cpp.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ void compare_parameters(const torch::optim::OptimizerParamGroup& ours,
                         std::size_t number,
                         Differences& differences);
 
-/// Whether the field `name` has the shape and type of its parameter. If not, adds a difference.
-bool compare_forms(const std::string& name,
+/// Adds a difference if the field `name` has another shape or type than its parameter.
+void compare_forms(const std::string& name,
                    const torch::Tensor& saved,
                    const torch::Tensor& parameter,
                    Differences& differences);

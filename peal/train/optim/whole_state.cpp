@@ -1,6 +1,5 @@
 #include "peal/train/optim/whole_state.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -8,10 +7,8 @@
 
 #include <torch/torch.h>
 
-#include "peal/base/error.h"
 #include "peal/base/serialize.h"
 #include "peal/train/optim/first_names.h"
-#include "peal/train/optim/state_differences.h"
 #include "peal/train/tensors/tensors.h"
 #include "peal/train/tensors/texts.h"
 #include "peal/train/tensors/typed_lists.h"
@@ -87,24 +84,6 @@ void send_fields(ProcessGroup& group, const Tensors& tensors, Rank from, Rank to
   }
 }
 
-// ---- comparison
-
-void compare_shapes(const OptimizerState& state,
-                    const NamedParameters& named,
-                    Differences& differences) {
-  for (const auto& [name, fields] : state.parameters) {
-    const Tensor* const parameter = named.find(name);
-    if (parameter == nullptr) {
-      differences.push_back(name + " is not a parameter of the optimizer");
-      continue;
-    }
-    for (const auto& [field, tensor] : fields) {
-      if (is_number(tensor)) continue;
-      compare_forms(name + ": " + field, tensor, *parameter, differences);
-    }
-  }
-}
-
 }  // namespace
 
 FieldsByName exchange_fields(ProcessGroup& group,
@@ -130,19 +109,6 @@ FieldsByName exchange_fields(ProcessGroup& group,
     if (returned_here) whole.merge(of_rank);
   }
   return whole;
-}
-
-void require_whole_state(const OptimizerState& state,
-                         const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                         const NamedParameters& named) {
-  const FirstNames names(named);
-  Differences differences;
-  compare_group_counts(groups.size(), state.groups.size(), differences);
-  for (std::size_t i = 0; i < std::min(groups.size(), state.groups.size()); ++i) {
-    compare_parameters(groups[i], state.groups[i], names, i, differences);
-  }
-  compare_shapes(state, named, differences);
-  require_none(differences);
 }
 
 OptimizerState part_of_state(const OptimizerState& state,

@@ -29,12 +29,6 @@ FieldsByName exchange_fields(ProcessGroup& group,
                              std::optional<Rank> to,
                              Timeout timeout);
 
-/// Returns if the state fits these groups: the same parameters in each, and fields of their shapes.
-/// Errors: usage, with a line for each difference.
-void require_whole_state(const OptimizerState& state,
-                         const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                         const NamedParameters& named);
-
 /// The part of a whole state that belongs to the parameters of `local`.
 OptimizerState part_of_state(const OptimizerState& state,
                              const torch::optim::Optimizer& local,

@@ -53,16 +53,16 @@ struct OptionsOf<torch::optim::LBFGS> {
 ///
 /// Each rank updates the parameters that it owns, and step() copies them to the other ranks. So all
 /// ranks have the parameters that `Inner` would give them, if they have the same gradients, as
-/// after the backward pass of DistributedDataParallel. A rank may own no parameter. For Adam and n
-/// ranks a rank keeps about 2 / n of the size of the parameters, and never more than 2 / n and
-/// twice the largest parameter.
+/// after the backward pass of DistributedDataParallel. A rank may own no parameter. With Adam
+/// on n ranks, the state of a rank has about 2 / n of the size of all parameters. The excess is at
+/// most twice the size of the largest parameter.
 ///
 /// It is a torch::optim::Optimizer: zero_grad(), schedulers, param_groups() and add_param_group()
 /// work as always. Its map state() is empty; gather_state() has the state by the names of the
 /// parameters in the module.
 ///
-/// `Inner` may be any optimizer that updates each parameter by itself: those of LibTorch but LBFGS,
-/// or your own, with a constructor from groups and options.
+/// `Inner` may be any optimizer that updates each parameter independently: the optimizers of
+/// LibTorch except LBFGS, or your own, with a constructor from groups and options.
 /// Order: construction, step and gather_state are collective.
 /// Threads: one at a time.
 /// Errors: mismatch (the parameters or options differ between ranks; names the first difference),

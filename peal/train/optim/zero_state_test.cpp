@@ -113,6 +113,9 @@ TEST(ZeroTest, AStateOfOtherParametersChangesNothingOnAnyRank) {
     wrong.parameters.at("out.bias").at("exp_avg") = torch::zeros({1, 2});
     EXPECT_THAT(thrown_text([&] { optimizer.load_state(wrong); }),
                 HasSubstr("out.bias: exp_avg is"));
+    wrong.parameters.at("out.bias").erase("exp_avg");  // only one rank owns out.bias
+    EXPECT_THAT(thrown_text([&] { optimizer.load_state(wrong); }),
+                HasSubstr("out.bias: exp_avg is missing from the state"));
     expect_same_state(optimizer.gather_state(), before);
     return 0;
   });

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "peal/base/mixed.h"
+
 namespace peal::train {
 namespace {
 
@@ -73,13 +75,6 @@ void after_operation(const at::RecordFunction&, at::ObserverContext* context) {
   if (context != nullptr) stream_of_thread->leave();
 }
 
-/// The finalizer of splitmix64: near seeds become unrelated.
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 }  // namespace
 
 std::uint64_t draw_seed() {
@@ -90,7 +85,7 @@ std::uint64_t draw_seed() {
 
 RandomStream::RandomStream(std::uint64_t seed, int number)
     : own_(at::detail::createCPUGenerator(
-          mixed(seed + static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15ULL))),
+          mixed(mixed(0, seed), static_cast<std::uint64_t>(number)))),
       others_(at::detail::createCPUGenerator()),
       outer_(stream_of_thread),
       callback_(

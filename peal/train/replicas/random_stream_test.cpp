@@ -21,6 +21,7 @@ TEST(RandomStreamTest, StreamsWithTheSameSeedAndNumberAreEqualAndOthersAreNot) {
   EXPECT_TRUE(drawn(5, 1, draw).equal(values));
   EXPECT_FALSE(drawn(5, 2, draw).equal(values));
   EXPECT_FALSE(drawn(6, 1, draw).equal(values));
+  EXPECT_FALSE(drawn(6, 0, draw).equal(values)) << "only the sum of seed and number counts";
 }
 
 TEST(RandomStreamTest, AStreamContinuesFromOperationToOperation) {

@@ -56,7 +56,8 @@ void require_same_structure(const torch::nn::Module& module, const torch::nn::Mo
                        module.name(),
                        " differs from it: ",
                        name,
-                       " is missing or has another shape"));
+                       " is missing or has another shape. Make replicas with the same parameters "
+                       "and buffers"));
 }
 
 /// Keeps the state of LibTorch's generator for CPUs: new layers draw their first values.

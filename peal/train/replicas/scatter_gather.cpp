@@ -37,7 +37,8 @@ void SampleCount::add(const torch::Tensor& tensor) {
                          ", ",
                          *count_,
                          " and ",
-                         size));
+                         size,
+                         ". Pass tensors of the same samples"));
   }
   count_ = size;
 }
@@ -52,7 +53,7 @@ void SampleCount::add(const std::vector<torch::Tensor>& tensors) {
 
 std::int64_t SampleCount::count() const {
   if (count_) return *count_;
-  throw Error(ErrorKind::kUsage, "DataParallel: no argument is a tensor that can be split");
+  throw Error(ErrorKind::kUsage, "DataParallel has no argument to split: pass at least one tensor");
 }
 
 std::vector<torch::Tensor> scatter(const torch::Tensor& tensor, const Split& split) {

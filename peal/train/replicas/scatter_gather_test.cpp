@@ -75,7 +75,7 @@ TEST(ScatterGatherTest, TensorsWithDifferentNumbersOfSamplesAreAUsageError) {
   EXPECT_EQ(samples.count(), 3);
   EXPECT_THAT(thrown_text([&] { samples.add(torch::zeros({2})); }), HasSubstr("usage: "));
   EXPECT_THAT(thrown_text([&] { samples.add(torch::tensor(1)); }), HasSubstr("of shape []"));
-  EXPECT_THAT(thrown_text([] { (void)SampleCount(0).count(); }), HasSubstr("no argument"));
+  EXPECT_THAT(thrown_text([] { (void)SampleCount(0).count(); }), HasSubstr("no argument to split"));
 }
 
 }  // namespace

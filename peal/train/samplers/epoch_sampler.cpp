@@ -84,8 +84,10 @@ void EpochSampler::save(torch::serialize::OutputArchive& archive) const {
 void EpochSampler::load(torch::serialize::InputArchive& archive) {
   require_same_number(archive, "size", size());
   require_same_number(archive, "seed", seed());
-  cursor_->set_epoch(read_number(archive, "epoch"));
-  cursor_->seek(read_number(archive, "position"));
+  const std::uint64_t epoch = read_number(archive, "epoch");
+  const std::uint64_t position = read_number(archive, "position");
+  cursor_->set_epoch(epoch);
+  cursor_->seek(position);
 }
 
 }  // namespace peal::train

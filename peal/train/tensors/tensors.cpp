@@ -16,9 +16,9 @@ using Use = Staged::Use;
 /// The staged tensors of a call, as arguments for the operations of ProcessGroup.
 class Arguments {
  public:
-  Arguments(const TensorList& in, const TensorList& out)
+  Arguments(const TensorList& in, const TensorList& out, Use use_of_out = Use::kWrite)
       : staged_(staged(in.all(), Use::kRead)), in_(const_buffers(staged_)), in_form_(in.form()) {
-    add(out, Use::kWrite);
+    add(out, use_of_out);
   }
   /// For an operation in place.
   explicit Arguments(const TensorList& data) { add(data, Use::kReadWrite); }
@@ -60,6 +60,11 @@ template <class Start>
 WorkPtr start(Arguments arguments, Start&& operation) {
   WorkPtr work = operation(arguments);
   return work_on(std::move(arguments.staged_list()), std::move(work));
+}
+
+/// Only the root's tensors receive the result. Those of other ranks keep their values.
+Use use_of_gathered(const ProcessGroup& group, Rank root) {
+  return group.rank() == root ? Use::kWrite : Use::kRead;
 }
 
 }  // namespace
@@ -168,7 +173,7 @@ void gather(ProcessGroup& group,
             const TensorList& out,
             Rank root,
             const BlockOptions& options) {
-  run(Arguments(in, out),
+  run(Arguments(in, out, use_of_gathered(group, root)),
       [&](const Arguments& a) { return group.gather(a.in().one(), a.out(), root, options); });
 }
 
@@ -177,7 +182,7 @@ WorkPtr gather_async(ProcessGroup& group,
                      const TensorList& out,
                      Rank root,
                      const BlockOptions& options) {
-  return start(Arguments(in, out), [&](const Arguments& a) {
+  return start(Arguments(in, out, use_of_gathered(group, root)), [&](const Arguments& a) {
     return group.gather_async(a.in().one(), a.out(), root, options);
   });
 }

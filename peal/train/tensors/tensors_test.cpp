@@ -143,6 +143,17 @@ TEST(TensorsTest, GatherInvertsScatter) {
   });
 }
 
+TEST(TensorsTest, GatherChangesTheRootOnly) {
+  expect_right([](ProcessGroup& group, Layout layout) {
+    const Tensor before = torch::full({2 * kRanks, 3}, 7.0f);
+    const Tensor out = laid_out(before, layout);
+    gather(group, values_of(group.rank()), out, 1);
+    gather_async(group, values_of(group.rank()), out, 1)->wait();
+    const Tensor all = torch::cat({values_of(0), values_of(1), values_of(2)});
+    return out.equal(group.rank() == 1 ? all : before);
+  });
+}
+
 TEST(TensorsTest, ReduceScatterGivesEachRankItsBlockOfTheSum) {
   expect_right([](ProcessGroup& group, Layout layout) {
     Tensors list;
