@@ -311,7 +311,7 @@ def _untyped(what: Any) -> Any:
 def _backend_of(process_group: Any) -> Any:
     if not isinstance(process_group, dist.ProcessGroup):
         raise ValueError(
-            f"process_group is no group of this rank (got {process_group!r}): wrap the module only on "
+            f"this rank is not in process_group (got {process_group!r}): wrap the module only on "
             "the ranks of the group")
     return process_group._get_backend(torch.device("cpu"))
 

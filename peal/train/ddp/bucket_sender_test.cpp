@@ -16,10 +16,10 @@
 namespace peal::train {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using peal::testing::Asked;
 using peal::testing::IdleBackend;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 /// A sender of two buckets, with one gradient of 16 and one of 32 elements.
 class BucketSenderTest : public ::testing::Test {

@@ -49,10 +49,9 @@ void GradientReducer::start() {
   }
   adopt_module();
   if (options_.computation == Computation::kInPlace) {
-    allocator_ = std::make_unique<PlaceAllocator>(
-        [this](std::size_t bytes) {
-          return current_backward() != -1 ? buckets_.choose_place(bytes) : nullptr;
-        });
+    allocator_ = std::make_unique<PlaceAllocator>([this](std::size_t bytes) {
+      return current_backward() != -1 ? buckets_.choose_place(bytes) : nullptr;
+    });
   }
 }
 
