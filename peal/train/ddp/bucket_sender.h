@@ -15,7 +15,8 @@ namespace peal::train {
 /// Sends a bucket when all gradients in it and in all earlier buckets are ready. So every rank
 /// sends in the same order, although gradients become ready in any order. Its operation starts at
 /// once; but if the operation could not run while backward computes, it runs at the end of the
-/// pass, on the same thread: another thread would only take the core from backward.
+/// pass, on the same thread: another thread would only take the core from backward
+/// (docs/decisions/0045).
 /// Order: collective. Threads: one at a time.
 class BucketSender final {
  public:

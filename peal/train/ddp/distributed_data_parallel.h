@@ -75,7 +75,8 @@ class NoSync final {
 ///   errors of all_reduce. After an exception in forward, or in backward on every rank at the same
 ///   place, training continues with the next pass.
 /// Cost: one all_reduce for each bucket, sent as soon as the bucket is complete, while backward
-///   continues; at the end one of 8 bytes for each parameter. A parameter that is not reached
+///   continues (at the end, if the ranks are on one host and have a core each: decision 0045); at
+///   the end one of 8 bytes for each parameter. A parameter that is not reached
 ///   delays its bucket and all later buckets until the end of backward. A sparse gradient is sent
 ///   at the end, by all_gather. The pass after a change: some small operations and a checksum of
 ///   all parameters; if types or shapes changed, also new buckets and a second all_reduce.
