@@ -45,6 +45,7 @@ struct Capabilities {
   bool registered_memory = false;
   /// Whether an asynchronous collective can move on while the calling thread computes: because
   /// another core executes it, or a network moves its bytes. If not, an early start saves no time.
+  /// May differ between ranks, so agree before the order of operations depends on it.
   bool asynchronous_progress = true;
 
   bool has(Operation operation) const { return operations.contains(operation); }

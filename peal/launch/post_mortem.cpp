@@ -59,7 +59,7 @@ std::string uncaught_exception(std::span<const std::string> lines) {
   constexpr std::string_view kType = "terminate called after throwing an instance of '";
   constexpr std::string_view kWhat = "  what():  ";
   const auto line =
-      std::ranges::find_if(lines, [](const std::string& each) { return each.starts_with(kType); });
+      std::ranges::find_if(lines, [&](const std::string& each) { return each.starts_with(kType); });
   if (line == lines.end()) return "";
   const std::string type = line->substr(kType.size(), line->rfind('\'') - kType.size());
   std::string text = "because of an uncaught " + type;

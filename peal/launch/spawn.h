@@ -86,11 +86,10 @@ std::vector<std::string> run_function(int ranks,
 /// the signal too. Inside a rank of another job, the new ranks are a job of their own.
 /// Threads: this process must have one thread, because a fork copies only one. So call spawn before
 ///   the first tensor operation and outside of a group. One spawn at a time.
-/// Errors: SpawnError: the kind of an Error that the function threw; resource for std::bad_alloc
-/// and
-///   std::system_error; aborted for any other exception; peer_lost if the process of the rank was
-///   killed or exited. Error: usage (fewer ranks than 1, several threads), resource, aborted (a
-///   signal that this process handles).
+/// Errors: SpawnError. Its kind is that of the Error that the function threw; resource for
+///   std::bad_alloc and std::system_error; aborted for any other exception; peer_lost if the
+///   process of the rank was killed or exited. Error: usage (fewer ranks than 1, several threads),
+///   resource, aborted (a signal that this process handles).
 /// Cost: a fork for each rank, some 10 ms to look at the machine, copies of the results.
 template <std::invocable<Rank> Function>
 auto spawn(int ranks, Function&& function, const SpawnOptions& options = {}) {

@@ -57,9 +57,8 @@ std::filesystem::path save_checkpoint(ProcessGroup& group,
 /// Makes the folder, and checks that every rank can write there. Call it before a long training, so
 /// that the first save_checkpoint does not fail.
 /// Order: collective.
-/// Errors: on every rank the same: resource (the folder cannot be made or written), usage (the
-/// ranks
-///   do not share it). Those of the operations.
+/// Errors: on every rank the same: resource (the folder cannot be made or written),
+///   usage (the ranks do not share it). Those of the operations.
 /// Cost: a file for each rank, which is removed again; some small operations.
 void prepare_checkpoint_folder(ProcessGroup& group,
                                const std::filesystem::path& folder,

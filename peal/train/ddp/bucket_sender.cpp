@@ -21,17 +21,13 @@ void BucketSender::begin(const std::vector<GradientBucket>& buckets) {
 
 void BucketSender::send_ready(const std::vector<GradientBucket>& buckets) {
   while (sent_ < buckets.size() && missing_[sent_] == 0) ++sent_;
-  if (!starts_early()) return;
+  if (!starts_early_ && options_.hook == nullptr) return;
   for (; started_ < sent_; ++started_) {
     const GradientBucket& bucket = buckets[started_];
     works_.push_back(options_.hook
                          ? options_.hook->start(group_, bucket.contents(), options_.timeout)
                          : group_.all_reduce_async(bucket.memory(), average()));
   }
-}
-
-bool BucketSender::starts_early() const {
-  return options_.hook != nullptr || group_.capabilities().asynchronous_progress;
 }
 
 std::exception_ptr BucketSender::finish(const std::vector<GradientBucket>& buckets,

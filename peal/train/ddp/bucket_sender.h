@@ -13,10 +13,10 @@
 namespace peal::train {
 
 /// Sends a bucket when all gradients in it and in all earlier buckets are ready. So every rank
-/// sends in the same order, although gradients become ready in any order. Its operation starts at
-/// once; but if the operation could not run while backward computes, it runs at the end of the
-/// pass, on the same thread: another thread would only take the core from backward
-/// (docs/decisions/0045).
+/// sends in the same order, although gradients become ready in any order. A bucket that is sent may
+/// not change. With a communication hook or an early start, its operation starts at once. Otherwise
+/// the operation runs at the end of backward, on the same thread, because a worker thread would
+/// take the core from backward (docs/decisions/0045).
 /// Order: collective. Threads: one at a time.
 class BucketSender final {
  public:
@@ -28,6 +28,10 @@ class BucketSender final {
   BucketSender(const BucketSender&) = delete;
   BucketSender& operator=(const BucketSender&) = delete;
 
+  /// Whether operations start before the end of backward; at first they do. Not inside of a pass.
+  /// Order: the same on all ranks.
+  void set_starts_early(bool starts_early) { starts_early_ = starts_early; }
+
   /// No gradient of the buckets is ready. Cost: allocates nothing if it had as many buckets before.
   void begin(const std::vector<GradientBucket>& buckets);
   /// One more gradient of the bucket is ready.
@@ -36,7 +40,7 @@ class BucketSender final {
   /// Errors: those of all_reduce_async and of the communication hook.
   void send_ready(const std::vector<GradientBucket>& buckets);
   bool has_sent(std::size_t bucket) const { return bucket < sent_; }
-  bool has_started_any() const { return started_ > 0; }
+  bool has_sent_any() const { return sent_ > 0; }
 
   /// Waits for the operations in flight, then runs those of all other buckets and the sum of the
   /// status over the ranks. Returns as wait_for_all.
@@ -47,7 +51,6 @@ class BucketSender final {
   std::exception_ptr wait_for_all();
 
  private:
-  bool starts_early() const;
   ReduceOptions average() const;
 
   ProcessGroup& group_;
@@ -55,6 +58,7 @@ class BucketSender final {
   std::vector<std::size_t> missing_;  // by bucket: gradients that are not ready
   std::size_t sent_ = 0;              // all buckets before it are sent
   std::size_t started_ = 0;           // the operations of all buckets before it are started
+  bool starts_early_ = true;
   std::vector<WorkPtr> works_;
 };
 

@@ -24,12 +24,10 @@ using ::testing::IsEmpty;
 /// A sender of two buckets, with one gradient of 16 and one of 32 elements.
 class BucketSenderTest : public ::testing::Test {
  protected:
-  void make(bool asynchronous_progress) {
+  void make(bool starts_early) {
     sender_.reset();
     buckets_.clear();
-    Capabilities capabilities = peal::testing::everything();
-    capabilities.asynchronous_progress = asynchronous_progress;
-    auto backend = std::make_unique<IdleBackend>(2, capabilities);
+    auto backend = std::make_unique<IdleBackend>(2);
     backend_ = backend.get();
     group_ = std::make_unique<ProcessGroup>(std::move(backend), GroupOptions{});
     for (const std::int64_t elements : {16, 32}) {
@@ -40,6 +38,7 @@ class BucketSenderTest : public ::testing::Test {
           std::vector<GradientBucket::Parameter>{{"parameter", torch::zeros({elements})}});
     }
     sender_.emplace(*group_, options_);
+    sender_->set_starts_early(starts_early);
     sender_->begin(buckets_);
   }
 
@@ -88,16 +87,16 @@ TEST_F(BucketSenderTest, StartsABucketAsSoonAsItIsReady) {
   EXPECT_THAT(sent(), ElementsAre(0));
 }
 
-TEST_F(BucketSenderTest, WaitsForTheEndWhereNothingCanRunMeanwhile) {
+TEST_F(BucketSenderTest, WithoutAnEarlyStartABucketWaitsForTheEndOfBackward) {
   make(false);
   become_ready(0);
   EXPECT_THAT(asked(), IsEmpty());
   EXPECT_THAT(sent(), ElementsAre(0)) << "a program behaves alike on all machines";
 }
 
-TEST_F(BucketSenderTest, RunsTheOthersAtTheEnd) {
-  for (const bool asynchronous_progress : {true, false}) {
-    make(asynchronous_progress);
+TEST_F(BucketSenderTest, FinishRunsTheOperationsThatHaveNotStarted) {
+  for (const bool starts_early : {true, false}) {
+    make(starts_early);
     become_ready(0);
     sender_->add_ready(1);
     PassStatus status(2, 2);
@@ -105,7 +104,7 @@ TEST_F(BucketSenderTest, RunsTheOthersAtTheEnd) {
     EXPECT_THAT(asked(), ElementsAre(0, 1));
     EXPECT_EQ(backend_->asked().back(),
               (Asked{Operation::kAllReduce, Bytes(8) * std::ssize(status.words())}));
-    EXPECT_FALSE(sender_->has_started_any());
+    EXPECT_FALSE(sender_->has_sent_any());
   }
 }
 

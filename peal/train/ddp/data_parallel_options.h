@@ -82,8 +82,8 @@ struct DataParallelOptions {
   std::vector<std::string> ignored = {};
   /// Averages the gradients in place of all_reduce. Null: all_reduce.
   std::shared_ptr<CommunicationHook> hook = nullptr;
-  /// Waits for the operations of a pass; null: Work::wait. For programs that handle signals while
-  /// they wait.
+  /// Waits for operations in flight; null: Work::wait. For programs that handle signals while they
+  /// wait. Blocking operations call the group's interrupt instead.
   std::function<void(Work&)> wait = nullptr;
   /// Called with each error that is about to leave backward(). May throw the error as another
   /// exception; if it returns, the error leaves unchanged. Null: errors leave unchanged. For

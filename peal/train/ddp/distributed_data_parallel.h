@@ -74,12 +74,13 @@ class NoSync final {
 ///   unsupported (parameters that are not on the CPU, create_graph). backward() also throws the
 ///   errors of all_reduce. After an exception in forward, or in backward on every rank at the same
 ///   place, training continues with the next pass.
-/// Cost: one all_reduce for each bucket, sent as soon as the bucket is complete, while backward
-///   continues (at the end, if the ranks are on one host and have a core each: decision 0045); at
-///   the end one of 8 bytes for each parameter. A parameter that is not reached
-///   delays its bucket and all later buckets until the end of backward. A sparse gradient is sent
-///   at the end, by all_gather. The pass after a change: some small operations and a checksum of
-///   all parameters; if types or shapes changed, also new buckets and a second all_reduce.
+/// Cost: one all_reduce for each bucket. It starts when the bucket is complete, while backward
+///   continues. It runs at the end of backward if the ranks are on one host with one core each and
+///   there is no hook (docs/decisions/0045). At the end of backward, one more of 8 bytes for each
+///   parameter. A parameter that is not reached delays its bucket and all later buckets until the
+///   end of backward. A sparse gradient is sent at the end, by all_gather. The pass after a change:
+///   some small operations and a checksum of all parameters; if types or shapes changed, also new
+///   buckets and a second all_reduce.
 /// Source: Li et al. 2020, PyTorch Distributed: Experiences on Accelerating Data Parallel Training.
 template <class Module>
 class DistributedDataParallel final {

@@ -4,13 +4,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "peal/train/ddp/compression_hooks.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"
@@ -64,18 +64,13 @@ struct Faulty : torch::autograd::Function<Faulty> {
   }
 };
 
-/// The operation of each parameter starts before later gradients are computed: each has its own
-/// bucket, and the operations of a hook start early on every machine.
-DataParallelOptions starting_at_once() {
-  return {.bucket_cap = 1_B,
-          .first_bucket_cap = 1_B,
-          .hook = std::make_shared<CastHook>(torch::kBFloat16)};
-}
+/// Every parameter has its own bucket, so that the buckets of `second` are sent before the fault.
+const DataParallelOptions kBucketOfEach = {.bucket_cap = 1_B, .first_bucket_cap = 1_B};
 
 TEST(DistributedDataParallelFaultsTest, TrainingContinuesIfEveryRankFailedAtTheSamePlace) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
-    DistributedDataParallel model(net, group, starting_at_once());
+    DistributedDataParallel model(net, group, kBucketOfEach);
     const Tensor x = torch::ones({1, 3});
     const std::string first =
         thrown_text([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
@@ -89,10 +84,11 @@ TEST(DistributedDataParallelFaultsTest, TrainingContinuesIfEveryRankFailedAtTheS
   }
 }
 
-TEST(DistributedDataParallelFaultsTest, RanksThatFailedAtDifferentPlacesDoNotContinue) {
+// Without asynchronous progress nothing was sent before the faults, so the ranks are in step.
+TEST(DistributedDataParallelFaultsTest, RanksThatFailedAtDifferentPlacesContinueOnlyInStep) {
   const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<TwoPaths>();
-    DistributedDataParallel model(net, group, starting_at_once());
+    DistributedDataParallel model(net, group, kBucketOfEach);
     const Tensor x = torch::ones({1, 3});
     // Backward runs the nodes in the reverse order of their creation. So rank 0 fails after both
     // gradients of `second`, rank 1 between them.
@@ -101,13 +97,35 @@ TEST(DistributedDataParallelFaultsTest, RanksThatFailedAtDifferentPlacesDoNotCon
         group->rank() == 0 ? net->second->weight * 1 : Faulty::apply(net->second->weight * 1);
     const std::string first =
         thrown_text([&] { torch::addmm(net->second->bias, y, weight).sum().backward(); });
+    net->zero_grad();
     const std::string second = thrown_text([&] { model.forward(x).sum().backward(); });
-    return std::pair(first, second);
+    return std::tuple(first,
+                      second,
+                      group->capabilities().asynchronous_progress,
+                      net->second->bias.grad().equal(torch::ones({3})));
   });
-  for (const auto& [first, second] : errors) {
+  for (const auto& [first, second, starts_early, is_right] : errors) {
     EXPECT_THAT(first, HasSubstr("a fault in the user's function"));
-    EXPECT_THAT(second, AllOf(HasSubstr("mismatch"), HasSubstr("no longer in step")));
+    if (starts_early) {
+      EXPECT_THAT(second, AllOf(HasSubstr("mismatch"), HasSubstr("no longer in step")));
+    } else {
+      EXPECT_EQ(second, "no error");
+      EXPECT_TRUE(is_right);
+    }
   }
+}
+
+TEST(DistributedDataParallelFaultsTest, ARankThatFailedAloneDoesNotContinue) {
+  const auto errors = on_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = std::make_shared<TwoPaths>();
+    DistributedDataParallel model(net, group, kBucketOfEach);
+    const Tensor x = torch::ones({1, 3});
+    if (group->rank() == 0) {
+      thrown_text([&] { net->second(Faulty::apply(net->first(x))).sum().backward(); });
+    }
+    return thrown_text([&] { model.forward(x).sum().backward(); });
+  });
+  EXPECT_THAT(errors, ::testing::Each(HasSubstr("mismatch")));
 }
 
 TEST(DistributedDataParallelFaultsTest, TrainingContinuesAfterAFaultBeforeTheFirstSend) {

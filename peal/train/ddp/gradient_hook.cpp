@@ -80,8 +80,9 @@ class GradientHook::OfTensor final : public torch::autograd::FunctionPreHook {
 
 GradientHook::GradientHook(torch::Tensor parameter, GradientCalls calls)
     : parameter_(std::move(parameter)), calls_(std::move(calls)) {
+  NodePtr accumulator = torch::autograd::impl::grad_accumulator(parameter_);  // throws if no leaf
   renew();
-  follow(torch::autograd::impl::grad_accumulator(parameter_));
+  follow(std::move(accumulator));
 }
 
 GradientHook::~GradientHook() {

@@ -48,6 +48,9 @@ void GradientReducer::start() {
     broadcast_parameters(*group_, *model_, 0, options_.timeout);
   }
   adopt_module();
+  std::vector<std::int64_t> starts_early = {group_->capabilities().asynchronous_progress ? 1 : 0};
+  group_->all_reduce(starts_early, {.op = ReduceOp::kMin, .timeout = options_.timeout});
+  sender_.set_starts_early(starts_early.front() != 0);
   if (options_.computation == Computation::kInPlace) {
     allocator_ = std::make_unique<PlaceAllocator>([this](std::size_t bytes) {
       return current_backward() != -1 ? buckets_.choose_place(bytes) : nullptr;
@@ -227,7 +230,7 @@ void GradientReducer::begin_pass(Pass pass) {
 // at the same place. Otherwise the barrier is a mismatch, because another rank is in another
 // operation.
 void GradientReducer::recover() {
-  if (!sender_.has_started_any()) return;
+  if (!sender_.has_sent_any()) return;
   try {
     if (const std::exception_ptr cause = sender_.wait_for_all()) std::rethrow_exception(cause);
     group_->barrier({.timeout = options_.timeout});

@@ -1,5 +1,6 @@
 #include "peal/train/ddp/place_allocator.h"
 
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -86,12 +87,11 @@ TEST(PlaceAllocatorTest, TensorsOfAStorageMoveOutTogetherAndKeepTheirValues) {
   EXPECT_EQ(whole[5].item<double>(), 4);
 }
 
-/// How the program calls a wrapped module.
-enum class Call { kWrapper, kModule };
-
 /// By rank: how many of the four weights' gradients are computed in their places, in three steps.
-std::vector<int> computed_in_place(Call call) {
-  return on_ranks(2, [call](const ProcessGroupPtr& group) {
+/// loss(model, net, input) runs forward.
+std::vector<int> computed_in_place(
+    const std::function<Tensor(DistributedDataParallel<Square>&, Square&, const Tensor&)>& loss) {
+  return on_ranks(2, [&](const ProcessGroupPtr& group) {
     const auto net = std::make_shared<Square>();
     DistributedDataParallel model(net, group);
     int in_place = 0;
@@ -102,8 +102,7 @@ std::vector<int> computed_in_place(Call call) {
     }
     for (int step = 0; step < 3; ++step) {
       net->zero_grad();
-      const Tensor input = input_for(group->rank(), 8, step);
-      (call == Call::kWrapper ? model.forward(input) : net->forward(input)).sum().backward();
+      loss(model, *net, input_for(group->rank(), 8, step)).backward();
       for (std::size_t i = 0; i < 4; ++i) {
         in_place += net->layers[i]->weight.grad().data_ptr() == arrived[i];
       }
@@ -113,36 +112,27 @@ std::vector<int> computed_in_place(Call call) {
 }
 
 TEST(PlaceAllocatorTest, LargeGradientsAreComputedInTheirPlaces) {
-  EXPECT_THAT(computed_in_place(Call::kWrapper), Each(3 * 4));
+  EXPECT_THAT(computed_in_place([](auto& model, Square&, const Tensor& input) {
+                return model.forward(input).sum();
+              }),
+              Each(3 * 4));
 }
 
 TEST(PlaceAllocatorTest, WithoutTheWrappersForwardTheyAreFromTheFirstArrivalOn) {
-  EXPECT_THAT(computed_in_place(Call::kModule), Each(3 * 3));
+  EXPECT_THAT(computed_in_place(
+                  [](auto&, Square& net, const Tensor& input) { return net.forward(input).sum(); }),
+              Each(3 * 3));
 }
 
 TEST(PlaceAllocatorTest, TensorsBetweenForwardAndBackwardGetNoPlaces) {
-  const auto counts = on_ranks(2, [](const ProcessGroupPtr& group) {
-    const auto net = std::make_shared<Square>();
-    DistributedDataParallel model(net, group);
-    std::vector<Tensor> kept;
-    int in_place = 0;
-    std::vector<const void*> arrived(4);
-    for (std::size_t i = 0; i < 4; ++i) {
-      net->layers[i]->weight.register_hook(
-          [&arrived, i](const Tensor& gradient) { arrived[i] = gradient.data_ptr(); });
-    }
-    for (int step = 0; step < 3; ++step) {
-      net->zero_grad();
-      const Tensor loss = model.forward(input_for(group->rank(), 8, step)).sum();
-      for (const auto& layer : net->layers) kept.push_back(layer->weight.detach().clone());
-      loss.backward();
-      for (std::size_t i = 0; i < 4; ++i) {
-        in_place += net->layers[i]->weight.grad().data_ptr() == arrived[i];
-      }
-    }
-    return in_place;
-  });
-  EXPECT_THAT(counts, Each(3 * 4));
+  EXPECT_THAT(computed_in_place([](auto& model, Square& net, const Tensor& input) {
+                Tensor loss = model.forward(input).sum();
+                for (const auto& layer : net.layers) {
+                  net.between.push_back(layer->weight.detach().clone());  // kept to the end
+                }
+                return loss;
+              }),
+              Each(3 * 4));
 }
 
 /// What a program may keep from a pass.

@@ -79,7 +79,7 @@ void ProgressBar::end(const RunReport& report) {
   row << (report.signal == 0 ? "Stopped" : "Interrupted by " + signal_name(report.signal))
       << " in epoch " << report.epoch + 1 << " after step " << report.steps << ". ";
   if (report.checkpoint.empty()) {
-    row << "There is no checkpoint, because no folder is set.";
+    row << "No checkpoint was saved. To continue after a stop, set a folder for checkpoints.";
   } else {
     row << "The checkpoint is in " << report.checkpoint.string()
         << "; run the same command again to continue.";
