@@ -75,7 +75,8 @@ TEST(ProgressBarTest, AnInterruptedRunNamesTheSignalAndTheCheckpoint) {
   report.checkpoint.clear();
   report.signal = 0;
   EXPECT_EQ(text_of(report),
-            "Stopped in epoch 2 after step 7. No checkpoint was saved. To continue after a stop, set a folder for checkpoints.\n");
+            "Stopped in epoch 2 after step 7. No checkpoint was saved. To continue after a stop, "
+            "set a folder for checkpoints.\n");
   EXPECT_EQ(text_of(RunReport{.end = RunEnd::kComplete}), "");
 }
 
