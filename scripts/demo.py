@@ -129,7 +129,7 @@ samples/s, one process       {one["samples_per_second"]:,.0f}, last epoch
 samples/s, two processes     {two["samples_per_second"]:,.0f}, last epoch
 
 Two processes ({each}) trained one network at {ratio:.2f} times the speed of one such \
-process. Each took half of every batch, and they averaged gradients while backward still ran.""")
+process. Each took half of every batch, and they averaged their gradients after each.""")
     if ratio > 2.1:
         print("peal is not the reason for more than twice the speed: half a batch fits the caches better "
               "than a whole batch, or another program slowed the single process.")
