@@ -1,4 +1,5 @@
-// The reports that a Trainer passes to its callbacks and returns.
+// The reports that a Trainer passes to its callbacks and returns. Epochs count from 0,
+// steps from 1.
 #pragma once
 
 #include <cstdint>
