@@ -19,9 +19,9 @@ enum class ErrorKind : unsigned char {
   kPeerLost,     // a rank ended or became unreachable: start the job again
   kTimeout,      // a rank did not come in time: find the missing rank, or wait longer
   kUnsupported,  // a combination without a meaning, or one that this backend cannot do
-  kResource,     // memory, descriptors, ports, permissions: fix the machine
+  kResource,     // memory, descriptors, ports, permissions, damaged files: fix the machine
   kBug,          // peal is wrong: report it
-  kAborted,      // a rank ended the group on purpose, by abort() or Ctrl-C: nothing to fix
+  kAborted,      // a rank ended the group on purpose, by abort() or a signal: nothing to fix
 };
 
 /// The number of kinds. If you append a kind, name that kind here.

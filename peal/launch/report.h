@@ -86,10 +86,9 @@ bool failed_by_itself(const ProcessEnd& end);
 /// them.
 const ProcessEnd* main_failure(const LaunchReport& report);
 
-/// The signal after which every rank ended with an exit code of its own, as programs do that save
-/// their work first; 0 if that is not so. If the signal went to the launcher, the exit codes are 0
-/// or 128 + signal. Otherwise all ranks ended by themselves with 128 + signal: one rank got the
-/// signal, and told the others.
+/// The signal that every rank handled: it saved its work and then exited. 0 if there is no such
+/// signal. If the launcher got the signal, each exit code is 0 or 128 + signal. If a rank got it
+/// and notified the others, each exit code is 128 + signal.
 int handled_signal(const LaunchReport& report);
 
 /// Whether every rank ended with exit code 0.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/distributed/c10d/python_comm_hook.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -81,6 +82,14 @@ class EndedWork final : public Work {
   Rank source() const override { return 0; }
 };
 
+/// "Tensor", or the name of another type.
+std::string type_of(const c10::IValue& value) {
+  if (!value.isPyObject()) return value.isTensor() ? "tensor of C++" : value.tagKind();
+  const py::gil_scoped_acquire gil;
+  PyObject* const object = value.toPyObject();
+  return THPVariable_Check(object) ? "Tensor" : Py_TYPE(object)->tp_name;
+}
+
 /// Calls a hook of torch's form: hook(state, GradBucket) -> Future[Tensor]. Waits for the future,
 /// because some hooks start further collectives in callbacks. At the same time this thread would
 /// start those of the next bucket, in an order that may differ between ranks.
@@ -113,13 +122,29 @@ class HookOfPython final : public CommunicationHook {
                               std::nullopt);
     const auto future = hook_->runHook(for_hook);
     future->waitAndThrow();
-    const at::Tensor mean = hook_->parseHookResult(future->value());
+    const at::Tensor mean = tensor_of(future->value(), bucket.flat);
     const at::NoGradGuard no_grad;
     if (mean.data_ptr() != bucket.flat.data_ptr()) bucket.flat.copy_(mean);
     return std::make_shared<EndedWork>();
   }
 
  private:
+  at::Tensor tensor_of(const c10::IValue& result, const at::Tensor& bucket) const {
+    if (const std::string type = type_of(result); type != "Tensor") {
+      throw Error(ErrorKind::kUsage,
+                  "the future of the communication hook holds a " + type +
+                      ": it must hold the tensor of the averaged bucket");
+    }
+    at::Tensor mean = hook_->parseHookResult(result);
+    if (mean.sizes() == bucket.sizes()) return mean;
+    throw Error(ErrorKind::kUsage,
+                c10::str("the communication hook has returned a tensor of shape ",
+                         mean.sizes(),
+                         " for a bucket of shape ",
+                         bucket.sizes(),
+                         ": it must return the averaged bucket"));
+  }
+
   std::unique_ptr<c10d::PythonCommHook> hook_;
 };
 

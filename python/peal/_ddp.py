@@ -236,6 +236,13 @@ class DistributedDataParallel(TorchDDP):
         raise Error("peal.DistributedDataParallel has no hooks for buffers: pass "
                     "forward_sync_buffers=False and send the buffers in the program", "unsupported")
 
+    def _get_ddp_logging_data(self) -> Any:
+        raise Error("peal.DistributedDataParallel does not collect torch's data about steps: use "
+                    "torch.profiler", "unsupported")
+
+    def _set_ddp_runtime_logging_sample_rate(self, sample_rate: int) -> None:
+        self._get_ddp_logging_data()
+
     def _set_static_graph(self) -> None:
         self.static_graph = True
         self._reducer.set_static_graph()

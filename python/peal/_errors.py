@@ -18,9 +18,9 @@ class Error(RuntimeError):
     - "peer_lost": a rank ended or became unreachable: start the job again
     - "timeout": a rank did not arrive in time: find the missing rank, or wait longer
     - "unsupported": the combination has no meaning, or peal cannot do it
-    - "resource": memory, descriptors, ports, permissions: fix the machine
+    - "resource": memory, descriptors, ports, permissions, damaged files: fix the machine
     - "bug": peal is wrong: report it
-    - "aborted": a rank ended the group on purpose, by abort() or Ctrl-C: nothing to fix
+    - "aborted": a rank ended the group on purpose, by abort() or a signal: nothing to fix
 
     These attributes give programs the known facts of the text:
 

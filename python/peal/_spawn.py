@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
 from peal import _core
-from peal._errors import Error, words_of
+from peal._errors import Error, Kind, words_of
 
 Result = TypeVar("Result")
 if TYPE_CHECKING:  # in typing from Python 3.11 on
@@ -31,15 +31,17 @@ _BEGUN = "begun"  # a rank's first message, just before it calls the function
 
 
 class SpawnError(Error):
-    """One or more ranks of `spawn` failed: an `Error` of the kind "peer_lost".
+    """One or more ranks of `spawn` failed.
 
-    `errors` has an entry for each rank: its exception, or None.
+    `kind` is that of the `Error` that the first rank raised; "resource" for MemoryError and OSError;
+    "aborted" for any other exception; "peer_lost" if its process ended without a result. `rank` is that
+    rank. `errors` has an entry for each rank: its exception, or None.
     """
 
     errors: list[BaseException | None]
 
-    def __init__(self, message: str, errors: Sequence[BaseException | None]) -> None:
-        super().__init__(message, "peer_lost")
+    def __init__(self, message: str, kind: Kind, errors: Sequence[BaseException | None]) -> None:
+        super().__init__(message, kind)
         self.errors = list(errors)
 
 
@@ -131,6 +133,7 @@ class _Outcome:
     pickled: bytes  # the result or exception; empty if it cannot be pickled
     raised: str = ""  # the exception's text
     traceback: str = ""
+    kind: Kind = "peer_lost"  # of the SpawnError, if this is the first failure
     follows: bool = False  # whether the failure of another rank caused this one
 
     def opened(self) -> tuple[Any, BaseException | None]:
@@ -153,7 +156,7 @@ def _run(there: Connection, environment: dict[str, str], function: Callable[...,
         there.send(_Outcome(pickle.dumps(_returned(function, arguments))))
     except BaseException as error:
         there.send(_Outcome(_pickled_if_possible(error), words_of(error), traceback.format_exc(),
-                            _follows(error)))
+                            _kind_of(error), _follows(error)))
         raise SystemExit(1) from error
 
 
@@ -161,6 +164,12 @@ def _keep_from_children(there: Connection) -> None:
     """Closes the connection in children, so that it ends with this process."""
     os.set_inheritable(there.fileno(), False)
     os.register_at_fork(after_in_child=there.close)
+
+
+def _kind_of(error: BaseException) -> Kind:
+    if isinstance(error, Error):
+        return error.kind
+    return "resource" if isinstance(error, (MemoryError, OSError)) else "aborted"
 
 
 def _follows(error: BaseException | None) -> bool:
@@ -212,7 +221,7 @@ def _outcomes(started: list[tuple[BaseProcess, Connection]]) -> dict[int, _Outco
                 started[rank][0].kill()
                 text = (f"the rank was killed, because it still ran {_GRACE_S:.0f} s after another rank "
                         "failed")
-                outcomes[rank] = _Outcome(b"", text, follows=True)
+                outcomes[rank] = _Outcome(b"", text, kind="aborted", follows=True)
             return outcomes
         for here in ready:
             assert isinstance(here, Connection)
@@ -261,8 +270,10 @@ def _results(outcomes: dict[int, _Outcome]) -> list[Any]:
         first = min(failed, key=lambda rank: outcomes[rank].follows)
         cause = errors[first]
         assert cause is not None
-        raise SpawnError(
+        error = SpawnError(
             f"rank {first} of {len(outcomes)} failed first: "
             f"{outcomes[first].raised or words_of(cause)}\n{outcomes[first].traceback}".rstrip(),
-            errors) from cause
+            outcomes[first].kind, errors)
+        error.rank = first
+        raise error from cause
     return results

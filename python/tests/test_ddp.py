@@ -162,18 +162,6 @@ def _train_with_hook(kind: str, name: str, cap: float) -> list[float]:
     return [_step(model, optimizer, i) for i in range(8)]
 
 
-def _parameters_with_power_sgd() -> list[float]:
-    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
-
-    model = peal.DistributedDataParallel(_net(), bucket_cap_mb=0.001)
-    state = powerSGD_hook.PowerSGDState(dist.group.WORLD, start_powerSGD_iter=2)
-    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for i in range(6):
-        _step(model, optimizer, i)
-    return [p.sum().item() for p in model.parameters()]
-
-
 def _keys(kind: str) -> list[str]:
     return list(_wrap(kind, _net()).state_dict())
 
@@ -205,15 +193,6 @@ class Beyond(unittest.TestCase):
     def test_default_zero_grad_keeps_gradients_in_place(self) -> None:
         for places in ranks.results(2, _places):
             self.assertEqual(len(set(places)), 1)
-
-    def test_a_bf16_hook_works_on_the_cpu(self) -> None:
-        plain, hooked = ranks.results(2, _bf16, False), ranks.results(2, _bf16, True)
-        torch.testing.assert_close(torch.tensor(hooked), torch.tensor(plain), rtol=0.02, atol=0.02)
-
-    @numpy_wanted  # by torch's PowerSGD
-    def test_a_hook_that_starts_collectives_in_callbacks_works_with_many_buckets(self) -> None:
-        a, b = ranks.results(2, _parameters_with_power_sgd)
-        self.assertEqual(a, b)
 
     def test_a_pickled_model_trains_on(self) -> None:
         a, b = ranks.results(2, _pickled)
@@ -300,16 +279,6 @@ def _places() -> list[int]:
     return seen
 
 
-def _bf16(hooked: bool) -> list[float]:
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-
-    model = peal.DistributedDataParallel(_net())
-    if hooked:
-        model.register_comm_hook(dist.group.WORLD, default_hooks.bf16_compress_hook)
-    model(_batch(dist.get_rank(), 0)[0]).square().mean().backward()
-    return [p.grad.abs().max().item() for p in model.parameters()]
-
-
 def _pickled() -> float:
     file = io.BytesIO()
     torch.save(peal.DistributedDataParallel(_net()), file)
@@ -361,16 +330,10 @@ def _after_exception() -> float:
 
 
 class Errors(unittest.TestCase):
-    def test_an_exception_of_a_hook_leaves_backward(self) -> None:
-        self.assert_raises(_faulty_hook, "a fault in the hook")
-
     def test_usage_errors_of_the_reducer_are_peal_errors_in_backward(self) -> None:
         for function in (_used_twice, _without_samples):
             for kind in ranks.results(2, function):
                 self.assertEqual(kind, "usage")
-
-    def test_an_exception_of_a_hook_keeps_its_class(self) -> None:
-        self.assertEqual(ranks.results(2, _hook_that_raises), ["KeyError", "KeyError"])
 
     def assert_raises(self, function: Callable[..., Any], *words: str, backend: str = "peal",
                       size: int = 2) -> None:
@@ -393,10 +356,6 @@ class Errors(unittest.TestCase):
         self.assert_raises(_frozen, "requires a gradient", size=1)
         self.assert_raises(_unknown_average, "\"median\"", "\"samples\"", size=1)
         self.assert_raises(_lazy, "weight", "forward pass", size=1)
-
-    def test_the_second_hook_is_refused(self) -> None:
-        self.assert_raises(_two_hooks, "only be called once", size=1)
-
 
 def _plain() -> None:
     peal.DistributedDataParallel(_net())
@@ -437,18 +396,6 @@ def _lazy() -> None:
     peal.DistributedDataParallel(nn.LazyLinear(2))
 
 
-def _faulty_hook() -> None:
-    def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        def fail(future: Any) -> torch.Tensor:
-            raise ValueError("a fault in the hook")
-
-        return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(fail)
-
-    model = peal.DistributedDataParallel(_net())
-    model.register_comm_hook(None, hook)
-    model(_batch(0, 0)[0]).sum().backward()
-
-
 def _kind_of_error(backward: Callable[[], None]) -> str:
     try:
         backward()
@@ -484,27 +431,6 @@ def _without_samples() -> str:
 
     model = peal.DistributedDataParallel(Constant(), average="samples")
     return _kind_of_error(model().sum().backward)
-
-
-def _hook_that_raises() -> str:
-    def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        raise KeyError("a fault in the hook")
-
-    model = peal.DistributedDataParallel(_net())
-    model.register_comm_hook(None, hook)
-    try:
-        model(_batch(0, 0)[0]).sum().backward()
-    except Exception as error:
-        return type(error).__name__
-    return "no error"
-
-
-def _two_hooks() -> None:
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-
-    model = peal.DistributedDataParallel(_net())
-    for _ in range(2):
-        model.register_comm_hook(dist.group.WORLD, default_hooks.allreduce_hook)
 
 
 if __name__ == "__main__":

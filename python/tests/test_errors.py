@@ -35,7 +35,7 @@ class PicklingTest(unittest.TestCase):
         self.check(peal.Error("usage: said twice", "usage"))
 
     def test_a_copied_error_of_spawn_keeps_the_errors_of_all_ranks(self) -> None:
-        error = peal.SpawnError("rank 1 failed first", [None, peal.Error("late", "timeout")])
+        error = peal.SpawnError("rank 1 failed first", "timeout", [None, peal.Error("late", "timeout")])
         self.check(error)
         again = pickle.loads(pickle.dumps(error))
         self.assertIsNone(again.errors[0])

@@ -78,6 +78,11 @@ def raise_on_rank_1(error: type[Exception], *arguments: str) -> str:
     return "well"
 
 
+def exit_process_of_rank_1() -> None:
+    if os.environ["RANK"] == "1":
+        os._exit(3)
+
+
 def return_on_rank_1(error: type[Exception], *arguments: str) -> Any:
     return error(*arguments) if os.environ["RANK"] == "1" else "well"
 
@@ -316,6 +321,18 @@ class OutcomesTest(unittest.TestCase):
             with self.assertRaises(peal.SpawnError) as caught:
                 peal.spawn(be_killed, number, ranks=1)
             self.assertIn(f"was killed by {name}", str(caught.exception))
+
+    def test_the_kind_is_that_of_the_first_failure(self) -> None:
+        for kind, function, *arguments in (
+                ("unsupported", raise_on_rank_1, peal.Error, "no such thing", "unsupported"),
+                ("resource", raise_on_rank_1, FileNotFoundError, "no such file"),
+                ("aborted", raise_on_rank_1, HasALock),
+                ("peer_lost", exit_process_of_rank_1)):
+            with self.subTest(kind), self.assertRaises(peal.SpawnError) as caught:
+                peal.spawn(function, *arguments, ranks=RANKS)
+            self.assertEqual(caught.exception.kind, kind)
+            self.assertEqual(caught.exception.rank, 1)
+            self.assertIsNone(caught.exception.errors[0])
 
     def test_the_error_of_a_script_without_a_main_guard_names_the_guard(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

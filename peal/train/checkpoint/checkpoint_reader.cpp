@@ -18,28 +18,57 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_whole(const fs::path& path, Rank rank) {
+/// Whether this process can open the files that the ranks 0 to ranks - 1 read.
+bool is_whole(const fs::path& path, int ranks) {
   try {
-    CheckpointReader(path).check_files(rank);
+    const CheckpointReader saved(path);
+    for (Rank rank = 0; rank < ranks; ++rank) saved.check_files(rank);
     return true;
   } catch (const Error&) {
     return false;
   }
 }
 
-/// What the user can do if the latest checkpoint of the folder is damaged.
-std::string way_out(const fs::path& folder, const fs::path& latest, Rank rank) {
-  std::string damaged = latest.string();
-  const auto found = list_checkpoints(folder);
+std::map<std::int64_t, fs::path> list_if_possible(const fs::path& folder) {
+  try {
+    return list_checkpoints(folder);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// What the user can do if this rank cannot read the latest checkpoint of the folder. Does not
+/// throw an error of the folder: the error of the latest checkpoint is the one to report.
+std::string way_out(const fs::path& folder, const fs::path& latest, int ranks) {
+  const auto found = list_if_possible(folder);
   auto one = std::ranges::find(found, latest, [](const auto& entry) { return entry.second; });
+  if (one == found.end()) {
+    return "This rank does not find the checkpoint: check that all ranks share the folder " +
+           folder.string();
+  }
+  std::string damaged = latest.string();
   while (one != found.begin()) {
     --one;
-    if (is_whole(one->second, rank)) {
-      return "remove " + damaged + " to continue from " + one->second.string();
+    if (is_whole(one->second, ranks)) {
+      return "If the checkpoint is damaged, remove " + damaged + " to continue from " +
+             one->second.string();
     }
     damaged += " and " + one->second.string();
   }
-  return "remove " + damaged + " to begin again: there is no earlier checkpoint that is whole";
+  return "If the checkpoint is damaged, remove " + damaged +
+         " to begin again: there is no earlier checkpoint that is whole";
+}
+
+/// Opens a file or folder that was saved with that many tensors.
+StoredTensors open_with(const fs::path& path, std::int64_t tensors) {
+  StoredTensors stored(path);
+  if (std::ssize(stored.tensors()) != tensors) {
+    throw Error(ErrorKind::kResource,
+                path.string() + ": there are " + std::to_string(stored.tensors().size()) +
+                    " tensors, but the checkpoint was saved with " + std::to_string(tensors) +
+                    ": a file is missing, or belongs to another checkpoint");
+  }
+  return stored;
 }
 
 }  // namespace
@@ -65,15 +94,14 @@ const Values& CheckpointReader::values() const { return contents_->manifest.valu
 StoredTensors CheckpointReader::open_part(const std::string& name, std::int64_t tensors) const {
   std::error_code unknown;
   const fs::path folder = path_ / name;
-  StoredTensors stored(fs::is_directory(folder, unknown) ? folder
-                                                         : path_ / (name + ".safetensors"));
-  if (std::ssize(stored.tensors()) != tensors) {
-    throw Error(ErrorKind::kResource,
-                stored.path().string() + ": there are " + std::to_string(stored.tensors().size()) +
-                    " tensors, but the checkpoint was saved with " + std::to_string(tensors) +
-                    ": a file is missing, or belongs to another checkpoint");
-  }
-  return stored;
+  return open_with(fs::is_directory(folder, unknown) ? folder : path_ / (name + ".safetensors"),
+                   tensors);
+}
+
+std::optional<StoredTensors> CheckpointReader::open_rank_file(Rank rank) const {
+  const auto found = contents_->manifest.rank_tensors.find(rank);
+  if (found == contents_->manifest.rank_tensors.end()) return std::nullopt;
+  return open_with(path_ / file_of_rank(rank), found->second);
 }
 
 StoredTensors CheckpointReader::model(const std::string& name) const {
@@ -119,10 +147,11 @@ TensorMap CheckpointReader::tensors() const {
 }
 
 TensorMap CheckpointReader::rank_tensors(Rank rank) const {
-  const fs::path file = path_ / file_of_rank(rank);
-  std::error_code unknown;
-  if (!fs::exists(file, unknown)) return {};
-  return load_tensors(file);
+  TensorMap result;
+  if (const auto stored = open_rank_file(rank)) {
+    for (const auto& [name, info] : stored->tensors()) result[name] = stored->read(name);
+  }
+  return result;
 }
 
 void CheckpointReader::check_files(Rank rank) const {
@@ -130,9 +159,7 @@ void CheckpointReader::check_files(Rank rank) const {
   for (const auto& [name, optimizer] : contents_->manifest.optimizers) {
     if (optimizer.tensors > 0) open_part(name, optimizer.tensors);
   }
-  const fs::path file = path_ / file_of_rank(rank);
-  std::error_code unknown;
-  if (fs::exists(file, unknown)) StoredTensors{file};
+  open_rank_file(rank);
 }
 
 std::unique_ptr<const CheckpointReader> open_latest_checkpoint(ProcessGroup& group,
@@ -148,8 +175,7 @@ std::unique_ptr<const CheckpointReader> open_latest_checkpoint(ProcessGroup& gro
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kResource) throw;
       throw Error(error.kind(),
-                  std::string(error.message()) + ". If the checkpoint is damaged, " +
-                      way_out(folder, *path, group.rank()));
+                  std::string(error.message()) + ". " + way_out(folder, *path, group.size()));
     }
   });
   return saved;

@@ -64,6 +64,7 @@ class CheckpointReader final {
   struct Contents;
 
   StoredTensors open_part(const std::string& name, std::int64_t tensors) const;
+  std::optional<StoredTensors> open_rank_file(Rank rank) const;  // nothing: the rank had no tensors
 
   std::filesystem::path path_;
   std::unique_ptr<const Contents> contents_;

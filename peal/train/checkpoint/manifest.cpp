@@ -17,10 +17,13 @@ namespace {
 
 // The keys: checkpoint, step, ranks, model.NAME, optimizer.NAME.tensors,
 // optimizer.NAME.algorithm, optimizer.NAME.groups, optimizer.NAME.GROUP.OPTION,
-// optimizer.NAME.GROUP.parameters, optimizer.NAME.GROUP.parameter.NUMBER, value.NAME
+// optimizer.NAME.GROUP.parameters, optimizer.NAME.GROUP.parameter.NUMBER, rank.NUMBER.tensors,
+// value.NAME
 constexpr std::string_view kVersion = "1";
 constexpr std::string_view kModel = "model.";
 constexpr std::string_view kOptimizer = "optimizer.";
+constexpr std::string_view kRank = "rank.";
+constexpr std::string_view kTensors = ".tensors";
 constexpr std::string_view kValue = "value.";
 
 Error damaged(const std::string& what) {
@@ -107,6 +110,15 @@ Manifest::Optimizer read_optimizer(const Keys& keys, const std::string& name) {
   return optimizer;
 }
 
+/// The rank of a key of to_metadata for the tensors of a rank, without kRank.
+Rank read_rank(std::string_view key) {
+  const auto rank = key.ends_with(kTensors)
+                        ? try_parse_number<Rank>(key.substr(0, key.size() - kTensors.size()))
+                        : std::nullopt;
+  if (!rank || *rank < 0) throw damaged("a key for rank " + quoted_beginning(key));
+  return *rank;
+}
+
 bool is_allowed(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
          (letter >= '0' && letter <= '9') || letter == '-' || letter == '_';
@@ -129,6 +141,9 @@ Metadata to_metadata(const Manifest& manifest) {
     for (std::size_t i = 0; i < optimizer.state.groups.size(); ++i) {
       put_group(metadata, group_prefix(name, i), optimizer.state.groups[i]);
     }
+  }
+  for (const auto& [rank, tensors] : manifest.rank_tensors) {
+    metadata[std::string(kRank) + std::to_string(rank) + std::string(kTensors)] = std::to_string(tensors);
   }
   for (const auto& [name, text] : manifest.values.texts) {
     metadata[std::string(kValue) + name] = text;
@@ -154,6 +169,10 @@ Manifest parse_manifest(const Metadata& metadata) {
     if (!key.ends_with(".algorithm")) continue;
     const std::string name = key.substr(0, key.size() - std::string_view(".algorithm").size());
     manifest.optimizers[name] = read_optimizer(keys, name);
+  }
+  for (const auto& [key, text] : keys.below(kRank)) {
+    manifest.rank_tensors[read_rank(key)] =
+        keys.number<std::int64_t>(std::string(kRank) + key);
   }
   manifest.values.texts = keys.below(kValue);
   if (const std::string reason = why_not_file_names(manifest); !reason.empty())

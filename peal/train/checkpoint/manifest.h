@@ -1,5 +1,5 @@
 // What a checkpoint has, besides tensors, as texts by name: the metadata of training.safetensors.
-// It also says how many tensors each part has, so that a missing file is noticed.
+// It also says how many tensors each file has, so that a missing file is noticed.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "peal/base/units.h"
 #include "peal/train/checkpoint/tensor_map.h"
 #include "peal/train/checkpoint/values.h"
 #include "peal/train/optim/optimizer_state.h"
@@ -22,6 +23,7 @@ struct Manifest {
     OptimizerState state = {};  // without the fields of parameters
   };
   std::map<std::string, Optimizer> optimizers = {};
+  std::map<Rank, std::int64_t> rank_tensors = {};  // their number, for ranks with own tensors
   Values values = {};
 };
 

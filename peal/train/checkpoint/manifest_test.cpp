@@ -24,6 +24,7 @@ Manifest example() {
   adam.state.groups = {{.options = {{"lr", 0.1}, {"beta1", 1.0 / 3}}, .parameters = {"a.b", "c"}},
                        {.options = {}, .parameters = {}}};
   manifest.optimizers["sgd-2"].state.algorithm = "SGD";
+  manifest.rank_tensors = {{0, 2}, {3, 1}};
   manifest.values.set("epoch", 3);
   manifest.values.set("model.optimizer", "a name with dots");
   return manifest;
@@ -35,6 +36,7 @@ TEST(Manifest, ReadsWhatWasWritten) {
   EXPECT_EQ(read.ranks, 4);
   EXPECT_EQ(read.models, example().models);
   EXPECT_EQ(read.values, example().values);
+  EXPECT_EQ(read.rank_tensors, example().rank_tensors);
   ASSERT_EQ(read.optimizers.size(), 2u);
   const Manifest::Optimizer& adam = read.optimizers.at("adam");
   EXPECT_EQ(adam.tensors, 12);
@@ -51,6 +53,7 @@ TEST(Manifest, AMissingKeyIsRefused) {
   Manifest small = example();
   small.values = {};
   small.models.clear();
+  small.rank_tensors.clear();
   const Metadata whole = to_metadata(small);
   for (const auto& [key, text] : whole) {
     // Options may differ between optimizers; without its algorithm, an optimizer is not there.
@@ -78,6 +81,9 @@ TEST(Manifest, WrongTextsAreRefused) {
   EXPECT_THAT(error_with("optimizer.adam.groups", "3"), HasSubstr("there is no"));
   EXPECT_THAT(error_with("optimizer.adam.group.0.parameters", "999"), HasSubstr("is too large"));
   EXPECT_THAT(error_with("optimizer.adam.group.0.option.lr", "fast"), HasSubstr("is \"fast\""));
+  EXPECT_THAT(error_with("rank.3.tensors", "many"), HasSubstr("is \"many\""));
+  EXPECT_THAT(error_with("rank.-1.tensors", "1"), HasSubstr("a key for rank \"-1.tensors\""));
+  EXPECT_THAT(error_with("rank.1", "1"), HasSubstr("a key for rank \"1\""));
   EXPECT_THAT(error_with("model.../up", "1"), HasSubstr("is not letters, digits, - and _"));
 }
 

@@ -86,6 +86,32 @@ TEST_F(OpenLatest, ADamagedFileOfOneRankFailsAllRanks) {
   EXPECT_THAT(opened(), Each(StartsWith("resource: rank 1: " + step(3).string())));
 }
 
+TEST_F(OpenLatest, AMissingFileOfOneRankFailsAllRanks) {
+  const fs::path missing = step(3) / "ranks" / "rank-00001.safetensors";
+  fs::remove(missing);
+  EXPECT_THAT(opened(),
+              Each(AllOf(StartsWith("resource: rank 1: " + missing.string()),
+                         EndsWith("to continue from " + step(2).string()))));
+}
+
+TEST_F(OpenLatest, ACheckpointThatIsDamagedForOneRankIsNotRecommended) {
+  cut(3, "model.safetensors");
+  fs::remove(step(2) / "ranks" / "rank-00001.safetensors");
+  EXPECT_THAT(opened(), Each(EndsWith("to continue from " + step(1).string())));
+}
+
+TEST_F(OpenLatest, ARankThatDoesNotSeeTheFolderIsToldToShareIt) {
+  const TemporaryFolder other;
+  const auto errors = on_ranks(2, [&](const ProcessGroupPtr& group) {
+    const fs::path& mine = group->rank() == 0 ? folder_.path() : other.path();
+    return thrown_text([&] { open_latest_checkpoint(*group, mine); });
+  });
+  EXPECT_THAT(errors,
+              Each(AllOf(StartsWith("resource: rank 1: " + other.path().string()),
+                         EndsWith("check that all ranks share the folder " +
+                                  other.path().string()))));
+}
+
 TEST_F(OpenLatest, ADamagedCheckpointIsNotRecommended) {
   cut(3, "model.safetensors");
   cut(2, "model.safetensors");

@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 using ::testing::StartsWith;
@@ -56,7 +57,8 @@ TEST(PrepareFolder, AFolderThatCannotBeWrittenIsAnErrorOnEveryRank) {
 TEST(PrepareFolder, RanksThatDoNotShareTheFolderFailTogether) {
   const TemporaryFolder one, other;
   EXPECT_THAT(prepared(one.path(), other.path()),
-              Each(AllOf(StartsWith("usage: rank 1: "), HasSubstr("does not exist here"))));
+              Each(AllOf(StartsWith("usage: rank 1: " + other.path().string()),
+                         EndsWith("does not exist here: all ranks need a folder that they share"))));
   EXPECT_THAT(testing::names_in(one.path()), ::testing::IsEmpty());
 }
 

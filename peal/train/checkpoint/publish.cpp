@@ -143,8 +143,8 @@ void check_folder(const Ranks& ranks, const fs::path& folder) {
   });
   const fs::path shared = folder / ranks.broadcast(trial ? trial->path().filename().string() : "");
   ranks.together([&] {
+    check_shared(shared);
     about_folder(folder, [&] {
-      check_shared(shared);
       const Unfinished file(shared / ("rank-" + std::to_string(ranks.rank())),
                             Unfinished::Kind::kFile);
     });

@@ -93,6 +93,17 @@ void set_tensor_counts(Manifest& manifest, const std::map<std::string, std::int6
   }
 }
 
+/// The number of own tensors of each rank that has some, on every rank. Order: collective.
+std::map<Rank, std::int64_t> rank_tensor_counts(const Ranks& ranks, const TensorMap& own) {
+  std::map<Rank, std::int64_t> counts;
+  Rank rank = 0;
+  for (const std::string& text : ranks.gather(std::to_string(own.size()))) {
+    if (const std::int64_t count = std::stoll(text); count > 0) counts[rank] = count;
+    ++rank;
+  }
+  return counts;
+}
+
 // ---- rank 0 writes
 
 /// A line for each file that has tensors: its name, and a hash of the names of the tensors.
@@ -250,6 +261,7 @@ std::vector<RankFile> rank_files(const Ranks& ranks,
     counts = std::move(plan.tensors);
     if (rank == 0) add_files_without_tensors(mine, files, counts);
   }
+  manifest.rank_tensors = rank_tensor_counts(ranks, checkpoint.rank_tensors);
   ranks.together([&] {
     if (ranks.rank() != 0) return;
     set_tensor_counts(manifest, counts);

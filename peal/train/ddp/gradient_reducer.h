@@ -1,5 +1,5 @@
-// Averages gradients over the ranks of a group while backward still computes other gradients. The
-// implementation of DistributedDataParallel, in C++ and in Python.
+// Averages gradients over the ranks of a group while backward still computes other gradients. Both
+// DistributedDataParallel, of C++ and of Python, are built on it.
 #pragma once
 
 #include <cstddef>
@@ -43,10 +43,9 @@ namespace peal::train {
 ///
 /// Threads: one at a time, for all calls and the backward passes.
 /// Errors: backward() throws usage (a gradient that is computed again after it was sent; a
-/// parameter
-///   that was not reached, with UnusedParameters::kAreErrors; an unknown number of samples),
-///   mismatch (the modules differ), unsupported (create_graph), resource (memory for buckets), and
-///   the errors of the operations and of the hook.
+///   parameter that was not reached, with UnusedParameters::kAreErrors; an unknown number of
+///   samples), mismatch (the modules differ), unsupported (create_graph), resource (memory for
+///   buckets), and the errors of the operations and of the hook.
 class GradientReducer final {
  public:
   /// Compares the modules of all ranks, and by default gives every rank the values of rank 0. A

@@ -102,10 +102,7 @@ Bytes safetensors_text_size(std::string_view prefix, Bytes file_size) {
   }
   if (size > static_cast<std::uint64_t>(kLongestText.value)) {
     throw wrong_file(
-        fmt::format("the header has {} bytes, more than the limit of {}: this is not a "
-                    "safetensors file, or it is damaged",
-                    size,
-                    kLongestText.value));
+        fmt::format("the header has {} bytes, more than the limit of {}", size, kLongestText.value));
   }
   const Bytes text(static_cast<std::int64_t>(size));
   if (text > file_size - kSafetensorsPrefix) {

@@ -53,8 +53,8 @@ std::string algorithm_of(const torch::optim::OptimizerOptions& options);
 OptimizerState::Options read_options(const torch::optim::OptimizerOptions& options);
 void load_options(torch::optim::OptimizerOptions& options, const OptimizerState::Options& values);
 
-/// Returns if an optimizer with these defaults and groups can load `state`. Groups are matched by
-/// position, and must have the same parameters in any order.
+/// Throws unless an optimizer with these defaults and groups can load `state`. Groups are matched
+/// by position, and must have the same parameters in any order.
 /// Errors: usage, with a line for each difference (algorithm, groups, fields, shapes, types), and
 ///   those of read_optimizer_state.
 void require_loadable(const torch::optim::OptimizerOptions& defaults,

@@ -40,9 +40,9 @@ namespace peal::train {
 /// different sizes. All ranks take the same steps, also those without data. With
 /// TrainerOptions::checkpoints, a run continues where the last one was saved, on any number of
 /// ranks. SIGINT (Ctrl-C) or SIGTERM on any rank ends all ranks after the same step, with a
-/// checkpoint; RunReport::exit_code() tells a script of it. A second signal ends the process at
-/// once. The launcher kills ranks that need longer
-/// than its grace for the step and the checkpoint: `peal run --grace`, SpawnOptions::grace.
+/// checkpoint. RunReport::exit_code() then gives main the code by which a script notices the
+/// signal. A second signal ends the process at once. The launcher kills ranks whose step and
+/// checkpoint take longer than its grace: `peal run --grace`, SpawnOptions::grace.
 ///
 /// A SyncBatchNorm is collective in forward, which a rank without data does not call: for such a
 /// model, use a sampler that gives all ranks the same number of batches (kPad or kDrop).

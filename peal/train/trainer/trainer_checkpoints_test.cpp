@@ -75,7 +75,7 @@ TEST(TrainerCheckpointsTest, ADamagedLastCheckpointIsAnErrorAndNoOlderOneIsTaken
   EXPECT_EQ(messages_of(run), "Training continues after step 6 in " + older.string() + "\n");
 }
 
-TEST(TrainerCheckpointsTest, AStopACompletionAndACompleteRunAreTold) {
+TEST(TrainerCheckpointsTest, TheBarReportsAStopAContinuationAndACompleteRun) {
   const testing::TemporaryFolder folder;
   const fs::path sixth = folder.path() / "step-00000006", last = folder.path() / "step-00000008";
   TestRun run{.options = {.epochs = 2, .checkpoints = folder.path()},
@@ -90,7 +90,7 @@ TEST(TrainerCheckpointsTest, AStopACompletionAndACompleteRunAreTold) {
                 ". To train longer, increase the number of epochs, which is 2.\n");
 }
 
-TEST(TrainerCheckpointsTest, ARequestedStopIsNoSignal) {
+TEST(TrainerCheckpointsTest, AfterARequestedStopTheReportHasNoSignalAndExitCode0) {
   const auto results =
       testing::train_on(2, {.options = {.epochs = 2}, .prepare = testing::stop_after_step_5});
   for (const auto& one : results) {
@@ -100,17 +100,26 @@ TEST(TrainerCheckpointsTest, ARequestedStopIsNoSignal) {
   }
 }
 
-TEST(TrainerCheckpointsTest, ABarShowsAllReportsOfATrainer) {
+TEST(TrainerCheckpointsTest, ShowConnectsTheBarToEveryReportOfATrainer) {
   const testing::TemporaryFolder folder;
   std::ostringstream out;
-  ProgressBar bar(out, 0, 2, /*columns=*/0);
+  ProgressBar bar(out, 0, 2, /*columns=*/84);
   TestRun run{.options = {.epochs = 2, .checkpoints = folder.path()}};
-  run.prepare = [&](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+  const auto show = [&bar](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
     if (group->rank() == 0) bar.show(trainer);
+  };
+  run.prepare = [show](Trainer<Circle>& trainer, const ProcessGroupPtr& group) {
+    show(trainer, group);
     testing::stop_after_step_5(trainer, group);
   };
   testing::train_on(2, run);
-  EXPECT_THAT(out.str(), AllOf(StartsWith("epoch 1/2  loss "), HasSubstr("\nStopped in epoch 2")));
+  EXPECT_THAT(out.str(), HasSubstr("] step 1  loss ")) << "on_step";
+  EXPECT_THAT(out.str(), HasSubstr("\repoch 1/2  loss ")) << "on_epoch";
+  EXPECT_THAT(out.str(), HasSubstr("\rStopped in epoch 2")) << "on_end";
+  out.str("");
+  run.prepare = show;
+  testing::train_on(2, run);
+  EXPECT_THAT(out.str(), StartsWith("\rTraining continues after step 6")) << "on_start";
 }
 
 }  // namespace
