@@ -43,6 +43,15 @@ TEST_F(SpawnTest, AnErrorOfARankArrivesWithItsKindAndDetails) {
   EXPECT_EQ(error.errors()[1]->message(), "no luck");
 }
 
+TEST_F(SpawnTest, AMessageThatBeginsWithTheRankNamesTheRankOnce) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(2, [](Rank rank) {
+      if (rank == 1) throw Error(ErrorKind::kResource, "rank 1: no luck");
+    });
+  });
+  EXPECT_EQ(error.message(), "rank 1 of 2 failed: no luck");
+}
+
 TEST_F(SpawnTest, AnExceptionOfAnotherTypeArrivesWithItsText) {
   const SpawnError error =
       spawn_error_of([] { spawn(1, [](Rank) -> int { throw std::out_of_range("row 9"); }); });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,6 +43,15 @@ std::optional<Error> error_of(const ProcessEnd& end,
   }
   if (outcome || returns == Returns::kNothing) return std::nullopt;
   return error_of_end(end, outcome);
+}
+
+/// The message of the rank's error, without the name of the rank in front.
+std::string_view message_of(const Error& error, std::size_t rank) {
+  std::string_view message = error.message();
+  if (const std::string name = fmt::format("rank {}: ", rank); message.starts_with(name)) {
+    message.remove_prefix(name.size());
+  }
+  return message;
 }
 
 /// Where the postmortem of the ranks is, if there is one.
@@ -86,7 +96,7 @@ SpawnError spawn_error(const LaunchReport& report, std::vector<std::optional<Err
   const std::string message = fmt::format("rank {} of {} failed: {}{}",
                                           first,
                                           errors.size(),
-                                          error.message(),
+                                          message_of(error, first),
                                           pointer_to(report.post_mortem));
   return SpawnError(Error(error.kind(), message, std::move(details)), std::move(errors));
 }
