@@ -3,7 +3,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/ddp/finishing_work.h"
+#include "peal/train/tensors/finishing_work.h"
 #include "peal/train/tensors/element_type.h"
 #include "peal/train/tensors/tensors.h"
 

@@ -10,7 +10,7 @@
 
 #include "peal/base/error.h"
 #include "peal/train/ddp/checksum.h"
-#include "peal/train/ddp/finishing_work.h"
+#include "peal/train/tensors/finishing_work.h"
 #include "peal/train/tensors/tensors.h"
 
 namespace peal::train {

@@ -1,13 +1,14 @@
 #include "peal/train/tensors/staged.h"
 
-#include <functional>
-#include <mutex>
+#include <exception>
+#include <memory>
 #include <utility>
 
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
 #include "peal/train/tensors/element_type.h"
+#include "peal/train/tensors/finishing_work.h"
 
 namespace peal::train {
 namespace {
@@ -38,35 +39,23 @@ torch::Tensor dense(const torch::Tensor& tensor, Staged::Use use) {
   return torch::empty_like(tensor, row_major).copy_(tensor);
 }
 
-class WorkOnTensors final : public Work {
- public:
-  WorkOnTensors(StagedList list, WorkPtr work) : list_(std::move(list)), work_(std::move(work)) {}
-
-  /// Waits, because the operation uses the tensors' memory until its end.
-  ~WorkOnTensors() override {
+/// The tensors of an operation. Waits for its end when they are released, because the operation
+/// uses their memory until then.
+struct InUse {
+  InUse(StagedList tensors, WorkPtr operation)
+      : list(std::move(tensors)), work(std::move(operation)) {}
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  ~InUse() {
     try {
-      work_->wait();
+      work->wait();
     } catch (const std::exception&) {
       // The caller has released the Work, so no caller needs the error.
     }
   }
 
-  void wait(Timeout timeout) override {
-    work_->wait(timeout);
-    std::call_once(finished_, [&] { finish(list_); });
-  }
-
-  bool is_completed() const override { return work_->is_completed(); }
-  void when_completed(std::function<void()> then) override {
-    work_->when_completed(std::move(then));
-  }
-  std::exception_ptr exception() const override { return work_->exception(); }
-  Rank source() const override { return work_->source(); }
-
- private:
-  StagedList list_;
-  WorkPtr work_;
-  std::once_flag finished_;
+  StagedList list;
+  WorkPtr work;
 };
 
 }  // namespace
@@ -117,7 +106,8 @@ void finish(const StagedList& list) {
 }
 
 WorkPtr work_on(StagedList list, WorkPtr work) {
-  return std::make_shared<WorkOnTensors>(std::move(list), std::move(work));
+  const auto in_use = std::make_shared<const InUse>(std::move(list), work);
+  return finish_with(std::move(work), [in_use] { finish(in_use->list); });
 }
 
 }  // namespace peal::train

@@ -1,4 +1,5 @@
-// A Work that calls a function after its operation has ended. For communication hooks.
+// A Work that calls a function after its operation has ended. For operations on tensors, and for
+// communication hooks.
 #pragma once
 
 #include <functional>

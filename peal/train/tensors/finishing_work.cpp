@@ -1,4 +1,4 @@
-#include "peal/train/ddp/finishing_work.h"
+#include "peal/train/tensors/finishing_work.h"
 
 #include <exception>
 #include <mutex>
