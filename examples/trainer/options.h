@@ -7,7 +7,7 @@
 #include <vector>
 
 struct Options {
-  std::vector<int> gpus;       // empty: all GPUs, or the CPU
+  std::vector<int> gpus;       // one for each process; empty: the CPU
   int processes = 2;           // without `peal run`
   std::filesystem::path data;  // the folder of MNIST's files; empty: draw digits
   std::int64_t epochs = 3;

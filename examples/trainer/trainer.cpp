@@ -3,7 +3,8 @@
 //   peal run -n 2 ./trainer          runs as the ranks of a job
 // Ctrl-C ends all ranks after the same step, with exit code 130. With `--checkpoints DIR`, the next
 // run continues there.
-// `--data DIR` reads MNIST's files; without it the digits are drawn. `--help` lists all options.
+// `--data DIR` reads MNIST's files; without it the digits are drawn. `--gpus 0 1` gives each of two
+// ranks a GPU. `--help` lists all options.
 #include "peal/train/trainer/trainer.h"
 
 #include <chrono>
@@ -12,7 +13,6 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include <torch/torch.h>
@@ -51,18 +51,23 @@ auto make_loader(const mnist::ImageDataset& pictures,
   return torch::data::make_data_loader(pictures, sampler, batch);
 }
 
+torch::Device device_of_rank(const Options& options) {
+  if (options.gpus.empty()) return torch::kCPU;
+  const char* const rank = std::getenv("LOCAL_RANK");
+  return train::device_of(rank == nullptr ? 0 : std::atoi(rank), train::choose_devices(options.gpus));
+}
+
 /// One rank. Returns the exit code of the program.
 int run(const Options& options) {
   const mnist::DigitSets digits =
       options.data.empty() ? mnist::generated_digits(1) : mnist::read_mnist(options.data);
   const mnist::ImageDataset pictures(digits.train), held_out(digits.test);
   const peal::ProcessGroupPtr group = peal::init_process_group();
-  if (!train::choose_devices(options.gpus).front().is_cpu()) {
-    throw std::runtime_error("peal does not train on GPUs yet: hide them by CUDA_VISIBLE_DEVICES=");
-  }
+  const torch::Device device = device_of_rank(options);
 
   torch::manual_seed(1);
   Net net(/*dropout_rate=*/0.25);
+  net->to(device);
   torch::manual_seed(static_cast<std::uint64_t>(group->rank()));  // for dropout
   const auto optimizer = make_optimizer(options, group, net);
   train::TrainerOptions how{.epochs = options.epochs,
@@ -78,8 +83,8 @@ int run(const Options& options) {
   train::DistributedSampler sampler(
       *pictures.size(), group->rank(), group->size(), {.remainder = Remainder::kUneven});
   const auto loader = make_loader(pictures, sampler, options.batch);
-  const auto report = trainer.fit(*loader, sampler, [](auto& model, auto& batch) {
-    return torch::nll_loss(model.forward(batch.data), batch.target);
+  const auto report = trainer.fit(*loader, sampler, [&](auto& model, auto& batch) {
+    return torch::nll_loss(model.forward(batch.data.to(device)), batch.target.to(device));
   });
   if (report.end == train::RunEnd::kStopped) return report.exit_code();
 
@@ -90,9 +95,10 @@ int run(const Options& options) {
       {.order = train::SamplerOptions::Order::kSequential, .remainder = Remainder::kUneven});
   const auto tests = make_loader(held_out, each_once, 256);
   const auto means =
-      trainer.evaluate(*tests, [](Net::ContainedType& model, auto& batch, auto& metrics) {
+      trainer.evaluate(*tests, [&](Net::ContainedType& model, auto& batch, auto& metrics) {
         const auto samples = static_cast<double>(batch.target.size(0));
-        const auto right = model.forward(batch.data).argmax(1).eq(batch.target).sum();
+        const auto predicted = model.forward(batch.data.to(device)).argmax(1).cpu();
+        const auto right = predicted.eq(batch.target).sum();
         metrics.add("accuracy", right.template item<double>() / samples, samples);
       });
   if (group->rank() == 0) std::cout << "accuracy " << means.at("accuracy") << std::endl;

@@ -126,6 +126,10 @@ class DistributedDataParallel(TorchDDP):
                 raise RuntimeError(
                     f"{name} has no shape yet: run a forward pass before "
                     "peal.DistributedDataParallel, so that lazy modules know their shapes")
+            if parameter.device.type != "cpu":
+                raise Error(
+                    f"{name} is on {parameter.device}, and peal.DistributedDataParallel is for modules on "
+                    "the CPU: use torch.nn.parallel.DistributedDataParallel on a GPU", "unsupported")
         self._has_run = False
         self.process_group = process_group
         self.device = parameters[0][1].device

@@ -34,7 +34,7 @@ class Stopping(unittest.TestCase):
         self.arguments = ["--epochs", "100000", "--checkpoints", temporary.name]
 
     def stopped(self, command, number, to_a_rank=False):
-        """The exit code as a shell has it, and the output, of a run that gets the signal after an epoch."""
+        """The exit code in a shell, and the output, of a run that gets the signal after an epoch."""
         with subprocess.Popen([*command, *self.arguments], env=ENVIRONMENT, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
             self.addCleanup(run.kill)

@@ -71,10 +71,11 @@ class NoSync final {
 /// Errors: mismatch (at construction, and in the pass after a change: the modules of the ranks
 ///   differ; names the first parameter that differs), usage (a parameter that was not reached, with
 ///   UnusedParameters::kAreErrors; a parameter that was reached again after its bucket was sent),
-///   unsupported (parameters that are not on the CPU, create_graph). backward() also throws the
+///   unsupported (parameters on several devices, create_graph). backward() also throws the
 ///   errors of all_reduce. After an exception in forward, or in backward on every rank at the same
 ///   place, training continues with the next pass.
-/// Cost: one all_reduce for each bucket. It starts when the bucket is complete, while backward
+/// Cost: one all_reduce for each bucket. The buckets are in the memory of the host: gradients on a
+///   GPU are copied there and back. The all_reduce starts when the bucket is complete, while backward
 ///   continues. It runs at the end of backward if the ranks are on one host with one core each and
 ///   there is no hook (docs/decisions/0045). At the end of backward, one more of 8 bytes for each
 ///   parameter. A parameter that is not reached delays its bucket and all later buckets until the

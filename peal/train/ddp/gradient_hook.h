@@ -14,8 +14,8 @@ namespace peal::train {
 /// A node of autograd's graph.
 using NodePtr = decltype(torch::autograd::get_current_node());
 
-/// Both calls are on the thread that runs backward (for parameters on the CPU). An exception of a
-/// call leaves backward().
+/// Both calls are on the thread that runs backward for the device of the parameter: for the CPU,
+/// the caller of backward(). An exception of a call leaves backward().
 struct GradientCalls {
   /// Called just before autograd adds `gradient` to parameter.grad(), after all hooks of the
   /// parameter. Returns the gradient to add; undefined if the call has added it, and autograd must

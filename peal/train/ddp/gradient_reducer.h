@@ -52,7 +52,7 @@ class GradientReducer final {
   /// group of one does nothing, unless the options ask for weights or a hook.
   /// Order: collective.
   /// Errors: usage (no module or no group), mismatch (the modules differ), unsupported (a parameter
-  ///   that is not on the CPU), resource.
+  ///   that is not dense; parameters on several devices), resource.
   /// Cost: a broadcast of all parameters and buffers; allocates the buckets.
   GradientReducer(std::unique_ptr<ModelTensors> model,
                   ProcessGroupPtr group,

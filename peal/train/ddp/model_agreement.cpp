@@ -2,11 +2,33 @@
 
 #include <torch/torch.h>
 
+#include "peal/base/error.h"
 #include "peal/train/tensors/agreement.h"
 #include "peal/train/tensors/staged.h"
 #include "peal/train/tensors/typed_lists.h"
 
 namespace peal::train {
+namespace {
+
+void require_one_device(const ModelTensors& model) {
+  const std::vector<NamedTensor> parameters = model.parameters();
+  for (const NamedTensor& item : parameters) {
+    const NamedTensor& first = parameters.front();
+    if (item->device() == first->device()) continue;
+    throw Error(ErrorKind::kUnsupported,
+                c10::str(first.key(),
+                         " is on ",
+                         first->device(),
+                         ", and ",
+                         item.key(),
+                         " on ",
+                         item->device(),
+                         ": the gradients of a module on several devices cannot be averaged. Move "
+                         "the module to one device"));
+  }
+}
+
+}  // namespace
 
 void require_same_layout(ProcessGroup& group,
                          const ModelTensors& model,
@@ -18,9 +40,9 @@ void require_same_layout(ProcessGroup& group,
        .advice = "every rank must build the same model, and change it in the same way"},
       agreed.describe(model),
       timeout);
-  for (const NamedTensor& item : model.parameters()) {
-    Staged(*item, Staged::Use::kRead);  // throws on every rank if the tensor cannot be communicated
-  }
+  // All ranks have the same parameters, so an error is thrown on every rank.
+  for (const NamedTensor& item : model.parameters()) require_sendable(*item);
+  require_one_device(model);
 }
 
 void require_same_values(ProcessGroup& group, const ModelTensors& model, Timeout timeout) {

@@ -11,8 +11,8 @@ namespace peal::train {
 /// Returns if all ranks have parameters and buffers with the same names, types and shapes, and have
 /// replaced the same ones since `agreed`.
 /// Order: collective.
-/// Errors, on every rank: mismatch (names the first difference), unsupported (a parameter that
-///   cannot be communicated).
+/// Errors, on every rank: mismatch (names the first difference), those of require_sendable,
+///   unsupported (parameters on several devices: backward would run on several threads).
 /// Cost: some small operations.
 void require_same_layout(ProcessGroup& group,
                          const ModelTensors& model,
@@ -22,7 +22,7 @@ void require_same_layout(ProcessGroup& group,
 /// Returns if the parameters of all ranks have the same bits.
 /// Order: collective.
 /// Errors, on every rank: mismatch (names the first difference), unsupported (a parameter that is
-///   not on the CPU, or not dense).
+///   not dense).
 /// Cost: reads all values, and some small operations.
 void require_same_values(ProcessGroup& group, const ModelTensors& model, Timeout timeout);
 

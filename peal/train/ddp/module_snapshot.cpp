@@ -18,7 +18,7 @@ std::string describe_tensor(const std::string& name,
   std::string text = c10::str(name, " (", tensor.scalar_type(), ", shape ", tensor.sizes());
   if (tensor.layout() == torch::kStrided) text += c10::str(", strides ", tensor.strides());
   if (tensor.layout() != torch::kStrided) text += c10::str(", ", tensor.layout());
-  if (!tensor.device().is_cpu()) text += c10::str(", on ", tensor.device());
+  if (!tensor.is_cpu()) text += ", on " + c10::DeviceTypeName(tensor.device().type(), true);
   return text.append(suffix) + ")";
 }
 

@@ -57,7 +57,7 @@ class ModuleSnapshot {
 
 /// A line for each parameter, for example "conv.weight (checksum 5f0c...)". Ranks with the same
 /// bits have the same lines.
-/// Errors: unsupported (a parameter that is not on the CPU, or not dense).
+/// Errors: unsupported (a parameter that is not dense).
 /// Cost: reads all values.
 std::vector<std::string> checksums(const ModelTensors& model);
 

@@ -51,8 +51,9 @@ Tensor sum_sparse(ProcessGroup& group,
     std::vector<std::int64_t> values = parameter.sizes().vec();
     values.erase(values.begin(), values.begin() + sparse_dim);
     values.insert(values.begin(), 0);
-    mine = torch::sparse_coo_tensor(torch::empty({sparse_dim, 0}, torch::kInt64),
-                                    torch::empty(values, parameter.options().requires_grad(false)),
+    const torch::TensorOptions options = parameter.options().requires_grad(false);
+    mine = torch::sparse_coo_tensor(torch::empty({sparse_dim, 0}, options.dtype(torch::kInt64)),
+                                    torch::empty(values, options),
                                     parameter.sizes());
   } else if (!mine.is_sparse()) {
     mine = mine.to_sparse(sparse_dim);

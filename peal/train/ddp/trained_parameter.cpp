@@ -65,7 +65,8 @@ torch::Tensor TrainedParameter::accumulate(const torch::Tensor& gradient,
     sum.reset();
   }
   const bool is_plain = !sum.defined() || (sum.layout() == torch::kStrided && !sum.requires_grad());
-  const bool may_use_place = place.defined() && !pass.is_apart && fits(gradient, place) &&
+  const bool may_use_place = place.defined() && fits_device() && !pass.is_apart &&
+                             fits(gradient, place) &&
                              gradient.scalar_type() == place.scalar_type();
   if (!may_use_place || !is_plain) return scaled(gradient, weight);
   const bool autograd_must_add = has_hook_after_accumulation(tensor);
@@ -119,7 +120,7 @@ void TrainedParameter::settle(bool reached_somewhere, Earlier earlier) {
   const torch::NoGradGuard no_grad;
   torch::Tensor& sum = tensor.mutable_grad();
   if (reached_somewhere) {
-    if (!is_sparse) sum = place;
+    if (!is_sparse) sum = fits_device() ? place : place.to(tensor.device());
     if (earlier == Earlier::kIsAdded && window.set_aside.defined()) sum.add_(window.set_aside);
   } else if (window.set_aside.defined() && sum.is_same(place)) {
     place.copy_(window.set_aside);
@@ -155,7 +156,7 @@ void TrainedParameter::move_to(std::size_t new_bucket,
   }
   bucket = new_bucket;
   place = new_place;
-  memory = std::move(new_memory);
+  memory = fits_device() ? std::move(new_memory) : nullptr;
 }
 
 void reject_create_graph() {

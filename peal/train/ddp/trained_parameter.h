@@ -15,7 +15,8 @@ namespace peal::train {
 ///
 /// The gradient of the window is collected in `place`, a part of a bucket, and parameter.grad() is
 /// that tensor. So the gradients are in memory once, also after zero_grad() has dropped them: the
-/// next gradient is written to the same place, and autograd keeps no tensor of its own.
+/// next gradient is written to the same place, and autograd keeps no tensor of its own. A gradient
+/// on another device is a tensor of its own, which is copied to the place and back.
 struct TrainedParameter {
   /// What happens to a gradient from before the window.
   enum class Earlier : unsigned char {
@@ -73,6 +74,8 @@ struct TrainedParameter {
 
   /// Gives the gradient another place. A gradient in the old place is copied to the new one.
   void move_to(std::size_t new_bucket, const torch::Tensor& new_place, PlaceMemoryPtr new_memory);
+  /// Whether the gradient can be the tensor `place`, which is on the CPU.
+  bool fits_device() const { return tensor.is_cpu(); }
   /// Whether the gradient is in its place.
   bool is_in_place() const { return place.defined() && tensor.grad().is_same(place); }
 

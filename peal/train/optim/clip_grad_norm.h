@@ -34,7 +34,7 @@ struct ClipOptions {
 /// gets the same norm and the same gradients to the bit, without communication, also with different
 /// numbers of threads. With p other than 1, 2 and infinity, this needs the same math library.
 /// Errors: usage (a negative or NaN max_norm; a norm type that is not positive; a norm that is not
-///   finite, if that is an error), unsupported (gradients that are not on the CPU or not floating).
+///   finite, if that is an error), unsupported (gradients that are not floating).
 /// Cost: a pass over the gradients, in f64, and another if they are clipped.
 double clip_grad_norm_(const std::vector<torch::Tensor>& parameters,
                        double max_norm,

@@ -76,20 +76,16 @@ std::vector<double> terms_of_parts(const torch::Tensor& values, double p) {
 }
 
 torch::Tensor dense_values(const torch::Tensor& gradient) {
-  torch::Tensor values = gradient.detach();
   const bool known_layout = gradient.layout() == torch::kStrided || gradient.is_sparse();
-  if (!gradient.device().is_cpu() || !known_layout ||
-      !(gradient.is_floating_point() || gradient.is_complex())) {
+  if (!known_layout || !(gradient.is_floating_point() || gradient.is_complex())) {
     throw Error(ErrorKind::kUnsupported,
                 c10::str("a gradient of type ",
                          gradient.scalar_type(),
                          " and layout ",
                          gradient.layout(),
-                         " on ",
-                         gradient.device(),
-                         " has no norm here: use dense or sparse floating-point gradients on the "
-                         "CPU"));
+                         " has no norm here: use dense or sparse floating-point gradients"));
   }
+  torch::Tensor values = gradient.detach().cpu();
   if (values.is_sparse()) values = values.coalesce().values();
   if (values.is_complex()) values = values.abs();
   return values.is_non_overlapping_and_dense() ? values : values.contiguous();

@@ -15,8 +15,8 @@ class NormTerm {
   explicit NormTerm(double p);
 
   /// Adds all elements of `gradient`, of any strides; a sparse gradient has its coalesced values.
-  /// Errors: unsupported (not on the CPU; another layout; integers).
-  /// Cost: reads the elements once; sums in f64.
+  /// Errors: unsupported (another layout; integers).
+  /// Cost: reads the elements once; sums in f64 on the CPU, to which it copies other gradients.
   void add(const torch::Tensor& gradient);
   /// Adds a contribution of other elements.
   void add(double value);

@@ -41,10 +41,10 @@ DType element_type(at::ScalarType type);
 /// The inverse of element_type.
 at::ScalarType scalar_type(DType dtype);
 
-/// Whether the tensor's memory holds its values in row-major order, without gaps or lazy
-/// conversions.
+/// Whether the tensor's memory is on the CPU and holds its values in row-major order, without gaps
+/// or lazy conversions.
 inline bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+  return tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
 
 }  // namespace peal::train

@@ -13,30 +13,12 @@
 namespace peal::train {
 namespace {
 
-void check(const torch::Tensor& tensor) {
-  if (!tensor.defined()) {
-    throw Error(ErrorKind::kUsage, "an undefined tensor cannot be communicated: give it a value");
-  }
-  if (!tensor.device().is_cpu()) {
-    throw Error(ErrorKind::kUnsupported,
-                c10::str("a tensor on ",
-                         tensor.device(),
-                         " cannot be communicated yet: copy it to the CPU with .cpu() first"));
-  }
-  if (tensor.layout() != torch::kStrided) {
-    throw Error(ErrorKind::kUnsupported,
-                c10::str("a tensor of layout ",
-                         tensor.layout(),
-                         " cannot be communicated: make it dense with .to_dense() first"));
-  }
-}
-
 torch::Tensor dense(const torch::Tensor& tensor, Staged::Use use) {
   const torch::NoGradGuard no_grad;
   if (is_plain(tensor)) return tensor;
-  const auto row_major = at::MemoryFormat::Contiguous;
-  if (use == Staged::Use::kWrite) return torch::empty_like(tensor, row_major);
-  return torch::empty_like(tensor, row_major).copy_(tensor);
+  const torch::Tensor copy =
+      torch::empty_like(tensor, torch::TensorOptions(torch::kCPU), at::MemoryFormat::Contiguous);
+  return use == Staged::Use::kWrite ? copy : copy.copy_(tensor);
 }
 
 /// The tensors of an operation. Waits for its end when they are released, because the operation
@@ -60,9 +42,26 @@ struct InUse {
 
 }  // namespace
 
+void require_sendable(const torch::Tensor& tensor) {
+  if (!tensor.defined()) {
+    throw Error(ErrorKind::kUsage, "an undefined tensor cannot be communicated: give it a value");
+  }
+  if (tensor.is_meta()) {
+    throw Error(ErrorKind::kUsage,
+                "a tensor on the device meta has no values to communicate: build the module on "
+                "another device");
+  }
+  if (tensor.layout() != torch::kStrided) {
+    throw Error(ErrorKind::kUnsupported,
+                c10::str("a tensor of layout ",
+                         tensor.layout(),
+                         " cannot be communicated: make it dense with .to_dense() first"));
+  }
+  element_type(tensor.scalar_type());
+}
+
 Staged::Staged(torch::Tensor tensor, Use use) : tensor_(std::move(tensor)), use_(use) {
-  check(tensor_);
-  element_type(tensor_.scalar_type());
+  require_sendable(tensor_);
   dense_ = dense(tensor_, use);
 }
 

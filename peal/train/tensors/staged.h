@@ -1,5 +1,5 @@
-// Gives an operation dense memory for a tensor of any strides: the tensor's memory if possible,
-// else a copy. Used by the collectives on tensors and by parameters.cpp.
+// Gives an operation dense memory on the CPU for a tensor of any strides and device: the tensor's
+// memory if possible, else a copy. Used by the collectives on tensors and by parameters.cpp.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,17 @@
 
 namespace peal::train {
 
+/// Errors: usage (an undefined tensor, or one without values, on the device meta), unsupported (not
+///   dense-strided; a type that peal::DType lacks).
+void require_sendable(const torch::Tensor& tensor);
+
 class Staged {
  public:
   enum class Use : unsigned char { kRead, kWrite, kReadWrite };
 
-  /// Allocates dense memory if the tensor's memory is not dense, and copies the tensor if it is
-  /// read.
-  /// Errors: usage (undefined), unsupported (not on the CPU, not dense-strided, its type).
+  /// Allocates dense memory if the tensor's memory is not dense or not on the CPU, and copies the
+  /// tensor if it is read. A copy from a device waits for the device.
+  /// Errors: those of require_sendable.
   Staged(torch::Tensor tensor, Use use);
 
   /// The memory to operate on; lives as long as this object or a copy of it.

@@ -82,8 +82,10 @@ Buffer buffer_of(const Tensor& tensor) {
     throw Error(ErrorKind::kUsage,
                 c10::str("a tensor of strides ",
                          tensor.strides(),
-                         " is not one block of memory: call .contiguous() first, or use the "
-                         "functions on tensors, which copy it"));
+                         " on ",
+                         tensor.device(),
+                         " is not one block of memory on the CPU: call .cpu().contiguous() first, "
+                         "or use the functions on tensors, which copy it"));
   }
   return buffer;
 }

@@ -1,10 +1,11 @@
 // The operations of a ProcessGroup on tensors, as free functions with the same names.
 //
-// Tensors may have any strides: tensors that are not contiguous are copied to dense memory and
-// back. Ranks send the elements in row-major order; number and type must agree, shapes need not.
-// Order, threads, errors and cost are as for the ProcessGroup operation of the same name. Further
-// errors: usage (an undefined tensor, a list of the wrong length), unsupported (a tensor that is
-// not on the CPU or not dense, a type that peal::DType lacks). Autograd does not record these
+// Tensors may have any strides and be on any device: tensors that are not contiguous on the CPU are
+// copied to dense memory there, and back. Ranks send the elements in row-major order; number and
+// type must agree, shapes need not. Order, threads, errors and cost are as for the ProcessGroup
+// operation of the same name. Further errors: usage (an undefined tensor, a tensor on the device
+// meta, a list of the wrong length), unsupported (a tensor that is not dense, a type that
+// peal::DType lacks). Autograd does not record these
 // operations. A tensor that an operation has written counts as modified in place, so a backward
 // pass that needs the old value fails instead of using the new value.
 //

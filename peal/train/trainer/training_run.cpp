@@ -36,6 +36,17 @@ void check(const TrainerOptions& options) {
           "0 or more for save_every and keep, not ", options.save_every, " and ", options.keep));
 }
 
+/// Autocast and GradScaler are for the CPU.
+void require_cpu_for_autocast(const torch::nn::Module& module) {
+  for (const torch::Tensor& parameter : module.parameters()) {
+    if (parameter.is_cpu()) continue;
+    throw Error(ErrorKind::kUnsupported,
+                c10::str("a Trainer computes in 16 bits only on the CPU, and this module is on ",
+                         parameter.device(),
+                         ": leave out TrainerOptions::autocast"));
+  }
+}
+
 /// The trainer averages by samples, so each SyncBatchNorm has to do the same.
 void weight_losses_by_samples(torch::nn::Module& module) {
   for (const auto& child : module.modules()) {
@@ -110,6 +121,7 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
       group_(std::move(group)),
       options_(std::move(options)) {
   check(options_);
+  if (options_.autocast) require_cpu_for_autocast(*module_);
   for (const auto& parameters : optimizer_.param_groups()) {
     learning_rates_.push_back(parameters.options().get_lr());
   }
