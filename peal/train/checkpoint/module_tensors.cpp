@@ -1,5 +1,6 @@
 #include "peal/train/checkpoint/module_tensors.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,24 +18,38 @@ std::string describe(torch::ScalarType type, torch::IntArrayRef shape) {
   return c10::str(type, " of shape ", shape);
 }
 
+/// A line for each of the first differences, and the number of the others.
+std::string first_lines(const std::vector<std::string>& differences) {
+  constexpr std::size_t kMost = 8;
+  const std::size_t shown = std::min(differences.size(), kMost);
+  std::string lines;
+  for (std::size_t i = 0; i < shown; ++i) lines += "\n  " + differences[i];
+  if (shown < differences.size()) {
+    lines += "\n  and " + std::to_string(differences.size() - shown) + " more";
+  }
+  return lines;
+}
+
 /// Throws unless the module has exactly these tensors. `source` is for the error.
 void require_same(const TensorMap& ours, const Infos& saved, const std::string& source) {
-  std::string differences;
+  std::vector<std::string> differences;
   for (const auto& [name, tensor] : ours) {
     const auto found = saved.find(name);
     if (found == saved.end()) {
-      differences += "\n  " + name + " is missing";
+      differences.push_back(name + " is missing");
     } else if (found->second.type != tensor.scalar_type() ||
                tensor.sizes() != found->second.shape) {
-      differences += "\n  " + name + " is " + describe(found->second.type, found->second.shape) +
-                     ", but in the module " + describe(tensor.scalar_type(), tensor.sizes());
+      differences.push_back(name + " is " + describe(found->second.type, found->second.shape) +
+                            ", but in the module " +
+                            describe(tensor.scalar_type(), tensor.sizes()));
     }
   }
   for (const auto& [name, info] : saved) {
-    if (!ours.contains(name)) differences += "\n  " + name + " is not in the module";
+    if (!ours.contains(name)) differences.push_back(name + " is not in the module");
   }
   if (differences.empty()) return;
-  throw Error(ErrorKind::kUsage, source + " do not fit the module:" + differences);
+  throw Error(ErrorKind::kUsage,
+              source + " do not fit the module:" + first_lines(differences));
 }
 
 }  // namespace

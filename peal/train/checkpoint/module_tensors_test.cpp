@@ -99,5 +99,14 @@ TEST(ModuleTensors, AllDifferencesAreInOneError) {
   EXPECT_TRUE(testing::flat_parameters(net).equal(before)) << "nothing was loaded";
 }
 
+TEST(ModuleTensors, AnErrorListsTheFirstOfManyDifferences) {
+  TensorMap of_another;
+  for (char name = 'a'; name < 'z'; ++name) of_another[{name}] = torch::zeros({1});
+  testing::TwoPaths net;
+  const auto own = module_tensors(net).size();
+  EXPECT_THAT(thrown_text([&] { load_module(net, of_another); }),
+              ::testing::EndsWith("\n  and " + std::to_string(own + 25 - 8) + " more"));
+}
+
 }  // namespace
 }  // namespace peal::train

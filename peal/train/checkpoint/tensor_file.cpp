@@ -147,6 +147,11 @@ TensorFile::TensorFile(std::filesystem::path path) : path_(std::move(path)) {
 void TensorFile::read_header() {
   const Bytes size = size_of(file_);
   const std::string prefix = read_text_at(file_, 0_B, std::min(size, kSafetensorsPrefix));
+  if (prefix.starts_with("PK\x03\x04")) {
+    throw Error(ErrorKind::kUsage,
+                "this is a file of torch.save, and not of safetensors: read it by "
+                "load_pickled_tensors");
+  }
   const Bytes text_size = safetensors_text_size(prefix, size);
   data_begin_ = kSafetensorsPrefix + text_size;
   header_ = parse_safetensors_header(read_text_at(file_, kSafetensorsPrefix, text_size),

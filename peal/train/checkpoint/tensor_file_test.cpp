@@ -150,6 +150,11 @@ TEST_F(TensorFiles, AFileCutAtAnyByteIsRefusedWithAReason) {
   EXPECT_THAT(load_error(), HasSubstr("bytes of data, but its tensors need 25"));
 }
 
+TEST_F(TensorFiles, AFileOfTorchSaveIsRefusedWithTheFunctionThatReadsIt) {
+  torch::save(torch::ones({2}), path_.string());
+  EXPECT_THAT(load_error(), HasSubstr("read it by load_pickled_tensors"));
+}
+
 TEST_F(TensorFiles, NoDamagedByteOfTheHeaderIsDangerous) {
   save_tensors(path_, {{"a", torch::ones({2, 3})}, {"b", torch::ones({1}, torch::kBool)}});
   const std::string whole = bytes_of(path_);

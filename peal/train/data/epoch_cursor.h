@@ -41,6 +41,8 @@ class EpochCursor {
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t seed() const { return options_.seed; }
   std::size_t size() const { return options_.size; }
+  Rank rank() const { return options_.rank; }
+  int ranks() const { return options_.ranks; }
 
   /// Begins the epoch at `position`. Errors: usage (beyond the end).
   void seek(std::size_t position);

@@ -57,6 +57,8 @@ std::uint64_t EpochSampler::epoch() const { return cursor_->epoch(); }
 std::uint64_t EpochSampler::seed() const { return cursor_->seed(); }
 
 std::size_t EpochSampler::size() const { return cursor_->size(); }
+Rank EpochSampler::rank() const { return cursor_->rank(); }
+int EpochSampler::ranks() const { return cursor_->ranks(); }
 
 std::size_t EpochSampler::position() const { return cursor_->position(); }
 

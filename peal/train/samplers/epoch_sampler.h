@@ -10,6 +10,7 @@
 
 #include <torch/data/samplers/base.h>
 
+#include "peal/base/units.h"
 #include "peal/train/data/epoch_cursor.h"
 
 namespace peal::train {
@@ -49,6 +50,8 @@ class EpochSampler : public torch::data::samplers::Sampler<> {
   std::uint64_t seed() const;
   /// The number of samples of an epoch, on all ranks together.
   std::size_t size() const;
+  Rank rank() const;
+  int ranks() const;
 
   /// The number of samples that all ranks together have taken in this epoch, if each rank has made
   /// as many batches as this rank, of the same size. So it is an index into the common order. From

@@ -102,7 +102,8 @@ class Trainer final {
   /// checkpoints are saved.
   /// Order: collective.
   /// Errors: also usage (the last checkpoint was saved in the middle of an epoch of other data, or
-  ///   in another order) and those of CheckpointReader. On every rank the same: resource (the
+  ///   in another order; a sampler of another rank; an epoch without a step), and those of
+  ///   CheckpointReader. On every rank the same: mismatch (ranks have other options), resource (the
   ///   folder of checkpoints cannot be written; a file of the last checkpoint is missing or
   ///   damaged: the trainer never takes an older one by itself).
   template <class Loader, class Loss>

@@ -377,23 +377,5 @@ TEST(TrainerTest, AnEvaluationThatThrowsLeavesTheModuleInItsMode) {
   });
 }
 
-TEST(TrainerTest, OptionsWithoutAMeaningAreRefused) {
-  const auto errors = on_ranks(1, [](const ProcessGroupPtr& group) {
-    const auto net = std::make_shared<Circle>();
-    torch::optim::SGD optimizer(net->parameters(), 0.1);
-    std::vector<std::string> texts;
-    for (const TrainerOptions& options : {TrainerOptions{.epochs = 0},
-                                          TrainerOptions{.accumulate = 0},
-                                          TrainerOptions{.clip_norm = 0},
-                                          TrainerOptions{.autocast = torch::kDouble},
-                                          TrainerOptions{.save_every = -1},
-                                          TrainerOptions{.keep = -1}}) {
-      texts.push_back(testing::thrown_text([&] { Trainer(net, optimizer, group, options); }));
-    }
-    return texts;
-  });
-  EXPECT_THAT(errors[0], Each(::testing::HasSubstr("usage: a Trainer needs ")));
-}
-
 }  // namespace
 }  // namespace peal::train

@@ -14,6 +14,7 @@
 #include "peal/train/optim/clip_grad_norm.h"
 #include "peal/train/optim/optimizer_state.h"
 #include "peal/train/optim/sharded_optimizer.h"
+#include "peal/train/tensors/agreement.h"
 
 namespace peal::train {
 namespace {
@@ -53,6 +54,37 @@ void weight_losses_by_samples(torch::nn::Module& module) {
     auto* const norm = dynamic_cast<SyncBatchNormImpl*>(child.get());
     if (norm != nullptr) norm->set_loss_weights(LossWeights::kBySamples);
   }
+}
+
+/// Throws unless the sampler gives this rank its part of the samples. A sampler for one rank is for
+/// data that only this rank has.
+void require_sampler_of_rank(const EpochSampler& sampler, const ProcessGroup& group) {
+  if (sampler.ranks() == 1) return;
+  if (sampler.rank() == group.rank() && sampler.ranks() == group.size()) return;
+  throw Error(ErrorKind::kUsage,
+              c10::str("the sampler is for rank ",
+                       sampler.rank(),
+                       " of ",
+                       sampler.ranks(),
+                       ", but this is rank ",
+                       group.rank(),
+                       " of ",
+                       group.size(),
+                       ": make the sampler with the rank and the size of the Trainer's group"));
+}
+
+/// What all ranks must have in common, so that they take the same steps.
+std::vector<std::string> lines_of(const TrainerOptions& options, const EpochSampler& sampler) {
+  const bool shares_data = sampler.ranks() > 1;
+  return {c10::str("epochs = ", options.epochs),
+          c10::str("accumulate = ", options.accumulate),
+          c10::str("clip_norm = ", options.clip_norm.value_or(0)),
+          c10::str("autocast = ", options.autocast.value_or(torch::ScalarType::Undefined)),
+          c10::str("checkpoints are ", options.checkpoints.empty() ? "not saved" : "saved"),
+          c10::str("save_every = ", options.save_every),
+          c10::str("keep = ", options.keep),
+          c10::str("the size of the sampler = ", shares_data ? sampler.size() : 0),
+          c10::str("the seed of the sampler = ", shares_data ? sampler.seed() : 0)};
 }
 
 /// The names of the parts and values of a checkpoint.
@@ -137,9 +169,15 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
 TrainingRun::~TrainingRun() = default;
 
 void TrainingRun::begin(EpochSampler& sampler) {
+  const Timeout timeout = options_.parallel.timeout;
+  require_agreement(*group_,
+                    {.what = "TrainerOptions and sampler",
+                     .advice = "give the Trainer the same options on every rank"},
+                    lines_of(options_, sampler),
+                    timeout);
+  require_sampler_of_rank(sampler, *group_);
   std::filesystem::path from;
   if (checkpointer_) {
-    const Timeout timeout = options_.parallel.timeout;
     prepare_checkpoint_folder(*group_, options_.checkpoints, timeout);
     if (const auto saved = open_latest_checkpoint(*group_, options_.checkpoints, timeout)) {
       load(*saved, sampler);
@@ -168,6 +206,7 @@ void TrainingRun::load(const CheckpointReader& saved, const EpochSampler& sample
 }
 
 void TrainingRun::begin_epoch(std::int64_t steps_in_epoch) {
+  began_at_ = position_;
   step_in_epoch_ = 0;
   steps_in_epoch_ = steps_in_epoch;
   samples_in_epoch_ = 0;
@@ -232,6 +271,13 @@ void TrainingRun::save_if_due(bool stops) {
 }
 
 void TrainingRun::end_epoch() {
+  if (step_in_epoch_ == 0 && began_at_ == 0) {
+    throw Error(ErrorKind::kUsage,
+                c10::str("an epoch of ",
+                         epoch_size_,
+                         " samples has no batch on any rank: use more samples, or a sampler and a "
+                         "loader that drop no samples"));
+  }
   if (step_in_epoch_ > 0) {
     last_metrics_ = metrics_.reduce(*group_, options_.parallel.timeout);
     const EpochReport report{.epoch = epoch_,

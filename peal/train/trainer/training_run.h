@@ -75,8 +75,9 @@ class TrainingRun final {
   /// Continues from the last checkpoint, or else after the last step of this object. Moves the
   /// sampler there. Before that, checks that all ranks can save.
   /// Order: collective.
-  /// Errors: those of prepare_checkpoint_folder, open_latest_checkpoint and CheckpointReader; usage
-  ///   (a position in an epoch of other data, or in another order).
+  /// Errors: mismatch (ranks have other options, or samplers of another size or seed); usage (a
+  ///   sampler of another rank; a position in an epoch of other data, or in another order); those of
+  ///   prepare_checkpoint_folder, open_latest_checkpoint and CheckpointReader.
   void begin(EpochSampler& sampler);
   /// The epoch that is running, or comes next.
   std::int64_t epoch() const { return epoch_; }
@@ -89,7 +90,7 @@ class TrainingRun final {
   /// Saves if it is time, or if the run stops. Order: collective.
   void save_if_due(bool stops);
   /// Reports the epoch, unless this object took no step in it: then the run had been saved after
-  /// its last step. Order: collective.
+  /// its last step. Order: collective. Errors: also usage (a whole epoch without a step).
   void end_epoch();
   /// Waits for the last checkpoint. `signal` is that of this rank; 0: none. Order: collective.
   RunReport finish(RunEnd end, int signal);
@@ -119,6 +120,7 @@ class TrainingRun final {
   std::size_t position_ = 0;    // in the epoch, of all ranks together
   std::size_t epoch_size_ = 0;  // the position at the end of an epoch
   std::uint64_t seed_ = 0;      // of the sampler
+  std::size_t began_at_ = 0;    // the position at which this epoch began or continued
   std::int64_t step_in_epoch_ = 0;
   std::int64_t steps_in_epoch_ = 0;
   std::int64_t samples_in_epoch_ = 0;
