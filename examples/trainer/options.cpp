@@ -7,7 +7,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "Trains a convolutional network on handwritten digits with peal::train::Trainer. Starts its\n"
       "processes itself, or runs as a rank of `peal run`:\n"
       "  build/release/bin/trainer --processes 2");
-  app.add_option("--gpus", options.gpus, "Numbers of the GPUs, one for each process (default: train on the CPU)");
+  app.add_option("--gpus",
+                 options.gpus,
+                 "Numbers of the GPUs, one for each process (default: train on the CPU)");
   app.add_option("--processes", options.processes, "Number of processes on the CPU")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

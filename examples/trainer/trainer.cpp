@@ -54,7 +54,8 @@ auto make_loader(const mnist::ImageDataset& pictures,
 torch::Device device_of_rank(const Options& options) {
   if (options.gpus.empty()) return torch::kCPU;
   const char* const rank = std::getenv("LOCAL_RANK");
-  return train::device_of(rank == nullptr ? 0 : std::atoi(rank), train::choose_devices(options.gpus));
+  return train::device_of(rank == nullptr ? 0 : std::atoi(rank),
+                          train::choose_devices(options.gpus));
 }
 
 /// One rank. Returns the exit code of the program.

@@ -143,7 +143,8 @@ Metadata to_metadata(const Manifest& manifest) {
     }
   }
   for (const auto& [rank, tensors] : manifest.rank_tensors) {
-    metadata[std::string(kRank) + std::to_string(rank) + std::string(kTensors)] = std::to_string(tensors);
+    metadata[std::string(kRank) + std::to_string(rank) + std::string(kTensors)] =
+        std::to_string(tensors);
   }
   for (const auto& [name, text] : manifest.values.texts) {
     metadata[std::string(kValue) + name] = text;
@@ -171,8 +172,7 @@ Manifest parse_manifest(const Metadata& metadata) {
     manifest.optimizers[name] = read_optimizer(keys, name);
   }
   for (const auto& [key, text] : keys.below(kRank)) {
-    manifest.rank_tensors[read_rank(key)] =
-        keys.number<std::int64_t>(std::string(kRank) + key);
+    manifest.rank_tensors[read_rank(key)] = keys.number<std::int64_t>(std::string(kRank) + key);
   }
   manifest.values.texts = keys.below(kValue);
   if (const std::string reason = why_not_file_names(manifest); !reason.empty())

@@ -48,8 +48,7 @@ void require_same(const TensorMap& ours, const Infos& saved, const std::string& 
     if (!ours.contains(name)) differences.push_back(name + " is not in the module");
   }
   if (differences.empty()) return;
-  throw Error(ErrorKind::kUsage,
-              source + " do not fit the module:" + first_lines(differences));
+  throw Error(ErrorKind::kUsage, source + " do not fit the module:" + first_lines(differences));
 }
 
 }  // namespace

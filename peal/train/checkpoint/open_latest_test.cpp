@@ -106,10 +106,10 @@ TEST_F(OpenLatest, ARankThatDoesNotSeeTheFolderIsToldToShareIt) {
     const fs::path& mine = group->rank() == 0 ? folder_.path() : other.path();
     return thrown_text([&] { open_latest_checkpoint(*group, mine); });
   });
-  EXPECT_THAT(errors,
-              Each(AllOf(StartsWith("resource: rank 1: " + other.path().string()),
-                         EndsWith("check that all ranks share the folder " +
-                                  other.path().string()))));
+  EXPECT_THAT(
+      errors,
+      Each(AllOf(StartsWith("resource: rank 1: " + other.path().string()),
+                 EndsWith("check that all ranks share the folder " + other.path().string()))));
 }
 
 TEST_F(OpenLatest, ADamagedCheckpointIsNotRecommended) {

@@ -56,9 +56,10 @@ TEST(PrepareFolder, AFolderThatCannotBeWrittenIsAnErrorOnEveryRank) {
 
 TEST(PrepareFolder, RanksThatDoNotShareTheFolderFailTogether) {
   const TemporaryFolder one, other;
-  EXPECT_THAT(prepared(one.path(), other.path()),
-              Each(AllOf(StartsWith("usage: rank 1: " + other.path().string()),
-                         EndsWith("does not exist here: all ranks need a folder that they share"))));
+  EXPECT_THAT(
+      prepared(one.path(), other.path()),
+      Each(AllOf(StartsWith("usage: rank 1: " + other.path().string()),
+                 EndsWith("does not exist here: all ranks need a folder that they share"))));
   EXPECT_THAT(testing::names_in(one.path()), ::testing::IsEmpty());
 }
 

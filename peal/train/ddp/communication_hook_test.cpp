@@ -9,8 +9,8 @@
 
 #include "peal/train/ddp/compression_hooks.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
-#include "peal/train/tensors/finishing_work.h"
 #include "peal/train/ddp/power_sgd.h"
+#include "peal/train/tensors/finishing_work.h"
 #include "peal/train/tensors/tensors.h"
 #include "peal/train/testing/nets.h"
 #include "peal/train/testing/ranks.h"

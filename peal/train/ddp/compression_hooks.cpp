@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
-#include "peal/train/tensors/finishing_work.h"
 #include "peal/train/tensors/element_type.h"
+#include "peal/train/tensors/finishing_work.h"
 #include "peal/train/tensors/tensors.h"
 
 namespace peal::train {

@@ -75,13 +75,13 @@ class NoSync final {
 ///   errors of all_reduce. After an exception in forward, or in backward on every rank at the same
 ///   place, training continues with the next pass.
 /// Cost: one all_reduce for each bucket. The buckets are in the memory of the host: gradients on a
-///   GPU are copied there and back. The all_reduce starts when the bucket is complete, while backward
-///   continues. It runs at the end of backward if the ranks are on one host with one core each and
-///   there is no hook (docs/decisions/0045). At the end of backward, one more of 8 bytes for each
-///   parameter. A parameter that is not reached delays its bucket and all later buckets until the
-///   end of backward. A sparse gradient is sent at the end, by all_gather. The pass after a change:
-///   some small operations and a checksum of all parameters; if types or shapes changed, also new
-///   buckets and a second all_reduce.
+///   GPU are copied there and back. The all_reduce starts when the bucket is complete, while
+///   backward continues. It runs at the end of backward if the ranks are on one host with one core
+///   each and there is no hook (docs/decisions/0045). At the end of backward, one more of 8 bytes
+///   for each parameter. A parameter that is not reached delays its bucket and all later buckets
+///   until the end of backward. A sparse gradient is sent at the end, by all_gather. The pass after
+///   a change: some small operations and a checksum of all parameters; if types or shapes changed,
+///   also new buckets and a second all_reduce.
 /// Source: Li et al. 2020, PyTorch Distributed: Experiences on Accelerating Data Parallel Training.
 template <class Module>
 class DistributedDataParallel final {

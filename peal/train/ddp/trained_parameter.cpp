@@ -66,8 +66,7 @@ torch::Tensor TrainedParameter::accumulate(const torch::Tensor& gradient,
   }
   const bool is_plain = !sum.defined() || (sum.layout() == torch::kStrided && !sum.requires_grad());
   const bool may_use_place = place.defined() && fits_device() && !pass.is_apart &&
-                             fits(gradient, place) &&
-                             gradient.scalar_type() == place.scalar_type();
+                             fits(gradient, place) && gradient.scalar_type() == place.scalar_type();
   if (!may_use_place || !is_plain) return scaled(gradient, weight);
   const bool autograd_must_add = has_hook_after_accumulation(tensor);
   if (memory != nullptr && memory->is_in_use()) {

@@ -65,12 +65,13 @@ TEST(TrainerErrorsTest, OptionsWithoutAMeaningAreRefused) {
   EXPECT_THAT(errors[0], Each(HasSubstr("usage: a Trainer needs ")));
 }
 
-
 TEST(TrainerErrorsTest, RanksWithOtherOptionsAreAMismatchBeforeTheFirstStep) {
   const Fit other_epochs{.options = [](Rank rank) { return TrainerOptions{.epochs = 2 + rank}; }};
-  EXPECT_THAT(other_epochs.errors(),
-              Each(AllOf(StartsWith("mismatch: "), HasSubstr("epochs = 2"), HasSubstr("epochs = 3"))));
-  const Fit other_steps{.options = [](Rank rank) { return TrainerOptions{.accumulate = 1 + rank}; }};
+  EXPECT_THAT(
+      other_epochs.errors(),
+      Each(AllOf(StartsWith("mismatch: "), HasSubstr("epochs = 2"), HasSubstr("epochs = 3"))));
+  const Fit other_steps{
+      .options = [](Rank rank) { return TrainerOptions{.accumulate = 1 + rank}; }};
   EXPECT_THAT(other_steps.errors(), Each(HasSubstr("accumulate = 1")));
   const Fit other_seed{.sampler = [](Rank rank) {
     return DistributedSampler(10, rank, 2, {.seed = static_cast<std::uint64_t>(rank)});

@@ -76,8 +76,8 @@ class TrainingRun final {
   /// sampler there. Before that, checks that all ranks can save.
   /// Order: collective.
   /// Errors: mismatch (ranks have other options, or samplers of another size or seed); usage (a
-  ///   sampler of another rank; a position in an epoch of other data, or in another order); those of
-  ///   prepare_checkpoint_folder, open_latest_checkpoint and CheckpointReader.
+  ///   sampler of another rank; a position in an epoch of other data, or in another order); those
+  ///   of prepare_checkpoint_folder, open_latest_checkpoint and CheckpointReader.
   void begin(EpochSampler& sampler);
   /// The epoch that is running, or comes next.
   std::int64_t epoch() const { return epoch_; }
