@@ -1,10 +1,24 @@
 #include "peal/train/replicas/broadcast_node.h"
 
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 #include <torch/types.h>
 
 namespace peal::train {
+namespace {
+
+template <class Pointer, class... Arguments>
+Pointer make_node(Arguments&&... arguments) {
+  if constexpr (std::is_same_v<Pointer, std::shared_ptr<torch::autograd::Node>>) {
+    return std::make_shared<BroadcastNode>(std::forward<Arguments>(arguments)...);
+  } else {
+    return c10::make_intrusive<BroadcastNode>(std::forward<Arguments>(arguments)...);
+  }
+}
+
+}  // namespace
 
 BroadcastNode::BroadcastNode(const std::vector<torch::Tensor>& parameters, Report report)
     : report_(std::move(report)) {
@@ -23,6 +37,11 @@ torch::autograd::variable_list BroadcastNode::apply(torch::autograd::variable_li
   }
   report_(Clock::now() - start);
   return sums;
+}
+
+NodePtr make_broadcast_node(const std::vector<torch::Tensor>& parameters,
+                            BroadcastNode::Report report) {
+  return make_node<NodePtr>(parameters, std::move(report));
 }
 
 }  // namespace peal::train

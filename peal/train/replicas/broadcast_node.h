@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
 #include "peal/base/clock.h"
@@ -23,8 +24,7 @@ class BroadcastNode final : public torch::autograd::Node {
  public:
   using Report = std::function<void(Duration)>;
 
-  /// Make the copies outputs of this node with torch::autograd::set_history, one copy of all
-  /// parameters after the other. `report` receives the time of each sum.
+  /// `report` receives the time of each sum.
   BroadcastNode(const std::vector<torch::Tensor>& parameters, Report report);
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
@@ -33,5 +33,13 @@ class BroadcastNode final : public torch::autograd::Node {
   std::vector<torch::Device> devices_;  // of the parameters
   Report report_;
 };
+
+/// A std::shared_ptr in LibTorch 2.11, and later a c10::intrusive_ptr.
+using NodePtr = decltype(torch::autograd::Edge::function);
+
+/// Make the copies outputs of the node with torch::autograd::set_history, one copy of all
+/// parameters after the other.
+NodePtr make_broadcast_node(const std::vector<torch::Tensor>& parameters,
+                            BroadcastNode::Report report);
 
 }  // namespace peal::train

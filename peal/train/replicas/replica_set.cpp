@@ -175,8 +175,8 @@ void ReplicaSet::link(std::size_t used, const std::shared_ptr<ReplicaTimes>& tim
     if (parameter.original.requires_grad()) trained.push_back(parameter.original);
   }
   if (trained.empty()) return;
-  const auto node = c10::make_intrusive<BroadcastNode>(
-      trained, [times](Duration duration) { times->reduce = duration; });
+  const NodePtr node =
+      make_broadcast_node(trained, [times](Duration duration) { times->reduce = duration; });
   for (std::size_t r = 1; r < used; ++r) {
     for (const Copies& parameter : parameters_) {
       if (!parameter.original.requires_grad()) continue;
