@@ -48,11 +48,16 @@ namespace peal::train {
 /// not tensors, keep the values that the replica was made with.
 ///
 /// On CPUs, replicas share the cores and the calling thread does all else, with backward: one
-/// process with several intra-op threads is as fast, and DistributedDataParallel is faster. CUDA
-/// devices are used as LibTorch does, but peal's tests have only CPUs.
+/// process with several intra-op threads is as fast, and DistributedDataParallel is faster.
+///
+/// On a GPU, a replica computes on the caller's current stream of this GPU, so it is in order with
+/// the caller's kernels. LibTorch has one generator for each GPU: dropout depends on the timing of
+/// threads if replicas share a GPU. Some replicas may be on the CPU and others on GPUs.
 /// Threads: one at a time. It starts threads, so peal::spawn must come before.
-/// Errors: usage (see ReplicaSet; tensors that cannot be split; an error of a replica, whose text
-///   names the replica, with the exception nested in it). An Error of a replica keeps its kind.
+/// Errors: usage (see ReplicaSet; a GPU that is not there; tensors that cannot be split; an error
+/// of
+///   a replica, whose text names the replica, with the exception nested in it). An Error of a
+///   replica keeps its kind.
 /// Cost: each pass copies the module to each other replica, and backward adds as many gradients.
 /// Source: Python's torch.nn.DataParallel.
 template <class Module>

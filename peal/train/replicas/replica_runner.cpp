@@ -2,7 +2,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
-#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <exception>
@@ -19,8 +20,20 @@
 namespace peal::train {
 namespace {
 
+void require_present(const torch::Device& device) {
+  const auto present = static_cast<int>(torch::cuda::device_count());
+  if (!device.is_cuda() || device.index() < present) return;
+  throw Error(ErrorKind::kUsage,
+              c10::str("DataParallel: ",
+                       device,
+                       " is not available: this machine has ",
+                       present,
+                       present == 1 ? " GPU" : " GPUs"));
+}
+
 std::vector<torch::Device> devices_of(const torch::nn::Module& module,
                                       const ReplicaOptions& options) {
+  for (const torch::Device& device : options.devices) require_present(device);
   if (!options.devices.empty()) return options.devices;
   const std::vector<torch::Tensor> parameters = module.parameters();
   if (parameters.empty() || !parameters[0].is_cuda()) return {torch::kCPU};
@@ -47,6 +60,15 @@ ReplicaSet::Make cloner(const std::shared_ptr<torch::nn::Module>& module) {
                            "reset(), or pass a function that makes another one"));
     }
   };
+}
+
+/// The current stream of this thread on each device.
+std::vector<c10::Stream> streams_on(const std::vector<torch::Device>& devices) {
+  std::vector<c10::Stream> streams;
+  for (const torch::Device& device : devices) {
+    streams.push_back(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  }
+  return streams;
 }
 
 int threads_for_each(const ReplicaOptions& options, std::size_t replicas) {
@@ -112,11 +134,12 @@ void ReplicaRunner::apply(std::size_t used, const std::function<void(std::size_t
     }
   } else {
     const at::ThreadLocalState state;
+    const std::vector<c10::Stream> streams = streams_on(set_.devices());
     const std::uint64_t seed = draw_seed();
     thrown = threads_->run(static_cast<int>(used), [&](int index) {
       const at::ThreadLocalStateGuard as_caller(state);
       const RandomStream stream(seed, index);
-      const c10::DeviceGuard on_device(set_.devices()[static_cast<std::size_t>(index)]);
+      const c10::StreamGuard on_device(streams[static_cast<std::size_t>(index)]);
       task(static_cast<std::size_t>(index));
     });
   }

@@ -156,7 +156,7 @@ void ReplicaSet::copy_values(std::size_t used) const {
       // A graph of an earlier pass may have saved the copy. The values are the same then, unless
       // the module has changed too, which its own part of the graph reports.
       const at::AutoDispatchBelowADInplaceOrView without_version;
-      to.copy_(from, /*non_blocking=*/true);
+      to.copy_(from, /*non_blocking=*/!to.is_cpu());
     } else {
       const c10::InferenceMode normal(false);
       to.set_data(from.detach().to(to.device(), /*non_blocking=*/false, /*copy=*/true));

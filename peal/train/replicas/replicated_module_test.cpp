@@ -84,6 +84,14 @@ TEST(DataParallelTest, AModuleOnAnotherDeviceIsAUsageErrorThatNamesTheParameter)
               HasSubstr("the parameter weight is on cpu, and the first device is meta"));
 }
 
+TEST(DataParallelTest, ADeviceThatIsNotThereIsAUsageError) {
+  torch::nn::Linear net(3, 2);
+  EXPECT_THAT(thrown_text([&] {
+                DataParallel model(net, {.devices = {torch::kCPU, {torch::kCUDA, 99}}});
+              }),
+              HasSubstr("usage: DataParallel: cuda:99 is not available: this machine has "));
+}
+
 /// Uses one weight in two places, and has one parameter under two names.
 struct Tied : torch::nn::Cloneable<Tied> {
   Tied() { reset(); }

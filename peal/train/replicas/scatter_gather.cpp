@@ -7,6 +7,15 @@
 #include "peal/base/error.h"
 
 namespace peal::train {
+namespace {
+
+/// The CPU waits for the values. A GPU does not, because its stream orders the copy before their
+/// use.
+torch::Tensor copied_to(const torch::Tensor& tensor, const torch::Device& device) {
+  return tensor.to(device, /*non_blocking=*/!device.is_cpu());
+}
+
+}  // namespace
 
 Split split_evenly(std::int64_t samples, std::int64_t dim, std::vector<torch::Device> devices) {
   const auto most = static_cast<std::int64_t>(devices.size());
@@ -62,7 +71,7 @@ std::vector<torch::Tensor> scatter(const torch::Tensor& tensor, const Split& spl
   // replicas would otherwise change the graph of one tensor at the same time.
   std::vector<torch::Tensor> parts = tensor.split_with_sizes(split.sizes, split.dim);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = parts[i].to(split.devices[i], /*non_blocking=*/true);
+    parts[i] = copied_to(parts[i], split.devices[i]);
   }
   return parts;
 }
@@ -89,7 +98,7 @@ torch::Tensor gather(const std::vector<torch::Tensor>& parts,
                      const torch::Device& device) {
   if (!parts[0].defined()) return {};
   std::vector<torch::Tensor> here;
-  for (const torch::Tensor& part : parts) here.push_back(part.to(device, /*non_blocking=*/true));
+  for (const torch::Tensor& part : parts) here.push_back(copied_to(part, device));
   return here[0].dim() == 0 ? torch::stack(here) : torch::cat(here, dim);
 }
 

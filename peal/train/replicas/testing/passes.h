@@ -30,11 +30,13 @@ inline torch::Tensor make_batch(std::int64_t samples) {
 
 /// A loss whose gradient differs for each sample.
 inline torch::Tensor loss_of(const torch::Tensor& output) {
-  return (output.square() * torch::arange(1, output.size(0) + 1).view({-1, 1})).sum();
+  const torch::Tensor weights = torch::arange(1, output.size(0) + 1, output.device());
+  return (output.square() * weights.view({-1, 1})).sum();
 }
 
+/// The tensors may be on different devices.
 inline void expect_close(const torch::Tensor& one, const torch::Tensor& other) {
-  EXPECT_TRUE(one.allclose(other, 1e-12, 1e-12)) << one << other;
+  EXPECT_TRUE(one.cpu().allclose(other.cpu(), 1e-12, 1e-12)) << one << other;
 }
 
 }  // namespace peal::train::testing
