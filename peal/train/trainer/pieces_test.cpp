@@ -1,5 +1,6 @@
 // The parts of a Trainer that need no model.
 #include <csignal>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "peal/train/testing/gpus.h"
 #include "peal/train/testing/ranks.h"
 #include "peal/train/trainer/devices.h"
 #include "peal/train/trainer/learning_rates.h"
@@ -32,6 +34,17 @@ TEST(DevicesTest, AGpuThatIsNotThereIsAnErrorThatCountsThoseThatAre) {
 TEST(DevicesTest, WithoutNumbersAMachineWithoutGpusUsesTheCpu) {
   if (torch::cuda::device_count() > 0) GTEST_SKIP() << "this machine has GPUs";
   EXPECT_THAT(choose_devices(), ::testing::ElementsAre(torch::Device(torch::kCPU)));
+}
+
+class DevicesOnGpusTest : public testing::GpuTest {};
+
+TEST_F(DevicesOnGpusTest, NumbersChooseGpusAndWithoutNumbersAllAreChosen) {
+  EXPECT_THAT(choose_devices(std::vector<int>{0}), ::testing::ElementsAre(testing::kGpu));
+  EXPECT_THAT(choose_devices(std::vector<int>{0, 0}),
+              ::testing::ElementsAre(testing::kGpu, testing::kGpu));
+  const std::vector<torch::Device> all = choose_devices();
+  EXPECT_EQ(all.size(), static_cast<std::size_t>(torch::cuda::device_count()));
+  EXPECT_EQ(all.front(), testing::kGpu);
 }
 
 TEST(DevicesTest, EachLocalRankHasItsGpuAndAllShareTheCpu) {
