@@ -47,9 +47,9 @@ class ReplicaRunner final {
   }
   torch::nn::Module& replica(std::size_t index) const { return set_.replica(index); }
   void refresh(std::size_t used);
-  /// Calls task(r) for the first `used` replicas, each on its thread and device, with the caller's
-  /// thread-local state, the caller's current CUDA stream of the device, and random numbers of its
-  /// own. Throws the error of the first replica that failed.
+  /// Calls task(r) for the first `used` replicas, each on its thread and device. A replica has the
+  /// thread-local state of the caller, the caller's current stream on its device, and random
+  /// numbers of its own. Throws the error of the first replica that failed.
   void apply(std::size_t used, const std::function<void(std::size_t)>& task);
 
   std::int64_t dim() const { return options_.dim; }
