@@ -31,6 +31,7 @@
 #include "peal/train/samplers/counted.h"
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/tensors/tensors.h"
+#include "peal/train/trainer/devices.h"
 
 #include "mnist/digits.h"
 #include "mnist/images.h"
@@ -175,6 +176,15 @@ void normalization_over_ranks(const peal::ProcessGroupPtr& group, const torch::T
   expect(net->norm->running_mean.allclose(0.1 * mean, 1e-3, 1e-4), "the mean is over all ranks");
 }
 
+void one_device(const torch::Tensor& rows, const std::vector<int>& gpus, int local_rank) {
+  torch::nn::Linear net(64, 9);
+  const std::vector<torch::Device> devices = peal::train::choose_devices(gpus);
+  const torch::Device device = peal::train::device_of(local_rank, devices);
+  net->to(device);  // before the optimizer and DistributedDataParallel are made
+  const torch::Tensor output = net->forward(rows.to(device));
+  expect(output.device().type() == device.type(), "the output is on the device of the rank");
+}
+
 void several_devices(const torch::Tensor& rows) {
   torch::nn::Sequential net(torch::nn::Linear(64, 32), torch::nn::ReLU(), torch::nn::Linear(32, 9));
   peal::train::DataParallel model(net, {.devices = {torch::kCPU, torch::kCPU}});
@@ -230,6 +240,7 @@ void run(const fs::path& from_python) {
   sixteen_bits(group, {batch, batch});
   normalization_over_ranks(
       group, digits.images().chunk(group->size())[static_cast<std::size_t>(group->rank())]);
+  one_device(torch::randn({6, 64}), /*gpus=*/{}, /*local_rank=*/0);
   several_devices(torch::randn({6, 64}));
   operations_on_tensors(group);
   if (group->rank() == 0) std::cout << "all checks have passed\n";
