@@ -12,6 +12,7 @@
 
 #include "peal/base/error_bytes.h"
 #include "peal/base/serialize.h"
+#include "peal/base/stack_frames.h"
 #include "peal/system/file_size.h"
 #include "peal/system/private_folder.h"
 #include "peal/system/shared_file.h"
@@ -38,8 +39,16 @@ FailedBy failed_by(const std::exception& exception, Rank rank) {
   return FailedBy::kItself;
 }
 
-Error thrown_error(ErrorKind kind, Rank rank, const std::string& text) {
+Error thrown_error(ErrorKind kind, Rank rank, std::string_view what) {
+  const std::string text = without_stack_frames(what);
   return Error(kind, text, {.rank = rank, .cause = ErrorCause::kThrew, .reason = text});
+}
+
+/// peal's own errors may quote an exception of LibTorch.
+Error without_frames_of_torch(const Error& error) {
+  ErrorDetails details = error.details();
+  details.reason = without_stack_frames(details.reason);
+  return Error(error.kind(), without_stack_frames(error.message()), std::move(details));
 }
 
 /// The kind for an exception of the program: as if the rank had called abort() with its text.
@@ -76,7 +85,7 @@ Outcome outcome_of(const std::function<std::string(Rank)>& function, Rank rank) 
   try {
     return {.result = function(rank)};
   } catch (const Error& error) {
-    return {.error = error, .failed_by = failed_by(error, rank)};
+    return {.error = without_frames_of_torch(error), .failed_by = failed_by(error, rank)};
   } catch (const std::exception& exception) {
     return {.error = thrown_error(kind_of(exception), rank, exception.what()),
             .failed_by = failed_by(exception, rank)};

@@ -64,6 +64,32 @@ TEST_F(SpawnTest, AnExceptionOfAnotherTypeArrivesWithItsText) {
   EXPECT_THAT(other.message(), HasSubstr("an exception that is not a std::exception"));
 }
 
+constexpr const char* kWithFrames =
+    "mat1 and mat2 shapes cannot be multiplied (4x5 and 6x8)\n"
+    "Exception raised from meta at /pytorch/Linear.cpp:98 (most recent call first):\n"
+    "frame #0: c10::Error::Error(std::string) + 0x9d (0x7f in libc10.so)\n"
+    "frame #1: <unknown function> + 0x2a (0x55 in ./train)\n";
+constexpr const char* kWithoutFrames = "mat1 and mat2 shapes cannot be multiplied (4x5 and 6x8)";
+
+TEST_F(SpawnTest, TheStackFramesOfAnExceptionOfLibTorchDoNotArrive) {
+  const SpawnError error =
+      spawn_error_of([] { spawn(1, [](Rank) { throw std::runtime_error(kWithFrames); }); });
+  EXPECT_EQ(error.message(), std::string("rank 0 of 1 failed: ") + kWithoutFrames);
+  EXPECT_EQ(error.details().reason, kWithoutFrames);
+  EXPECT_EQ(error.errors()[0]->message(), kWithoutFrames);
+}
+
+TEST_F(SpawnTest, TheStackFramesInAnErrorOfPealDoNotArriveEither) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(1, [](Rank) {
+      throw Error(
+          ErrorKind::kBug, std::string("it threw: ") + kWithFrames, {.reason = kWithFrames});
+    });
+  });
+  EXPECT_EQ(error.message(), std::string("rank 0 of 1 failed: it threw: ") + kWithoutFrames);
+  EXPECT_EQ(error.details().reason, kWithoutFrames);
+}
+
 TEST_F(SpawnTest, AnExceptionOfTheMachineHasTheKindResource) {
   EXPECT_EQ(spawn_error_of([] { spawn(1, [](Rank) { throw std::bad_alloc(); }); }).kind(),
             ErrorKind::kResource);
