@@ -24,17 +24,26 @@ constexpr std::string_view kWhatFor = "the result of a rank";
 
 enum class Tag : std::uint8_t { kReturned = 1, kThrew, kThrewAfterAnother };
 
-/// Whether the loss of another rank caused the exception.
+/// Whether the error of rank `self` says that another rank has failed.
+bool blames_another(const Error& error, Rank self) {
+  const std::optional<Rank>& cause = error.details().rank;
+  if (is_loss(error.kind())) return cause != self;
+  const bool ranks_may_blame_each_other =
+      error.kind() == ErrorKind::kMismatch || error.kind() == ErrorKind::kTimeout;
+  return !ranks_may_blame_each_other && cause.value_or(self) != self;
+}
+
+/// Whether an error of another rank caused the exception.
 FailedBy failed_by(const std::exception& exception, Rank rank) {
   if (const auto* error = dynamic_cast<const Error*>(&exception)) {
-    if (is_loss(error->kind()) && error->details().rank != rank) return FailedBy::kAnotherRank;
+    if (blames_another(*error, rank)) return FailedBy::kAnotherRank;
   }
   try {
     std::rethrow_if_nested(exception);
   } catch (const std::exception& inner) {
     return failed_by(inner, rank);
   } catch (...) {
-    // An exception of another type does not report the loss of a rank.
+    // An exception of another type does not report the error of a rank.
   }
   return FailedBy::kItself;
 }

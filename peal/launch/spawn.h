@@ -32,8 +32,10 @@ struct SpawnOptions {
 };
 
 /// A rank of `spawn` failed. The kind and the details are those of the rank that failed first and
-/// not only because of another rank. Its message names the rank. Where the details name no rank or
-/// no cause, they name this rank, and that the rank threw, exited or was killed.
+/// not only because of another rank. A rank that throws the error of another rank, as all ranks do
+/// if one of them cannot write its part of a checkpoint, failed because of that rank. The message
+/// names the rank that failed. Where the details name no rank or no cause, they name this rank, and
+/// that the rank threw, exited or was killed.
 class SpawnError final : public Error {
  public:
   SpawnError(const Error& error, std::vector<std::optional<Error>> errors);

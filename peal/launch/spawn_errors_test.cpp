@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(SpawnTest, AnErrorOfARankArrivesWithItsKindAndDetails) {
@@ -141,6 +142,52 @@ TEST_F(SpawnTest, WithoutRecordsARankThatLostAnotherIsNotNamedEvenIfItEndsFirst)
   EXPECT_EQ(error.message(), "rank 1 of 2 failed: row 9");
   EXPECT_EQ(error.kind(), ErrorKind::kAborted);
   EXPECT_EQ(error.errors()[0]->kind(), ErrorKind::kPeerLost);
+}
+
+/// Rank 1 fails and ends first, with the error of rank 0. Then rank 0 fails with it, as rank 2
+/// does.
+void spawn_ranks_with_the_error_of_rank_0(ErrorKind kind, bool has_group) {
+  const Pipe pids = make_pipe();
+  spawn(3, [&](Rank rank) {
+    const ProcessGroupPtr group = has_group ? init_process_group() : nullptr;
+    if (rank == 0) {
+      pid_t first = 0;
+      if (::read(pids.reader.get(), &first, sizeof first) < 0) ::abort();
+      while (state_of_process(first) != ProcessState::kMissing) ::sched_yield();
+    } else if (rank == 1) {
+      const pid_t self = ::getpid();
+      if (::write(pids.writer.get(), &self, sizeof self) < 0) ::abort();
+    }
+    throw Error(kind, "rank 0: no file", {.rank = 0});
+  });
+}
+
+TEST_F(SpawnTest, TheErrorThatOneRankReportsToAllIsTheErrorOfThatRank) {
+  for (const bool has_group : {false, true}) {
+    const SpawnError error = spawn_error_of(
+        [&] { spawn_ranks_with_the_error_of_rank_0(ErrorKind::kResource, has_group); });
+    EXPECT_THAT(std::string(error.message()), StartsWith("rank 0 of 3 failed: no file"));
+    EXPECT_EQ(error.details().rank, 0);
+    EXPECT_EQ(error.errors()[1]->message(), "rank 0: no file");
+  }
+}
+
+TEST_F(SpawnTest, TheFirstOfTheRanksIsNamedIfEachMayHaveNamedAnother) {
+  for (const ErrorKind kind : {ErrorKind::kMismatch, ErrorKind::kTimeout}) {
+    const SpawnError error =
+        spawn_error_of([&] { spawn_ranks_with_the_error_of_rank_0(kind, /*has_group=*/false); });
+    EXPECT_THAT(std::string(error.message()), Not(StartsWith("rank 0")));
+  }
+}
+
+TEST_F(SpawnTest, TheErrorOfARankThatDidNotFailNamesThatRankToo) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(2, [](Rank rank) {
+      if (rank == 1) throw Error(ErrorKind::kResource, "rank 0: no file", {.rank = 0});
+    });
+  });
+  EXPECT_EQ(error.message(), "rank 1 of 2 failed: rank 0: no file");
+  EXPECT_EQ(error.details().rank, 0);
 }
 
 TEST_F(SpawnTest, ARankThatASignalKillsIsNamedWithTheSignal) {
