@@ -1,5 +1,6 @@
-// The stack frames that LibTorch adds to the texts of its exceptions. Such frames hide the text from
-// readers and fill up messages of limited size. Used where the text of a rank is stored or shown.
+// The stack frames that LibTorch adds to the texts of its exceptions. Such frames hide the text
+// from readers and fill up messages of limited size. Used where the text of a rank is stored or
+// shown.
 #pragma once
 
 #include <string>
