@@ -198,9 +198,12 @@ TEST(LauncherTest, TheFirstFailureEndsTheOthersAndIsReportedWithItsLastLines) {
 }
 
 TEST(LauncherTest, TheLastLinesLeaveOutStackFramesOfLibTorch) {
-  const Outcome outcome = launch(shell(
-      1, "echo no luck; for i in $(seq 30); do echo \"frame #$i: f() + 0x9d\"; done; exit 3"));
-  EXPECT_EQ(outcome.out.size(), 31u);
+  const Outcome outcome = launch(shell(1, R"(
+      echo no luck
+      echo "Exception raised from f at f.cpp:7 (most recent call first):"
+      for i in $(seq 30); do echo "frame #$i: f() + 0x9d"; done
+      exit 3)"));
+  EXPECT_EQ(outcome.out.size(), 32u);
   EXPECT_THAT(main_failure(outcome.report)->last_lines, ElementsAre("no luck"));
 }
 

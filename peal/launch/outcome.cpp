@@ -12,6 +12,7 @@
 
 #include "peal/base/error_bytes.h"
 #include "peal/base/serialize.h"
+#include "peal/base/stack_frames.h"
 #include "peal/system/file_size.h"
 #include "peal/system/private_folder.h"
 #include "peal/system/shared_file.h"
@@ -23,23 +24,40 @@ constexpr std::string_view kWhatFor = "the result of a rank";
 
 enum class Tag : std::uint8_t { kReturned = 1, kThrew, kThrewAfterAnother };
 
-/// Whether the loss of another rank caused the exception.
+/// Whether the error of rank `self` says that another rank has failed.
+bool blames_another(const Error& error, Rank self) {
+  const std::optional<Rank>& cause = error.details().rank;
+  if (is_loss(error.kind())) return cause != self;
+  const bool ranks_may_blame_each_other =
+      error.kind() == ErrorKind::kMismatch || error.kind() == ErrorKind::kTimeout;
+  return !ranks_may_blame_each_other && cause.value_or(self) != self;
+}
+
+/// Whether an error of another rank caused the exception.
 FailedBy failed_by(const std::exception& exception, Rank rank) {
   if (const auto* error = dynamic_cast<const Error*>(&exception)) {
-    if (is_loss(error->kind()) && error->details().rank != rank) return FailedBy::kAnotherRank;
+    if (blames_another(*error, rank)) return FailedBy::kAnotherRank;
   }
   try {
     std::rethrow_if_nested(exception);
   } catch (const std::exception& inner) {
     return failed_by(inner, rank);
   } catch (...) {
-    // An exception of another type does not report the loss of a rank.
+    // An exception of another type does not report the error of a rank.
   }
   return FailedBy::kItself;
 }
 
-Error thrown_error(ErrorKind kind, Rank rank, const std::string& text) {
+Error thrown_error(ErrorKind kind, Rank rank, std::string_view what) {
+  const std::string text = without_stack_frames(what);
   return Error(kind, text, {.rank = rank, .cause = ErrorCause::kThrew, .reason = text});
+}
+
+/// peal's own errors may quote an exception of LibTorch.
+Error without_frames_of_torch(const Error& error) {
+  ErrorDetails details = error.details();
+  details.reason = without_stack_frames(details.reason);
+  return Error(error.kind(), without_stack_frames(error.message()), std::move(details));
 }
 
 /// The kind for an exception of the program: as if the rank had called abort() with its text.
@@ -76,7 +94,7 @@ Outcome outcome_of(const std::function<std::string(Rank)>& function, Rank rank) 
   try {
     return {.result = function(rank)};
   } catch (const Error& error) {
-    return {.error = error, .failed_by = failed_by(error, rank)};
+    return {.error = without_frames_of_torch(error), .failed_by = failed_by(error, rank)};
   } catch (const std::exception& exception) {
     return {.error = thrown_error(kind_of(exception), rank, exception.what()),
             .failed_by = failed_by(exception, rank)};

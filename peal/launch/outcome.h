@@ -23,8 +23,11 @@ struct Outcome {
 
 /// Calls `function(rank)`. An exception that is not an Error becomes an Error with its text and the
 /// cause kThrew. The kind of this Error is resource for std::bad_alloc and std::system_error, and
-/// aborted for all others. The loss of another rank is also found below an exception that
-/// std::throw_with_nested has made.
+/// aborted for all others. Stack frames of LibTorch are removed from the texts.
+///
+/// A rank failed because of another rank if its Error reports the loss of a rank, or names another
+/// rank as the cause. A mismatch or a timeout does not count, because ranks may name each other.
+/// Such an Error is also found below an exception that std::throw_with_nested has made.
 Outcome outcome_of(const std::function<std::string(Rank)>& function, Rank rank);
 
 /// Memory that the caller shares with one rank. What a killed rank has written is kept.

@@ -201,11 +201,12 @@ std::string what_ended_it(const LaunchReport& report) {
   return main_failure(report) != nullptr ? failure(report) : "";
 }
 
-std::string why_killed(const LaunchReport& report) {
+std::string why_killed(const LaunchReport& report, std::string_view grace_option) {
   if (report.cut_short != 0)
     return fmt::format("as requested by {}", signal_name(report.cut_short));
-  return fmt::format("not having ended within {} s (--grace)",
-                     static_cast<double>(report.grace.count()) / 1000.0);
+  return fmt::format("not having ended within {} s ({})",
+                     static_cast<double>(report.grace.count()) / 1000.0,
+                     grace_option);
 }
 
 std::string findings(const PostMortem& found) {
@@ -317,11 +318,17 @@ int exit_code(const LaunchReport& report) {
   return code == 0 && !report.lost_output.empty() ? kOutputMissing : code;
 }
 
+std::string describe_kills(const LaunchReport& report, std::string_view grace_option) {
+  const auto killed = ranks_that(report, was_killed);
+  if (killed.empty()) return "";
+  return fmt::format("{} killed, {}", subject(killed), why_killed(report, grace_option));
+}
+
 std::string describe(const LaunchReport& report) {
   std::string text = what_ended_it(report);
-  if (const auto killed = ranks_that(report, was_killed);
-      !killed.empty() && !report.output_closed) {
-    text += fmt::format("peal: {} killed, {}\n", subject(killed), why_killed(report));
+  if (const std::string kills = describe_kills(report, "--grace");
+      !kills.empty() && !report.output_closed) {
+    text += fmt::format("peal: {}\n", kills);
   }
   if (report.survivors > 0) {
     text += fmt::format("peal: {} processes hang in the kernel and could not be killed\n",

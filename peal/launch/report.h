@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "peal/base/clock.h"
@@ -98,6 +99,10 @@ bool all_went_well(const LaunchReport& report);
 /// only output is missing. Otherwise the code that a shell gives for the main failure: its exit
 /// code or 128 + signal. 126 or 127 if the program could not be executed.
 int exit_code(const LaunchReport& report);
+
+/// "ranks 0 and 1 were killed, not having ended within 5 s (--grace)"; empty if the launcher killed
+/// no rank. `grace_option` is the name under which the user knows the grace.
+std::string describe_kills(const LaunchReport& report, std::string_view grace_option);
 
 /// The text of the report: the failures, the main failure first; the state of the other ranks; the
 /// last lines of the main failure; the diagnosis from the records; and missing output. A bounded

@@ -232,7 +232,8 @@ TEST(ReportTest, AKilledRankIsNamedOnce) {
   report.ends.push_back(end_of(0, killed_by(SIGKILL), EndedBy::kKill));
   report.grace = milliseconds(1500);
   EXPECT_THAT(describe(report), Not(HasSubstr("rank 0 was ended by the launcher")));
-  EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, not having ended within 1.5 s"));
+  EXPECT_THAT(describe(report),
+              HasSubstr("rank 0 was killed, not having ended within 1.5 s (--grace)\n"));
   report.cut_short = SIGINT;
   EXPECT_THAT(describe(report), HasSubstr("rank 0 was killed, as requested by SIGINT\n"));
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,7 @@ namespace {
 
 /// How long to wait for the end of threads that have been joined.
 constexpr Timeout kLastThreads{500};
+constexpr std::string_view kGraceOption = "SpawnOptions::grace";
 
 void check_spawn(int ranks, const SpawnOptions& options) {
   if (ranks < 1) {
@@ -89,12 +91,22 @@ int live_as_rank(Rank rank,
   return outcome.error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/// Without this, the program would not learn that ranks lost their work: after a signal, spawn does
+/// not return.
+void warn_of_kills(const LaunchReport& report, const Report& warn) {
+  if (const std::string kills = describe_kills(report, kGraceOption); !kills.empty()) warn(kills);
+}
+
 /// Throws if the launch itself was ended, and not only a rank.
 void check_launch(const LaunchReport& report) {
   if (report.signal != 0) {
     ::raise(report.signal);  // returns if the program handles or ignores the signal
+    const std::string kills = describe_kills(report, kGraceOption);
     throw Error(ErrorKind::kAborted,
-                fmt::format("spawn was ended by {}", signal_name(report.signal)),
+                fmt::format("spawn was ended by {}{}{}",
+                            signal_name(report.signal),
+                            kills.empty() ? "" : "; ",
+                            kills),
                 {.cause = ErrorCause::kInterrupted});
   }
   if (report.start_failure) {
@@ -183,6 +195,7 @@ std::vector<std::string> run_function(int ranks,
   FunctionLaunch launch(ranks, options);
   LaunchReport report = launch.run(function);
   warn_of_lost_output(report, options.report);
+  warn_of_kills(report, options.report);
   check_launch(report);
   const Outcomes outcomes = launch.outcomes();
   add_victims(outcomes, report);

@@ -25,15 +25,20 @@ struct SpawnOptions {
   launch::Binding binding = launch::Binding::kCores;
   /// Whether each line of a rank begins with "[rank] ".
   launch::Labels labels = launch::Labels::kNone;
-  /// The time between the request to end and the kill.
+  /// The time between the request to end and the kill. A Trainer needs enough for its longest step
+  /// and a checkpoint: ranks that are killed earlier lose the steps since their last checkpoint.
   Timeout grace = std::chrono::seconds(5);
-  /// Receives warnings: output or records that could not be written.
+  /// Receives warnings: ranks that did not end within the grace and were killed; output or records
+  /// that could not be written. It is called after the end of the ranks, also if a signal to this
+  /// process has ended them.
   Report report = silent_report();
 };
 
 /// A rank of `spawn` failed. The kind and the details are those of the rank that failed first and
-/// not only because of another rank. Its message names the rank. Where the details name no rank or
-/// no cause, they name this rank, and that the rank threw, exited or was killed.
+/// not only because of another rank. A rank that throws the error of another rank, as all ranks do
+/// if one of them cannot write its part of a checkpoint, failed because of that rank. The message
+/// names the rank that failed. Where the details name no rank or no cause, they name this rank, and
+/// that the rank threw, exited or was killed.
 class SpawnError final : public Error {
  public:
   SpawnError(const Error& error, std::vector<std::optional<Error>> errors);
@@ -82,8 +87,10 @@ std::vector<std::string> run_function(int ranks,
 ///
 /// After the first failure the other ranks have three seconds to fail by themselves. Then they get
 /// SIGTERM, and SIGKILL after the grace. No process is left behind, even if this process is killed.
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT go to all ranks. When these have ended, this process gets
-/// the signal too. Inside a rank of another job, the new ranks are a job of their own.
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT to this process go to all ranks, which are killed if they do
+/// not end within the grace. When all have ended, this process gets the signal too: unless the
+/// program handles the signal, spawn does not return. A signal to one rank reaches no other rank.
+/// Inside a rank of another job, the new ranks are a job of their own.
 /// Threads: this process must have one thread, because a fork copies only one. So call spawn before
 ///   the first tensor operation and outside of a group. One spawn at a time.
 /// Errors: SpawnError. Its kind is that of the Error that the function threw; resource for

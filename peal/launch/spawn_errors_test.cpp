@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(SpawnTest, AnErrorOfARankArrivesWithItsKindAndDetails) {
@@ -62,6 +63,32 @@ TEST_F(SpawnTest, AnExceptionOfAnotherTypeArrivesWithItsText) {
   const SpawnError other = spawn_error_of([] { spawn(1, [](Rank) { throw 5; }); });
   EXPECT_EQ(other.kind(), ErrorKind::kAborted);
   EXPECT_THAT(other.message(), HasSubstr("an exception that is not a std::exception"));
+}
+
+constexpr const char* kWithFrames =
+    "mat1 and mat2 shapes cannot be multiplied (4x5 and 6x8)\n"
+    "Exception raised from meta at /pytorch/Linear.cpp:98 (most recent call first):\n"
+    "frame #0: c10::Error::Error(std::string) + 0x9d (0x7f in libc10.so)\n"
+    "frame #1: <unknown function> + 0x2a (0x55 in ./train)\n";
+constexpr const char* kWithoutFrames = "mat1 and mat2 shapes cannot be multiplied (4x5 and 6x8)";
+
+TEST_F(SpawnTest, TheStackFramesOfAnExceptionOfLibTorchDoNotArrive) {
+  const SpawnError error =
+      spawn_error_of([] { spawn(1, [](Rank) { throw std::runtime_error(kWithFrames); }); });
+  EXPECT_EQ(error.message(), std::string("rank 0 of 1 failed: ") + kWithoutFrames);
+  EXPECT_EQ(error.details().reason, kWithoutFrames);
+  EXPECT_EQ(error.errors()[0]->message(), kWithoutFrames);
+}
+
+TEST_F(SpawnTest, TheStackFramesInAnErrorOfPealDoNotArriveEither) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(1, [](Rank) {
+      throw Error(
+          ErrorKind::kBug, std::string("it threw: ") + kWithFrames, {.reason = kWithFrames});
+    });
+  });
+  EXPECT_EQ(error.message(), std::string("rank 0 of 1 failed: it threw: ") + kWithoutFrames);
+  EXPECT_EQ(error.details().reason, kWithoutFrames);
 }
 
 TEST_F(SpawnTest, AnExceptionOfTheMachineHasTheKindResource) {
@@ -115,6 +142,52 @@ TEST_F(SpawnTest, WithoutRecordsARankThatLostAnotherIsNotNamedEvenIfItEndsFirst)
   EXPECT_EQ(error.message(), "rank 1 of 2 failed: row 9");
   EXPECT_EQ(error.kind(), ErrorKind::kAborted);
   EXPECT_EQ(error.errors()[0]->kind(), ErrorKind::kPeerLost);
+}
+
+/// Rank 1 fails and ends first, with the error of rank 0. Then rank 0 fails with it, as rank 2
+/// does.
+void spawn_ranks_with_the_error_of_rank_0(ErrorKind kind, bool has_group) {
+  const Pipe pids = make_pipe();
+  spawn(3, [&](Rank rank) {
+    const ProcessGroupPtr group = has_group ? init_process_group() : nullptr;
+    if (rank == 0) {
+      pid_t first = 0;
+      if (::read(pids.reader.get(), &first, sizeof first) < 0) ::abort();
+      while (state_of_process(first) != ProcessState::kMissing) ::sched_yield();
+    } else if (rank == 1) {
+      const pid_t self = ::getpid();
+      if (::write(pids.writer.get(), &self, sizeof self) < 0) ::abort();
+    }
+    throw Error(kind, "rank 0: no file", {.rank = 0});
+  });
+}
+
+TEST_F(SpawnTest, TheErrorThatOneRankReportsToAllIsTheErrorOfThatRank) {
+  for (const bool has_group : {false, true}) {
+    const SpawnError error = spawn_error_of(
+        [&] { spawn_ranks_with_the_error_of_rank_0(ErrorKind::kResource, has_group); });
+    EXPECT_THAT(std::string(error.message()), StartsWith("rank 0 of 3 failed: no file"));
+    EXPECT_EQ(error.details().rank, 0);
+    EXPECT_EQ(error.errors()[1]->message(), "rank 0: no file");
+  }
+}
+
+TEST_F(SpawnTest, TheFirstOfTheRanksIsNamedIfEachMayHaveNamedAnother) {
+  for (const ErrorKind kind : {ErrorKind::kMismatch, ErrorKind::kTimeout}) {
+    const SpawnError error =
+        spawn_error_of([&] { spawn_ranks_with_the_error_of_rank_0(kind, /*has_group=*/false); });
+    EXPECT_THAT(std::string(error.message()), Not(StartsWith("rank 0")));
+  }
+}
+
+TEST_F(SpawnTest, TheErrorOfARankThatDidNotFailNamesThatRankToo) {
+  const SpawnError error = spawn_error_of([] {
+    spawn(2, [](Rank rank) {
+      if (rank == 1) throw Error(ErrorKind::kResource, "rank 0: no file", {.rank = 0});
+    });
+  });
+  EXPECT_EQ(error.message(), "rank 1 of 2 failed: rank 0: no file");
+  EXPECT_EQ(error.details().rank, 0);
 }
 
 TEST_F(SpawnTest, ARankThatASignalKillsIsNamedWithTheSignal) {

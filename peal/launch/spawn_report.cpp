@@ -62,14 +62,21 @@ std::string pointer_to(const std::optional<PostMortem>& found) {
 }  // namespace
 
 void add_victims(const Outcomes& outcomes, LaunchReport& report) {
+  const auto is_victim = [&](Rank rank) {
+    return std::ranges::count(report.post_mortem->victims, rank) > 0;
+  };
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     if (!outcomes[i] || !outcomes[i]->error) continue;
     if (outcomes[i]->failed_by == FailedBy::kItself) continue;
     if (!report.post_mortem) report.post_mortem.emplace();
-    std::vector<Rank>& victims = report.post_mortem->victims;
-    if (std::ranges::find(victims, rank) == victims.end()) victims.push_back(rank);
+    if (!is_victim(rank)) report.post_mortem->victims.push_back(rank);
   }
+  if (!report.post_mortem) return;
+  const bool has_culprit = std::ranges::any_of(report.ends, [&](const ProcessEnd& end) {
+    return failed_by_itself(end) && !is_victim(end.rank);
+  });
+  if (has_culprit) std::erase_if(report.post_mortem->causes, is_victim);
 }
 
 std::vector<std::optional<Error>> errors_of(const LaunchReport& report,

@@ -13,7 +13,9 @@ namespace peal::launch {
 
 using Outcomes = std::vector<std::optional<Outcome>>;  // by rank
 
-/// Adds the ranks whose function failed because of another rank to the victims of the report.
+/// Adds the ranks whose function failed because of another rank to the victims of the report. These
+/// ranks are no longer causes if a rank failed by itself that is not a victim: the records name the
+/// rank that left first, also if it left with the error of another rank.
 void add_victims(const Outcomes& outcomes, LaunchReport& report);
 
 /// The error of each rank; nothing for a rank that has returned.

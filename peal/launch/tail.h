@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "peal/base/stack_frames.h"
+
 namespace peal::launch {
 
 class Tail final {
@@ -15,7 +17,7 @@ class Tail final {
   static constexpr std::size_t kLongestLine = 1000;
 
   void add(std::string_view line) {
-    if (line.starts_with("frame #")) return;
+    if (is_stack_frame(line)) return;
     if (lines_.size() == kLines) lines_.pop_front();
     lines_.emplace_back(line.substr(0, kLongestLine));
   }

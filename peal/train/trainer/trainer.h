@@ -42,7 +42,9 @@ namespace peal::train {
 /// ranks. SIGINT (Ctrl-C) or SIGTERM on any rank ends all ranks after the same step, with a
 /// checkpoint. RunReport::exit_code() then gives main the code by which a script notices the
 /// signal. A second signal ends the process at once. The launcher kills ranks whose step and
-/// checkpoint take longer than its grace: `peal run --grace`, SpawnOptions::grace.
+/// checkpoint take longer than its grace, which is 5 seconds unless you set `peal run --grace` or
+/// SpawnOptions::grace. Then the steps since the last checkpoint are lost. `peal run` prints that
+/// it killed ranks; spawn reports it to SpawnOptions::report, which is silent unless you set it.
 ///
 /// A SyncBatchNorm is collective in forward, which a rank without data does not call: for such a
 /// model, use a sampler that gives all ranks the same number of batches (kPad or kDrop).
