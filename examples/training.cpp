@@ -33,6 +33,7 @@
 #include "peal/train/tensors/tensors.h"
 #include "peal/train/trainer/devices.h"
 
+#include "command_line.h"
 #include "mnist/digits.h"
 #include "mnist/images.h"
 #include "mnist/net.h"
@@ -255,7 +256,7 @@ int main(int argc, char** argv) try {
                  from_python,
                  "A file of Python's torch.save(net.state_dict()) for the network of "
                  "make_classifier");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse_command_line(app, argc, argv)) return *code;
   run(from_python);
   return 0;
 } catch (const c10::Error& error) {  // what() would be a page of stack frames
