@@ -101,5 +101,14 @@ class LossCurve(unittest.TestCase):
                          {step: whole[step] for step in list(whole)[:5]})
 
 
+class Options(unittest.TestCase):
+    def test_wrong_options_are_refused(self):
+        for option, value, text in (("--steps", "0", "--steps: Value 0 not in range 1 to 2147483647"),
+                                    ("--checkpoints", "", "--checkpoints: is empty"),
+                                    ("--width", "385", "--width: is not a multiple of --heads")):
+            done = subprocess.run([GPT, option, value], stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (2, text))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
