@@ -50,18 +50,18 @@ Checkpoint checkpoint_of(const Net& net,
 }
 
 /// Returns the step from which training continues.
-std::int64_t resume(peal::ProcessGroup& group,
+std::int64_t resume(const peal::ProcessGroupPtr& group,
                     const std::filesystem::path& folder,
                     Net& net,
                     torch::optim::Optimizer& optimizer,
                     DistributedSampler& sampler) {
-  const auto saved = open_latest_checkpoint(group, folder);
+  const auto saved = open_latest_checkpoint(*group, folder);
   if (!saved) return 0;
   saved->load_module("model", *net);  // each rank reads the files
   load_optimizer_state(optimizer, net->named_parameters(), saved->optimizer("optimizer"));
   sampler.set_epoch(saved->values().number<std::uint64_t>("epoch"));
   sampler.seek(saved->values().number<std::size_t>("position"));
-  load_random_state(*saved, group.rank(), group.size());
+  load_random_state(*saved, group->rank(), group->size());
   return saved->step();
 }
 
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   DistributedDataParallel model(net, group);
   torch::optim::Adam optimizer(net->parameters(), 0.01);
   DistributedSampler sampler(kSamples, group->rank(), group->size());
-  std::int64_t step = resume(*group, folder, net, optimizer, sampler);
+  std::int64_t step = resume(group, folder, net, optimizer, sampler);
   const std::int64_t last_step = step + 40;
 
   AsyncCheckpointer checkpointer(group, folder, {.keep = 2});
