@@ -13,6 +13,8 @@
 #include "peal/init/init.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
 
+#include "command_line.h"
+
 namespace {
 
 namespace train = peal::train;
@@ -72,7 +74,7 @@ Tensor by_samples(const peal::ProcessGroupPtr& group, const Tensor& batches) {
 
 int main(int argc, char** argv) {
   CLI::App app("Accumulates gradients on all ranks of the job, and compares them with one process");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse_command_line(app, argc, argv)) return *code;
   const peal::ProcessGroupPtr group = peal::init_process_group();
   const Tensor batches = samples_of(group->rank());
   const Tensor expected = gradient_of_one_process(group->size());

@@ -23,6 +23,7 @@
 #include "peal/launch/spawn.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
 
+#include "command_line.h"
 #include "exit_code.h"
 
 namespace {
@@ -206,11 +207,11 @@ int main(int argc, char** argv) {
   CLI::App app("Compares one process, DataParallel and DistributedDataParallel");
   Sizes sizes;
   const auto add = [&app](const char* name, auto& value, const char* what) {
-    app.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+    app.add_option(name, value, what)->check(is_positive())->capture_default_str();
   };
   add("width", sizes.width, "Width of the network");
   add("samples", sizes.samples, "Samples of a batch");
   add("steps", sizes.steps, "Number of steps");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse_command_line(app, argc, argv)) return *code;
   return exit_code_of("data_parallel", [&] { return run(sizes); });
 }

@@ -1,4 +1,4 @@
-# An example prints its usage for --help, refuses an unknown option, and makes no file for either.
+# An example prints its usage for --help, refuses an unknown option with exit code 2, and makes no file for either.
 file(REMOVE_RECURSE ${FOLDER})
 file(MAKE_DIRECTORY ${FOLDER})
 execute_process(COMMAND ${PROGRAM} --help WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE result OUTPUT_VARIABLE output)
@@ -7,7 +7,7 @@ if(result OR NOT output MATCHES "Print this help message")
 endif()
 execute_process(COMMAND ${PROGRAM} --no-such-option WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE result
                 ERROR_VARIABLE output)
-if(NOT result OR NOT output MATCHES "--no-such-option")
+if(NOT result EQUAL 2 OR NOT output MATCHES "--no-such-option")
   message(FATAL_ERROR "an unknown option ended with ${result}: ${output}")
 endif()
 file(GLOB made ${FOLDER}/*)

@@ -4,7 +4,6 @@
 //   peal run -n 3 build/release/bin/resume FOLDER
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -18,13 +17,15 @@
 #include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/samplers/distributed_sampler.h"
 
+#include "command_line.h"
+
 using namespace peal::train;
 
 constexpr std::size_t kSamples = 240;
 constexpr std::size_t kBatch = 8;  // on each rank
 
-struct Net : torch::nn::Module {
-  Net() {
+struct NetImpl : torch::nn::Module {
+  NetImpl() {
     register_module("hidden", hidden);
     register_module("out", out);
   }
@@ -32,6 +33,7 @@ struct Net : torch::nn::Module {
   torch::nn::Linear hidden{4, 16};
   torch::nn::Linear out{16, 1};
 };
+TORCH_MODULE(Net);
 
 /// The state of the training, with all that a later run needs.
 Checkpoint checkpoint_of(const Net& net,
@@ -39,8 +41,8 @@ Checkpoint checkpoint_of(const Net& net,
                          const DistributedSampler& sampler,
                          std::int64_t step) {
   Checkpoint now{.step = step};
-  now.models["model"] = module_tensors(net);
-  now.optimizers["optimizer"] = read_optimizer_state(optimizer, net.named_parameters());
+  now.models["model"] = module_tensors(*net);
+  now.optimizers["optimizer"] = read_optimizer_state(optimizer, net->named_parameters());
   now.values.set("epoch", sampler.epoch());
   now.values.set("position", sampler.position());
   save_random_state(now);
@@ -48,18 +50,18 @@ Checkpoint checkpoint_of(const Net& net,
 }
 
 /// Returns the step from which training continues.
-std::int64_t resume(peal::ProcessGroup& group,
+std::int64_t resume(const peal::ProcessGroupPtr& group,
                     const std::filesystem::path& folder,
                     Net& net,
                     torch::optim::Optimizer& optimizer,
                     DistributedSampler& sampler) {
-  const auto saved = open_latest_checkpoint(group, folder);
+  const auto saved = open_latest_checkpoint(*group, folder);
   if (!saved) return 0;
-  saved->load_module("model", net);  // each rank reads the files
-  load_optimizer_state(optimizer, net.named_parameters(), saved->optimizer("optimizer"));
+  saved->load_module("model", *net);  // each rank reads the files
+  load_optimizer_state(optimizer, net->named_parameters(), saved->optimizer("optimizer"));
   sampler.set_epoch(saved->values().number<std::uint64_t>("epoch"));
   sampler.seek(saved->values().number<std::size_t>("position"));
-  load_random_state(*saved, group.rank(), group.size());
+  load_random_state(*saved, group->rank(), group->size());
   return saved->step();
 }
 
@@ -67,19 +69,21 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Trains for 40 steps on all ranks of the job, and continues when it is called again");
   std::filesystem::path folder = "checkpoints";
-  app.add_option("folder", folder, "Folder of the checkpoints")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("folder", folder, "Folder of the checkpoints")
+      ->check(is_not_empty())
+      ->capture_default_str();
+  if (const auto code = parse_command_line(app, argc, argv)) return *code;
   torch::set_num_threads(1);
   const auto group = peal::init_process_group();
   const auto random = at::detail::createCPUGenerator(1);
   const torch::Tensor inputs = torch::randn({kSamples, 4}, random);
   const torch::Tensor targets = inputs.square().sum(1, /*keepdim=*/true);
 
-  const auto net = std::make_shared<Net>();
+  Net net;
   DistributedDataParallel model(net, group);
   torch::optim::Adam optimizer(net->parameters(), 0.01);
   DistributedSampler sampler(kSamples, group->rank(), group->size());
-  std::int64_t step = resume(*group, folder, *net, optimizer, sampler);
+  std::int64_t step = resume(group, folder, net, optimizer, sampler);
   const std::int64_t last_step = step + 40;
 
   AsyncCheckpointer checkpointer(group, folder, {.keep = 2});
@@ -94,7 +98,7 @@ int main(int argc, char** argv) {
     optimizer.zero_grad();
     torch::mse_loss(model.forward(inputs.index({chosen})), targets.index({chosen})).backward();
     optimizer.step();
-    if (++step % 10 == 0) checkpointer.save(checkpoint_of(*net, optimizer, sampler, step));
+    if (++step % 10 == 0) checkpointer.save(checkpoint_of(net, optimizer, sampler, step));
   }
   checkpointer.wait();
   if (group->rank() != 0) return 0;

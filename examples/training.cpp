@@ -2,10 +2,12 @@
 //   build/release/bin/peal run -n 2 build/release/bin/training
 #include <stdlib.h>
 
+#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -20,7 +22,9 @@
 #include "peal/train/checkpoint/module_tensors.h"
 #include "peal/train/checkpoint/pickled_file.h"
 #include "peal/train/checkpoint/stored_tensors.h"
+#include "peal/train/ddp/compression_hooks.h"
 #include "peal/train/ddp/distributed_data_parallel.h"
+#include "peal/train/ddp/power_sgd.h"
 #include "peal/train/nn/convert_sync_batch_norm.h"
 #include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/autocast.h"
@@ -32,7 +36,9 @@
 #include "peal/train/samplers/distributed_sampler.h"
 #include "peal/train/tensors/tensors.h"
 #include "peal/train/trainer/devices.h"
+#include "peal/train/trainer/trainer.h"
 
+#include "command_line.h"
 #include "mnist/digits.h"
 #include "mnist/images.h"
 #include "mnist/net.h"
@@ -83,6 +89,47 @@ void a_loop_of_your_own(const peal::ProcessGroupPtr& group,
   }
   if (group->rank() == 0) torch::save(net, folder / "net.pt");  // the keys of the plain module
   expect(sampler.epoch() == 1, "each loop is the next epoch");
+}
+
+void an_evaluation(const peal::ProcessGroupPtr& group, const mnist::ImageDataset& digits) {
+  Net net(/*dropout_rate=*/0.25);
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  peal::train::Trainer trainer(net, optimizer, group);
+
+  using peal::train::SamplerOptions, peal::train::data::Remainder;
+  const peal::train::DistributedSampler each_once(
+      *digits.size(),
+      group->rank(),
+      group->size(),
+      {.order = SamplerOptions::Order::kSequential, .remainder = Remainder::kUneven});
+  const auto loader = torch::data::make_data_loader(digits, each_once, 64);
+
+  using Batch = torch::data::Example<>;
+  const auto measure = [](NetImpl& model, Batch& batch, peal::train::Metrics& metrics) {
+    const auto right = model.forward(batch.data).argmax(1).eq(batch.target).to(torch::kDouble);
+    metrics.add("accuracy", right.mean().item<double>(), static_cast<double>(right.size(0)));
+  };
+  const double accuracy = trainer.evaluate(*loader, measure).at("accuracy");
+
+  net->eval();
+  const torch::Tensor predicted = net->forward(digits.images()).argmax(1);
+  const auto expected = predicted.eq(digits.labels()).to(torch::kDouble).mean().item<double>();
+  expect(std::abs(accuracy - expected) < 1e-9, "the accuracy is that of all digits");
+}
+
+void gradients_in_fewer_bytes(const peal::ProcessGroupPtr& group,
+                              const torch::data::Example<>& batch) {
+  using namespace peal::train;
+  auto net = make_classifier();
+
+  const auto in_16_bits = std::make_shared<CastHook>(torch::kBFloat16);
+  const auto power_sgd = std::make_shared<PowerSgd>(PowerSgdOptions{.start_iteration = 10});
+  DistributedDataParallel model(net, group, {.hook = in_16_bits});  // or power_sgd
+
+  torch::nll_loss(model.forward(batch.data), batch.target).backward();
+  const torch::Tensor gradient = net->parameters()[0].grad();
+  expect(gradient.eq(gradient.to(torch::kBFloat16)).all().item<bool>(), "the mean is in 16 bits");
+  expect(power_sgd->iteration() == 0, "no pass used the other hook");
 }
 
 void a_position(const peal::ProcessGroupPtr& group, const mnist::ImageDataset& digits) {
@@ -234,6 +281,8 @@ void run(const fs::path& from_python) {
   const mnist::ImageDataset digits(mnist::draw_digits(256, 1));
   const torch::data::Example<> batch(digits.images(), digits.labels());
   a_loop_of_your_own(group, digits, folder.path());
+  an_evaluation(group, digits);
+  gradients_in_fewer_bytes(group, batch);
   a_position(group, digits);
   files_of_tensors(folder.path(), from_python);
   a_divided_state(group, batch);
@@ -255,7 +304,7 @@ int main(int argc, char** argv) try {
                  from_python,
                  "A file of Python's torch.save(net.state_dict()) for the network of "
                  "make_classifier");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse_command_line(app, argc, argv)) return *code;
   run(from_python);
   return 0;
 } catch (const c10::Error& error) {  // what() would be a page of stack frames

@@ -17,6 +17,8 @@
 #include "peal/train/ddp/distributed_data_parallel.h"
 #include "peal/train/trainer/metrics.h"
 
+#include "command_line.h"
+
 namespace {
 
 namespace train = peal::train;
@@ -66,7 +68,7 @@ Tensor train_alone(int ranks) {
 
 int main(int argc, char** argv) {
   CLI::App app("Trains on ranks with different amounts of data, and compares with one process");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse_command_line(app, argc, argv)) return *code;
   const peal::ProcessGroupPtr group = peal::init_process_group();
   torch::nn::Linear net = make_model();
   train::DistributedDataParallel model(net, group, {.average = train::Average::kBySamples});

@@ -6,11 +6,14 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -18,8 +21,8 @@
 #include "peal/train/checkpoint/checkpoint.h"
 #include "peal/train/checkpoint/checkpoint_reader.h"
 #include "peal/train/data/random.h"
-#include "peal/train/samplers/distributed_sampler.h"
-#include "peal/train/trainer/progress_bar.h"
+#include "peal/train/samplers/epoch_sampler.h"
+#include "peal/train/trainer/reports.h"
 #include "peal/train/trainer/trainer.h"
 
 #include "exit_code.h"
@@ -36,10 +39,7 @@ using torch::Tensor;
 class Pieces final : public torch::data::datasets::Dataset<Pieces> {
  public:
   Pieces(const gpt::Text& text, const Options& options)
-      : text_(torch::tensor(text.characters)),
-        context_(options.context),
-        count_(options.steps * options.batch),
-        seed_(options.seed) {}
+      : text_(torch::tensor(text.characters)), context_(options.context), seed_(options.seed) {}
 
   torch::data::Example<> get(std::size_t index) override {
     train::data::Random random({seed_, index});
@@ -48,44 +48,70 @@ class Pieces final : public torch::data::datasets::Dataset<Pieces> {
     return {text_.slice(0, begin, begin + context_),
             text_.slice(0, begin + 1, begin + context_ + 1)};
   }
-  std::optional<std::size_t> size() const override { return static_cast<std::size_t>(count_); }
+  std::optional<std::size_t> size() const override { return std::nullopt; }  // no end
 
  private:
   Tensor text_;
   std::int64_t context_;
-  std::int64_t count_;
   std::uint64_t seed_;
 };
 
-/// The mean loss over all ranks, every few steps. Checkpoints have the curve so far, so a run that
-/// continues has the whole curve. Its first new point averages the steps after the checkpoint.
+/// Each step takes the next pieces. For the trainer, each step is an epoch: then a checkpoint does
+/// not depend on `--steps`, and a run can continue with a larger number.
+train::EpochSampler sampler_of(const Options& options, const peal::ProcessGroup& group) {
+  const auto pieces_of_step = [](std::size_t size, std::uint64_t /*seed*/, std::uint64_t step) {
+    std::vector<std::size_t> pieces(size);
+    std::iota(pieces.begin(), pieces.end(), step * size);
+    return pieces;
+  };
+  return train::EpochSampler({.size = static_cast<std::size_t>(options.batch),
+                              .rank = group.rank(),
+                              .ranks = group.size(),
+                              .order = pieces_of_step});
+}
+
+/// The mean loss over all ranks, every few steps. Checkpoints have the curve so far and the sum for
+/// its next point, so a run that continues has the whole curve.
 class LossCurve {
  public:
   LossCurve(peal::ProcessGroupPtr group, const Options& options)
       : group_(std::move(group)), options_(options) {}
 
   void step(const train::StepReport& report) {
-    if (report.samples > 0) sums_.add("loss", report.loss, static_cast<double>(report.samples));
-    if (report.step % options_.report_every != 0) return;
-    const double loss = sums_.reduce(*group_).at("loss");
-    sums_.clear();
-    if (group_->rank() != 0) return;
-    std::ostringstream point;
-    point << report.step << ' ' << std::setprecision(12) << loss << '\n';
-    points_ += point.str();
-    write();
-    std::cout << "step " << report.step << "  loss " << std::setprecision(5) << loss << std::endl;
+    double loss = report.loss;  // of as many samples on every rank
+    group_->all_reduce(std::span(&loss, 1), {.op = peal::ReduceOp::kAvg});
+    sum_ += loss;
+    steps_ += 1;
+    if (report.step % options_.report_every == 0) add_point(report.step);
   }
 
-  void save(train::Checkpoint& checkpoint) const { checkpoint.values.set(kName, points_); }
+  void save(train::Checkpoint& checkpoint) const {
+    checkpoint.values.set(kPoints, points_);
+    checkpoint.values.set(kSum, sum_);
+    checkpoint.values.set(kSteps, steps_);
+  }
 
   void load(const train::CheckpointReader& checkpoint) {
-    points_ = checkpoint.values().text(kName);
+    points_ = checkpoint.values().text(kPoints);
+    sum_ = checkpoint.values().number<double>(kSum);
+    steps_ = checkpoint.values().number<std::int64_t>(kSteps);
     write();
   }
 
  private:
-  static constexpr const char* kName = "loss_curve";
+  static constexpr const char* kPoints = "loss_curve";
+  static constexpr const char* kSum = "loss_curve.sum";
+  static constexpr const char* kSteps = "loss_curve.steps";
+
+  void add_point(std::int64_t step) {
+    const double loss = std::exchange(sum_, 0) / static_cast<double>(std::exchange(steps_, 0));
+    if (group_->rank() != 0) return;
+    std::ostringstream point;
+    point << step << ' ' << std::setprecision(12) << loss << '\n';
+    points_ += point.str();
+    write();
+    std::cout << "step " << step << "  loss " << std::setprecision(5) << loss << std::endl;
+  }
 
   void write() const {
     if (group_->rank() != 0 || options_.report.empty()) return;
@@ -97,9 +123,31 @@ class LossCurve {
 
   peal::ProcessGroupPtr group_;
   const Options& options_;
-  train::Metrics sums_;
-  std::string points_;  // on rank 0: lines with a step and its loss
+  std::string points_;      // on rank 0: lines with a step and its loss
+  double sum_ = 0;          // of the losses since the last point
+  std::int64_t steps_ = 0;  // since the last point
 };
+
+void print_start(const train::StartReport& report, const Options& options) {
+  if (report.step == 0) return;
+  const bool is_complete = report.step >= options.steps;
+  std::cout << (is_complete ? "Training is complete already, after" : "Training continues after")
+            << " step " << report.step << " in " << report.checkpoint.string();
+  if (is_complete) std::cout << ". To train longer, increase --steps, which is " << options.steps;
+  std::cout << std::endl;
+}
+
+void print_end(const train::RunReport& report) {
+  if (report.end != train::RunEnd::kStopped) return;
+  std::cout << "Stopped after step " << report.steps << ". ";
+  if (report.checkpoint.empty()) {
+    std::cout << "No checkpoint was saved. To continue after a stop, set --checkpoints.";
+  } else {
+    std::cout << "The checkpoint is in " << report.checkpoint.string()
+              << "; run the same command again to continue.";
+  }
+  std::cout << std::endl;
+}
 
 /// Returns the exit code of the program.
 int run(const Options& options) {
@@ -125,24 +173,22 @@ int run(const Options& options) {
       model,
       optimizer,
       group,
-      {.clip_norm = 1.0,
+      {.epochs = options.steps,  // see sampler_of
+       .clip_norm = 1.0,
        .learning_rate = train::cosine_factor(options.steps + 1, options.steps / 10, 0.1),
        .checkpoints = options.checkpoints,
        .save_every = options.checkpoints.empty() ? 0 : 50});
   LossCurve curve(group, options);
   trainer.on_step([&](const train::StepReport& report) { curve.step(report); });
-  train::ProgressBar bar(std::cout, group->rank(), /*epochs=*/1);
-  trainer.on_start([&](const train::StartReport& report) { bar.start(report); });
-  trainer.on_end([&](const train::RunReport& report) { bar.end(report); });
+  if (group->rank() == 0) {
+    trainer.on_start([&](const train::StartReport& report) { print_start(report, options); });
+    trainer.on_end(print_end);
+  }
   trainer.on_save([&](train::Checkpoint& checkpoint) { curve.save(checkpoint); });
   trainer.on_load([&](const train::CheckpointReader& checkpoint) { curve.load(checkpoint); });
 
   Pieces pieces(text, options);
-  train::DistributedSampler sampler(*pieces.size(),
-                                    group->rank(),
-                                    group->size(),
-                                    {.order = train::SamplerOptions::Order::kSequential,
-                                     .remainder = train::data::Remainder::kUneven});
+  train::EpochSampler sampler = sampler_of(options, *group);
   const auto loader =
       torch::data::make_data_loader(pieces.map(torch::data::transforms::Stack<>()),
                                     sampler,

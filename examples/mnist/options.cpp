@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "command_line.h"
+
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app(
       "Trains a convolutional network on handwritten digits, on all ranks of the job:\n"
@@ -12,12 +14,11 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
          "--data", options.data, "Folder with MNIST's files, plain or .gz (default: draw digits)")
       ->check(CLI::ExistingDirectory);
   app.add_option("--epochs", options.epochs, "Number of passes over the training digits")
-      ->check(CLI::PositiveNumber)
+      ->check(is_positive())
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "Stop after this number of steps")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "Stop after this number of steps")->check(is_positive());
   app.add_option("--batch", options.global_batch, "Digits for each step, over all ranks")
-      ->check(CLI::PositiveNumber)
+      ->check(is_positive())
       ->capture_default_str();
   app.add_option("--lr", options.learning_rate, "Learning rate")->capture_default_str();
   app.add_option("--decay", options.decay, "Factor of the learning rate after each epoch")
@@ -29,15 +30,12 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_flag("--no-dropout", no_dropout, "No dropout: the same result on any number of ranks");
   app.add_option("--seed", options.seed, "Seed of all random numbers")->capture_default_str();
   app.add_option(
-      "--report",
-      options.report,
-      "Write a line of JSON to this file: loss, accuracy and samples_per_second of the last "
-      "epoch, seconds, ranks, epochs, data (mnist, mnist-t10k or generated)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+         "--report",
+         options.report,
+         "Write a line of JSON to this file: loss, accuracy and samples_per_second of the last "
+         "epoch, seconds, ranks, epochs, data (mnist, mnist-t10k or generated)")
+      ->check(is_not_empty());
+  if (const auto code = parse_command_line(app, argc, argv)) return code;
   if (ddp) options.method = Method::kDistributedDataParallel;
   if (no_dropout) options.dropout = 0;
   return std::nullopt;

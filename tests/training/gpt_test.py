@@ -1,5 +1,5 @@
 """The gpt example: its loss curve on a generated text is the golden curve of gpt_loss.txt, on any number
-of ranks, and a run that continues from a checkpoint reports the whole curve.
+of ranks. A run that continues from a checkpoint reports the whole curve, also with more steps.
 
 Called by ctest with the programs' paths. PEAL_TEST_ACCEPT=1 writes the golden curve again.
 """
@@ -16,18 +16,24 @@ GOLDEN = pathlib.Path(__file__).with_name("gpt_loss.txt")
 PATIENCE = 300  # seconds
 # A model that learns within seconds. In float64, so that all machines agree to many digits; only the
 # first random weights are of float32.
-SMALL = ["--double", "--steps", "60", "--batch", "12", "--context", "32", "--width", "32", "--heads", "4",
-         "--layers", "2", "--report-every", "10"]
+SMALL = ["--double", "--batch", "12", "--context", "32", "--width", "32", "--heads", "4", "--layers", "2"]
 TOLERANCE = 1e-4
 
 
-def train(ranks, *arguments):
-    """The loss curve: {step: loss}"""
+def run(ranks, *arguments, steps=60, report_every=10):
+    """The loss curve, {step: loss}, and the output."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder, "curve")
-        subprocess.run([PEAL, "run", "-n", str(ranks), GPT, *SMALL, "--report", report, *arguments],
-                       env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE, check=True)
-        return read(report.read_text())
+        done = subprocess.run([PEAL, "run", "-n", str(ranks), GPT, *SMALL, "--steps", str(steps),
+                               "--report-every", str(report_every), "--report", report, *arguments],
+                              env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE, check=True,
+                              stdout=subprocess.PIPE, text=True)
+        print(done.stdout)
+        return read(report.read_text()), done.stdout
+
+
+def train(*arguments, **how):
+    return run(*arguments, **how)[0]
 
 
 def read(text):
@@ -61,6 +67,47 @@ class LossCurve(unittest.TestCase):
             curve = train(1, "--checkpoints", folder)
         self.assert_golden(curve)
         self.assertEqual(list(curve), list(whole))
+
+    def test_a_point_whose_steps_are_before_and_after_a_checkpoint_averages_all_of_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            whole = train(2, "--checkpoints", folder, report_every=20)
+            shutil.rmtree(pathlib.Path(folder, "step-00000060"))
+            curve = train(1, "--checkpoints", folder, report_every=20)
+        golden = read(GOLDEN.read_text())
+        for of_run in (whole, curve):
+            self.assertEqual(list(of_run), [20, 40, 60])
+            self.assertAlmostEqual(of_run[60], (golden[50] + golden[60]) / 2, delta=TOLERANCE)
+
+    def test_a_complete_run_continues_with_more_steps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = train(2, "--checkpoints", folder, steps=20)
+            again, text = run(2, "--checkpoints", folder, steps=20)
+            self.assertEqual(again, first)
+            self.assertIn(f"Training is complete already, after step 20 in {folder}/step-00000020. "
+                          "To train longer, increase --steps, which is 20\n", text)
+            curve, text = run(3, "--checkpoints", folder, steps=40)
+        self.assertIn(f"Training continues after step 20 in {folder}/step-00000020\n", text)
+        self.assertEqual(list(curve), [10, 20, 30, 40])
+        self.assertLess(curve[40], curve[20])
+
+    def test_a_run_that_was_stopped_continues_with_more_steps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            whole = train(2, "--checkpoints", folder)
+            shutil.rmtree(pathlib.Path(folder, "step-00000060"))
+            curve, text = run(2, "--checkpoints", folder, steps=80)
+        self.assertIn(f"Training continues after step 50 in {folder}/step-00000050\n", text)
+        self.assertEqual(list(curve), [10, 20, 30, 40, 50, 60, 70, 80])
+        self.assertEqual({step: curve[step] for step in list(whole)[:5]},
+                         {step: whole[step] for step in list(whole)[:5]})
+
+
+class Options(unittest.TestCase):
+    def test_wrong_options_are_refused(self):
+        for option, value, text in (("--steps", "0", "--steps: Value 0 not in range 1 to 2147483647"),
+                                    ("--checkpoints", "", "--checkpoints: is empty"),
+                                    ("--width", "385", "--width: is not a multiple of --heads")):
+            done = subprocess.run([GPT, option, value], stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (2, text))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ namespace peal::train {
 /// Writes on rank 0 only:
 ///   ProgressBar bar(std::cout, group->rank(), epochs);
 ///   bar.show(trainer);  // the bar must live as long as the trainer trains
+/// For programs whose users choose the number of epochs. Other programs print lines of their own,
+/// as examples/gpt does for steps.
 class ProgressBar final {
  public:
   /// The bar is drawn if `columns` is not 0. terminal_columns() is the width of the terminal.
