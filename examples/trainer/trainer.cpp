@@ -13,6 +13,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <torch/torch.h>
@@ -118,7 +119,8 @@ int main(int argc, char** argv) {
     const std::vector<int> codes = peal::spawn(
         ranks,
         [&](peal::Rank) { return run(options); },
-        {.grace = std::chrono::minutes(1)});  // after Ctrl-C: for the step and the checkpoint
-    return codes.front();                     // all ranks have the same
+        {.grace = std::chrono::minutes(1),  // after Ctrl-C: for the step and the checkpoint
+         .report = [](std::string_view text) { std::cerr << "trainer: " << text << std::endl; }});
+    return codes.front();  // all ranks have the same
   });
 }

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/error.h"
+#include "peal/base/stack_frames.h"
 #include "peal/group/state.h"
 
 namespace peal {
@@ -162,9 +163,10 @@ void ProcessGroup::abort(const std::string& reason) {
 void ProcessGroup::abort_by_exception(const std::string& what) {
   if (!state_->owner.is_current()) return;
   const Rank self = global_rank(rank());
+  const std::string text = without_stack_frames(what);
   state_->backend->abort(Error(ErrorKind::kPeerLost,
-                               fmt::format("rank {} threw: {}", self, what),
-                               {.rank = self, .cause = ErrorCause::kThrew, .reason = what}),
+                               fmt::format("rank {} threw: {}", self, text),
+                               {.rank = self, .cause = ErrorCause::kThrew, .reason = text}),
                          Departure::kByException);
 }
 

@@ -42,10 +42,11 @@ void Ranks::together(const std::function<void()>& work) const {
   const std::string bytes = broadcast_text(*group_, std::string(writer.view()), first[0], timeout_);
   ByteReader reader(bytes, "error of a rank");
   const Error caused = get_error(reader);
+  const Rank rank = group_->global_rank(first[0]);
   ErrorDetails details = caused.details();
-  details.rank = group_->global_rank(first[0]);
+  details.rank = rank;
   throw Error(caused.kind(),
-              "rank " + std::to_string(first[0]) + ": " + std::string(caused.message()),
+              "rank " + std::to_string(rank) + ": " + std::string(caused.message()),
               std::move(details));
 }
 
