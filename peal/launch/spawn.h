@@ -34,11 +34,10 @@ struct SpawnOptions {
   Report report = silent_report();
 };
 
-/// A rank of `spawn` failed. The kind and the details are those of the rank that failed first and
-/// not only because of another rank. A rank that throws the error of another rank, as all ranks do
-/// if one of them cannot write its part of a checkpoint, failed because of that rank. The message
-/// names the rank that failed. Where the details name no rank or no cause, they name this rank, and
-/// that the rank threw, exited or was killed.
+/// A rank of `spawn` failed. The kind and the details are those of the first rank that failed by
+/// itself, and the message names this rank. If one rank cannot write its part of a checkpoint, all
+/// ranks throw its error; then this rank is named. Where the details name no rank or no cause, they
+/// name this rank, and that the rank threw, exited or was killed.
 class SpawnError final : public Error {
  public:
   SpawnError(const Error& error, std::vector<std::optional<Error>> errors);

@@ -13,9 +13,9 @@ namespace peal::launch {
 
 using Outcomes = std::vector<std::optional<Outcome>>;  // by rank
 
-/// Adds the ranks whose function failed because of another rank to the victims of the report. These
-/// ranks are no longer causes if a rank failed by itself that is not a victim: the records name the
-/// rank that left first, also if it left with the error of another rank.
+/// Adds the ranks that failed because of another rank to the victims of the report. If a rank
+/// failed by itself, the victims are also removed from the causes: the records name the rank that
+/// left first as a cause, even if another rank's error made it leave.
 void add_victims(const Outcomes& outcomes, LaunchReport& report);
 
 /// The error of each rank; nothing for a rank that has returned.

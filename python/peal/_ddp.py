@@ -129,7 +129,8 @@ class DistributedDataParallel(TorchDDP):
             if parameter.device.type != "cpu":
                 raise Error(
                     f"{name} is on {parameter.device}, and peal.DistributedDataParallel is for modules on "
-                    "the CPU: use torch.nn.parallel.DistributedDataParallel on a GPU", "unsupported")
+                    "the CPU: move the module there, or use torch.nn.parallel.DistributedDataParallel with "
+                    "the backend \"cpu:peal,cuda:nccl\"", "unsupported")
         self._has_run = False
         self.process_group = process_group
         self.device = parameters[0][1].device

@@ -20,7 +20,8 @@ class Error(RuntimeError):
     - "unsupported": the combination has no meaning, or peal cannot do it
     - "resource": memory, descriptors, ports, permissions, damaged files: fix the machine
     - "bug": peal is wrong: report it
-    - "aborted": a rank ended the group on purpose, by abort() or a signal: nothing to fix
+    - "aborted": a rank ended the group on purpose, by abort() or a signal: nothing to fix. For a
+      SpawnError also: the function raised an exception of the program: follow its text
 
     These attributes give programs the known facts of the text:
 

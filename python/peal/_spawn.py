@@ -273,7 +273,7 @@ def _results(outcomes: dict[int, _Outcome]) -> list[Any]:
         error = SpawnError(
             f"rank {first} of {len(outcomes)} failed first: "
             f"{outcomes[first].raised or words_of(cause)}\n{outcomes[first].traceback}".rstrip(),
-            outcomes[first].kind, errors)
+            outcomes[first].kind if outcomes[first].raised else "usage", errors)
         error.rank = first
         raise error from cause
     return results

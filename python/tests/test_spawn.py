@@ -439,14 +439,15 @@ class OutcomesTest(unittest.TestCase):
         self.check_error("Speechless", Speechless)
 
     def test_a_result_that_cannot_be_pickled_or_unpickled_is_an_error_of_its_rank(self) -> None:
-        for error, arguments, words in ((NeedsTwo, ("this", "that"), "cannot be unpickled"),
-                                        (HasALock, (), "cannot pickle")):
+        for error, arguments, words, kind in ((NeedsTwo, ("this", "that"), "cannot be unpickled", "usage"),
+                                              (HasALock, (), "cannot pickle", "aborted")):
             with self.subTest(error.__name__):
                 with self.assertRaises(peal.SpawnError) as caught:
                     peal.spawn(return_on_rank_1, error, *arguments, ranks=RANKS)
                 self.assertIn("rank 1 of 2 failed first", str(caught.exception))
                 self.assertIn(words, str(caught.exception))
                 self.assertIn(words, str(caught.exception.errors[1]))
+                self.assertEqual(caught.exception.kind, kind)
 
     def test_spawn_rejects_arguments_that_cannot_be_pickled_before_it_starts_a_rank(self) -> None:
         for function, argument in ((lambda one: one, 1), (be_killed, threading.Lock())):

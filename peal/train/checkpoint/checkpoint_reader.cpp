@@ -99,9 +99,14 @@ StoredTensors CheckpointReader::open_part(const std::string& name, std::int64_t 
 }
 
 std::optional<StoredTensors> CheckpointReader::open_rank_file(Rank rank) const {
-  const auto found = contents_->manifest.rank_tensors.find(rank);
-  if (found == contents_->manifest.rank_tensors.end()) return std::nullopt;
-  return open_with(path_ / file_of_rank(rank), found->second);
+  const std::map<Rank, std::int64_t>& counts = contents_->manifest.rank_tensors;
+  const fs::path file = path_ / file_of_rank(rank);
+  if (const auto found = counts.find(rank); found != counts.end()) {
+    return open_with(file, found->second);
+  }
+  std::error_code unknown;
+  const bool is_uncounted = counts.empty() && fs::exists(file, unknown);  // by an older peal
+  return is_uncounted ? std::optional(StoredTensors(file)) : std::nullopt;
 }
 
 StoredTensors CheckpointReader::model(const std::string& name) const {

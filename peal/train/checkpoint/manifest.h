@@ -23,7 +23,7 @@ struct Manifest {
     OptimizerState state = {};  // without the fields of parameters
   };
   std::map<std::string, Optimizer> optimizers = {};
-  std::map<Rank, std::int64_t> rank_tensors = {};  // their number, for ranks with own tensors
+  std::map<Rank, std::int64_t> rank_tensors = {};  // saved by each rank for itself
   Values values = {};
 };
 

@@ -74,7 +74,7 @@ TEST(ModuleTensors, AreLoadedIntoAnotherModule) {
   }
 }
 
-TEST(ModuleTensors, AllDifferencesAreInOneError) {
+TEST(ModuleTensors, SeveralDifferencesAreInOneError) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "net.safetensors";
   testing::TwoPaths net;

@@ -8,6 +8,8 @@
 
 #include "peal/train/checkpoint/checkpoint_reader.h"
 #include "peal/train/checkpoint/save_checkpoint.h"
+#include "peal/train/checkpoint/stored_tensors.h"
+#include "peal/train/checkpoint/tensor_file.h"
 #include "peal/train/testing/ranks.h"
 
 namespace peal::train {
@@ -92,6 +94,16 @@ TEST_F(OpenLatest, AMissingFileOfOneRankFailsAllRanks) {
   EXPECT_THAT(opened(),
               Each(AllOf(StartsWith("resource: rank 1: " + missing.string()),
                          EndsWith("to continue from " + step(2).string()))));
+}
+
+TEST_F(OpenLatest, ACheckpointWithoutTheNumbersOfRankTensorsIsRead) {
+  const fs::path file = step(3) / "training.safetensors";
+  Metadata of_older_peal = TensorFile(file).metadata();
+  ASSERT_EQ(of_older_peal.erase("rank.0.tensors") + of_older_peal.erase("rank.1.tensors"), 2u);
+  save_tensors(file, {}, of_older_peal);
+  EXPECT_THAT(opened(), Each("step 3"));
+  EXPECT_EQ(CheckpointReader(step(3)).rank_tensors(1).size(), 1u);
+  EXPECT_EQ(CheckpointReader(step(3)).rank_tensors(2).size(), 0u);
 }
 
 TEST_F(OpenLatest, ACheckpointThatIsDamagedForOneRankIsNotRecommended) {

@@ -22,8 +22,10 @@ class Ranks {
 
   /// Calls `work`, and returns when the work of every rank has succeeded.
   /// Order: collective.
-  /// Errors: if work throws on a rank, its error on every rank, with the rank's number in the world
-  ///   in front: that of the smallest rank. Those of the operations.
+  /// Errors: if work throws on a rank, every rank throws this error. Its text begins with the
+  /// rank's
+  ///   number in the world. If several ranks fail, the error of the smallest rank counts. Also
+  ///   those of the operations.
   /// Cost: an all_reduce of 4 bytes.
   void together(const std::function<void()>& work) const;
 

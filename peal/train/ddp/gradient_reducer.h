@@ -1,5 +1,5 @@
-// Averages gradients over the ranks of a group while backward still computes other gradients. Both
-// DistributedDataParallel, of C++ and of Python, are built on it.
+// Averages gradients over the ranks of a group while backward still computes other gradients. The
+// DistributedDataParallel of C++ and that of Python use it.
 #pragma once
 
 #include <cstddef>

@@ -44,13 +44,18 @@ ModuleSnapshot::Change ModuleSnapshot::change(const ModelTensors& now) const {
 
 std::vector<std::string> ModuleSnapshot::describe(const ModelTensors& now) const {
   std::vector<std::string> lines;
-  for (const auto& item : now.parameters()) {
+  const std::vector<NamedTensor> parameters = now.parameters();
+  for (const auto& item : parameters) {
     const auto before = std::ranges::find(parameters_, item.key(), &Parameter::name);
     const bool replaced = before != parameters_.end() && !before->tensor.is_same(*item);
+    // Ranks have GPUs of other numbers. But a module has several devices on all ranks, or on none.
+    const bool is_elsewhere = item->device() != parameters.front()->device();
     lines.push_back(describe_tensor(
         item.key(),
         *item,
-        c10::str(item->requires_grad() ? "" : ", frozen", replaced ? ", replaced" : "")));
+        c10::str(is_elsewhere ? ", on another device than " + parameters.front().key() : "",
+                 item->requires_grad() ? "" : ", frozen",
+                 replaced ? ", replaced" : "")));
   }
   for (const auto& item : now.buffers()) {
     lines.push_back(describe_tensor(item.key(), *item, ""));

@@ -20,6 +20,7 @@ bool has_hook_after_accumulation(const torch::Tensor& parameter) {
 }
 
 torch::Tensor scaled(const torch::Tensor& gradient, double weight) {
+  if (weight == 0) return torch::zeros_like(gradient);  // also if that of an empty batch is NaN
   return weight == 1 ? gradient : gradient * weight;
 }
 

@@ -101,8 +101,11 @@ Bytes safetensors_text_size(std::string_view prefix, Bytes file_size) {
     size = size << 8 | static_cast<unsigned char>(prefix[i]);
   }
   if (size > static_cast<std::uint64_t>(kLongestText.value)) {
-    throw wrong_file(fmt::format(
-        "the header has {} bytes, more than the limit of {}", size, kLongestText.value));
+    throw wrong_file(
+        fmt::format("the header would have {} bytes, more than the limit of {}: the file is of "
+                    "another kind, or damaged",
+                    size,
+                    kLongestText.value));
   }
   const Bytes text(static_cast<std::int64_t>(size));
   if (text > file_size - kSafetensorsPrefix) {

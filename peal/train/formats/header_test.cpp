@@ -197,7 +197,7 @@ TEST(SafetensorsHeader, TheSizeOfTheTextIsChecked) {
   EXPECT_THAT(error(prefix_of(3), 10_B), "the header has 3 bytes, but the file ends after 2");
   EXPECT_THAT(error(prefix_of(100'000'001), 1_MiB), HasSubstr("more than the limit of 100000000"));
   EXPECT_THAT(error(std::string(8, '\xff'), 1_MiB),
-              HasSubstr("the header has 18446744073709551615 bytes"));
+              HasSubstr("the header would have 18446744073709551615 bytes"));
 }
 
 TEST(SafetensorsHeader, UnprintableHeadersAreErrorsOfTheCaller) {

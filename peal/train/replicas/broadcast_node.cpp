@@ -39,9 +39,9 @@ torch::autograd::variable_list BroadcastNode::apply(torch::autograd::variable_li
   return sums;
 }
 
-NodePtr make_broadcast_node(const std::vector<torch::Tensor>& parameters,
-                            BroadcastNode::Report report) {
-  return make_node<NodePtr>(parameters, std::move(report));
+BroadcastNode::Ptr make_broadcast_node(const std::vector<torch::Tensor>& parameters,
+                                       BroadcastNode::Report report) {
+  return make_node<BroadcastNode::Ptr>(parameters, std::move(report));
 }
 
 }  // namespace peal::train

@@ -23,6 +23,8 @@ namespace peal::train {
 class BroadcastNode final : public torch::autograd::Node {
  public:
   using Report = std::function<void(Duration)>;
+  /// A std::shared_ptr in LibTorch 2.11, and later a c10::intrusive_ptr.
+  using Ptr = decltype(torch::autograd::Edge::function);
 
   /// `report` receives the time of each sum.
   BroadcastNode(const std::vector<torch::Tensor>& parameters, Report report);
@@ -34,12 +36,9 @@ class BroadcastNode final : public torch::autograd::Node {
   Report report_;
 };
 
-/// A std::shared_ptr in LibTorch 2.11, and later a c10::intrusive_ptr.
-using NodePtr = decltype(torch::autograd::Edge::function);
-
 /// Make the copies outputs of the node with torch::autograd::set_history, one copy of all
 /// parameters after the other.
-NodePtr make_broadcast_node(const std::vector<torch::Tensor>& parameters,
-                            BroadcastNode::Report report);
+BroadcastNode::Ptr make_broadcast_node(const std::vector<torch::Tensor>& parameters,
+                                       BroadcastNode::Report report);
 
 }  // namespace peal::train

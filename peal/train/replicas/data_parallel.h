@@ -54,10 +54,9 @@ namespace peal::train {
 /// the caller's kernels. LibTorch has one generator for each GPU: dropout depends on the timing of
 /// threads if replicas share a GPU. Some replicas may be on the CPU and others on GPUs.
 /// Threads: one at a time. It starts threads, so peal::spawn must come before.
-/// Errors: usage (see ReplicaSet; a GPU that is not there; tensors that cannot be split; an error
-/// of
-///   a replica, whose text names the replica, with the exception nested in it). An Error of a
-///   replica keeps its kind.
+/// Errors: usage (see ReplicaSet; a GPU that is not there; tensors that cannot be split). An error
+///   of a replica names the replica and has the exception nested in it. It is resource if memory is
+///   missing, and else usage. An Error of a replica keeps its kind.
 /// Cost: each pass copies the module to each other replica, and backward adds as many gradients.
 /// Source: Python's torch.nn.DataParallel.
 template <class Module>

@@ -22,7 +22,8 @@ namespace {
 
 void require_present(const torch::Device& device) {
   const auto present = static_cast<int>(torch::cuda::device_count());
-  if (!device.is_cuda() || device.index() < present) return;
+  const int index = device.has_index() ? device.index() : 0;  // the current GPU
+  if (!device.is_cuda() || index < present) return;
   throw Error(ErrorKind::kUsage,
               c10::str("DataParallel: ",
                        device,

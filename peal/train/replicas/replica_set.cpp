@@ -175,7 +175,7 @@ void ReplicaSet::link(std::size_t used, const std::shared_ptr<ReplicaTimes>& tim
     if (parameter.original.requires_grad()) trained.push_back(parameter.original);
   }
   if (trained.empty()) return;
-  const NodePtr node =
+  const BroadcastNode::Ptr node =
       make_broadcast_node(trained, [times](Duration duration) { times->reduce = duration; });
   for (std::size_t r = 1; r < used; ++r) {
     for (const Copies& parameter : parameters_) {

@@ -5,9 +5,9 @@
 // type must agree, shapes need not. Order, threads, errors and cost are as for the ProcessGroup
 // operation of the same name. Further errors: usage (an undefined tensor, a tensor on the device
 // meta, a list of the wrong length), unsupported (a tensor that is not dense, a type that
-// peal::DType lacks). Autograd does not record these
-// operations. A tensor that an operation has written counts as modified in place, so a backward
-// pass that needs the old value fails instead of using the new value.
+// peal::DType lacks). Autograd does not record these operations. A tensor that an operation has
+// written counts as modified in place, so a backward pass that needs the old value fails instead of
+// using the new value.
 //
 // `_async`, `isend` and `irecv` return a Work that keeps the tensors alive. Results in
 // non-contiguous tensors are complete after wait(). An early release of the Work waits for the

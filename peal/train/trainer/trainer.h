@@ -40,7 +40,7 @@ namespace peal::train {
 /// different sizes. All ranks take the same steps, also those without data. With
 /// TrainerOptions::checkpoints, a run continues where the last one was saved, on any number of
 /// ranks. SIGINT (Ctrl-C) or SIGTERM on any rank ends all ranks after the same step, with a
-/// checkpoint. RunReport::exit_code() then gives main the code by which a script notices the
+/// checkpoint. Then main should return RunReport::exit_code(), so that a script notices the
 /// signal. A second signal ends the process at once. The launcher kills ranks whose step and
 /// checkpoint take longer than its grace, which is 5 seconds unless you set `peal run --grace` or
 /// SpawnOptions::grace. Then the steps since the last checkpoint are lost. `peal run` prints that

@@ -10,6 +10,7 @@
 #include "peal/train/checkpoint/module_tensors.h"
 #include "peal/train/checkpoint/random_state.h"
 #include "peal/train/checkpoint/save_checkpoint.h"
+#include "peal/train/checkpoint/together.h"
 #include "peal/train/nn/sync_batch_norm.h"
 #include "peal/train/optim/clip_grad_norm.h"
 #include "peal/train/optim/optimizer_state.h"
@@ -74,17 +75,32 @@ void require_sampler_of_rank(const EpochSampler& sampler, const ProcessGroup& gr
 }
 
 /// What all ranks must have in common, so that they take the same steps.
-std::vector<std::string> lines_of(const TrainerOptions& options, const EpochSampler& sampler) {
-  const bool shares_data = sampler.ranks() > 1;
+std::vector<std::string> lines_of(const TrainerOptions& options) {
   return {c10::str("epochs = ", options.epochs),
           c10::str("accumulate = ", options.accumulate),
           c10::str("clip_norm = ", options.clip_norm.value_or(0)),
           c10::str("autocast = ", options.autocast.value_or(torch::ScalarType::Undefined)),
           c10::str("checkpoints are ", options.checkpoints.empty() ? "not saved" : "saved"),
           c10::str("save_every = ", options.save_every),
-          c10::str("keep = ", options.keep),
-          c10::str("the size of the sampler = ", shares_data ? sampler.size() : 0),
-          c10::str("the seed of the sampler = ", shares_data ? sampler.seed() : 0)};
+          c10::str("keep = ", options.keep)};
+}
+
+/// Of data that each rank has for itself, size and seed may differ.
+std::vector<std::string> lines_of(const EpochSampler& sampler) {
+  std::vector<std::string> lines = {c10::str("ranks = ", sampler.ranks())};
+  if (sampler.ranks() > 1) {
+    lines.push_back(c10::str("size = ", sampler.size()));
+    lines.push_back(c10::str("seed = ", sampler.seed()));
+  }
+  return lines;
+}
+
+/// A checkpoint has one position, which all ranks share.
+void require_shared_data(const EpochSampler& sampler, const ProcessGroup& group) {
+  if (sampler.ranks() > 1 || group.size() == 1) return;
+  throw Error(ErrorKind::kUnsupported,
+              "a Trainer cannot continue in data that each rank has for itself: leave out "
+              "TrainerOptions::checkpoints, or share out the data by a sampler for all ranks");
 }
 
 /// The names of the parts and values of a checkpoint.
@@ -154,6 +170,11 @@ TrainingRun::TrainingRun(std::shared_ptr<torch::nn::Module> module,
       options_(std::move(options)) {
   check(options_);
   if (options_.autocast) require_cpu_for_autocast(*module_);
+  require_agreement(
+      *group_,
+      {.what = "TrainerOptions", .advice = "give the Trainer the same options on every rank"},
+      lines_of(options_),
+      options_.parallel.timeout);
   for (const auto& parameters : optimizer_.param_groups()) {
     learning_rates_.push_back(parameters.options().get_lr());
   }
@@ -171,11 +192,12 @@ TrainingRun::~TrainingRun() = default;
 void TrainingRun::begin(EpochSampler& sampler) {
   const Timeout timeout = options_.parallel.timeout;
   require_agreement(*group_,
-                    {.what = "TrainerOptions and sampler",
-                     .advice = "give the Trainer the same options on every rank"},
-                    lines_of(options_, sampler),
+                    {.what = "sampler for a Trainer",
+                     .advice = "make the sampler with the same size and seed on every rank"},
+                    lines_of(sampler),
                     timeout);
-  require_sampler_of_rank(sampler, *group_);
+  Ranks(*group_, timeout).together([&] { require_sampler_of_rank(sampler, *group_); });
+  if (checkpointer_) require_shared_data(sampler, *group_);
   std::filesystem::path from;
   if (checkpointer_) {
     prepare_checkpoint_folder(*group_, options_.checkpoints, timeout);

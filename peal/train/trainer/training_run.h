@@ -55,6 +55,8 @@ struct TrainerOptions {
 /// The parts of a Trainer that do not depend on its module.
 class TrainingRun final {
  public:
+  /// Order: collective. Errors: usage (an option without a meaning), unsupported (autocast for a
+  ///   module that is not on the CPU), mismatch (ranks have other options).
   TrainingRun(std::shared_ptr<torch::nn::Module> module,
               torch::optim::Optimizer& optimizer,
               ProcessGroupPtr group,
@@ -75,8 +77,9 @@ class TrainingRun final {
   /// Continues from the last checkpoint, or else after the last step of this object. Moves the
   /// sampler there. Before that, checks that all ranks can save.
   /// Order: collective.
-  /// Errors: mismatch (ranks have other options, or samplers of another size or seed); usage (a
-  ///   sampler of another rank; a position in an epoch of other data, or in another order); those
+  /// Errors: on every rank the same: mismatch (ranks have samplers of another size or seed), usage
+  ///   (a sampler of another rank), unsupported (checkpoints of data that each rank has for
+  ///   itself). Also usage (a position in an epoch of other data, or in another order), and those
   ///   of prepare_checkpoint_folder, open_latest_checkpoint and CheckpointReader.
   void begin(EpochSampler& sampler);
   /// The epoch that is running, or comes next.
