@@ -56,18 +56,21 @@ class Pieces final : public torch::data::datasets::Dataset<Pieces> {
   std::uint64_t seed_;
 };
 
-/// Each step takes the next pieces. For the trainer, each step is an epoch: then a checkpoint does
-/// not depend on `--steps`, and a run can continue with a larger number.
+/// The length of the trainer's epochs. It does not depend on `--steps`, so neither does a
+/// checkpoint, and a run can continue with more steps. The last epoch may be shorter.
+constexpr std::int64_t kStepsPerEpoch = 50;
+
+/// Each step takes the next pieces.
 train::EpochSampler sampler_of(const Options& options, const peal::ProcessGroup& group) {
-  const auto pieces_of_step = [](std::size_t size, std::uint64_t /*seed*/, std::uint64_t step) {
+  const auto pieces_of_epoch = [](std::size_t size, std::uint64_t /*seed*/, std::uint64_t epoch) {
     std::vector<std::size_t> pieces(size);
-    std::iota(pieces.begin(), pieces.end(), step * size);
+    std::iota(pieces.begin(), pieces.end(), epoch * size);
     return pieces;
   };
-  return train::EpochSampler({.size = static_cast<std::size_t>(options.batch),
+  return train::EpochSampler({.size = static_cast<std::size_t>(kStepsPerEpoch * options.batch),
                               .rank = group.rank(),
                               .ranks = group.size(),
-                              .order = pieces_of_step});
+                              .order = pieces_of_epoch});
 }
 
 /// The mean loss over all ranks, every few steps. Checkpoints have the curve so far and the sum for
@@ -78,7 +81,9 @@ class LossCurve {
       : group_(std::move(group)), options_(options) {}
 
   void step(const train::StepReport& report) {
-    double loss = report.loss;  // of as many samples on every rank
+    // Each rank has the same number of samples, so the mean of the ranks' losses is the loss of the
+    // step.
+    double loss = report.loss;
     group_->all_reduce(std::span(&loss, 1), {.op = peal::ReduceOp::kAvg});
     sum_ += loss;
     steps_ += 1;
@@ -128,23 +133,36 @@ class LossCurve {
   std::int64_t steps_ = 0;  // since the last point
 };
 
-void print_start(const train::StartReport& report, const Options& options) {
-  if (report.step == 0) return;
-  const bool is_complete = report.step >= options.steps;
-  std::cout << (is_complete ? "Training is complete already, after" : "Training continues after")
-            << " step " << report.step << " in " << report.checkpoint.string();
-  if (is_complete) std::cout << ". To train longer, increase --steps, which is " << options.steps;
-  std::cout << std::endl;
+/// Whether the last checkpoint has all steps. Then reports its curve, because the trainer would
+/// take further steps to the end of the epoch. Order: collective.
+bool is_complete_already(const Options& options, peal::ProcessGroup& group, LossCurve& curve) {
+  if (options.checkpoints.empty()) return false;
+  const auto saved = train::open_latest_checkpoint(group, options.checkpoints);
+  if (saved == nullptr || saved->step() < options.steps) return false;
+  curve.load(*saved);
+  if (group.rank() == 0) {
+    std::cout << "Training is complete already, after step " << saved->step() << " in "
+              << saved->path().string() << ". To train longer, increase --steps, which is "
+              << options.steps << std::endl;
+  }
+  return true;
 }
 
-void print_end(const train::RunReport& report) {
-  if (report.end != train::RunEnd::kStopped) return;
-  std::cout << "Stopped after step " << report.steps << ". ";
-  if (report.checkpoint.empty()) {
-    std::cout << "No checkpoint was saved. To continue after a stop, set --checkpoints.";
-  } else {
-    std::cout << "The checkpoint is in " << report.checkpoint.string()
-              << "; run the same command again to continue.";
+void print_start(const train::StartReport& report) {
+  if (report.step == 0) return;
+  std::cout << "Training continues after step " << report.step << " in "
+            << report.checkpoint.string() << std::endl;
+}
+
+void print_end(const train::RunReport& report, const Options& options) {
+  const bool is_complete = report.steps >= options.steps;
+  std::cout << (is_complete ? "Training is complete after" : "Stopped after") << " step "
+            << report.steps << '.';
+  if (!report.checkpoint.empty()) {
+    std::cout << " The checkpoint is in " << report.checkpoint.string()
+              << (is_complete ? "." : "; run the same command again to continue.");
+  } else if (!is_complete) {
+    std::cout << " No checkpoint was saved. To continue after a stop, set --checkpoints.";
   }
   std::cout << std::endl;
 }
@@ -160,6 +178,8 @@ int run(const Options& options) {
   if (options.batch % group->size() != 0) {
     throw std::runtime_error("--batch is not a multiple of the number of ranks");
   }
+  LossCurve curve(group, options);
+  if (is_complete_already(options, *group, curve)) return 0;
   torch::manual_seed(options.seed);
   Gpt model(GptOptions{.vocabulary = std::ssize(text.vocabulary),
                        .context = options.context,
@@ -173,16 +193,23 @@ int run(const Options& options) {
       model,
       optimizer,
       group,
-      {.epochs = options.steps,  // see sampler_of
+      {.epochs = (options.steps + kStepsPerEpoch - 1) / kStepsPerEpoch,
        .clip_norm = 1.0,
        .learning_rate = train::cosine_factor(options.steps + 1, options.steps / 10, 0.1),
        .checkpoints = options.checkpoints,
        .save_every = options.checkpoints.empty() ? 0 : 50});
-  LossCurve curve(group, options);
-  trainer.on_step([&](const train::StepReport& report) { curve.step(report); });
+  // A request ends the run after the next step.
+  const auto stop_in_time = [&](std::int64_t step) {
+    if (step + 1 == options.steps) trainer.request_stop();
+  };
+  trainer.on_start([&](const train::StartReport& report) { stop_in_time(report.step); });
+  trainer.on_step([&](const train::StepReport& report) {
+    curve.step(report);
+    stop_in_time(report.step);
+  });
   if (group->rank() == 0) {
-    trainer.on_start([&](const train::StartReport& report) { print_start(report, options); });
-    trainer.on_end(print_end);
+    trainer.on_start(print_start);
+    trainer.on_end([&](const train::RunReport& report) { print_end(report, options); });
   }
   trainer.on_save([&](train::Checkpoint& checkpoint) { curve.save(checkpoint); });
   trainer.on_load([&](const train::CheckpointReader& checkpoint) { curve.load(checkpoint); });

@@ -8,9 +8,17 @@
 
 namespace peal {
 
-/// Whether the line belongs to such a stack: "frame #3: ...", or the title "Exception raised from f
-/// at file.cpp:7 (most recent call first):".
-bool is_stack_frame(std::string_view line);
+/// Finds the lines of such stacks in a text. A stack is the title "Exception raised from f at
+/// file.cpp:7 (most recent call first):" and the lines "frame #3: ..." directly below. Elsewhere, a
+/// line that begins with "frame #" is the program's own.
+class StackFrameFilter final {
+ public:
+  /// Whether the next line of the text, without its newline, belongs to a stack.
+  bool drops(std::string_view line);
+
+ private:
+  bool in_stack_ = false;
+};
 
 /// `text` without the lines of stacks. If a line is removed, the result ends without a newline.
 std::string without_stack_frames(std::string_view text);

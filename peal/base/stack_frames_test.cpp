@@ -21,18 +21,28 @@ TEST(StackFramesTest, TheFramesAndTheirTitleAreRemoved) {
                            "frame #0: c10::Error::Error(std::string) + 0x9d (0x7f in c10.so)\n"
                            "frame #1: <unknown function> + 0x2a (0x7f in train)\n"),
       "mat1 and mat2 (4x5 and 6x8)");
-  EXPECT_EQ(without_stack_frames("frame #0: main"), "");
+}
+
+TEST(StackFramesTest, LinesThatBeginLikeAFrameStayWithoutATitleAbove) {
+  for (const char* text : {"frame #0: main", "frame #12 cannot be decoded\nframe #13: neither\n"}) {
+    EXPECT_EQ(without_stack_frames(text), text);
+  }
+}
+
+TEST(StackFramesTest, ATitleAfterTheFramesBeginsTheNextStack) {
+  const std::string stack = std::string(kTitle) + "frame #0: f()\n";
+  EXPECT_EQ(without_stack_frames(stack + stack + "no luck\n" + stack), "no luck");
 }
 
 TEST(StackFramesTest, LinesBeforeAndAfterTheFramesStay) {
   EXPECT_EQ(without_stack_frames(std::string("no luck\n  in row 9\n\n") + kTitle +
-                                 "frame #0: f()\nwhile step 7 ran\nframe #0: g()\n"),
-            "no luck\n  in row 9\n\nwhile step 7 ran");
+                                 "frame #0: f()\nwhile step 7 ran\nframe #1: dark\n"),
+            "no luck\n  in row 9\n\nwhile step 7 ran\nframe #1: dark");
 }
 
 TEST(StackFramesTest, ALineOfTheProgramThatOnlyBeginsLikeATitleStays) {
-  EXPECT_EQ(without_stack_frames("Exception raised from row 9\nframe #0: f()"),
-            "Exception raised from row 9");
+  const char* const text = "Exception raised from row 9\nframe #0: f()";
+  EXPECT_EQ(without_stack_frames(text), text);
 }
 
 }  // namespace

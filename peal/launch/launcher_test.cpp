@@ -202,9 +202,12 @@ TEST(LauncherTest, TheLastLinesLeaveOutStackFramesOfLibTorch) {
       echo no luck
       echo "Exception raised from f at f.cpp:7 (most recent call first):"
       for i in $(seq 30); do echo "frame #$i: f() + 0x9d"; done
+      echo the film ends
+      echo "frame #12 is dark"
       exit 3)"));
-  EXPECT_EQ(outcome.out.size(), 32u);
-  EXPECT_THAT(main_failure(outcome.report)->last_lines, ElementsAre("no luck"));
+  EXPECT_EQ(outcome.out.size(), 34u);
+  EXPECT_THAT(main_failure(outcome.report)->last_lines,
+              ElementsAre("no luck", "the film ends", "frame #12 is dark"));
 }
 
 TEST(LauncherTest, ARankThatFailsSoonAfterTheFirstFailsByItselfAndIsListedToo) {

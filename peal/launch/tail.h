@@ -17,13 +17,14 @@ class Tail final {
   static constexpr std::size_t kLongestLine = 1000;
 
   void add(std::string_view line) {
-    if (is_stack_frame(line)) return;
+    if (stack_frames_.drops(line)) return;
     if (lines_.size() == kLines) lines_.pop_front();
     lines_.emplace_back(line.substr(0, kLongestLine));
   }
   std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
 
  private:
+  StackFrameFilter stack_frames_;
   std::deque<std::string> lines_;
 };
 

@@ -80,7 +80,10 @@ class LossCurve(unittest.TestCase):
 
     def test_a_complete_run_continues_with_more_steps(self):
         with tempfile.TemporaryDirectory() as folder:
-            first = train(2, "--checkpoints", folder, steps=20)
+            first, text = run(2, "--checkpoints", folder, steps=20)
+            self.assertIn("Training is complete after step 20. "
+                          f"The checkpoint is in {folder}/step-00000020.\n", text)
+            self.assertNotIn("Stopped", text)
             again, text = run(2, "--checkpoints", folder, steps=20)
             self.assertEqual(again, first)
             self.assertIn(f"Training is complete already, after step 20 in {folder}/step-00000020. "
@@ -89,6 +92,16 @@ class LossCurve(unittest.TestCase):
         self.assertIn(f"Training continues after step 20 in {folder}/step-00000020\n", text)
         self.assertEqual(list(curve), [10, 20, 30, 40])
         self.assertLess(curve[40], curve[20])
+
+    def test_a_run_takes_exactly_its_steps_also_around_the_end_of_an_epoch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for steps in (1, 2, 49, 50, 51):
+                curve, text = run(2, "--checkpoints", folder, steps=steps, report_every=1)
+                self.assertEqual(list(curve), list(range(1, steps + 1)))
+                self.assertIn(f"Training is complete after step {steps}. ", text)
+                again, text = run(1, "--checkpoints", folder, steps=steps, report_every=1)
+                self.assertEqual(again, curve)
+                self.assertIn(f"Training is complete already, after step {steps} in ", text)
 
     def test_a_run_that_was_stopped_continues_with_more_steps(self):
         with tempfile.TemporaryDirectory() as folder:

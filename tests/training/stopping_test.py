@@ -2,12 +2,15 @@
 
 Called by ctest with the paths of peal and of the example.
 """
+import contextlib
+import glob
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 PEAL, TRAINER = sys.argv[1:3]
@@ -16,8 +19,10 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PEA
 
 
 def children_of(pid):
-    tasks = pathlib.Path(f"/proc/{pid}/task")
-    direct = [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    direct = []
+    for children in glob.glob(f"/proc/{pid}/task/*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            direct += map(int, pathlib.Path(children).read_text().split())
     return direct + [child for one in direct for child in children_of(one)]
 
 
@@ -25,6 +30,20 @@ def ranks_of(launcher):
     """The processes below the launcher that run the example."""
     return [pid for pid in children_of(launcher)
             if os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(TRAINER)]
+
+
+@contextlib.contextmanager
+def with_patience(run):
+    """Kills the run after PATIENCE, or if the body fails: else the test would wait for all its epochs."""
+    watchdog = threading.Timer(PATIENCE, run.kill)
+    watchdog.start()
+    try:
+        yield
+    except BaseException:
+        run.kill()
+        raise
+    finally:
+        watchdog.cancel()
 
 
 class Stopping(unittest.TestCase):
@@ -36,15 +55,16 @@ class Stopping(unittest.TestCase):
     def stopped(self, command, number, to_a_rank=False):
         """The exit code in a shell, and the output, of a run that gets the signal after an epoch."""
         with subprocess.Popen([*command, *self.arguments], env=ENVIRONMENT, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
-            self.addCleanup(run.kill)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run, with_patience(run):
             text = ""
             for line in run.stdout:
                 text += line
                 if "  loss " in line:
                     break
+            else:
+                self.fail(f"the run ended, or was killed after {PATIENCE} s, before its first epoch did:\n{text}")
             os.kill(ranks_of(run.pid)[-1] if to_a_rank else run.pid, number)
-            text += run.communicate(timeout=PATIENCE)[0]
+            text += run.communicate()[0]
         code = run.returncode
         return (code if code >= 0 else 128 - code), text
 
