@@ -98,6 +98,17 @@ pid_t start_caller(Lifeline& line,
   ::_exit(99);
 }
 
+/// Interrupts the caller when its ranks and their children run. Returns the wait status of the
+/// caller when no process is left.
+int status_after_interrupt(pid_t caller, Lifeline& line) {
+  line.read(4);
+  ::kill(caller, SIGINT);
+  EXPECT_TRUE(line.wait_for_the_end());
+  int status = 0;
+  ::waitpid(caller, &status, 0);
+  return status;
+}
+
 TEST_F(SpawnTest, NoProcessIsLeftWhenTheCallerIsKilled) {
   Lifeline line;
   const pid_t caller = start_caller(line);
@@ -111,11 +122,7 @@ TEST_F(SpawnTest, AnInterruptEndsTheRanksAndThenTheCaller) {
   Lifeline line;
   Messages messages;
   const pid_t caller = start_caller(line, AtInterrupt::kUsual, messages.report());
-  line.read(4);
-  ::kill(caller, SIGINT);
-  EXPECT_TRUE(line.wait_for_the_end());
-  int status = 0;
-  ::waitpid(caller, &status, 0);
+  const int status = status_after_interrupt(caller, line);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
   EXPECT_EQ(messages.text(), "");
 }
@@ -126,11 +133,8 @@ TEST_F(SpawnTest, ACallerThatHandlesTheInterruptGetsAnError) {
   const auto handler = ::signal(SIGINT, [](int) {});
   const pid_t caller = start_caller(line, AtInterrupt::kUsual, messages.report());
   ::signal(SIGINT, handler);
-  line.read(4);
-  ::kill(caller, SIGINT);  // the handler also runs in the ranks, which are killed after the grace
-  EXPECT_TRUE(line.wait_for_the_end());
-  int status = 0;
-  ::waitpid(caller, &status, 0);
+  // The handler also runs in the ranks, which are killed after the grace.
+  const int status = status_after_interrupt(caller, line);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(static_cast<ErrorKind>(WEXITSTATUS(status)), ErrorKind::kAborted);
   EXPECT_EQ(messages.text(),
@@ -141,11 +145,7 @@ TEST_F(SpawnTest, RanksThatAreKilledAfterAnInterruptAreReportedBeforeTheCallerEn
   Lifeline line;
   Messages messages;
   const pid_t caller = start_caller(line, AtInterrupt::kIgnored, messages.report());
-  line.read(4);
-  ::kill(caller, SIGINT);
-  EXPECT_TRUE(line.wait_for_the_end());
-  int status = 0;
-  ::waitpid(caller, &status, 0);
+  const int status = status_after_interrupt(caller, line);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
   EXPECT_EQ(messages.text(), std::string(kBothKilled) + "\n");
 }

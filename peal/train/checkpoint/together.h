@@ -1,5 +1,5 @@
 // Steps that all ranks take together: if one rank fails, all ranks throw its error. Used by the
-// files of this folder that save, and by checkpoint_reader.cpp.
+// files of this folder that save, by checkpoint_reader.cpp and by the Trainer.
 #pragma once
 
 #include <functional>
