@@ -31,9 +31,8 @@ FoundHost parse_line(std::string_view line, int default_slots) {
   const auto colon = line.rfind(':');
   // More than one colon without brackets is an IPv6 address without slots.
   const bool has_slots =
-      colon != std::string_view::npos && (bracket == std::string_view::npos
-                                              ? line.find(':') == colon
-                                              : colon == bracket + 1);
+      colon != std::string_view::npos &&
+      (bracket == std::string_view::npos ? line.find(':') == colon : colon == bracket + 1);
   if (has_slots) {
     const auto slots = try_parse_number<int>(line.substr(colon + 1));
     host.name = line.substr(0, colon);

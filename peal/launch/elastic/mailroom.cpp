@@ -58,8 +58,7 @@ void Mailroom::read_requests() {
   constexpr Timeout kLong = std::chrono::hours(1);
   for (std::int64_t index = 0;;) {
     try {
-      const std::string text =
-          store_->get(rendezvous::request_key(index), Deadline::after(kLong));
+      const std::string text = store_->get(rendezvous::request_key(index), Deadline::after(kLong));
       store_->set(rendezvous::kNextRequestKey, fmt::format("{}", ++index));
       const ElasticRequest request = ElasticRequest::decode(text);
       if (request.kind == ElasticRequest::Kind::kStop && request.worker == kDriver) return;
@@ -86,11 +85,10 @@ void Mailroom::tell_changes(int round, rendezvous::HostChanges changes) {
 }
 
 void Mailroom::fail_meeting(int round, const Error& error) {
-  rendezvous::fail_meeting(
-      store::make_prefix_store(store_, rendezvous::round_prefix(round)),
-      config_.secret,
-      config_.timeout,
-      error);
+  rendezvous::fail_meeting(store::make_prefix_store(store_, rendezvous::round_prefix(round)),
+                           config_.secret,
+                           config_.timeout,
+                           error);
 }
 
 }  // namespace peal::launch::elastic

@@ -12,9 +12,9 @@ namespace peal::launch::elastic {
 
 /// What all workers of a job share.
 struct WorkerKit {
-  std::string program;     // the path of options.command.front()
-  Variables common{};      // see common_environment
-  std::string driver{};    // PEAL_ELASTIC_DRIVER
+  std::string program;   // the path of options.command.front()
+  Variables common{};    // see common_environment
+  std::string driver{};  // PEAL_ELASTIC_DRIVER
 };
 
 /// The environment of every worker, without its identity. `inherited` without the variables of

@@ -61,7 +61,7 @@ class WorkerOutputs final {
 
   Screen& screen_;
   const std::string log_directory_;
-  std::map<int, Streams> streams_;  // of workers whose outputs are open
+  std::map<int, Streams> streams_;                      // of workers whose outputs are open
   std::map<int, std::vector<std::string>> last_lines_;  // of the others
   std::vector<LostOutput> lost_;                        // of the others
 };
