@@ -43,10 +43,10 @@ Variables read(const Environment& environment) {
   const std::string number = required(environment, kElasticWorkerVariable);
   const auto worker = try_parse_number<int>(number);
   if (!worker || *worker < 0) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}=\"{}\": it is set by peal run; do not change it",
-                            kElasticWorkerVariable,
-                            number));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "{}=\"{}\": it is set by peal run; do not change it", kElasticWorkerVariable, number));
   }
   return {.driver = net::Address::parse(required(environment, kElasticDriverVariable)),
           .worker = *worker,

@@ -16,9 +16,9 @@ using testing::HasSubstr;
 constexpr TimePoint kBegin{std::chrono::hours(1)};
 
 /// A job that a test moves on by events.
-class Job {
+class TestJob {
  public:
-  explicit Job(const std::vector<FoundHost>& hosts, ElasticOptions options = {})
+  explicit TestJob(const std::vector<FoundHost>& hosts, ElasticOptions options = {})
       : options_(std::move(options)) {
     state.begun = now;
     find(hosts);
@@ -87,7 +87,7 @@ class Job {
 std::vector<FoundHost> two_hosts() { return {{"a", 2}, {"b", 2}}; }
 
 TEST(DecideTest, WorkersStartOnAllSlotsAndTheFirstRoundWaitsForAllOfThem) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   EXPECT_THAT(job.act(), ElementsAre("start a[0]", "start a[1]", "start b[0]", "start b[1]"));
   for (const int worker : {3, 0, 1}) job.ask(worker);
   EXPECT_THAT(job.act(), ElementsAre());
@@ -96,12 +96,12 @@ TEST(DecideTest, WorkersStartOnAllSlotsAndTheFirstRoundWaitsForAllOfThem) {
 }
 
 TEST(DecideTest, NoMoreThanMaxRanksStart) {
-  Job job(two_hosts(), {.max_ranks = 3});
+  TestJob job(two_hosts(), {.max_ranks = 3});
   EXPECT_THAT(job.act(), ElementsAre("start a[0]", "start a[1]", "start b[0]"));
 }
 
 TEST(DecideTest, TheFirstRoundBeginsWithoutAWorkerThatDoesNotComeInTime) {
-  Job job(two_hosts(), {.min_ranks = 2, .timeout = seconds(10)});
+  TestJob job(two_hosts(), {.min_ranks = 2, .timeout = seconds(10)});
   job.act();
   for (const int worker : {0, 1, 2}) job.ask(worker);
   job.now += seconds(10);
@@ -109,7 +109,7 @@ TEST(DecideTest, TheFirstRoundBeginsWithoutAWorkerThatDoesNotComeInTime) {
 }
 
 TEST(DecideTest, TooFewSlotsEndTheJobAtTheTimeout) {
-  Job job({{"a", 1}}, {.min_ranks = 2, .timeout = seconds(10)});
+  TestJob job({{"a", 1}}, {.min_ranks = 2, .timeout = seconds(10)});
   job.act();
   job.ask(0);
   job.now += milliseconds(9'999);
@@ -119,7 +119,7 @@ TEST(DecideTest, TooFewSlotsEndTheJobAtTheTimeout) {
 }
 
 TEST(DecideTest, AfterAFailureTheOthersContinueAndTheHostIsBarredForAWhile) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   job.train();
   job.fail(0);
   EXPECT_THAT(job.act(), ElementsAre());
@@ -151,7 +151,7 @@ TEST(DecideTest, EachFailureDoublesThePauseUpToTheLimit) {
 }
 
 TEST(DecideTest, AnAddedWorkerIsAnnouncedWhenItIsReady) {
-  Job job({{"a", 2}});
+  TestJob job({{"a", 2}});
   job.train();
   job.find(two_hosts());
   EXPECT_THAT(job.act(), ElementsAre("start b[0]", "start b[1]"));
@@ -166,7 +166,7 @@ TEST(DecideTest, AnAddedWorkerIsAnnouncedWhenItIsReady) {
 }
 
 TEST(DecideTest, AWorkerThatIsSlowToStartDoesNotHoldUpTheOthers) {
-  Job job({{"a", 1}});
+  TestJob job({{"a", 1}});
   job.train();
   job.find({{"a", 1}, {"b", 2}});
   job.act();
@@ -176,7 +176,7 @@ TEST(DecideTest, AWorkerThatIsSlowToStartDoesNotHoldUpTheOthers) {
 }
 
 TEST(DecideTest, AWorkerWhoseHostVanishesIsRemovedWhenItAsks) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   job.train();
   job.find({{"b", 2}});
   EXPECT_THAT(job.act(), ElementsAre("tell 2"));
@@ -195,7 +195,7 @@ TEST(DecideTest, AWorkerWhoseHostVanishesIsRemovedWhenItAsks) {
 }
 
 TEST(DecideTest, ARemovalAndAnAdditionAreBothTold) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   job.train();
   job.find({{"a", 1}, {"b", 2}, {"c", 1}});
   EXPECT_THAT(job.act(), ElementsAre("start c[0]", "tell 2"));
@@ -204,7 +204,7 @@ TEST(DecideTest, ARemovalAndAnAdditionAreBothTold) {
 }
 
 TEST(DecideTest, WithTooFewSurvivorsTheJobWaitsForHostsAndThenRenegotiates) {
-  Job job(two_hosts(), {.min_ranks = 4});
+  TestJob job(two_hosts(), {.min_ranks = 4});
   job.train();
   job.find({{"a", 2}});
   job.act();
@@ -222,7 +222,7 @@ TEST(DecideTest, WithTooFewSurvivorsTheJobWaitsForHostsAndThenRenegotiates) {
 }
 
 TEST(DecideTest, WithoutSurvivorsTheStateIsLostAndTheJobEnds) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   job.train();
   for (const int worker : {0, 1, 2, 3}) job.fail(worker);
   EXPECT_THAT(
@@ -231,7 +231,7 @@ TEST(DecideTest, WithoutSurvivorsTheStateIsLostAndTheJobEnds) {
 }
 
 TEST(DecideTest, NewWorkersCannotContinueARoundWithoutSurvivors) {
-  Job job({{"a", 1}});
+  TestJob job({{"a", 1}});
   job.train();
   job.find({{"a", 1}, {"b", 1}});
   job.act();
@@ -242,7 +242,7 @@ TEST(DecideTest, NewWorkersCannotContinueARoundWithoutSurvivors) {
 }
 
 TEST(DecideTest, IfAllWorkersFailBeforeTheFirstRoundTheJobEnds) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   job.act();
   for (const int worker : {0, 1, 2}) job.fail(worker);
   EXPECT_THAT(job.act(), ElementsAre());
@@ -253,7 +253,7 @@ TEST(DecideTest, IfAllWorkersFailBeforeTheFirstRoundTheJobEnds) {
 }
 
 TEST(DecideTest, TheFirstSuccessEndsTheJobWellOnceTheOthersHaveEnded) {
-  Job job(two_hosts());
+  TestJob job(two_hosts());
   job.train();
   job.succeed(0);
   job.find({{"a", 2}, {"b", 2}, {"c", 2}});
@@ -266,7 +266,7 @@ TEST(DecideTest, TheFirstSuccessEndsTheJobWellOnceTheOthersHaveEnded) {
 }
 
 TEST(DecideTest, WorkersThatStillAskAfterASuccessGetARound) {
-  Job job(two_hosts(), {.min_ranks = 4});
+  TestJob job(two_hosts(), {.min_ranks = 4});
   job.train();
   job.succeed(0);
   job.fail(1);
@@ -277,7 +277,7 @@ TEST(DecideTest, WorkersThatStillAskAfterASuccessGetARound) {
 }
 
 TEST(DecideTest, AWorkerThatSaysThatItFinishesStopsGrowth) {
-  Job job({{"a", 2}});
+  TestJob job({{"a", 2}});
   job.train();
   job.find(two_hosts());
   job.act();
@@ -293,7 +293,7 @@ TEST(DecideTest, AWorkerThatSaysThatItFinishesStopsGrowth) {
 }
 
 TEST(DecideTest, TheResetLimitCountsRoundsAfterTheFirst) {
-  Job job(two_hosts(), {.reset_limit = 1});
+  TestJob job(two_hosts(), {.reset_limit = 1});
   job.train();
   for (const int worker : {0, 1, 2, 3}) job.ask(worker);
   EXPECT_THAT(job.act(), ElementsAre("round 0 1 2 3"));
@@ -304,7 +304,7 @@ TEST(DecideTest, TheResetLimitCountsRoundsAfterTheFirst) {
 }
 
 TEST(DecideTest, AWorkerThatDoesNotComeToTheNextRoundIsStopped) {
-  Job job({{"a", 2}}, {.timeout = seconds(10)});
+  TestJob job({{"a", 2}}, {.timeout = seconds(10)});
   job.train();
   job.ask(0);
   job.now += milliseconds(9'999);
@@ -342,7 +342,7 @@ std::vector<Placed> places(const State& state, const std::vector<int>& workers) 
 }
 
 TEST(AssignRanksTest, RanksFollowTheAgeOfTheHostsAndTheirSlots) {
-  Job job({{"a", 2}, {"b", 1}});
+  TestJob job({{"a", 2}, {"b", 1}});
   job.act();
   EXPECT_THAT(
       places(job.state, {0, 1, 2}),
@@ -351,7 +351,7 @@ TEST(AssignRanksTest, RanksFollowTheAgeOfTheHostsAndTheirSlots) {
 }
 
 TEST(AssignRanksTest, ASurvivorIsRank0AlthoughANewWorkerIsOnAnOlderHost) {
-  Job job({{"a", 1}, {"b", 2}});
+  TestJob job({{"a", 1}, {"b", 2}});
   job.train();
   job.fail(0);
   job.fail(1);
@@ -364,7 +364,7 @@ TEST(AssignRanksTest, ASurvivorIsRank0AlthoughANewWorkerIsOnAnOlderHost) {
 }
 
 TEST(AssignRanksTest, ALocalRankIsBelowTheLocalSizeWhenASlotIsEmpty) {
-  Job job({{"a", 3}});
+  TestJob job({{"a", 3}});
   job.train();
   job.fail(1);
   EXPECT_THAT(places(job.state, {0, 2}),
