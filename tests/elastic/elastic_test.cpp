@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
 #include <random>
 #include <set>
 #include <thread>
@@ -21,6 +24,13 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+/// Whether a process with this number runs a worker. The number may belong to another process now.
+bool belongs_to_job(pid_t pid) {
+  std::error_code gone;
+  const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), gone);
+  return !gone && program == std::filesystem::canonical(PEAL_ELASTIC_WORKER_PROGRAM);
+}
 
 TEST(ElasticTest, WorkersOfTwoHostNamesTrainToTheEnd) {
   ElasticJob job;
@@ -193,7 +203,21 @@ TEST(ElasticTest, AWorkerThatDoesNotComeToTheNextRoundIsEnded) {
   EXPECT_EQ(job.wait().code, 0);
 }
 
-/// One job with random events. Returns how many rounds there were.
+/// The steps at the beginnings of rounds never go back: no round starts from nothing.
+void expect_progress(ElasticJob& job) {
+  std::map<int, std::int64_t> first_step;  // by round
+  for (const RoundLine& line : job.rounds()) {
+    const auto [known, is_new] = first_step.try_emplace(line.round, line.step);
+    EXPECT_TRUE(is_new || known->second == line.step) << "the ranks of a round have one state";
+  }
+  std::int64_t step = 0;
+  for (const auto& [round, first] : first_step) {
+    EXPECT_GE(first, step) << "round " << round;
+    step = first;
+  }
+}
+
+/// One job with random events.
 void drill(std::mt19937& random) {
   const auto number = [&](int least, int most) {
     return std::uniform_int_distribution(least, most)(random);
@@ -210,35 +234,39 @@ void drill(std::mt19937& random) {
   job.start({"train", "400", "5"}, {.cooldown = number(0, 1)});
   ASSERT_TRUE(job.wait_for_round(1, 4));
   std::string story;
-  for (int event = number(2, 4); event > 0; --event) {
-    std::this_thread::sleep_for(milliseconds(number(0, 600)));
+  for (int event = number(2, 5); event > 0; --event) {
+    // Often at once, while workers still meet after the last event.
+    std::this_thread::sleep_for(milliseconds(number(0, 1) * number(0, 800)));
     const auto rounds = job.rounds();
-    const int newest = rounds.back().round;
-    std::vector<RoundLine> members;
-    std::ranges::copy_if(rounds, std::back_inserter(members), [&](const RoundLine& line) {
-      return line.round == newest;
-    });
-    const int what = number(0, 2);
-    if (what == 0 && members.size() > 1) {  // not the last one that has the state
-      // The oldest worker stays, so that the state is never lost.
-      const RoundLine& victim = members[static_cast<std::size_t>(number(0, 1000)) % members.size()];
-      if (victim.pid == job.pid_of(1, 0) || victim.where.starts_with("localhost")) continue;
-      story += fmt::format("kill {} ({}); ", victim.pid, victim.where);
-      ::kill(victim.pid, SIGKILL);
-    } else if (what == 1) {
-      hosts.insert(names[static_cast<std::size_t>(number(0, 2))]);
-      publish();
-      story += "add; ";
-    } else {
-      hosts.erase(names[static_cast<std::size_t>(number(1, 2))]);  // localhost stays
-      publish();
-      story += "remove; ";
+    switch (number(0, 2)) {
+      case 0: {
+        const auto& victim =
+            rounds[static_cast<std::size_t>(number(std::max(0, static_cast<int>(rounds.size()) - 4),
+                                                   static_cast<int>(rounds.size()) - 1))];
+        story += fmt::format("kill {} ({}); ", victim.pid, victim.where);
+        if (belongs_to_job(victim.pid)) ::kill(victim.pid, SIGKILL);
+        break;
+      }
+      case 1:
+        hosts.insert(names[static_cast<std::size_t>(number(0, 2))]);
+        publish();
+        story += "add; ";
+        break;
+      case 2:
+        if (hosts.size() > 1) hosts.erase(names[static_cast<std::size_t>(number(0, 2))]);
+        publish();
+        story += "remove; ";
+        break;
     }
   }
   const auto ended = job.wait();
-  EXPECT_EQ(ended.code, 0) << story << "\n" << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("done"));
+  // Only if all workers with the state were lost, the job cannot finish.
+  const bool is_lost = ended.output.find("No hosts from previous set") != std::string::npos;
+  EXPECT_TRUE(is_lost || ended.code == 0) << story << "\n" << ended.output;
+  EXPECT_TRUE(is_lost || ended.output.find("done") != std::string::npos) << story;
   EXPECT_THAT(ended.output, Not(HasSubstr("wrong sum")));
+  expect_progress(job);
+  if (is_lost) std::cout << "the state was lost: " << story << std::endl;
 }
 
 /// PEAL_ELASTIC_DRILLS: how many; 3 otherwise.

@@ -52,6 +52,7 @@ bool train(ElasticWorker& worker,
            std::chrono::milliseconds pause) {
   const ProcessGroupPtr group = meet(place);
   step = from_rank_0(*group, step);
+  worker.mark_synchronized();
   say(fmt::format(
       "pid {}: round {}, rank {} of {}, local {} of {}, cross {} of {} on {}[{}], step {}",
       ::getpid(),

@@ -36,10 +36,11 @@ struct View {
   int present() const {
     return count([](const Worker& w) { return is_alive(w.phase) && w.phase != Phase::kLeaving; });
   }
-  /// The workers of the current round that can continue it.
+  /// The workers of the current round that can continue the training.
   int survivors() const {
-    return count(
-        [](const Worker& w) { return w.rank && is_alive(w.phase) && w.phase != Phase::kLeaving; });
+    return count([](const Worker& w) {
+      return w.rank && w.has_state && is_alive(w.phase) && w.phase != Phase::kLeaving;
+    });
   }
   std::vector<int> asking() const {
     std::vector<int> numbers;
@@ -215,10 +216,11 @@ Maybe begin_round(const View& view) {
   } else if (!view.waits_since()) {
     return {};  // no worker that asks has the state
   } else if (view.options.reset_limit && view.state.round > *view.options.reset_limit) {
-    return end_badly(
-        fmt::format("Horovod was shutdown because number of resets during elastic job exceeded "
-                    "limit: {}",
-                    *view.options.reset_limit));
+    const std::string why = fmt::format(
+        "Horovod was shutdown because number of resets during elastic job exceeded limit: {}",
+        *view.options.reset_limit);
+    if (!view.is_closing()) return end_badly(why);
+    return Decision{RemoveWorker{asking.front()}, why};  // the job may still end well
   }
   return Decision{BeginRound{assign_ranks(view.state, asking)},
                   fmt::format("{} workers wait for round {}", size, view.state.round + 1)};

@@ -74,8 +74,11 @@ int worker_started(State& state, TimePoint now, const std::string& host, int slo
 void worker_asked(State& state, TimePoint now, int number) {
   Worker& worker = worker_of(state, number);
   if (!is_alive(worker.phase) || worker.phase == Phase::kLeaving) return;
+  if (!worker.has_state) worker.rank.reset();
   enter(worker, Phase::kAsking, now);
 }
+
+void worker_synchronized(State& state, int number) { worker_of(state, number).has_state = true; }
 
 void worker_finishes(State& state, TimePoint now, int number) {
   Worker& worker = worker_of(state, number);
@@ -122,6 +125,7 @@ void round_began(State& state, TimePoint now, const std::vector<Member>& members
   for (const Member& member : members) {
     Worker& worker = worker_of(state, member.worker);
     worker.rank = member.place.rank;
+    worker.has_state = worker.has_state || state.round == 1;
     enter(worker, Phase::kTraining, now);
   }
 }
