@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <random>
@@ -15,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/elastic/elastic_job.h"
+#include "tests/support/number_after.h"
 #include "tests/support/seed.h"
 
 namespace peal::testing {
@@ -30,6 +32,12 @@ bool belongs_to_job(pid_t pid) {
   std::error_code gone;
   const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), gone);
   return !gone && program == std::filesystem::canonical(PEAL_ELASTIC_WORKER_PROGRAM);
+}
+
+pid_t parent_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return static_cast<pid_t>(number_after(text, "PPid:\t"));
 }
 
 TEST(ElasticTest, WorkersOfTwoHostNamesTrainToTheEnd) {
@@ -197,6 +205,17 @@ TEST(ElasticTest, NothingIsLeftIfTheLauncherIsKilled) {
   ASSERT_TRUE(job.wait_for_round(1, 3));
   job.signal_launcher(SIGKILL);
   EXPECT_EQ(job.wait().code, -SIGKILL);
+}
+
+TEST(ElasticTest, NothingIsLeftIfTheGuardIsKilled) {
+  ElasticJob job;
+  job.set_hosts("localhost:2");
+  job.start({"train", "10"});
+  ASSERT_TRUE(job.wait_for_round(1, 2));
+  ::kill(parent_of(job.pid_of(1, 0)), SIGKILL);
+  const auto ended = job.wait();
+  EXPECT_EQ(ended.code, 128 + SIGKILL);
+  EXPECT_THAT(ended.output, HasSubstr("the process that guards the workers was killed"));
 }
 
 TEST(ElasticTest, AWorkerThatDoesNotComeToTheNextRoundIsEnded) {

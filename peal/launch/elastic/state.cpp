@@ -43,8 +43,8 @@ void hosts_found(State& state, const std::vector<FoundHost>& found) {
   };
   for (Host& host : state.hosts) host.is_found = host.is_found && is_now(host);
   // Hosts that return are as young as new ones: behind all that were there.
-  std::ranges::stable_partition(state.hosts, &Host::is_found);
-  const auto first_absent = std::ranges::find(state.hosts, false, &Host::is_found);
+  const auto first_absent = std::stable_partition(
+      state.hosts.begin(), state.hosts.end(), [](const Host& host) { return host.is_found; });
   std::vector<Host> absent(first_absent, state.hosts.end());
   state.hosts.erase(first_absent, state.hosts.end());
   for (const FoundHost& line : found) {
