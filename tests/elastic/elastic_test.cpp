@@ -78,6 +78,19 @@ TEST(ElasticTest, TheOthersContinueAfterAKillAndTheLostWorkerIsReplaced) {
                     HasSubstr("3 rounds; 1 workers failed on the way, 0 were removed")));
 }
 
+TEST(ElasticTest, ARankThatEndsBeforeItMeetsDoesNotHoldUpTheOthers) {
+  for (const char* const rank : {"0", "2"}) {
+    ElasticJob job;
+    job.set_hosts("localhost:3");
+    job.start({"train", "10", "1", rank}, {.cooldown = 300});
+    ASSERT_TRUE(job.wait_for_round(2, 2));
+    job.finish();
+    const auto ended = job.wait();
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_THAT(ended.output, HasSubstr("before the group of round 1 was made"));
+  }
+}
+
 TEST(ElasticTest, AnAddedHostJoinsTheTraining) {
   ElasticJob job;
   job.set_hosts("localhost:1");
@@ -260,7 +273,7 @@ void drill(std::mt19937& random) {
   job.start({"train", "5"}, {.cooldown = number(0, 1)});
   ASSERT_TRUE(job.wait_for_round(1, 4));
   std::string story;
-  for (int event = number(2, 5); event > 0; --event) {
+  for (int event = number(3, 6); event > 0; --event) {
     // Often at once, while workers still meet after the last event.
     std::this_thread::sleep_for(milliseconds(number(0, 1) * number(0, 1500)));
     const auto rounds = job.rounds();

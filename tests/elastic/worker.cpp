@@ -1,10 +1,12 @@
 // A worker of an elastic job, for the tests in this folder.
 //   train MILLISECONDS  takes steps until the test wants it to finish, with an all_reduce and this
 //                       pause in each; after a loss or a change of hosts it continues in the next
-//                       round
+//                       round. With ROUND RANK after it, this rank kills itself in this round
+//                       before it meets the others
 //   fail CODE           ends with this code at once
 // It prints "pid P: round R, rank r of n, local l of m, cross c of d on HOST[SLOT], step S" at the
 // beginning of each round, and "done" at the end.
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -98,10 +100,17 @@ bool train(ElasticWorker& worker,
   return next == kFinish;
 }
 
-int train_in_rounds(std::chrono::milliseconds pause) {
+/// The rank that kills itself.
+struct Victim {
+  int round = -1;
+  Rank rank = -1;
+};
+
+int train_in_rounds(std::chrono::milliseconds pause, const Victim& victim) {
   const auto worker = rendezvous::join_elastic_job(process_environment());
   std::int64_t step = 0;
   while (const auto place = worker->next_round()) {
+    if (place->round == victim.round && place->rank == victim.rank) ::raise(SIGKILL);
     try {
       if (train(*worker, *place, step, pause)) {
         say("done");
@@ -122,7 +131,9 @@ int main(int count, char** arguments) {
   try {
     if (what == "fail") return std::stoi(arguments[2]);
     if (what == "train") {
-      return train_in_rounds(std::chrono::milliseconds(std::stol(arguments[2])));
+      Victim victim;
+      if (count > 4) victim = {std::stoi(arguments[3]), std::stoi(arguments[4])};
+      return train_in_rounds(std::chrono::milliseconds(std::stol(arguments[2])), victim);
     }
   } catch (const std::exception& error) {
     say(fmt::format("ended by {}", error.what()));
