@@ -262,6 +262,22 @@ TEST(DecideTest, AWorkerThatJoinedAndDidNotReceiveTheStateCannotContinueAlone) {
   }
 }
 
+TEST(DecideTest, AWorkerThatJoinedMayStillSayThatItHasTheState) {
+  TestJob job({{"a", 1}});
+  job.train();
+  job.find({{"a", 1}, {"b", 1}});
+  job.act();
+  job.ask(1);
+  job.act();
+  job.ask(0);
+  EXPECT_THAT(job.act(), ElementsAre("round 0 1"));
+  job.fail(0);  // before the driver reads that worker 1 has the state
+  EXPECT_THAT(job.act(), ElementsAre());
+  worker_synchronized(job.state, 1);
+  job.ask(1);
+  EXPECT_THAT(job.act(), ElementsAre("round 1"));
+}
+
 TEST(DecideTest, IfAllWorkersFailBeforeTheFirstRoundTheJobEnds) {
   TestJob job(two_hosts());
   job.act();
