@@ -152,9 +152,10 @@ NamedOperations::Engine::Engine(ProcessGroupPtr group, Options options)
 
 NamedOperations::Engine::~Engine() {
   stall_watch_.reset();
+  // Without pending operations, a thread that still has the turn enters no further round.
   const bool is_busy = state_.update([](State& state) {
     state.is_closed = true;
-    return state.is_driven || !state.in_flight.empty();
+    return !state.in_flight.empty();
   });
   if (is_busy) group_->abort("Horovod has been shut down while operations were pending");
   std::thread thread = background_.update([](Background& background) {
