@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Request sum_of(std::string name, std::int64_t count = 4) {
+Request sum_named(std::string name, std::int64_t count = 4) {
   Request request;
   request.name = std::move(name);
   request.shape = {count};
@@ -88,11 +88,11 @@ class Ranks {
 
 TEST(Agreement, RunsAnOperationWhenAllRanksHaveSubmittedIt) {
   Ranks ranks(3);
-  ranks[0].add(sum_of("x"));
+  ranks[0].add(sum_named("x"));
   EXPECT_THAT(ranks.round(), IsEmpty());
-  ranks[2].add(sum_of("x"));
+  ranks[2].add(sum_named("x"));
   EXPECT_THAT(ranks.round(), IsEmpty());
-  ranks[1].add(sum_of("x"));
+  ranks[1].add(sum_named("x"));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x; ");
   EXPECT_THAT(ranks.round(), IsEmpty());
 }
@@ -100,8 +100,8 @@ TEST(Agreement, RunsAnOperationWhenAllRanksHaveSubmittedIt) {
 TEST(Agreement, NeedsNoAnnouncementsForWhatItRemembers) {
   Ranks ranks(2);
   for (int step = 0; step < 5; ++step) {
-    ranks.add_everywhere(sum_of("x"));
-    ranks.add_everywhere(sum_of("y"));
+    ranks.add_everywhere(sum_named("x"));
+    ranks.add_everywhere(sum_named("y"));
     EXPECT_EQ(Ranks::text(ranks.round()), "run x y; ");
   }
   EXPECT_EQ(ranks.announced_rounds(), 1);
@@ -109,37 +109,37 @@ TEST(Agreement, NeedsNoAnnouncementsForWhatItRemembers) {
 
 TEST(Agreement, TakesRememberedOperationsFromRanksOneByOne) {
   Ranks ranks(2);
-  ranks.add_everywhere(sum_of("x"));
-  ranks.add_everywhere(sum_of("y"));
+  ranks.add_everywhere(sum_named("x"));
+  ranks.add_everywhere(sum_named("y"));
   ranks.round();
-  ranks[0].add(sum_of("x"));
-  ranks[1].add(sum_of("y"));
+  ranks[0].add(sum_named("x"));
+  ranks[1].add(sum_named("y"));
   EXPECT_THAT(ranks.round(), IsEmpty());
-  ranks[0].add(sum_of("y"));
+  ranks[0].add(sum_named("y"));
   EXPECT_EQ(Ranks::text(ranks.round()), "run y; ");
-  ranks[1].add(sum_of("x"));
+  ranks[1].add(sum_named("x"));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x; ");
 }
 
 TEST(Agreement, ForgetsAnOperationWhoseShapeHasChanged) {
   Ranks ranks(2);
-  ranks.add_everywhere(sum_of("x", 4));
+  ranks.add_everywhere(sum_named("x", 4));
   ranks.round();
-  ranks.add_everywhere(sum_of("x", 5));
+  ranks.add_everywhere(sum_named("x", 5));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x; ");
   // One rank votes for the remembered operation, and the other has a new one.
-  ranks[0].add(sum_of("x", 5));
-  ranks[1].add(sum_of("x", 6));
+  ranks[0].add(sum_named("x", 5));
+  ranks[1].add(sum_named("x", 6));
   EXPECT_THAT(Ranks::text(ranks.round()), HasSubstr("Mismatched shapes of x: rank 0 has [5], but rank 1 has [6]"));
-  ranks.add_everywhere(sum_of("x", 6));
+  ranks.add_everywhere(sum_named("x", 6));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x; ");
 }
 
 TEST(Agreement, FailsOnlyTheOperationThatDiffers) {
   Ranks ranks(2);
-  ranks[0].add(sum_of("x", 1));
-  ranks[1].add(sum_of("x", 2));
-  ranks.add_everywhere(sum_of("y"));
+  ranks[0].add(sum_named("x", 1));
+  ranks[1].add(sum_named("x", 2));
+  ranks.add_everywhere(sum_named("y"));
   const auto decisions = ranks.round();
   ASSERT_THAT(decisions, SizeIs(2));
   EXPECT_EQ(decisions[0].kind, Decision::Kind::kFail);
@@ -148,7 +148,7 @@ TEST(Agreement, FailsOnlyTheOperationThatDiffers) {
 }
 
 Request member(std::string name, int size = 2) {
-  Request request = sum_of(std::move(name));
+  Request request = sum_named(std::move(name));
   request.group = "g";
   request.group_size = size;
   return request;
@@ -185,29 +185,29 @@ TEST(Agreement, FailsAWholeGroup) {
 
 TEST(Agreement, RunsAllReducesWithoutRanksThatHaveJoined) {
   Ranks ranks(3);
-  ranks.add_everywhere(sum_of("x"));
+  ranks.add_everywhere(sum_named("x"));
   ranks.round();
   ranks[2].join();
-  ranks[0].add(sum_of("x"));
-  ranks[1].add(sum_of("x"));
-  ranks[0].add(sum_of("new"));
-  ranks[1].add(sum_of("new"));
+  ranks[0].add(sum_named("x"));
+  ranks[1].add(sum_named("x"));
+  ranks[0].add(sum_named("new"));
+  ranks[1].add(sum_named("new"));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x new; ");
   ranks[0].join();
   EXPECT_THAT(ranks.round(), IsEmpty());
-  ranks[1].add(sum_of("x"));
+  ranks[1].add(sum_named("x"));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x; ");
   ranks[1].join();
   EXPECT_EQ(Ranks::text(ranks.round()), "joined 1; ");
   EXPECT_THAT(ranks.round(), IsEmpty());
-  ranks[0].add(sum_of("x"));  // all ranks are needed again
+  ranks[0].add(sum_named("x"));  // all ranks are needed again
   EXPECT_THAT(ranks.round(), IsEmpty());
 }
 
 TEST(Agreement, RefusesOtherOperationsWhileARankHasJoined) {
   for (const Kind kind :
        {Kind::kAllGather, Kind::kBroadcast, Kind::kAllToAll, Kind::kReduceScatter}) {
-    Request request = sum_of("x");
+    Request request = sum_named("x");
     request.kind = kind;
     Ranks ranks(2);
     ranks.add_everywhere(request);
@@ -227,7 +227,7 @@ TEST(Agreement, RefusesOtherOperationsWhileARankHasJoined) {
 }
 
 TEST(Agreement, RefusesABroadcastOfARootThatHasJoined) {
-  Request request = sum_of("x");
+  Request request = sum_named("x");
   request.kind = Kind::kBroadcast;
   request.root = 1;
   Ranks ranks(2, {.runs_all_kinds_while_joined = true});
@@ -237,7 +237,7 @@ TEST(Agreement, RefusesABroadcastOfARootThatHasJoined) {
 }
 
 TEST(Fuse, JoinsOperationsOfOneKindUpToTheThreshold) {
-  std::vector<Request> requests = {sum_of("a", 4), sum_of("b", 4), sum_of("c", 4), sum_of("d", 100)};
+  std::vector<Request> requests = {sum_named("a", 4), sum_named("b", 4), sum_named("c", 4), sum_named("d", 100)};
   requests[1].dtype = DType::kF64;
   const auto names = [](const std::vector<std::vector<Request>>& batches) {
     std::vector<std::string> result;
@@ -257,7 +257,7 @@ TEST(Fuse, JoinsOperationsOfOneKindUpToTheThreshold) {
 }
 
 TEST(Fuse, LeavesAdasumAlone) {
-  std::vector<Request> requests = {sum_of("a"), sum_of("b")};
+  std::vector<Request> requests = {sum_named("a"), sum_named("b")};
   for (Request& request : requests) request.reduction = Reduction::kAdasum;
   EXPECT_THAT(fuse(requests, {}), SizeIs(2));
 }
@@ -279,7 +279,7 @@ TEST(Agreement, RunsEachOperationOnceInAnyOrderOfSubmission) {
     for (int step = 0; step < 6; ++step) {
       std::vector<Request> requests;
       for (std::size_t i = 0; i < 10; ++i) {
-        Request request = sum_of("op" + std::to_string(i), static_cast<std::int64_t>(1 + below(2)));
+        Request request = sum_named("op" + std::to_string(i), static_cast<std::int64_t>(1 + below(2)));
         if (i < 4) {
           request.group = i < 2 ? "g" : "h";
           request.group_size = 2;

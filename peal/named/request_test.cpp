@@ -13,10 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Request sum_of(std::string name, std::vector<std::int64_t> shape) {
+Request sum_of(std::string name, std::initializer_list<std::int64_t> shape) {
   Request request;
   request.name = std::move(name);
-  request.shape = std::move(shape);
+  request.shape = shape;
   return request;
 }
 

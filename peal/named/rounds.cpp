@@ -1,7 +1,6 @@
 #include "peal/named/rounds.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,13 +8,10 @@
 #include <string>
 
 #include "peal/base/reduce_op.h"
+#include "peal/named/unlimited.h"
 
 namespace peal::named {
 namespace {
-
-/// The other ranks may compute for hours before they enter a round. A rank that is lost ends the
-/// wait nevertheless.
-constexpr Timeout kUnlimited = std::chrono::hours(24 * 365);
 
 /// Of each rank: the size of its announcements, and their beginning.
 constexpr std::size_t kSlot = 512;

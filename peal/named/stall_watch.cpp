@@ -12,6 +12,7 @@
 #include "peal/base/error.h"
 #include "peal/base/serialize.h"
 #include "peal/named/request.h"
+#include "peal/named/unlimited.h"
 #include "peal/system/thread.h"
 
 namespace peal::named {
@@ -19,8 +20,7 @@ namespace {
 
 constexpr Tag kQuestion(2);
 constexpr Tag kAnswer(3);
-constexpr Timeout kUnlimited = std::chrono::hours(24 * 365);
-constexpr Timeout kPatience = std::chrono::seconds(3);  // for answers
+constexpr Timeout kAnswersWithin = std::chrono::seconds(3);
 
 /// Messages have this size: the receiver must know it.
 constexpr std::size_t kSize = 8192;
@@ -259,7 +259,7 @@ std::vector<std::optional<Standing>> StallWatch::ask(const std::vector<std::stri
     asked.received = group.irecv(asked.answer, rank, {.tag = kAnswer, .timeout = kUnlimited});
     asked.sent = group.isend(asked.question, rank, {.tag = kQuestion, .timeout = kUnlimited});
   }
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kAnswersWithin);
   std::vector<std::optional<Standing>> standings(static_cast<std::size_t>(group.size()));
   for (Rank rank = 0; rank < group.size(); ++rank) {
     const Shared::Asked& asked = shared_->asked[static_cast<std::size_t>(rank)];
