@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/launch/host_plan.h"
 
 namespace peal::launch {
 
@@ -31,6 +32,7 @@ struct Assignment {
 struct LaunchOptions {
   std::vector<std::string> command;  // the program and its arguments; looked up in PATH
   int ranks = 1;
+  std::vector<HostSlots> hosts = {};  // names of this machine; empty: "localhost"
   Labels labels = Labels::kRank;
   Binding binding = Binding::kCores;
   std::vector<Assignment> variables;  // override inherited variables and defaults
@@ -41,8 +43,8 @@ struct LaunchOptions {
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Rejects a missing command, less than one rank, a negative grace, and a variable by which the
-/// launcher sets the identity of a rank or the address of its peers.
+/// Rejects a missing command, less than one rank, more ranks than slots, a negative grace, and a
+/// variable by which the launcher sets the identity of a rank or the address of its peers.
 /// Errors: usage; the text tells the user what to do.
 void check(const LaunchOptions& options);
 
