@@ -10,8 +10,11 @@
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/cli/check_build.h"
 #include "peal/cli/config_command.h"
+#include "peal/cli/horovod_config_file.h"
 #include "peal/cli/injection.h"
+#include "peal/cli/own_hosts.h"
 #include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
 #include "peal/config/environment.h"
@@ -37,8 +40,9 @@ constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
 constexpr const char* kRunDetails = R"(Everything after COMMAND belongs to it, options included.
 
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
-of the cores (OMP_NUM_THREADS is their number). Rank 0 reads the standard input.
+MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, the same in Horovod's
+names (HOROVOD_RANK), and runs on its share of the cores (OMP_NUM_THREADS is
+their number). Rank 0 reads the standard input.
 After the first failure, the launcher ends the other ranks three seconds later.
 The report begins with the likely cause and shows its last lines. The exit code
 is that rank's exit code, or 128 + the number of its signal. It is 1 if only
@@ -50,7 +54,10 @@ Examples:
   peal run -n 4 --log-dir logs python3 train.py
   peal run -n 2 -x OMP_NUM_THREADS=1 --bind none ./train
   peal run -n 2 --inject faults ./train
-  peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE')";
+  peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
+  peal run -n 2 -H localhost:1,127.0.0.1:1 ./train
+
+The command horovodrun has the same options. It labels lines with [0]<stdout>:)";
 
 /// "NAME=value", or "NAME", which stands for its value in this environment.
 launch::Assignment parse_assignment(const std::string& text, const Environment& environment) {
@@ -92,14 +99,16 @@ Error no_count(const std::vector<std::string>& command) {
   return Error(ErrorKind::kUsage, "how many ranks? Use -n, as in: peal run -n 2 ./train");
 }
 
-int parse_count(const std::vector<std::string>& counts, const std::vector<std::string>& command) {
-  if (counts.empty()) throw no_count(command);
+/// The value of -n; nothing if it is not given.
+std::optional<int> parse_count(const std::vector<std::string>& counts) {
+  if (counts.empty()) return std::nullopt;
   if (counts.size() > 1) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("-n is given {} times, with {} (-np and --nproc-per-node are the same "
-                            "option); give it once",
-                            counts.size(),
-                            fmt::join(counts, " and ")));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("-n is given {} times, with {} (-np, --num-proc and --nproc-per-node are "
+                    "the same option); give it once",
+                    counts.size(),
+                    fmt::join(counts, " and ")));
   }
   if (const auto count = try_parse_number<int>(counts.front())) return *count;
   throw Error(ErrorKind::kUsage,
@@ -112,11 +121,46 @@ launch::Binding parse_binding(const std::string& text) {
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
 }
 
+/// Sentences about the hosts of the ranks, for --verbose.
+std::vector<std::string> places_of(const launch::LaunchOptions& options) {
+  std::vector<std::string> places;
+  for (const launch::HostBlock& block : launch::plan_hosts(options.hosts, options.ranks).blocks) {
+    places.push_back(fmt::format(
+        "host {} has ranks {} to {}", block.name, block.first, block.first + block.ranks - 1));
+  }
+  return places;
+}
+
+void take_output(const HorovodSettings& settings, launch::LaunchOptions& options) {
+  if (settings.is_on("--prefix-timestamp")) options.timestamps = launch::Timestamps::kOn;
+  if (!settings.has("--output-filename")) return;
+  if (!options.log_directory.empty()) {
+    throw Error(
+        ErrorKind::kUsage,
+        "--log-dir and --output-filename both name a folder of logs: give only one of them");
+  }
+  options.log_directory = settings.text("--output-filename");
+  options.log_names = launch::LogNames::kFolders;
+}
+
 }  // namespace
 
-RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSummary)) {
+RunCommand::RunCommand(CLI::App& app, launch::Labels labels)
+    : run_(app.add_subcommand("run", kRunSummary)) {
+  options_.labels = labels;
   run_->footer(kRunDetails);
-  run_->add_option("-n", counts_, "The number of ranks to start (also: -np, --nproc-per-node)")
+  run_->set_version_flag(
+      "-v,--version",
+      fmt::format("peal {}, with the options of Horovod {}", PEAL_VERSION, kHorovodVersion));
+  check_build_ = run_->add_flag("--check-build")
+                     ->description("Show what peal can do, in Horovod's words (-cb)");
+  add_options();
+  horovod_.emplace(*run_);
+}
+
+void RunCommand::add_options() {
+  run_->add_option(
+          "-n", counts_, "The number of ranks to start (also: -np, --num-proc, --nproc-per-node)")
       ->type_name("RANKS")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -148,9 +192,9 @@ RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSumma
 void RunCommand::take_command(std::vector<std::string>& arguments) {
   std::size_t i = 0;
   for (; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
-    arguments[i] = as_declared(arguments[i]);
+    arguments[i] = spelled_as_declared(arguments[i]);
     const CLI::Option* option = run_->get_option_no_throw(arguments[i]);
-    if (option != nullptr && option->get_items_expected_min() > 0) ++i;
+    if (option != nullptr) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
   if (i >= arguments.size()) return;
   const bool marked = arguments[i] == "--";
@@ -159,14 +203,41 @@ void RunCommand::take_command(std::vector<std::string>& arguments) {
   arguments.erase(command, arguments.end());
 }
 
-launch::LaunchOptions RunCommand::options() const {
-  launch::LaunchOptions options = options_;
+std::string RunCommand::spelled_as_declared(const std::string& argument) const {
+  return with_two_hyphens(*run_, as_declared(argument));
+}
+
+int RunCommand::count_ranks(const std::vector<launch::HostSlots>& hosts) const {
+  if (const auto count = parse_count(counts_)) return *count;
+  if (hosts.empty()) throw no_count(options_.command);
+  int slots = 0;
+  for (const launch::HostSlots& host : hosts) slots += host.slots;
+  return slots;
+}
+
+/// -x comes last, because a later variable overrides an earlier one.
+std::vector<launch::Assignment> RunCommand::variables(const HorovodSettings& settings) const {
   const Environment environment = process_environment();
+  std::vector<launch::Assignment> variables = variables_of(settings);
   for (const std::string& text : variables_) {
-    options.variables.push_back(parse_assignment(text, environment));
+    variables.push_back(parse_assignment(text, environment));
   }
-  if (!faults_.empty()) options.variables.push_back({"PEAL_INJECT", read_faults(faults_)});
-  options.ranks = parse_count(counts_, options.command);
+  if (!faults_.empty()) variables.push_back({"PEAL_INJECT", read_faults(faults_)});
+  return variables;
+}
+
+RunRequest RunCommand::request() const {
+  const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
+  check_controller(settings);
+  launch::LaunchOptions options = options_;
+  options.variables = variables(settings);
+  options.hosts = hosts_of(settings);
+  if (elastic_of(settings, parse_count(counts_), process_environment())) {
+    throw Error(ErrorKind::kUnsupported,
+                "peal run cannot start elastic jobs (--min-np, --host-discovery-script)");
+  }
+  options.ranks = count_ranks(options.hosts);
+  take_output(settings, options);
   options.binding = parse_binding(binding_);
   const bool is_grace = grace_seconds_ >= 0 && grace_seconds_ <= kLongestGrace;  // false for NaN
   if (!is_grace) {
@@ -175,10 +246,17 @@ launch::LaunchOptions RunCommand::options() const {
   }
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
   check(options);
-  return options;
+  check_own_hosts(options.hosts);
+  RunRequest request{std::move(options), notices_of(settings)};
+  if (settings.is_on("--verbose")) {
+    for (std::string& place : places_of(request.options))
+      request.notices.push_back(std::move(place));
+  }
+  return request;
 }
 
-int run(const launch::LaunchOptions& options) {
+int run(const RunRequest& request) {
+  const launch::LaunchOptions& options = request.options;
   const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
   const auto path = inherited.find("PATH");
   const launch::CommandLookup command = launch::find_command(
@@ -187,6 +265,7 @@ int run(const launch::LaunchOptions& options) {
     say(fmt::format("peal: {}\n", command.problem));
     return command.exit_code;
   }
+  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
   say(announce_faults(given, options.ranks));
