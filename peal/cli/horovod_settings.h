@@ -39,7 +39,7 @@ using ReadConfig = std::function<HorovodConfig(const std::string& path)>;
 /// The settings in effect.
 struct HorovodSettings {
   std::map<std::string_view, std::vector<std::string>> values;  // accepted, by the option's name
-  std::vector<std::string> ignored;  // sentences about what the config files have in vain
+  std::vector<std::string> ignored;  // sentences about unknown places in the config files
 
   bool has(std::string_view name) const { return values.contains(name); }
   bool is_on(std::string_view name) const;

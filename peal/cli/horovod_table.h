@@ -48,10 +48,10 @@ struct HorovodOption {
 /// In the order of the help.
 std::span<const HorovodOption> horovod_options();
 
-/// The option with this name; null if no option has it.
+/// The option with this name; null if the name is unknown.
 const HorovodOption* horovod_option(std::string_view name);
 
-/// The option with this place in a config file; null if no option has it.
+/// The option with this place in a config file; null if the place is unknown.
 const HorovodOption* horovod_option_at(std::string_view place);
 
 /// `text` in one spelling: "1" or "0" for a switch, a level in small letters, others unchanged.

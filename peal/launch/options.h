@@ -55,9 +55,9 @@ struct LaunchOptions {
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Rejects a missing command, less than one rank, more ranks than slots, a negative grace, and a
-/// variable by which the launcher sets the identity of a rank or the address of its peers.
-/// Errors: usage; the text tells the user what to do.
+/// Rejects a missing command, less than one rank, more ranks than slots, and a negative grace. Also
+/// rejects a variable by which the launcher sets the identity of a rank or the address of its
+/// peers. Errors: usage; the text tells the user what to do.
 void check(const LaunchOptions& options);
 
 }  // namespace peal::launch

@@ -5,6 +5,7 @@
 
 #include "peal/launch/host_list.h"
 #include "peal/launch/host_plan.h"
+
 #include "tests/fuzz/fuzz.h"
 
 namespace {
