@@ -79,18 +79,6 @@ TEST(HorovodrunTest, WithoutANumberTheRanksFillAllSlots) {
   EXPECT_EQ(sorted_lines(horovodrun({"-H", "localhost:2,127.0.0.1:1"}, ":; echo").out).size(), 3U);
 }
 
-TEST(HorovodrunTest, RanksOfTwoHostsHaveDifferentCores) {
-  const Ended ended = horovodrun({"-np", "2", "-H", "localhost:1,127.0.0.1:1", "--no-prefix"},
-                                 "grep Cpus_allowed_list /proc/self/status");
-  const auto lines = sorted_lines(ended.out);
-  ASSERT_EQ(lines.size(), 2U) << ended.err;
-  if (std::filesystem::exists("/sys/devices/system/cpu/cpu1")) {
-    EXPECT_TRUE(lines[0] != lines[1] || lines[0].find(',') != std::string::npos ||
-                lines[0].find('-') != std::string::npos)
-        << ended.out;
-  }
-}
-
 TEST(HorovodrunTest, OptionsBecomeVariables) {
   const Ended ended = horovodrun({"-np",
                                   "1",
