@@ -8,6 +8,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
 #include "peal/system/text_file.h"
 
 namespace peal::cli {
@@ -94,6 +95,13 @@ void check_order(std::string_view smaller, int small, std::string_view larger, i
           "{} is {}, and {} is {}: the first may not be larger", smaller, small, larger, large));
 }
 
+void add_places(const launch::LaunchOptions& options, std::vector<std::string>& sentences) {
+  for (const launch::HostBlock& block : launch::plan_hosts(options.hosts, options.ranks).blocks) {
+    sentences.push_back(fmt::format(
+        "host {} has ranks {} to {}", block.name, block.first, block.first + block.ranks - 1));
+  }
+}
+
 }  // namespace
 
 bool HorovodSettings::is_on(std::string_view name) const { return text(name) == "1"; }
@@ -116,8 +124,9 @@ HorovodSettings settle(std::span<const GivenOption> given, const ReadConfig& rea
     const HorovodConfig config = read(path);
     for (const GivenOption& in_file : config.options) put(in_file, settings);
     for (const std::string& place : config.unknown) {
-      settings.ignored.push_back(
-          fmt::format("--config-file {}: {} is not known and has no effect", path, place));
+      settings.ignored.push_back(fmt::format("--config-file {}: {} is not known and has no effect",
+                                             printable(path),
+                                             printable(place)));
     }
   }
   return settings;
@@ -135,17 +144,30 @@ std::vector<launch::Assignment> variables_of(const HorovodSettings& settings) {
   return variables;
 }
 
-std::vector<std::string> notices_of(const HorovodSettings& settings) {
+void set_output(const HorovodSettings& settings, launch::LaunchOptions& options) {
+  if (settings.is_on("--prefix-timestamp")) options.timestamps = launch::Timestamps::kOn;
+  if (!settings.has("--output-filename")) return;
+  if (!options.log_directory.empty()) {
+    throw Error(
+        ErrorKind::kUsage,
+        "--log-dir and --output-filename both name a folder of logs: give only one of them");
+  }
+  options.log_directory = settings.text("--output-filename");
+  options.log_names = launch::LogNames::kFolders;
+}
+
+std::vector<std::string> notices_of(const HorovodSettings& settings,
+                                    const launch::LaunchOptions& options) {
   std::vector<std::string> notices = settings.ignored;
   for (const HorovodOption& option : horovod_options()) {
     if (option.no_effect.empty() || !settings.has(option.name)) continue;
     notices.push_back(fmt::format("{} has no effect: {}", option.name, option.no_effect));
   }
-  if (is_elastic(settings)) return notices;
   for (const char* const name : kElasticDetails) {
-    if (!settings.has(name)) continue;
+    if (is_elastic(settings) || !settings.has(name)) continue;
     notices.push_back(fmt::format("{} has no effect without {} or --min-np", name, kScript));
   }
+  if (settings.is_on("--verbose")) add_places(options, notices);
   return notices;
 }
 

@@ -56,8 +56,14 @@ HorovodSettings settle(std::span<const GivenOption> given, const ReadConfig& rea
 /// The variables for the ranks.
 std::vector<launch::Assignment> variables_of(const HorovodSettings& settings);
 
-/// A sentence about each option that has no effect.
-std::vector<std::string> notices_of(const HorovodSettings& settings);
+/// Sets the log files and the timestamps.
+/// Errors: usage if `options` has log files.
+void set_output(const HorovodSettings& settings, launch::LaunchOptions& options);
+
+/// A sentence about each option that has no effect; with --verbose, also about each host of the
+/// job.
+std::vector<std::string> notices_of(const HorovodSettings& settings,
+                                    const launch::LaunchOptions& options);
 
 /// The hosts of -H or of the hostfile; empty if the user names none.
 /// Errors: usage, also for two lists of hosts.

@@ -28,6 +28,10 @@ HorovodSettings settings_of(const std::vector<GivenOption>& options) {
   return settle(options, a_config);
 }
 
+std::vector<std::string> notices(const std::vector<GivenOption>& options) {
+  return notices_of(settings_of(options), {});
+}
+
 template <class Function>
 std::string error_of(Function function) {
   try {
@@ -72,7 +76,7 @@ TEST(HorovodSettingsTest, AConfigFileOverridesEarlierOptionsAndLaterOptionsOverr
   EXPECT_EQ(settings_of({cache, file}).number("--cache-capacity"), 7);
   EXPECT_EQ(settings_of({file, cache}).number("--cache-capacity"), 1);
   EXPECT_TRUE(settings_of({given("--autotune", {"false"}), file}).is_on("--autotune"));
-  EXPECT_THAT(notices_of(settings_of({file})),
+  EXPECT_THAT(notices({file}),
               ElementsAre("--config-file speed: params.speed is not known and has no effect"));
 }
 
@@ -92,12 +96,30 @@ TEST(HorovodSettingsTest, NetworkInterfacesAddUpAndAreForPealToo) {
 }
 
 TEST(HorovodSettingsTest, OptionsWithoutEffectAreNamedWithTheReason) {
-  EXPECT_THAT(notices_of(settings_of({given("--tcp"), given("--reset-limit", {"3"})})),
+  EXPECT_THAT(notices({given("--tcp"), given("--reset-limit", {"3"})}),
               ElementsAre("--tcp has no effect: peal always uses shared memory and TCP",
                           "--reset-limit has no effect without --host-discovery-script or "
                           "--min-np"));
-  EXPECT_THAT(notices_of(settings_of({given("--reset-limit", {"3"}), given("--min-np", {"1"})})),
-              IsEmpty());
+  EXPECT_THAT(notices({given("--reset-limit", {"3"}), given("--min-np", {"1"})}), IsEmpty());
+}
+
+TEST(HorovodSettingsTest, VerboseNamesTheRanksOfEachHost) {
+  launch::LaunchOptions options;
+  options.ranks = 3;
+  options.hosts = {{"a", 2}, {"b", 2}};
+  EXPECT_THAT(notices_of(settings_of({given("--verbose")}), options),
+              ElementsAre("host a has ranks 0 to 1", "host b has ranks 2 to 2"));
+}
+
+TEST(HorovodSettingsTest, OutputsAreSetAndTwoFoldersOfLogsAreRejected) {
+  const HorovodSettings settings =
+      settings_of({given("--output-filename", {"logs"}), given("--prefix-timestamp")});
+  launch::LaunchOptions options;
+  set_output(settings, options);
+  EXPECT_EQ(options.log_directory, "logs");
+  EXPECT_EQ(options.log_names, launch::LogNames::kFolders);
+  EXPECT_EQ(options.timestamps, launch::Timestamps::kOn);
+  EXPECT_THAT(error_of([&] { set_output(settings, options); }), HasSubstr("give only one of them"));
 }
 
 TEST(HorovodSettingsTest, HostsComeFromOneListOnly) {

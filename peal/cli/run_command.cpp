@@ -1,34 +1,18 @@
 #include "peal/cli/run_command.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
-#include "peal/base/parse_number.h"
 #include "peal/cli/check_build.h"
-#include "peal/cli/config_command.h"
 #include "peal/cli/horovod_config_file.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/own_hosts.h"
-#include "peal/cli/say.h"
+#include "peal/cli/rank_count.h"
 #include "peal/cli/spelling.h"
 #include "peal/config/environment.h"
 #include "peal/launch/command.h"
-#include "peal/launch/cores.h"
-#include "peal/launch/dump_place.h"
-#include "peal/launch/flights.h"
-#include "peal/launch/inherited.h"
-#include "peal/launch/job.h"
-#include "peal/launch/launcher.h"
-#include "peal/launch/outputs.h"
-#include "peal/launch/post_mortem.h"
-#include "peal/launch/rank_command.h"
-#include "peal/system/cpus.h"
 
 namespace peal::cli {
 namespace {
@@ -83,64 +67,10 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
   return {name, *value};
 }
 
-Error no_count(const std::vector<std::string>& command) {
-  for (std::size_t i = 1; i < command.size(); ++i) {
-    const std::string option = as_declared(command[i]);
-    if (!option.starts_with("-n")) continue;
-    std::string count = option.substr(2);
-    if (count.empty() && i + 1 < command.size()) count = command[i + 1];
-    if (!try_parse_number<int>(count)) continue;
-    return Error(ErrorKind::kUsage,
-                 fmt::format("how many ranks? All words after the command belong to it; did "
-                             "you mean: peal run -n {} {}",
-                             count,
-                             command.front()));
-  }
-  return Error(ErrorKind::kUsage, "how many ranks? Use -n, as in: peal run -n 2 ./train");
-}
-
-/// The value of -n; nothing if it is not given.
-std::optional<int> parse_count(const std::vector<std::string>& counts) {
-  if (counts.empty()) return std::nullopt;
-  if (counts.size() > 1) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("-n is given {} times, with {} (-np, --num-proc and --nproc-per-node are "
-                    "the same option); give it once",
-                    counts.size(),
-                    fmt::join(counts, " and ")));
-  }
-  if (const auto count = try_parse_number<int>(counts.front())) return *count;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("-n \"{}\": it takes the number of ranks, 1 or more", counts.front()));
-}
-
 launch::Binding parse_binding(const std::string& text) {
   if (text == "cores") return launch::Binding::kCores;
   if (text == "none") return launch::Binding::kNone;
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
-}
-
-/// Sentences about the hosts of the ranks, for --verbose.
-std::vector<std::string> places_of(const launch::LaunchOptions& options) {
-  std::vector<std::string> places;
-  for (const launch::HostBlock& block : launch::plan_hosts(options.hosts, options.ranks).blocks) {
-    places.push_back(fmt::format(
-        "host {} has ranks {} to {}", block.name, block.first, block.first + block.ranks - 1));
-  }
-  return places;
-}
-
-void take_output(const HorovodSettings& settings, launch::LaunchOptions& options) {
-  if (settings.is_on("--prefix-timestamp")) options.timestamps = launch::Timestamps::kOn;
-  if (!settings.has("--output-filename")) return;
-  if (!options.log_directory.empty()) {
-    throw Error(
-        ErrorKind::kUsage,
-        "--log-dir and --output-filename both name a folder of logs: give only one of them");
-  }
-  options.log_directory = settings.text("--output-filename");
-  options.log_names = launch::LogNames::kFolders;
 }
 
 }  // namespace
@@ -209,7 +139,7 @@ std::string RunCommand::spelled_as_declared(const std::string& argument) const {
 
 int RunCommand::count_ranks(const std::vector<launch::HostSlots>& hosts) const {
   if (const auto count = parse_count(counts_)) return *count;
-  if (hosts.empty()) throw no_count(options_.command);
+  if (hosts.empty()) throw missing_count(options_.command);
   int slots = 0;
   for (const launch::HostSlots& host : hosts) slots += host.slots;
   return slots;
@@ -237,7 +167,7 @@ RunRequest RunCommand::request() const {
                 "peal run cannot start elastic jobs (--min-np, --host-discovery-script)");
   }
   options.ranks = count_ranks(options.hosts);
-  take_output(settings, options);
+  set_output(settings, options);
   options.binding = parse_binding(binding_);
   const bool is_grace = grace_seconds_ >= 0 && grace_seconds_ <= kLongestGrace;  // false for NaN
   if (!is_grace) {
@@ -247,46 +177,8 @@ RunRequest RunCommand::request() const {
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
   check(options);
   check_own_hosts(options.hosts);
-  RunRequest request{std::move(options), notices_of(settings)};
-  if (settings.is_on("--verbose")) {
-    for (std::string& place : places_of(request.options))
-      request.notices.push_back(std::move(place));
-  }
-  return request;
-}
-
-int run(const RunRequest& request) {
-  const launch::LaunchOptions& options = request.options;
-  const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
-  const auto path = inherited.find("PATH");
-  const launch::CommandLookup command = launch::find_command(
-      options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
-  if (command.exit_code != 0) {
-    say(fmt::format("peal: {}\n", command.problem));
-    return command.exit_code;
-  }
-  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
-  launch::Variables given = inherited;
-  for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  say(announce_faults(given, options.ranks));
-  say(warn_of_unknown(given));
-  const launch::Flights flights(given);
-  if (!flights.problem().empty()) {
-    say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
-  }
-  launch::remove_former_dump(options.log_directory);
-  const launch::Target out = launch::target_of(STDOUT_FILENO);
-  launch::NewJob made = launch::make_job();
-  made.job.terminal_width = launch::line_width(options, out);
-  made.job.flights = flights.private_folder();
-  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
-  const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
-  launch::LaunchReport report = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
-  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
-  report.post_mortem = launch::examine(report, flights, made.job.id, options);
-  say(tell_missed_faults(given, report.ends));
-  say(launch::describe(report));
-  return launch::exit_code(report);
+  std::vector<std::string> notices = notices_of(settings, options);
+  return {std::move(options), std::move(notices)};
 }
 
 }  // namespace peal::cli

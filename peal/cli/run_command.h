@@ -8,14 +8,10 @@
 #include <CLI/CLI.hpp>
 
 #include "peal/cli/horovod_options.h"
+#include "peal/cli/run_job.h"
 #include "peal/launch/options.h"
 
 namespace peal::cli {
-
-struct RunRequest {
-  launch::LaunchOptions options;
-  std::vector<std::string> notices;  // sentences for the user
-};
 
 class RunCommand final {
  public:
@@ -53,9 +49,5 @@ class RunCommand final {
   std::string binding_ = "cores";
   double grace_seconds_ = 5;
 };
-
-/// Prints the notices, runs the launch, writes the ranks' output and the report to stdout and
-/// stderr, and returns the exit code.
-int run(const RunRequest& request);
 
 }  // namespace peal::cli

@@ -18,13 +18,13 @@ struct Cooldown {
 };
 
 struct ElasticOptions {
-  int min_ranks = 1;             // with fewer workers the job waits
-  std::optional<int> max_ranks;  // nothing: all slots
-  std::string discovery_script;  // a program that prints lines of `host` or `host:slots`
-  int slots = 1;                 // of a host for which the script prints no number
+  int min_ranks = 1;               // with fewer workers the job waits
+  std::optional<int> max_ranks{};  // nothing: all slots
+  std::string discovery_script{};  // a program that prints lines of `host` or `host:slots`
+  int slots = 1;                   // of a host for which the script prints no number
   Timeout timeout = std::chrono::minutes(10);  // to reach min_ranks, at the start and after losses
-  std::optional<int> reset_limit;              // how many resets are allowed; nothing: any number
-  std::optional<Cooldown> cooldown;            // nothing: the defaults of Cooldown
+  std::optional<int> reset_limit{};            // how many resets are allowed; nothing: any number
+  std::optional<Cooldown> cooldown{};          // nothing: the defaults of Cooldown
   friend bool operator==(const ElasticOptions&, const ElasticOptions&) = default;
 };
 
