@@ -37,18 +37,9 @@ void put(const GivenOption& given, HorovodSettings& settings) {
   }
 }
 
-std::string text_of_hostfile(const std::string& path) {
-  try {
-    return read_text_file(path, kLongestHostfile);
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("--hostfile {}: {}", path, error.message()));
-  }
-}
-
 std::vector<launch::HostSlots> hosts_in_file(const std::string& path) {
-  const std::string text = text_of_hostfile(path);
   try {
-    return launch::parse_hostfile(text);
+    return launch::parse_hostfile(read_text_file(path, kLongestHostfile));
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("--hostfile {}: {}", path, error.message()));
   }
