@@ -72,6 +72,11 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
         common = {
             "WORLD_SIZE": str(ranks),
             "LOCAL_WORLD_SIZE": str(ranks),
+            "HOROVOD_SIZE": str(ranks),
+            "HOROVOD_LOCAL_SIZE": str(ranks),
+            "HOROVOD_CROSS_RANK": "0",
+            "HOROVOD_CROSS_SIZE": "1",
+            "HOROVOD_HOSTNAME": "localhost",
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(torch_reservation.getsockname()[1]),
             "PEAL_MASTER_PORT": str(peal_reservation.getsockname()[1]),
@@ -82,7 +87,8 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
         try:
             for rank in range(ranks):
                 here, there = context.Pipe(duplex=False)
-                own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+                of_the_rank = ("RANK", "LOCAL_RANK", "HOROVOD_RANK", "HOROVOD_LOCAL_RANK")
+                own = {**common, **dict.fromkeys(of_the_rank, str(rank))}
                 process: BaseProcess = context.Process(
                     target=_run, args=(there, own, function, arguments))
                 _start(process)
