@@ -41,6 +41,7 @@ struct InitOptions {
 /// Meets the other ranks. A second call before shutdown does nothing. Reads the environment: the
 /// variables HOROVOD_* (settings.h), and for the meeting those of init_process_group. The rank is
 /// HOROVOD_RANK of HOROVOD_SIZE, else as in init_process_group: without a launcher, a world of one.
+/// In an elastic job, the driver gives the rank (elastic.h).
 /// Order: called by every rank. shutdown and init may follow each other any number of times.
 /// Errors: usage (a wrong variable; this rank is not in options.ranks; a set of unknown, duplicate
 ///   or no ranks), mismatch (ranks pass different process sets), those of init_process_group.
