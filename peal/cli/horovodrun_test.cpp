@@ -195,7 +195,7 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
       {{"-np", "1", "-H", "localhost", "--hostfile", "f"}, 2, "both name the hosts"},
       {{"-np", "1", "--mpi"}, 2, "leave out --mpi"},
       {{"-np", "1", "--log-level", "LOUD"}, 2, "--log-level \"LOUD\": it takes TRACE"},
-      {{"-np", "1", "--min-np", "1"}, 1, "cannot start elastic jobs"},
+      {{"-np", "1", "--min-np", "1"}, 2, "needs --host-discovery-script"},
       {{"-np", "1", "--min-np", "2"}, 2, "--min-np is 2, and -n is 1"},
       {{"-np", "1", "--log-dir", "a", "--output-filename", "b"}, 2, "give only one"},
       {{"-np", "1", "-x", "HOROVOD_RANK=3"}, 2, "peal run sets HOROVOD_RANK"},

@@ -162,11 +162,8 @@ RunRequest RunCommand::request() const {
   launch::LaunchOptions options = options_;
   options.variables = variables(settings);
   options.hosts = hosts_of(settings);
-  if (elastic_of(settings, parse_count(counts_), process_environment())) {
-    throw Error(ErrorKind::kUnsupported,
-                "peal run cannot start elastic jobs (--min-np, --host-discovery-script)");
-  }
-  options.ranks = count_ranks(options.hosts);
+  const auto elastic = elastic_of(settings, parse_count(counts_), process_environment());
+  options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
   options.binding = parse_binding(binding_);
   const bool is_grace = grace_seconds_ >= 0 && grace_seconds_ <= kLongestGrace;  // false for NaN
@@ -175,10 +172,11 @@ RunRequest RunCommand::request() const {
                 fmt::format("--grace takes seconds from 0 to {}, as in 0.5", kLongestGrace));
   }
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
+  if (elastic) check(*elastic);
   check(options);
   check_own_hosts(options.hosts);
   std::vector<std::string> notices = notices_of(settings, options);
-  return {std::move(options), std::move(notices)};
+  return {std::move(options), elastic, std::move(notices)};
 }
 
 }  // namespace peal::cli

@@ -12,6 +12,7 @@
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
+#include "peal/launch/elastic/run_elastic.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
 #include "peal/launch/job.h"
@@ -22,6 +23,24 @@
 #include "peal/system/cpus.h"
 
 namespace peal::cli {
+namespace {
+
+int run_elastic(const RunRequest& request,
+                const std::string& program,
+                const launch::Variables& inherited) {
+  const launch::ElasticReport report = launch::run_elastic(request.options,
+                                                           *request.elastic,
+                                                           launch::make_job().job,
+                                                           program,
+                                                           inherited,
+                                                           launch::target_of(STDOUT_FILENO),
+                                                           launch::target_of(STDERR_FILENO));
+  ::signal(SIGXFSZ, SIG_IGN);  // as in `run`
+  say(launch::describe(report));
+  return launch::exit_code(report);
+}
+
+}  // namespace
 
 int run(const RunRequest& request) {
   const launch::LaunchOptions& options = request.options;
@@ -38,6 +57,7 @@ int run(const RunRequest& request) {
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
   say(announce_faults(given, options.ranks));
   say(warn_of_unknown(given));
+  if (request.elastic) return run_elastic(request, command.path, inherited);
   const launch::Flights flights(given);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
