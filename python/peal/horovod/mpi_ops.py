@@ -394,8 +394,10 @@ def grouped_reducescatter_async(tensors: Sequence[Tensor], name: str | None = No
 # ---- waiting
 
 
-poll = hvd.poll
-"""Whether the operation of a handle has ended, with or without an error. ValueError for an unknown handle."""
+def poll(handle: int) -> bool:
+    """Whether the operation has ended, with or without an error. ValueError for a handle that is unknown or has
+    been synchronized."""
+    return hvd.poll(handle)
 
 
 def synchronize(handle: int) -> Any:

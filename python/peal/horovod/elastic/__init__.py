@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from peal.horovod.elastic.common import ObjectState, State, run_fn
-from peal.horovod.elastic.reset import reset
+from peal.horovod.elastic.rounds import reset
 from peal.horovod.elastic.sampler import ElasticSampler
 from peal.horovod.elastic.state import TorchState
 

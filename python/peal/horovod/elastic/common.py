@@ -7,7 +7,7 @@ import functools
 import queue
 from typing import Any, Callable
 
-from peal.horovod.elastic import reset as _reset
+from peal.horovod.elastic import rounds
 from peal.horovod.exceptions import HorovodInternalError, HorovodMismatchError, HostsUpdatedInterrupt
 
 # A program that fails in the same way after each restart must end.
@@ -37,7 +37,7 @@ class State:
 
     def on_reset(self) -> None:
         self._host_messages = queue.Queue()
-        self._seen_updates = _reset.updates()[0]
+        self._seen_updates = rounds.updates()[0]
         self.reset()
         for callback in self._reset_callbacks:
             callback()
@@ -55,7 +55,7 @@ class State:
 
     def check_host_updates(self) -> None:
         """Raises HostsUpdatedInterrupt on all ranks if rank 0 knows of a change of the hosts."""
-        number, changes = _reset.updates()
+        number, changes = rounds.updates()
         has_news = number > self._seen_updates
         change = changes if has_news else 0
         while not self._host_messages.empty():
