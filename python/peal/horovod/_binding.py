@@ -1,9 +1,7 @@
-"""Loads `peal._hvd`, the operations by name in C++, and gives it the exception classes."""
+"""Loads `peal._hvd`, the operations by name in C++, and gives it the exception classes. Its groups end with
+the process."""
 
 from __future__ import annotations
-
-import atexit
-import multiprocessing.util
 
 from peal import _torch
 from peal.horovod.exceptions import HorovodInternalError, HorovodMismatchError
@@ -15,13 +13,3 @@ from peal import _hvd as hvd  # noqa: E402  (the check above explains why this w
 __all__ = ["hvd"]
 
 hvd.set_errors(HorovodInternalError, HorovodMismatchError)
-
-
-def _at_end_of_child() -> None:
-    """Children of multiprocessing do not run the functions of atexit, only those of Finalize."""
-    multiprocessing.util.Finalize(None, hvd.shutdown, exitpriority=100)
-
-
-# A group whose threads outlive the interpreter would call Python after its end.
-atexit.register(hvd.shutdown)
-_at_end_of_child()

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 class HorovodInternalError(RuntimeError):
     """An operation failed between ranks: a rank is lost, the group was shut down, a wait timed out.
-    `elastic.run` catches it, restores the last commit, and continues with the remaining ranks."""
+    `elastic.run` catches it, restores the last commit, and continues with the remaining ranks.
+
+    The attributes are those of `peal.Error`: the rank that is lost, its host, and so on.
+    """
+
+    kind: str = "aborted"
+    rank: int | None = None
+    host: str = ""
+    operation: str = ""
+    cause: str = "unknown"
+    reason: str = ""
 
 
 class HorovodMismatchError(HorovodInternalError):

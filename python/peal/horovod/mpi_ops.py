@@ -10,6 +10,7 @@ by blocking forms, on all ranks.
 
 from __future__ import annotations
 
+import operator
 import sys
 import threading
 import traceback
@@ -342,12 +343,17 @@ def alltoall_async(tensor: Tensor, splits: Sequence[int] | Tensor | None = None,
 
 
 def _splits_of(splits: Sequence[int] | Tensor | None) -> Tensor | None:
-    if splits is None or isinstance(splits, Tensor):
-        return splits
-    try:
-        return torch.tensor(list(splits), dtype=torch.int32)
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(f"alltoall: splits must be a list of integers or a tensor of int32: {error}") from None
+    if splits is None:
+        return None
+    if not isinstance(splits, Tensor):
+        try:
+            splits = torch.tensor(list(map(operator.index, splits)), dtype=torch.int32)
+        except (TypeError, RuntimeError) as error:
+            raise ValueError("alltoall: splits must be a list of integers or a tensor of int32: "
+                             f"{error}") from None
+    if splits.numel() == 0:
+        raise ValueError("alltoall: splits must have a number for each rank of the set, and is empty")
+    return splits
 
 
 # ---- reducescatter
