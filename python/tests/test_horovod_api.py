@@ -25,62 +25,80 @@ from peal.horovod import mpi_ops, process_sets
 
 # The signatures of horovod.torch 0.28.1. ps is global_process_set, none is Compression.none. After "*" come
 # arguments that peal adds.
-SIGNATURES = """
-init(comm=None, process_sets=None)
-shutdown()
-is_initialized()
-start_timeline(file_path, mark_cycles=False)
-stop_timeline()
-rank()
-size()
-local_rank()
-local_size()
-cross_rank()
-cross_size()
-mpi_threads_supported()
-mpi_enabled()
-gloo_enabled()
-allreduce(tensor, average=None, name=None, compression=none, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-grouped_allreduce(tensors, average=None, name=None, compression=none, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=ps)
-sparse_allreduce_async(tensor, name, op, process_set=ps)
-allgather(tensor, name=None, process_set=ps)
-allgather_async(tensor, name=None, process_set=ps)
-grouped_allgather(tensors, name=None, process_set=ps)
-grouped_allgather_async(tensors, name=None, process_set=ps)
-broadcast(tensor, root_rank, name=None, process_set=ps)
-broadcast_async(tensor, root_rank, name=None, process_set=ps)
-broadcast_(tensor, root_rank, name=None, process_set=ps)
-broadcast_async_(tensor, root_rank, name=None, process_set=ps)
-alltoall(tensor, splits=None, name=None, process_set=ps)
-alltoall_async(tensor, splits=None, name=None, process_set=ps)
-reducescatter(tensor, name=None, compression=none, op=0, process_set=ps, prescale_factor=1.0, postscale_factor=1.0)
-reducescatter_async(tensor, name=None, op=0, process_set=ps, prescale_factor=1.0, postscale_factor=1.0)
-grouped_reducescatter(tensors, name=None, compression=none, op=0, process_set=ps, prescale_factor=1.0, postscale_factor=1.0)
-grouped_reducescatter_async(tensors, name=None, op=0, process_set=ps, prescale_factor=1.0, postscale_factor=1.0)
-poll(handle)
-synchronize(handle)
-join(device=-1)
-barrier(process_set=ps)
-ProcessSet(ranks_or_comm)
-add_process_set(process_set)
-remove_process_set(process_set)
-broadcast_parameters(params, root_rank, *, process_set=ps)
-broadcast_optimizer_state(optimizer, root_rank, model=None, *, process_set=ps)
-broadcast_object(obj, root_rank=0, name=None, process_set=ps)
-allgather_object(obj, name=None, *, process_set=ps)
-DistributedOptimizer(optimizer, named_parameters=None, compression=none, backward_passes_per_step=1, op=0, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False, process_set=ps)
-SyncBatchNorm(num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
-elastic.TorchState(model=None, optimizer=None, **kwargs)
-elastic.ElasticSampler(dataset, shuffle=True, seed=0)
-elastic.run(func)
-run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=None, slots=None, reset_limit=None, cooldown_range=None, hosts=None, hostfile=None, start_timeout=None, ssh_port=None, ssh_identity_file=None, disable_cache=None, output_filename=None, verbose=None, use_gloo=None, use_mpi=None, mpi_args=None, network_interface=None, executable=None, np=None, min_np=None, max_np=None)
-"""
+SIGNATURES = [
+    "init(comm=None, process_sets=None)",
+    "shutdown()",
+    "is_initialized()",
+    "start_timeline(file_path, mark_cycles=False)",
+    "stop_timeline()",
+    "rank()",
+    "size()",
+    "local_rank()",
+    "local_size()",
+    "cross_rank()",
+    "cross_size()",
+    "mpi_threads_supported()",
+    "mpi_enabled()",
+    "gloo_enabled()",
+    "allreduce(tensor, average=None, name=None, compression=none, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, "
+    "process_set=ps)",
+    "allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce(tensors, average=None, name=None, compression=none, op=None, "
+    "prescale_factor=1.0, postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "sparse_allreduce_async(tensor, name, op, process_set=ps)",
+    "allgather(tensor, name=None, process_set=ps)",
+    "allgather_async(tensor, name=None, process_set=ps)",
+    "grouped_allgather(tensors, name=None, process_set=ps)",
+    "grouped_allgather_async(tensors, name=None, process_set=ps)",
+    "broadcast(tensor, root_rank, name=None, process_set=ps)",
+    "broadcast_async(tensor, root_rank, name=None, process_set=ps)",
+    "broadcast_(tensor, root_rank, name=None, process_set=ps)",
+    "broadcast_async_(tensor, root_rank, name=None, process_set=ps)",
+    "alltoall(tensor, splits=None, name=None, process_set=ps)",
+    "alltoall_async(tensor, splits=None, name=None, process_set=ps)",
+    "reducescatter(tensor, name=None, compression=none, op=0, process_set=ps, prescale_factor=1.0, "
+    "postscale_factor=1.0)",
+    "reducescatter_async(tensor, name=None, op=0, process_set=ps, prescale_factor=1.0, "
+    "postscale_factor=1.0)",
+    "grouped_reducescatter(tensors, name=None, compression=none, op=0, process_set=ps, "
+    "prescale_factor=1.0, postscale_factor=1.0)",
+    "grouped_reducescatter_async(tensors, name=None, op=0, process_set=ps, prescale_factor=1.0, "
+    "postscale_factor=1.0)",
+    "poll(handle)",
+    "synchronize(handle)",
+    "join(device=-1)",
+    "barrier(process_set=ps)",
+    "ProcessSet(ranks_or_comm)",
+    "add_process_set(process_set)",
+    "remove_process_set(process_set)",
+    "broadcast_parameters(params, root_rank, *, process_set=ps)",
+    "broadcast_optimizer_state(optimizer, root_rank, model=None, *, process_set=ps)",
+    "broadcast_object(obj, root_rank=0, name=None, process_set=ps)",
+    "allgather_object(obj, name=None, *, process_set=ps)",
+    "DistributedOptimizer(optimizer, named_parameters=None, compression=none, "
+    "backward_passes_per_step=1, op=0, gradient_predivide_factor=1.0, num_groups=0, groups=None, "
+    "sparse_as_dense=False, process_set=ps)",
+    "SyncBatchNorm(num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
+    "elastic.TorchState(model=None, optimizer=None, **kwargs)",
+    "elastic.ElasticSampler(dataset, shuffle=True, seed=0)",
+    "elastic.run(func)",
+    "run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=None, slots=None, "
+    "reset_limit=None, cooldown_range=None, hosts=None, hostfile=None, start_timeout=None, "
+    "ssh_port=None, ssh_identity_file=None, disable_cache=None, output_filename=None, verbose=None, "
+    "use_gloo=None, use_mpi=None, mpi_args=None, network_interface=None, executable=None, np=None, "
+    "min_np=None, max_np=None)",
+]
 
 OTHER_NAMES = ["Average", "Sum", "Adasum", "Min", "Max", "Product", "Compression", "HorovodInternalError",
                "global_process_set", "elastic"]
@@ -114,7 +132,7 @@ def signature_of(function: Any) -> str:
 
 class NamesTest(unittest.TestCase):
     def test_every_function_of_horovod_torch_has_its_signature(self) -> None:
-        for line in SIGNATURES.strip().splitlines():
+        for line in SIGNATURES:
             name, _, parameters = line.partition("(")
             owner: Any = hvd
             for part in name.split("."):
@@ -399,27 +417,29 @@ class AliasesTest(unittest.TestCase):
         return run.stdout
 
     def test_every_module_that_users_import_is_there(self) -> None:
-        program = """
-import peal.horovod; peal.horovod.install(); peal.horovod.install()
-import horovod, horovod.torch as hvd
-import horovod.torch.mpi_ops, horovod.torch.sync_batch_norm, horovod.common.util, importlib.util
-from horovod.torch.compression import Compressor
-from horovod.torch.functions import broadcast_object
-from horovod.torch.optimizer import DistributedOptimizer
-from horovod.torch.elastic.sampler import ElasticSampler
-from horovod.torch.elastic.state import (get_handler_registry, set_handler_registry, StateHandler,
-                                         ModelStateHandler, OptimizerStateHandler, SamplerStateHandler)
-from horovod.common.elastic import State, ObjectState, run_fn
-from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, HorovodVersionMismatchError
-from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set
-from horovod.runner import run
-import horovod.torch.elastic
-assert hvd is peal.horovod and horovod.torch.mpi_ops.is_homogeneous
-assert horovod.run is run and importlib.util.find_spec("horovod")
-assert horovod.common.util.gloo_built() and horovod.torch.elastic.TorchState
-print(horovod.__version__)
-"""
-        self.assertEqual(self.run_python("-c", program), "0.28.1\n")
+        program = [
+            "import peal.horovod; peal.horovod.install(); peal.horovod.install()",
+            "import horovod, horovod.torch as hvd",
+            "import horovod.torch.mpi_ops, horovod.torch.sync_batch_norm, horovod.common.util, "
+            "importlib.util",
+            "from horovod.torch.compression import Compressor",
+            "from horovod.torch.functions import broadcast_object",
+            "from horovod.torch.optimizer import DistributedOptimizer",
+            "from horovod.torch.elastic.sampler import ElasticSampler",
+            "from horovod.torch.elastic.state import (get_handler_registry, set_handler_registry, "
+            "StateHandler, ModelStateHandler, OptimizerStateHandler, SamplerStateHandler)",
+            "from horovod.common.elastic import State, ObjectState, run_fn",
+            "from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, "
+            "HorovodVersionMismatchError",
+            "from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set",
+            "from horovod.runner import run",
+            "import horovod.torch.elastic",
+            "assert hvd is peal.horovod and horovod.torch.mpi_ops.is_homogeneous",
+            "assert horovod.run is run and importlib.util.find_spec('horovod')",
+            "assert horovod.common.util.gloo_built() and horovod.torch.elastic.TorchState",
+            "print(horovod.__version__)",
+        ]
+        self.assertEqual(self.run_python("-c", "\n".join(program)), "0.28.1\n")
 
     def test_an_imported_horovod_is_not_replaced(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

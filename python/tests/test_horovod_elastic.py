@@ -15,6 +15,7 @@ import_torch()
 import torch
 
 import peal.horovod as hvd
+from peal.horovod import assignment
 from peal.horovod.elastic import common, rounds, sampler
 from peal.horovod.elastic import state as states
 
@@ -131,15 +132,14 @@ class StateTest(unittest.TestCase):
             self.assertEqual(caught.exception.skip_sync, skips)
             state.commit()
 
-    def test_news_of_the_driver_interrupt_once(self) -> None:
-        state = local_state(epoch=0)
-        with mock.patch.object(rounds, "updates", lambda: (1, 1)):
+    def test_only_rank_0_asks_the_driver(self) -> None:
+        with mock.patch.object(assignment, "host_changes", lambda: 1):
             with self.assertRaises(hvd.HostsUpdatedInterrupt):
-                state.check_host_updates()
-            state.check_host_updates()
+                local_state(epoch=0).check_host_updates()
+            common.ObjectState(lambda obj: obj, lambda: 1, epoch=0).check_host_updates()
 
     def test_the_verdict_is_that_of_rank_0(self) -> None:
-        state = common.ObjectState(lambda obj: (True, 1), lambda: 1, epoch=0)
+        state = common.ObjectState(lambda obj: 1, lambda: 1, epoch=0)
         with self.assertRaises(hvd.HostsUpdatedInterrupt):
             state.commit()
 

@@ -363,9 +363,9 @@ def use_names() -> list[str]:
         late = hvd.allreduce_async(torch.ones(1), name="late", op=hvd.Sum)
     checks.equal(float(hvd.synchronize(late)), float(size), "the late operation")
     checks.raises(ValueError, ["HOROVOD_DYNAMIC_PROCESS_SETS=1"], lambda: hvd.add_process_set([0, 2]), "static")
-    from peal.horovod.elastic import rounds as reset
+    from peal.horovod.elastic import rounds
 
-    reset.reset()
+    rounds.reset()
     checks.equal([one.process_set_id for one in sets], [1, 2, 3], "sets after a reset")
     hvd.shutdown()
     checks.equal([one.process_set_id for one in sets], [None] * 3, "ids after shutdown")

@@ -17,82 +17,6 @@ import_torch()
 
 from programs import output_of
 
-# The program of "Horovod 모듈 사용하여 Pytorch Multi GPU 학습 효율적으로 하기" as the page prints it, with
-# what the page leaves out at the top: three imports, the model and the learning rate. The page has lost the
-# indentation of four lines in the loop.
-PREAMBLE = """
-import torchvision
-import tqdm
-
-lr = 1e-4
-
-
-def Model():
-    import torch
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 32), torch.nn.ReLU(),
-                               torch.nn.Linear(32, 10))
-
-
-"""
-PROGRAM = """
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-
-torch.cuda.set_device(hvd.local_rank())
-train_dataset = torchvision.datasets.MNIST(
-    root='data',
-    train=True,
-    transform=torchvision.transforms.ToTensor())
-train_sampler = torch.utils.data.distributed.DistributedSampler(
-    train_dataset,
-    num_replicas=hvd.size(),
-    rank=hvd.rank())
-train_loader = torch.utils.data.DataLoader(
-    train_dataset,
-    batch_size=128,
-    num_workers=8,
-    sampler=train_sampler)
-model = Model()
-model.cuda()
-optimizer = torch.optim.Adam(
-    params=model.parameters(),
-    lr=lr)
-optimizer = hvd.DistributedOptimizer(
-    optimizer,
-    named_parameters=model.named_parameters())
-criterion = torch.nn.CrossEntropyLoss()
-hvd.broadcast_parameters(
-    model.state_dict(),
-    root_rank=0)
-
-for epoch in range(100):
-
-    acc = 0
-    loss = 0
-    model.train()
-    for data, target in tqdm.tqdm(train_loader):
-
-        data = data.cuda()
-        target = target.cuda()
-
-        optimizer.zero_grad()
-        logits = model(data)
-        step_loss = criterion(logits, target)
-        step_loss.backward()
-        optimizer.step()
-
-        pred = torch.argmax(logits, axis=1)
-        pred = pred.eq(target).sum().item() / data.shape[0]
-
-        loss += step_loss.item()
-        acc += pred
-
-    print(f'loss : {loss / len(train_loader)}')
-    print(f'acc : {acc / len(train_loader)}')
-"""
-
 # torchvision and tqdm are not installed here, and a machine may lack a GPU. These files stand for them.
 # The one of tqdm ends the program at its fourth epoch, because a hundred epochs take minutes.
 STAND_INS = {
@@ -152,8 +76,7 @@ class DocumentTest(unittest.TestCase):
                 path = Path(folder, name)
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(textwrap.dedent(text))
-            script = Path(folder, "train.py")
-            script.write_text(PREAMBLE + PROGRAM)
+            script = Path(__file__).with_name("horovod_document.py")
             text = output_of(sys.executable, "-m", "peal", "run", "--no-prefix", "-n", "2", sys.executable, "-m",
                              "peal.horovod", script, PYTHONPATH=with_path(folder), OMP_NUM_THREADS="1")
         losses = [float(loss) for loss in re.findall(r"loss : ([\d.]+)", text)]

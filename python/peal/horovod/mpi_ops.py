@@ -19,6 +19,7 @@ from typing import Any, Callable, Sequence, cast
 import torch
 from torch import Tensor
 
+from peal.horovod import assignment
 from peal.horovod import process_sets as _sets
 from peal.horovod._binding import hvd
 from peal.horovod.compression import Compression, Compressor
@@ -64,8 +65,10 @@ def init(comm: Any = None, process_sets: Sequence[ProcessSet] | str | None = Non
     if hvd.is_initialized():
         return
     sets, dynamic = _split_sets(process_sets)
+    ranks = _ranks_of(comm)
     try:
-        _start(_ranks_of(comm), sets, dynamic)
+        assignment.next_round()
+        _start(ranks, sets, dynamic)
     except HorovodInternalError as error:
         raise ValueError(f"Horovod initialization failed: {error}") from error
 

@@ -7,7 +7,7 @@ import functools
 import queue
 from typing import Any, Callable
 
-from peal.horovod.elastic import rounds
+from peal.horovod import assignment
 from peal.horovod.exceptions import HorovodInternalError, HorovodMismatchError, HostsUpdatedInterrupt
 
 # A program that fails in the same way after each restart must end.
@@ -27,7 +27,6 @@ class State:
         self._rank = get_rank
         self._host_messages: queue.Queue[tuple[float, int]] = queue.Queue()
         self._reset_callbacks: list[Callable[[], Any]] = []
-        self._seen_updates = 0
         self._commits = 0
 
     def register_reset_callbacks(self, callbacks: list[Callable[[], Any]]) -> None:
@@ -37,7 +36,6 @@ class State:
 
     def on_reset(self) -> None:
         self._host_messages = queue.Queue()
-        self._seen_updates = rounds.updates()[0]
         self.reset()
         for callback in self._reset_callbacks:
             callback()
@@ -55,16 +53,12 @@ class State:
 
     def check_host_updates(self) -> None:
         """Raises HostsUpdatedInterrupt on all ranks if rank 0 knows of a change of the hosts."""
-        number, changes = rounds.updates()
-        has_news = number > self._seen_updates
-        change = changes if has_news else 0
+        changes = assignment.host_changes() if self._rank() == 0 else 0
         while not self._host_messages.empty():
-            change |= self._host_messages.get()[1]
-            has_news = True
-        self._seen_updates = number
-        has_news, change = self._bcast_object((has_news, change))
-        if has_news:
-            raise HostsUpdatedInterrupt(change == REMOVED)
+            changes |= self._host_messages.get()[1]
+        changes = self._bcast_object(changes)
+        if changes:
+            raise HostsUpdatedInterrupt(changes == REMOVED)
 
     def save(self) -> None:
         """Keeps a copy of the state in memory."""
