@@ -50,11 +50,11 @@ struct Options {
 /// runs the rounds. A background thread runs them for asynchronous operations: at once if the
 /// backend makes asynchronous progress, else after 10 ms in which no thread has waited.
 ///
-/// The class uses all collectives of its group, and the tag 0 of its messages. Give it a group of
+/// The class uses all collectives of its group, and the tag 1 of its messages. Give it a group of
 /// its own.
 ///
 /// Order: none between names. Ranks submit an operation with the same name each, before or after
-///   any others.
+///   any others. Construction is collective if the stall check is on: it makes a group for it.
 /// Threads: any number at once.
 /// Errors: submit throws usage for local misuse. wait throws mismatch if ranks have submitted
 ///   different operations under one name: on every rank, and the group stays usable. Errors that

@@ -52,6 +52,8 @@ struct Request {
   std::string group;
   int group_size = 1;
   std::string detail;
+  /// Whether the ranks remember the operation. Not useful for a name that is used once.
+  bool remembered = true;
 
   friend bool operator==(const Request&, const Request&) = default;
 };
@@ -74,6 +76,9 @@ std::string difference(std::span<const Request* const> requests,
 
 /// "rank 0", "ranks 0 and 2", "ranks 0, 1 and 2".
 std::string ranks_text(std::span<const Rank> ranks);
+
+/// The bytes of the memory of `elements_of`.
+Bytes bytes_of(const Request& request);
 
 void write(const Request& request, ByteWriter& out);
 /// Errors: mismatch (the bytes are malformed).

@@ -2,6 +2,7 @@
 // chrome://tracing and Perfetto.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -39,7 +40,6 @@ class Timeline final {
   void round_began();
 
  private:
-  void open_process(const std::string& name);
   void add(std::string_view event);
   std::int64_t micros(TimePoint at) const;
   int process_of(const Request& request);

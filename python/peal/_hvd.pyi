@@ -1,9 +1,14 @@
-# The operations by name on torch's tensors: peal::hvd (peal/horovod.h) for peal.horovod.
-#
-# Errors of every call: ValueError for local misuse (peal's kinds usage and unsupported). A blocking
-# form and synchronize raise what `set_errors` has given: `internal` for an error that ends the
-# group, `mismatch` for ranks that disagree. set: the id of a process set, 0 for all ranks.
-# op: 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max, 5 Product. root: a global rank.
+"""The operations by name on torch's tensors: peal::hvd (peal/horovod.h) for peal.horovod.
+
+Errors of every call: ValueError for local misuse (peal's kinds usage and unsupported). A blocking
+form and synchronize raise what `set_errors` has given: `internal` for an error that ends the
+group, `mismatch` for ranks that disagree; both with the attributes kind, rank, host, operation,
+cause and reason of peal's errors. The blocking forms that are not in place are differentiable.
+An error in their backward leaves backward() as the same exception.
+set: the id of a process set, 0 for all ranks. op: 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max,
+5 Product. root: a global rank. splits: int32, of one dimension.
+init: ValueError for misuse, also of other ranks; `internal` for all other errors. The import of
+this module registers shutdown for the end of the interpreter."""
 
 from collections.abc import Callable, Sequence
 
@@ -67,3 +72,5 @@ def join() -> int: ...
 def barrier(set: int) -> None: ...
 def start_timeline(path: str, mark_cycles: bool) -> None: ...
 def stop_timeline() -> None: ...
+def tell_of_exception(what: str, /) -> None: ...
+def leave_all() -> None: ...
