@@ -8,9 +8,11 @@ Two ranks run on this machine, each with a core and a thread. The parts are:
 - `calls`: the cost of a call of a small operation
 - `ddp`: the time that DistributedDataParallel adds to a step of two processes that do not communicate
   ("alone"). "reducer" is DistributedDataParallel that sends nothing: the cost of torch's reducer, for any
-  backend. "peal ddp" is peal.DistributedDataParallel. "lockstep" also ends each backward pass with a
+  backend. "peal ddp" is peal.DistributedDataParallel, "horovod" is peal.horovod's DistributedOptimizer. "lockstep" also ends each backward pass with a
   barrier: the cost of the wait for the slower rank.
 - `fsdp`: a step of FSDP2
+- `horovod`: blocking calls of operations by name (peal.horovod), beside torch.distributed on peal. The last
+  lines are one step of 200 tensors, which each rank submits in a random order of its own.
 
 Each round uses new processes, because the placement of their memory changes a step by some percent. In
 `calls` and `ddp`, all columns take turns in the same two processes, because the speed of the machine
@@ -30,6 +32,8 @@ import functools
 import json
 import multiprocessing
 import os
+import random
+import socket
 import statistics
 import sys
 import tempfile
@@ -127,11 +131,17 @@ def _step(column: str, model: Any, data: Any, gloo: Any) -> Callable[[], None]:
         import peal
 
         model = peal.DistributedDataParallel(model)
-    elif column != "alone":
+    elif column not in ("alone", "horovod"):
         model = DistributedDataParallel(model, process_group=gloo if column == "gloo" else None)
     if column in ("reducer", "lockstep"):
         model.register_comm_hook(None, lambda _, bucket: _done(bucket.buffer()))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.001)
+    if column == "horovod":
+        import peal.horovod as hvd
+
+        hvd.init()
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     labels = torch.randint(10, (len(data),))
 
     def step() -> None:
@@ -150,6 +160,38 @@ def _done(value: Any) -> Any:
     future: Any = torch.futures.Future()
     future.set_result(value)
     return future
+
+
+def horovod(columns: list[str]) -> Figures:
+    import torch
+    import torch.distributed as dist
+
+    import peal.horovod as hvd
+
+    hvd.init()
+    figures: Figures = {column: {} for column in columns}
+    for name, count, times in (("4 B", 1, 500), ("64 KiB", 1 << 14, 200), ("1 MiB", 1 << 18, 50),
+                               ("4 MiB", 1 << 20, 10), ("16 MiB", 1 << 22, 4), ("64 MiB", 1 << 24, 1)):
+        values = torch.ones(count)
+        calls: dict[str, Callable[[], Any]] = {
+            "horovod": functools.partial(hvd.allreduce_, values, name="values", op=hvd.Sum),
+            "peal": functools.partial(dist.all_reduce, values),
+        }
+        for column, us in _in_turns({column: calls[column] for column in columns}, 7, times).items():
+            figures[column][f"allreduce of {name}"] = us
+    tensors = [torch.ones(1024) for _ in range(200)]
+    order = list(range(len(tensors)))
+    mine = random.Random(hvd.rank())
+
+    def step() -> None:
+        mine.shuffle(order)
+        handles = [hvd.allreduce_async_(tensors[i], name=f"tensor {i}", op=hvd.Sum) for i in order]
+        for handle in handles:
+            hvd.synchronize(handle)
+
+    figures["horovod"]["200 tensors of 4 KiB in random order"] = _in_turns({"horovod": step}, 20)["horovod"]
+    hvd.shutdown()
+    return figures
 
 
 def fsdp(columns: list[str]) -> Figures:
@@ -179,15 +221,16 @@ def fsdp(columns: list[str]) -> Figures:
 # The columns of a part; the columns of one list share processes.
 PARTS: dict[str, tuple[Callable[[list[str]], Figures], list[list[str]]]] = {
     "calls": (calls, [["fake", "gloo", "peal"]]),
-    "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal", "peal ddp"]]),
+    "ddp": (ddp, [["alone", "reducer", "lockstep", "gloo", "peal", "peal ddp", "horovod"]]),
     "fsdp": (fsdp, [["gloo"], ["peal"]]),
+    "horovod": (horovod, [["horovod", "peal"]]),
 }
 
 
 # ---- running
 
 
-def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> None:
+def _rank(rank: int, part: str, columns: list[str], folder: str, port: int, there: Any) -> None:
     import torch
     import torch.distributed as dist
 
@@ -196,6 +239,8 @@ def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> 
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
     torch.manual_seed(rank)
+    os.environ |= {"HOROVOD_RANK": str(rank), "HOROVOD_SIZE": str(RANKS), "RANK": str(rank),
+                   "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     dist.init_process_group("gloo" if columns == ["gloo"] else "peal",
                             init_method=f"file://{folder}/store", rank=rank, world_size=RANKS)
     there.send(PARTS[part][0](columns))
@@ -205,11 +250,13 @@ def _rank(rank: int, part: str, columns: list[str], folder: str, there: Any) -> 
 def measure(part: str, columns: list[str]) -> Figures:
     """The means over the ranks."""
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
         ends, processes = [], []
         for rank in range(RANKS):
             here, there = context.Pipe(duplex=False)
-            process = context.Process(target=_rank, args=(rank, part, columns, folder, there))
+            process = context.Process(target=_rank, args=(rank, part, columns, folder, port, there))
             process.start()
             there.close()
             ends.append(here)

@@ -18,27 +18,16 @@ bool set(PyObject* error, const char* name, PyObject* value) {
   return is_set;
 }
 
-/// Escapes bytes that are not UTF-8; the text of an exception may hold such bytes.
-PyObject* to_text(std::string_view text) {
-  return PyUnicode_DecodeUTF8(
-      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
-}
-
-bool set_details(PyObject* error, const ErrorDetails& details) {
-  PyObject* const rank = details.rank ? PyLong_FromLong(*details.rank) : Py_NewRef(Py_None);
-  return set(error, "rank", rank) && set(error, "host", to_text(details.host)) &&
-         set(error, "operation", to_text(details.operation)) &&
-         set(error, "cause", to_text(name_of(details.cause))) &&
-         set(error, "reason", to_text(details.reason));
-}
-
 /// A new reference, or null with Python's error set. Uses no pybind11 objects, because they must
 /// not be used while the interpreter ends (call_unless_ended).
 PyObject* new_error(const Error& error) {
   PyObject* const module = PyImport_ImportModule(error_module);
   if (module == nullptr) return nullptr;
-  PyObject* const value = PyObject_CallMethod(
-      module, error_name, "NN", to_text(error.message()), to_text(name_of(error.kind())));
+  PyObject* const value = PyObject_CallMethod(module,
+                                              error_name,
+                                              "NN",
+                                              text_to_python(error.message()),
+                                              text_to_python(name_of(error.kind())));
   Py_DECREF(module);
   if (value == nullptr || set_details(value, error.details())) return value;
   Py_DECREF(value);
@@ -59,6 +48,19 @@ void translate(std::exception_ptr caught) {
 }
 
 }  // namespace
+
+PyObject* text_to_python(std::string_view text) {
+  return PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+}
+
+bool set_details(PyObject* exception, const ErrorDetails& details) {
+  PyObject* const rank = details.rank ? PyLong_FromLong(*details.rank) : Py_NewRef(Py_None);
+  return set(exception, "rank", rank) && set(exception, "host", text_to_python(details.host)) &&
+         set(exception, "operation", text_to_python(details.operation)) &&
+         set(exception, "cause", text_to_python(name_of(details.cause))) &&
+         set(exception, "reason", text_to_python(details.reason));
+}
 
 pybind11::object error_to_python(const Error& error) {
   PyObject* const value = new_error(error);

@@ -1,7 +1,9 @@
-// Converts peal::Error to a Python exception, for both extension modules.
+// Converts peal::Error to a Python exception, for the extension modules.
 #pragma once
 
 #include <pybind11/pybind11.h>
+
+#include <string_view>
 
 #include "peal/base/error.h"
 
@@ -14,5 +16,14 @@ void translate_errors_to(const char* module, const char* name);
 
 /// The Python exception for `error`. Call with the GIL held.
 pybind11::object error_to_python(const Error& error);
+
+/// A new reference, or null with Python's error set. Escapes bytes that are not UTF-8; the text of
+/// an error may hold such bytes.
+PyObject* text_to_python(std::string_view text);
+
+/// Sets the fields of an error as attributes of an exception. Returns whether this succeeded; if
+/// not, Python's error is set. Uses no pybind11 objects, because they must not be used while the
+/// interpreter ends (call_unless_ended).
+bool set_details(PyObject* exception, const ErrorDetails& details);
 
 }  // namespace peal::python

@@ -62,10 +62,13 @@ class Tree:
         return INCLUDE.findall(self.text(name))
 
     def folder(self, name):
-        """The row of the table for peal/a/b/x.h or python/a/x.h, or None."""
+        """The row of the table for peal/a/b/x.h, python/a/x.h, or a file like peal/x.h; or None."""
         room, *parts = name.split("/")[:-1]
         if room != "peal":
             return room if room in self.layers else None
+        if not parts:
+            file = name.removeprefix("peal/")
+            return file if file in self.layers else None
         for length in range(len(parts), 0, -1):
             if "/".join(parts[:length]) in self.layers:
                 return "/".join(parts[:length])

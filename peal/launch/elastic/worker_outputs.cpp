@@ -26,8 +26,8 @@ bool is_open(const std::unique_ptr<RankStream>& stream) { return stream->fd() >=
 
 }  // namespace
 
-WorkerOutputs::WorkerOutputs(Screen& screen, std::string log_directory)
-    : screen_(screen), log_directory_(std::move(log_directory)) {}
+WorkerOutputs::WorkerOutputs(Screen& screen, std::string log_directory, Timestamps timestamps)
+    : screen_(screen), log_directory_(std::move(log_directory)), timestamps_(timestamps) {}
 
 WorkerWriters WorkerOutputs::add(int worker, const std::string& label, std::string prefix) {
   Pipe out = make_pipe();
@@ -53,7 +53,8 @@ std::unique_ptr<RankStream> WorkerOutputs::open(Fd reader,
       .pipe = std::move(reader),
       .log = open_log(log_directory_, label, channel),
       .channel = channel,
-      .prefix = prefix,
+      .label = prefix,
+      .timestamps = timestamps_,
       .progress = Progress::kHide,
   };
   return std::make_unique<RankStream>(std::move(way), screen_, tail);

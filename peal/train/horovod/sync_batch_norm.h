@@ -1,0 +1,19 @@
+// Batch normalization by the statistics of all ranks. For training programs, by peal/horovod.h.
+#pragma once
+
+#include <torch/nn/options/batchnorm.h>
+
+#include "peal/train/horovod/process_set.h"
+#include "peal/train/nn/sync_batch_norm.h"
+
+namespace peal::hvd {
+
+/// A train::SyncBatchNorm over the ranks of a process set; a plain batch normalization in a set of
+/// one rank. Ranks may have batches of different sizes.
+/// Order: called by all ranks of the set, after init. forward and backward: as
+/// train::SyncBatchNorm. Errors: usage (this rank is not in the set), those of
+/// ProcessGroup::new_group. Cost: the first call for a set makes a group of its ranks.
+train::SyncBatchNorm SyncBatchNorm(const torch::nn::BatchNormOptions& options,
+                                   const ProcessSet& process_set = global_process_set);
+
+}  // namespace peal::hvd
