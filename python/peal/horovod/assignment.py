@@ -24,3 +24,11 @@ def host_changes() -> int:
     """How the hosts have changed since the round began: 0 not at all, 1 added, 2 removed, 3 both."""
     ask = cast("Callable[[], int] | None", getattr(hvd, "elastic_host_changes", None))
     return 0 if ask is None else ask()
+
+
+def mark_synchronized() -> None:
+    """Tells the driver that this worker has the state of the training. A worker that joined, and is lost
+    before that, leaves nothing behind from which others could continue."""
+    tell = cast("Callable[[], None] | None", getattr(hvd, "elastic_mark_synchronized", None))
+    if tell is not None:
+        tell()
