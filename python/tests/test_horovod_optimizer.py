@@ -163,7 +163,7 @@ def behave() -> dict[str, Any]:
 
     before = model.weight.detach().clone()
     optimizer.step(closure)
-    seen["closure"] = (before - model.weight.detach()).flatten().tolist()
+    seen["closure"] = [round(value, 5) for value in (before - model.weight.detach()).flatten().tolist()]
 
     sparse = torch.nn.Embedding(5, 2, sparse=True)
     torch.nn.init.zeros_(sparse.weight)
