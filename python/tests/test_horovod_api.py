@@ -377,6 +377,17 @@ class WrappingTest(unittest.TestCase):
         wrapped.load_state_dict(wrapped.state_dict())  # drops the reductions
         self.step(wrapped)
 
+    def test_the_predivide_factor_is_applied_before_and_after_the_sum_in_groups_too(self) -> None:
+        from peal.horovod import optimizer as module
+
+        for groups, name in ((None, "allreduce_async"), (1, "grouped_allreduce_async")):
+            with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
+                wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters(), groups=groups,
+                                                   gradient_predivide_factor=4.0)
+            with mock.patch.object(module.hvd, name, wraps=getattr(module.hvd, name)) as reduction:
+                self.step(wrapped)
+            self.assertEqual({call.args[4:6] for call in reduction.call_args_list}, {(0.25, 4.0)})
+
     def test_names_of_parameters_that_have_none(self) -> None:
         wrapped = hvd.DistributedOptimizer(torch.optim.SGD(
             [{"params": [self.model.weight]}, {"params": [self.model.bias]}], lr=0.1))
