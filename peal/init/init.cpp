@@ -57,6 +57,7 @@ ProcessGroupPtr join(const InitOptions& options,
   }
   Config config = config_from(environment);
   if (options.timeout != kGroupTimeout) config.timeout = options.timeout;
+  if (!options.interfaces.empty()) config.interfaces = options.interfaces;
   if (!options.is_whole_job) {  // the numbers of the ranks differ there
     config.flight_dir.clear();
     config.faults = {};

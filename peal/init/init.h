@@ -39,6 +39,9 @@ struct InitOptions {
   std::string backend = "native";
   /// For rendezvous, connection and every operation. kGroupTimeout: PEAL_TIMEOUT, or 5 minutes.
   Timeout timeout = kGroupTimeout;
+  /// The network interfaces to publish and connect from, in the form of PEAL_INTERFACE. Empty: that
+  /// variable.
+  std::string interfaces = {};
   Report report = silent_report();
   /// Lets a program end a blocking call, for example when signal handlers only set a flag, as in
   /// Python. A waiting call calls this function from time to time, on the waiting thread: this

@@ -5,13 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <utility>
 
 #include "peal/base/error.h"
+#include "peal/base/serialize.h"
 #include "peal/launch/process_name.h"
 #include "peal/launch/process_tree.h"
+#include "peal/net/socket.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch {
@@ -59,18 +62,18 @@ RankFunction with_name(const ProcessName& name, const RankFunction& function) {
 }  // namespace
 
 Guard::Guard(GuardDuty duty) {
-  Pipe orders = make_guard_pipe();
+  net::SocketPair orders = net::make_socket_pair();
   Pipe events = make_guard_pipe();
-  duty.orders = orders.reader.get();
+  duty.orders = orders.b.get();
   duty.events = events.writer.get();
   pid_ = ::fork();
   if (pid_ < 0) throw system_error("cannot start the process that guards the ranks", errno);
   if (pid_ == 0) {
-    orders.writer.reset();  // otherwise the guard would not notice the end of the launcher
+    orders.a.reset();  // otherwise the guard would not notice the end of the launcher
     events.reader.reset();
     live_as_guard(std::move(duty));
   }
-  orders_ = std::move(orders.writer);
+  orders_ = std::move(orders.a);
   events_ = std::move(events.reader);
 }
 
@@ -97,6 +100,25 @@ void Guard::stop(int signal, SignalOrigin origin) {
 }
 
 void Guard::kill() { order({.kind = GuardOrder::Kind::kKill}); }
+
+void Guard::signal(Rank rank, int signal) {
+  order({.kind = GuardOrder::Kind::kSignal, .signal = signal, .rank = rank});
+}
+
+void Guard::start(const RankCommand& command, int out, int err) {
+  const std::string bytes = encode(command);
+  order({.kind = GuardOrder::Kind::kStart,
+         .rank = command.rank,
+         .size = static_cast<std::uint32_t>(bytes.size())});
+  const std::array outputs = {out, err};
+  const Deadline deadline = Deadline::after(kOrderLimit);
+  try {
+    net::write_all(orders_.get(), bytes_of(bytes), deadline);
+    net::send_fds(orders_.get(), outputs, deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;  // `try_next` notices a guard that has ended
+  }
+}
 
 /// A guard that has ended ignores orders; `try_next` notices its end.
 void Guard::order(const GuardOrder& order) {

@@ -34,6 +34,13 @@ class Guard final {
   void stop(int signal, SignalOrigin origin);
   void kill();
 
+  /// Starts one more rank; needs Starts::kAlsoLater. A kNotStarted event reports failure, and ends
+  /// no other rank. The caller closes its copies of `out` and `err` afterwards.
+  /// Errors: resource. A guard that has ended ignores the order.
+  void start(const RankCommand& command, int out, int err);
+  /// Sends a signal to the process group of one rank, if it still runs.
+  void signal(Rank rank, int signal);
+
  private:
   void order(const GuardOrder& order);
 

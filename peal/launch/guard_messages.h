@@ -1,12 +1,17 @@
-// The messages between the launcher and its guard, through two pipes: plain structs, each written
-// and read whole (they are far smaller than PIPE_BUF). Both ends are the same program.
+// The messages between the launcher and its guard: plain structs, each written and read whole.
+// Orders go through a unix socket, because an order to start a rank carries descriptors; events
+// through a pipe (they are far smaller than PIPE_BUF). Both ends are the same program.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "peal/base/clock.h"
 #include "peal/base/units.h"
+#include "peal/launch/rank_command.h"
 
 namespace peal::launch {
 
@@ -36,10 +41,21 @@ struct GuardOrder {
     kPassOn,  // signal
     kStop,    // signal; processes that remain after the grace are killed
     kKill,
+    kSignal,  // rank, signal
+    kStart,   // rank, size; then `size` bytes of a RankCommand, and the descriptors of its outputs
   };
   Kind kind = Kind::kKill;
   std::int32_t signal = 0;
   SignalOrigin origin = SignalOrigin::kProcess;
+  Rank rank = -1;
+  std::uint32_t size = 0;
 };
+
+/// How long the rest of an order may take.
+inline constexpr Timeout kOrderLimit{10'000};
+
+/// Errors of decode: mismatch.
+std::string encode(const RankCommand& command);
+RankCommand decode_command(std::string_view bytes);
 
 }  // namespace peal::launch

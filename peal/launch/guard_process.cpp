@@ -6,12 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
+#include <string>
 
 #include "peal/base/error.h"
 #include "peal/launch/process_tree.h"
 #include "peal/launch/start_process.h"
+#include "peal/net/socket.h"
 
 namespace peal::launch {
 namespace {
@@ -25,19 +29,20 @@ constexpr Timeout kGuardKillingLimit{5000};
 
 }  // namespace
 
-GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty), ranks_(duty.ranks.size()) {
+GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
   child_news_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!child_news_) throw system_error("cannot make a signalfd", errno);
+  null_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 void GuardProcess::run() {
   start_ranks();
   while (true) {
     reap();
-    if (children_ == Children::kNone) break;
+    if (children_ == Children::kNone && !waits_for_ranks()) break;
     const TimePoint now = Clock::now();
     clear_up(now);
     if (now > deadline_ && now - deadline_ > kGuardKillingLimit) break;
@@ -49,9 +54,16 @@ void GuardProcess::run() {
 }
 
 void GuardProcess::start_ranks() {
-  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (!start(i, null.get())) {
+  for (std::size_t i = 0; i < duty_.ranks.size(); ++i) {
+    const Placement placement{
+        .in = i == 0 ? STDIN_FILENO : null_.get(),
+        .out = duty_.outputs[2 * i],
+        .err = duty_.outputs[2 * i + 1],
+        .group = i == 0 ? duty_.terminal_group : 0,
+        .mask = duty_.mask,
+        .closed = duty_.outputs,
+    };
+    if (!start(duty_.ranks[i], placement, duty_.function)) {
       end_by(Clock::now());
       break;
     }
@@ -60,27 +72,35 @@ void GuardProcess::start_ranks() {
   for (const int fd : duty_.outputs) ::close(fd);
 }
 
-bool GuardProcess::start(std::size_t index, int null) {
-  const auto rank = static_cast<Rank>(index);
-  const bool at_terminal = index == 0 && duty_.terminal_group != 0;
-  Placement placement{
-      .in = index == 0 ? STDIN_FILENO : null,
-      .out = duty_.outputs[2 * index],
-      .err = duty_.outputs[2 * index + 1],
-      .group = at_terminal ? duty_.terminal_group : 0,
-      .mask = duty_.mask,
-      .closed = duty_.outputs,
-  };
+bool GuardProcess::start(const RankCommand& command,
+                         Placement placement,
+                         const RankFunction& function) {
   placement.closed.insert(placement.closed.end(),
-                          {null, child_news_.get(), duty_.orders, duty_.events});
-  const StartedProcess started = start_process(duty_.ranks[index], placement, duty_.function);
+                          {null_.get(), child_news_.get(), duty_.orders, duty_.events});
+  const StartedProcess started = start_process(command, placement, function);
   if (started.error != 0) {
-    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = rank, .value = started.error});
+    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = command.rank, .value = started.error});
     return false;
   }
-  ranks_[index] = {started.pid, at_terminal ? started.pid : -started.pid};
-  ++running_;
+  const bool at_terminal = placement.group != 0;
+  ranks_[command.rank] = {started.pid, at_terminal ? started.pid : -started.pid};
+  children_ = Children::kSome;
   return true;
+}
+
+/// Throws if the launcher ends before the order is whole.
+void GuardProcess::start_by_order(const GuardOrder& order) {
+  const Deadline deadline = Deadline::after(kOrderLimit);
+  std::string bytes(order.size, '\0');
+  net::read_all(duty_.orders, std::as_writable_bytes(std::span(bytes)), deadline);
+  const std::vector<Fd> outputs = net::receive_fds(duty_.orders, 2, deadline);
+  const Placement placement{
+      .in = null_.get(), .out = outputs[0].get(), .err = outputs[1].get(), .mask = duty_.mask};
+  if (deadline_ == TimePoint::max()) start(decode_command(bytes), placement, {});
+}
+
+bool GuardProcess::waits_for_ranks() const {
+  return duty_.starts == Starts::kAlsoLater && deadline_ == TimePoint::max();
 }
 
 /// If the launcher is gone, the write fails without an error: SIGPIPE is blocked.
@@ -92,14 +112,15 @@ void GuardProcess::reap() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      if (ranks_[i].pid != pid) continue;
-      ranks_[i].pid = -1;
-      --running_;
-      tell({GuardEvent::Kind::kEnded, static_cast<Rank>(i), pid, status});
-    }
+    const auto rank =
+        std::ranges::find_if(ranks_, [&](const auto& entry) { return entry.second.pid == pid; });
+    if (rank == ranks_.end()) continue;  // a process that a rank has left
+    tell({GuardEvent::Kind::kEnded, rank->first, pid, status});
+    // While other ranks run, leftover processes of this rank end with its process group.
+    if (waits_for_ranks()) ::kill(-pid, SIGTERM);
+    ranks_.erase(rank);
   }
-  if (pid < 0 && errno == ECHILD) children_ = Children::kNone;
+  children_ = pid < 0 && errno == ECHILD ? Children::kNone : Children::kSome;
 }
 
 void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, deadline); }
@@ -107,7 +128,7 @@ void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, 
 /// When the ranks have ended, asks their leftover processes to end; at the deadline, kills all.
 /// Called again and again, since a process may have new children.
 void GuardProcess::clear_up(TimePoint now) {
-  if (running_ == 0) tell_leftovers_to_end(now);
+  if (ranks_.empty() && !waits_for_ranks()) tell_leftovers_to_end(now);
   if (now >= deadline_) {
     pass_on(SIGKILL, SignalOrigin::kProcess);
     for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);
@@ -125,7 +146,7 @@ void GuardProcess::tell_leftovers_to_end(TimePoint now) {
 
 Timeout GuardProcess::longest_wait(TimePoint now) const {
   if (now >= deadline_) return kKillingPause;
-  if (running_ == 0) return kTellingPause;
+  if (ranks_.empty() && !waits_for_ranks()) return kTellingPause;
   return std::min<Timeout>(Deadline(deadline_).left(now), std::chrono::hours(1));
 }
 
@@ -147,7 +168,12 @@ void GuardProcess::obey() {
       launcher_ = Launcher::kLost;
       order = {.kind = GuardOrder::Kind::kKill};
     }
-    follow(order);
+    try {
+      follow(order);
+    } catch (const Error&) {  // a part of an order is missing
+      end_by(Clock::now());
+      return;
+    }
   }
 }
 
@@ -165,29 +191,40 @@ void GuardProcess::follow(const GuardOrder& order) {
     case GuardOrder::Kind::kKill:
       end_by(Clock::now());
       return;
+    case GuardOrder::Kind::kSignal:
+      signal_one(order.rank, order.signal);
+      return;
+    case GuardOrder::Kind::kStart:
+      start_by_order(order);
+      return;
   }
 }
 
 /// Reports stopped ranks. Checks only the process that the guard has started. If this is a shell,
 /// the program that the shell runs may be stopped without a report.
 void GuardProcess::tell_stopped() const {
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (ranks_[i].pid < 0) continue;
+  for (const auto& [rank, started] : ranks_) {
     siginfo_t found{};
-    const auto pid = static_cast<id_t>(ranks_[i].pid);
+    const auto pid = static_cast<id_t>(started.pid);
     const bool is_known = ::waitid(P_PID, pid, &found, WSTOPPED | WNOHANG | WNOWAIT) == 0;
     if (!is_known || found.si_pid == 0) continue;
-    tell({.kind = GuardEvent::Kind::kStopped, .rank = static_cast<Rank>(i), .pid = ranks_[i].pid});
+    tell({.kind = GuardEvent::Kind::kStopped, .rank = rank, .pid = started.pid});
   }
 }
 
 void GuardProcess::pass_on(int signal, SignalOrigin origin) const {
-  for (const Started& rank : ranks_) {
-    const bool at_terminal = rank.target > 0;
-    if (rank.pid < 0 || (at_terminal && origin == SignalOrigin::kTerminal)) continue;
-    const bool left_its_group = ::kill(rank.target, signal) != 0;
-    if (left_its_group) ::kill(rank.pid, signal);
+  for (const auto& [rank, started] : ranks_) {
+    const bool at_terminal = started.target > 0;
+    if (at_terminal && origin == SignalOrigin::kTerminal) continue;
+    signal_one(rank, signal);
   }
+}
+
+void GuardProcess::signal_one(Rank rank, int signal) const {
+  const auto found = ranks_.find(rank);
+  if (found == ranks_.end()) return;
+  const bool left_its_group = ::kill(found->second.target, signal) != 0;
+  if (left_its_group) ::kill(found->second.pid, signal);
 }
 
 }  // namespace peal::launch

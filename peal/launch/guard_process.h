@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -16,6 +17,12 @@
 
 namespace peal::launch {
 
+/// Whether the launcher orders further ranks to be started.
+enum class Starts : unsigned char {
+  kAtOnce,     // the guard ends with its last process
+  kAlsoLater,  // the guard stays until the launcher stops the ranks, also without any rank
+};
+
 /// The arguments of a guard.
 struct GuardDuty {
   std::vector<RankCommand> ranks{};
@@ -25,8 +32,9 @@ struct GuardDuty {
       0;            // rank 0 joins this process group, to read the terminal; 0: it does not
   sigset_t mask{};  // the ranks' signal mask
   Timeout grace{};
-  int orders = -1;  // pipe ends
-  int events = -1;
+  int orders = -1;  // a unix socket, or a pipe end if no rank is started later
+  int events = -1;  // a pipe end
+  Starts starts = Starts::kAtOnce;
 };
 
 class GuardProcess final {
@@ -38,18 +46,22 @@ class GuardProcess final {
 
  private:
   struct Started {
-    pid_t pid = -1;    // -1: not running
+    pid_t pid = -1;
     pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
   };
 
   void start_ranks();
-  bool start(std::size_t rank, int null);
+  bool start(const RankCommand& command, Placement placement, const RankFunction& function);
+  void start_by_order(const GuardOrder& order);
+  /// Whether a further rank may come, so that the guard must not end.
+  bool waits_for_ranks() const;
   void tell(const GuardEvent& event) const;
   void reap();
   void obey();
   void follow(const GuardOrder& order);
   void tell_stopped() const;
   void pass_on(int signal, SignalOrigin origin) const;
+  void signal_one(Rank rank, int signal) const;
   void end_by(TimePoint deadline);
   void clear_up(TimePoint now);
   void tell_leftovers_to_end(TimePoint now);
@@ -58,9 +70,9 @@ class GuardProcess final {
 
   const GuardDuty& duty_;
   Fd child_news_;  // signalfd of SIGCHLD
-  std::vector<Started> ranks_;
-  std::size_t running_ = 0;
-  std::set<pid_t> signalled_;  // leftover processes that have received SIGTERM
+  Fd null_;
+  std::map<Rank, Started> ranks_;  // that run
+  std::set<pid_t> signalled_;      // leftover processes that have received SIGTERM
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed

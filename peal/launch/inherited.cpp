@@ -2,6 +2,7 @@
 
 #include "peal/config/environment.h"
 #include "peal/config/launch_mark.h"
+#include "peal/rendezvous/elastic_protocol.h"
 
 namespace peal::launch {
 
@@ -11,6 +12,8 @@ Variables without_those_of_a_rank(const Variables& variables) {
   std::erase_if(own,
                 [&](const auto& variable) { return is_inherited(environment, variable.first); });
   own.erase(kLaunchMark);
+  own.erase(rendezvous::kElasticDriverVariable);
+  own.erase(rendezvous::kElasticWorkerVariable);
   return own;
 }
 

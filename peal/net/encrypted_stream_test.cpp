@@ -13,7 +13,7 @@
 #include <openssl/x509.h>
 
 #include "peal/base/error.h"
-#include "peal/net/testing/socket_pair.h"
+#include "peal/net/socket.h"
 #include "peal/net/testing/wire.h"
 
 namespace peal::net {

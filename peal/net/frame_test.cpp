@@ -12,7 +12,6 @@
 #include "peal/base/serialize.h"
 #include "peal/net/plain_stream.h"
 #include "peal/net/socket.h"
-#include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {
 namespace {

@@ -10,7 +10,7 @@
 #include "peal/base/serialize.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/testing/prove.h"
-#include "peal/net/testing/socket_pair.h"
+#include "peal/net/socket.h"
 
 namespace peal::net {
 namespace {

@@ -126,6 +126,14 @@ Fd reserve(const Address& address) {
   return fd;
 }
 
+SocketPair make_socket_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw system_error("cannot make a pair of sockets", errno);
+  }
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
 Fd listen_on(const Address& address) {
   Fd fd = reserve(address);
   if (::listen(fd.get(), SOMAXCONN) != 0) throw cannot_listen(address, errno);

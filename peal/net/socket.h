@@ -31,6 +31,14 @@ Fd listen_on(const Address& address);
 /// Errors: resource.
 Fd reserve(const Address& address);
 
+/// Two connected unix sockets, for a process and its forked child. The child does get both ends.
+/// Errors: resource.
+struct SocketPair {
+  Fd a;
+  Fd b;
+};
+SocketPair make_socket_pair();
+
 /// The address that a socket is bound to, with its port.
 Address local_address(int fd);
 /// Errors: peer_lost (the connection has ended).

@@ -21,7 +21,7 @@
 #include "peal/net/checked_stream.h"
 #include "peal/net/encrypted_stream.h"
 #include "peal/net/plain_stream.h"
-#include "peal/net/testing/socket_pair.h"
+#include "peal/net/socket.h"
 #include "peal/net/testing/wire.h"
 
 namespace peal::net {

@@ -12,7 +12,6 @@
 #include "peal/base/testing/error_of.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/socket.h"
-#include "peal/net/testing/socket_pair.h"
 
 namespace peal::net {
 namespace {

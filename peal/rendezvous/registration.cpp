@@ -94,7 +94,7 @@ Registration::Registration(std::shared_ptr<store::Store> store,
                            const MeetContext& context,
                            StoreOf store_of)
     : whole_store_(std::move(store)),
-      store_(store::make_prefix_store(whole_store_, "meeting")),
+      store_(store::make_prefix_store(whole_store_, kMeetingPrefix)),
       context_(context),
       store_of_(store_of),
       claim_(own_claim()) {}
@@ -195,7 +195,7 @@ Secret Registration::secret() {
 std::shared_ptr<store::Store> Registration::part_of_session(Deadline deadline) {
   if (store_of_ == StoreOf::kPeal) return whole_store_;
   const std::string name = session_name(*store_, self().rank, claim_.token, deadline);
-  return store::make_prefix_store(whole_store_, "session/" + name);
+  return store::make_prefix_store(whole_store_, session_prefix(name));
 }
 
 std::shared_ptr<store::Store> Registration::store_of_groups() {

@@ -20,6 +20,9 @@
 
 namespace peal::rendezvous {
 
+/// The part of the store in which the ranks meet.
+inline constexpr const char* kMeetingPrefix = "meeting";
+
 /// This process, for messages: "process 7 on b".
 std::string own_process();
 

@@ -55,4 +55,12 @@ std::string session_name(store::Store& meeting,
                           self));
 }
 
+std::optional<std::string> current_session(store::Store& meeting) {
+  const auto text = meeting.try_get(kKey);
+  if (!text) return std::nullopt;
+  return Session::decode(*text).name;
+}
+
+std::string session_prefix(const std::string& name) { return "session/" + name; }
+
 }  // namespace peal::rendezvous

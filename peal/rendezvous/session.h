@@ -3,6 +3,7 @@
 // put back. Used by the registration.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,5 +36,12 @@ std::string session_name(store::Store& meeting,
                          Rank self,
                          std::string_view token,
                          Deadline deadline);
+
+/// The name of the session of this meeting, for code that is not a rank of it. Nothing if not all
+/// ranks have arrived. Errors: of the store.
+std::optional<std::string> current_session(store::Store& meeting);
+
+/// The part of the store that the groups of a session use.
+std::string session_prefix(const std::string& name);
 
 }  // namespace peal::rendezvous

@@ -21,7 +21,6 @@
 
 #include "peal/base/serialize.h"
 #include "peal/net/socket.h"
-#include "peal/net/testing/socket_pair.h"
 
 namespace peal::store {
 namespace {

@@ -1,4 +1,4 @@
-// Converts peal::Error to a Python exception, for both extension modules.
+// Converts peal::Error to a Python exception, for the extension modules.
 #pragma once
 
 #include <pybind11/pybind11.h>

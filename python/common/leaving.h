@@ -1,5 +1,5 @@
 // How groups end in a Python program: by the last reference, by an exception, or at the end of the
-// interpreter. Both extension modules use this file, each for its groups.
+// interpreter. The extension modules use this file, each for its groups.
 #pragma once
 
 #include <functional>

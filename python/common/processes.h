@@ -1,4 +1,4 @@
-// Checks that this process is the one that made a group. Used by both extension modules.
+// Checks that this process is the one that made a group. Used by the extension modules.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The exception that is about to end a Python block or program. Used by both extension modules.
+// The exception that is about to end a Python block or program. Used by the extension modules.
 #pragma once
 
 #include <pybind11/pybind11.h>

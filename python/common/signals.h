@@ -1,5 +1,5 @@
 // Ctrl-C while a call of Python's main thread waits in peal. Python's C handler only sets a flag,
-// so a waiting call must check for signals. Used by both extension modules.
+// so a waiting call must check for signals. Used by the extension modules.
 #pragma once
 
 #include <exception>

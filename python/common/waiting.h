@@ -1,4 +1,4 @@
-// Waits for a Work and checks Python's signals meanwhile. Used by both extension modules.
+// Waits for a Work and checks Python's signals meanwhile. Used by the extension modules.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
 // peal._hvd: Horovod's operations for peal/horovod. The signatures are in peal/_hvd.pyi.
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "peal/system/per_process.h"
 #include "peal/train/horovod/context.h"
+#include "peal/train/horovod/elastic_rounds.h"
 #include "peal/train/horovod/init.h"
 #include "peal/train/horovod/process_set.h"
 
@@ -102,6 +104,32 @@ void bind_process_sets(py::module_& module) {
   module.def("process_sets", &process_sets);
 }
 
+void bind_elastic(py::module_& module) {
+  module.def("is_in_elastic_job", &hvd::is_in_elastic_job);
+  module.def(
+      "elastic_next_round",
+      []() -> std::map<std::string, std::string> {
+        if (!hvd::is_in_elastic_job()) return {};
+        auto variables = interruptible([] { return hvd::next_elastic_round(check_interrupts); });
+        if (variables) return *std::move(variables);
+        throw std::runtime_error(hvd::elastic_removal_text());
+      },
+      py::call_guard<WithoutGil>());
+  module.def(
+      "elastic_host_changes",
+      [] {
+        if (!hvd::is_in_elastic_job()) return 0;
+        return static_cast<int>(hvd::elastic_host_changes());
+      },
+      py::call_guard<WithoutGil>());
+  module.def(
+      "elastic_finish",
+      [] {
+        if (hvd::is_in_elastic_job()) hvd::finish_elastic_job();
+      },
+      py::call_guard<WithoutGil>());
+}
+
 void bind_timeline(py::module_& module) {
   module.def(
       "start_timeline",
@@ -134,6 +162,7 @@ PYBIND11_MODULE(_hvd, module) {
   bind_process_sets(module);
   bind_operations(module);
   bind_timeline(module);
+  bind_elastic(module);
   module.def("tell_of_exception", &tell_all_of_exception, py::call_guard<WithoutGil>());
   module.def("leave_all", &leave_all, py::call_guard<WithoutGil>());
   py::module_::import("peal._ending").attr("end_with_process")(module);

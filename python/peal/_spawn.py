@@ -85,6 +85,11 @@ def start_ranks(function: Callable[..., Result], arguments: tuple[Any, ...],
         common = {
             "WORLD_SIZE": str(ranks),
             "LOCAL_WORLD_SIZE": str(ranks),
+            "HOROVOD_SIZE": str(ranks),
+            "HOROVOD_LOCAL_SIZE": str(ranks),
+            "HOROVOD_CROSS_RANK": "0",
+            "HOROVOD_CROSS_SIZE": "1",
+            "HOROVOD_HOSTNAME": "localhost",
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(torch_reservation.getsockname()[1]),
             "PEAL_MASTER_PORT": str(peal_reservation.getsockname()[1]),
@@ -95,7 +100,9 @@ def start_ranks(function: Callable[..., Result], arguments: tuple[Any, ...],
         try:
             for rank in range(ranks):
                 here, there = context.Pipe(duplex=False)
-                own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank), **environments[rank]}
+                of_the_rank = ("RANK", "LOCAL_RANK", "HOROVOD_RANK", "HOROVOD_LOCAL_RANK")
+                own = {**common, **dict.fromkeys(of_the_rank, str(rank)),
+                       **environments[rank]}
                 process: BaseProcess = context.Process(
                     target=_run, args=(there, own, function, arguments))
                 with _main_module(imports_main), _executable(executable):

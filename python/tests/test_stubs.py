@@ -140,13 +140,14 @@ class StubsTest(unittest.TestCase):
     def test_the_build_module_matches_its_stub(self) -> None:
         self.compare_module("peal._build")
 
-    def test_the_backend_matches_its_stub(self) -> None:
+    def test_the_modules_for_torch_match_their_stubs(self) -> None:
         try:
             import torch  # noqa: F401
         except ImportError:
             self.skipTest("torch is not installed")
         try:
             self.compare_module("peal._c10d")
+            self.compare_module("peal._hvd")
         except ImportError:
             self.skipTest("this peal was built without torch")
 

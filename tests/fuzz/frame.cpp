@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "peal/net/plain_stream.h"
-#include "peal/net/testing/socket_pair.h"
+#include "peal/net/socket.h"
 #include "peal/system/fd.h"
 
 #include "tests/fuzz/fuzz.h"

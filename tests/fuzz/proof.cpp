@@ -3,7 +3,7 @@
 
 #include <sys/socket.h>
 
-#include "peal/net/testing/socket_pair.h"
+#include "peal/net/socket.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -20,7 +20,7 @@
 #include "peal/base/testing/soon.h"
 #include "peal/net/encrypted_stream.h"
 #include "peal/net/stream.h"
-#include "peal/net/testing/socket_pair.h"
+#include "peal/net/socket.h"
 
 namespace peal::net {
 

@@ -14,6 +14,7 @@
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/init/init.h"
+#include "peal/train/horovod/elastic_rounds.h"
 #include "peal/train/horovod/errors.h"
 #include "peal/train/horovod/process_set.h"
 #include "peal/train/tensors/texts.h"
@@ -50,9 +51,21 @@ Place own_place(const Settings& settings, const Environment& environment) {
   return place;
 }
 
+/// The place that the driver of an elastic job gives to this process in the next round.
+void set_elastic_place(Settings& settings, const rendezvous::ElasticAssignment& place) {
+  settings.rank = place.rank;
+  settings.size = place.size;
+  settings.local_rank = place.local_rank;
+  settings.local_size = place.local_size;
+  settings.cross_rank = place.cross_rank;
+  settings.cross_size = place.cross_size;
+  settings.host = place.hostname;
+}
+
 /// The environment as init_process_group reads it, with the ranks of `options`.
 peal::InitOptions meeting_of(const InitOptions& options, const Settings& settings) {
   peal::InitOptions meeting;
+  meeting.interfaces = settings.interfaces;
   meeting.rank = settings.rank;
   meeting.world_size = settings.size;
   meeting.timeout = settings.timeout;
@@ -131,7 +144,7 @@ Context::Context(const InitOptions& options, Settings settings)
                   settings_.dynamic_process_sets == Switch::kOn),
       leave_backward_(options.leave_backward),
       named_options_(named_options_of(options, settings_)) {
-  const ProcessGroupPtr group = init_process_group(meeting_of(options, settings_));
+  const ProcessGroupPtr group = meet(options);
   group_.with([&](ProcessGroupPtr& own) { own = group; });
   topology_ = topology_among(*group, own_place(settings_, process_environment()));
   if (group->rank() == 0) {
@@ -161,6 +174,20 @@ Context::Context(const InitOptions& options, Settings settings)
     require_new(ranks);
     make_set(std::move(ranks));
   }
+}
+
+ProcessGroupPtr Context::meet(const InitOptions& options) {
+  if (!is_in_elastic_job()) return init_process_group(meeting_of(options, settings_));
+  if (!options.ranks.empty()) {
+    throw Error(ErrorKind::kUsage, "init: in an elastic job all ranks take part");
+  }
+  const rendezvous::ElasticAssignment place = take_elastic_place(options.interrupt);
+  set_elastic_place(settings_, place);
+  peal::InitOptions meeting = meeting_of(options, settings_);
+  meeting.store = place.store;
+  meeting.is_whole_job = false;
+  meeting.is_of_job = false;
+  return init_process_group(meeting);
 }
 
 Context::~Context() {
@@ -326,6 +353,7 @@ int local_size() { return current()->topology().local_size; }
 Rank cross_rank() { return current()->topology().cross_rank; }
 int cross_size() { return current()->topology().cross_size; }
 bool is_homogeneous() { return current()->topology().is_homogeneous; }
+ProcessGroupPtr process_group() { return current()->group(); }
 
 void start_timeline(const std::string& path, MarkCycles mark) {
   const ContextPtr context = current();

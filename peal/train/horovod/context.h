@@ -55,6 +55,7 @@ class Context final {
     int next_id = 1;
   };
 
+  ProcessGroupPtr meet(const InitOptions& options);
   void agree(const std::string& name, const std::string& detail);
   void require_new(const std::vector<Rank>& ranks) const;
   void require_dynamic(const char* change) const;

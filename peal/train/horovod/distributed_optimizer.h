@@ -38,14 +38,16 @@ namespace peal::hvd {
 template <class Base>
 class DistributedOptimizer final : public Base {
  public:
-  /// `named_parameters`: all parameters of the optimizer, and perhaps others. Empty: parameters are
-  /// named by their place.
-  explicit DistributedOptimizer(Base&& optimizer,
-                                const NamedTensors& named_parameters = {},
-                                DistributedOptions options = {})
+  /// `named_parameters`: all parameters of the optimizer, and perhaps others.
+  DistributedOptimizer(Base&& optimizer,
+                       const NamedTensors& named_parameters,
+                       DistributedOptions options = {})
       : Base(std::move(optimizer)),
         exchange_(std::make_unique<GradientExchange>(*this, named_parameters, std::move(options))) {
   }
+  /// Names the parameters by their place.
+  explicit DistributedOptimizer(Base&& optimizer, DistributedOptions options = {})
+      : DistributedOptimizer(std::move(optimizer), NamedTensors(), std::move(options)) {}
 
   /// Waits for the gradients of all ranks.
   void synchronize() { exchange_->synchronize(); }

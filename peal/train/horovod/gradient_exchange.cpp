@@ -51,7 +51,8 @@ GradientExchange::GradientExchange(const torch::optim::Optimizer& optimizer,
   const ProcessSetPtr set = context->set(options_.process_set.id());
   size_ = set->size();
   const bool is_elastic = context->settings().elastic == Switch::kOn;
-  is_active_ = set->included() && (size_ > 1 || is_elastic);
+  const bool has_mean = options_.accumulation == DistributedOptions::Accumulation::kMean;
+  is_active_ = set->included() && (size_ > 1 || is_elastic || has_mean);
   add_parameters(optimizer, named);
   add_units();
   if (is_active_ && !is_adasum()) add_hooks();

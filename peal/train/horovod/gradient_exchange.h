@@ -17,7 +17,7 @@
 namespace peal::hvd {
 
 /// Backward starts the reduction of each gradient that has its last contribution. Does nothing in a
-/// set of one rank.
+/// set of one rank, unless gradients are to be divided by the number of passes.
 /// Threads: one at a time.
 class GradientExchange final {
  public:
@@ -29,7 +29,7 @@ class GradientExchange final {
   GradientExchange(const GradientExchange&) = delete;
   GradientExchange& operator=(const GradientExchange&) = delete;
 
-  /// Whether there are other ranks.
+  /// Whether there is something to reduce.
   bool is_active() const { return is_active_; }
   bool is_adasum() const { return options_.op == Adasum; }
   const DistributedOptions& options() const { return options_; }

@@ -12,6 +12,7 @@
 #include "peal/base/interrupt.h"
 #include "peal/base/report.h"
 #include "peal/base/units.h"
+#include "peal/group/process_group.h"
 
 namespace peal::hvd {
 
@@ -40,6 +41,7 @@ struct InitOptions {
 /// Meets the other ranks. A second call before shutdown does nothing. Reads the environment: the
 /// variables HOROVOD_* (settings.h), and for the meeting those of init_process_group. The rank is
 /// HOROVOD_RANK of HOROVOD_SIZE, else as in init_process_group: without a launcher, a world of one.
+/// In an elastic job, the driver gives the rank (elastic.h).
 /// Order: called by every rank. shutdown and init may follow each other any number of times.
 /// Errors: usage (a wrong variable; this rank is not in options.ranks; a set of unknown, duplicate
 ///   or no ranks), mismatch (ranks pass different process sets), those of init_process_group.
@@ -60,6 +62,10 @@ Rank cross_rank();
 int cross_size();
 /// Whether all hosts have the same number of ranks.
 bool is_homogeneous();
+/// The group of all ranks, for the other parts of peal, such as checkpoints. Horovod's operations
+/// have groups of their own. Release it before shutdown.
+/// Errors: usage, before init.
+ProcessGroupPtr process_group();
 
 /// Writes a file of Chrome's trace format on rank 0; on each rank if the path contains "{rank}".
 /// Replaces a timeline that runs.

@@ -1,0 +1,237 @@
+#include "peal/launch/elastic/decide.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <ranges>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/launch/elastic/assign_ranks.h"
+
+namespace peal::launch::elastic {
+namespace {
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// The questions that the rules ask of a state.
+struct View {
+  const TimePoint now;
+  const State& state;
+  const ElasticOptions& options;
+
+  template <class Predicate>
+  int count(Predicate predicate) const {
+    return static_cast<int>(std::ranges::count_if(state.workers, predicate));
+  }
+  int count(Phase phase) const {
+    return count([&](const Worker& w) { return w.phase == phase; });
+  }
+
+  /// Whether the job only waits for workers that still have something to do.
+  bool is_closing() const { return count(Phase::kSucceeded) + count(Phase::kFinishing) > 0; }
+
+  /// The workers with a claim to a place: not ended, and not about to.
+  int present() const {
+    return count([](const Worker& w) { return is_alive(w.phase) && w.phase != Phase::kLeaving; });
+  }
+  /// The workers of the current round that can continue it.
+  int survivors() const {
+    return count(
+        [](const Worker& w) { return w.rank && is_alive(w.phase) && w.phase != Phase::kLeaving; });
+  }
+  std::vector<int> asking() const {
+    std::vector<int> numbers;
+    for (const Worker& worker : state.workers) {
+      if (worker.phase == Phase::kAsking) numbers.push_back(worker.number);
+    }
+    return numbers;
+  }
+  /// Since when workers of the round wait for the next one (or since when the job waits for the
+  /// first round); nothing: none waits.
+  std::optional<TimePoint> waits_since() const {
+    if (state.round == 0) return state.begun;
+    std::optional<TimePoint> first;
+    for (const Worker& worker : state.workers) {
+      if (worker.phase != Phase::kAsking || !worker.rank) continue;
+      first = std::min(first.value_or(worker.since), worker.since);
+    }
+    return first;
+  }
+  bool is_too_late() const {
+    const auto since = waits_since();
+    return since && now - *since >= options.timeout;
+  }
+  int most() const { return options.max_ranks.value_or(std::numeric_limits<int>::max()); }
+};
+
+using Maybe = std::optional<Decision>;
+
+Decision end_badly(std::string why) { return {EndBadly{why}, why}; }
+
+/// "localhost[0] and 127.0.0.1[1]"
+std::string names_of_failed(const State& state) {
+  std::string text;
+  for (const Worker& worker : state.workers) {
+    if (worker.phase != Phase::kFailed) continue;
+    text += (text.empty() ? "" : ", ") + name_of(worker);
+  }
+  return text;
+}
+
+Maybe end_of_job(const View& view) {
+  const State& state = view.state;
+  if (state.workers.empty()) return {};
+  const bool is_anybody_alive = view.count([](const Worker& w) { return is_alive(w.phase); }) > 0;
+  if (view.count(Phase::kSucceeded) > 0) {
+    if (is_anybody_alive) return {};
+    return Decision{EndWell{}, "all workers have ended, and one of them well"};
+  }
+  if (state.round > 0 && view.survivors() == 0) {
+    return end_badly(
+        fmt::format("No hosts from previous set remaining, unable to broadcast state. (All workers "
+                    "of round {} have ended{}.)",
+                    state.round,
+                    view.count(Phase::kFailed) > 0 ? "; failed: " + names_of_failed(state) : ""));
+  }
+  if (state.round == 0 && !is_anybody_alive && view.count(Phase::kFailed) > 0) {
+    return end_badly(
+        fmt::format("all workers failed before the first round: {}", names_of_failed(state)));
+  }
+  return {};
+}
+
+Maybe remove_or_stop(const View& view) {
+  const bool works_on = view.count(Phase::kTraining) + view.count(Phase::kFinishing) > 0 ||
+                        std::ranges::any_of(view.state.workers, [](const Worker& w) {
+                          return w.phase == Phase::kAsking && w.rank;
+                        });
+  for (const Worker& worker : view.state.workers) {
+    if (worker.phase == Phase::kAsking) {
+      if (!has_slot(view.state, worker)) {
+        return Decision{RemoveWorker{worker.number},
+                        fmt::format("the slot of {} is gone", name_of(worker))};
+      }
+      if (view.is_closing() && !worker.rank) {
+        return Decision{RemoveWorker{worker.number},
+                        fmt::format("the job is about to end, without {}", name_of(worker))};
+      }
+    }
+    if (worker.phase == Phase::kStarting) {
+      if (!has_slot(view.state, worker)) {
+        return Decision{StopWorker{worker.number},
+                        fmt::format("the slot of {} is gone", name_of(worker))};
+      }
+      if (view.is_closing() && !works_on) {
+        return Decision{StopWorker{worker.number},
+                        fmt::format("the job has ended without {}", name_of(worker))};
+      }
+    }
+    if (worker.phase == Phase::kLeaving && !worker.is_told_to_end &&
+        view.now - worker.since >= kToLeave) {
+      return Decision{
+          StopWorker{worker.number},
+          fmt::format(
+              "{} was removed, and did not end within {} s", name_of(worker), seconds(kToLeave))};
+    }
+    if (worker.phase == Phase::kTraining && view.state.round > 0 && view.is_too_late()) {
+      return Decision{StopWorker{worker.number},
+                      fmt::format("{} did not come to round {} within {} s",
+                                  name_of(worker),
+                                  view.state.round + 1,
+                                  seconds(view.options.timeout))};
+    }
+  }
+  return {};
+}
+
+Maybe start_worker(const View& view) {
+  if (view.is_closing() || view.present() >= view.most()) return {};
+  for (const Host& host : view.state.hosts) {
+    if (!host.is_found || view.now < host.barred_until) continue;
+    for (int slot = 0; slot < host.slots; ++slot) {
+      const bool is_used = view.count([&](const Worker& w) {
+        return is_alive(w.phase) && w.host == host.name && w.slot == slot;
+      }) > 0;
+      if (is_used) continue;
+      return Decision{StartWorker{host.name, slot},
+                      fmt::format("slot {} of {} is free", slot, host.name)};
+    }
+  }
+  return {};
+}
+
+/// Workers that are ready to join, while the others train.
+bool has_newcomers(const View& view) {
+  const bool others_may_come = view.count([&](const Worker& w) {
+    return w.phase == Phase::kStarting && view.now - w.since < kToJoin;
+  }) > 0;
+  return !others_may_come &&
+         view.count([](const Worker& w) { return w.phase == Phase::kAsking && !w.rank; }) > 0;
+}
+
+Maybe tell_changes(const View& view) {
+  if (view.is_closing() || view.count(Phase::kTraining) == 0) return {};
+  HostChanges changes = view.state.told;
+  const bool has_lost = std::ranges::any_of(view.state.workers, [&](const Worker& w) {
+    return w.phase == Phase::kTraining && !has_slot(view.state, w);
+  });
+  if (has_lost) changes = changes | HostChanges::kRemoved;
+  if (has_newcomers(view)) changes = changes | HostChanges::kAdded;
+  if (changes == view.state.told) return {};
+  return Decision{TellChanges{changes},
+                  has_lost ? "workers of the round have lost their slots"
+                           : "workers on new slots are ready to join"};
+}
+
+/// Why min_ranks is not reached.
+std::string too_few(const View& view, int size) {
+  int slots = 0;
+  for (const Host& host : view.state.hosts) slots += host.is_found ? host.slots : 0;
+  return fmt::format(
+      "{} of at least {} workers were there within {} s (--elastic-timeout); the hosts have {} "
+      "slots",
+      size,
+      view.options.min_ranks,
+      seconds(view.options.timeout),
+      slots);
+}
+
+Maybe begin_round(const View& view) {
+  // A worker that has lost its slot need not ask: it is removed in any case.
+  const int others = view.count(
+      [&](const Worker& w) { return w.phase == Phase::kTraining && has_slot(view.state, w); });
+  if (others > 0) return {};
+  const std::vector<int> asking = view.asking();
+  const int size = static_cast<int>(asking.size());
+  if (size < view.options.min_ranks && !view.is_closing()) {
+    if (!view.is_too_late()) return {};
+    return end_badly(too_few(view, size));
+  }
+  if (asking.empty()) return {};
+  if (view.state.round == 0) {
+    if (view.count(Phase::kStarting) > 0 && !view.is_too_late()) return {};
+  } else if (!view.waits_since()) {
+    return {};  // no worker that asks has the state
+  } else if (view.options.reset_limit && view.state.round > *view.options.reset_limit) {
+    return end_badly(
+        fmt::format("Horovod was shutdown because number of resets during elastic job exceeded "
+                    "limit: {}",
+                    *view.options.reset_limit));
+  }
+  return Decision{BeginRound{assign_ranks(view.state, asking)},
+                  fmt::format("{} workers wait for round {}", size, view.state.round + 1)};
+}
+
+}  // namespace
+
+Decision decide(TimePoint now, const State& state, const ElasticOptions& options) {
+  const View view{now, state, options};
+  for (const auto rule : {end_of_job, remove_or_stop, start_worker, tell_changes, begin_round}) {
+    if (Maybe decision = rule(view)) return *std::move(decision);
+  }
+  return {Wait{}, "nothing to do"};
+}
+
+}  // namespace peal::launch::elastic

@@ -1,0 +1,86 @@
+// What the driver of an elastic job does next: a pure function of the time, the state and the
+// options. Called by the driver's loop (driver.cpp).
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/launch/elastic/elastic_options.h"
+#include "peal/launch/elastic/state.h"
+
+namespace peal::launch::elastic {
+
+/// Start a worker on a free slot.
+struct StartWorker {
+  std::string host;
+  int slot = 0;
+};
+
+/// Begin the next round with these workers, which all wait for it. In the order of their ranks.
+struct BeginRound {
+  std::vector<Member> members;
+};
+
+/// Let the workers of the round know that the hosts have changed. They will ask for a new round.
+struct TellChanges {
+  HostChanges changes = HostChanges::kNone;  // since the round began
+};
+
+/// Answer a worker that asks for a round: it is removed, and should end.
+struct RemoveWorker {
+  int worker = 0;
+};
+
+/// End a worker by a signal. Its end does not count, and its slot is free once it has ended.
+struct StopWorker {
+  int worker = 0;
+};
+
+/// Nothing to do until something happens, or time passes.
+struct Wait {};
+
+struct EndWell {};
+
+struct EndBadly {
+  std::string why;  // the words that the users of Horovod know, where they exist
+};
+
+struct Decision {
+  std::variant<Wait,
+               StartWorker,
+               BeginRound,
+               TellChanges,
+               RemoveWorker,
+               StopWorker,
+               EndWell,
+               EndBadly>
+      action;
+  std::string reason;  // for the report and for tests
+};
+
+/// How long a removed worker has to end by itself.
+inline constexpr Duration kToLeave = std::chrono::seconds(30);
+/// How long workers that are ready to join wait for others that were started, so that one reset
+/// takes them all.
+inline constexpr Duration kToJoin = std::chrono::seconds(30);
+
+/// Call it again after each action but Wait, and after each event.
+///   Workers start on all free slots of hosts that are found and not barred, the oldest host first,
+///     up to max_ranks.
+///   The first round begins when all started workers ask for it, at least min_ranks.
+///   A later round begins as soon as every worker of the current round asks for it or has ended,
+///     with at least min_ranks workers that ask, one of them of the current round. (Only these have
+///     the state of the training.)
+///   Workers of new slots wait until the workers of the round ask. These learn of them when they
+///     are ready.
+///   After the first worker that ends well, or says so, no workers start. Rounds for workers that
+///     still ask need no min_ranks.
+///   The job ends well when all workers have ended and one of them well. It ends badly when all
+///     workers of a round have ended and none well, when all workers fail before the first round,
+///     at the reset limit, and when min_ranks is not reached within the timeout.
+///   A worker of the round that has not asked within the timeout, while others wait, is stopped.
+Decision decide(TimePoint now, const State& state, const ElasticOptions& options);
+
+}  // namespace peal::launch::elastic

@@ -1,0 +1,37 @@
+#include "peal/launch/elastic/elastic_options.h"
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::launch {
+
+void check(const ElasticOptions& options) {
+  const auto reject = [](const std::string& why) { throw Error(ErrorKind::kUsage, why); };
+  if (options.discovery_script.empty()) {
+    reject(
+        "an elastic job needs --host-discovery-script: a program that prints a line for each "
+        "host, such as localhost:2");
+  }
+  if (options.min_ranks < 1) {
+    reject(fmt::format("--min-np {}: it takes the least number of ranks, 1 or more",
+                       options.min_ranks));
+  }
+  if (options.max_ranks && *options.max_ranks < options.min_ranks) {
+    reject(
+        fmt::format("--max-np {} is less than --min-np {}", *options.max_ranks, options.min_ranks));
+  }
+  if (options.slots < 1) {
+    reject(fmt::format("--slots-per-host {}: it takes a number of 1 or more", options.slots));
+  }
+  if (options.timeout <= Timeout(0)) reject("--elastic-timeout takes seconds, more than 0");
+  if (options.reset_limit && *options.reset_limit < 0) {
+    reject(fmt::format("--reset-limit {}: it takes a number of 0 or more", *options.reset_limit));
+  }
+  if (options.cooldown && (options.cooldown->low < std::chrono::seconds(0) ||
+                           options.cooldown->high < options.cooldown->low)) {
+    reject("--blacklist-cooldown-range takes two numbers of seconds, the smaller one first");
+  }
+}
+
+}  // namespace peal::launch

@@ -1,0 +1,34 @@
+// The options of an elastic job: a value, made by `peal run` and `horovodrun`.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "peal/base/clock.h"
+
+namespace peal::launch {
+
+/// How long a host gets no new workers after a worker failed there. After the k-th failure, from
+/// 0: low · 2^k + a random part of low, at most `high`.
+struct Cooldown {
+  std::chrono::seconds low{10};
+  std::chrono::seconds high{300};
+  friend bool operator==(const Cooldown&, const Cooldown&) = default;
+};
+
+struct ElasticOptions {
+  int min_ranks = 1;               // with fewer workers the job waits
+  std::optional<int> max_ranks{};  // nothing: all slots
+  std::string discovery_script{};  // a program that prints lines of `host` or `host:slots`
+  int slots = 1;                   // of a host for which the script prints no number
+  Timeout timeout = std::chrono::minutes(10);  // to reach min_ranks, at the start and after losses
+  std::optional<int> reset_limit{};            // how many resets are allowed; nothing: any number
+  std::optional<Cooldown> cooldown{};          // nothing: the defaults of Cooldown
+  friend bool operator==(const ElasticOptions&, const ElasticOptions&) = default;
+};
+
+/// Errors: usage; the text tells the user what to do.
+void check(const ElasticOptions& options);
+
+}  // namespace peal::launch

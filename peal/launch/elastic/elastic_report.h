@@ -1,0 +1,71 @@
+// The result of an elastic job: a value, its exit code and its text. Made by the driver, printed by
+// the program.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/launch/log_file.h"
+#include "peal/launch/report.h"
+
+namespace peal::launch {
+
+/// A round that began.
+struct ElasticRound {
+  int number = 0;
+  int size = 0;
+  Duration after{};  // since the start of the job
+  friend bool operator==(const ElasticRound&, const ElasticRound&) = default;
+};
+
+/// How the process of a worker ended.
+struct ElasticEnd {
+  enum class How : unsigned char {
+    kWell,
+    kFailed,
+    kRemoved,  // its slot was gone, or the job was about to end without it
+    kEnded,    // by the launcher, at the end of the job
+  };
+  std::string worker;  // "localhost[0]"
+  pid_t pid = 0;
+  int status = 0;  // as waitpid(2) gives it
+  Duration after{};
+  int round = 0;               // the round at that time; 0: before the first
+  std::optional<Rank> rank{};  // in this round
+  How how = How::kWell;
+  std::vector<std::string> last_lines{};  // of its output, if it failed
+  friend bool operator==(const ElasticEnd&, const ElasticEnd&) = default;
+};
+
+struct ElasticReport {
+  std::vector<ElasticRound> rounds;
+  std::vector<ElasticEnd> ends;  // in the order in which the workers ended
+  std::string why_badly;         // why the driver ended the job; empty: it did not
+  int signal = 0;                // the signal that ended the job; 0: none
+  int start_error = 0;           // errno of a program that could not be executed; 0: none
+  Duration after{};
+  bool output_closed = false;  // the reader of the launcher's stdout is gone
+  bool guard_lost = false;     // the guard was killed, and the workers with it
+  int survivors = 0;           // processes that SIGKILL did not end
+  std::vector<LostOutput> lost_output;
+  friend bool operator==(const ElasticReport&, const ElasticReport&) = default;
+};
+
+/// "worker localhost[0] (rank 2, pid 4711) was killed by SIGKILL after 3.2 s"
+std::string describe(const ElasticEnd& end);
+
+/// 0 if the job ended well. Otherwise the code of the first worker that failed, as a shell gives
+/// it; 128 + the signal that ended the job, unless all workers ended with 0; 126 or 127 if the
+/// program could not be executed; 1 if the driver ended the job and no worker has failed, or if
+/// only output is missing.
+int exit_code(const ElasticReport& report);
+
+/// Why the job ended, the first failure with its last lines, and one line about losses that the job
+/// survived. Empty if the job ended well without any.
+std::string describe(const ElasticReport& report);
+
+}  // namespace peal::launch

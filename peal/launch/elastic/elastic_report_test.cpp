@@ -1,0 +1,103 @@
+#include "peal/launch/elastic/elastic_report.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using How = ElasticEnd::How;
+
+// Encodes wait statuses like waitpid(2).
+constexpr int code(int number) { return number << 8; }
+
+ElasticEnd end_of(int slot, int status, How how) {
+  return {.worker = "localhost[" + std::to_string(slot) + "]",
+          .pid = 4711 + slot,
+          .status = status,
+          .after = milliseconds(3210),
+          .round = 2,
+          .rank = slot,
+          .how = how};
+}
+
+ElasticReport report_of(const std::vector<ElasticEnd>& ends, const std::string& why_badly = "") {
+  ElasticReport report;
+  report.rounds = {{1, 2, milliseconds(100)}, {2, 2, milliseconds(2000)}};
+  report.ends = ends;
+  report.why_badly = why_badly;
+  report.after = milliseconds(9876);
+  return report;
+}
+
+TEST(ElasticReportTest, AJobThatEndsWellHasCode0AlthoughWorkersFailed) {
+  const ElasticReport report = report_of({end_of(0, SIGKILL, How::kFailed),
+                                          end_of(1, code(1), How::kRemoved),
+                                          end_of(2, 0, How::kWell)});
+  EXPECT_EQ(exit_code(report), 0);
+  EXPECT_EQ(describe(report),
+            "peal: the job ended after 9.9 s and 2 rounds; 1 workers failed on the way, 1 were "
+            "removed\n");
+}
+
+TEST(ElasticReportTest, AJobWithoutEventsIsSilent) {
+  ElasticReport report = report_of({end_of(0, 0, How::kWell)});
+  report.rounds.resize(1);
+  EXPECT_EQ(describe(report), "");
+}
+
+TEST(ElasticReportTest, TheFirstFailureGivesTheCodeAndItsLastLines) {
+  ElasticEnd first = end_of(1, code(7), How::kFailed);
+  first.last_lines = {"out of luck"};
+  const ElasticReport report =
+      report_of({first, end_of(0, SIGABRT, How::kFailed)}, "nobody is left");
+  EXPECT_EQ(exit_code(report), 7);
+  EXPECT_EQ(describe(report),
+            "peal: the elastic job failed after 9.9 s, in round 2: nobody is left\n"
+            "peal: worker localhost[1] (rank 1 of round 2, pid 4712) ended with exit code 7 after "
+            "3.2 s\n"
+            "peal: worker localhost[0] (rank 0 of round 2, pid 4711) was killed by SIGABRT after "
+            "3.2 s\n"
+            "peal: the last lines of localhost[1]:\n"
+            "  | out of luck\n");
+}
+
+TEST(ElasticReportTest, WithoutAFailedWorkerTheDriversReasonGivesCode1) {
+  const ElasticReport report = report_of({end_of(0, code(3), How::kEnded)}, "too few workers");
+  EXPECT_EQ(exit_code(report), 1);
+  EXPECT_THAT(describe(report), HasSubstr("too few workers"));
+}
+
+TEST(ElasticReportTest, ASignalGivesItsCodeUnlessAllWorkersEndedWell) {
+  ElasticReport report = report_of({end_of(0, SIGTERM, How::kEnded)});
+  report.signal = SIGTERM;
+  EXPECT_EQ(exit_code(report), 128 + SIGTERM);
+  EXPECT_THAT(describe(report), HasSubstr("ended by SIGTERM after 9.9 s"));
+  report.ends = {end_of(0, 0, How::kWell)};
+  EXPECT_EQ(exit_code(report), 0);
+}
+
+TEST(ElasticReportTest, AProgramThatCannotRunHasTheCodeOfAShell) {
+  ElasticReport report = report_of({}, "cannot start x");
+  report.start_error = EACCES;
+  EXPECT_EQ(exit_code(report), 126);
+  report.start_error = ENOENT;
+  EXPECT_EQ(exit_code(report), 127);
+}
+
+TEST(ElasticReportTest, MissingOutputIsAnErrorOfItsOwn) {
+  ElasticReport report = report_of({end_of(0, 0, How::kWell)});
+  report.lost_output = {{.where = "log", .error = ENOSPC, .bytes = 12}};
+  EXPECT_EQ(exit_code(report), 1);
+  EXPECT_THAT(describe(report),
+              AllOf(HasSubstr("cannot write log: No space left on device"), HasSubstr("12 bytes")));
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,134 @@
+#include "peal/launch/elastic/state.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace peal::launch::elastic {
+namespace {
+
+Worker& worker_of(State& state, int number) {
+  return state.workers.at(static_cast<std::size_t>(number));
+}
+
+void enter(Worker& worker, Phase phase, TimePoint now) {
+  worker.phase = phase;
+  worker.since = now;
+}
+
+Duration cooldown_after(int failures, const Cooldown& range, double random) {
+  using Seconds = std::chrono::duration<double>;
+  const double low = Seconds(range.low).count();
+  const double high = Seconds(range.high).count();
+  const double pause = std::min(high, std::ldexp(low, failures) + random * low);
+  return std::chrono::duration_cast<Duration>(Seconds(pause));
+}
+
+}  // namespace
+
+HostChanges operator|(HostChanges a, HostChanges b) {
+  return static_cast<HostChanges>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
+bool is_alive(Phase phase) { return phase <= Phase::kLeaving; }
+
+std::string name_of(const Worker& worker) {
+  return fmt::format("{}[{}]", worker.host, worker.slot);
+}
+
+void hosts_found(State& state, const std::vector<FoundHost>& found) {
+  const auto is_now = [&](const Host& host) {
+    return std::ranges::find(found, host.name, &FoundHost::name) != found.end();
+  };
+  for (Host& host : state.hosts) host.is_found = host.is_found && is_now(host);
+  // Hosts that return are as young as new ones: behind all that were there.
+  std::ranges::stable_partition(state.hosts, &Host::is_found);
+  const auto first_absent = std::ranges::find(state.hosts, false, &Host::is_found);
+  std::vector<Host> absent(first_absent, state.hosts.end());
+  state.hosts.erase(first_absent, state.hosts.end());
+  for (const FoundHost& line : found) {
+    auto known = std::ranges::find(state.hosts, line.name, &Host::name);
+    if (known != state.hosts.end()) {
+      known->slots = line.slots;
+      continue;
+    }
+    Host host{.name = line.name, .slots = line.slots};
+    const auto past = std::ranges::find(absent, line.name, &Host::name);
+    if (past != absent.end()) {
+      host.failures = past->failures;
+      host.barred_until = past->barred_until;
+      absent.erase(past);
+    }
+    state.hosts.push_back(host);
+  }
+  state.hosts.insert(state.hosts.end(), absent.begin(), absent.end());
+}
+
+int worker_started(State& state, TimePoint now, const std::string& host, int slot) {
+  const int number = static_cast<int>(state.workers.size());
+  state.workers.push_back({.number = number, .host = host, .slot = slot, .since = now});
+  return number;
+}
+
+void worker_asked(State& state, TimePoint now, int number) {
+  Worker& worker = worker_of(state, number);
+  if (!is_alive(worker.phase) || worker.phase == Phase::kLeaving) return;
+  enter(worker, Phase::kAsking, now);
+}
+
+void worker_finishes(State& state, TimePoint now, int number) {
+  Worker& worker = worker_of(state, number);
+  if (!is_alive(worker.phase) || worker.phase == Phase::kLeaving) return;
+  enter(worker, Phase::kFinishing, now);
+}
+
+void worker_leaves(State& state, TimePoint now, int number) {
+  Worker& worker = worker_of(state, number);
+  if (is_alive(worker.phase)) enter(worker, Phase::kLeaving, now);
+}
+
+void worker_stopped(State& state, TimePoint now, int number) {
+  worker_leaves(state, now, number);
+  worker_of(state, number).is_told_to_end = true;
+}
+
+void worker_ended(State& state,
+                  TimePoint now,
+                  int number,
+                  WorkerEnd end,
+                  const ElasticOptions& options,
+                  double random) {
+  Worker& worker = worker_of(state, number);
+  if (!is_alive(worker.phase)) return;
+  if (worker.phase == Phase::kLeaving) return enter(worker, Phase::kLeft, now);
+  enter(worker, end == WorkerEnd::kWell ? Phase::kSucceeded : Phase::kFailed, now);
+  if (end == WorkerEnd::kWell) return;
+  const auto host = std::ranges::find(state.hosts, worker.host, &Host::name);
+  if (host == state.hosts.end()) return;
+  const Cooldown range = options.cooldown.value_or(Cooldown{});
+  host->barred_until =
+      std::max(host->barred_until, now + cooldown_after(host->failures, range, random));
+  ++host->failures;
+}
+
+void round_began(State& state, TimePoint now, const std::vector<Member>& members) {
+  ++state.round;
+  state.told = HostChanges::kNone;
+  for (Worker& worker : state.workers) {
+    worker.rank.reset();
+    if (worker.phase == Phase::kTraining) enter(worker, Phase::kLeaving, now);
+  }
+  for (const Member& member : members) {
+    Worker& worker = worker_of(state, member.worker);
+    worker.rank = member.place.rank;
+    enter(worker, Phase::kTraining, now);
+  }
+}
+
+bool has_slot(const State& state, const Worker& worker) {
+  const auto host = std::ranges::find(state.hosts, worker.host, &Host::name);
+  return host != state.hosts.end() && host->is_found && worker.slot < host->slots;
+}
+
+}  // namespace peal::launch::elastic

@@ -1,0 +1,111 @@
+// The state of an elastic job as the driver sees it: a value, and the functions that change it when
+// something happens. `decide` (decide.h) reads it. No function here reads a clock.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/units.h"
+#include "peal/launch/elastic/elastic_options.h"
+#include "peal/rendezvous/elastic_assignment.h"
+
+namespace peal::launch::elastic {
+
+using rendezvous::HostChanges;
+
+HostChanges operator|(HostChanges a, HostChanges b);
+
+/// A line of the discovery script.
+struct FoundHost {
+  std::string name;
+  int slots = 1;
+  friend bool operator==(const FoundHost&, const FoundHost&) = default;
+};
+
+struct Host {
+  std::string name;
+  int slots = 1;
+  bool is_found = true;      // by the last run of the discovery script
+  int failures = 0;          // of workers on it
+  TimePoint barred_until{};  // until then it gets no new workers
+  friend bool operator==(const Host&, const Host&) = default;
+};
+
+/// The phases of a worker. The drawing is in docs/guide/elastic.md.
+enum class Phase : unsigned char {
+  kStarting,   // has not asked for a round yet
+  kAsking,     // waits for the next round
+  kTraining,   // in the current round
+  kFinishing,  // has said that it will end well
+  kLeaving,    // was removed, or is being stopped: its end does not count
+  kSucceeded,  // ended with exit code 0
+  kFailed,     // ended in another way
+  kLeft,       // ended after it was removed
+};
+
+bool is_alive(Phase phase);
+
+struct Worker {
+  int number = 0;  // in the order of their starts
+  std::string host;
+  int slot = 0;
+  Phase phase = Phase::kStarting;
+  TimePoint since{};            // the beginning of the phase
+  std::optional<Rank> rank{};   // in the current round; nothing: it is not a member
+  bool is_told_to_end = false;  // a leaving worker that was asked to end by a signal
+  friend bool operator==(const Worker&, const Worker&) = default;
+};
+
+/// "localhost[0]"
+std::string name_of(const Worker& worker);
+
+struct State {
+  TimePoint begun{};
+  std::vector<Host> hosts;  // the oldest first; hosts that are not found now keep only their past
+  std::vector<Worker> workers;            // worker i at i; ended workers stay
+  int round = 0;                          // 0: none has begun
+  HostChanges told = HostChanges::kNone;  // what the workers of this round can know
+  friend bool operator==(const State&, const State&) = default;
+};
+
+/// A run of the discovery script. A host that was not found before is the youngest. A host that
+/// vanishes loses its age, and keeps its failures.
+void hosts_found(State& state, const std::vector<FoundHost>& found);
+
+/// Returns the number of the new worker.
+int worker_started(State& state, TimePoint now, const std::string& host, int slot);
+void worker_asked(State& state, TimePoint now, int worker);
+void worker_finishes(State& state, TimePoint now, int worker);
+
+enum class WorkerEnd : unsigned char { kWell, kFailed };
+
+/// A failure bars the worker's host: after its failure k, from 0, for
+///   min(high, low · 2^k + random · low), random in [0, 1).
+void worker_ended(State& state,
+                  TimePoint now,
+                  int worker,
+                  WorkerEnd end,
+                  const ElasticOptions& options,
+                  double random);
+
+/// The worker has been told that it is removed.
+void worker_leaves(State& state, TimePoint now, int worker);
+/// The worker gets a signal to end.
+void worker_stopped(State& state, TimePoint now, int worker);
+
+/// A member of the next round.
+struct Member {
+  int worker = 0;
+  rendezvous::ElasticAssignment place;  // without the store
+};
+
+/// The next round begins. Its members train. Workers that train in the old round and are not
+/// members have lost their slots: they leave.
+void round_began(State& state, TimePoint now, const std::vector<Member>& members);
+
+/// Whether the worker's slot still exists.
+bool has_slot(const State& state, const Worker& worker);
+
+}  // namespace peal::launch::elastic

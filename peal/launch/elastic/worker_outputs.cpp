@@ -1,0 +1,120 @@
+#include "peal/launch/elastic/worker_outputs.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/system/pipe.h"
+
+namespace peal::launch::elastic {
+namespace {
+
+LogFile open_log(const std::string& directory, const std::string& label, Channel channel) {
+  if (directory.empty()) return LogFile();
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  return LogFile(
+      fmt::format("{}/{}.{}", directory, label, channel == Channel::kOut ? "out" : "err"));
+}
+
+bool is_open(const std::unique_ptr<RankStream>& stream) { return stream->fd() >= 0; }
+
+}  // namespace
+
+WorkerOutputs::WorkerOutputs(Screen& screen, std::string log_directory, Timestamps timestamps)
+    : screen_(screen), log_directory_(std::move(log_directory)), timestamps_(timestamps) {}
+
+WorkerWriters WorkerOutputs::add(int worker, const std::string& label, std::string prefix) {
+  Pipe out = make_pipe();
+  Pipe err = make_pipe();
+  Streams& streams = streams_[worker];
+  streams.out = open(std::move(out.reader), Channel::kOut, label, prefix, streams.tail);
+  streams.err = open(std::move(err.reader), Channel::kErr, label, prefix, streams.tail);
+  return {std::move(out.writer), std::move(err.writer)};
+}
+
+std::unique_ptr<RankStream> WorkerOutputs::open(Fd reader,
+                                                Channel channel,
+                                                const std::string& label,
+                                                const std::string& prefix,
+                                                Tail& tail) const {
+  ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
+  RankStream::Way way{
+      .pipe = std::move(reader),
+      .log = open_log(log_directory_, label, channel),
+      .channel = channel,
+      .label = prefix,
+      .timestamps = timestamps_,
+      .progress = Progress::kHide,
+  };
+  return std::make_unique<RankStream>(std::move(way), screen_, tail);
+}
+
+void WorkerOutputs::add_to(std::vector<pollfd>& entries) const {
+  for (const auto& [worker, streams] : streams_) {
+    for (const auto& stream : {&streams.out, &streams.err}) {
+      entries.push_back({screen_.is_full() ? -1 : (*stream)->fd(), POLLIN, 0});
+    }
+  }
+}
+
+void WorkerOutputs::handle(std::span<const pollfd> entries) {
+  std::size_t i = 0;
+  for (auto& [worker, streams] : streams_) {
+    if (i + 1 >= entries.size()) break;  // the worker was added since
+    if (entries[i++].revents != 0) streams.out->read_some();
+    if (entries[i++].revents != 0) streams.err->read_some();
+  }
+  forget_ended();
+}
+
+void WorkerOutputs::drain(int worker) {
+  const auto found = streams_.find(worker);
+  if (found == streams_.end()) return;
+  for (RankStream* stream : {found->second.out.get(), found->second.err.get()}) {
+    pollfd entry{stream->fd(), POLLIN, 0};
+    while (stream->fd() >= 0 && !screen_.is_full() && ::poll(&entry, 1, 0) == 1) {
+      stream->read_some();
+    }
+  }
+  last_lines_[worker] = found->second.tail.lines();
+  forget_ended();
+}
+
+void WorkerOutputs::forget_ended() {
+  std::erase_if(streams_, [&](const auto& entry) {
+    const auto& [worker, streams] = entry;
+    if (is_open(streams.out) || is_open(streams.err)) return false;
+    last_lines_[worker] = streams.tail.lines();
+    for (const auto& stream : {&streams.out, &streams.err}) {
+      if ((*stream)->lost_in_log().error != 0) lost_.push_back((*stream)->lost_in_log());
+    }
+    return true;
+  });
+}
+
+void WorkerOutputs::finish() {
+  for (auto& [worker, streams] : streams_) {
+    if (is_open(streams.out)) streams.out->finish();
+    if (is_open(streams.err)) streams.err->finish();
+  }
+  forget_ended();
+}
+
+bool WorkerOutputs::are_closed() const { return streams_.empty(); }
+
+std::vector<std::string> WorkerOutputs::last_lines(int worker) const {
+  const auto open = streams_.find(worker);
+  if (open != streams_.end()) return open->second.tail.lines();
+  const auto ended = last_lines_.find(worker);
+  return ended == last_lines_.end() ? std::vector<std::string>() : ended->second;
+}
+
+std::vector<LostOutput> WorkerOutputs::lost() const { return lost_; }
+
+}  // namespace peal::launch::elastic

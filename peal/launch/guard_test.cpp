@@ -1,0 +1,143 @@
+// A guard that starts ranks by order, as a process of its own.
+#include "peal/launch/guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/launch/process_tree.h"
+#include "peal/launch/signals.h"
+#include "peal/system/pipe.h"
+
+namespace peal::launch {
+namespace {
+
+using std::chrono::minutes;
+
+GuardDuty duty() { return {.grace = minutes(1), .starts = Starts::kAlsoLater}; }
+
+class GuardTest : public testing::Test {
+ protected:
+  void start(Rank rank, const std::string& script, const std::string& program = "/bin/sh") {
+    guard_.start({.rank = rank,
+                  .program = program,
+                  .arguments = {"sh", "-c", script},
+                  .environment = process_variables(),
+                  .cpus = {}},
+                 output_.writer.get(),
+                 output_.writer.get());
+  }
+
+  GuardEvent next_event() {
+    while (true) {
+      if (const auto event = guard_.try_next()) return *event;
+      pollfd entry{guard_.events(), POLLIN, 0};
+      if (guard_.has_ended() || ::poll(&entry, 1, 100'000) != 1) return {.value = -1};
+    }
+  }
+
+  /// Everything that the ranks have written until the first newline.
+  std::string line() {
+    std::string text;
+    char c = 0;
+    pollfd entry{output_.reader.get(), POLLIN, 0};
+    while (::poll(&entry, 1, 100'000) == 1 && ::read(entry.fd, &c, 1) == 1 && c != '\n') {
+      text.push_back(c);
+    }
+    return text;
+  }
+
+  const OrphanAdoption adoption_;
+  SignalReader signals_;
+  Guard guard_{duty()};
+  peal::Pipe output_ = make_pipe();
+};
+
+TEST_F(GuardTest, ARankIsStartedLaterWithItsEnvironmentAndItsOutput) {
+  start(7, "echo it runs; exit 3");
+  EXPECT_EQ(line(), "it runs");
+  const GuardEvent end = next_event();
+  EXPECT_EQ(end.kind, GuardEvent::Kind::kEnded);
+  EXPECT_EQ(end.rank, 7);
+  EXPECT_EQ(WEXITSTATUS(end.value), 3);
+  start(8, "exit 4");  // the guard has stayed although no rank was left
+  EXPECT_EQ(next_event().rank, 8);
+}
+
+TEST_F(GuardTest, TheEnvironmentMayBeLarge) {
+  guard_.start({.rank = 0,
+                .program = "/bin/sh",
+                .arguments = {"sh", "-c", "echo ${#A} ${#B}"},
+                .environment = {{"A", std::string(100'000, 'x')}, {"B", "two\nlines"}},
+                .cpus = {}},
+               output_.writer.get(),
+               output_.writer.get());
+  EXPECT_EQ(line(), "100000 9");
+}
+
+TEST_F(GuardTest, AProgramThatCannotRunIsReportedAndEndsNoOtherRank) {
+  start(0, "exec sleep 100");
+  start(1, "", "/no/such/program");
+  const GuardEvent event = next_event();
+  EXPECT_EQ(event.kind, GuardEvent::Kind::kNotStarted);
+  EXPECT_EQ(event.rank, 1);
+  EXPECT_EQ(event.value, ENOENT);
+  guard_.signal(0, SIGKILL);
+  EXPECT_EQ(next_event().rank, 0);
+}
+
+TEST_F(GuardTest, ASignalReachesOneRank) {
+  start(0, "exec sleep 100");
+  start(1, "exec sleep 100");
+  guard_.signal(1, SIGUSR1);
+  const GuardEvent end = next_event();
+  EXPECT_EQ(end.rank, 1);
+  EXPECT_EQ(WTERMSIG(end.value), SIGUSR1);
+}
+
+TEST_F(GuardTest, WhatARankLeavesInItsGroupEndsWithTheRank) {
+  start(0, "sh -c 'trap \"echo ended; exit 0\" TERM; echo $PPID; sleep 100 & wait' & sleep 100; :");
+  ::kill(static_cast<pid_t>(std::stol(line())), SIGKILL);
+  EXPECT_EQ(next_event().rank, 0);
+  EXPECT_EQ(line(), "ended");
+}
+
+TEST_F(GuardTest, ARequestToStopEndsTheGuardAndEveryRank) {
+  start(0, "exec sleep 100");
+  start(1, "exec sleep 100");
+  guard_.stop(SIGTERM, SignalOrigin::kProcess);
+  EXPECT_EQ(next_event().kind, GuardEvent::Kind::kEnded);
+  EXPECT_EQ(next_event().kind, GuardEvent::Kind::kEnded);
+  EXPECT_EQ(next_event().kind, GuardEvent::Kind::kGone);
+  EXPECT_EQ(next_event().value, -1);
+  EXPECT_TRUE(guard_.has_ended());
+}
+
+TEST(GuardLifeTest, NoRankOutlivesTheLauncher) {
+  const OrphanAdoption adoption;
+  {
+    SignalReader signals;
+    Guard guard(duty());
+    const peal::Pipe output = make_pipe();
+    guard.start({.rank = 0,
+                 .program = "/bin/sh",
+                 .arguments = {"sh", "-c", "echo x; trap '' TERM; sleep 100 & sleep 100"},
+                 .environment = process_variables(),
+                 .cpus = {}},
+                output.writer.get(),
+                output.writer.get());
+    char c = 0;
+    ASSERT_EQ(::read(output.reader.get(), &c, 1), 1);
+  }
+  EXPECT_TRUE(descendants_of(::getpid()).empty());
+}
+
+}  // namespace
+}  // namespace peal::launch
