@@ -307,7 +307,7 @@ class _Averaged(_Wrapper):
         handle = hvd.allreduce_async(compressed, True, name, self.op, before, after, set_id(self.process_set))
 
         def finish() -> None:
-            _put(p, self._compression.decompress(hvd.synchronize(handle), context))  # type: ignore[arg-type]
+            _put(p, self._compression.decompress(_result(handle), context))
 
         return finish
 
@@ -322,7 +322,7 @@ class _Averaged(_Wrapper):
                                              set_id(self.process_set))
 
         def finish() -> None:
-            reduced: Any = hvd.synchronize(handle)
+            reduced = _result(handle)
             for p, tensor, (_, context) in zip(members, reduced, pairs):
                 _put(p, self._compression.decompress(tensor, context))
 
@@ -427,7 +427,7 @@ class _Delta(_Wrapper):
                                      set_id(self.process_set))
 
         def finish() -> None:
-            change: Any = hvd.synchronize(handle)
+            change = _result(handle)
             with torch.no_grad():
                 p.add_(self._compression.decompress(change, context))
 
@@ -463,6 +463,14 @@ class _Delta(_Wrapper):
         return loss
 
     step.hooked = True  # type: ignore[attr-defined]
+
+
+def _result(handle: int) -> Any:
+    result = hvd.synchronize(handle)
+    if result is None:
+        raise HorovodInternalError("a reduction of gradients was dropped, because the group of its ranks was "
+                                   "shut down between backward and the step")
+    return result
 
 
 def _gradient(p: Tensor) -> Tensor:
